@@ -108,7 +108,8 @@ export function createWallet(options: WalletOptions): Wallet {
     options
   requireMethods('clientKeys', others, ['find'])
   const clientKeys = withOwnAccounts({ baseUrl: root, walletAddresses }, others)
-  const { incomingPayments, quotes, outgoingPayments, mayPay, ...authorization } = policy
+  const { incomingPayments, quotes, outgoingPayments, mayPay, mayReceive, ...authorization } =
+    policy
   const shared = { ...sharedOf(options), strippedPrefix }
   const auth = createAuthorizationServer({
     ...shared,
@@ -125,7 +126,7 @@ export function createWallet(options: WalletOptions): Wallet {
     walletAddresses,
     paymentMethods,
     ...present({ pricing }),
-    policy: present({ incomingPayments, quotes, outgoingPayments, mayPay }),
+    policy: present({ incomingPayments, quotes, outgoingPayments, mayPay, mayReceive }),
   })
   const { clock, onRefusal, onError, telemetry, rateLimit } = options
   const addresses = createWalletAddressServer({

@@ -141,6 +141,8 @@ describe('a wallet', () => {
         accessTokens: { lifetimeMs: 30_000 },
         incomingPayments: { expiryDefaultMs: 60_000 },
         mayRequest: ({ access }) => ({ ok: access.length === 1 }),
+        mayReceive: ({ metadata }) =>
+          metadata === undefined ? { ok: true } : { ok: false, refusal: 'payment_not_allowed' },
       },
     })
     const item = { type: 'incoming-payment', actions: ['create'] }
@@ -159,6 +161,9 @@ describe('a wallet', () => {
     const created = await send('POST', `${origin}/incoming-payments`, body, token)
     const { createdAt, expiresAt } = created.body
     expect(Date.parse(expiresAt) - Date.parse(createdAt)).toBe(60_000)
+    const unwanted = { ...body, metadata: {} }
+    const denied = await send('POST', `${origin}/incoming-payments`, unwanted, token)
+    expect(denied.status).toBe(403)
   })
 
   test('has the services of its servers on another store', async () => {

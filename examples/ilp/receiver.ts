@@ -143,7 +143,10 @@ async function credit(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
   const result = await receive(receiver, paid, funds)
   if (result === undefined) return refuse(receiver, paid, 'T00', 'The packet could not be credited')
   if (result.ok) return fulfill({ ...paid, payment: result.payment })
-  return refuse(receiver, paid, 'F99', result.reason, [close(result.reason)])
+  // The reason that your `mayReceive` gives is not for the sender.
+  const isYours = /^(?:payment_not_allowed|amount_too_large)$/.test(result.refusal)
+  const reason = isYours ? 'the payment is not allowed' : result.reason
+  return refuse(receiver, paid, 'F99', reason, [close(reason)])
 }
 
 /**

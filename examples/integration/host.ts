@@ -66,6 +66,12 @@ export interface Ledger {
   isScreened(receiver: string): Promise<boolean>
 }
 
+/** Knows which accounts are frozen, and the most that others receive at once. */
+export interface ReceivingLimits {
+  /** 0 if the account is frozen. */
+  receiveMax(walletAddress: string): Promise<bigint>
+}
+
 /** Moves money to other banks, and resolves to the amounts moved when a transfer has ended. */
 export interface Rail {
   send(payment: OutgoingPaymentEvent): Promise<Totals & { readonly arrived: boolean }>

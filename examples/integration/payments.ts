@@ -1,5 +1,11 @@
-import type { EventHandler, MayPay, Pricing, ResourceServer } from 'open-payments-server'
-import type { Invoice, Ledger, Market, Rail } from './host.js'
+import type {
+  EventHandler,
+  MayPay,
+  MayReceive,
+  Pricing,
+  ResourceServer,
+} from 'open-payments-server'
+import type { Invoice, Ledger, Market, Rail, ReceivingLimits } from './host.js'
 
 // #region quotes
 /** Enables outgoing payments: pass it to `createResourceServer` as `pricing`. */
@@ -33,6 +39,19 @@ export function payable(ledger: Ledger): MayPay {
   }
 }
 // #endregion may-pay
+
+// #region may-receive
+/** Refuses money for frozen accounts, or too much. Pass it as `policy.mayReceive`. */
+export function receivable(limits: ReceivingLimits): MayReceive {
+  return async (query) => {
+    const max = await limits.receiveMax(query.walletAddress) // 0n: it is frozen
+    if (max === 0n) return { ok: false, refusal: 'payment_not_allowed' }
+    const amount = query.type === 'arrival' ? query.amount : query.incomingAmount
+    if (BigInt(amount?.value ?? 0) <= max) return { ok: true }
+    return { ok: false, refusal: 'amount_too_large' }
+  }
+}
+// #endregion may-receive
 
 // #region payments
 /** Returns a handler of events that sends each payment once. */

@@ -1,6 +1,6 @@
 import type { Amount } from '../core/amount.js'
 import type { HostResult, PaymentResult } from '../core/decision.js'
-import type { IncomingPayment, ReceiveRefusal } from '../core/incoming-payment.js'
+import type { IncomingPayment } from '../core/incoming-payment.js'
 import { formatInstant, type Instant, lastInstant } from '../core/instant.js'
 import type { Json, JsonObject } from '../core/stored.js'
 import type { PaymentMethods } from '../ports/host.js'
@@ -11,6 +11,7 @@ import {
 } from '../protocol/incoming-payment.js'
 import { resourceUrl } from '../protocol/url.js'
 import type {
+  ArrivalRefusal,
   CreationRefusal,
   IncomingPayments,
   ReceivedFunds,
@@ -53,7 +54,7 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
    * A repeat with the same `idempotencyKey` and equal members resolves to the existing payment, in its current state.
    * The library recognizes a repeat until one day after the retention of the payment ends. The refusal is
    * `request_differs` if the key was used for another payment, and `payment_unknown` if a sweep has removed the payment
-   * that it was used for.
+   * that it was used for. `policy.mayReceive` is asked about a new payment, and its refusal is the result.
    *
    * @returns the payment, and its URL for the payer.
    * @throws {InvalidInputError} also for members that the OpenAPI schema does not allow, such as a negative amount.
@@ -79,7 +80,9 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
    * the same `transferId` counted the funds: do not credit the account again. If it is a refusal, do not credit the
    * account and return the funds. You may report the same `transferId` again at any time.
    *
-   * Concurrent calls for one payment share commits, and each has its own result.
+   * Concurrent calls for one payment share commits, and each has its own result. `policy.mayReceive` is asked first,
+   * unless an earlier call has counted the transfer, and its refusal is the result. In a transaction of the host it runs
+   * inside, so it must not wait for what the transaction has locked.
    *
    * @throws {ContentionError} if other writers keep changing the payment for 3 s, if the call has waited 3 s for other
    *   calls in this process, or if 1,000 calls are already waiting. Nothing was written; report the transfer again.
@@ -87,7 +90,7 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
   receive(
     paymentId: string,
     funds: ReceivedFunds,
-  ): Promise<PaymentResult<IncomingPayment, ReceiveRefusal>>
+  ): Promise<PaymentResult<IncomingPayment, ArrivalRefusal>>
   /**
    * Completes a payment, so that it accepts no further funds. It need not have received its `incomingAmount`;
    * any client may have created it, and it may have expired. A completed payment stays unchanged.

@@ -62,6 +62,7 @@ export const precedence = [
   'quote_mismatch',
   'quote_expired',
   'limits_exceeded',
+  'amount_too_large',
   'payment_not_allowed',
   'funds_insufficient',
   'resource_unknown',
@@ -237,6 +238,7 @@ export const resourceErrors = {
   quote_expired: [400, 'invalid_quote', 'invalid quote'],
   // Deployed clients interpret this text as an exhausted budget.
   limits_exceeded: [403, 'insufficient_grant', 'unauthorized'],
+  amount_too_large: [400, 'invalid_amount', 'Amount is too large'],
   payment_not_allowed: [403, 'payment_denied', 'Payment is not allowed'],
   funds_insufficient: [403, 'insufficient_funds', 'Insufficient funds'],
 } as const satisfies ErrorTable

@@ -210,7 +210,7 @@ function servicesIn(context: ServiceContext, settings: Settings) {
   const { walletAddresses, paymentMethods, policy, baseUrl } = settings
   const incoming = createIncomingPayments(
     context,
-    { walletAddresses, paymentMethods },
+    { walletAddresses, paymentMethods, mayReceive: policy.mayReceive },
     policy.incoming,
   )
   const outgoing = createOutgoingPayments(context, policy.spending)

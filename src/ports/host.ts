@@ -258,6 +258,53 @@ export type MayPayAnswer =
  */
 export type MayPay = (payment: RequestedPayment) => MayPayAnswer | Promise<MayPayAnswer>
 
+/** What `MayReceive` decides about: the creation of an incoming payment, or an arrival of funds for one. */
+export type MayReceiveQuery = {
+  /** The id of the payment, which is not created yet if `type` is `creation`. */
+  readonly incomingPaymentId: string
+  /** The wallet address to credit. */
+  readonly walletAddress: string
+  /**
+   * The client instance that creates the payment, or has created it: its wallet address, or the URN of its key's
+   * thumbprint. Absent if the host creates it.
+   */
+  readonly client?: string
+  /** The amount that the payment asks for. Absent if it has no target amount. */
+  readonly incomingAmount?: Amount
+  readonly expiresAt: Instant
+  /** The metadata of the payment. */
+  readonly metadata?: JsonObject
+} & (
+  | { readonly type: 'creation' }
+  | {
+      readonly type: 'arrival'
+      /** The host's id of the transfer, as passed to `receive`. */
+      readonly transferId: string
+      /** What has arrived, as passed to `receive`. */
+      readonly amount: Amount
+    }
+)
+
+/** Whether an account may receive. */
+export type MayReceiveAnswer =
+  | { readonly ok: true }
+  | {
+      readonly ok: false
+      /**
+       * - `amount_too_large`: the account may receive less. The client receives 400 `invalid_amount`.
+       * - `payment_not_allowed`: any other reason. The client receives 403 `payment_denied`.
+       */
+      readonly refusal: 'amount_too_large' | 'payment_not_allowed'
+      /** For the operator; never part of a response. */
+      readonly reason?: string
+    }
+
+/**
+ * Decides whether an incoming payment may be created, and whether each arrival of funds for one may be counted. It runs
+ * before the commit, so what it allows may still not happen. Calls can be concurrent, also for one transfer.
+ */
+export type MayReceive = (query: MayReceiveQuery) => MayReceiveAnswer | Promise<MayReceiveAnswer>
+
 /**
  * Measures requests, and within them store calls and signature verifications. `openTelemetry` in
  * `open-payments-server/opentelemetry` is an implementation.

@@ -20,7 +20,14 @@ import {
 } from '../core/incoming-payment.js'
 import type { Instant } from '../core/instant.js'
 import { retained, type Stored } from '../core/stored.js'
-import type { IlpPaymentMethod, PaymentMethods, WalletAddresses } from '../ports/host.js'
+import type {
+  IlpPaymentMethod,
+  MayReceive,
+  MayReceiveAnswer,
+  MayReceiveQuery,
+  PaymentMethods,
+  WalletAddresses,
+} from '../ports/host.js'
 import { isIdOf, newId } from '../protocol/credential.js'
 import type { IncomingPaymentRequest } from '../protocol/incoming-payment.js'
 import { canonicalJson } from '../protocol/json.js'
@@ -34,10 +41,12 @@ import {
   type ServiceContext,
   type SignedCall,
 } from './context.js'
+import { readHostAnswer, wrongAnswer } from './host-answer.js'
 import { createPaymentLists, listsOf } from './lists.js'
 import type { Replayed } from './replay.js'
+import { ofDependency } from './store-guard.js'
 import { removeRetired, type SweptKind } from './sweep.js'
-import { creating, type Write } from './write.js'
+import { creating, type Decided, loadAll, type Read, type Write } from './write.js'
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
 export interface ReceivedFunds {
@@ -46,8 +55,14 @@ export interface ReceivedFunds {
   readonly amount: Amount
 }
 
+/** Why the host refuses a creation or an arrival. */
+type HostRefusal = Extract<MayReceiveAnswer, { readonly ok: false }>['refusal']
+
 /** Why an incoming payment is not created. */
-export type CreationRefusal = CreateRefusal | AccountRefusal
+export type CreationRefusal = CreateRefusal | AccountRefusal | HostRefusal
+
+/** Why funds that arrived are not counted. */
+export type ArrivalRefusal = ReceiveRefusal | HostRefusal
 
 /** A payment with its payment methods: none if it no longer accepts funds. */
 export interface PayablePayment {
@@ -61,6 +76,8 @@ type CreatedOnce = PaymentResult<IncomingPayment, CreationRefusal | 'request_dif
 interface IncomingPaymentPorts {
   readonly walletAddresses: WalletAddresses
   readonly paymentMethods: PaymentMethods
+  /** Decides for the host whether a payment may be created, and an arrival counted. Default: all of them. */
+  readonly mayReceive?: MayReceive | undefined
 }
 
 export type IncomingPayments = ReturnType<typeof createIncomingPayments>
@@ -87,7 +104,7 @@ export function createIncomingPayments(
     createOnce: (request: IncomingPaymentRequest, idempotencyKey: string) =>
       createOnce(deps, request, idempotencyKey),
     payable: (payment: IncomingPayment, now: Instant) => payable(deps, payment, now),
-    receive: (paymentId: string, funds: ReceivedFunds) => receive(context, paymentId, funds),
+    receive: (paymentId: string, funds: ReceivedFunds) => receive(deps, paymentId, funds),
     complete: (payment: IncomingPayment, call: SignedCall) =>
       call.commit(completion(payment, call)),
     completeById: (id: string) => completeById(context, id),
@@ -106,6 +123,14 @@ async function create(
   if (!decision.ok) return decision
   // Before the commit: if the payment methods are unavailable, no payment must be created.
   const result = await payable(deps, decision.record, call.now)
+  const { context, mayReceive } = deps
+  if (mayReceive !== undefined) {
+    // A request whose nonce was used is refused by the commit, and the host is not asked about it.
+    const { key } = call.replay ?? {}
+    const used = key && (await context.store.load(key.kind, key.id))
+    const refusal = used ? undefined : await refusalOf(mayReceive, decision.record)
+    if (refusal !== undefined) return refusal
+  }
   return call.commit<PayablePayment>(creating('incoming-payment', decision, result))
 }
 
@@ -183,6 +208,8 @@ async function createOnce(
     const decision = await decideCreation(deps, request, call)
     if (!decision.ok) return refusedCall(decision)
     const { record: payment, events } = decision
+    const refusal = deps.mayReceive && (await refusalOf(deps.mayReceive, payment))
+    if (refusal !== undefined) return refusedCall(refusal)
     const { id: paymentId, commandId } = payment
     const next: UsedKey = {
       id,
@@ -209,41 +236,98 @@ async function createOnce(
   }
 }
 
-/** Counts funds that arrived for a payment. Concurrent calls for one payment share commits. */
+/** Counts funds that arrived for a payment, if the host allows it. Concurrent calls for one payment share commits. */
 async function receive(
-  context: ServiceContext,
+  { context, mayReceive }: Dependencies,
   paymentId: string,
   { transferId, amount }: ReceivedFunds,
-): Promise<PaymentResult<IncomingPayment, ReceiveRefusal>> {
+): Promise<ArrivalResult> {
   const { now, commandId } = newCall(context)
   const namespace = await context.namespace()
   if (!isIdOf(namespace, paymentId)) return refusedCall(unknownPayment)
   const paymentKey = { kind: 'incoming-payment', id: paymentId } as const
   const id = namespace + (await hashText(`${namespace} ${transferId}`))
   const transferKey = { kind: 'transfer', id } as const
-  return context.run<PaymentResult<IncomingPayment, ReceiveRefusal>>({
-    reads: [paymentKey, transferKey],
-    creates: [transferKey],
-    together: `incoming-payment ${paymentId}`,
-    decide(read) {
-      const payment = read<IncomingPayment>(paymentKey)
-      if (payment === undefined) return { result: refusedCall(unknownPayment) }
-      const counted = read<Transfer>(transferKey)
-      const command = { type: 'receive', commandId, transferId: id, amount, counted } as const
-      const decision = decideIncomingPayment<'receive'>(payment, command, now)
-      if (!decision.ok) return { result: refusedCall(decision) }
-      const { record } = decision
-      if (decision.outcome === 'unchanged') {
-        // A transfer of this command: its commit took effect, and the response of the store was lost.
-        return { result: { ok: true, payment: record, changed: counted?.commandId === commandId } }
-      }
-      const changes = [
-        { kind: 'incoming-payment', next: record, events: decision.events },
-        { kind: 'transfer', next: transferOf(payment, command) },
-      ] as const
-      return { changes, result: { ok: true, payment: record, changed: true } }
-    },
+  const reads = [paymentKey, transferKey]
+  /** The result in place of a change, unless the host has allowed it. */
+  let instead: ArrivalResult | undefined
+
+  const decide = (read: Read): Decided<ArrivalResult> => {
+    const payment = read<IncomingPayment>(paymentKey)
+    if (payment === undefined) return { result: refusedCall(unknownPayment) }
+    const counted = read<Transfer>(transferKey)
+    const command = { type: 'receive', commandId, transferId: id, amount, counted } as const
+    const decision = decideIncomingPayment<'receive'>(payment, command, now)
+    if (!decision.ok) return { result: refusedCall(decision) }
+    const { record } = decision
+    if (decision.outcome === 'unchanged') {
+      // A transfer of this command: its commit took effect, and the response of the store was lost.
+      return { result: { ok: true, payment: record, changed: counted?.commandId === commandId } }
+    }
+    if (instead !== undefined) return { result: instead }
+    const changes = [
+      { kind: 'incoming-payment', next: record, events: decision.events },
+      { kind: 'transfer', next: transferOf(payment, command) },
+    ] as const
+    return { changes, result: { ok: true, payment: record, changed: true } }
+  }
+
+  const together = `incoming-payment ${paymentId}`
+  const write = { reads, creates: [transferKey], together, decide }
+  if (mayReceive === undefined) return context.run(write)
+  // The host is asked before the arrival joins others in a commit, so that a slow host delays only this arrival.
+  const known = await loadAll(context.store, reads)
+  const { changes, result } = decide(({ kind }) => known[kind === 'transfer' ? 1 : 0] as never)
+  if (changes !== undefined && result.ok) {
+    const refusal = await refusalOf(mayReceive, result.payment, { transferId, amount })
+    instead = refusal && refusedCall(refusal)
+  } else {
+    instead = result
+  }
+  // Also after a refusal: a concurrent call that the host allowed may have counted the transfer.
+  return context.run({ ...write, known })
+}
+
+type ArrivalResult = PaymentResult<IncomingPayment, ArrivalRefusal>
+
+const reasons: Readonly<Record<HostRefusal, string>> = {
+  amount_too_large: 'the amount is too large for the host',
+  payment_not_allowed: 'the host does not allow the payment',
+}
+
+/** Asks the host whether a payment may be created, or funds counted that arrived for it. */
+async function refusalOf(
+  mayReceive: MayReceive,
+  {
+    id: incomingPaymentId,
+    walletAddress,
+    client,
+    incomingAmount,
+    expiresAt,
+    metadata,
+  }: IncomingPayment,
+  arrival?: ReceivedFunds,
+): Promise<Refused<HostRefusal> | undefined> {
+  // A copy, so that the host cannot change what is stored.
+  const query: MayReceiveQuery = structuredClone({
+    ...(arrival ? { type: 'arrival', ...arrival } : { type: 'creation' }),
+    incomingPaymentId,
+    walletAddress,
+    ...(client !== undefined && { client }),
+    ...(incomingAmount && { incomingAmount }),
+    expiresAt,
+    ...(metadata && { metadata }),
   })
+  const answer = await ofDependency('mayReceive', () => mayReceive(query))
+  const given = readHostAnswer('mayReceive', answer)
+  if (given.ok) return undefined
+  const refusal = String(given.refusal)
+  if (!isHostRefusal(refusal)) throw wrongAnswer('mayReceive')
+  return refused(refusal, given.reason ?? reasons[refusal])
+}
+
+function isHostRefusal(refusal: string): refusal is HostRefusal {
+  return Object.hasOwn(reasons, refusal)
 }
 
 /** Returns the write that completes a loaded payment. A payment that is already complete stays unchanged. */

@@ -10,6 +10,7 @@ import {
 import { describe, expect, test } from 'vitest'
 import { packetBytesMax } from '../../examples/ilp/packet.js'
 import type { UncertainFunds } from '../../examples/ilp/receiver.js'
+import type { MayReceive } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
 import {
   createReceivingWallet,
@@ -21,13 +22,17 @@ import {
   streamPacket,
   streamReply,
 } from '../support/ilp.js'
+import type { WorldOptions } from '../support/world.js'
 
 const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
 
 /** A payment and its receiver, with a manual clock. */
-async function setUp(request: Parameters<Wallet['createPayment']>[0] = {}) {
+async function setUp(
+  request: Parameters<Wallet['createPayment']>[0] = {},
+  resources: NonNullable<WorldOptions['resources']> = {},
+) {
   const clock = manualClock()
-  const wallet = createReceivingWallet({ clock })
+  const wallet = createReceivingWallet({ clock, resources })
   const details = await wallet.createPayment(request)
   const receive = wallet.receiver({ now: clock.now })
   const packet = (options: PacketOptions) =>
@@ -171,6 +176,21 @@ describe('a packet is refused and not credited', () => {
         { type: FrameType.ConnectionClose, errorMessage: 'the payment has expired' },
       ])
     }
+    expect(await received()).toBe(0n)
+  })
+
+  test('when the host does not allow it, and the sender is asked to stop but not told why', async () => {
+    const mayReceive: MayReceive = ({ type }) =>
+      type === 'creation'
+        ? { ok: true }
+        : { ok: false, refusal: 'payment_not_allowed', reason: 'on the list' }
+    const { details, receive, packet, received } = await setUp({}, { policy: { mayReceive } })
+    const reply = await receive(packet({ amount: 700n }))
+    const text = 'the payment is not allowed'
+    expect(rejectOf(reply)).toMatchObject({ code: 'F99', message: text })
+    expect((await streamReply(details, reply)).frames).toMatchObject([
+      { type: FrameType.ConnectionClose, errorMessage: text },
+    ])
     expect(await received()).toBe(0n)
   })
 

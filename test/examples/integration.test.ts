@@ -5,6 +5,7 @@ import {
   payable,
   paymentSender,
   quotesOf,
+  receivable,
   requestMoney,
 } from '../../examples/integration/payments.js'
 import { perMinute } from '../../examples/integration/rate-limit.js'
@@ -207,6 +208,27 @@ describe('the host that holds funds', () => {
     })
     expect(failed).toBe(true)
   })
+})
+
+test('the host that limits what accounts receive refuses payments and arrivals', async () => {
+  let max = 500n
+  const policy = { mayReceive: receivable({ receiveMax: async () => max }) }
+  const { incomingPayments } = createSpendingWorld({ resources: { policy } }).resources
+  const create = (value: number) =>
+    incomingPayments.create({
+      walletAddress: alice,
+      incomingAmount: usd(value),
+      idempotencyKey: `${value}`,
+    })
+  expect(await create(501)).toMatchObject({ refusal: 'amount_too_large' })
+  const created = await create(500)
+  const id = created.ok ? created.payment.id : ''
+  const arrive = (value: number) =>
+    incomingPayments.receive(id, { transferId: `${max} ${value}`, amount: usd(value) })
+  expect(await arrive(501)).toMatchObject({ refusal: 'amount_too_large' })
+  expect(await arrive(400)).toMatchObject({ changed: true })
+  max = 0n
+  expect(await arrive(1)).toMatchObject({ refusal: 'payment_not_allowed' })
 })
 
 describe('quotes of a market', () => {

@@ -138,6 +138,18 @@ describe('an operation makes as many store calls as docs/storage.md states', () 
     expect(cost).toEqual({ ...without, loads: 1 + (without?.loads ?? 0) })
   })
 
+  test.each([
+    ['create incoming payment, with both servers in one process', 1],
+    ['create incoming payment as the host', 0],
+    ['receive', 0],
+  ])('and if the host may refuse it, %s makes %i loads more', async (name, more) => {
+    const { cost, operations } = await prepared({ mayReceive: () => ({ ok: true }) })
+    Object.assign(cost, { loads: 0, commits: 0, others: 0 })
+    await operations[name]?.()
+    const [, without] = documented.find(([each]) => each === name) ?? []
+    expect(cost).toEqual({ ...without, loads: more + (without?.loads ?? 0) })
+  })
+
   test('and the table contains all of them', async () => {
     const { operations } = await prepared()
     expect(documented.map(([name]) => name).sort()).toEqual(Object.keys(operations).sort())
@@ -203,17 +215,20 @@ describe.each([
     },
   )
 
-  test('funds that arrive wait for the payment with the transfer, then for the commit', async () => {
-    const { store, waits } = slowStore(hasLoadAll)
-    const { resources, client } = createSpendingWorld({ store })
-    const shop = client()
-    const { body: granted } = await shop.request([incomingAccess])
-    const token: string = granted.access_token.value
-    const { body: payment } = await shop.createPayment(token, { walletAddress: bob })
-    const id = resources.incomingPayments.idOf(payment.id) ?? ''
-    waits.count = 0
-    const arrived = resources.incomingPayments.receive(id, { transferId: 'one', amount })
-    expect(await arrived).toMatchObject({ ok: true, changed: true })
-    expect(waits.count).toBe(2)
-  })
+  test.each<ResourcePolicy>([{}, { mayReceive: () => ({ ok: true }) }])(
+    'funds that arrive wait for the payment with the transfer, then for the commit',
+    async (policy) => {
+      const { store, waits } = slowStore(hasLoadAll)
+      const { resources, client } = createSpendingWorld({ store, resources: { policy } })
+      const shop = client()
+      const { body: granted } = await shop.request([incomingAccess])
+      const token: string = granted.access_token.value
+      const { body: payment } = await shop.createPayment(token, { walletAddress: bob })
+      const id = resources.incomingPayments.idOf(payment.id) ?? ''
+      waits.count = 0
+      const arrived = resources.incomingPayments.receive(id, { transferId: 'one', amount })
+      expect(await arrived).toMatchObject({ ok: true, changed: true })
+      expect(waits.count).toBe(2)
+    },
+  )
 })

@@ -366,9 +366,9 @@ describe('a policy or signature option', () => {
     },
   )
 
-  test('named mayPay must be a function', () => {
+  test.each(['mayPay', 'mayReceive'])('named %s must be a function', (option) => {
     for (const value of [true, false, 'always', {}, null]) {
-      expectRefused('resource', 'policy.mayPay', { policy: { mayPay: value } })
+      expectRefused('resource', `policy.${option}`, { policy: { [option]: value } })
     }
   })
 

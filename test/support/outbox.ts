@@ -1,5 +1,5 @@
 import type { Scheduler } from 'fast-check'
-import { memoryStore, type Store } from '../../src/index.js'
+import { type MayReceive, memoryStore, type Store } from '../../src/index.js'
 import { namespaceOf } from '../../src/protocol/credential.js'
 import type { ServerEvents } from '../../src/service/events/delivery.js'
 import { createServerEvents } from '../../src/service/events/outbox.js'
@@ -29,6 +29,7 @@ export interface SetupOptions {
   readonly recordsEvents?: boolean
   /** Decides concurrent arrivals of funds in one commit, as the servers do. Default false. */
   readonly combines?: boolean
+  readonly mayReceive?: MayReceive
 }
 
 /** Returns an outbox whose consumers have one clock, unless a test says otherwise. */
@@ -79,6 +80,7 @@ export function paymentServices(options: SetupOptions = {}) {
     {
       walletAddresses: { find: async () => ({ url: bob, assetCode: 'USD', assetScale: 2 }) },
       paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
+      mayReceive: options.mayReceive,
     },
     {
       expiryDefaultMs: 60_000,

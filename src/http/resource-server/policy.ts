@@ -1,5 +1,5 @@
 import type { IncomingPaymentPolicy } from '../../core/incoming-payment.js'
-import type { MayPay } from '../../ports/host.js'
+import type { MayPay, MayReceive } from '../../ports/host.js'
 import type { SpendingPolicy } from '../../service/outgoing-payment.js'
 import { callback, InvalidInputError, optional, requireKnownOptions } from '../../util/input.js'
 import { durations } from '../options.js'
@@ -37,6 +37,14 @@ export interface ResourcePolicy {
    * `mayPay` must have no effects, or be idempotent by `holdId`. Default: every payment is allowed.
    */
   readonly mayPay?: MayPay
+  /**
+   * Decides whether an incoming payment may be created, by a client instance or by `incomingPayments.create`, and whether
+   * funds that arrive for one may be counted: frozen accounts, screening, the largest amount. Called last, before the
+   * commit; never for a repeat. Any answer other than `{ ok: true }` creates and counts nothing. For a client instance, a
+   * refusal results in 400 or 403, an exception or rejection in 503, an invalid answer in 500. `create` and `receive`
+   * resolve to the refusal, and reject with the error. Default: every payment and arrival is allowed.
+   */
+  readonly mayReceive?: MayReceive
 }
 
 const day = 86_400_000
@@ -57,9 +65,11 @@ export function resourcePolicy(given: ResourcePolicy): {
   readonly incoming: IncomingPaymentPolicy
   readonly spending: SpendingPolicy
   readonly mayPay: MayPay | undefined
+  readonly mayReceive: MayReceive | undefined
 } {
-  requireKnownOptions('policy', given, { ...defaults, mayPay: true })
+  requireKnownOptions('policy', given, { ...defaults, mayPay: true, mayReceive: true })
   optional(callback)('policy.mayPay', given.mayPay)
+  optional(callback)('policy.mayReceive', given.mayReceive)
   const incoming = durations(
     'policy.incomingPayments',
     defaults.incomingPayments,
@@ -93,6 +103,7 @@ export function resourcePolicy(given: ResourcePolicy): {
   }
   return {
     mayPay: given.mayPay,
+    mayReceive: given.mayReceive,
     incoming: {
       ...incoming,
       unpaidRetentionMs: Math.min(incoming.unpaidRetentionMs, incoming.retentionMs),

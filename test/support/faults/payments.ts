@@ -185,10 +185,18 @@ export const paymentFaults: readonly Fault[] = [
     },
   },
   {
-    refusal: 'payment_not_allowed',
-    at: { createOutgoingPayment: '403 payment_denied' },
+    refusal: 'amount_too_large',
+    at: { createIncomingPayment: '400 invalid_amount' },
     host({ surface }) {
-      surface.switches.mayPay = false
+      surface.switches.unbounded = false
+    },
+  },
+  {
+    refusal: 'payment_not_allowed',
+    at: each(['createIncomingPayment', 'createOutgoingPayment'], '403 payment_denied'),
+    host({ surface: { switches } }) {
+      switches.mayPay = false
+      switches.mayReceive = false
     },
   },
   {

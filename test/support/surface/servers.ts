@@ -4,6 +4,7 @@ import {
   createWalletAddressServer,
   type Handler,
   type MayPayAnswer,
+  type MayReceiveAnswer,
   memoryStore,
   type Pricing,
   type ServerHooks,
@@ -23,6 +24,9 @@ export interface Switches {
   /** Whether the host allows outgoing payments, and whether the account can pay them. */
   mayPay: boolean
   funded: boolean
+  /** Whether the host allows incoming payments, and of any amount. */
+  mayReceive: boolean
+  unbounded: boolean
   /** Whether commits take effect, always lose to other writers, or fail with the transaction of the host. */
   store: 'works' | 'contended' | 'failed'
   /** The error that the lookup of a wallet address throws, if any. */
@@ -37,6 +41,8 @@ export function switchesOff(): Switches {
     requiresFinish: false,
     mayPay: true,
     funded: true,
+    mayReceive: true,
+    unbounded: true,
     store: 'works',
     accounts: undefined,
     price: priceList.price,
@@ -73,7 +79,7 @@ export function createServers(switches: Switches, options: ServersOptions = {}) 
       ...hooks,
       rateLimit,
       pricing: { price: (request) => switches.price(request) },
-      policy: { mayPay: () => permission(switches) },
+      policy: { mayPay: () => permission(switches), mayReceive: () => acceptance(switches) },
     },
   })
   const { auth, resources, clock } = world
@@ -102,6 +108,11 @@ export function createServers(switches: Switches, options: ServersOptions = {}) 
 function permission({ mayPay, funded }: Switches): MayPayAnswer {
   if (!mayPay) return { ok: false, refusal: 'payment_not_allowed' }
   return funded ? { ok: true, held: 'nothing' } : { ok: false, refusal: 'funds_insufficient' }
+}
+
+function acceptance({ mayReceive, unbounded }: Switches): MayReceiveAnswer {
+  if (!unbounded) return { ok: false, refusal: 'amount_too_large' }
+  return mayReceive ? { ok: true } : { ok: false, refusal: 'payment_not_allowed' }
 }
 
 /** Wraps a store so that it follows a switch and keeps the changes of every commit that took effect. */

@@ -1,0 +1,219 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type MayReceive, type MayReceiveQuery, memoryStore, type Store } from '../../src/index.js'
+import { usd } from '../support/incoming-payments.js'
+import { paymentServices, withEventLog } from '../support/outbox.js'
+import { fates, lyingStore } from '../support/proxy-store.js'
+import { runs } from '../support/runs.js'
+import { bob } from '../support/world.js'
+
+const allowed = { ok: true } as const
+
+/** What a host does when it is asked; `fails` and `errs` are an exception and a wrong answer. */
+const says = ['allows', 'payment_not_allowed', 'amount_too_large', 'fails', 'errs'] as const
+type Says = (typeof says)[number]
+
+function answer(say: Says) {
+  if (say === 'allows') return allowed
+  if (say === 'fails') throw new Error('no ledger')
+  return say === 'errs' ? (undefined as never) : ({ ok: false, refusal: say } as const)
+}
+
+const arrivals = fc.record({
+  process: fc.nat({ max: 1 }),
+  transferId: fc.constantFrom('a', 'b', 'c', 'd'),
+  value: fc.constantFrom('1', '2', '7'),
+  say: fc.constantFrom(...says),
+})
+
+/** Reports arrivals in rounds of concurrent calls, to two processes whose commits are misreported at times. */
+function world(scheduler: fc.Scheduler | undefined, lies: readonly (typeof fates)[number][]) {
+  const calls = new AsyncLocalStorage<{ say: Says; asked: MayReceiveQuery[] }>()
+  const mayReceive: MayReceive = async (query) => {
+    const call = calls.getStore()
+    call?.asked.push(query)
+    await scheduler?.schedule(Promise.resolve(), 'asked')
+    return answer(call?.say ?? 'allows')
+  }
+  const rest = [...lies]
+  const logged = withEventLog(memoryStore())
+  const liar = lyingStore(logged.store, (method) =>
+    method === 'commit' ? (rest.shift() ?? 'works') : 'works',
+  )
+  const sound = paymentServices({ store: logged.store })
+  const processes = ['one', 'two'].map((seed) =>
+    paymentServices({
+      store: liar.store,
+      seed,
+      combines: true,
+      mayReceive,
+      ...(scheduler && { scheduler }),
+    }),
+  )
+  return {
+    ...logged,
+    sound,
+    records: async () => JSON.stringify((await liar.records()).toSorted()),
+    async arrive(
+      id: string,
+      arrival: { process: number; transferId: string; value: string; say: Says },
+    ) {
+      const { process, transferId, value, say } = arrival
+      const asked: MayReceiveQuery[] = []
+      const result = await calls.run({ say, asked }, async () =>
+        processes[process]?.receive(id, value, transferId).catch((error: Error) => error),
+      )
+      return { ...arrival, asked, result }
+    },
+  }
+}
+
+describe('whatever the host says about arrivals', () => {
+  test('exactly the allowed ones count once, and no repeat of them is asked about', async () => {
+    const met = new Set<string>()
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.option(fc.constantFrom('3', '12'), { nil: undefined }),
+        fc.array(fc.array(arrivals, { minLength: 1, maxLength: 5 }), { maxLength: 3 }),
+        fc.array(fc.constantFrom(...fates), { maxLength: 4 }),
+        async (scheduler, incomingAmount, rounds, lies) => {
+          const { sound, arrive, written } = world(scheduler, lies)
+          const id = await sound.newPayment(incomingAmount)
+          const counted = new Map<string, bigint>()
+          for (const round of rounds) {
+            const before = new Set(counted.keys())
+            const settled = Promise.all(round.map((arrival) => arrive(id, arrival)))
+            await scheduler.waitFor(settled)
+            for (const { transferId, value, say, asked, result } of await settled) {
+              expect(asked.length).toBeLessThanOrEqual(before.has(transferId) ? 0 : 1)
+              if (result === undefined) throw new Error('no result')
+              const isAsked = asked.length === 1
+              if (result instanceof Error)
+                expect([isAsked, say]).toEqual([true, expect.stringMatching(/fails|errs/)])
+              else if (result.ok && result.changed) {
+                expect([isAsked, say]).toEqual([true, 'allows'])
+                expect(counted.has(transferId)).toBe(false)
+                counted.set(transferId, BigInt(value))
+              } else if (!result.ok && says.some((each) => each === result.refusal)) {
+                expect([isAsked, result.refusal]).toEqual([true, say])
+              }
+              met.add(
+                result instanceof Error ? say : result.ok ? `${result.changed}` : result.refusal,
+              )
+            }
+          }
+          const total = [...counted.values()].reduce((sum, value) => sum + value, 0n)
+          expect(await sound.payments.load(id)).toMatchObject({ received: `${total}` })
+          const events = written.filter(({ event }) => event.type === 'incoming-payment.received')
+          expect(events).toHaveLength(counted.size)
+        },
+      ),
+      { numRuns: runs(1_000, 50) },
+    )
+    expect([...met].toSorted()).toEqual(
+      [...says.slice(1), 'false', 'payment_completed', 'transfer_mismatch', 'true'].toSorted(),
+    )
+  })
+
+  test('one that is not allowed leaves every record as it was', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(arrivals, { maxLength: 12 }), async (sequence) => {
+        const { sound, arrive, records } = world(undefined, [])
+        const id = await sound.newPayment('12')
+        for (const arrival of sequence) {
+          const before = await records()
+          const { result, asked } = await arrive(id, arrival)
+          const isChanged =
+            result !== undefined && !(result instanceof Error) && result.ok && result.changed
+          expect((await records()) === before).toBe(!isChanged)
+          if (isChanged) expect(asked).toMatchObject([{ type: 'arrival', incomingPaymentId: id }])
+        }
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+
+  test('a host that allows all of them changes nothing', async () => {
+    const step = fc.record({
+      transferId: fc.constantFrom('a', 'b', 'c'),
+      value: fc.constantFrom('0', '1', '5'),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 8 }), async (steps) => {
+        async function run(mayReceive: { readonly mayReceive?: MayReceive }) {
+          const { store, records } = lyingStore(memoryStore(), () => 'works')
+          const setup = paymentServices({ store, ...mayReceive })
+          const id = await setup.newPayment('6')
+          const results: unknown[] = []
+          for (const { value, transferId } of steps)
+            results.push(await setup.receive(id, value, transferId))
+          const request = { walletAddress: bob, incomingAmount: usd('3') }
+          for (const key of ['k', 'k', 'l'])
+            results.push(await setup.payments.createOnce(request, key))
+          return { results, records: await records() }
+        }
+        expect(await run({ mayReceive: () => allowed })).toEqual(await run({}))
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+})
+
+describe('the host is asked about an arrival', () => {
+  test('while others count, however slow it is', async () => {
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const mayReceive: MayReceive = async (query) => {
+      if (query.type === 'arrival' && query.transferId === 'slow') await held
+      return allowed
+    }
+    const { newPayment, receive } = paymentServices({ combines: true, mayReceive })
+    const id = await newPayment()
+    const slow = receive(id, '1', 'slow')
+    for (const other of await Promise.all([receive(id, '2'), receive(id, '3')])) {
+      expect(other).toMatchObject({ ok: true, changed: true })
+    }
+    release()
+    expect(await slow).toMatchObject({ changed: true, payment: { received: '6' } })
+  })
+
+  test('and its refusal does not hide that the same transfer was counted meanwhile', async () => {
+    const store = memoryStore()
+    const other = paymentServices({ store, seed: 'other' })
+    const id = await other.newPayment('9')
+    const mayReceive: MayReceive = async () => {
+      await other.receive(id, '9', 'once')
+      return { ok: false, refusal: 'payment_not_allowed' }
+    }
+    const result = await paymentServices({ store, mayReceive }).receive(id, '9', 'once')
+    expect(result).toMatchObject({ ok: true, changed: false, payment: { received: '9' } })
+  })
+
+  test('before it counts, even if the payment appears while it waits for others', async () => {
+    const memory = memoryStore()
+    const id = await paymentServices({ store: memory }).newPayment()
+    let looks = 0
+    const late: Store = {
+      ...memory,
+      loadAll: undefined,
+      load: async (kind, id) =>
+        kind === 'incoming-payment' && looks++ < 2 ? undefined : memory.load(kind, id),
+    }
+    const asked: MayReceiveQuery[] = []
+    const mayReceive: MayReceive = (query) => {
+      asked.push(query)
+      return allowed
+    }
+    const { receive } = paymentServices({ store: late, seed: 'late', combines: true, mayReceive })
+    for (const early of await Promise.all([receive(id), receive(id)])) {
+      expect(early).toMatchObject({ ok: false, refusal: 'payment_unknown' })
+    }
+    expect(asked).toEqual([])
+    expect(await receive(id)).toMatchObject({ changed: true, payment: { received: '1' } })
+    expect(asked).toHaveLength(1)
+  })
+})
