@@ -112,22 +112,17 @@ export function readListRequest({ target }: Pick<SignedMessage, 'target'>): Pars
 /** A published client sends this name instead of the one in the OpenAPI document. */
 const aliases: Readonly<Record<string, string>> = { walletAddress: 'wallet-address' }
 
-/**
- * Reads each parameter at most once, and rejects unknown ones: ignoring a filter would show other payments.
- */
+/** Reads each known parameter at most once. Others are ignored, because published clients send some. */
 function readQuery(target: string): Parsed<Parameters> {
   const start = target.indexOf('?')
   const given = [...new URLSearchParams(start === -1 ? '' : target.slice(start))].map(
     ([name, value]) => [Object.hasOwn(aliases, name) ? aliases[name] : name, value] as const,
   )
   const known = parameters.map((name) => given.filter(([each]) => each === name))
-  if (known.flat().length < given.length) {
-    return { ok: false, path: '', problem: 'the query contains an unknown parameter' }
-  }
   const repeated = parameters.find((_, index) => (known[index]?.length ?? 0) > 1)
   if (repeated !== undefined) return { ok: false, path: repeated, problem: 'must not be repeated' }
   // Some clients send every parameter that they know, with an empty value if it is not set.
-  const present = given.filter(([name, value]) => value !== '' || name === 'wallet-address')
+  const present = known.flat().filter(([name, value]) => value !== '' || name === 'wallet-address')
   return ok(Object.fromEntries(present))
 }
 
