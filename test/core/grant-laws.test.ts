@@ -78,7 +78,7 @@ describe('the generated histories', () => {
         ...of('rotate', 'changed', 'unchanged', 'token_not_managed_here', 'token_revoked'),
         ...of('rotate', 'grant_over'),
         ...of('revoke-token', 'changed', 'unchanged', 'token_not_managed_here'),
-        ...of('cancel', 'changed', 'grant_finalized'),
+        ...of('cancel', 'changed', 'unchanged', 'grant_finalized'),
         ...of('revoke', 'changed', 'unchanged'),
       ].sort(),
     )
@@ -227,10 +227,10 @@ describe('the status of a grant', () => {
   }
 
   /** A grant that is over for its client instance, with what a continuation says. */
-  const over = (continuation: string) => ({
+  const over = (continuation: string, ...cancellation: readonly string[]) => ({
     continuation: [continuation],
     rotation: ['no token', 'grant_over'],
-    cancellation: ['grant_finalized'],
+    cancellation: cancellation.length > 0 ? cancellation : ['grant_finalized'],
     revocation: ['unchanged'],
     denial: ['no interaction', 'interaction_over'],
   })
@@ -252,8 +252,8 @@ describe('the status of a grant', () => {
       denial: ['decided_otherwise', 'interaction_over', 'no interaction'],
     },
     denied: { ...over('grant_denied'), denial: ['unchanged'] },
-    cancelled: over('grant_gone'),
-    revoked: over('grant_gone'),
+    cancelled: over('grant_gone', 'unchanged'),
+    revoked: over('grant_gone', 'grant_finalized', 'unchanged'),
     expired: over('grant_gone'),
     'interaction-expired': { ...over('interaction_timed_out'), denial: ['interaction_expired'] },
   }
@@ -694,6 +694,17 @@ function rowsOfContinue(facts: Facts, refHash: string | undefined, now: Instant)
   ]
 }
 
+function rowsOfCancel(facts: Facts, now: Instant): Row[] {
+  const { decided, end, interactionEndsAt } = facts
+  const isUndecided = decided === 'no' && now >= interactionEndsAt
+  const isOver = end === 'revoked' || isUnused(facts, now) || isPast(facts, now)
+  return [
+    ['unchanged', end === 'cancelled' || end === 'token revoked'],
+    ['grant_finalized', decided === 'denied' || isUndecided || isOver],
+    ['changed', true],
+  ]
+}
+
 /** Rows 5 to 14 of the matrix for `POST /token/{id}`. */
 function rowsOfRotate(facts: Facts, presented: PresentedToken, now: Instant): Row[] {
   const { end, revoked } = facts
@@ -733,15 +744,19 @@ function isPast({ windowsEndAt }: Facts, now: Instant): boolean {
 }
 
 describe('the precedence of outcomes', () => {
-  test('the first applicable row decides each continuation and each rotation', () => {
+  test('the first applicable row decides each continuation, rotation and cancellation', () => {
     fc.assert(
       ofTurns(({ command, decision, at }, index, history) => {
-        if (command.type !== 'continue' && command.type !== 'rotate') return
         const facts = factsBefore(history, index)
         const rows =
           command.type === 'continue'
             ? rowsOfContinue(facts, command.refHash, at)
-            : rowsOfRotate(facts, command.presented, at)
+            : command.type === 'rotate'
+              ? rowsOfRotate(facts, command.presented, at)
+              : command.type === 'cancel'
+                ? rowsOfCancel(facts, at)
+                : undefined
+        if (rows === undefined) return
         const [first] = rows.find(([, applies]) => applies) ?? []
         expect(decision.outcome === 'refused' ? decision.refusal : decision.outcome).toBe(first)
       }),

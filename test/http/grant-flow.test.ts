@@ -630,6 +630,18 @@ describe('revoking a token', () => {
     const answer = await client.rotate(token)
     expect([answer.status, answer.body.error.code]).toEqual([404, 'invalid_rotation'])
   })
+
+  test('does not prevent cancelling the grant, unless the owner has ended it', async () => {
+    for (const status of [204, 404]) {
+      const { world, client } = setUp()
+      const issued = await issuedGrant(world, client)
+      if (status === 404) await world.auth.grants.revokeAll({ resourceOwner: 'alice' })
+      expect((await client.revoke(issued.token)).status).toBe(204)
+      for (const _ of ['once', 'twice']) {
+        expect((await client.cancel(issued.continue)).status).toBe(status)
+      }
+    }
+  })
 })
 
 describe('introspection', () => {

@@ -37,6 +37,7 @@ export function cancel(
   now: Instant,
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, 'grant_finalized'> {
+  if (isEndedByClient(grant)) return unchanged(grant)
   const status = grantStatus(grant, now)
   if (!isOpen(status)) return refused('grant_finalized', `the grant is ${status}`)
   const next = finalize(grant, { reason: 'cancelled' }, command.commandId, now, policy)
@@ -75,6 +76,13 @@ export function revoke(
   if (!isOpen(grantStatus(grant, now))) return unchanged(grant)
   const next = finalize(grant, { reason: 'revoked' }, commandId, now, policy)
   return changed(next, grantEvent('grant.revoked', next, now))
+}
+
+/** Whether the client instance itself has ended the grant: it cancelled the grant, or revoked the last token. */
+function isEndedByClient({ finalized, tokens = [] }: Grant): boolean {
+  if (finalized?.reason !== 'revoked') return finalized?.reason === 'cancelled'
+  // No other revocation of a grant marks its tokens.
+  return tokens.length > 0 && tokens.every(({ revokedAt }) => revokedAt !== undefined)
 }
 
 /** Whether the grant is not finalized. A grant that expired is as final as one that was revoked. */
