@@ -130,12 +130,19 @@ describe('a grant request', () => {
     ['any incoming payment', { type: 'incoming-payment', actions: ['read-all'] }],
     ['incoming payments of one wallet address', { ...incomingAccess, actions: ['read-all'] }],
     ['its own quotes', { type: 'quote', actions: ['create', 'read', 'read-all'] }],
-  ])('for read-all of %s needs neither consent nor an interaction', async (_, access) => {
-    const { client } = setUp()
-    const { status, body } = await client.request([access])
-    expect(status).toBe(200)
-    expect(body.access_token.access).toEqual([access])
-  })
+  ])(
+    'for read-all of %s yields a token at once, whether it has interact or not',
+    async (_, access) => {
+      const { client } = setUp()
+      // Wallets that pay send `interact` with `start` alone, and expect a token all the same.
+      for (const interact of [undefined, withoutFinish, withFinish]) {
+        const { status, body } = await client.request([access], interact)
+        expect(status).toBe(200)
+        expect(body.access_token.access).toEqual([access])
+        expect(body).not.toHaveProperty('interact')
+      }
+    },
+  )
 
   test('for read-all needs consent if the policy of the host requires it', async () => {
     const requiresConsent = ({ actions }: AccessItem) => actions.includes('read-all')
