@@ -10,6 +10,7 @@ export {
   type AccessItem,
   type AccessType,
   allowsSame,
+  fitsAccount,
   type GrantedItem,
   type Limits,
   permits,

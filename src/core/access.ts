@@ -1,4 +1,4 @@
-import { type Amount, parseValue, sameAsset } from './amount.js'
+import { type Amount, type Asset, parseValue, sameAsset } from './amount.js'
 import type { Instant } from './instant.js'
 import {
   coversWindows,
@@ -209,15 +209,36 @@ export function permits<Item extends AccessItem>(
 }
 
 /**
- * Whether an action gives access to resources of other client instances, and therefore requires an item with an
- * identifier.
+ * Whether an action requires an item with an identifier: because it spends, or because it gives access to resources of
+ * other client instances.
  *
  * `read-all` on incoming payments is the exception. The wallet of a payer uses it to read an incoming payment
  * whose URL it was given, at a resource server that does not know it. The URL holds 128 random bits, so
  * knowing it is the permission.
  */
 export function needsIdentifier(type: AccessType, action: AccessAction): boolean {
-  return action === 'list-all' || (action === 'read-all' && type !== 'incoming-payment')
+  if (type === 'outgoing-payment' || action === 'list-all') return true
+  return action === 'read-all' && type !== 'incoming-payment'
+}
+
+/**
+ * Whether the owner has to choose an account for an item before it is granted. Quotes need no identifier: without one,
+ * `read-all` shows a client instance only its own quotes.
+ */
+export function lacksIdentifier({ type, actions, identifier }: AccessItem): boolean {
+  return (
+    identifier === undefined &&
+    type !== 'quote' &&
+    actions.some((action) => needsIdentifier(type, action))
+  )
+}
+
+/**
+ * Whether the `debitAmount` of an item, if it has one, is in the asset of an account: otherwise the client instance could
+ * not pay from it. A `receiveAmount` is in the asset of the receiver.
+ */
+export function fitsAccount({ limits }: AccessItem, account: Asset): boolean {
+  return limits?.debitAmount === undefined || sameAsset(limits.debitAmount, account)
 }
 
 function includesAction(actions: readonly AccessAction[], action: AccessAction): boolean {

@@ -1,4 +1,4 @@
-import { itemsOf, labelsOf, type TokenItem, tokenItem } from '../core/access.js'
+import { itemsOf, labelsOf, lacksIdentifier, type TokenItem, tokenItem } from '../core/access.js'
 import { type Grant, type GrantStatus, grantStatus, type SubjectId } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import { type SpendingTotal, spendingTotals } from '../core/spending-total.js'
@@ -35,6 +35,11 @@ export interface InteractionView {
   /** The same access by token. A client instance can request up to 4 tokens, each with its own label. */
   readonly tokens: readonly TokenView[]
   /**
+   * The items of `access` for which the owner has to choose an account, because they need an `identifier` and have none.
+   * Pass the choice to `approve` as `account`. Empty if there is nothing to choose.
+   */
+  readonly needAccount: readonly TokenItem[]
+  /**
    * The total amounts that `access` allows the client instance to spend. Two tokens with equal items each have their
    * own limit, so show the owner the total.
    */
@@ -65,6 +70,7 @@ export function interactionView(grant: Grant, now: Instant): InteractionView | u
     client: client.walletAddress,
     access,
     tokens: labelsOf(access).map((label) => tokenView(access, label)),
+    needAccount: access.filter(lacksIdentifier),
     totals: spendingTotals(access),
     ...(subject === undefined ? {} : { subject }),
     ...(finish === undefined ? {} : { finishUri: finish.uri }),

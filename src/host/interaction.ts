@@ -140,7 +140,7 @@ const anotherSubject: InteractionResult = {
  */
 async function subjectToDisclose(
   { requestedSubject: requested, client }: Grant,
-  { resourceOwner, walletAddresses, sharesSubject = true }: GrantApproval,
+  { resourceOwner, walletAddresses, sharesSubject = true }: ReturnType<typeof readApproval>,
   subjects: Subjects | undefined,
 ): Promise<{ readonly subject?: SubjectId } | undefined> {
   if (requested === undefined || !sharesSubject || subjects === undefined) return {}

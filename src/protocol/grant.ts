@@ -111,7 +111,7 @@ const accessItemSchema = requestObjectOf(
     v.strictObject({
       type: v.literal('outgoing-payment'),
       actions: uniqueActions(accessActions['outgoing-payment']),
-      identifier: urlSchema,
+      identifier: v.optional(urlSchema),
       limits: v.optional(limitsSchema),
     }),
     v.strictObject({

@@ -2,30 +2,42 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type AccessItem, itemsOf, labelsOf } from '../../src/core/access.js'
+import { sameAsset } from '../../src/core/amount.js'
 import {
   derivationsOf,
   type Grant,
   type GrantStatus,
   grantStatus,
 } from '../../src/core/grant/record.js'
+import { requestGrant } from '../../src/core/grant/request.js'
 import { isActive } from '../../src/core/grant/rotation.js'
 import { decideGrant, type GrantCommand, type GrantRefusals } from '../../src/core/grant.js'
 import type { Instant } from '../../src/core/instant.js'
+import { startOfTests } from '../support/clock.js'
 import { deepFreeze } from '../support/frozen.js'
 import {
+  type ApproveOptions,
+  accessItem,
   alice,
+  choices,
+  chosen,
   endingHistory,
   grantLife,
   grantPolicy,
   type History,
   hashOf,
   history,
+  isAccountless,
   isAttenuated,
   lastWindowEndsAt,
   newTokensOf,
   nextTokensOf,
+  offer,
+  offered,
   outgoing,
   type PresentedToken,
+  requestOf,
+  savings,
   type Turn,
 } from '../support/grants.js'
 import { isLong, runs } from '../support/runs.js'
@@ -69,7 +81,8 @@ describe('the generated histories', () => {
       [
         ...of('approve', 'changed', 'unchanged', 'interaction_unknown', 'interaction_expired'),
         ...of('approve', 'interaction_over', 'decided_otherwise', 'not_the_owner'),
-        ...of('approve', 'access_widened', 'nothing_granted'),
+        ...of('approve', 'access_widened', 'nothing_granted', 'identifier_required'),
+        ...of('approve', 'asset_mismatch'),
         ...of('deny', 'changed', 'unchanged', 'interaction_unknown', 'interaction_expired'),
         ...of('deny', 'interaction_over', 'decided_otherwise'),
         ...of('continue', 'changed', 'unchanged', 'too_fast', 'poll_with_finish', 'grant_gone'),
@@ -521,14 +534,14 @@ describe('granted access never exceeds the request', () => {
     )
   })
 
-  test('after consent, granted items contain no identifier but the owner’s wallet address', () => {
+  test('after consent, granted items contain no identifier but the owner’s wallet addresses', () => {
     fc.assert(
       fc.property(history, (history) => {
         for (const { grant } of moments(history)) {
           if (grant.consent === undefined) continue
           const addresses = (grant.granted ?? []).map(({ identifier }) => identifier)
           for (const address of addresses) {
-            expect([undefined, 'https://wallet.example/alice']).toContain(address)
+            expect([undefined, alice, savings]).toContain(address)
           }
         }
       }),
@@ -542,15 +555,62 @@ describe('granted access never exceeds the request', () => {
         for (const { grant } of moments(history)) {
           if (grant.consent === undefined) continue
           for (const { type, actions, identifier } of grant.granted ?? []) {
-            const others =
-              actions.includes('list-all') ||
-              (type === 'outgoing-payment' && actions.includes('read-all'))
-            if (others) expect(identifier).toBeDefined()
+            if (type !== 'quote' && actions.includes('list-all')) expect(identifier).toBeDefined()
           }
         }
       }),
       some,
     )
+  })
+
+  test('a request for outgoing payments of any account waits for consent, whatever the policy is', () => {
+    fc.assert(
+      fc.property(fc.array(accessItem, { minLength: 1, maxLength: 3 }), (access) => {
+        const asked = requestGrant(requestOf('at once', { access }), startOfTests, grantPolicy)
+        const waiting = requestGrant(
+          requestOf('at once', { access, interact: {} }),
+          startOfTests,
+          grantPolicy,
+        )
+        if (access.some(isAccountless)) {
+          expect(asked).toMatchObject({ refusal: 'interaction_required' })
+          expect(waiting.ok && waiting.record).not.toHaveProperty('granted')
+        } else {
+          expect(asked.ok && waiting.ok && waiting.record.granted).toHaveLength(access.length)
+        }
+      }),
+      some,
+    )
+  })
+
+  test('what can pay is always for one account of the owner, and its limit is in the asset of that account', () => {
+    const met = { chosen: 0, known: 0, refused: 0 }
+    const { identifier: _, ...open } = outgoing
+    const item = fc.oneof(accessItem, fc.constant(open))
+    const requested = fc.array(item, { minLength: 1, maxLength: 2 })
+    fc.assert(
+      fc.property(requested, offer, chosen, (access, how, account) => {
+        const life = grantLife({ access })
+        const before = life.grant()
+        const said: ApproveOptions = choices[account]
+        const decision = life.approve({ ...said, access: offered(how, access) })
+        if (!decision.ok) {
+          expect(life.grant()).toBe(before)
+          met.refused += 1
+        }
+        for (const { type, identifier, limits } of life.grant().granted ?? []) {
+          if (type !== 'outgoing-payment') continue
+          expect(said.walletAddresses).toContain(identifier)
+          if (access.every(isAccountless)) met.chosen += 1
+          const known = said.accounts?.find(({ url }) => url === identifier)
+          if (known === undefined || limits?.debitAmount === undefined) continue
+          expect(sameAsset(known, limits.debitAmount)).toBe(true)
+          met.known += 1
+        }
+      }),
+      { numRuns: runs(2000, 500) },
+    )
+    expect(Math.min(...Object.values(met))).toBeGreaterThan(0)
   })
 
   test('granted items, their ids and, with consent, their end never change after approval', () => {
@@ -978,7 +1038,7 @@ const amountLike = fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }).map(String)
 
 /** The members that the type of a record or command requires. */
 const required =
-  /^(id|version|commandId|state|as|at|createdAt|client|kid|thumbprint|requested|continuation|path|expiresAt|nonce|uri|hashMethod|tokenHash|waitMs|acceptedAt|hash|manage|issuedAt|from|salt|until|type|actions|itemId|resourceOwner|walletAddresses|presented|nextToken|nextTokens|value|assetCode|assetScale|list|\d+)$/
+  /^(id|version|commandId|state|as|at|createdAt|client|kid|thumbprint|requested|continuation|path|expiresAt|nonce|uri|hashMethod|tokenHash|waitMs|acceptedAt|hash|manage|issuedAt|from|salt|until|type|actions|itemId|resourceOwner|walletAddresses|presented|nextToken|nextTokens|value|assetCode|assetScale|url|list|\d+)$/
 
 /** Returns the record or command with some members left out, and others replaced by values of their type. */
 function malformed<Value>(value: Value, generate: fc.GeneratorValue): Value {

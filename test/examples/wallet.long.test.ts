@@ -367,6 +367,7 @@ describe('the consent page for untrusted text', async () => {
       client: 'https://shop.example',
       access: [],
       tokens: [{ access: view.access ?? [] }],
+      needAccount: [],
       totals: [],
       expiresAt: 0,
       ...view,

@@ -43,6 +43,7 @@ const kinds = {
   object: isObject,
   list: Array.isArray,
   url: () => false,
+  'url, unless it is an object': isObject,
   unknown: () => false,
 }
 type Kind = keyof typeof kinds | `${keyof typeof kinds} or undefined`
@@ -130,7 +131,8 @@ function callsOn(ids: {
           interaction,
           {
             resourceOwner: 'alice',
-            walletAddresses: [alice],
+            walletAddresses: [alice, { url: bob, assetCode: 'USD', assetScale: 2, owner: 'alice' }],
+            account: '',
             access: [item],
             sharesSubject: false,
           },
@@ -140,7 +142,11 @@ function callsOn(ids: {
           approval: 'object',
           'approval.resourceOwner': 'text',
           'approval.walletAddresses': 'list',
-          'approval.walletAddresses.0': 'url',
+          'approval.walletAddresses.0': 'url, unless it is an object',
+          'approval.walletAddresses.1.url': 'url',
+          'approval.walletAddresses.1.assetCode': 'text',
+          'approval.walletAddresses.1.assetScale': 'integer',
+          'approval.account': 'string or undefined',
           'approval.access': 'list or undefined',
           'approval.acces': 'unknown',
           'approval.sharesSubject': 'boolean or undefined',

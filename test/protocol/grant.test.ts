@@ -301,6 +301,11 @@ describe('readGrantRequest', () => {
     ],
     ['identifier', requestFor({ ...incoming, identifier: null }), requestFor(incoming)],
     [
+      'identifier of outgoing payments',
+      requestFor({ ...outgoing, identifier: null }),
+      requestFor(without(outgoing, 'identifier')),
+    ],
+    [
       'identifier and limits of a quote',
       requestFor({ ...quote, identifier: null, limits: null }),
       requestFor(quote),
@@ -326,11 +331,6 @@ describe('readGrantRequest', () => {
     ['access', { access_token: { access: null } }, 'access_token.access'],
     ['type', requestFor({ ...incoming, type: null }), 'access_token.access.0.type'],
     ['actions', requestFor({ ...incoming, actions: null }), 'access_token.access.0.actions'],
-    [
-      'the identifier of outgoing payments',
-      requestFor({ ...outgoing, identifier: null }),
-      'access_token.access.0.identifier',
-    ],
     [
       'the value of an amount',
       limited({ debitAmount: { ...usd, value: null } }),
@@ -542,11 +542,6 @@ describe('readGrantRequest', () => {
     [
       'an identifier on quotes',
       requestFor({ ...quote, identifier: alice }),
-      'access_token.access.0.identifier',
-    ],
-    [
-      'no identifier for outgoing payments',
-      requestFor(without(outgoing, 'identifier')),
       'access_token.access.0.identifier',
     ],
     [

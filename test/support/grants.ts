@@ -10,6 +10,7 @@ import {
   publicItem,
   type TokenItem,
 } from '../../src/core/access.js'
+import type { ApproveGrant } from '../../src/core/grant/consent.js'
 import {
   derivationsOf,
   type FinishMethod,
@@ -32,6 +33,14 @@ import { deepFreeze } from './frozen.js'
 
 export const alice = 'https://wallet.example/alice'
 export const bob = 'https://wallet.example/bob'
+/** Another account of Alice, in euros. */
+export const savings = 'https://wallet.example/savings'
+
+/** The accounts of Alice with their assets. */
+export const accounts: NonNullable<ApproveGrant['accounts']> = [
+  { url: alice, assetCode: 'USD', assetScale: 2 },
+  { url: savings, assetCode: 'EUR', assetScale: 2 },
+]
 
 /** Every duration is different, so that a test notices any confusion between them. */
 export const grantPolicy: GrantPolicy = {
@@ -128,6 +137,8 @@ export interface LifeOptions {
 export interface ApproveOptions {
   readonly owner?: string
   readonly walletAddresses?: readonly string[]
+  readonly account?: string
+  readonly accounts?: NonNullable<ApproveGrant['accounts']>
   readonly access?: readonly TokenItem[]
   readonly subject?: SubjectId
   readonly listName?: string
@@ -284,7 +295,7 @@ export const accessItem: fc.Arbitrary<AccessItem> = fc.oneof(
       identifier: fc.constantFrom(alice, bob),
       limits,
     },
-    { requiredKeys: ['type', 'actions', 'identifier'] },
+    { requiredKeys: ['type', 'actions'] },
   ),
   fc.record({ type: fc.constant('quote' as const), actions: actionsOf('quote') }),
 )
@@ -359,6 +370,19 @@ function withAmounts(items: readonly TokenItem[], change: (value: bigint) => big
   }))
 }
 
+/** What a consent page says about the accounts of Alice: she has one, or two of which she chooses one, or not. */
+export const choices = {
+  only: { walletAddresses: [alice] },
+  first: { walletAddresses: [alice, savings], accounts, account: alice },
+  second: { walletAddresses: [alice, savings], accounts, account: savings },
+  none: { walletAddresses: [alice, savings] },
+  'of Bob': { walletAddresses: [alice, savings], account: bob },
+} as const satisfies Record<string, Partial<ApproveGrant>>
+
+export type Chosen = keyof typeof choices
+
+export const chosen = fc.constantFrom(...(Object.keys(choices) as Chosen[]))
+
 /** An instant near the end of a period: mistakes occur at the exact millisecond. */
 export interface Moment {
   readonly of: 'wait' | 'interaction' | 'retry' | 'token' | 'unused' | 'expiry'
@@ -372,7 +396,12 @@ export type TokenChoice = 'live' | 'replaced' | 'older' | 'foreign' | 'at anothe
 export type Step =
   | { readonly do: 'pass'; readonly ms: number }
   | { readonly do: 'reach'; readonly moment: Moment }
-  | { readonly do: 'approve'; readonly owner: string; readonly offer: Offer }
+  | {
+      readonly do: 'approve'
+      readonly owner: string
+      readonly offer: Offer
+      readonly chosen: Chosen
+    }
   | { readonly do: 'continue'; readonly ref: RefChoice }
   | {
       readonly do: 'rotate' | 'revoke-token'
@@ -430,6 +459,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       do: fc.constant('approve' as const),
       owner: fc.constantFrom('alice', 'alice', 'alice', 'mallory'),
       offer,
+      chosen: fc.oneof({ weight: 3, arbitrary: fc.constant<Chosen>('only') }, chosen),
     }),
   },
   {
@@ -485,8 +515,19 @@ function historyOf(item: fc.Arbitrary<AccessItem>): fc.Arbitrary<History> {
     })
     .map(({ kind, access, labels, steps }) => {
       const items = structuredClone(access)
-      return play(kind, labels.length === 0 ? items : labelled(items, labels), steps)
+      // Nothing is granted at once to pay from an account that the request does not name.
+      const waits = kind === 'at once' && items.some(isAccountless)
+      return play(
+        waits ? 'redirect' : kind,
+        labels.length === 0 ? items : labelled(items, labels),
+        steps,
+      )
     })
+}
+
+/** Whether an item is for outgoing payments of an account that the owner has yet to choose. */
+export function isAccountless({ type, identifier }: AccessItem): boolean {
+  return type === 'outgoing-payment' && identifier === undefined
 }
 
 /** Grants with an arbitrary history: some with a single token, others with a set of one to three. */
@@ -588,7 +629,7 @@ function commandOf(
         type: 'approve',
         commandId,
         resourceOwner: step.owner,
-        walletAddresses: [alice],
+        ...choices[step.chosen],
         ...(step.offer === 'all' ? {} : { access: offered(step.offer, access) }),
         refHash: hashOf(`ref ${index}`),
       }

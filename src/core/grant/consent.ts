@@ -1,11 +1,12 @@
 import {
-  type AccessItem,
   coversTokens,
+  fitsAccount,
   grantedItems,
   isWellFormed,
-  needsIdentifier,
+  lacksIdentifier,
   type TokenItem,
 } from '../access.js'
+import type { Asset } from '../amount.js'
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
 import type { ListEntry } from '../stored.js'
@@ -29,6 +30,10 @@ export interface ApproveGrant {
   readonly resourceOwner: string
   /** The owner's wallet addresses. Granted items may name only these. */
   readonly walletAddresses: readonly string[]
+  /** The assets of the wallet addresses, where the host states them. */
+  readonly accounts?: readonly (Asset & { readonly url: string })[]
+  /** The wallet address for items that need an identifier and have none. Default: the owner's only one. */
+  readonly account?: string
   /** The granted access, if it is less than the requested access. */
   readonly access?: readonly TokenItem[]
   /** The subject to disclose to the client instance, if it requested one and the owner agrees. */
@@ -54,6 +59,7 @@ export type ConsentRefusal =
   | 'decided_otherwise'
   | 'identifier_required'
   | 'not_the_owner'
+  | 'asset_mismatch'
   | 'access_widened'
   | 'nothing_granted'
 
@@ -73,14 +79,14 @@ export function approve(
   if (isOver(grant, status)) return over(status)
   if (now >= interaction.expiresAt) return over('interaction-expired')
 
-  const access = withIdentifiers(command.access ?? grant.requested, command.walletAddresses)
+  const access = withIdentifiers(command.access ?? grant.requested, command)
   if (status === 'approved') return repeat(grant, interaction, access, command, now, policy)
 
   const subject = subjectToTell(grant, command)
   if (access.length === 0 && subject === undefined) {
     return refused('nothing_granted', 'the approval grants neither access nor a subject')
   }
-  const refusal = refuseAccess(grant.requested, access, command.walletAddresses, policy)
+  const refusal = refuseAccess(grant.requested, access, command, policy)
   if (refusal !== undefined) return refusal
   const next = nextVersion(
     grant,
@@ -174,29 +180,21 @@ function withRef(interaction: Interaction, refHash: string): Pick<Grant, 'intera
   return interaction.finish === undefined ? {} : { interaction: { ...interaction, refHash } }
 }
 
-/** Narrows items that need an identifier to the owner's wallet address, if the owner has only one. */
+/** Narrows items that need an identifier to the wallet address that the owner chose, or to the owner's only one. */
 function withIdentifiers(
   access: readonly TokenItem[],
-  walletAddresses: readonly string[],
+  { walletAddresses, account }: ApproveGrant,
 ): readonly TokenItem[] {
   const [only, ...others] = walletAddresses
-  if (only === undefined || others.length > 0) return access
-  return access.map((item) => (lacksIdentifier(item) ? { ...item, identifier: only } : item))
-}
-
-/** Quotes need no identifier: without one, `read-all` shows a client instance only its own quotes. */
-function lacksIdentifier({ type, actions, identifier }: AccessItem): boolean {
-  return (
-    identifier === undefined &&
-    type !== 'quote' &&
-    actions.some((action) => needsIdentifier(type, action))
-  )
+  const chosen = account ?? (others.length > 0 ? undefined : only)
+  if (chosen === undefined) return access
+  return access.map((item) => (lacksIdentifier(item) ? { ...item, identifier: chosen } : item))
 }
 
 function refuseAccess(
   requested: readonly TokenItem[],
   access: readonly TokenItem[],
-  walletAddresses: readonly string[],
+  { walletAddresses, account, accounts = [] }: ApproveGrant,
   { intervalCounting }: GrantPolicy,
 ) {
   if (!coversTokens(requested, access, intervalCounting)) {
@@ -208,10 +206,24 @@ function refuseAccess(
   if (access.some(lacksIdentifier)) {
     return refused('identifier_required', 'the access needs a wallet address as its identifier')
   }
-  const foreign = access.find(
-    ({ identifier }) => identifier !== undefined && !walletAddresses.includes(identifier),
+  const foreign = [account, ...access.map(({ identifier }) => identifier)].find(
+    (url) => url !== undefined && !walletAddresses.includes(url),
   )
-  return foreign === undefined
-    ? undefined
-    : refused('not_the_owner', `${foreign.identifier} is not a wallet address of this owner`)
+  if (foreign !== undefined) {
+    return refused('not_the_owner', `${foreign} is not a wallet address of this owner`)
+  }
+  for (const item of access) {
+    const known = accounts.find(({ url }) => url === item.identifier)
+    if (known === undefined || fitsAccount(item, known)) continue
+    const limit = item.limits?.debitAmount
+    return refused(
+      'asset_mismatch',
+      `debitAmount is in ${limit && told(limit)}, but ${known.url} is in ${told(known)}`,
+    )
+  }
+  return undefined
+}
+
+function told({ assetCode, assetScale }: Asset): string {
+  return `${assetCode} with scale ${assetScale}`
 }

@@ -1,4 +1,4 @@
-import { grantedItems, type TokenItem } from '../access.js'
+import { grantedItems, lacksIdentifier, type TokenItem } from '../access.js'
 import { type Changed, changed, type Refused, refused } from '../decision.js'
 import type { Instant } from '../instant.js'
 import {
@@ -23,7 +23,7 @@ export interface RequestGrant {
   readonly access: readonly TokenItem[]
   /** The requested subject; needs consent. */
   readonly subject?: SubjectId
-  /** Whether the policy requires a resource owner's consent. */
+  /** Whether the policy requires a resource owner's consent. Outgoing payments of any account always do. */
   readonly needsConsent: boolean
   /** Whether the policy requires the interaction to end with a redirect to the client instance. */
   readonly needsFinish: boolean
@@ -45,7 +45,10 @@ export function requestGrant(
   now: Instant,
   policy: GrantPolicy,
 ): Changed<Grant, GrantEvent> | Refused<RequestRefusal> {
-  const { needsConsent, interact } = command
+  const { access, interact } = command
+  // The owner chooses the account.
+  const isOpen = access.some((item) => item.type === 'outgoing-payment' && lacksIdentifier(item))
+  const needsConsent = command.needsConsent || isOpen
   if (needsConsent && interact === undefined) {
     return refused(
       'interaction_required',
@@ -68,7 +71,7 @@ export function requestGrant(
     commandId: command.commandId,
     createdAt: now,
     client: command.client,
-    requested: command.access,
+    requested: access,
     ...(command.subject === undefined ? {} : { requestedSubject: command.subject }),
     ...(command.listName === undefined ? {} : { lists: [{ list: command.listName, at: now }] }),
     continuation: { ...command.continuation, waitMs: policy.waitMs, acceptedAt: now },
