@@ -1,7 +1,8 @@
-/** Acts as the resource owner on the consent page, with a cookie and without following the redirect. */
+/** Acts as the resource owner on the consent page, who may choose an account, with a cookie and without following the redirect. */
 export async function decide(
   redirect: string,
   decision: 'approve' | 'deny',
+  account?: string,
 ): Promise<{ readonly page: string; readonly location: URL | undefined }> {
   const shown = await fetch(redirect)
   const page = await shown.text()
@@ -10,7 +11,7 @@ export async function decide(
     method: 'POST',
     redirect: 'manual',
     headers: { cookie, 'content-type': 'application/x-www-form-urlencoded' },
-    body: new URLSearchParams({ decision }),
+    body: new URLSearchParams({ decision, ...(account && { account }) }),
   })
   const location = answered.headers.get('location')
   return { page, location: location === null ? undefined : new URL(location) }

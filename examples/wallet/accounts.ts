@@ -20,19 +20,25 @@ export interface Accounts extends WalletAddresses {
   readonly published: WalletAddresses
 }
 
-/** Three accounts and the operator, with wallet addresses at the wallet's own origin. */
+/** Four accounts, two of which are Alice's, and the operator, with wallet addresses at the wallet's own origin. */
 export async function demoAccounts(baseUrl: string, secrets: Secrets): Promise<Accounts> {
-  const keyOf = (owner: string) => signingKey(secrets, `account-key:${owner}`)
-  async function account(owner: string, publicName: string, assetCode: string): Promise<Account> {
-    const { x = '' } = createPublicKey(await keyOf(owner)).export({ format: 'jwk' })
-    const keys = [{ kid: `${owner}-1`, x }]
-    return { url: `${baseUrl}/${owner}`, owner, publicName, assetCode, assetScale: 2, keys }
+  const keyOf = (name: string) => signingKey(secrets, `account-key:${name}`)
+  async function account(
+    name: string,
+    publicName: string,
+    assetCode: string,
+    owner = name,
+  ): Promise<Account> {
+    const { x = '' } = createPublicKey(await keyOf(name)).export({ format: 'jwk' })
+    const keys = [{ kid: `${name}-1`, x }]
+    return { url: `${baseUrl}/${name}`, owner, publicName, assetCode, assetScale: 2, keys }
   }
 
   const all = [
     await account('alice', 'Alice', 'USD'),
     await account('bob', 'Bob', 'USD'),
     await account('carol', 'Carol', 'EUR'),
+    await account('alice-euros', 'Alice', 'EUR', 'alice'),
   ]
   const operator = await account('operator', 'Example wallet', 'USD')
   const find: WalletAddresses['find'] = async (url) => all.find((each) => each.url === url)

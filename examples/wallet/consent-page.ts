@@ -6,7 +6,8 @@ import type {
   TokenView,
 } from 'open-payments-server'
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
-import type { Accounts } from './accounts.js'
+import { fitsAccount } from 'open-payments-server/core'
+import type { Account, Accounts } from './accounts.js'
 import { isolated, type Locale, localeFor } from './locale.js'
 import { escapeHtml, fieldOf, list, notice, page, seeOther, wrongMethod } from './page.js'
 import { describeAccess, describeTotal } from './plain-language.js'
@@ -18,7 +19,7 @@ import { isForeignForm, type Session } from './session.js'
  */
 export function consentPage(
   interactions: Interactions,
-  accounts: Accounts,
+  accounts: Pick<Accounts, 'all' | 'ownedBy'>,
   session: Session,
 ): Handler {
   function show(view: InteractionView, locale: Locale): HttpResponse {
@@ -27,7 +28,7 @@ export function consentPage(
     const canDecide = status === 'pending' || (status === 'approved' && issuedAt === undefined)
     if (!canDecide) return notice(410, 'answered', locale)
     const owner = ownerOf(accounts, view)
-    const response = question(200, view, owner, locale)
+    const response = question(200, view, owner, accounts.ownedBy(owner), locale)
     return { ...response, headers: { ...response.headers, 'set-cookie': session.cookieFor(owner) } }
   }
 
@@ -40,11 +41,15 @@ export function consentPage(
     if (owner === undefined || isForeignForm(request)) return notice(403, 'signedOut', locale)
     if (owner !== ownerOf(accounts, view)) return notice(403, 'notYours', locale)
     const decision = fieldOf(request, 'decision')
-    if (decision !== 'approve' && decision !== 'deny') return question(400, view, owner, locale)
-    const walletAddresses = accounts.ownedBy(owner).map(({ url }) => url)
+    const owned = accounts.ownedBy(owner)
+    if (decision !== 'approve' && decision !== 'deny') {
+      return question(400, view, owner, owned, locale)
+    }
+    const account = view.needAccount.length === 0 ? undefined : fieldOf(request, 'account')
+    const approval = { resourceOwner: owner, walletAddresses: owned, ...(account && { account }) }
     const result =
       decision === 'approve'
-        ? await interactions.approve(view.id, { resourceOwner: owner, walletAddresses })
+        ? await interactions.approve(view.id, approval)
         : await interactions.deny(view.id, { resourceOwner: owner })
     return outcome(result, locale)
   }
@@ -60,7 +65,7 @@ export function consentPage(
   }
 }
 
-function ownerOf({ all }: Accounts, { access, subject }: InteractionView): string {
+function ownerOf({ all }: Pick<Accounts, 'all'>, { access, subject }: InteractionView): string {
   const [first] = all
   const named = all.find(
     ({ url }) => url === subject?.id || access.some(({ identifier }) => identifier === url),
@@ -80,14 +85,17 @@ function outcome(result: HostResult<{ readonly redirect?: string }>, locale: Loc
 /** The page with the question, and with an error above it after a form without a decision. */
 function question(
   status: 200 | 400,
-  { client, tokens, totals, subject, finishUri }: InteractionView,
+  { client, tokens, totals, subject, finishUri, needAccount }: InteractionView,
   owner: string,
+  owned: readonly Account[],
   locale: Locale,
 ): HttpResponse {
   const { messages } = locale
   const said = messages.consent
   const text = (sentence: string) => `<p>${escapeHtml(sentence)}</p>`
   const sums = totals.flatMap((total) => describeTotal(total, locale) ?? [])
+  const fitting = owned.filter((each) => needAccount.every((item) => fitsAccount(item, each)))
+  const canApprove = needAccount.length === 0 || fitting.length > 0
   const place = finishUri && isolated(placeOf(new URL(finishUri)), messages)
   const content = `${status === 400 ? error(locale) : ''}
     ${text(said.signedIn(isolated(owner, messages)))}
@@ -97,13 +105,42 @@ function question(
       ${tokens.map((token) => tokenAccess(token, locale)).join('')}
       ${subject ? list([messages.subject(isolated(subject.id, messages))]) : ''}
       ${sums.map((sum) => text(`${sum}.`)).join('')}
+      ${needAccount.length === 0 ? '' : choice(fitting, locale)}
+      ${owned
+        .flatMap((each) => misfit(each, needAccount, locale) ?? [])
+        .map(text)
+        .join('')}
       ${text(place ? said.returnsTo(place) : said.returns)}
       <div class="buttons">
-        <button id="decision" name="decision" value="approve">${escapeHtml(said.approve)}</button>
-        <button name="decision" value="deny">${escapeHtml(said.deny)}</button>
+        ${canApprove ? `<button id="decision" name="decision" value="approve">${escapeHtml(said.approve)}</button>` : ''}
+        <button ${canApprove ? '' : 'id="decision" '}name="decision" value="deny">${escapeHtml(said.deny)}</button>
       </div>
     </form>`
   return page(status, said.title, content, { locale, finishUri })
+}
+
+/** The question for which account the access is, where the app has not said it. */
+function choice(fitting: readonly Account[], { messages }: Locale): string {
+  const { account, noAccount } = messages.consent
+  if (fitting.length === 0) return `<p><strong>${escapeHtml(noAccount)}</strong></p>`
+  const options = fitting.map(({ url, assetCode }) => {
+    const name = `${isolated(url, messages)} (${assetCode})`
+    return `<option value="${escapeHtml(url)}">${escapeHtml(name)}</option>`
+  })
+  return `<p><label for="account">${escapeHtml(account)}</label><br>
+    <select id="account" name="account">${options.join('')}</select></p>`
+}
+
+/** Says why an account cannot be chosen, or returns `undefined` if it can. */
+function misfit(
+  account: Account,
+  needAccount: InteractionView['needAccount'],
+  { messages }: Locale,
+): string | undefined {
+  const limit = needAccount.find((item) => !fitsAccount(item, account))?.limits?.debitAmount
+  if (limit === undefined) return undefined
+  const url = isolated(account.url, messages)
+  return messages.consent.misfit(url, account.assetCode, limit.assetCode)
 }
 
 /** A native app has a scheme of its own and no host. */

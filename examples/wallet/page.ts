@@ -47,7 +47,7 @@ ul{padding-inline-start:20px}li{margin-block:.4rem}
 .card{border:1px solid;border-radius:.5rem;padding:0 16px 16px;margin-block:1rem}
 .error{border:2px solid;border-radius:.5rem;padding:0 16px;margin-block:1rem}
 .buttons{display:flex;flex-wrap:wrap;gap:1rem;margin-block:1.5rem}
-button{font:inherit;color:CanvasText;background:Canvas;border:2px solid;border-radius:.5rem;padding:8px 16px;
+button,select{font:inherit;color:CanvasText;background:Canvas;border:2px solid;border-radius:.5rem;padding:8px 16px;
   min-height:2.75rem;min-width:min(8rem,100%);max-width:100%;box-sizing:border-box}
 :focus-visible{outline:3px solid;outline-offset:3px}`
 

@@ -27,11 +27,12 @@ export function describeTotal(
   { items, identifier, ...limits }: SpendingTotal,
   locale: Locale,
 ): string | undefined {
-  if (items === 1 || identifier === undefined) return undefined
+  if (items === 1) return undefined
   const { messages, tag } = locale
+  const account = identifier === undefined ? messages.limits.chosen : isolated(identifier, messages)
   const [limit = ''] = describeLimits(limits, 'outgoing-payment', locale)
   const count = new Intl.NumberFormat(tag).format(items)
-  return messages.limits.total(count, isolated(identifier, messages), limit)
+  return messages.limits.total(count, account, limit)
 }
 
 function describeLimits(limits: Limits, type: AccessType, locale: Locale): string[] {

@@ -443,6 +443,17 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect((await to.read()).receivedAmount).toEqual(eur('925'))
     })
 
+    test('is made from the account that the owner chose for a client that names none', async () => {
+      const to = await receiver(carol)
+      const [euros, limits] = [`${running.baseUrl}/alice-euros`, { debitAmount: eur('300') }]
+      const open = item('outgoing-payment', ['create'], { limits })
+      const { value, access } = await approvedToken(client, auth, open, shop, euros)
+      expect(access).toEqual([{ ...open[0], identifier: euros }])
+      expect(await failure(pay(value, to.id, usd('1')))).toMatchObject({ status: 403 })
+      const payment = await pay(value, to.id, eur('300'), client, euros)
+      expect(payment).toMatchObject({ walletAddress: euros, debitAmount: eur('300') })
+    })
+
     test.each([
       ['for the life of the grant', {}],
       ['for a month', { interval: 'R/2020-01-01T00:00:00Z/P1M' }],

@@ -200,6 +200,7 @@ describe('an interaction', () => {
       client: 'https://shop.example',
       access: [outgoingAccess],
       tokens: [{ access: [outgoingAccess] }],
+      needAccount: [],
       totals: [{ identifier: alice, debitAmount: usd(2500), items: 1 }],
       finishUri,
       expiresAt: world.clock.now() + 600_000,

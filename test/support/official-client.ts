@@ -138,6 +138,7 @@ export async function approvedToken(
   authServer: string,
   access: Access,
   { finishUri: uri }: Pick<Shop, 'finishUri'>,
+  account?: string,
 ) {
   const finish = { method: 'redirect' as const, uri, nonce: randomUUID() }
   const grant = await client.grant.request(
@@ -145,7 +146,7 @@ export async function approvedToken(
     { access_token: { access }, interact: { start: ['redirect'], finish } },
   )
   if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
-  const { location } = await decide(grant.interact.redirect, 'approve')
+  const { location } = await decide(grant.interact.redirect, 'approve', account)
   const interact_ref = location?.searchParams.get('interact_ref') ?? ''
   const { uri: url, access_token } = grant.continue
   const where = { url, accessToken: access_token.value }

@@ -40,6 +40,7 @@ export const arabic: Messages = {
     arrives: (amount, period) => `يصل إلى المستلم ${amount} كحد أقصى ${period}`,
     unlimited: 'دون أي حد للمبلغ',
     atTheseTimes: (period) => `في هذه الأوقات: ${period}`,
+    chosen: 'الذي تختاره',
     total: (items, account, limit) =>
       `عدد الأذونات التي تُجمع معًا للحساب ${account} هو ${items}، ومجموعها: ${limit}`,
   },
@@ -67,6 +68,10 @@ export const arabic: Messages = {
     demo: 'هذا عرض توضيحي، لذلك سجّلت هذه الصفحة دخولك.',
     asks: (client) => `يريد التطبيق ${client}:`,
     token: (label) => `بالمفتاح الذي يسميه «${label}»:`,
+    account: 'لأي حساب من حساباتك؟',
+    noAccount: 'لا يناسب أي حساب من حساباتك، لذلك لا يمكنك إلا الرفض.',
+    misfit: (account, asset, limit) =>
+      `ليس ${account}: الحد بعملة ${limit}، وهذا الحساب بعملة ${asset}.`,
     returnsTo: (host) => `بعد ذلك ستعود إلى ${host}.`,
     returns: 'بعد ذلك، عُد إلى التطبيق الذي أرسلك إلى هنا.',
     approve: 'موافقة',

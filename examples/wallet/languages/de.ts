@@ -33,6 +33,7 @@ export const german: Messages = {
     arrives: (amount, period) => `höchstens ${amount} kommen beim Empfänger an: ${period}`,
     unlimited: 'ohne Obergrenze für den Betrag',
     atTheseTimes: (period) => `zu diesen Zeiten: ${period}`,
+    chosen: 'das von Ihnen gewählte Konto',
     total: (items, account, limit) =>
       `${items} dieser Berechtigungen gelten für ${account} nebeneinander, zusammen also: ${limit}`,
   },
@@ -60,6 +61,10 @@ export const german: Messages = {
     demo: 'Dies ist eine Demo, deshalb hat diese Seite Sie angemeldet.',
     asks: (client) => `Die App unter ${client} möchte:`,
     token: (label) => `Mit dem Schlüssel, den sie „${label}“ nennt:`,
+    account: 'Für welches Ihrer Konten?',
+    noAccount: 'Keines Ihrer Konten passt, deshalb können Sie nur ablehnen.',
+    misfit: (account, asset, limit) =>
+      `Nicht ${account}: Die Obergrenze ist in ${limit}, dieses Konto in ${asset}.`,
     returnsTo: (host) => `Danach kehren Sie zu ${host} zurück.`,
     returns: 'Kehren Sie danach bitte zu der App zurück, von der Sie kommen.',
     approve: 'Zustimmen',

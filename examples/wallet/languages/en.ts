@@ -33,6 +33,7 @@ export const english: Messages = {
     arrives: (amount, period) => `at most ${amount} arrives at the receiver ${period}`,
     unlimited: 'without any limit on the amount',
     atTheseTimes: (period) => `at these times: ${period}`,
+    chosen: 'the account that you choose',
     total: (items, account, limit) =>
       `${items} of these permissions add up for ${account}: together ${limit}`,
   },
@@ -60,6 +61,10 @@ export const english: Messages = {
     demo: 'This is a demo, so this page signed you in.',
     asks: (client) => `The app at ${client} would like to:`,
     token: (label) => `With the key that it calls “${label}”:`,
+    account: 'For which of your accounts?',
+    noAccount: 'None of your accounts fits, so you can only deny.',
+    misfit: (account, asset, limit) =>
+      `Not ${account}: the limit is in ${limit}, this account in ${asset}.`,
     returnsTo: (host) => `Afterwards you will return to ${host}.`,
     returns: 'Afterwards, please return to the app that sent you here.',
     approve: 'Approve',

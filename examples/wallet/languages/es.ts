@@ -33,6 +33,7 @@ export const spanish: Messages = {
     arrives: (amount, period) => `el destinatario recibe como máximo ${amount} ${period}`,
     unlimited: 'sin límite de importe',
     atTheseTimes: (period) => `en estos periodos: ${period}`,
+    chosen: 'la cuenta que usted elija',
     total: (items, account, limit) =>
       `${items} de estos permisos se suman para ${account}: en conjunto, ${limit}`,
   },
@@ -60,6 +61,10 @@ export const spanish: Messages = {
     demo: 'Esto es una demostración, por eso esta página ha iniciado su sesión.',
     asks: (client) => `La aplicación en ${client} quiere:`,
     token: (label) => `Con la clave que llama «${label}»:`,
+    account: '¿Para cuál de sus cuentas?',
+    noAccount: 'Ninguna de sus cuentas sirve, por eso solo puede rechazar.',
+    misfit: (account, asset, limit) =>
+      `No ${account}: el límite está en ${limit}, esta cuenta en ${asset}.`,
     returnsTo: (host) => `Después volverá a ${host}.`,
     returns: 'Después, vuelva a la aplicación desde la que ha llegado.',
     approve: 'Autorizar',

@@ -16,6 +16,8 @@ export interface Messages {
     readonly arrives: (amount: string, period: string) => string
     readonly unlimited: string
     readonly atTheseTimes: (period: string) => string
+    /** The account of a total whose account the owner chooses. */
+    readonly chosen: string
     readonly total: (items: string, account: string, limit: string) => string
   }
   readonly periods: {
@@ -37,6 +39,11 @@ export interface Messages {
     readonly asks: (client: string) => string
     /** The heading of one of several tokens. */
     readonly token: (label: string) => string
+    /** The label of the accounts among which the owner chooses. */
+    readonly account: string
+    readonly noAccount: string
+    /** Why an account cannot be chosen. */
+    readonly misfit: (account: string, asset: string, limit: string) => string
     readonly returnsTo: (host: string) => string
     readonly returns: string
     readonly approve: string

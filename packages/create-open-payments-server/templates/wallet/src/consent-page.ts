@@ -6,7 +6,8 @@ import type {
   TokenView,
 } from 'open-payments-server'
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
-import type { Ledger } from './ledger.js'
+import { fitsAccount } from 'open-payments-server/core'
+import type { Account, Ledger } from './ledger.js'
 import type { Login } from './login.js'
 import { escapeHtml, fieldsOf, methodNotAllowed, page, pathOf, seeOther } from './page.js'
 import { describeAccess, describeTotal } from './wording.js'
@@ -15,12 +16,14 @@ import { describeAccess, describeTotal } from './wording.js'
 export function consentPage(interactions: Interactions, ledger: Ledger, login: Login): Handler {
   async function decide(request: HttpRequest, id: string, owner: string): Promise<HttpResponse> {
     if (!login.isOwnForm(request)) return message(403, 'Please open the page again')
-    const decision = fieldsOf(request).get('decision')
+    const fields = fieldsOf(request)
+    const [decision, account] = [fields.get('decision'), fields.get('account')]
     if (decision === 'deny') return outcome(await interactions.deny(id, { resourceOwner: owner }))
     if (decision !== 'approve') return message(400, 'Please choose either Approve or Deny')
-    const walletAddresses = (await ledger.ownedBy(owner)).map(({ url }) => url)
+    const walletAddresses = await ledger.ownedBy(owner)
     if (walletAddresses.length === 0) return message(403, 'You have no account in this wallet')
-    return outcome(await interactions.approve(id, { resourceOwner: owner, walletAddresses }))
+    const approval = { resourceOwner: owner, walletAddresses, ...(account && { account }) }
+    return outcome(await interactions.approve(id, approval))
   }
 
   return async (request) => {
@@ -35,12 +38,15 @@ export function consentPage(interactions: Interactions, ledger: Ledger, login: L
     if (view.status === 'interaction-expired') return message(410, 'This request has expired')
     if (view.status !== 'pending') return message(410, 'You have already answered this request')
     if (owner === undefined) return login.redirect(request)
-    return question(view, owner, login.formField(request))
+    return question(view, owner, await ledger.ownedBy(owner), login.formField(request))
   }
 }
 
 function outcome(result: HostResult<{ readonly redirect?: string }>): HttpResponse {
   if (!result.ok) {
+    if (result.refusal === 'identifier_required' || result.refusal === 'asset_mismatch') {
+      return message(409, 'Please open the page again and choose one of its accounts')
+    }
     return result.refusal === 'not_the_owner'
       ? message(403, 'This request is for an account of another owner')
       : message(409, 'This request can no longer be answered')
@@ -53,8 +59,15 @@ function message(status: number, title: string): HttpResponse {
   return page({ status, title, content: '<p><a href="/apps">Connected apps</a></p>' })
 }
 
-function question(view: InteractionView, owner: string, formField: string): HttpResponse {
-  const { client, tokens, totals, finishUri } = view
+function question(
+  view: InteractionView,
+  owner: string,
+  accounts: readonly Account[],
+  formField: string,
+): HttpResponse {
+  const { client, tokens, totals, finishUri, needAccount } = view
+  const fitting = accounts.filter((each) => needAccount.every((item) => fitsAccount(item, each)))
+  const canApprove = needAccount.length === 0 || fitting.length > 0
   const sums = totals.flatMap((total) => describeTotal(total) ?? [])
   return page({
     title: `Give ${new URL(client).host} access to your account?`,
@@ -65,11 +78,24 @@ ${sums.map((sum) => `<p><strong>${escapeHtml(sum)}.</strong></p>`).join('\n')}
 <p>${escapeHtml(afterwards(finishUri))} You can end the access at any time on the page of connected apps.</p>
 <form method="post">
 ${formField}
-<button name="decision" value="approve">Approve</button>
+${needAccount.length === 0 ? '' : choice(accounts, fitting)}
+${canApprove ? '<button name="decision" value="approve">Approve</button>' : ''}
 <button name="decision" value="deny">Deny</button>
 </form>`,
     ...(finishUri !== undefined && { formTarget: finishUri }),
   })
+}
+
+/** The accounts for access of an app that names none. A limit is in one asset, and so fits the accounts in that asset. */
+function choice(accounts: readonly Account[], fitting: readonly Account[]): string {
+  const nameOf = ({ url, assetCode }: Account) => escapeHtml(`${url} (${assetCode})`)
+  const options = fitting.map((each) => {
+    return `<option value="${escapeHtml(each.url)}">${nameOf(each)}</option>`
+  })
+  const others = accounts.filter((each) => !fitting.includes(each)).map(nameOf)
+  const select = `<label>For which account? <select name="account">${options.join('')}</select></label>`
+  return `<p>${options.length === 0 ? 'None of your accounts fits.' : select}</p>
+${others.map((name) => `<p>Not ${name}: the limit is in another currency.</p>`).join('\n')}`
 }
 
 /** The label of one of several tokens is text that the app chose. */

@@ -8,7 +8,7 @@ h1 { font-size: 1.5rem; line-height: 1.25 }
 li { margin: .5rem 0 }
 label, input { display: block; font: inherit; box-sizing: border-box; width: 100% }
 input { padding: .6rem; margin: .25rem 0 1rem }
-button { font: inherit; min-height: 2.75rem; padding: .5rem 1.5rem; margin: 0 .5rem .5rem 0 }
+button, select { font: inherit; min-height: 2.75rem; padding: .5rem 1.5rem; margin: 0 .5rem .5rem 0 }
 `
 const styleHash = createHash('sha256').update(style).digest('base64')
 
