@@ -247,10 +247,17 @@ export function readGrantRequest(body: Json, intervalMinMs: number): Parsed<Gran
   return ok({ ...request, interact: { finish: { uri, nonce, hashMethod } } })
 }
 
-/** Two equal items would each have a budget of their own, so that the token could spend twice the limit. */
+/**
+ * Two equal items would each have a budget of their own, so that the token could spend twice the limit. The owner may
+ * choose the account that one item names for another that names none.
+ */
 function hasDuplicates(token: RequestedToken): boolean {
   const access = token.access as readonly AccessItem[]
-  return access.some((item, index) => access.slice(0, index).some((each) => allowsSame(each, item)))
+  const at = (item: AccessItem, { identifier }: AccessItem) =>
+    item.type === 'outgoing-payment' && identifier !== undefined ? { identifier, ...item } : item
+  return access.some((item, index) =>
+    access.slice(0, index).some((each) => allowsSame(at(each, item), at(item, each))),
+  )
 }
 
 /** An amount for each window of a millisecond would be no limit. */

@@ -431,6 +431,11 @@ describe('readGrantRequest', () => {
       'access_token.access',
     ],
     [
+      'a duplicate item, if the owner chooses the account that the other one names',
+      requestFor(outgoing, without(outgoing, 'identifier')),
+      'access_token.access',
+    ],
+    [
       'a duplicate item with empty limits',
       requestFor(outgoing, incoming, { ...outgoing, limits: {} }),
       'access_token.access',

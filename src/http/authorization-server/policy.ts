@@ -77,7 +77,8 @@ export interface AuthorizationPolicy {
   /**
    * Whether access requires the consent of a resource owner. Default: true for every action on outgoing
    * payments and for `list-all`. `read-all` on incoming payments requires no consent, because a payer's
-   * wallet requests it without a user of this wallet.
+   * wallet requests it without a user of this wallet. Outgoing payments without `identifier` always require consent,
+   * in which the owner chooses the account.
    */
   readonly requiresConsent?: (item: TokenItem) => boolean
   /** Whether access requires an interaction that ends with a redirect (`finish`). Default: never. */
