@@ -403,6 +403,10 @@ describe('the consent page for untrusted text', async () => {
     ['escapes the receiver', { access: [{ ...pay, limits: { receiver: markup } }] }],
     ['escapes the asset', { access: [{ ...pay, limits: { debitAmount } }] }],
     ['escapes the interval', { access: [{ ...pay, limits: { interval: markup } }] }],
+    [
+      'escapes the asset that no account has',
+      { needAccount: [{ ...pay, limits: { debitAmount } }] },
+    ],
     ['escapes the label of a token', { tokens: [{ label: markup, access: [] }] }],
     [
       'escapes the wallet address and the asset of a total',
