@@ -101,6 +101,7 @@ export type {
   WalletAddresses,
 } from './ports/host.js'
 export { type Store, TransactionError } from './ports/store.js'
+export { readClientKey } from './protocol/http-signature/jwk.js'
 export type { PrivateJwk } from './protocol/http-signature/sign.js'
 export type { IncomingPaymentBody } from './protocol/incoming-payment.js'
 export type { OutgoingPaymentBody } from './protocol/outgoing-payment.js'

@@ -24,6 +24,7 @@ describe('the main entry', () => {
       'guardedFetch',
       'ilpPaymentMethods',
       'memoryStore',
+      'readClientKey',
       'refusals',
       'remoteClientKeys',
       'remoteGrants',
