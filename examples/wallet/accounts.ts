@@ -2,6 +2,7 @@ import { createPublicKey } from 'node:crypto'
 import type { WalletAddress, WalletAddresses } from 'open-payments-server'
 import type { ClientInstance } from './guarded-client.js'
 import type { LocaleSettings } from './locale.js'
+import type { RegisteredKeys } from './registered-keys.js'
 import { type Secrets, signingKey } from './secrets.js'
 
 /** An account of the example wallet, and its owner. */
@@ -21,7 +22,11 @@ export interface Accounts extends WalletAddresses {
 }
 
 /** Four accounts, two of which are Alice's, and the operator, with wallet addresses at the wallet's own origin. */
-export async function demoAccounts(baseUrl: string, secrets: Secrets): Promise<Accounts> {
+export async function demoAccounts(
+  baseUrl: string,
+  secrets: Secrets,
+  registered: Pick<RegisteredKeys, 'of'>,
+): Promise<Accounts> {
   const keyOf = (name: string) => signingKey(secrets, `account-key:${name}`)
   async function account(
     name: string,
@@ -41,7 +46,12 @@ export async function demoAccounts(baseUrl: string, secrets: Secrets): Promise<A
     await account('alice-euros', 'Alice', 'EUR', 'alice'),
   ]
   const operator = await account('operator', 'Example wallet', 'USD')
-  const find: WalletAddresses['find'] = async (url) => all.find((each) => each.url === url)
+  const find: WalletAddresses['find'] = async (url) => {
+    const found = all.find((each) => each.url === url)
+    if (found === undefined) return undefined
+    const added = (await registered.of(url)).map(({ kid, x }) => ({ kid, x }))
+    return { ...found, keys: [...(found.keys ?? []), ...added] }
+  }
   return {
     all,
     find,

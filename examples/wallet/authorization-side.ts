@@ -6,6 +6,7 @@ import {
 } from 'open-payments-server'
 import { connectedApps } from './connected-apps.js'
 import { consentPage } from './consent-page.js'
+import { keysPage } from './keys-page.js'
 import { secretKey } from './secrets.js'
 import { cookieSession } from './session.js'
 import type { Side, Surroundings } from './side.js'
@@ -23,7 +24,7 @@ export interface AuthorizationSideOptions {
   readonly resourceServerKey?: string
 }
 
-/** The authorization server, the consent page, and the page where owners revoke access. */
+/** The authorization server and the pages for owners. */
 export async function authorizationSide(
   { baseUrl, grantEndpoint, resourceServer, accounts, storage, watch }: Surroundings,
   { authUrl, resourceServerKey: key }: AuthorizationSideOptions,
@@ -52,6 +53,10 @@ export async function authorizationSide(
       { path: '/auth', handle: auth.handle },
       { path: '/consent', handle: consentPage(auth.interactions, accounts, session) },
       { path: '/grants', handle: connectedApps(auth.grants, accounts, session) },
+      // The other process, which publishes keys, may have another database.
+      ...(key === undefined
+        ? [{ path: '/keys', handle: keysPage(storage.keys, accounts, session) }]
+        : []),
     ],
     events: auth.events,
     sweep: auth.sweep,

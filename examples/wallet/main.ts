@@ -89,6 +89,7 @@ function announce(
     console.log(`  wallet address        ${url} (${assetCode})`)
   }
   if (role?.name !== 'resource') console.log(`  connected apps        ${authUrl}/grants`)
+  if (role === undefined) console.log(`  keys of apps          ${baseUrl}/keys`)
   if (role?.name === 'auth') return
   const path = `${baseUrl}/ledger/outgoing-payments/{id}/settle`
   console.log(

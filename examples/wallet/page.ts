@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import type { Messages } from './languages/messages.js'
 import type { Locale } from './locale.js'
@@ -7,6 +8,8 @@ export interface PageOptions {
   readonly locale: Locale
   /** Where a form of the page leads: the client's finish URI. */
   readonly finishUri?: string | undefined
+  /** The only script that the page may run. */
+  readonly script?: string
 }
 
 /**
@@ -19,18 +22,18 @@ export function page(
   status: number,
   title: string,
   content: string,
-  { locale, finishUri }: PageOptions,
+  { locale, finishUri, script }: PageOptions,
 ): HttpResponse {
   const { tag, messages } = locale
   const body = `<!doctype html><html lang="${tag}" dir="${messages.direction}">
     <head><meta charset="utf-8"><title>${escapeHtml(title)}</title>
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <style>${style}</style></head>
-    <body><main><h1>${escapeHtml(title)}</h1>${content}</main></body></html>`
+    <body><main><h1>${escapeHtml(title)}</h1>${content}</main>${script === undefined ? '' : `<script>${script}</script>`}</body></html>`
   return {
     status,
     headers: {
-      ...safety(finishUri),
+      ...safety(finishUri, script),
       'content-language': tag,
       'content-type': 'text/html; charset=utf-8',
     },
@@ -49,6 +52,8 @@ ul{padding-inline-start:20px}li{margin-block:.4rem}
 .buttons{display:flex;flex-wrap:wrap;gap:1rem;margin-block:1.5rem}
 button,select{font:inherit;color:CanvasText;background:Canvas;border:2px solid;border-radius:.5rem;padding:8px 16px;
   min-height:2.75rem;min-width:min(8rem,100%);max-width:100%;box-sizing:border-box}
+label,input,select,textarea{display:block;font:inherit;width:100%;box-sizing:border-box}
+input,select,textarea{min-height:2.75rem;padding:8px;margin-block:.25rem 1rem}
 :focus-visible{outline:3px solid;outline-offset:3px}`
 
 /** A page with a title and one sentence. */
@@ -85,7 +90,12 @@ export function escapeHtml(text: string): string {
 
 /** Returns the value of a form field. */
 export function fieldOf({ body }: HttpRequest, name: string): string | undefined {
-  return new URLSearchParams(new TextDecoder().decode(body)).get(name) ?? undefined
+  return fieldsOf({ body }).get(name) ?? undefined
+}
+
+/** Returns the fields of a form. */
+export function fieldsOf({ body }: Pick<HttpRequest, 'body'>): URLSearchParams {
+  return new URLSearchParams(new TextDecoder().decode(body))
 }
 
 /** A scheme, or an origin with a name or address: neither can add a source or directive to a policy. */
@@ -99,11 +109,13 @@ function formActions(finishUri: string | undefined): string {
   return policySource.test(target) ? `'self' ${target}` : "'self'"
 }
 
-function safety(finishUri?: string): Record<string, string> {
+function safety(finishUri?: string, script?: string): Record<string, string> {
+  const hash = script && createHash('sha256').update(script).digest('base64')
+  const scripts = hash === undefined ? '' : ` script-src 'sha256-${hash}';`
   return {
     'cache-control': 'no-store',
     'referrer-policy': 'no-referrer',
     'x-content-type-options': 'nosniff',
-    'content-security-policy': `default-src 'none'; style-src 'unsafe-inline'; form-action ${formActions(finishUri)}; frame-ancestors 'none'; base-uri 'none'`,
+    'content-security-policy': `default-src 'none'; style-src 'unsafe-inline';${scripts} form-action ${formActions(finishUri)}; frame-ancestors 'none'; base-uri 'none'`,
   }
 }

@@ -15,7 +15,7 @@ export interface Surroundings {
   readonly grantEndpoint: string
   readonly resourceServer: string
   readonly accounts: Accounts
-  readonly storage: Pick<WalletStorage, 'store' | 'secrets' | 'sendings'>
+  readonly storage: Pick<WalletStorage, 'store' | 'secrets' | 'sendings' | 'keys'>
   readonly rail: RailSettings
   readonly watch: {
     readonly onRefusal?: (report: RefusalReport) => void

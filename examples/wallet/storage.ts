@@ -10,14 +10,20 @@ import {
 } from 'open-payments-server/postgres'
 import { Pool } from 'pg'
 import { takeDirectory, temporaryDirectory } from './data-directory.js'
+import {
+  memoryRegisteredKeys,
+  postgresRegisteredKeys,
+  type RegisteredKeys,
+} from './registered-keys.js'
 import { memorySecrets, postgresSecrets, type Secrets } from './secrets.js'
 import { memorySendingBook, postgresSendingBook, type SendingBook } from './sending-book.js'
 
-/** The wallet's storage: the library's records, its own secrets, and the payments in progress. */
+/** The wallet's storage: the library's records, its own secrets, the payments in progress, and the keys of apps. */
 export interface WalletStorage {
   readonly store: Store
   readonly secrets: Secrets
   readonly sendings: SendingBook
+  readonly keys: RegisteredKeys
   /** The kind and place of the storage, for the operator. */
   readonly description: string
   close(): Promise<void>
@@ -40,6 +46,7 @@ export function memoryStorage(): WalletStorage {
     store: memoryStore(),
     secrets: memorySecrets(),
     sendings,
+    keys: memoryRegisteredKeys(),
     description,
     close: async () => {},
   }
@@ -97,6 +104,7 @@ async function prepared(database: PostgresPool | PostgresDatabase, baseUrl: stri
     store: postgresStore(database),
     secrets: await postgresSecrets(database, baseUrl),
     sendings: await postgresSendingBook(database, baseUrl),
+    keys: await postgresRegisteredKeys(database, baseUrl),
   }
 }
 

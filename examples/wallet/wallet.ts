@@ -25,7 +25,7 @@ export interface WalletOptions {
    * the origin of the wallet addresses and the resource server.
    */
   readonly baseUrl: string
-  readonly storage: Pick<WalletStorage, 'store' | 'secrets' | 'sendings'>
+  readonly storage: Pick<WalletStorage, 'store' | 'secrets' | 'sendings' | 'keys'>
   /** The ILP peers of this wallet. Default: none, under an ILP address derived from `baseUrl`. */
   readonly rail?: RailSettings
   /** Default: both sides in one process. */
@@ -55,7 +55,7 @@ export interface Wallet {
 export async function createWallet(options: WalletOptions): Promise<Wallet> {
   const { baseUrl, storage, role, onRefusal } = options
   const authUrl = role?.authUrl ?? baseUrl
-  const accounts = await demoAccounts(baseUrl, storage.secrets)
+  const accounts = await demoAccounts(baseUrl, storage.secrets, storage.keys)
   const surroundings: Surroundings = {
     baseUrl,
     grantEndpoint: `${authUrl}/auth`,

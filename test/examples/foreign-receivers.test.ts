@@ -5,11 +5,12 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vi
 import { demoAccounts } from '../../examples/wallet/accounts.js'
 import { foreignReceivers } from '../../examples/wallet/foreign-receivers.js'
 import { guardedClient } from '../../examples/wallet/guarded-client.js'
+import { memoryRegisteredKeys } from '../../examples/wallet/registered-keys.js'
 import { memorySecrets } from '../../examples/wallet/secrets.js'
 import { type GuardedFetch, guardedFetch } from '../../src/index.js'
 
 const operator = async () =>
-  (await demoAccounts('https://wallet.example', memorySecrets())).operator
+  (await demoAccounts('https://wallet.example', memorySecrets(), memoryRegisteredKeys())).operator
 let client: Awaited<ReturnType<typeof guardedClient>>
 /** The current test's fetch. The client is slow to create, so all tests share one. */
 let through: GuardedFetch

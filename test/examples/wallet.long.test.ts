@@ -12,6 +12,7 @@ import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { demoAccounts } from '../../examples/wallet/accounts.js'
 import { consentPage } from '../../examples/wallet/consent-page.js'
 import { freePort } from '../../examples/wallet/free-port.js'
+import { memoryRegisteredKeys } from '../../examples/wallet/registered-keys.js'
 import { memorySecrets } from '../../examples/wallet/secrets.js'
 import { cookieSession } from '../../examples/wallet/session.js'
 import { type RunningWallet, startWallet } from '../../examples/wallet/start.js'
@@ -356,7 +357,11 @@ describe('the wallet, over HTTP', () => {
 })
 
 describe('the consent page for untrusted text', async () => {
-  const accounts = await demoAccounts('https://wallet.example', memorySecrets())
+  const accounts = await demoAccounts(
+    'https://wallet.example',
+    memorySecrets(),
+    memoryRegisteredKeys(),
+  )
   const markup = `<img src=x onerror=alert(1)>"'&`
 
   function pageOf(view: Partial<InteractionView>, decided: object = { ok: true }) {

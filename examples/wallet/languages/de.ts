@@ -79,6 +79,37 @@ export const german: Messages = {
     revokeApp: (client) => `Zugriff von ${client} widerrufen`,
     revoked: 'Die App hat keinen Zugriff mehr.',
   },
+  keys: {
+    title: 'Schlüssel Ihrer Apps',
+    signIn: 'Dies ist eine Demo. Wessen Konto möchten Sie sehen?',
+    purpose:
+      'Eine App, die einen dieser Schlüssel hat, kann im Namen Ihres Kontos um Zugriff bitten. Fügen Sie nur Schlüssel von Apps hinzu, die Sie verwenden.',
+    none: 'Ihr Konto hat keine Schlüssel.',
+    kid: (kid) => `Schlüssel-ID: ${kid}`,
+    thumbprint: (beginning) => `Fingerabdruck: ${beginning}`,
+    since: (date) => `Hinzugefügt am ${date}.`,
+    revoke: 'Widerrufen',
+    revokeKey: (name) => `Schlüssel ${name} widerrufen`,
+    addTitle: 'Schlüssel hinzufügen',
+    account: 'Konto',
+    name: 'Name',
+    key: 'Öffentlicher Schlüssel (JWK oder PEM)',
+    newKid: 'Schlüssel-ID, wenn Sie sie wählen möchten',
+    add: 'Hinzufügen',
+    make: 'Neuen Schlüssel in diesem Browser erzeugen',
+    made: 'Ihr Browser hat den privaten Schlüssel gespeichert. Geben Sie die Datei nur Ihrer App: Diese Wallet hat ihn nicht. Fügen Sie jetzt den öffentlichen Schlüssel hinzu.',
+    unsupported:
+      'Dieser Browser kann solche Schlüssel nicht erzeugen. Erzeugen Sie einen mit Ihrer App, und fügen Sie den öffentlichen Schlüssel ein.',
+    added: 'Der Schlüssel wurde hinzugefügt.',
+    revoked: 'Der Schlüssel wurde widerrufen.',
+    refused: 'Der Schlüssel wurde nicht hinzugefügt',
+    problems: {
+      name: 'Geben Sie dem Schlüssel bitte einen Namen mit 1 bis 64 Zeichen.',
+      known: 'Ihr Konto hat diesen Schlüssel schon.',
+      kidTaken: 'Ihr Konto hat schon einen Schlüssel mit dieser Schlüssel-ID.',
+      full: 'Ihr Konto hat 20 Schlüssel, mehr sind nicht möglich. Widerrufen Sie bitte zuerst einen.',
+    },
+  },
   notices: {
     expired: ['Zu spät', 'Diese Anfrage ist abgelaufen.'],
     answered: [

@@ -59,6 +59,33 @@ export interface Messages {
     readonly revokeApp: (client: string) => string
     readonly revoked: string
   }
+  readonly keys: {
+    readonly title: string
+    readonly signIn: string
+    readonly purpose: string
+    readonly none: string
+    readonly kid: (kid: string) => string
+    readonly thumbprint: (beginning: string) => string
+    readonly since: (date: string) => string
+    readonly revoke: string
+    /** The accessible name of the button for one key. */
+    readonly revokeKey: (name: string) => string
+    readonly addTitle: string
+    readonly account: string
+    readonly name: string
+    readonly key: string
+    readonly newKid: string
+    readonly add: string
+    /** To make a key in the browser. */
+    readonly make: string
+    readonly made: string
+    readonly unsupported: string
+    readonly added: string
+    readonly revoked: string
+    /** The heading of a problem. */
+    readonly refused: string
+    readonly problems: Readonly<Record<'name' | 'known' | 'kidTaken' | 'full', string>>
+  }
   /** Short answers, each with a title. */
   readonly notices: Readonly<
     Record<
