@@ -1,3 +1,4 @@
+import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
@@ -36,6 +37,12 @@ interface Page {
   /** Runs an expression in the page. */
   evaluate(expression: string): Promise<unknown>
 }
+
+/** Returns a new public key. */
+function publicJwk(members: object = {}): string {
+  const { publicKey } = generateKeyPairSync('ed25519')
+  return JSON.stringify({ ...publicKey.export({ format: 'jwk' }), ...members })
+}
 interface AccessibleNode {
   readonly role: string
   readonly name?: string
@@ -49,6 +56,7 @@ const languages = [
     amount: 'USD 25.50',
     period: 'every month, 12 times',
     approve: 'Approve',
+    keys: 'Keys of your apps',
   },
   {
     tag: 'de',
@@ -56,6 +64,7 @@ const languages = [
     amount: '25,50 USD',
     period: 'jeden Monat, 12-mal',
     approve: 'Zustimmen',
+    keys: 'Schlüssel Ihrer Apps',
   },
   {
     tag: 'es',
@@ -63,6 +72,7 @@ const languages = [
     amount: '25,50 USD',
     period: 'cada mes, 12 veces',
     approve: 'Autorizar',
+    keys: 'Claves de sus aplicaciones',
   },
   {
     tag: 'ar-EG',
@@ -70,6 +80,7 @@ const languages = [
     amount: '٢٥٫٥٠ USD',
     period: 'كل شهر، 12 مرة',
     approve: 'موافقة',
+    keys: 'مفاتيح تطبيقاتك',
   },
 ]
 
@@ -144,6 +155,25 @@ describe('in Chromium, the pages for owners', () => {
     await Promise.all([page.waitForNavigation(), page.keyboard.press(key)])
   }
 
+  /** Clicks what leads to another page. */
+  async function click(page: Page, selector: string): Promise<void> {
+    const clicked = `document.querySelector('${selector}').click()`
+    await Promise.all([page.waitForNavigation(), page.evaluate(clicked)])
+  }
+
+  async function fill(page: Page, fields: Readonly<Record<string, string>>): Promise<void> {
+    for (const [id, text] of Object.entries(fields)) {
+      await page.evaluate(`document.getElementById('${id}').value = ${JSON.stringify(text)}`)
+    }
+  }
+
+  /** What a wallet address publishes, without the key of the demo. */
+  async function published(owner: string): Promise<{ kid: string; x: string }[]> {
+    const response = await fetch(`${running.baseUrl}/${owner}/jwks.json`)
+    const { keys } = (await response.json()) as { keys: { kid: string; x: string }[] }
+    return keys.slice(1)
+  }
+
   const focused = (page: Page) => page.evaluate('document.activeElement.textContent.trim()')
 
   /** The text of the page, with plain spaces and without marks of direction. */
@@ -181,7 +211,7 @@ describe('in Chromium, the pages for owners', () => {
     await page.evaluate(`void (document.documentElement.style.fontSize = '')`)
   }
 
-  describe.each(languages)('in $tag', ({ tag, direction, amount, period, approve }) => {
+  describe.each(languages)('in $tag', ({ tag, direction, amount, period, approve, keys }) => {
     test('ask for consent in this language, and break no rule of axe, light or dark', async () => {
       const page = await opened(await asked(), tag)
       expect(await page.evaluate('document.documentElement.lang')).toBe(tag)
@@ -203,6 +233,22 @@ describe('in Chromium, the pages for owners', () => {
       await follow(page, 'Enter')
       await page.goto(`${running.baseUrl}/grants`)
       expect(await textOf(page)).toContain(amount)
+      expect(await violations(page)).toEqual([])
+      await expectToFitAPhone(page)
+    })
+
+    test('register the keys of apps in this language, and break no rule of axe', async () => {
+      const page = await opened(`${running.baseUrl}/keys`, tag)
+      expect(await violations(page)).toEqual([])
+      await click(page, 'button[value=carol]')
+      await fill(page, { name: 'Shop', key: 'no key' })
+      await click(page, '#add')
+      expect(await accessible(page)).toContain('alert')
+      expect(await violations(page)).toEqual([])
+      await fill(page, { name: 'Shop', key: publicJwk({ kid: `shop-${tag}` }) })
+      await click(page, '#add')
+      expect(await textOf(page)).toContain(`shop-${tag}`)
+      expect(await accessible(page)).toContain(`heading ${keys}`)
       expect(await violations(page)).toEqual([])
       await expectToFitAPhone(page)
     })
@@ -281,5 +327,80 @@ describe('in Chromium, the pages for owners', () => {
     expect(await textOf(page)).toContain('The app no longer has access.')
     expect(await page.evaluate(buttons)).toBe(before - 1)
     expect(await violations(page)).toEqual([])
+  })
+
+  describe('for the keys of apps', () => {
+    const keysUrl = (query: Readonly<Record<string, string>> = {}) =>
+      `${running.baseUrl}/keys?${new URLSearchParams(query)}`
+
+    /** Opens the page, and signs in as Bob. */
+    async function openedAsBob(query: Readonly<Record<string, string>> = {}): Promise<Page> {
+      const page = await opened(keysUrl(query))
+      await click(page, 'button[value=bob]')
+      return page
+    }
+
+    test('publish a pasted key until it is revoked', async () => {
+      const page = await openedAsBob()
+      const { x = '', ...jwk } = JSON.parse(publicJwk({ kid: 'pasted' }))
+      await fill(page, { name: 'Shop', key: JSON.stringify({ ...jwk, x }) })
+      await click(page, '#add')
+      expect(await textOf(page)).toContain('The key has been added.')
+      expect(await published('bob')).toMatchObject([{ kid: 'pasted', x }])
+      expect(await accessible(page)).toContain('button Revoke the key Shop')
+      await click(page, 'button[name=revoke]')
+      expect(await textOf(page)).toContain('The key has been revoked.')
+      expect(await published('bob')).toEqual([])
+    })
+
+    test('make a key, and keep its private part in the browser', async () => {
+      const page = await openedAsBob()
+      await page.evaluate(`void (() => {
+        const create = URL.createObjectURL
+        URL.createObjectURL = (blob) => {
+          window.saved = blob
+          return create(blob)
+        }
+      })()`)
+      await page.evaluate(`document.getElementById('make').click()`)
+      await expect.poll(() => textOf(page)).toContain('Your browser has saved the private key.')
+      expect(await violations(page)).toEqual([])
+      const pem = String(await page.evaluate('window.saved.text()'))
+      const form = String(
+        await page.evaluate(`new URLSearchParams(new FormData(document.forms[0]))+''`),
+      )
+      expect(new URLSearchParams(form).get('key')).not.toMatch(/"d"|PRIVATE/)
+      await fill(page, { name: 'Made here' })
+      await click(page, '#add')
+      const { x } = createPublicKey(pem).export({ format: 'jwk' })
+      const keys = await published('bob')
+      expect(keys).toMatchObject([{ x, kid: expect.stringMatching(/^[\w-]{36}$/) }])
+      await click(page, 'button[name=revoke]')
+    })
+
+    test('say that the browser cannot make a key', async () => {
+      const page = await openedAsBob()
+      await page.evaluate(`crypto.subtle.generateKey = () => Promise.reject(new Error('unknown'))`)
+      await page.evaluate(`document.getElementById('make').click()`)
+      await expect.poll(() => textOf(page)).toContain('This browser cannot make such keys.')
+    })
+
+    test('are filled by the link of an app, and say why another key is refused', async () => {
+      const account = `${running.baseUrl}/bob`
+      const key = publicJwk()
+      const page = await openedAsBob({ account, name: 'The "Shop"', key })
+      const value = (id: string) => page.evaluate(`document.getElementById('${id}').value`)
+      expect([await value('account'), await value('name')]).toEqual([account, 'The "Shop"'])
+      expect(await value('key')).toBe(key)
+      expect(await published('bob')).toEqual([])
+      const { publicKey } = generateKeyPairSync('x25519')
+      await fill(page, { key: publicKey.export({ format: 'pem', type: 'spki' }).toString() })
+      await click(page, '#add')
+      expect(await focused(page)).toContain('This is a key of another kind.')
+      await press(page, 'Tab', 'Enter')
+      await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('key')
+      await page.goto(keysUrl({ account: `${running.baseUrl}/alice`, key }))
+      expect(await textOf(page)).toContain('This request is for another account.')
+    })
   })
 })
