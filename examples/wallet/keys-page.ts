@@ -11,6 +11,7 @@ import { isForeignForm, type Session } from './session.js'
 type Problem = 'name' | KeyConflict | { readonly reason: string }
 
 const nameLengthMax = 64
+const nameForm = /^\P{Cc}{1,64}$/u
 
 /**
  * The page where an account's owner registers the public keys of apps, and revokes them. An app can link to it with
@@ -29,7 +30,7 @@ export function keysPage(
     const named = readClientKey(JSON.stringify({ ...ed25519, x, kid }))
     if (!named.ok) return named
     const name = form.get('name')?.trim() ?? ''
-    if (name === '' || name.length > nameLengthMax) return 'name'
+    if (name.length > nameLengthMax || !nameForm.test(name)) return 'name'
     if (own?.some((key) => key.kid === kid)) return 'kidTaken'
     return keys.add(url, { kid, x, name, addedAt: Date.now() })
   }

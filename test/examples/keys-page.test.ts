@@ -115,6 +115,7 @@ describe.each<[string, () => RegisteredKeys]>([
       [{ key: `${pem}` }, 'This is a key of another kind.'],
       [{ key: other, name: ' ' }, 'name of 1 to 64 characters'],
       [{ key: other, name: 'n'.repeat(65) }, 'name of 1 to 64 characters'],
+      [{ key: other, name: 'no\0name' }, 'name of 1 to 64 characters'],
       [{ key: other, kid: 'schlüssel' }, 'The kid of this key must have'],
       [{ key: other, kid: 'first' }, 'already has a key with this key ID'],
       [{ key: other, kid: 'alice-1' }, 'already has a key with this key ID'],

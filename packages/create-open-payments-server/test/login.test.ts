@@ -25,3 +25,24 @@ test.each([
     expect('set-cookie' in headers).toBe(expected === 303)
   },
 )
+
+test.each([
+  ['/keys', '/keys'],
+  ['/keys?name=A+%22Shop%22&key=%7B%7D', '/keys?name=A+%22Shop%22&key=%7B%7D'],
+  [`/keys?name='<"\r\nX: 1`, '/keys?name=%27%3C%22%0D%0AX%3A+1'],
+  ['/apps?name=Shop', '/apps'],
+  ['/consent/a-b_c.d', '/consent/a-b_c.d'],
+  ['/elsewhere', '/apps'],
+  ['//other.example/keys?a=b', '/apps'],
+])('the login that %j needs leads to %j', async (url, expected) => {
+  const request = { method: 'GET', url, headers: [], body: new Uint8Array() }
+  const { headers } = login.redirect(request)
+  const form = new TextEncoder().encode('owner=alice&password=a-password')
+  const signedIn = await login.page({
+    ...request,
+    method: 'POST',
+    url: `${headers['location']}`,
+    body: form,
+  })
+  expect(signedIn.headers['location']).toBe(expected)
+})

@@ -51,7 +51,13 @@ export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSett
         session !== undefined && isEqual(fieldsOf(request).get('token') ?? '', session.formToken)
       )
     },
-    redirect: (request) => seeOther(`/login?${new URLSearchParams({ next: pathOf(request) })}`),
+    redirect(request) {
+      const path = pathOf(request)
+      // The link of an app to the page of keys fills its form.
+      const query = new URLSearchParams(path === '/keys' ? request.url.slice(path.length) : '')
+      const next = query.size === 0 ? path : `${path}?${query}`
+      return seeOther(`/login?${new URLSearchParams({ next })}`)
+    },
     async page(request) {
       if (request.method === 'GET' || request.method === 'HEAD') return loginPage(nextOf(request))
       if (request.method !== 'POST') return methodNotAllowed()
@@ -88,7 +94,7 @@ function loginPage(next: string, refusedOwner?: string): HttpResponse {
 /** Returns the page to show after the login: a path of this wallet, whatever the URL says. */
 function nextOf({ url }: HttpRequest): string {
   const next = new URLSearchParams(url.split('?')[1]).get('next') ?? ''
-  return /^\/(?:apps|consent\/[\w.-]+)$/.test(next) ? next : '/apps'
+  return /^\/(?:apps|keys(?:\?[\w.*%&=+-]*)?|consent\/[\w.-]+)$/.test(next) ? next : '/apps'
 }
 
 /** Browsers say which site posts a form. */

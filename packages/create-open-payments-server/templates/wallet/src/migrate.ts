@@ -28,6 +28,17 @@ const stepsWith = (tableOptions: string): readonly (readonly string[])[] => [
     'CREATE INDEX holds_of_account ON holds (wallet_address)',
     'CREATE INDEX holds_of_payment ON holds (payment_id)',
   ],
+  [
+    `CREATE TABLE client_keys (
+      wallet_address VARCHAR(255) NOT NULL,
+      kid VARCHAR(256) NOT NULL,
+      x VARCHAR(43) NOT NULL,
+      name VARCHAR(64) NOT NULL,
+      added_at BIGINT NOT NULL,
+      PRIMARY KEY (wallet_address, kid),
+      UNIQUE (wallet_address, x)
+    ) ${tableOptions}`,
+  ],
 ]
 
 /**

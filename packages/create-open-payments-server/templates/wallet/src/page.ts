@@ -6,9 +6,9 @@ const style = `
 body { font: 1.0625rem/1.6 system-ui, sans-serif; max-width: 34rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere }
 h1 { font-size: 1.5rem; line-height: 1.25 }
 li { margin: .5rem 0 }
-label, input { display: block; font: inherit; box-sizing: border-box; width: 100% }
-input { padding: .6rem; margin: .25rem 0 1rem }
-button, select { font: inherit; min-height: 2.75rem; padding: .5rem 1.5rem; margin: 0 .5rem .5rem 0 }
+label, input, select, textarea { display: block; font: inherit; box-sizing: border-box; width: 100% }
+input, select, textarea { padding: .6rem; margin: .25rem 0 1rem }
+button { font: inherit; min-height: 2.75rem; padding: .5rem 1.5rem; margin: 0 .5rem .5rem 0 }
 `
 const styleHash = createHash('sha256').update(style).digest('base64')
 
@@ -20,16 +20,19 @@ export interface Page {
   readonly content: string
   /** Where a form of the page may lead, besides this wallet. */
   readonly formTarget?: string
+  /** The only script that the page may run. */
+  readonly script?: string
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Returns a page without scripts and frames, which caches must not store. */
-export function page({ status = 200, title, content, formTarget, headers }: Page): HttpResponse {
+/** Returns a page without frames and other scripts, which caches must not store. */
+export function page(options: Page): HttpResponse {
+  const { status = 200, title, content, formTarget, script, headers } = options
   const safeTitle = escapeHtml(title)
   return {
     status,
     headers: {
-      ...safety(formTarget),
+      ...safety(formTarget, script),
       ...headers,
       'content-type': 'text/html; charset=utf-8',
     },
@@ -46,6 +49,7 @@ export function page({ status = 200, title, content, formTarget, headers }: Page
 <h1>${safeTitle}</h1>
 ${content}
 </main>
+${script === undefined ? '' : `<script>${script}</script>`}
 </body>
 </html>`,
   }
@@ -78,7 +82,8 @@ export function pathOf({ url }: HttpRequest): string {
 /** A scheme, or an origin: neither can add a source or a directive to the policy. */
 const policySource = /^[a-z][a-z0-9+.-]*:(?:\/\/[a-z0-9._:[\]-]+)?$/
 
-function safety(formTarget?: string): Readonly<Record<string, string>> {
+function safety(formTarget?: string, script?: string): Readonly<Record<string, string>> {
+  const scriptHash = script && createHash('sha256').update(script).digest('base64')
   // Browsers apply form-action to the redirect after a form, too.
   const formActions = ["'self'", ...(formTarget === undefined ? [] : [sourceOf(formTarget)])]
   return {
@@ -88,6 +93,7 @@ function safety(formTarget?: string): Readonly<Record<string, string>> {
     'content-security-policy': [
       "default-src 'none'",
       `style-src 'sha256-${styleHash}'`,
+      ...(scriptHash === undefined ? [] : [`script-src 'sha256-${scriptHash}'`]),
       `form-action ${formActions.join(' ')}`,
       "frame-ancestors 'none'",
       "base-uri 'none'",

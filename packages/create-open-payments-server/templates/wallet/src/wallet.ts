@@ -5,8 +5,10 @@ import {
   type RefusalReport,
   type Wallet as Servers,
 } from 'open-payments-server'
+import { clientKeysOn } from './client-keys.js'
 import { connectedAppsPage } from './connected-apps-page.js'
 import { consentPage } from './consent-page.js'
+import { keysPage } from './keys-page.js'
 import { type Ledger, ledgerOn } from './ledger.js'
 import { createLogin } from './login.js'
 import { pricingOf } from './pricing.js'
@@ -17,18 +19,25 @@ import type { Database } from './sql.js'
 export interface Wallet extends Servers {
   readonly ledger: Ledger
   readonly database: Database
-  readonly pages: Readonly<Record<'login' | 'consent' | 'connectedApps', Handler>>
+  readonly pages: Readonly<Record<'login' | 'consent' | 'connectedApps' | 'keys', Handler>>
 }
 
 /** Creates the servers, which price payments and hold their amounts on the ledger, and the pages. */
 export function createWallet(settings: WalletSettings, database: Database): Wallet {
   const { baseUrl } = settings
   const ledger = ledgerOn(database)
+  const keys = clientKeysOn(database)
   const servers: Servers = createServers({
     baseUrl, // grants at /auth, payments at /incoming-payments, accounts at their URLs
     consentUrl: `${baseUrl}/consent`,
     store: database.store,
-    walletAddresses: ledger,
+    walletAddresses: {
+      async find(url) {
+        const account = await ledger.find(url)
+        if (account === undefined) return undefined
+        return { ...account, keys: (await keys.of(url)).map(({ kid, x }) => ({ kid, x })) }
+      },
+    },
     paymentMethods: ilpPaymentMethods({
       addressPrefix: 'test.wallet',
       secret: settings.paymentDetailsSecret,
@@ -54,6 +63,7 @@ export function createWallet(settings: WalletSettings, database: Database): Wall
       login: login.page,
       consent: consentPage(servers.auth.interactions, ledger, login),
       connectedApps: connectedAppsPage(servers.auth.grants, login),
+      keys: keysPage(keys, ledger, login),
     },
   }
 }

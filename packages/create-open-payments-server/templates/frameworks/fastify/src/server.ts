@@ -10,6 +10,7 @@ export async function serverOf(wallet: Wallet): Promise<Server> {
   await app.register(toFastify(wallet.pages.login), { prefix: '/login' })
   await app.register(toFastify(wallet.pages.consent), { prefix: '/consent' })
   await app.register(toFastify(wallet.pages.connectedApps), { prefix: '/apps' })
+  await app.register(toFastify(wallet.pages.keys), { prefix: '/keys' })
   // Your own routes follow here.
   await app.register(toFastify(wallet.handle)) // serves every other path
   await app.ready()

@@ -10,6 +10,7 @@ export async function serverOf(wallet: Wallet): Promise<Server> {
   app.all('/login/*', toHono(wallet.pages.login))
   app.all('/consent/*', toHono(wallet.pages.consent))
   app.all('/apps/*', toHono(wallet.pages.connectedApps))
+  app.all('/keys/*', toHono(wallet.pages.keys))
   // Your own routes follow here.
   app.all('*', toHono(wallet.handle)) // last: it serves every other path
   return createAdaptorServer(app) as Server
