@@ -26,7 +26,8 @@ export interface WalletAddress extends Asset {
   readonly active?: boolean
   /**
    * Ed25519 public keys of the account as a client instance, at most 20, each with a `kid` of its own. Published at
-   * `{url}/jwks.json`, also while `active` is false: to stop the account as a client, remove them.
+   * `{url}/jwks.json`, also while `active` is false: to stop the account as a client, remove them. `readClientKey` reads
+   * those that an owner registers.
    */
   readonly keys?: readonly PublicJwk[]
 }
