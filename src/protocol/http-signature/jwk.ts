@@ -89,14 +89,14 @@ export function readClientKey(text: string):
     } {
   string('text', text)
   // Before all others, so that nobody looks for a better way to paste it.
-  if (/BEGIN [A-Z\d ]*PRIVATE KEY/.test(text)) return pasted('key_private')
+  if (/BEGIN (?:[A-Z\d]{1,16} ){0,2}PRIVATE KEY/.test(text)) return pasted('key_private')
   if (text.length > clientKeyLengthMax) return pasted('key_too_long')
   const trimmed = text.trim()
   if (trimmed.startsWith('-----BEGIN ')) return readPem(trimmed)
   if (!trimmed.startsWith('{')) return pasted('key_missing')
   const value = parseJson(encodeUtf8(trimmed))
   // Text that is cut off may contain the private part.
-  if (!isObject(value)) return pasted(/"d"\s*:/.test(text) ? 'key_private' : 'key_damaged')
+  if (!isObject(value)) return pasted(/"d"\s{0,9}:/.test(text) ? 'key_private' : 'key_damaged')
   const keys: readonly unknown[] = Array.isArray(value['keys']) ? value['keys'] : [value]
   const isSecret = (key: unknown) => isObject(key) && ('d' in key || 'k' in key)
   if ([value, ...keys].some(isSecret)) return pasted('key_private')
