@@ -278,6 +278,7 @@ function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store
     const spender = { client, token, renew }
     const answer = await create(input, spender, {
       ...newCall(context),
+      key: { kid: token.key.kid, thumbprint: token.key.thumbprint },
       replay: undefined,
       commit: context.run,
     })

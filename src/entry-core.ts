@@ -42,6 +42,7 @@ export {
   type FinishMethod,
   type Grant,
   type GrantClient,
+  type GrantKey,
   type GrantPolicy,
   type GrantStatus,
   grantStatus,

@@ -81,17 +81,16 @@ async function find(old: OldToken, { store, key }: TokenExchangeOptions) {
 /** Finds the key that the request names, among those that the client instance publishes. */
 async function signingKey(
   request: HttpRequest,
-  { client, tokens }: Grant,
+  { client }: Grant,
   { clientKeys }: TokenExchangeOptions,
 ): Promise<PublicJwk | undefined> {
   const kid = /;keyid="([^"\\]+)"/.exec(lineOf(request, 'signature-input'))?.[1]
   const { walletAddress } = client
   if (kid === undefined || walletAddress === undefined) return undefined
-  if (tokens !== undefined && client.kid !== kid) return undefined // bound by the first exchange
   return clientKeys.find({ walletAddress, kid, mayBeNew: false })
 }
 
-/** Issues the token, bound to this key, or finds it issued. Tries again after a lost race. */
+/** Issues the token to the client, recording this key, or finds it issued. Tries again after a lost race. */
 async function exchange(
   old: OldToken,
   publicKey: PublicJwk,

@@ -1,4 +1,4 @@
-import { type Decision, refused, unchanged } from './decision.js'
+import { changed, type Decision, refused, unchanged } from './decision.js'
 import {
   type ApproveGrant,
   approve,
@@ -15,7 +15,14 @@ import {
   revoke,
   revokeToken,
 } from './grant/ending.js'
-import { type Grant, type GrantEvent, type GrantPolicy, grantTime } from './grant/record.js'
+import {
+  type Grant,
+  type GrantEvent,
+  type GrantKey,
+  type GrantPolicy,
+  grantEvent,
+  grantTime,
+} from './grant/record.js'
 import { type RotateRefusal, type RotateToken, rotate } from './grant/rotation.js'
 import { isRepeat } from './grant/token.js'
 import type { Instant } from './instant.js'
@@ -80,9 +87,9 @@ export function decideGrant(
     case 'deny':
       return deny(grant, command, now, policy)
     case 'continue':
-      return continueGrant(grant, command, { now, clock }, policy)
+      return withKey(continueGrant(grant, command, { now, clock }, policy), command.key, now)
     case 'rotate':
-      return rotate(grant, command, now, policy)
+      return withKey(rotate(grant, command, now, policy), command.key, now)
     case 'revoke-token':
       return revokeToken(grant, command, now, policy)
     case 'cancel':
@@ -90,4 +97,22 @@ export function decideGrant(
     case 'revoke':
       return revoke(grant, command, now, policy)
   }
+}
+
+/**
+ * Records the key that signed on a grant that the decision changes anyway. A client instance that is identified by its
+ * key has no other.
+ */
+function withKey<Refusal extends string>(
+  decision: Decision<Grant, GrantEvent, Refusal>,
+  key: GrantKey | undefined,
+  now: Instant,
+): Decision<Grant, GrantEvent, Refusal> {
+  if (decision.outcome !== 'changed' || key === undefined) return decision
+  const { client } = decision.record
+  if (client.walletAddress === undefined || client.x !== undefined) return decision
+  const { kid, thumbprint } = key
+  if (client.kid === kid && client.thumbprint === thumbprint) return decision
+  const record = { ...decision.record, client: { ...client, kid, thumbprint } }
+  return changed(record, grantEvent('grant.key-changed', record, now), ...decision.events)
 }

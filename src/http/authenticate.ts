@@ -8,7 +8,7 @@ import {
   type SignatureRules,
   verifyCandidates,
 } from '../protocol/http-signature/inspect.js'
-import { boundKey } from '../service/grant.js'
+import { type KeyLookup, signingKey } from '../service/grant.js'
 import { isWrongAnswer } from '../service/host-answer.js'
 import type { Proof } from '../service/replay.js'
 import { hasCode } from '../util/errors.js'
@@ -75,25 +75,37 @@ export async function prove(
   return ok(nonce === undefined ? proof : { nonce, ...proof })
 }
 
-/** Verifies one of the signatures with the key that a grant is bound to. */
+/** Verifies one of the signatures with a key that signs for the grant. Looks up one key for each `keyid`. */
 export async function proveGrant(
   exchange: Exchange,
   candidates: Candidates,
   { client }: Grant,
-  clientKeys: ClientKeys,
+  keys: KeyLookup,
 ): Promise<HttpResult<Proof>> {
-  if (!candidates.some(({ keyid }) => keyid === client.kid)) {
-    return refuse('signature_invalid', 'keyid does not match the key that the grant is bound to')
+  let refused = refuse(
+    'signature_invalid',
+    'keyid does not match the key that the grant is bound to',
+  )
+  for (const kid of new Set(candidates.map(({ keyid }) => keyid))) {
+    const answer = await available(() => signingKey(client, kid, keys))
+    if (!answer.ok) {
+      refused = answer
+      continue
+    }
+    const key = answer.value
+    if (key.ok) {
+      const signer = { ...client, thumbprint: key.value.thumbprint }
+      const proof = await prove(exchange, candidates, key.value, signer)
+      if (proof.ok || proof.refusal === 'rate_limited') return proof
+      refused = proof
+    } else if (key.problem !== 'other') {
+      refused =
+        key.problem === 'withdrawn'
+          ? refuse('client_invalid', 'the client does not publish this key')
+          : refuse('signature_invalid', 'the client now publishes another key with this kid')
+    }
   }
-  const answer = await available(() => boundKey(client, clientKeys))
-  if (!answer.ok) return answer
-  const key = answer.value
-  if (!key.ok) {
-    return key.problem === 'withdrawn'
-      ? refuse('client_invalid', 'the client no longer has this key')
-      : refuse('signature_invalid', 'the client now publishes another key with this kid')
-  }
-  return prove(exchange, candidates, key.value, client)
+  return refused
 }
 
 /** Resolves to the key with which a client instance requests a grant. */

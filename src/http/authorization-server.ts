@@ -108,7 +108,10 @@ export interface AuthorizationServer extends AuthorizationServices {
   /** URL of the grant endpoint, exactly as given. */
   readonly grantEndpoint: string
   /** Introspects an access token, as a resource server in the same process does (RFC 9767 section 3.3). */
-  introspect(query: { readonly accessToken: string }): Promise<Introspection>
+  introspect(query: {
+    readonly accessToken: string
+    readonly keyid?: string
+  }): Promise<Introspection>
   /** The options that a resource server with `grants` of this server uses, unless it is given its own. */
   readonly shared: Omit<ServerOptions, 'strippedPrefix'>
 }
@@ -125,7 +128,7 @@ export function createAuthorizationServer(
   const settings = readSettings(options)
   const { context, grantPolicy } = settings
   const grants = createGrants(context, grantPolicy)
-  const introspect = createIntrospect(context, grants, settings.clientKeys)
+  const introspect = createIntrospect(context, grants, settings.keys)
   const swept = [retired(context, 'grant'), retired(context, 'replay')]
   return {
     ...createHandlers(pipelineOf(settings, grants, introspect)),
@@ -152,10 +155,10 @@ function readSettings(options: AuthorizationServerOptions) {
   const consent = publicUrl('consentUrl', options.consentUrl)
   requireMethods('clientKeys', clientKeys, ['find'])
   if (subjects !== undefined) requireMethods('subjects', subjects, ['resolve'])
-  const { grantPolicy, ...rules } = authorizationRules(policy)
+  const { grantPolicy, keyRule, ...rules } = authorizationRules(policy)
   return {
     options,
-    clientKeys: hostClientKeys(clientKeys),
+    keys: { clientKeys: hostClientKeys(clientKeys), keyRule },
     ...(subjects && { subjects: hostSubjects(subjects) }),
     url,
     consentUrl: consent.origin + consent.basePath,
@@ -188,11 +191,10 @@ function servicesIn(
 function pipelineOf(settings: Settings, grants: Grants, introspect: Introspect) {
   const { context, options, url, consentUrl, strippedPrefix, rules, repeats, registry } = settings
   const { grantEndpoint, resourceServers } = options
-  const { clientKeys } = settings
   const namesSubjects = settings.subjects !== undefined
   const baseUrl = url.origin + url.basePath
   const urls = { baseUrl, consentUrl }
-  const deps = { ...urls, ...rules, context, grants, clientKeys, repeats, namesSubjects }
+  const deps = { ...urls, ...rules, context, grants, ...settings.keys, repeats, namesSubjects }
   return {
     server: 'authorizationServer',
     errors: authorizationErrors,

@@ -263,13 +263,15 @@ export function signed<Caller extends { readonly proof: Proof }>(
     if (!caller.ok) return caller
     const rule = typeof repeats === 'function' ? repeats(caller.value) : repeats
     const { now, commandId } = exchange.call
-    const replay = await replayRecordOf(context, caller.value.proof, rule, commandId)
+    const { proof } = caller.value
+    const replay = await replayRecordOf(context, proof, rule, commandId)
     let isRecorded = replay === undefined
     const commit: SignedCall['commit'] = (write) => {
       isRecorded = true
       return context.run(once(write, replay))
     }
-    const call = { now, commandId, replay, commit }
+    const key = { kid: proof.keyid, thumbprint: proof.thumbprint }
+    const call = { now, commandId, key, replay, commit }
     const answer = await serve({ ...exchange, call }, caller.value)
     return isRecorded || isHarmless(answer) ? answer : commit<typeof answer>(answered(answer))
   }

@@ -62,7 +62,10 @@ export interface GrantSource {
    * Introspects an access token (RFC 9767 section 3.3). Rejects if the authorization server cannot be reached: the
    * client then receives 503, because an outage must not look like an invalid token.
    */
-  introspect(query: { readonly accessToken: string }): Promise<Introspection>
+  introspect(query: {
+    readonly accessToken: string
+    readonly keyid?: string
+  }): Promise<Introspection>
   /** The options of an authorization server in this process, whose grants are in `shared.store`. */
   readonly shared?: Omit<ServerOptions, 'strippedPrefix'>
 }

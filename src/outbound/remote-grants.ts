@@ -1,7 +1,7 @@
 import { type Instant, wholeMilliseconds } from '../core/instant.js'
 import type { ActiveToken, Clock, Introspect, Introspection, Random } from '../ports/host.js'
 import { accessTokenClass, newPath, parseCredential } from '../protocol/credential.js'
-import { thumbprintOf } from '../protocol/http-signature/jwk.js'
+import { kidLengthMax, thumbprintOf } from '../protocol/http-signature/jwk.js'
 import {
   type PrivateJwk,
   readSigningKey,
@@ -85,7 +85,8 @@ const knownOptions: Readonly<Record<keyof RemoteGrantsOptions, true>> = {
  * `resourceServers` of the authorization server.
  *
  * Introspection does not follow redirects and reads at most 64 KiB. It sends at most 128 requests at the same time, one
- * for each token, and lets at most 256 wait: half of them for tokens that were active before, half for others. It
+ * for each token and `keyid`, and lets at most 256 wait: half of them for tokens that were active before with the key
+ * that was asked about, half for others. It
  * rejects if there are more, or if there is no valid response in time. Clients then get 503 with `Retry-After`, and the
  * token is treated neither as active nor as inactive.
  *
@@ -93,7 +94,10 @@ const knownOptions: Readonly<Record<keyof RemoteGrantsOptions, true>> = {
  */
 export function remoteGrants(options: RemoteGrantsOptions): {
   readonly grantEndpoint: string
-  introspect(query: { readonly accessToken: string }): Promise<Introspection>
+  introspect(query: {
+    readonly accessToken: string
+    readonly keyid?: string
+  }): Promise<Introspection>
 } {
   requireKnownOptions('', options, knownOptions)
   const { grantEndpoint, resourceServerId: resourceServer, cache, nonces = true } = options
@@ -107,14 +111,16 @@ export function remoteGrants(options: RemoteGrantsOptions): {
   const url = endpointOf(options)
   const post = jsonPost(options)
 
-  async function introspect({ accessToken }: { readonly accessToken: string }) {
+  async function introspect({ accessToken, keyid = '' }: Parameters<Introspect>[0]) {
     // Malformed tokens are rejected locally, so they cause no introspection requests.
     const known = parseCredential(accessTokenClass, accessToken) !== undefined
-    return known ? ask({ accessToken }) : ({ active: false } as const)
+    if (!known) return { active: false } as const
+    const isKid = keyid !== '' && keyid.length <= kidLengthMax
+    return ask(isKid ? { accessToken, keyid } : { accessToken })
   }
 
-  const ask = boundedIntrospect(async ({ accessToken }): Promise<Introspection> => {
-    const body = encodeUtf8(JSON.stringify(introspectionRequestBody(accessToken, resourceServer)))
+  const ask = boundedIntrospect(async (query): Promise<Introspection> => {
+    const body = encodeUtf8(JSON.stringify(introspectionRequestBody(query, resourceServer)))
     const unsigned = { method: 'POST', url, body, createdAt: clock.now() }
     const request = nonces ? { ...unsigned, nonce: newPath(random) } : unsigned
     const answer = await post(url, await signatureHeaders(request, key), body)
@@ -165,6 +171,19 @@ function checkedUrl(option: string, text: unknown, allowLoopback: boolean): URL 
   throw new InvalidInputError(option, 'must use https, or http on loopback with allowLoopback')
 }
 
+/** Identifies what is asked: the answer for one `keyid` is not the answer for another. */
+function hashOfQuery({ accessToken, keyid }: Parameters<Introspect>[0]): Promise<string> {
+  return hashText(JSON.stringify([accessToken, keyid]))
+}
+
+/**
+ * Whether an answer is about the key that was asked about. Others must not take the place of answers for clients:
+ * anyone with a token, which need not be theirs, can invent any number of `keyid`s.
+ */
+function isForKey(token: ActiveToken, { keyid }: Parameters<Introspect>[0]): boolean {
+  return keyid === undefined || keyid === token.key.kid
+}
+
 /** Requests in progress and waiting, for each of the two groups of tokens. */
 const activeMax = 64
 const waitingMax = 128
@@ -178,10 +197,11 @@ interface Group {
 
 /**
  * Limits the introspection requests that run and wait at the same time. Further ones are rejected immediately. Tokens
- * that were active when they were last introspected have slots of their own, so that a stranger, who can invent any
- * number of tokens, cannot use up the slots of clients. A token has one request in progress.
+ * that were active when they were last introspected, with the key that was asked about, have slots of their own, so that
+ * a stranger, who can invent any number of tokens and keys, cannot use up the slots of clients. A token has one request
+ * in progress for each `keyid`.
  *
- * Callers that ask about the same token share a request that has not been sent yet. They never share one that has been
+ * Callers that ask about the same token and `keyid` share a request that has not been sent yet. They never share one that has been
  * sent: its answer may predate a revocation that has completed since.
  */
 export function boundedIntrospect(introspect: Introspect): Introspect {
@@ -189,13 +209,13 @@ export function boundedIntrospect(introspect: Introspect): Introspect {
     known: { active: 0, waiting: [] },
     unknown: { active: 0, waiting: [] },
   }
-  /** By the hash of the token. */
+  /** By the hash of the query. */
   const sent = new Map<string, Promise<unknown>>()
   const unsent = new Map<string, Promise<Introspection>>()
-  /** Hashes of tokens that were active, the least recently used first. */
+  /** Hashes of queries for tokens that were active, the least recently used first. */
   const known = new Set<string>()
 
-  async function ask(id: string, accessToken: string): Promise<Introspection> {
+  async function ask(id: string, query: Parameters<Introspect>[0]): Promise<Introspection> {
     await sent.get(id)
     const group = groups[known.has(id) ? 'known' : 'unknown']
     if (group.active < activeMax) group.active += 1
@@ -206,11 +226,11 @@ export function boundedIntrospect(introspect: Introspect): Introspect {
       await new Promise<void>((resolve) => group.waiting.push(resolve))
     }
     unsent.delete(id)
-    const answer = introspect({ accessToken })
+    const answer = introspect(query)
     const ended = answer.then(
-      ({ active }) => {
+      (token) => {
         known.delete(id)
-        if (active) known.add(id)
+        if (token.active && isForKey(token, query)) known.add(id)
         evictOldest(known, knownMax)
       },
       () => undefined,
@@ -224,11 +244,11 @@ export function boundedIntrospect(introspect: Introspect): Introspect {
     return answer
   }
 
-  return async ({ accessToken }) => {
-    const id = await hashText(accessToken)
+  return async (query) => {
+    const id = await hashOfQuery(query)
     const shared = unsent.get(id)
     if (shared !== undefined) return shared
-    const asked = ask(id, accessToken).finally(() => {
+    const asked = ask(id, query).finally(() => {
       if (unsent.get(id) === asked) unsent.delete(id)
     })
     unsent.set(id, asked)
@@ -244,8 +264,8 @@ interface CachedToken {
 }
 
 /**
- * Caches active tokens by their SHA-256, until they expire at the latest. Does not cache failures, or inactive
- * tokens, which may become active later.
+ * Caches active tokens by the SHA-256 of token and `keyid`, until they expire at the latest. Does not cache failures,
+ * inactive tokens, which may become active later, or an answer with another key.
  */
 export function cachedIntrospect(
   introspect: Introspect,
@@ -274,13 +294,13 @@ export function cachedIntrospect(
   }
 
   return async (query) => {
-    const id = await hashText(query.accessToken)
+    const id = await hashOfQuery(query)
     // The lifetime starts before the request, because the token may be revoked while it is in progress.
     const askedAt = clock.now()
     const remembered = known(id, askedAt)
     if (remembered !== undefined) return remembered
     const token = await introspect(query)
-    if (token.active) {
+    if (token.active && isForKey(token, query)) {
       remember(id, { token, until: Math.min(askedAt + ttlMs, token.expiresAt) })
     }
     return token

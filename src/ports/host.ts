@@ -56,7 +56,7 @@ export interface PublicJwk {
 export interface ClientKeys {
   /**
    * Resolves to the key, or to `undefined` only if the key set is known to be gone (404 or 410) or to lack the key:
-   * `undefined` ends the tokens that are bound to the key. Rejects when the keys cannot be read at the moment, for
+   * `undefined` ends what the key signs. Rejects when the keys cannot be read at the moment, for
    * whatever reason; the client then receives 503, and no grant changes. A grant request gets 400 instead, as for an
    * unknown key, if the `code` of the error is `ERR_FETCH_REFUSED`: the client named a URL that is never fetched. A key
    * with another `kid` is taken for `undefined`; one that is not a sound Ed25519 key results in 500.
@@ -113,7 +113,10 @@ export type Introspection =
        */
       readonly grantVersion?: number
       readonly access: readonly GrantedItem[]
-      /** The key that the token is bound to. Every request with the token must be signed with it. */
+      /**
+       * The key that must have signed the request with the token: the one that was asked about, if it signs for the
+       * grant, or else another that does.
+       */
       readonly key: PublicJwk & { readonly thumbprint: string }
       /** Wallet address of the client instance; absent when it identifies itself by its key alone. */
       readonly walletAddress?: string
@@ -124,7 +127,11 @@ export type Introspection =
  * Introspects an access token at the authorization server. Rejects when the authorization server cannot be
  * reached: the client then receives 503, because an outage must not look like an invalid token.
  */
-export type Introspect = (query: { readonly accessToken: string }) => Promise<Introspection>
+export type Introspect = (query: {
+  readonly accessToken: string
+  /** The `keyid` of the signature that came with the token, which need not be verified. */
+  readonly keyid?: string
+}) => Promise<Introspection>
 
 /** The introspection of an active token. */
 export type ActiveToken = Extract<Introspection, { readonly active: true }>

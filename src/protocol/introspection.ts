@@ -9,7 +9,7 @@ import {
 } from '../core/access.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Json } from '../core/stored.js'
-import type { ActiveToken, PublicJwk } from '../ports/host.js'
+import type { ActiveToken, Introspect, PublicJwk } from '../ports/host.js'
 import { publishedJwk, screenJwk } from './http-signature/jwk.js'
 import { isObject } from './json.js'
 import { amountSchema, objectOf, type Parsed, parseWith, urlSchema } from './schema.js'
@@ -50,6 +50,8 @@ interface NeededAccess {
 /** An introspection request without its `resource_server`. */
 export interface IntrospectionRequest {
   readonly accessToken: string
+  /** The `keyid` of the signature that the resource server received with the token, and has not verified. */
+  readonly keyid?: string
   /**
    * False if no token of this server can meet the request, because it requires another proof method or unknown
    * access.
@@ -61,6 +63,7 @@ export interface IntrospectionRequest {
 const requestSchema = objectOf(
   v.object({
     access_token: v.string(),
+    keyid: v.exactOptional(v.string()),
     proof: v.exactOptional(v.string()),
     access: v.exactOptional(v.array(v.unknown())),
   }),
@@ -87,18 +90,27 @@ const neededSchema = v.array(
 export function readIntrospectionRequest(body: Json): Parsed<IntrospectionRequest> {
   const parsed = parseWith(requestSchema, body)
   if (!parsed.ok) return parsed
-  const { access_token: accessToken, proof: wanted = proof, access = [] } = parsed.value
+  const { access_token: accessToken, keyid, proof: wanted = proof, access = [] } = parsed.value
+  const query = { accessToken, ...(keyid !== undefined && { keyid }) }
   const needed = parseWith(neededSchema, access)
   return ok(
     needed.ok
-      ? { accessToken, answerable: wanted === proof, needed: needed.value }
-      : { accessToken, answerable: false, needed: [] },
+      ? { ...query, answerable: wanted === proof, needed: needed.value }
+      : { ...query, answerable: false, needed: [] },
   )
 }
 
-/** Returns the body of an introspection request. */
-export function introspectionRequestBody(accessToken: string, resourceServer: string) {
-  return { access_token: accessToken, proof, resource_server: resourceServer }
+/** Returns the body of an introspection request. `keyid` is an extension. */
+export function introspectionRequestBody(
+  { accessToken, keyid }: Parameters<Introspect>[0],
+  resourceServer: string,
+) {
+  return {
+    access_token: accessToken,
+    ...(keyid !== undefined && { keyid }),
+    proof,
+    resource_server: resourceServer,
+  }
 }
 
 /**

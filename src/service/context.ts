@@ -1,4 +1,5 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
+import type { GrantKey } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import type { Stored } from '../core/stored.js'
 import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
@@ -33,6 +34,8 @@ export interface Call {
 
 /** The call of a signed request, which counts once. */
 export interface SignedCall extends Call {
+  /** The key that signed the request. */
+  readonly key: GrantKey
   /** The record that makes the request count once; absent if its repeats are accepted. */
   readonly replay: ReplayRecord | undefined
   /** Executes a write, and records in the same commit that the request was used. */

@@ -6,6 +6,7 @@ import {
   type FinishMethod,
   type Grant,
   type GrantClient,
+  type GrantKey,
   type GrantPolicy,
   type IssuedToken,
   type SubjectId,
@@ -28,7 +29,7 @@ import {
   newPath,
   newSecret,
 } from '../protocol/credential.js'
-import { thumbprintOf } from '../protocol/http-signature/jwk.js'
+import { kidLengthMax, thumbprintOf } from '../protocol/http-signature/jwk.js'
 import { type Call, loadOwn, type ServiceContext, type SignedCall } from './context.js'
 import type { Replayed } from './replay.js'
 import { creating, type Write } from './write.js'
@@ -191,6 +192,7 @@ async function continueGrant(
     ...(interactRef === undefined ? {} : { refHash: await hashSecret(interactRef) }),
     salt,
     nextTokens: next.map(({ token }) => token),
+    key: call.key,
     ...signatureOf(call),
   }
   const decision = await call.commit(write(deps, grant, command, call))
@@ -212,6 +214,7 @@ async function rotate(
     commandId: call.commandId,
     presented: { hash, manage },
     nextToken: { salt, ...next.token },
+    key: call.key,
     ...signatureOf(call),
   }
   const decision = await call.commit(write(deps, grant, command, call))
@@ -305,23 +308,42 @@ export interface PresentedToken extends ManagedToken {
   readonly label?: string
 }
 
-/** The key that a grant is bound to, or why it is no longer valid. */
-type BoundKey = Result<PublicJwk, KeyProblem>
+/**
+ * Which keys sign for a grant of a client instance with a wallet address: all that it publishes now, or only the one
+ * that signed the grant request.
+ */
+export type ClientKeyRule = 'published' | 'bound'
+
+/** How the keys of client instances are found, and which of them sign. */
+export interface KeyLookup {
+  readonly clientKeys: ClientKeys
+  readonly keyRule: ClientKeyRule
+}
 
 interface KeyProblem {
   readonly ok: false
-  readonly problem: 'withdrawn' | 'replaced'
+  readonly problem: 'other' | 'withdrawn' | 'replaced'
 }
 
 /**
- * Resolves to the key that a grant is bound to, if the client instance still publishes it. A different key
- * with the same `kid` does not replace it: the grant can then no longer be used.
+ * Resolves to the key with this `kid` that signs for a grant now, or to why there is none: the grant is bound to
+ * another key, the client instance does not publish this one, or it publishes a different key with the same `kid`.
  */
-export async function boundKey(client: GrantClient, clientKeys: ClientKeys): Promise<BoundKey> {
-  const { walletAddress, kid, thumbprint, x } = client
-  if (x !== undefined) return ok({ kid, x })
-  if (walletAddress === undefined) return { ok: false, problem: 'withdrawn' }
+export async function signingKey(
+  { walletAddress, kid: ownKid, thumbprint: ownThumbprint, x: ownX }: GrantClient,
+  kid: string,
+  { clientKeys, keyRule }: KeyLookup,
+): Promise<Result<PublicJwk & GrantKey, KeyProblem>> {
+  const isBound = keyRule === 'bound' || ownX !== undefined || walletAddress === undefined
+  if (isBound && kid !== ownKid) return { ok: false, problem: 'other' }
+  if (ownX !== undefined) return ok({ kid, x: ownX, thumbprint: ownThumbprint })
+  if (walletAddress === undefined || kid.length > kidLengthMax) {
+    return { ok: false, problem: 'withdrawn' }
+  }
+  // The request presents a credential of the grant, so it is not a stranger's, although the key may be new.
   const key = await clientKeys.find({ walletAddress, kid, mayBeNew: false })
   if (key === undefined) return { ok: false, problem: 'withdrawn' }
-  return (await thumbprintOf(key)) === thumbprint ? ok(key) : { ok: false, problem: 'replaced' }
+  const thumbprint = await thumbprintOf(key)
+  if (isBound && thumbprint !== ownThumbprint) return { ok: false, problem: 'replaced' }
+  return ok({ ...key, thumbprint })
 }

@@ -2,30 +2,27 @@ import { type GrantedItem, itemsOf } from '../core/access.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Grant, IssuedToken } from '../core/grant/record.js'
 import { activeToken } from '../core/grant/rotation.js'
-import type {
-  ActiveToken,
-  ClientKeys,
-  Introspect,
-  Introspection,
-  TokenRefusal,
-} from '../ports/host.js'
+import type { ActiveToken, Introspect, Introspection, TokenRefusal } from '../ports/host.js'
 import { accessTokenClass, hashSecret, parseCredential } from '../protocol/credential.js'
 import type { ServiceContext } from './context.js'
-import { boundKey, type Grants } from './grant.js'
+import { type Grants, type KeyLookup, signingKey } from './grant.js'
 import { isWrongAnswer } from './host-answer.js'
 
 const inactive: Introspection = { active: false }
 
 /**
  * Creates the introspection of access tokens (RFC 9767 section 3.3). A token of another class or server, a
- * replaced token, and a token whose key the client instance no longer publishes are inactive.
+ * replaced token, and a token without a key that signs for it are inactive.
+ *
+ * The answer contains the key that the resource server asks about, if it signs for the grant. Otherwise it contains
+ * the recorded one, so that the resource server refuses the signature, and not the token.
  */
 export function createIntrospect(
   context: ServiceContext,
   grants: Grants,
-  clientKeys: ClientKeys,
+  keys: KeyLookup,
 ): Introspect {
-  return async ({ accessToken }) => {
+  return async ({ accessToken, keyid }) => {
     const credential = parseCredential(accessTokenClass, accessToken)
     const grant = credential && (await grants.load(credential.grantId))
     if (credential === undefined || grant === undefined) return inactive
@@ -33,10 +30,12 @@ export function createIntrospect(
     const token = activeToken(grant, tokenHash, context.clock.now())
     if (token === undefined) return inactive
 
-    const key = await boundKey(grant.client, clientKeys)
-    if (!key.ok) return inactive
-    const { kid, x } = key.value
-    const { walletAddress, thumbprint } = grant.client
+    const { kid: recorded, walletAddress } = grant.client
+    const asked = keyid === undefined ? undefined : await signingKey(grant.client, keyid, keys)
+    const key =
+      asked?.ok || keyid === recorded ? asked : await signingKey(grant.client, recorded, keys)
+    if (!key?.ok) return inactive
+    const { kid, x, thumbprint } = key.value
     return {
       active: true,
       grantId: grant.id,
@@ -58,11 +57,11 @@ function accessOf({ granted = [] }: Grant, { label }: IssuedToken): readonly Gra
 /** Resolves to an active token, or refuses an inactive one or a failed introspection. */
 export async function introspected(
   introspect: Introspect,
-  accessToken: string,
+  query: Parameters<Introspect>[0],
 ): Promise<Result<ActiveToken, Refused<TokenRefusal>>> {
   let token: Introspection
   try {
-    token = await introspect({ accessToken })
+    token = await introspect(query)
   } catch (error) {
     if (isWrongAnswer(error)) throw error
     const reason = error instanceof Error ? error.message : 'introspection failed'

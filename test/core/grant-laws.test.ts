@@ -102,6 +102,43 @@ describe('the generated histories', () => {
   }
 })
 
+describe('the key that signs', () => {
+  test('is recorded with each change by continuation or rotation, and changes nothing else', () => {
+    const key = fc.record({
+      kid: fc.constantFrom('key-of-the-shop', 'another'),
+      thumbprint: fc.constantFrom('thumbprint-of-the-shop', 'another'),
+    })
+    fc.assert(
+      fc.property(history, fc.infiniteStream(key), fc.boolean(), (history, keys, isByKey) => {
+        const { kid, thumbprint, walletAddress } = history.created.client
+        const ownKey = { kid, thumbprint }
+        const client = isByKey ? { ...ownKey, x: 'its key' } : { ...ownKey, walletAddress }
+        let grant = { ...history.created, client } as Grant
+        for (const { command, at, decision } of history.turns) {
+          const signs = command.type === 'continue' || command.type === 'rotate'
+          const signer = keys.next().value
+          const decided = decide(grant, signs ? { ...command, key: signer } : command, at)
+          if (decided.outcome === 'refused' || decision.outcome === 'refused') {
+            expect(decided).toEqual(decision)
+            continue
+          }
+          const isRecorded = decided.outcome === 'changed' && signs && !isByKey
+          const recorded = isRecorded ? { ...grant.client, ...signer } : grant.client
+          expect(decided.record).toEqual({ ...decision.record, client: recorded })
+          const types = (each: typeof decided) =>
+            each.outcome === 'changed' ? each.events.map(({ type }) => type) : each.outcome
+          const isNew = !isDeepStrictEqual(recorded, grant.client)
+          expect(types(decided)).toEqual(
+            isNew ? ['grant.key-changed', ...types(decision)] : types(decision),
+          )
+          grant = decided.record
+        }
+      }),
+      some,
+    )
+  })
+})
+
 describe('decisions are total and pure', () => {
   test('the same command on the same grant at the same time has the same outcome', () => {
     fc.assert(

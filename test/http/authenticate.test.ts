@@ -11,12 +11,13 @@ import {
   incomingAccess,
   resourceServer,
   type World,
+  type WorldOptions,
 } from '../support/world.js'
 
 const collection = `${resourceServer}/incoming-payments`
 
-function setUp() {
-  const world = createWorld()
+function setUp(options: WorldOptions = {}) {
+  const world = createWorld(options)
   return { world, client: world.client() }
 }
 
@@ -88,8 +89,8 @@ describe('a token', () => {
     expect((await answer(world, client.sign({ method: 'GET', url }))).status).toBe(401)
   })
 
-  test('does not work with another key that its client publishes under the same kid', async () => {
-    const { world, client } = setUp()
+  test('does not work with another key that its client publishes under the same kid, if grants are bound', async () => {
+    const { world, client } = setUp({ auth: { policy: { clientKeys: 'bound' } } })
     const { body } = await client.request([incomingAccess])
     const { access_token: token } = body
     const key = { ...testKey('replacement'), kid: client.key.kid }

@@ -45,6 +45,8 @@ function signedWithoutNonce(
   return client.sign({ method: 'POST', url, token, parameters })
 }
 
+const bound = { auth: { policy: { clientKeys: 'bound' } } } as const
+
 const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
 
 async function introspect(world: World, accessToken: string) {
@@ -494,12 +496,12 @@ describe('continuing a grant', () => {
     const { body, interactRef } = await approvedGrant(world, client)
     const mallory = world.client('mallory')
     const answer = await mallory.continue(body.continue, interactRef)
-    expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_client'])
+    expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_client'])
     expect((await client.continue(body.continue, interactRef)).status).toBe(200)
   })
 
-  test('is refused after the client publishes another key with the same kid', async () => {
-    const { world, client } = setUp()
+  test('is refused after the client publishes another key with the same kid, if grants are bound', async () => {
+    const { world, client } = setUp(bound)
     const { body, interactRef } = await approvedGrant(world, client)
     const replaced = { ...testKey('replacement'), kid: client.key.kid }
     world.clientKeys.publish('https://shop.example', replaced)

@@ -126,6 +126,7 @@ describe('valid options', () => {
       continuation: { waitMs: 0, retryMs: 0 },
       grants: { unusedLifetimeMs: 0, retentionMs: 0 },
       intervals: { counting: 'repetitions', windowMinMs: 1 },
+      clientKeys: 'bound',
       requiresConsent: () => true,
       requiresFinish: () => true,
       subjectRequiresFinish: true,
@@ -349,6 +350,7 @@ describe('a policy or signature option', () => {
     ['authorization', 'policy.interactions', 'hashEncoding'],
     ['authorization', 'policy.interactions', 'denialRedirect'],
     ['authorization', 'policy.intervals', 'counting'],
+    ['authorization', 'policy', 'clientKeys'],
     ['authorization', 'signatures', 'repeats'],
     ['resource', 'signatures', 'repeats'],
   ])('of the %s server must have a documented value: %s.%s', (name, group, option) => {

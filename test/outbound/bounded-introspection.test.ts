@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Introspection } from '../../src/index.js'
 import { boundedIntrospect } from '../../src/outbound/remote-grants.js'
+import type { Introspect } from '../../src/ports/host.js'
 import { rejectionOf } from '../support/introspection.js'
 import { testKey } from '../support/keys.js'
 
@@ -12,8 +13,8 @@ function heldServer() {
   const revoked = new Set<string>()
   let held: (() => void)[] = []
 
-  function introspect({ accessToken }: { accessToken: string }): Promise<Introspection> {
-    sent.push(accessToken)
+  function introspect({ accessToken, keyid }: Parameters<Introspect>[0]): Promise<Introspection> {
+    sent.push(keyid === undefined ? accessToken : `${accessToken} of ${keyid}`)
     const active = !revoked.has(accessToken) && !accessToken.startsWith('junk')
     const answer: Introspection = active
       ? { active, grantId: 'g', access: [], key: { kid, x, thumbprint }, expiresAt: 1 }
@@ -25,7 +26,8 @@ function heldServer() {
   return {
     sent,
     revoked,
-    ask: async (accessToken: string) => (await bounded({ accessToken })).active,
+    ask: async (accessToken: string, keyid?: string) =>
+      (await bounded({ accessToken, ...(keyid !== undefined && { keyid }) })).active,
     /** Lets the requests answer that have been sent. */
     answer() {
       const answers = held
@@ -119,6 +121,22 @@ describe('requests about many tokens', () => {
     await expect.poll(() => server.sent.at(-1)).toBe('honest')
     expect(await settle(server, honest)).toBe(true)
     await settle(server, Promise.all(junk))
+  })
+
+  test.each([
+    ['the token', undefined],
+    ['its published key', kid],
+  ])('that invent a keyid do not delay those about %s', async (_, keyid) => {
+    const server = heldServer()
+    expect(await settle(server, server.ask('honest', keyid))).toBe(true)
+    const junk = names('junk', 1_000).map((each) => server.ask('honest', each).catch(() => false))
+    await expect.poll(() => server.sent.length).toBe(65)
+    const honest = server.ask('honest', keyid)
+    await expect.poll(() => server.sent.at(-1)).toBe(keyid ? `honest of ${keyid}` : 'honest')
+    expect(await settle(server, honest)).toBe(true)
+    expect(await settle(server, Promise.all(junk))).toContain(true)
+    await settle(server, Promise.all(names('junk', 9).map((each) => server.ask('honest', each))))
+    expect(server.sent.slice(-9)).toEqual(names('honest of junk', 9))
   })
 
   test('lose their own slots once their token is inactive', async () => {

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Introspection } from '../../src/index.js'
 import { cachedIntrospect } from '../../src/outbound/remote-grants.js'
+import type { Introspect } from '../../src/ports/host.js'
 import { manualClock, startOfTests } from '../support/clock.js'
 import { testKey } from '../support/keys.js'
 
@@ -19,8 +20,9 @@ function setUp(options: { ttlMs: number; entriesMax?: number } = { ttlMs: 1_000 
     meanwhile: () => {},
   }
 
-  async function introspect({ accessToken }: { accessToken: string }): Promise<Introspection> {
-    asked.push(accessToken)
+  async function introspect(query: Parameters<Introspect>[0]): Promise<Introspection> {
+    const { accessToken, keyid } = query
+    asked.push(keyid === undefined ? accessToken : `${accessToken} of ${keyid}`)
     if (server.failing) throw new Error('out of order')
     const active = !revoked.has(accessToken)
     server.meanwhile()
@@ -81,6 +83,14 @@ describe('the cache does not keep', () => {
     clock.advance(1_000)
     await expect(isActive('a')).rejects.toThrow('out of order')
     expect(asked).toHaveLength(3)
+  })
+
+  test('an answer with another key than was asked about, which would evict those of clients', async () => {
+    const { asked, cached } = setUp({ ttlMs: 1_000, entriesMax: 2 })
+    for (const keyid of [kid, 'other', kid, 'next', 'other', kid]) {
+      await cached({ accessToken: 'a', keyid })
+    }
+    expect(asked).toEqual([`a of ${kid}`, 'a of other', 'a of next', 'a of other'])
   })
 
   test('more tokens than its capacity: it removes the least recently used', async () => {

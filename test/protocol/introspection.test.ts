@@ -207,7 +207,10 @@ describe('a malformed introspection response', () => {
 })
 
 describe('an introspection request', () => {
-  const question = wired(introspectionRequestBody('token', 'bank')) as Record<string, Json>
+  const question = wired(introspectionRequestBody({ accessToken: 'token' }, 'bank')) as Record<
+    string,
+    Json
+  >
 
   test('names the token, the proof method of its key, and the resource server', () => {
     expect(question).toEqual({ access_token: 'token', proof: 'httpsig', resource_server: 'bank' })
@@ -215,6 +218,14 @@ describe('an introspection request', () => {
     expect(readIntrospectionRequest(question)).toEqual({
       ok: true,
       value: { accessToken: 'token', answerable: true, needed: [] },
+    })
+  })
+
+  test('may ask about the keyid of a signature', () => {
+    const query = { accessToken: 'token', keyid: 'key-1' }
+    expect(readIntrospectionRequest(wired(introspectionRequestBody(query, 'bank')))).toEqual({
+      ok: true,
+      value: { ...query, answerable: true, needed: [] },
     })
   })
 
@@ -248,6 +259,7 @@ describe('an introspection request', () => {
     ['no access_token', { access_token: undefined }],
     ['an access_token that is not a string', { access_token: 17 }],
     ['a proof that is not a string', { proof: {} }],
+    ['a keyid that is not a string', { keyid: 1 }],
     ['access that is not a list', { access: {} }],
   ])('is malformed with %s', (_, change) => {
     expect(readIntrospectionRequest(wired({ ...question, ...change }))).toHaveProperty('ok', false)

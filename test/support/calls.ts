@@ -3,7 +3,8 @@ import { createRunner } from '../../src/service/write.js'
 
 /** The call of a request whose repeats are accepted. */
 export function unguardedCall(context: ServiceContext): SignedCall {
-  return { ...newCall(context), replay: undefined, commit: (write) => context.run(write) }
+  const key = { kid: 'a key', thumbprint: 'a thumbprint' }
+  return { ...newCall(context), key, replay: undefined, commit: (write) => context.run(write) }
 }
 
 /** The context of services without HTTP, with its runner. */

@@ -3,6 +3,7 @@ import type { Instant } from '../instant.js'
 import {
   type Grant,
   type GrantEvent,
+  type GrantKey,
   type GrantPolicy,
   type GrantStatus,
   grantEvent,
@@ -21,6 +22,8 @@ export interface ContinueGrant {
   readonly salt: string
   /** A token for each label that was requested. Only those with granted access are issued. */
   readonly nextTokens: readonly NewToken[]
+  /** The key that signed the request. Default: the recorded one. */
+  readonly key?: GrantKey
   /** Hash of the request's signature; absent if the request has a nonce to detect a replay by. */
   readonly signature?: string
 }

@@ -4,16 +4,20 @@ import type { IntervalCounting } from '../interval.js'
 import { retained, type Stored } from '../stored.js'
 
 /**
- * The client instance, identified by its wallet address, whose JWKS contains its keys, or by its key alone
- * (directed identity). In both cases the grant is bound to the thumbprint of the key (RFC 7638).
+ * The client instance, identified by its wallet address, whose JWKS contains its keys, or by its key alone (directed
+ * identity). In the second case the grant is bound to this key; in the first, `ClientKeyRule` says which keys sign.
  */
 export interface GrantClient {
   readonly walletAddress?: string
   readonly kid: string
+  /** The thumbprint of the key (RFC 7638) that signed the request, or the last continuation or rotation that was recorded. */
   readonly thumbprint: string
   /** The public key, if the client instance has no wallet address. */
   readonly x?: string
 }
+
+/** The key that signed a request of a client instance. */
+export type GrantKey = Pick<GrantClient, 'kid' | 'thumbprint'>
 
 /** The redirect of the browser at the end of the interaction (RFC 9635 section 2.5.2). */
 export interface FinishMethod {
@@ -218,6 +222,7 @@ export interface GrantEvent {
     | 'grant.denied'
     | 'grant.issued'
     | 'grant.rotated'
+    | 'grant.key-changed'
     | 'grant.token-revoked'
     | 'grant.cancelled'
     | 'grant.revoked'

@@ -3,6 +3,7 @@ import type { Instant } from '../instant.js'
 import {
   type Grant,
   type GrantEvent,
+  type GrantKey,
   type GrantPolicy,
   grantEvent,
   grantStatus,
@@ -27,6 +28,8 @@ export interface RotateToken {
   readonly commandId: string
   readonly presented: ManagedToken
   readonly nextToken: NextToken
+  /** The key that signed the request. Default: the recorded one. */
+  readonly key?: GrantKey
   /** Hash of the request's signature; absent if the request has a nonce to detect a replay by. */
   readonly signature?: string
 }

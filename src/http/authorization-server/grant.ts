@@ -20,7 +20,7 @@ import {
 import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
 import { isObject } from '../../protocol/json.js'
 import type { ServiceContext } from '../../service/context.js'
-import type { Grants } from '../../service/grant.js'
+import type { Grants, KeyLookup } from '../../service/grant.js'
 import { readHostAnswer } from '../../service/host-answer.js'
 import type { Proof, RepeatRule } from '../../service/replay.js'
 import { ofDependency } from '../../service/store-guard.js'
@@ -49,10 +49,9 @@ import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './gran
 import type { MayRequest } from './policy.js'
 
 /** The dependencies of the operations on grants. */
-interface GrantDependencies extends GrantUrls {
+interface GrantDependencies extends GrantUrls, KeyLookup {
   readonly context: ServiceContext
   readonly grants: Grants
-  readonly clientKeys: ClientKeys
   readonly repeats: RepeatRule
   readonly requiresConsent: (item: TokenItem) => boolean
   readonly requiresFinish: (item: TokenItem) => boolean
@@ -242,11 +241,11 @@ interface Presented<Found> {
 }
 
 function presented<Found extends { readonly grant: Grant }>(
-  { context, clientKeys }: GrantDependencies,
+  deps: GrantDependencies,
   { kind, find, unknown }: Presented<Found>,
 ) {
   return async (exchange: Exchange): Promise<HttpResult<Found & { readonly proof: Proof }>> => {
-    const candidates = await inspect(exchange, context.signatureRules)
+    const candidates = await inspect(exchange, deps.context.signatureRules)
     if (!candidates.ok) return candidates
     const credential = presentedCredential(exchange, kind)
     if (!credential.ok) return credential
@@ -254,7 +253,7 @@ function presented<Found extends { readonly grant: Grant }>(
     const path = parsePath(exchange.id)
     const found = path?.grantId === value.grantId ? await find(value, path.own) : undefined
     if (found === undefined) return refuse('token_unknown', unknown)
-    const proof = await proveGrant(exchange, candidates.value, found.grant, clientKeys)
+    const proof = await proveGrant(exchange, candidates.value, found.grant, deps)
     return proof.ok ? ok({ proof: proof.value, ...found }) : proof
   }
 }

@@ -114,12 +114,12 @@ async function proveResourceServer(
  * not active there or does not allow the access that the request asks to check.
  */
 async function tokenFor(
-  { accessToken, answerable, needed }: IntrospectionRequest,
+  { answerable, needed, ...query }: IntrospectionRequest,
   { accessTypes }: RegisteredResourceServer,
   introspect: Introspect,
 ): Promise<HttpResult<ActiveToken | undefined>> {
   if (!answerable) return ok(undefined)
-  const active = await introspected(introspect, accessToken)
+  const active = await introspected(introspect, query)
   if (!active.ok) return active.refusal === 'token_unknown' ? ok(undefined) : active
   const token = active.value
   const access = token.access.filter(({ type }) => accessTypes?.includes(type) ?? true)

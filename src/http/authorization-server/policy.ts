@@ -75,6 +75,12 @@ export interface AuthorizationPolicy {
     readonly windowMinMs?: number
   }
   /**
+   * Which keys sign for a grant of a client with a wallet address: each that the wallet address publishes at the time of
+   * the request (`published`), or only the one that signed the grant request, while it is published (`bound`). A client
+   * that sends its key is bound to it in both. Default `published`.
+   */
+  readonly clientKeys?: 'published' | 'bound'
+  /**
    * Whether access requires the consent of a resource owner. Default: true for every action on outgoing
    * payments and for `list-all`. `read-all` on incoming payments requires no consent, because a payer's
    * wallet requests it without a user of this wallet. Outgoing payments without `identifier` always require consent,
@@ -106,6 +112,7 @@ const knownOptions: Readonly<Record<keyof AuthorizationPolicy, unknown>> = {
   continuation: true,
   grants: true,
   intervals: true,
+  clientKeys: true,
   requiresConsent: true,
   requiresFinish: true,
   subjectRequiresFinish: true,
@@ -114,12 +121,14 @@ const knownOptions: Readonly<Record<keyof AuthorizationPolicy, unknown>> = {
 
 const hashEncodings = { base64: true, base64url: true }
 const denialRedirects = { 'open-payments': true, rfc9635: true }
+const keyRules = { published: true, bound: true }
 const countings = { occurrences: true, repetitions: true }
 
 /** Validates the policy, and fills in defaults. */
 export function authorizationRules(policy: AuthorizationPolicy) {
   requireKnownOptions('policy', policy, knownOptions)
   const {
+    clientKeys: keyRule = 'published',
     requiresConsent = needsConsentByDefault,
     requiresFinish = () => false,
     subjectRequiresFinish = false,
@@ -135,6 +144,7 @@ export function authorizationRules(policy: AuthorizationPolicy) {
   } = policy.interactions ?? {}
   const { counting = 'occurrences', ...intervals } = policy.intervals ?? {}
   boolean('policy.subjectRequiresFinish', subjectRequiresFinish)
+  oneOf(keyRules)('policy.clientKeys', keyRule)
   oneOf(hashEncodings)('policy.interactions.hashEncoding', hashEncoding)
   oneOf(denialRedirects)('policy.interactions.denialRedirect', denialRedirect)
   oneOf(countings)('policy.intervals.counting', counting)
@@ -161,6 +171,7 @@ export function authorizationRules(policy: AuthorizationPolicy) {
   return {
     intervalMinMs: windowMinMs,
     grantPolicy,
+    keyRule,
     requiresConsent: hostRule('policy.requiresConsent', requiresConsent),
     requiresFinish: hostRule('policy.requiresFinish', requiresFinish),
     subjectRequiresFinish,

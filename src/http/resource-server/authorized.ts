@@ -1,7 +1,7 @@
 import { type AccessAction, type AccessType, type GrantedItem, permits } from '../../core/access.js'
-import { ok } from '../../core/decision.js'
+import { ok, type Refused, type Result, refused } from '../../core/decision.js'
 import { clientId } from '../../core/grant/record.js'
-import type { ActiveToken, Introspect } from '../../ports/host.js'
+import type { ActiveToken, Introspect, TokenRefusal } from '../../ports/host.js'
 import type { ServiceContext } from '../../service/context.js'
 import { introspected } from '../../service/introspection.js'
 import type { Proof, RepeatRule } from '../../service/replay.js'
@@ -18,11 +18,11 @@ export interface ResourceDependencies {
   readonly repeats: RepeatRule
 }
 
-/** A request with an active token, signed with the key that the token is bound to. */
+/** A request with an active token, signed with a key that signs for its grant. */
 interface Authorized {
   readonly token: ActiveToken
-  /** The presented token, which is introspected again if its grant changes before the commit. */
-  readonly accessToken: string
+  /** Introspects the token again, because its grant may have changed since. */
+  renew(): Promise<Result<ActiveToken, Refused<TokenRefusal>>>
   /** The client instance, as `clientId` identifies it. */
   readonly client: string
   readonly proof: Proof
@@ -59,24 +59,36 @@ export async function authorize(
   const presented = presentedToken(exchange)
   if (!presented.ok) return presented
   const accessToken = presented.value
-  const introspection = await introspected(introspect, accessToken)
-  if (!introspection.ok) return introspection
-  const token = introspection.value
-  const { key, walletAddress, access } = token
-  const client = walletAddress === undefined ? key : { ...key, walletAddress }
-  const proof = await prove(exchange, candidates.value, key, client)
-  if (!proof.ok) return proof
-  const own = clientId(client)
-  const permitted = (type: AccessType, action: AccessAction, at?: string) =>
-    permits(access, type, action, at)
-  return ok({
-    token,
-    accessToken,
-    client: own,
-    proof: proof.value,
-    permitted,
-    readable: (type, { walletAddress, client }) =>
-      permitted(type, 'read-all', walletAddress) !== undefined ||
-      (permitted(type, 'read', walletAddress) !== undefined && client === own),
-  })
+  let refusal = refuse('signature_invalid', 'there is no signature')
+  for (const keyid of new Set(candidates.value.map((candidate) => candidate.keyid))) {
+    const query = { accessToken, keyid }
+    const introspection = await introspected(introspect, query)
+    if (!introspection.ok) return introspection
+    const token = introspection.value
+    const { key, walletAddress, access } = token
+    const client = walletAddress === undefined ? key : { ...key, walletAddress }
+    const proof = await prove(exchange, candidates.value, key, client)
+    if (proof.ok) {
+      const own = clientId(client)
+      const permitted = (type: AccessType, action: AccessAction, at?: string) =>
+        permits(access, type, action, at)
+      return ok({
+        token,
+        async renew() {
+          const renewed = await introspected(introspect, query)
+          const isSame = !renewed.ok || renewed.value.key.thumbprint === key.thumbprint
+          return isSame ? renewed : refused('token_unknown', 'the key that signed was withdrawn')
+        },
+        client: own,
+        proof: proof.value,
+        permitted,
+        readable: (type, { walletAddress, client }) =>
+          permitted(type, 'read-all', walletAddress) !== undefined ||
+          (permitted(type, 'read', walletAddress) !== undefined && client === own),
+      })
+    }
+    if (proof.refusal === 'rate_limited') return proof
+    refusal = proof
+  }
+  return refusal
 }

@@ -11,7 +11,6 @@ import type {
   PaymentCreation,
   PaymentInput,
 } from '../../service/create-outgoing-payment.js'
-import { introspected } from '../../service/introspection.js'
 import type { OutgoingPayments } from '../../service/outgoing-payment.js'
 import { type Exchange, json, readContent, refuse, type Serve, signed } from '../pipeline.js'
 import type { HttpResult } from '../refusals.js'
@@ -47,7 +46,7 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
     request.ok && !('quoteId' in request.value) ? 'refuse-every-repeat' : deps.repeats
 
   return signed({ ...deps, repeats }, authenticate, async (exchange, authorization) => {
-    const { permitted, token, client, request } = authorization
+    const { permitted, token, renew, client, request } = authorization
     if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
     if (!request.ok) return request
     const input = inputOf(request.value, deps.baseUrl)
@@ -57,12 +56,7 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
       return foreignIdentifier()
     }
 
-    const spender = {
-      client,
-      token,
-      renew: () => introspected(deps.introspect, authorization.accessToken),
-    }
-    const answer = await deps.create(input, spender, exchange.call, key.value)
+    const answer = await deps.create(input, { client, token, renew }, exchange.call, key.value)
     return answer.ok ? json(201, createdBody(answer, exchange, deps)) : answer
   })
 }

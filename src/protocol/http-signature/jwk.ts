@@ -6,7 +6,8 @@ import { string } from '../../util/input.js'
 import { isObject, parseJson } from '../json.js'
 import { verifierOf } from './ed25519.js'
 
-const kidLengthMax = 256
+/** No key has a longer `kid`. */
+export const kidLengthMax = 256
 /** 32 bytes in base64url. */
 const xLength = 43
 

@@ -31,6 +31,7 @@ export const eventTypes: Readonly<Record<EventType, boolean>> = {
   'grant.denied': true,
   'grant.issued': false,
   'grant.rotated': false,
+  'grant.key-changed': false,
   'grant.token-revoked': true,
   'grant.cancelled': true,
   'grant.revoked': true,

@@ -102,9 +102,10 @@ export const authenticationFaults: readonly Fault[] = [
     arrange: (scene) => edit(scene, { resource_server: 'https://nobody.example' }),
   },
   {
-    refusal: 'signature_invalid',
-    name: 'the keyid is not that of the grant',
-    at: each(continuation, '401 invalid_client'),
+    refusal: 'client_invalid',
+    name: 'the client does not publish the key',
+    at: { continueGrant: '400 invalid_client', cancelGrant: '401 invalid_client' },
+    kind: 'client',
     arrange(scene) {
       const { asked, sending } = scene
       const key = { ...(sending.key ?? asked.key ?? testKey('nobody')), kid: 'another-key' }

@@ -1,0 +1,306 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Handler, memoryStore, remoteClientKeys, remoteGrants } from '../../src/index.js'
+import { manualClock } from '../support/clock.js'
+import { bankId, bankKey, privateJwkOf } from '../support/introspection.js'
+import { jwkOf, type TestKey, testKey } from '../support/keys.js'
+import { runs } from '../support/runs.js'
+import { headerOf, withHeader } from '../support/sign.js'
+import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
+import {
+  alice,
+  answerOf,
+  grantEndpoint,
+  incomingAccess,
+  interactionId,
+  resourceServer,
+  type WorldOptions,
+} from '../support/world.js'
+
+type Rule = 'published' | 'bound'
+
+const shop = 'https://shop.example'
+const first = testKey('shop')
+const second = testKey('second')
+/** Another key with the `kid` of the first. */
+const replacement: TestKey = { ...testKey('replacement'), kid: first.kid }
+const keys = { first, second, replacement }
+type KeyName = keyof typeof keys
+
+/** Creates a wallet whose servers share a store, or are two processes between which the keys are introspected. */
+function setUp(rule?: Rule, processes: 1 | 2 = 1, options: WorldOptions = {}) {
+  let handle: Handler | undefined
+  const clock = manualClock()
+  const grants = remoteGrants({
+    grantEndpoint,
+    resourceServerId: bankId,
+    key: { kid: bankKey.kid, privateKey: privateJwkOf(bankKey) },
+    clock,
+    async fetch(url, init) {
+      const body = init?.body as Uint8Array
+      const headers = [...new Headers(init?.headers)]
+      const path = new URL(String(url)).pathname
+      const answer = await handle?.({ method: 'POST', url: path, headers, body })
+      return new Response(answer?.body ?? null, answer)
+    },
+  })
+  const world = createSpendingWorld({
+    clock,
+    ...options,
+    auth: {
+      ...(rule && { policy: { clientKeys: rule } }),
+      resourceServers: [{ id: bankId, keys: [bankKey] }],
+      ...options.auth,
+    },
+    resources: { ...(processes === 2 && { grants, store: memoryStore() }), ...options.resources },
+  })
+  handle = world.auth.handle
+  const client = world.client('shop')
+  const publish = (...names: readonly KeyName[]) =>
+    world.clientKeys.publish(shop, ...names.map((name) => keys[name]))
+  const spent = async (token: string, key = first) => {
+    const url = `${resourceServer}/outgoing-payment-grant`
+    return (await client.send({ method: 'GET', url, token, key })).body.spentDebitAmount?.value
+  }
+  return { world, client, publish, spent }
+}
+
+const name = fc.constantFrom<KeyName>('first', 'first', 'second', 'replacement')
+const step = fc.oneof(
+  fc.record({ do: fc.constant('pay' as const), by: name }),
+  fc.record({ do: fc.constant('rotate' as const), by: name, again: name }),
+  fc.record({
+    do: fc.constant('publish' as const),
+    keys: fc.constantFrom<KeyName[]>(
+      ['first'],
+      ['second'],
+      ['first', 'second'],
+      ['replacement'],
+      [],
+    ),
+  }),
+)
+
+describe.each(['published', 'bound'] as const)('a grant whose keys are %s', (rule) => {
+  test.each([1, 2] as const)(
+    'is used by these keys only, whatever was used before, by %i process(es)',
+    async (processes) => {
+      const lives = fc.asyncProperty(
+        fc.constantFrom<KeyName>('first', 'second'),
+        fc.array(step, { minLength: 5, maxLength: 20 }),
+        async (again, steps) => {
+          const { world, client, publish, spent } = setUp(rule, processes)
+          let published: readonly KeyName[] = ['first', 'second']
+          publish(...published)
+          const signs = (by: KeyName) =>
+            published.includes(by) && (rule === 'published' || by === 'first')
+
+          const access = [outgoingItem({ debitAmount: usd(2500) })]
+          const asked = await client.request(access, { start: ['redirect'] })
+          const id = interactionId(asked.body.interact.redirect)
+          await world.auth.interactions.approve(id, {
+            resourceOwner: 'alice',
+            walletAddresses: [alice],
+          })
+          world.clock.advance(5_000)
+          const issued = await client.continue(asked.body.continue)
+          const repeated = await client.continue(asked.body.continue, undefined, {
+            key: keys[again],
+          })
+          expect(repeated.body.access_token?.value).toBe(
+            signs(again) ? issued.body.access_token.value : undefined,
+          )
+
+          let token = issued.body.access_token
+          let recorded = first
+          let [paid, rotations] = [0, 0]
+          for (const step of steps) {
+            if (step.do === 'publish') {
+              published = step.keys
+              publish(...published)
+            } else if (step.do === 'pay') {
+              const { status } = await pay(client, token.value, 100, {}, { key: keys[step.by] })
+              expect(status).toBe(signs(step.by) ? 201 : 401)
+              if (status === 201) paid += 100
+            } else {
+              const lost = await client.rotate(token, { key: keys[step.by] })
+              expect(lost.status).toBe(signs(step.by) ? 200 : 401)
+              // With or without its response, a repeat by another key returns the same token.
+              const again = await client.rotate(token, { key: keys[step.again] })
+              expect(again.status).toBe(signs(step.again) ? 200 : 401)
+              const changed = lost.status === 200 ? lost : again
+              if (changed.status !== 200) continue
+              if (again.status === 200) {
+                expect(again.body.access_token.value).toBe(changed.body.access_token.value)
+              }
+              token = changed.body.access_token
+              rotations += 1
+              recorded = keys[lost.status === 200 ? step.by : step.again]
+            }
+          }
+          publish('first')
+          expect(await spent(token.value)).toBe(String(paid))
+          const record = await world.auth.grants.getRecord(id.split('.')[0] ?? '')
+          const { kid, thumbprint } = recorded
+          expect(record?.client).toEqual({ walletAddress: shop, kid, thumbprint })
+          // Requested, approved, issued and rotated: a change of the key alone writes nothing.
+          expect(record?.version).toBe(3 + rotations)
+        },
+      )
+      await fc.assert(lives, { numRuns: runs(25, 10) })
+    },
+  )
+})
+
+describe('a grant of a client with a wallet address', () => {
+  test('is continued, cancelled and revoked with a key that was published after it', async () => {
+    const { world, client, publish } = setUp()
+    const one = await grantToPay(world, client)
+    const { body } = await client.request([incomingAccess])
+    publish('second')
+    const { uri: url, access_token } = body.continue
+    const by = { key: second }
+    expect(
+      (await client.send({ method: 'DELETE', url, token: access_token.value, ...by })).status,
+    ).toBe(204)
+    const { manage, value } = one.accessToken
+    expect((await client.send({ method: 'DELETE', url: manage, token: value, ...by })).status).toBe(
+      204,
+    )
+    const { client: recorded } = (await world.auth.grants.getRecord(one.grantId)) ?? {}
+    expect(recorded).toMatchObject({ kid: first.kid })
+  })
+
+  test('is used if any of the signatures is by a published key, with one look-up for each keyid', async () => {
+    const { world, client, publish } = setUp()
+    publish('first', 'second')
+    const { token } = await grantToPay(world, client)
+    const get = { method: 'GET', url: `${resourceServer}/outgoing-payment-grant`, token } as const
+    const unknown = client.sign({ ...get, key: testKey('unknown') })
+    const known = client.sign({ ...get, key: second, label: 'sig2' })
+    const both = ['signature-input', 'signature'].reduce(
+      (all, field) =>
+        withHeader(all, field, headerOf(unknown, field) ?? '', headerOf(known, field) ?? ''),
+      unknown,
+    )
+    world.clientKeys.asked.length = 0
+    expect(answerOf(await world.handle(both)).status).toBe(200)
+    expect(world.clientKeys.asked.map(({ kid }) => kid)).toEqual([
+      testKey('unknown').kid,
+      first.kid,
+      second.kid,
+    ])
+  })
+
+  test('is not used by a key that is withdrawn while its request runs', async () => {
+    const { world, client, publish } = setUp('published', 1, {
+      resources: {
+        policy: {
+          async mayPay() {
+            publish('second')
+            await client.rotate(other, { key: second })
+            return { ok: true, held: 'nothing' }
+          },
+        },
+      },
+    })
+    const access_token = ['a', 'b'].map((label) => ({
+      label,
+      access: [outgoingItem({ debitAmount: usd(2500) })],
+    }))
+    const asked = await client.post(grantEndpoint, {
+      client: shop,
+      access_token,
+      interact: { start: ['redirect'] },
+    })
+    const id = interactionId(asked.body.interact.redirect)
+    await world.auth.interactions.approve(id, {
+      resourceOwner: 'alice',
+      walletAddresses: [alice],
+    })
+    world.clock.advance(5_000)
+    const [own, other] = (await client.continue(asked.body.continue)).body.access_token
+    expect((await pay(client, own.value, 100)).status).toBe(401)
+    expect(world.refusals.at(-1)).toMatchObject({ refusal: 'token_unknown' })
+  })
+
+  test('is not used by a key of small order, or by either of two keys with one kid', async () => {
+    let published: readonly object[] = [jwkOf(first)]
+    const clock = manualClock()
+    const clientKeys = remoteClientKeys({
+      clock,
+      fetch: async () => ({
+        status: 200,
+        contentType: 'application/json',
+        body: new TextEncoder().encode(JSON.stringify({ keys: published })),
+      }),
+    })
+    const { world, client } = setUp('published', 1, { clock, auth: { clientKeys } })
+    const { token, accessToken } = await grantToPay(world, client)
+    const answers = async (key: TestKey, ...keys: readonly object[]) => {
+      published = keys
+      clientKeys.forget(shop)
+      const paid = await pay(client, token, 100, {}, { key })
+      return [paid.status, (await client.rotate(accessToken, { key })).status]
+    }
+    expect(await answers(first, jwkOf(first), jwkOf(replacement))).toEqual([401, 401])
+
+    // With this key, OpenSSL accepts this signature for every message.
+    published = [jwkOf(first), { ...jwkOf(second), x: `AQ${'A'.repeat(41)}` }]
+    clientKeys.forget(shop)
+    const url = `${resourceServer}/outgoing-payment-grant`
+    const forged = Buffer.from([1, ...Array.from({ length: 63 }, () => 0)]).toString('base64')
+    const request = withHeader(
+      client.sign({ method: 'GET', url, token, key: second }),
+      'signature',
+      `sig1=:${forged}:`,
+    )
+    expect((await world.handle(request)).status).toBe(401)
+    expect(await answers(first, jwkOf(first), jwkOf(second))).toEqual([201, 200])
+  })
+
+  test('is not looked up for a keyid that no key can have', async () => {
+    const { world, client } = setUp()
+    const { accessToken } = await grantToPay(world, client)
+    world.clientKeys.asked.length = 0
+    const key = { ...first, kid: 'k'.repeat(257) }
+    expect((await client.rotate(accessToken, { key })).status).toBe(401)
+    expect(world.clientKeys.asked).toEqual([])
+  })
+})
+
+describe('a grant of a client that sent its key', () => {
+  test.each(['published', 'bound'] as const)(
+    'is bound to it, also if keys are %s',
+    async (rule) => {
+      const { world } = setUp(rule)
+      const client = world.client('shop', { byKey: true })
+      const { body } = await client.request([incomingAccess])
+      for (const key of [second, replacement]) {
+        expect((await client.rotate(body.access_token, { key })).status).toBe(401)
+        expect((await client.continue(body.continue, undefined, { key })).status).toBe(401)
+      }
+      expect((await client.rotate(body.access_token)).status).toBe(200)
+      expect(world.clientKeys.asked).toEqual([])
+    },
+  )
+})
+
+describe('introspection with the keyid of a signature', () => {
+  test('returns this key if it is published, or else the recorded one if that is', async () => {
+    const { world, client, publish } = setUp()
+    publish('first', 'second')
+    const { token } = await grantToPay(world, client)
+    const kidFor = async (keyid?: string) => {
+      const query = { accessToken: token, ...(keyid !== undefined && { keyid }) }
+      const answer = await world.auth.introspect(query)
+      return answer.active ? answer.key.kid : undefined
+    }
+    const kids = () => Promise.all([undefined, first.kid, second.kid, 'invented'].map(kidFor))
+    expect(await kids()).toEqual([first.kid, first.kid, second.kid, first.kid])
+    publish('second')
+    expect(await kids()).toEqual([undefined, undefined, second.kid, undefined])
+    publish()
+    expect(await kids()).toEqual([undefined, undefined, undefined, undefined])
+  })
+})
