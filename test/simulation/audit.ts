@@ -2,12 +2,16 @@ import type { GrantEntry } from './journal.js'
 import type { World } from './world.js'
 
 /** Asks the auditor which tokens of a grant are active now. */
-export async function activeTokens(world: World, { id, tokens }: GrantEntry): Promise<string[]> {
+export async function activeTokens(
+  world: World,
+  { id, tokens, key }: GrantEntry,
+): Promise<string[]> {
   const { scheduler, auditor } = world
   const active: string[] = []
   async function introspect(): Promise<void> {
     for (const { value } of tokens) {
-      if ((await auditor.auth.introspect({ accessToken: value })).active) active.push(value)
+      const answer = await auditor.auth.introspect({ accessToken: value, keyid: key.kid })
+      if (answer.active) active.push(value)
     }
   }
   await scheduler.perform(auditor.process, `introspects ${tokens.length} tokens of ${id}`, () => {

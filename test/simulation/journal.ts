@@ -26,8 +26,8 @@ export interface TokenEntry {
 export interface GrantEntry {
   readonly id: string
   readonly client: ClientEntry
-  /** The key that the grant is bound to. */
-  readonly key: KeyPair
+  /** The key with which the client instance uses the grant: the one that it is bound to, or the published one. */
+  key: KeyPair
   readonly type: 'incoming' | 'outgoing'
   readonly requested: readonly TokenItem[]
   readonly continuation: { readonly uri: string; readonly value: string }

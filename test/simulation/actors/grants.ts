@@ -1,3 +1,4 @@
+import { resourceServer } from '../../support/world.js'
 import { bury, count, type GrantEntry, type TokenEntry } from '../journal.js'
 import type { Answer, Caller } from './caller.js'
 import { noteTokens } from './requests.js'
@@ -100,10 +101,23 @@ async function changing(
   return answer
 }
 
-/** Publishes another key in place of the client's key, which ends the grants that are bound to it. */
-export async function replaceKey({ world, entry }: Caller): Promise<void> {
+/**
+ * Publishes another key in place of the client's key. It ends the grants that are bound to the old one, or signs for
+ * them from now on; the old one signs nothing.
+ */
+export async function replaceKey(caller: Caller): Promise<void> {
+  const { world, entry } = caller
+  const { key: withdrawn } = entry
   await world.scheduler.turn('publishes another key', () => world.replaceKey(entry))
-  for (const grant of world.journal.grants) {
-    if (grant.client === entry && grant.key !== entry.key) bury(grant, 'bound to a withdrawn key')
+  const own = ownGrants(caller).filter(({ key }) => key !== entry.key)
+  for (const grant of own) {
+    if (world.keyRule === 'published') grant.key = entry.key
+    else bury(grant, 'bound to a withdrawn key')
   }
+  const token = own.flatMap(({ tokens }) => latestTokens({ tokens })).at(-1)
+  if (token === undefined) return
+  const url = `${resourceServer}/outgoing-payment-grant`
+  const answer = await caller.ask({ method: 'GET', url, token: token.value, key: withdrawn })
+  if (answer === undefined || answer.status === 401 || answer.status >= 500) return
+  world.journal.breaches.push(`${withdrawn.kid} signs, although it is withdrawn`)
 }

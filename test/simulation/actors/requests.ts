@@ -60,7 +60,7 @@ export async function requestPaying(caller: Caller): Promise<void> {
   if (answer !== undefined) begin(caller, 'outgoing', access, answer, 'finish' in interact)
 }
 
-/** Sends a grant request, and resolves to its response and the key that the grant is bound to. */
+/** Sends a grant request, and resolves to its response and the key that signed it. */
 async function request(
   { ask, entry }: Caller,
   access: readonly TokenItem[],
@@ -98,7 +98,8 @@ function begin(
   const grant: GrantEntry = {
     id,
     client: entry,
-    key,
+    // It may have been replaced since the request.
+    key: world.keyRule === 'published' ? entry.key : key,
     type,
     requested,
     continuation: { uri, value: continuation.value },

@@ -18,7 +18,10 @@ export const accessIsAttenuated: Law = (change) =>
     const { granted } = after
     if (granted === undefined) return []
     if (before?.granted !== undefined) {
-      const changed = differsIn(before, after, mutable)
+      // A continuation or rotation records the key that signed, and a client never becomes another.
+      const { walletAddress } = before.client
+      const client = { ...after.client, walletAddress }
+      const changed = differsIn({ ...before, client }, after, mutable)
       return changed === undefined ? [] : [`${changed} of the grant ${after.id} changed`]
     }
     const free = [...after.requested]
