@@ -92,7 +92,11 @@ const badSignature: Row = {
   open: 'served',
 }
 
-const foreignKey: Row = { ...badSignature, requestGrant: '400 invalid_client' }
+const foreignKey: Row = {
+  ...badSignature,
+  requestGrant: '400 invalid_client',
+  continueGrant: '400 invalid_client',
+}
 
 /** Requests with a token or a grant that its client or the host has revoked. */
 const revokedGrant: Row = {
