@@ -29,6 +29,12 @@ export {
 } from './core/budget.js'
 export type { Changed, Decision, PaymentResult, Refused, Unchanged } from './core/decision.js'
 export { type Ok, ok, type Problem, type Result } from './core/decision.js'
+export type {
+  AmendedItem,
+  AmendGrant,
+  AmendRefusal,
+  ConditionChanges,
+} from './core/grant/amendment.js'
 export type { ApproveGrant, ConsentRefusal, DenyGrant } from './core/grant/consent.js'
 export type { ContinueGrant, ContinueRefusal } from './core/grant/continuation.js'
 export type { CancelGrant, RevokeGrant, RevokeToken } from './core/grant/ending.js'
@@ -99,7 +105,9 @@ export {
   type Allowance,
   allow,
   allowanceAt,
+  type ConditionsRefusal,
   type CountedAmount,
+  type GrantConditions,
   type LimitsRefusal,
   type Spending,
 } from './core/limits.js'

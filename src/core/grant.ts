@@ -1,4 +1,5 @@
 import { changed, type Decision, refused, unchanged } from './decision.js'
+import { type AmendGrant, type AmendRefusal, amend } from './grant/amendment.js'
 import {
   type ApproveGrant,
   approve,
@@ -36,6 +37,7 @@ export type GrantCommand =
   | RevokeToken
   | CancelGrant
   | RevokeGrant
+  | AmendGrant
 
 /** The refusals of each command. */
 export interface GrantRefusals {
@@ -46,6 +48,7 @@ export interface GrantRefusals {
   readonly 'revoke-token': 'token_not_managed_here'
   readonly cancel: 'grant_finalized'
   readonly revoke: never
+  readonly amend: AmendRefusal
 }
 
 export type GrantDecision<Type extends keyof GrantRefusals> = Decision<
@@ -96,6 +99,8 @@ export function decideGrant(
       return cancel(grant, command, now, policy)
     case 'revoke':
       return revoke(grant, command, now, policy)
+    case 'amend':
+      return amend(grant, command, now, policy)
   }
 }
 

@@ -1,13 +1,16 @@
-import type { GrantedItem } from './access.js'
+import type { AccessItem, GrantedItem } from './access.js'
 import { type Amount, parseValue, sameAsset } from './amount.js'
 import { ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
 import { parseInterval, type SpendingWindow, windowAt } from './interval.js'
+import type { JsonObject } from './stored.js'
 
 /** The payment fields that limits check. */
 export interface Spending {
   /** URL of the incoming payment that is paid. */
   readonly receiver: string
+  /** The wallet address of the receiver; absent if the price does not name it. */
+  readonly receiverWalletAddress?: string
   readonly debitAmount: Amount
   readonly receiveAmount: Amount
 }
@@ -72,5 +75,64 @@ export function allowanceAt(
   return ok({
     ...(maximum === undefined ? {} : { limit: { counts, maximum } }),
     ...(window === undefined ? {} : { window }),
+  })
+}
+
+/**
+ * The resource owner's conditions for all outgoing payments under a grant, beside the limits of its access. The client
+ * instance does not see them.
+ */
+export interface GrantConditions {
+  /** The maximum that one payment may debit. Payments that debit another asset are refused. */
+  readonly paymentMax?: Amount
+  /** The only wallet addresses that may be paid, canonical. */
+  readonly receivers?: readonly string[]
+  /** No payment is created before this instant. */
+  readonly pausedUntil?: Instant
+  /** The host's own conditions, passed to `policy.mayPay`. The library does not interpret them. */
+  readonly data?: JsonObject
+}
+
+export type ConditionsRefusal = 'grant_paused' | 'conditions_exceeded'
+
+/** Returns why a payment does not meet the conditions of its grant, or `undefined` if it does. */
+export function refuseByConditions(
+  { paymentMax, receivers, pausedUntil }: GrantConditions,
+  { debitAmount, receiverWalletAddress }: Spending,
+  now: Instant,
+): Refused<ConditionsRefusal> | undefined {
+  if (pausedUntil !== undefined && !(now >= pausedUntil)) {
+    return refused('grant_paused', 'the resource owner has paused payments under the grant')
+  }
+  if (paymentMax !== undefined && !isWithin(debitAmount, paymentMax)) {
+    return refused('conditions_exceeded', 'debitAmount exceeds paymentMax of the grant')
+  }
+  if (receivers === undefined) return undefined
+  // A price that does not name the receiver's wallet address cannot show that it is one of the receivers.
+  if (receiverWalletAddress === undefined) {
+    return refused(
+      'conditions_exceeded',
+      'the price does not name the wallet address of the receiver',
+    )
+  }
+  return receivers.includes(receiverWalletAddress)
+    ? undefined
+    : refused('conditions_exceeded', 'the grant does not allow payments to this wallet address')
+}
+
+/** Whether an amount is in the asset of a maximum and not more. */
+export function isWithin(amount: Amount, maximum: Amount): boolean {
+  const [asked, most] = [parseValue(amount.value), parseValue(maximum.value)]
+  return sameAsset(amount, maximum) && asked !== undefined && most !== undefined && asked <= most
+}
+
+/** Whether no payment can meet both the limit of an item and the conditions, because their assets differ. */
+export function contradictsLimits(
+  { paymentMax }: GrantConditions,
+  access: readonly AccessItem[],
+): boolean {
+  return access.some(({ limits }) => {
+    const limit = limits?.debitAmount
+    return paymentMax !== undefined && limit !== undefined && !sameAsset(limit, paymentMax)
   })
 }

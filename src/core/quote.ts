@@ -14,6 +14,8 @@ export interface Quote extends Stored {
   readonly client: string
   /** URL of the incoming payment to pay. */
   readonly receiver: string
+  /** Wallet address of the receiver; absent if the price did not name it. */
+  readonly receiverWalletAddress?: string
   readonly method: 'ilp'
   readonly debitAmount: Amount
   readonly receiveAmount: Amount
@@ -52,6 +54,11 @@ export interface PriceQuery {
 export interface Price {
   readonly debitAmount: Amount
   readonly receiveAmount: Amount
+  /**
+   * The wallet address of the receiver: the `walletAddress` of the incoming payment, read from its server. Without it,
+   * a grant with the condition `receivers` cannot pay.
+   */
+  readonly receiverWalletAddress?: string
   /** When the price expires, if that is before the end of the quote's lifetime. */
   readonly expiresAt?: Instant
 }

@@ -41,3 +41,20 @@ export type Json =
 
 /** An object of JSON values. */
 export type JsonObject = { readonly [key: string]: Json }
+
+/** Whether two JSON values are equal, whatever the order of the members of their objects. */
+export function sameJson(one: unknown, other: unknown): boolean {
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) {
+    return one === other
+  }
+  const names = Object.keys(one)
+  return (
+    Array.isArray(one) === Array.isArray(other) &&
+    names.length === Object.keys(other).length &&
+    names.every(
+      (name) =>
+        Object.hasOwn(other, name) &&
+        sameJson((one as Record<string, unknown>)[name], (other as Record<string, unknown>)[name]),
+    )
+  )
+}

@@ -1,13 +1,26 @@
 import { type Limits, type TokenItem, tokenItem } from '../core/access.js'
-import type { Asset } from '../core/amount.js'
-import { parseWith, receiverSchema, urlSchema } from '../protocol/schema.js'
+import type { Amount, Asset } from '../core/amount.js'
+import type { AmendedItem, ConditionChanges } from '../core/grant/amendment.js'
+import { lastInstant } from '../core/instant.js'
+import type { GrantConditions } from '../core/limits.js'
+import { type Json, type JsonObject, sameJson } from '../core/stored.js'
+import { parseJson } from '../protocol/json.js'
+import {
+  amountSchema,
+  parseWith,
+  readMetadata,
+  receiverSchema,
+  urlSchema,
+} from '../protocol/schema.js'
 import { canonicalUrl } from '../protocol/url.js'
+import { encodeUtf8 } from '../util/bytes.js'
 import {
   boolean,
   type Check,
   exactly,
   having,
   InvalidInputError,
+  integer,
   integerFrom,
   listOf,
   optional,
@@ -43,8 +56,78 @@ export interface GrantApproval {
    * An approval of more than the requested access is refused. Default: all requested access.
    */
   readonly access?: readonly TokenItem[]
+  /**
+   * The owner's conditions for payments under the grant: a maximum for one payment, at most 50 wallet addresses that may
+   * be paid, a pause, and `data` of your own (at most 8 KiB of JSON and 8 levels). The client instance does not see them.
+   * Default: none.
+   */
+  readonly conditions?: GrantConditions
   /** When false, the client instance does not receive the subject that it requested. Default true. */
   readonly sharesSubject?: boolean
+}
+
+/** A change of an approved grant, which can only become narrower, except that a pause may end. */
+export interface GrantAmendment {
+  /** The host's identifier of the owner. The grant of another owner is not amended. Default: not checked. */
+  readonly resourceOwner?: string
+  /**
+   * The items that remain, each with the `itemId` of the view: with fewer actions, lower amounts, a wallet address or a
+   * receiver, and the same interval. Items that are absent are removed. Default: all items, unchanged.
+   */
+  readonly access?: readonly ItemView[]
+  /**
+   * The conditions that change: a lower `paymentMax`, fewer `receivers`, any `pausedUntil` or `data`; with `null`, none
+   * of the last two. An absent member changes nothing.
+   */
+  readonly conditions?: ConditionChanges
+}
+
+/** An access item of a grant as hosts see it. */
+export interface ItemView extends TokenItem {
+  /** Identifies the item and its budget, whatever an amendment changes. Absent until the grant is approved. */
+  readonly itemId?: string
+}
+
+const itemMembers: Readonly<Record<keyof TokenItem, Check>> = {
+  label: optional(text),
+  type: text,
+  actions: listOf(text),
+  identifier: optional(text),
+  limits: optional(
+    exactly<Limits>({
+      receiver: optional(matching(receiverSchema)),
+      interval: optional(text),
+      debitAmount: optional(amount),
+      receiveAmount: optional(amount),
+    }),
+  ),
+}
+
+const receiversMax = 50
+const receiverLengthMax = 512
+
+/** Short enough that introspection can return all of them. */
+function walletAddress(path: string, value: unknown): void {
+  matching(urlSchema)(path, value)
+  if (String(value).length > receiverLengthMax) {
+    throw new InvalidInputError(path, `must have at most ${receiverLengthMax} characters`)
+  }
+}
+
+const conditionMembers: Readonly<Record<keyof GrantConditions, Check>> = {
+  paymentMax: optional((path, value) => {
+    exactly<Amount>({ value: text, assetCode: text, assetScale: integer })(path, value)
+    matching(amountSchema)(path, value)
+  }),
+  receivers: optional((path, value) => {
+    listOf(walletAddress)(path, value)
+    const { length } = value as readonly unknown[]
+    if (length < 1 || length > receiversMax) {
+      throw new InvalidInputError(path, `must contain 1 to ${receiversMax} wallet addresses`)
+    }
+  }),
+  pausedUntil: optional(integerFrom(0, lastInstant)),
+  data: optional((path, value) => void readData(path, value)),
 }
 
 const isApproval = exactly<GrantApproval>({
@@ -54,31 +137,34 @@ const isApproval = exactly<GrantApproval>({
     check(path, value)
   }),
   account: optional(string),
-  access: optional(
-    listOf(
-      exactly<TokenItem>({
-        label: optional(text),
-        type: text,
-        actions: listOf(text),
-        identifier: optional(text),
-        limits: optional(
-          exactly<Limits>({
-            receiver: optional(matching(receiverSchema)),
-            interval: optional(text),
-            debitAmount: optional(amount),
-            receiveAmount: optional(amount),
-          }),
-        ),
-      }),
-    ),
-  ),
+  access: optional(listOf(exactly<TokenItem>(itemMembers))),
+  conditions: optional(exactly<GrantConditions>(conditionMembers)),
   sharesSubject: optional(boolean),
 })
+
+const isAmendment = exactly<GrantAmendment>({
+  resourceOwner: optional(text),
+  access: optional(listOf(exactly<AmendedItem>({ ...itemMembers, itemId: text }))),
+  conditions: optional(
+    exactly<ConditionChanges>({
+      ...conditionMembers,
+      pausedUntil: orNull(conditionMembers.pausedUntil),
+      data: orNull(conditionMembers.data),
+    }),
+  ),
+})
+
+function orNull(check: Check): Check {
+  return (path, value) => {
+    if (value !== null) check(path, value)
+  }
+}
 
 function matching(schema: Parameters<typeof parseWith>[0]): Check {
   return (path, value) => {
     const read = parseWith(schema, value)
-    if (!read.ok) throw new InvalidInputError(path, read.problem)
+    if (!read.ok)
+      throw new InvalidInputError(read.path ? `${path}.${read.path}` : path, read.problem)
   }
 }
 
@@ -89,7 +175,8 @@ function matching(schema: Parameters<typeof parseWith>[0]): Check {
  */
 export function readApproval(approval: GrantApproval) {
   isApproval('approval', approval)
-  const { walletAddresses, account, access, ...rest } = approval
+  const { walletAddresses, account, access, conditions, ...rest } = approval
+  const set = conditions && canonicalConditions(conditions)
   if (walletAddresses.length === 0) {
     throw new InvalidInputError(
       'approval.walletAddresses',
@@ -107,6 +194,59 @@ export function readApproval(approval: GrantApproval) {
     }),
     ...(account !== undefined && { account: canonical(account) }),
     ...(access && { access: access.map(canonicalItem) }),
+    // An approval has no `null`.
+    ...(set && Object.keys(set).length > 0 && { conditions: set as GrantConditions }),
+  }
+}
+
+/**
+ * Checks an amendment, and returns it with canonical URLs.
+ *
+ * @throws {InvalidInputError} for an invalid amendment.
+ */
+export function readAmendment(amendment: GrantAmendment) {
+  isAmendment('amendment', amendment)
+  const { resourceOwner, access, conditions } = amendment
+  return {
+    ...(resourceOwner !== undefined && { resourceOwner }),
+    ...(access && {
+      access: access.map(({ itemId = '', ...item }) => ({ ...canonicalItem(item), itemId })),
+    }),
+    ...(conditions && { conditions: canonicalConditions(conditions) }),
+  }
+}
+
+function canonicalConditions({
+  paymentMax,
+  receivers,
+  pausedUntil,
+  data,
+}: ConditionChanges): ConditionChanges {
+  return {
+    ...(paymentMax && { paymentMax: { ...paymentMax } }),
+    ...(receivers && { receivers: [...new Set(receivers.map(canonical))] }),
+    ...(pausedUntil !== undefined && { pausedUntil }),
+    ...(data !== undefined && { data: data && readData('data', data) }),
+  }
+}
+
+/** Returns a copy of the host's own conditions, which must be an object of JSON that introspection can return. */
+function readData(path: string, value: unknown): JsonObject {
+  const copy = jsonOf(value)
+  const read = readMetadata({ metadata: copy ?? 0 })
+  if (!read.ok) throw new InvalidInputError(path, read.problem)
+  const { metadata } = read.value
+  if (metadata === undefined || !sameJson(value, metadata)) {
+    throw new InvalidInputError(path, 'must be an object of JSON')
+  }
+  return metadata
+}
+
+function jsonOf(value: unknown): Json | undefined {
+  try {
+    return parseJson(encodeUtf8(JSON.stringify(value)))
+  } catch {
+    return undefined
   }
 }
 

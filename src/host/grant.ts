@@ -1,5 +1,6 @@
-import { type TokenItem, tokenItem } from '../core/access.js'
-import { type HostResult, hasChanged } from '../core/decision.js'
+import { type GrantedItem, tokenItem } from '../core/access.js'
+import { type HostResult, hasChanged, refusedCall } from '../core/decision.js'
+import type { AmendRefusal } from '../core/grant/amendment.js'
 import {
   clientId,
   type Grant,
@@ -8,12 +9,14 @@ import {
   type SubjectId,
 } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
+import type { GrantConditions } from '../core/limits.js'
 import { canonicalUrl } from '../protocol/url.js'
 import { newCall, type ServiceContext } from '../service/context.js'
 import { clientListName, type Grants } from '../service/grant.js'
 import { iterateList, type ListPage, type PageQuery, readPage } from '../service/lists.js'
 import { hashText } from '../util/hash.js'
 import { exactly, InvalidInputError, listOf, oneOf, optional, string, text } from '../util/input.js'
+import { type GrantAmendment, type ItemView, readAmendment } from './approval.js'
 import { pageMembers, requirePage } from './payments.js'
 
 /**
@@ -26,7 +29,9 @@ export interface GrantView {
   /** The current status. The client instance can use the grant while it is `approved`. */
   readonly status: GrantStatus
   /** The granted access of all tokens; before the decision, the requested access. */
-  readonly access: readonly TokenItem[]
+  readonly access: readonly ItemView[]
+  /** The owner's conditions for payments; absent if there are none. */
+  readonly conditions?: GrantConditions
   /** The subject identifier that the client instance receives; before the decision, the requested one. */
   readonly subject?: SubjectId
   readonly createdAt: Instant
@@ -87,6 +92,18 @@ export interface GrantServices {
    * Revokes a grant together with its access tokens. A grant that is finalized stays unchanged.
    */
   revoke(grantId: string): Promise<HostResult<object, 'grant_unknown'>>
+  /**
+   * Narrows an approved grant for its owner: lowers amounts, removes actions or items, and changes conditions. Its tokens
+   * stay valid, except one whose last item is removed; every request that follows is subject to the amended grant. What
+   * was spent stays counted: a limit that is lower than that leaves nothing to spend. Payments that exist are not
+   * changed. A refused amendment changes nothing.
+   *
+   * @throws {InvalidInputError} for an invalid amendment.
+   */
+  amend(
+    grantId: string,
+    amendment: GrantAmendment,
+  ): Promise<HostResult<object, 'grant_unknown' | AmendRefusal>>
   /**
    * Revokes all grants of a resource owner, such as when the account is closed; all grants and open requests of a
    * client instance, such as when its key is stolen; or, with both members, the grants of an owner for one client
@@ -156,10 +173,19 @@ export function createGrantServices(context: ServiceContext, grants: Grants): Gr
     async revoke(grantId) {
       text('grantId', grantId)
       const grant = await grants.load(grantId)
-      if (grant === undefined) {
-        return { ok: false, refusal: 'grant_unknown', reason: 'the grant does not exist' }
-      }
+      if (grant === undefined) return unknownGrant
       return { ok: true, changed: await revoke(context, grants, grant) }
+    },
+    async amend(grantId, amendment) {
+      text('grantId', grantId)
+      const changes = readAmendment(amendment)
+      const grant = await grants.load(grantId)
+      if (grant === undefined) return unknownGrant
+      const call = newCall(context)
+      const command = { type: 'amend', commandId: call.commandId, ...changes } as const
+      const decision = await grants.run<'amend'>(grant, command, call)
+      if (!decision.ok) return refusedCall(decision)
+      return { ok: true, changed: hasChanged(decision, call.commandId) }
     },
     async revokeAll(query) {
       grantsToRevoke('query', query)
@@ -167,6 +193,12 @@ export function createGrantServices(context: ServiceContext, grants: Grants): Gr
     },
   }
 }
+
+const unknownGrant = {
+  ok: false,
+  refusal: 'grant_unknown',
+  reason: 'the grant does not exist',
+} as const
 
 type Owned = Pick<GrantQuery, 'resourceOwner'>
 
@@ -217,7 +249,16 @@ export async function ownerListName(namespace: string, resourceOwner: string): P
 }
 
 function grantView(grant: Grant, now: Instant): GrantView {
-  const { id: grantId, client, createdAt, issuedAt, consent, granted, requested } = grant
+  const {
+    id: grantId,
+    client,
+    createdAt,
+    issuedAt,
+    consent,
+    conditions,
+    granted,
+    requested,
+  } = grant
   const { resourceOwner } = consent ?? grant.finalized ?? {}
   const subject = granted === undefined ? grant.requestedSubject : grant.subject
   const expiresAt = grant.finalized === undefined ? grant.expiresAt : undefined
@@ -225,7 +266,8 @@ function grantView(grant: Grant, now: Instant): GrantView {
     grantId,
     client: clientId(client),
     status: grantStatus(grant, now),
-    access: (granted ?? requested).map(tokenItem),
+    access: granted?.map(itemView) ?? requested.map(tokenItem),
+    ...(conditions && { conditions }),
     ...(subject === undefined ? {} : { subject }),
     createdAt,
     ...(consent && { approvedAt: consent.at }),
@@ -233,4 +275,9 @@ function grantView(grant: Grant, now: Instant): GrantView {
     ...(issuedAt === undefined ? {} : { issuedAt }),
     ...(expiresAt === undefined ? {} : { expiresAt }),
   }
+}
+
+/** Returns a granted item as hosts see it. */
+export function itemView({ itemId, ...item }: GrantedItem): ItemView {
+  return { ...tokenItem(item), itemId }
 }

@@ -1,6 +1,7 @@
 import { itemsOf, labelsOf, lacksIdentifier, type TokenItem, tokenItem } from '../core/access.js'
 import { type Grant, type GrantStatus, grantStatus, type SubjectId } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
+import type { GrantConditions } from '../core/limits.js'
 import { type SpendingTotal, spendingTotals } from '../core/spending-total.js'
 import { formatPath } from '../protocol/credential.js'
 
@@ -44,6 +45,8 @@ export interface InteractionView {
    * own limit, so show the owner the total.
    */
   readonly totals: readonly SpendingTotal[]
+  /** Once approved, the owner's conditions for payments, if any. */
+  readonly conditions?: GrantConditions
   /**
    * The subject identifier that the client instance requests; once approved, the one that it receives. Show
    * it to the owner, because the client instance learns who consented. Until then it is text that the
@@ -57,7 +60,7 @@ export interface InteractionView {
 
 /** Returns the view of a grant's interaction, or `undefined` if the grant has none. */
 export function interactionView(grant: Grant, now: Instant): InteractionView | undefined {
-  const { interaction, client, issuedAt } = grant
+  const { interaction, client, conditions, issuedAt } = grant
   const subject = grant.granted === undefined ? grant.requestedSubject : grant.subject
   if (interaction === undefined || client.walletAddress === undefined) return undefined
   const { path, finish, expiresAt } = interaction
@@ -72,6 +75,7 @@ export function interactionView(grant: Grant, now: Instant): InteractionView | u
     tokens: labelsOf(access).map((label) => tokenView(access, label)),
     needAccount: access.filter(lacksIdentifier),
     totals: spendingTotals(access),
+    ...(conditions === undefined ? {} : { conditions }),
     ...(subject === undefined ? {} : { subject }),
     ...(finish === undefined ? {} : { finishUri: finish.uri }),
     expiresAt,

@@ -1,4 +1,3 @@
-import { type TokenItem, tokenItem } from '../core/access.js'
 import type { Amount } from '../core/amount.js'
 import { type SpentAmounts, totalSpent } from '../core/budget.js'
 import type { PaymentResult } from '../core/decision.js'
@@ -11,6 +10,8 @@ import type { Clock } from '../ports/host.js'
 import { type OutgoingPaymentBody, outgoingPaymentResource } from '../protocol/outgoing-payment.js'
 import type { OutgoingPayments } from '../service/outgoing-payment.js'
 import { boolean, exactly, InvalidInputError, optional, string, text } from '../util/input.js'
+import type { ItemView } from './approval.js'
+import { itemView } from './grant.js'
 import {
   amount,
   type PaymentReader,
@@ -29,7 +30,7 @@ type OutgoingPaymentScope = Parameters<OutgoingPaymentServices['iterate']>[0]
 /** What payments have spent under one granted item for outgoing payments, and what is left. */
 export interface ItemBudget {
   /** The item, with the `label` of its token if the grant has several. */
-  readonly item: TokenItem
+  readonly item: ItemView
   /** Whether the item can pay now: false outside all windows of its interval. */
   readonly isOpen: boolean
   /** The window that is open now; absent without an interval, and outside all of its windows. */
@@ -144,7 +145,7 @@ export function outgoingPaymentServices(
       const { id: grantId, granted: access = [] } = grant
       const found = await payments.budgetsUnder({ grantId, access }, clock.now())
       return found.map(({ item, spent, ...budget }) => {
-        return { item: tokenItem(item), spent: totalSpent([spent]), ...budget }
+        return { item: itemView(item), spent: totalSpent([spent]), ...budget }
       })
     },
     async begin(paymentId) {

@@ -61,6 +61,8 @@ export const precedence = [
   'quote_unknown',
   'quote_mismatch',
   'quote_expired',
+  'grant_paused',
+  'conditions_exceeded',
   'limits_exceeded',
   'amount_too_large',
   'payment_not_allowed',
@@ -236,6 +238,9 @@ export const resourceErrors = {
   quote_unknown: [404, 'invalid_quote', 'unknown quote'],
   quote_mismatch: [400, 'invalid_quote', 'invalid quote'],
   quote_expired: [400, 'invalid_quote', 'invalid quote'],
+  // The same as an exhausted budget: a client does not learn the owner's conditions.
+  grant_paused: [403, 'insufficient_grant', 'unauthorized'],
+  conditions_exceeded: [403, 'insufficient_grant', 'unauthorized'],
   // Deployed clients interpret this text as an exhausted budget.
   limits_exceeded: [403, 'insufficient_grant', 'unauthorized'],
   amount_too_large: [400, 'invalid_amount', 'Amount is too large'],

@@ -124,7 +124,7 @@ export function remoteGrants(options: RemoteGrantsOptions): {
     const unsigned = { method: 'POST', url, body, createdAt: clock.now() }
     const request = nonces ? { ...unsigned, nonce: newPath(random) } : unsigned
     const answer = await post(url, await signatureHeaders(request, key), body)
-    const read = readIntrospectionAnswer(parseJson(answer), grantEndpoint)
+    const read = readIntrospectionAnswer(parseJson(answer, answerValuesMax), grantEndpoint)
     if (!read.ok) throw new Error(`the response is malformed: ${read.path} ${read.problem}`)
     if (!read.value.active) return read.value
     const thumbprint = await thumbprintOf(read.value.key)
@@ -315,6 +315,9 @@ type JsonPost = (
 ) => Promise<Uint8Array>
 
 const answerBytesMax = 64 * 1024
+
+/** Enough for the access of a token and the conditions of its grant. */
+const answerValuesMax = 2_048
 
 /**
  * Creates a function that posts to a server that the host configured and trusts, which may have a private address.

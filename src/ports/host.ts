@@ -2,6 +2,7 @@ import type { GrantedItem } from '../core/access.js'
 import type { Amount, Asset } from '../core/amount.js'
 import type { SubjectId } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
+import type { GrantConditions } from '../core/limits.js'
 import type { Price, PriceQuery } from '../core/quote.js'
 import type { JsonObject } from '../core/stored.js'
 
@@ -113,6 +114,8 @@ export type Introspection =
        */
       readonly grantVersion?: number
       readonly access: readonly GrantedItem[]
+      /** The resource owner's conditions for payments; absent if there are none. */
+      readonly conditions?: GrantConditions
       /**
        * The key that must have signed the request with the token: the one that was asked about, if it signs for the
        * grant, or else another that does.
@@ -219,8 +222,8 @@ export interface Pricing {
 /** An outgoing payment that is priced and that its grant permits, before it is created. */
 export interface RequestedPayment {
   /**
-   * Hold `debitAmount` once for each of these ids, and answer with it. It is a hash of all other members, so a repeat
-   * of the request has the same id. It has 48 characters: `hold-` and base64url.
+   * Hold `debitAmount` once for each of these ids, and answer with it. It is a hash of all other members except
+   * `conditions`, so a repeat of the request has the same id. It has 48 characters: `hold-` and base64url.
    */
   readonly holdId: `hold-${string}`
   /**
@@ -236,10 +239,14 @@ export interface RequestedPayment {
   readonly grantId: string
   /** URL of the incoming payment to pay. */
   readonly receiver: string
+  /** Wallet address of the receiver; absent if `pricing` did not name it. */
+  readonly receiverWalletAddress?: string
   readonly debitAmount: Amount
   readonly receiveAmount: Amount
   /** The metadata that the client instance sent. */
   readonly metadata?: JsonObject
+  /** The resource owner's conditions, which the payment meets; `data` is for you to enforce. */
+  readonly conditions?: GrantConditions
 }
 
 /** Whether the host carries out a payment, and the hold that covers it. */

@@ -8,7 +8,9 @@ import {
   publicItem,
 } from '../core/access.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
-import type { Json } from '../core/stored.js'
+import { lastInstant } from '../core/instant.js'
+import type { GrantConditions } from '../core/limits.js'
+import type { Json, JsonObject } from '../core/stored.js'
 import type { ActiveToken, Introspect, PublicJwk } from '../ports/host.js'
 import { publishedJwk, screenJwk } from './http-signature/jwk.js'
 import { isObject } from './json.js'
@@ -114,13 +116,15 @@ export function introspectionRequestBody(
 }
 
 /**
- * Returns the response for an active token. `grant`, `client` and, in items of `access`, `itemId` and
- * `intervalCounting` are extensions, which the resource server needs to count spending per grant and item.
+ * Returns the response for an active token. `grant`, `client`, `conditions` and, in items of `access`, `itemId` and
+ * `intervalCounting` are extensions, which the resource server needs to count spending per grant and item. A resource
+ * server without access to outgoing payments does not receive the conditions.
  *
  * @see RFC 9767 section 3.3
  */
 export function introspectionBody(token: ActiveToken, issuer: string) {
-  const { grantId, access, key, walletAddress, expiresAt } = token
+  const { grantId, access, conditions, key, walletAddress, expiresAt } = token
+  const isPaying = access.some(({ type }) => type === 'outgoing-payment')
   return {
     active: true,
     iss: issuer,
@@ -129,6 +133,7 @@ export function introspectionBody(token: ActiveToken, issuer: string) {
     key: { proof, jwk: publishedJwk(key) },
     grant: grantId,
     ...(walletAddress === undefined ? {} : { client: { walletAddress } }),
+    ...(conditions === undefined || !isPaying ? {} : { conditions }),
   }
 }
 
@@ -167,6 +172,18 @@ const grantedItemSchema = v.pipe(
   v.check((item) => isWellFormed(item), 'is not an access item that can be granted'),
 )
 
+/** @see GrantConditions. Rejects unknown members, because each would restrict the token. */
+const conditionsSchema = objectOf(
+  v.strictObject({
+    paymentMax: v.exactOptional(amountSchema),
+    receivers: v.exactOptional(v.array(shortText)),
+    pausedUntil: v.exactOptional(
+      v.pipe(v.number(), v.integer('must be an integer'), v.minValue(0), v.maxValue(lastInstant)),
+    ),
+    data: v.exactOptional(v.custom<JsonObject>(isObject)),
+  } satisfies Record<keyof GrantConditions, unknown>),
+)
+
 const lastSecond = Date.UTC(10_000, 0) / 1000 - 1
 
 const activeSchema = objectOf(
@@ -183,6 +200,7 @@ const activeSchema = objectOf(
     key: objectOf(v.object({ proof: v.literal(proof), jwk: v.unknown() })),
     grant: v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be a grant id')),
     client: v.exactOptional(objectOf(v.object({ walletAddress: urlSchema }))),
+    conditions: v.exactOptional(conditionsSchema),
     // The library never sends these, and must not ignore them, because each would restrict the token.
     aud: v.optional(v.never()),
     nbf: v.optional(v.never()),
@@ -205,11 +223,18 @@ export function readIntrospectionAnswer(
   if (active !== true) return { ok: false, path: 'active', problem: 'must be true or false' }
   const parsed = parseWith(activeSchema, body)
   if (!parsed.ok) return parsed
-  const { iss, exp, access, key, grant: grantId, client } = parsed.value
+  const { iss, exp, access, key, grant: grantId, client, conditions } = parsed.value
   if (iss !== issuer)
     return { ok: false, path: 'iss', problem: 'must be the grant endpoint that was queried' }
   const screened = screenJwk(key.jwk)
   if (!screened.ok) return { ok: false, path: 'key.jwk', problem: screened.problem }
-  const answer = { active, grantId, access, key: screened.value, expiresAt: exp * 1000 }
-  return ok(client === undefined ? answer : { ...answer, ...client })
+  return ok({
+    active,
+    grantId,
+    access,
+    ...(conditions === undefined ? {} : { conditions }),
+    key: screened.value,
+    ...client,
+    expiresAt: exp * 1000,
+  })
 }

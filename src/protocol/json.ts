@@ -9,9 +9,11 @@ const separatorsMax = 512
 /**
  * Parses JSON from the wire. Returns `undefined` for bytes that are not UTF-8 or not JSON, for values that cannot
  * be processed and stored without loss, for nesting deeper than 32 levels, and for more than about 512 values.
+ *
+ * @param most the number of values that a sender may use whom the host trusts.
  */
-export function parseJson(bytes: Uint8Array): Json | undefined {
-  if (bytes.length > separatorsMax && separatorsIn(bytes) > separatorsMax) return undefined
+export function parseJson(bytes: Uint8Array, most = separatorsMax): Json | undefined {
+  if (bytes.length > most && separatorsIn(bytes) > most) return undefined
   const text = decodeUtf8(bytes)
   if (text === undefined) return undefined
   let value: Json

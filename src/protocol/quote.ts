@@ -58,6 +58,7 @@ const priceSchema = objectOf(
     ok: v.literal(true),
     debitAmount: amountSchema,
     receiveAmount: amountSchema,
+    receiverWalletAddress: v.optional(urlSchema),
     expiresAt: v.optional(v.pipe(v.number(), v.safeInteger('must be an integer'))),
   }),
 )
@@ -93,9 +94,15 @@ export function readPriceAnswer(answer: unknown): Parsed<Result<Price, PriceRefu
   }
   const parsed = parseWith(priceSchema, answer)
   if (!parsed.ok) return parsed
-  const { debitAmount, receiveAmount, expiresAt } = parsed.value
-  const amounts = { debitAmount, receiveAmount }
-  return ok(ok(expiresAt === undefined ? amounts : { ...amounts, expiresAt }))
+  const { debitAmount, receiveAmount, receiverWalletAddress, expiresAt } = parsed.value
+  return ok(
+    ok({
+      debitAmount,
+      receiveAmount,
+      ...(receiverWalletAddress === undefined ? {} : { receiverWalletAddress }),
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+    }),
+  )
 }
 
 /** A quote on the wire (Open Payments OpenAPI, schema `quote`). */

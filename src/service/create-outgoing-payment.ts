@@ -10,7 +10,7 @@ import {
   totalSpent,
 } from '../core/budget.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
-import type { LimitsRefusal, Spending } from '../core/limits.js'
+import type { ConditionsRefusal, GrantConditions, LimitsRefusal, Spending } from '../core/limits.js'
 import { createOutgoingPayment, repeated } from '../core/outgoing-payment/create.js'
 import type { OutgoingPayment, OutgoingPaymentPolicy } from '../core/outgoing-payment/record.js'
 import { type Quote, type QuoteRefusal, usableQuote } from '../core/quote.js'
@@ -72,7 +72,8 @@ export interface PaymentAnswer {
 }
 
 type PaymentCreationRefused =
-  | Refused<AccountRefusal | QuoteRefusal | LimitsRefusal | TokenRefusal | 'request_differs'>
+  | Refused<AccountRefusal | QuoteRefusal | TokenRefusal | 'request_differs'>
+  | Refused<LimitsRefusal | ConditionsRefusal>
   | Refused<PaymentRefusal>
   | PricingRefused
 
@@ -121,7 +122,7 @@ export function createPaymentCreation(
     let price: Spending | undefined
 
     for (let token = introspected; ; ) {
-      const { grantId, grantVersion } = token
+      const { grantId, grantVersion, conditions } = token
 
       // 2. Read the quote, the payment and the budgets; and, before the host is asked, whether the request was used.
       const items = payingItems(token.access, { namespace: grantNamespace, grantId }, now)
@@ -162,7 +163,7 @@ export function createPaymentCreation(
             ? usableQuote(read<Quote>(quoteKey), { walletAddress, client }, now)
             : ok(price)
         if (!terms.ok) return { result: terms }
-        const { receiver, debitAmount, receiveAmount } = terms.value
+        const { receiver, receiverWalletAddress, debitAmount, receiveAmount } = terms.value
         const command = {
           ...repeat,
           commandId,
@@ -172,9 +173,11 @@ export function createPaymentCreation(
           walletAddress,
           ...(isByQuote && { quoteId: id }),
           receiver,
+          ...(receiverWalletAddress && { receiverWalletAddress }),
           debitAmount,
           receiveAmount,
           ...(metadata && { metadata }),
+          ...(conditions && { conditions }),
           lists: [
             ...listsOf(namespace, walletAddress, client, now),
             { list: grantListName(namespace, { grantId }), at: now },
@@ -202,7 +205,9 @@ export function createPaymentCreation(
       if (mayPay !== undefined && !isRepeat) {
         const { changes, result } = decide(read)
         const refusal =
-          changes !== undefined && result.ok ? await refusalOf(mayPay, result.payment) : undefined
+          changes !== undefined && result.ok
+            ? await refusalOf(mayPay, result.payment, conditions)
+            : undefined
         if (refusal !== undefined) return refusal
       }
 
@@ -258,9 +263,10 @@ const reasons: Readonly<Record<PaymentRefusal, string>> = {
 async function refusalOf(
   mayPay: MayPay,
   payment: OutgoingPayment,
+  conditions: GrantConditions | undefined,
 ): Promise<Refused<PaymentRefusal> | undefined> {
   const { id: outgoingPaymentId, walletAddress, client, grantId, receiver } = payment
-  const { debitAmount, receiveAmount, metadata } = payment
+  const { receiverWalletAddress, debitAmount, receiveAmount, metadata } = payment
   // A copy, so that the host cannot change what is created.
   const requested = structuredClone({
     outgoingPaymentId,
@@ -268,6 +274,7 @@ async function refusalOf(
     client,
     grantId,
     receiver,
+    ...(receiverWalletAddress && { receiverWalletAddress }),
     debitAmount,
     receiveAmount,
     ...(metadata && { metadata }),
@@ -275,7 +282,9 @@ async function refusalOf(
   // Two concurrent requests with one key can have different amounts. Holds by the payment's id would replace each
   // other, although either request may create the payment.
   const holdId = `hold-${await hashText(canonicalJson(requested))}` as const
-  const answer = await ofDependency('mayPay', () => mayPay({ holdId, ...requested }))
+  const answer = await ofDependency('mayPay', () =>
+    mayPay({ holdId, ...requested, ...(conditions && structuredClone({ conditions })) }),
+  )
   const given = readHostAnswer('mayPay', answer)
   if (given.ok) {
     const { held } = answer as { readonly held?: unknown }

@@ -272,7 +272,9 @@ async function withSecrets(
     const secret = now?.secret ?? (await deriveSecret(presented, derivation.salt, token.label))
     return { secret, ...token }
   }
-  return { ok: true, grant, tokens: await Promise.all(tokens.map(withSecret)) }
+  // An amendment may have revoked tokens before the response was repeated.
+  const valid = tokens.filter(({ revokedAt }) => revokedAt === undefined)
+  return { ok: true, grant, tokens: await Promise.all(valid.map(withSecret)) }
 }
 
 /** Resolves to the grant that has both this continuation token and this path. */

@@ -36,11 +36,13 @@ export function createIntrospect(
       asked?.ok || keyid === recorded ? asked : await signingKey(grant.client, recorded, keys)
     if (!key?.ok) return inactive
     const { kid, x, thumbprint } = key.value
+    const { conditions } = grant
     return {
       active: true,
       grantId: grant.id,
       grantVersion: grant.version,
       access: accessOf(grant, token),
+      ...(conditions === undefined ? {} : { conditions }),
       key: { kid, x, thumbprint },
       ...(walletAddress === undefined ? {} : { walletAddress }),
       expiresAt: token.expiresAt,

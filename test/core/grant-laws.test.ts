@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type AccessItem, itemsOf, labelsOf } from '../../src/core/access.js'
+import { type AccessItem, type GrantedItem, itemsOf, labelsOf } from '../../src/core/access.js'
 import { sameAsset } from '../../src/core/amount.js'
 import {
   derivationsOf,
@@ -29,6 +29,7 @@ import {
   history,
   isAccountless,
   isAttenuated,
+  isNarrower,
   lastWindowEndsAt,
   newTokensOf,
   nextTokensOf,
@@ -93,6 +94,8 @@ describe('the generated histories', () => {
         ...of('revoke-token', 'changed', 'unchanged', 'token_not_managed_here'),
         ...of('cancel', 'changed', 'unchanged', 'grant_finalized'),
         ...of('revoke', 'changed', 'unchanged'),
+        ...of('amend', 'changed', 'unchanged', 'grant_pending', 'grant_over', 'access_widened'),
+        ...of('amend', 'nothing_granted', 'conditions_widened', 'limits_contradicted'),
       ].sort(),
     )
   })
@@ -650,14 +653,49 @@ describe('granted access never exceeds the request', () => {
     expect(Math.min(...Object.values(met))).toBeGreaterThan(0)
   })
 
-  test('granted items, their ids and, with consent, their end never change after approval', () => {
+  test('only an amendment changes granted items, conditions and, with consent, the end', () => {
     fc.assert(
-      ofTurns(({ before, after }) => {
-        if (before.granted === undefined) return
+      ofTurns(({ before, after, command }) => {
+        if (before.granted === undefined || command.type === 'amend') return
         expect(after.granted).toStrictEqual(before.granted)
+        expect(after.conditions).toStrictEqual(before.conditions)
         if (before.consent && before.granted.length > 0) {
           expect(after.expiresAt).toBe(before.expiresAt)
         }
+      }),
+      some,
+    )
+  })
+
+  test('an amendment narrows each item under its id, ends no later and issues no token', () => {
+    const never = Number.POSITIVE_INFINITY
+    const budgetOf = ({ itemId, label, intervalCounting, limits }: GrantedItem) =>
+      [itemId, label, intervalCounting, limits?.interval] as const
+    fc.assert(
+      ofTurns(({ before, after, command, decision, at }) => {
+        if (command.type !== 'amend' || decision.outcome !== 'changed') return
+        for (const item of after.granted ?? []) {
+          const was = before.granted?.find(({ itemId }) => itemId === item.itemId)
+          expect(was && isNarrower(was, item) && budgetOf(was)).toEqual(budgetOf(item))
+        }
+        const [most, least] = [before.conditions, after.conditions]
+        if (most?.paymentMax !== undefined) {
+          const { value = '', ...asset } = least?.paymentMax ?? {}
+          expect(most.paymentMax).toMatchObject(asset)
+          expect(BigInt(value)).toBeLessThanOrEqual(BigInt(most.paymentMax.value))
+        }
+        if (most?.receivers !== undefined) {
+          expect(most.receivers).toEqual(
+            expect.arrayContaining([...(least?.receivers ?? ['none'])]),
+          )
+        }
+        expect(after.expiresAt ?? never).toBeLessThanOrEqual(before.expiresAt ?? never)
+        const { derivation } = before
+        if (derivation && at < derivation.until) expect(after.derivation).toEqual(derivation)
+        const live = ({ tokens = [] }: Grant) =>
+          tokens.filter(({ revokedAt }) => !revokedAt).map(({ hash }) => hash)
+        expect(live(before)).toEqual(expect.arrayContaining([...live(after)]))
+        expect(decision.events).toMatchObject([{ type: 'grant.amended' }])
       }),
       some,
     )
@@ -724,7 +762,7 @@ function endOfWindows(access: readonly AccessItem[]): Instant | undefined {
   return Number.isFinite(last) ? last : undefined
 }
 
-function factsAfter(facts: Facts, { before, command, at }: Turn): Facts {
+function factsAfter(facts: Facts, { before, command, at, after }: Turn): Facts {
   switch (command.type) {
     case 'approve':
       return {
@@ -761,6 +799,13 @@ function factsAfter(facts: Facts, { before, command, at }: Turn): Facts {
       return { ...facts, end: 'cancelled' }
     case 'revoke':
       return { ...facts, end: 'revoked' }
+    case 'amend': {
+      const remaining = labelsOf(after.granted ?? [])
+      const windowsEndAt = endOfWindows(after.granted ?? [])
+      if (facts.tokens.length === 0) return { ...facts, labels: remaining, windowsEndAt }
+      const removed = facts.labels.filter((label) => !remaining.includes(label))
+      return { ...facts, revoked: [...new Set([...facts.revoked, ...removed])], windowsEndAt }
+    }
   }
 }
 

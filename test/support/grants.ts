@@ -4,12 +4,14 @@ import {
   type AccessAction,
   type AccessItem,
   accessActions,
+  type GrantedItem,
   itemsOf,
   type Limits,
   labelsOf,
   publicItem,
   type TokenItem,
 } from '../../src/core/access.js'
+import type { AmendedItem, AmendGrant, ConditionChanges } from '../../src/core/grant/amendment.js'
 import type { ApproveGrant } from '../../src/core/grant/consent.js'
 import {
   derivationsOf,
@@ -28,6 +30,7 @@ import {
   type GrantRefusals,
 } from '../../src/core/grant.js'
 import type { Instant } from '../../src/core/instant.js'
+import type { GrantConditions } from '../../src/core/limits.js'
 import { startOfTests } from './clock.js'
 import { deepFreeze } from './frozen.js'
 
@@ -141,6 +144,7 @@ export interface ApproveOptions {
   readonly accounts?: NonNullable<ApproveGrant['accounts']>
   readonly access?: readonly TokenItem[]
   readonly subject?: SubjectId
+  readonly conditions?: GrantConditions
   readonly listName?: string
 }
 
@@ -237,6 +241,8 @@ export function grantLife({
       decide<'revoke-token'>({ type: 'revoke-token', commandId: commandId(), presented }),
     cancel: () => decide<'cancel'>({ type: 'cancel', commandId: commandId() }),
     revoke: () => decide<'revoke'>({ type: 'revoke', commandId: commandId() }),
+    amend: (changes: Omit<AmendGrant, 'type' | 'commandId'>) =>
+      decide<'amend'>({ type: 'amend', commandId: commandId(), ...changes }),
   }
 }
 
@@ -409,6 +415,7 @@ export type Step =
       /** Which of the grant's tokens is affected, modulo their number. */
       readonly which: number
     }
+  | { readonly do: 'amend'; readonly offer: Offer; readonly conditions?: ConditionChanges }
   | { readonly do: 'deny' | 'cancel' | 'revoke' }
 
 /** A command with its decision, and the grant before and after it. */
@@ -442,6 +449,19 @@ const moment: fc.Arbitrary<Moment> = fc.record({
   of: fc.constantFrom('wait', 'interaction', 'retry', 'token', 'unused', 'expiry'),
   offsetMs: fc.constantFrom(-1, 0, 1),
 })
+
+/** What an owner, or a faulty page, may make of the conditions. */
+export const conditionChanges: fc.Arbitrary<ConditionChanges> = fc
+  .record(
+    {
+      paymentMax: amount.filter(({ assetScale }) => assetScale === 2),
+      receivers: fc.subarray([alice, bob, shop.walletAddress ?? ''], { minLength: 1 }),
+      pausedUntil: fc.constantFrom(null, 0, startOfTests + 60_000, startOfTests + 86_400_000),
+      data: fc.constantFrom(null, { level: 1 }, { level: 2, of: ['trust'] }),
+    },
+    { requiredKeys: [] },
+  )
+  .map((changes) => structuredClone(changes))
 
 /** Weighted so that grants often reach the later states. */
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -491,6 +511,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       token: fc.constantFrom<TokenChoice>('live', 'replaced', 'older', 'foreign', 'at another URI'),
       which: fc.nat({ max: 2 }),
     }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record(
+      { do: fc.constant('amend' as const), offer, conditions: conditionChanges },
+      { requiredKeys: ['do', 'offer'] },
+    ),
   },
   {
     weight: 1,
@@ -560,7 +587,7 @@ export function play(kind: Kind, access: readonly TokenItem[], steps: readonly S
       if (instant !== undefined && instant > life.now()) life.set(instant)
       continue
     }
-    const command = commandOf(step, index, { access, issued, refs })
+    const command = commandOf(step, index, { access, granted: life.grant().granted, issued, refs })
     secrets.push(...secretsOf(command))
     if (command.type === 'approve') secrets.push(command.refHash)
     if ('signature' in command) secrets.push(command.signature ?? '')
@@ -610,6 +637,7 @@ function told(kind: Kind, access: readonly TokenItem[], turns: readonly Turn[]):
 
 interface Known {
   readonly access: readonly TokenItem[]
+  readonly granted: readonly GrantedItem[] | undefined
   readonly issued: readonly HistoricToken[]
   readonly refs: readonly string[]
 }
@@ -617,7 +645,7 @@ interface Known {
 function commandOf(
   step: Exclude<Step, { readonly do: 'pass' | 'reach' }>,
   index: number,
-  { access, issued, refs }: Known,
+  { access, granted, issued, refs }: Known,
 ): GrantCommand {
   const commandId = `command-${index + 1}`
   const nextToken = { ...managed(index + 1), salt: `salt-${index + 1}` }
@@ -648,6 +676,16 @@ function commandOf(
       }
     case 'revoke-token':
       return { type: 'revoke-token', commandId, presented: chosenToken(step, issued) }
+    case 'amend': {
+      // The items that an offer makes of granted ones keep their ids.
+      const items = offered(step.offer, granted ?? []) as readonly AmendedItem[]
+      return {
+        type: 'amend',
+        commandId,
+        ...(step.offer === 'all' ? {} : { access: items }),
+        ...(step.conditions && { conditions: step.conditions }),
+      }
+    }
     default:
       return { type: step.do, commandId }
   }
@@ -727,7 +765,7 @@ function areWithin(requested: readonly AccessItem[], granted: readonly AccessIte
   )
 }
 
-function isNarrower(asked: AccessItem, given: AccessItem): boolean {
+export function isNarrower(asked: AccessItem, given: AccessItem): boolean {
   const allowed = new Set<string>(asked.actions)
   if (allowed.has('read-all')) allowed.add('read')
   if (allowed.has('list-all')) allowed.add('list')

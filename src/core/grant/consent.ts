@@ -9,7 +9,8 @@ import {
 import type { Asset } from '../amount.js'
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
-import type { ListEntry } from '../stored.js'
+import { contradictsLimits, type GrantConditions } from '../limits.js'
+import { type ListEntry, sameJson } from '../stored.js'
 import {
   finalize,
   type Grant,
@@ -36,6 +37,8 @@ export interface ApproveGrant {
   readonly account?: string
   /** The granted access, if it is less than the requested access. */
   readonly access?: readonly TokenItem[]
+  /** The owner's conditions for payments. Default: none. */
+  readonly conditions?: GrantConditions
   /** The subject to disclose to the client instance, if it requested one and the owner agrees. */
   readonly subject?: SubjectId
   /** Name of the owner's list of grants. Default: the grant is not listed. */
@@ -62,6 +65,7 @@ export type ConsentRefusal =
   | 'asset_mismatch'
   | 'access_widened'
   | 'nothing_granted'
+  | 'limits_contradicted'
 
 type Consented = Decision<Grant, GrantEvent, ConsentRefusal>
 
@@ -88,11 +92,16 @@ export function approve(
   }
   const refusal = refuseAccess(grant.requested, access, command, policy)
   if (refusal !== undefined) return refusal
+  const { conditions } = command
+  if (contradictsLimits(conditions ?? {}, access)) {
+    return refused('limits_contradicted', 'paymentMax is not in the asset of a limit')
+  }
   const next = nextVersion(
     grant,
     {
       granted: grantedItems(access, policy.intervalCounting),
       ...(subject === undefined ? {} : { subject }),
+      ...(conditions === undefined ? {} : { conditions }),
       consent: { resourceOwner: command.resourceOwner, at: now },
       ...withRef(interaction, command.refHash),
       ...(command.listName === undefined ? {} : { lists: listed(grant, command.listName, now) }),
@@ -146,6 +155,7 @@ function repeat(
   const same =
     grant.consent?.resourceOwner === command.resourceOwner &&
     (grant.subject === undefined) === (subjectToTell(grant, command) === undefined) &&
+    sameJson(grant.conditions ?? {}, command.conditions ?? {}) &&
     access.length === granted.length &&
     coversTokens(granted, access) &&
     coversTokens(access, granted)

@@ -1,6 +1,7 @@
 import { endOfItems, type GrantedItem, type TokenItem } from '../access.js'
 import { decisionTime, type Instant } from '../instant.js'
 import type { IntervalCounting } from '../interval.js'
+import type { GrantConditions } from '../limits.js'
 import { retained, type Stored } from '../stored.js'
 
 /**
@@ -140,6 +141,8 @@ export interface Grant extends Stored {
   readonly expiresAt?: Instant
   /** Absent if the policy did not require consent. */
   readonly consent?: Consent
+  /** The resource owner's conditions for payments; absent if there are none. */
+  readonly conditions?: GrantConditions
   readonly interaction?: Interaction
   readonly continuation: Continuation
   /** When the client instance first received the granted access or subject. */
@@ -224,6 +227,7 @@ export interface GrantEvent {
     | 'grant.rotated'
     | 'grant.key-changed'
     | 'grant.token-revoked'
+    | 'grant.amended'
     | 'grant.cancelled'
     | 'grant.revoked'
   readonly at: Instant

@@ -8,7 +8,12 @@ import {
 } from '../budget.js'
 import { type Changed, changed, ok, type Refused, type Result, refused } from '../decision.js'
 import type { Instant } from '../instant.js'
-import type { LimitsRefusal } from '../limits.js'
+import {
+  type ConditionsRefusal,
+  type GrantConditions,
+  type LimitsRefusal,
+  refuseByConditions,
+} from '../limits.js'
 import type { JsonObject, ListEntry } from '../stored.js'
 import {
   type OutgoingPayment,
@@ -25,12 +30,15 @@ export interface CreateOutgoingPayment extends Charge {
   readonly quoteId?: string
   readonly requestHash: string
   readonly receiver: string
+  readonly receiverWalletAddress?: string
   readonly debitAmount: Amount
   readonly receiveAmount: Amount
   readonly metadata?: JsonObject
   readonly lists: readonly ListEntry[]
   /** The granted items that allow payments from the wallet address, in the order in which they were granted. */
   readonly candidates: readonly BudgetCandidate[]
+  /** The resource owner's conditions for payments under the grant. */
+  readonly conditions?: GrantConditions
 }
 
 /** A new payment and the budget that counts it. */
@@ -41,10 +49,12 @@ export interface CreatedPayment extends Changed<OutgoingPayment, OutgoingPayment
 
 /** Creates an outgoing payment, and reserves its full amounts in the budget of the current window. */
 export function createOutgoingPayment(
-  { candidates, namespace, ...command }: CreateOutgoingPayment,
+  { candidates, namespace, conditions = {}, ...command }: CreateOutgoingPayment,
   now: Instant,
   policy: OutgoingPaymentPolicy & BudgetPolicy,
-): CreatedPayment | Refused<LimitsRefusal> {
+): CreatedPayment | Refused<LimitsRefusal | ConditionsRefusal> {
+  const unmet = refuseByConditions(conditions, command, now)
+  if (unmet !== undefined) return unmet
   const { commandId, grantId } = command
   const charged = decideSpending(
     candidates,

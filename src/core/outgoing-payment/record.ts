@@ -25,6 +25,8 @@ export interface OutgoingPayment extends Stored {
   readonly requestHash: string
   /** URL of the incoming payment that is paid. */
   readonly receiver: string
+  /** Wallet address of the receiver; absent if `pricing` did not name it. */
+  readonly receiverWalletAddress?: string
   /** The maximum to debit. */
   readonly debitAmount: Amount
   /** The amount to deliver to the receiver. */

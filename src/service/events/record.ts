@@ -33,6 +33,7 @@ export const eventTypes: Readonly<Record<EventType, boolean>> = {
   'grant.rotated': false,
   'grant.key-changed': false,
   'grant.token-revoked': true,
+  'grant.amended': true,
   'grant.cancelled': true,
   'grant.revoked': true,
   'incoming-payment.created': false,

@@ -1,0 +1,271 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type GrantedItem, permits } from '../../src/core/access.js'
+import { type Budget, payingItems } from '../../src/core/budget.js'
+import type { AmendGrant } from '../../src/core/grant/amendment.js'
+import type { Grant } from '../../src/core/grant/record.js'
+import type { Instant } from '../../src/core/instant.js'
+import type { Spending } from '../../src/core/limits.js'
+import { createOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
+import { startOfTests } from '../support/clock.js'
+import { alice, bob, conditionChanges, grantLife, labelled } from '../support/grants.js'
+import { runs } from '../support/runs.js'
+import {
+  budgetPolicy,
+  creation,
+  dollars,
+  euros,
+  paymentPolicy,
+  receiver,
+} from '../support/spending-life.js'
+
+const namespace = 'namespac'
+const windows = 'R/2026-11-21T00:00:00Z/P1D'
+const policy = { ...paymentPolicy, ...budgetPolicy }
+
+/** Decides a payment under a grant as the service does. Returns the item and budget that count it. */
+function pay(grant: Grant, budgets: ReadonlyMap<string, Budget>, spending: Spending, now: Instant) {
+  const { granted = [], conditions } = grant
+  const candidates = payingItems(granted, { namespace, grantId: grant.id }, now)
+    .filter(({ item }) => permits([item], 'outgoing-payment', 'create', alice))
+    .map(({ item, open }) => {
+      const budget = open && budgets.get(open.budgetId)
+      return budget === undefined ? { item } : { item, budget }
+    })
+  const more = { ...spending, walletAddress: alice, grantId: grant.id, candidates }
+  const command = creation({ ...more, ...(conditions && { conditions }) })
+  const decision = createOutgoingPayment(command, now, policy)
+  if (!decision.ok) return { ok: false, refusal: decision.refusal } as const
+  const item = granted.find(({ itemId }) => itemId === decision.record.itemId)
+  return { ok: true, item, budget: decision.budget } as const
+}
+
+const spending = fc.record({
+  value: fc.integer({ min: 1, max: 60 }),
+  in: fc.constantFrom(dollars, dollars, dollars, euros),
+  to: fc.constantFrom(alice, bob, undefined),
+})
+
+interface Paid {
+  readonly value: number
+  readonly in: typeof dollars
+  readonly to: string | undefined
+}
+
+const spendingOf = ({ value, in: of, to }: Paid): Spending => ({
+  receiver,
+  ...(to && { receiverWalletAddress: to }),
+  debitAmount: of(value),
+  receiveAmount: dollars(value),
+})
+
+/** What an owner makes of one item, or a faulty page does. */
+const itemChange = fc.constantFrom<(item: GrantedItem) => readonly object[]>(
+  (item) => [item],
+  (item) => [item],
+  () => [],
+  (item) => [{ ...item, actions: ['read'] }],
+  (item) => [{ ...item, limits: { ...item.limits, debitAmount: dollars(50) } }],
+  (item) => [{ ...item, limits: { ...item.limits, debitAmount: dollars(20) } }],
+  (item) => [{ ...item, limits: { ...item.limits, debitAmount: dollars(1000) } }],
+  (item) => [{ ...item, limits: { ...item.limits, interval: windows } }],
+  (item) => [{ ...item, limits: { ...item.limits, interval: 'R/2026-11-21T00:00:00Z/PT1H' } }],
+  (item) => [{ ...item, itemId: item.itemId === '1' ? '2' : '1' }],
+)
+
+const step = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('pay' as const), spending }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('amend' as const),
+      items: fc.array(itemChange, { minLength: 3, maxLength: 3 }),
+      conditions: conditionChanges,
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('pass' as const),
+      ms: fc.constantFrom(1, 59_999, 3_600_000, 86_400_000),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('rotate' as const, 'poll' as const) }) },
+)
+
+const item = { type: 'outgoing-payment', actions: ['create', 'read'], identifier: alice } as const
+const limitsOfItem = fc.constantFrom(
+  { debitAmount: dollars(100) },
+  { debitAmount: dollars(40) },
+  { debitAmount: dollars(100), interval: windows },
+  {},
+)
+
+/** Every payment that anybody could want to make. */
+const probes = [1, 10, 20, 21, 50, 51, 100, 101].flatMap((value) =>
+  [alice, bob, undefined].flatMap((to) =>
+    [dollars, euros].map((of) => spendingOf({ value, in: of, to })),
+  ),
+)
+
+describe('whatever an owner amends and a client instance pays, in any order', () => {
+  const histories = fc.record({
+    limits: fc.array(limitsOfItem, { minLength: 1, maxLength: 3 }),
+    labels: fc.constantFrom<readonly string[]>(['a'], ['a', 'b']),
+    steps: fc.array(step, { maxLength: 25, size: '+1' }),
+  })
+
+  test('nothing is permitted that was not before, no budget moves, and every limit in force holds', () => {
+    const met = new Set<string>()
+    fc.assert(
+      fc.property(histories, ({ limits, labels, steps }) => {
+        const asked = limits.map((each) => ({ ...item, limits: each }))
+        const life = grantLife({ kind: 'poll', access: labelled(asked, labels) })
+        life.approve()
+        const budgets = new Map<string, Budget>()
+        for (const each of steps) {
+          if (each.do === 'pass') life.advance(each.ms)
+          if (each.do === 'poll') life.poll()
+          if (each.do === 'rotate' && life.grant().issuedAt !== undefined) {
+            life.rotate(life.token(life.grant().tokens?.[0]?.label))
+          }
+          const grant = life.grant()
+          const { granted = [], conditions = {} } = grant
+          if (each.do === 'amend') {
+            const access = granted.flatMap((one, index) => each.items[index]?.(one) ?? [])
+            const changes = { access, conditions: each.conditions } as Pick<AmendGrant, 'access'>
+            const decision = life.amend(changes)
+            met.add(`amend: ${decision.ok ? decision.outcome : decision.refusal}`)
+            expect(life.amend(changes).outcome).toBe(decision.ok ? 'unchanged' : 'refused')
+            const { pausedUntil: _until, ...lasting } = conditions
+            for (const probe of probes) {
+              if (!pay(life.grant(), budgets, probe, life.now()).ok) continue
+              expect(pay({ ...grant, conditions: lasting }, budgets, probe, life.now()).ok).toBe(
+                true,
+              )
+            }
+          }
+          if (each.do !== 'pay') continue
+          const wanted = spendingOf(each.spending)
+          const paid = pay(grant, budgets, wanted, life.now())
+          met.add(`pay: ${paid.ok ? 'ok' : paid.refusal}`)
+          if (!paid.ok) continue
+          const { paymentMax, receivers, pausedUntil = 0 } = conditions
+          const { value, assetCode } = wanted.debitAmount
+          expect(life.now()).toBeGreaterThanOrEqual(pausedUntil)
+          expect(BigInt(value) <= BigInt(paymentMax?.value ?? value)).toBe(true)
+          expect(assetCode).toBe(paymentMax?.assetCode ?? assetCode)
+          if (receivers) expect(receivers).toContain(wanted.receiverWalletAddress)
+          // The budget that counts a payment does not depend on what was amended.
+          const window = Math.floor((life.now() - startOfDay) / 86_400_000) * 86_400_000
+          const at = paid.item?.limits?.interval ? String(startOfDay + window) : 'life'
+          expect(paid.budget.id).toBe(`${namespace}${grant.id}.${paid.item?.itemId}.${at}`)
+          const limit = paid.item?.limits?.debitAmount
+          const total = paid.budget.spent.debitAmount
+          if (limit) expect(BigInt(total?.value ?? '-1') <= BigInt(limit.value)).toBe(true)
+          const before = budgets.get(paid.budget.id)?.spent.debitAmount
+          if (before && total) {
+            expect(BigInt(total.value)).toBe(BigInt(before.value) + BigInt(value))
+          }
+          budgets.set(paid.budget.id, paid.budget)
+        }
+      }),
+      { numRuns: runs(1000, 300) },
+    )
+    expect([...met].sort()).toEqual([
+      'amend: access_widened',
+      'amend: changed',
+      'amend: conditions_widened',
+      'amend: limits_contradicted',
+      'amend: nothing_granted',
+      'amend: unchanged',
+      'pay: conditions_exceeded',
+      'pay: grant_paused',
+      'pay: limits_exceeded',
+      'pay: ok',
+    ])
+  })
+})
+
+const startOfDay = Date.parse('2026-11-21T00:00:00Z')
+
+describe('an amendment', () => {
+  const limited = { ...item, limits: { debitAmount: dollars(100) } }
+  const approved = (access = labelled([limited, limited], ['a', 'b'])) => {
+    const life = grantLife({ kind: 'poll', access })
+    life.approve()
+    life.poll()
+    return life
+  }
+
+  test('below what has been spent leaves nothing to spend', () => {
+    const life = approved([limited])
+    const [granted] = life.grant().granted ?? []
+    const budgets = new Map<string, Budget>()
+    const paid = pay(
+      life.grant(),
+      budgets,
+      spendingOf({ value: 60, in: dollars, to: bob }),
+      startOfTests,
+    )
+    if (!paid.ok || granted === undefined) throw new Error('the first payment is within the limit')
+    budgets.set(paid.budget.id, paid.budget)
+    const access = [{ ...granted, limits: { debitAmount: dollars(50) } }]
+    expect(life.amend({ access })).toMatchObject({ outcome: 'changed' })
+    const more = spendingOf({ value: 1, in: dollars, to: bob })
+    expect(pay(life.grant(), budgets, more, startOfTests)).toMatchObject({
+      refusal: 'limits_exceeded',
+    })
+  })
+
+  test('revokes a token with its last item, and is no way to revoke the last token', () => {
+    const life = approved()
+    const [first, second] = life.grant().granted ?? []
+    if (first === undefined || second === undefined) throw new Error('two items are granted')
+    expect(life.amend({ access: [second] })).toMatchObject({ outcome: 'changed' })
+    expect(life.rotate(life.token('a'))).toMatchObject({ refusal: 'token_revoked' })
+    expect(life.rotate(life.token('b'))).toMatchObject({ outcome: 'changed' })
+    expect(life.amend({ access: [] })).toMatchObject({ refusal: 'nothing_granted' })
+  })
+
+  test('needs an approved grant, of the owner who is named', () => {
+    const pending = grantLife()
+    expect(pending.amend({})).toMatchObject({ refusal: 'grant_pending' })
+    const life = approved()
+    expect(life.amend({ resourceOwner: 'mallory' })).toMatchObject({ refusal: 'not_the_owner' })
+    expect(life.amend({ resourceOwner: 'alice' })).toMatchObject({ outcome: 'unchanged' })
+    life.revoke()
+    expect(life.amend({})).toMatchObject({ refusal: 'grant_over' })
+  })
+
+  test('does not let a grant that ends outlive its windows as a grant of quotes', () => {
+    const interval = 'R1/2026-11-21T00:00:00Z/P1D'
+    const quote = { type: 'quote', actions: ['create'] } as const
+    const life = approved([{ ...item, limits: { ...limited.limits, interval } }, quote])
+    const quotes = life.grant().granted?.filter(({ type }) => type === 'quote') ?? []
+    expect(life.amend({ access: quotes })).toMatchObject({ refusal: 'nothing_granted' })
+  })
+
+  test('ends a pause, and without one of its own an approval sets conditions', () => {
+    const life = grantLife({ kind: 'poll', access: [limited] })
+    life.approve({ conditions: { pausedUntil: startOfTests + 1, paymentMax: dollars(5) } })
+    const five = spendingOf({ value: 5, in: dollars, to: bob })
+    expect(pay(life.grant(), new Map(), five, startOfTests)).toMatchObject({
+      refusal: 'grant_paused',
+    })
+    expect(pay(life.grant(), new Map(), five, Number.NaN)).toMatchObject({
+      refusal: 'grant_paused',
+    })
+    expect(pay(life.grant(), new Map(), five, startOfTests + 1)).toMatchObject({ ok: true })
+    life.amend({ conditions: { pausedUntil: null } })
+    expect(life.grant().conditions).toEqual({ paymentMax: dollars(5) })
+    const other = grantLife({ kind: 'poll', access: [limited] })
+    expect(other.approve({ conditions: { paymentMax: euros(5) } })).toMatchObject({
+      refusal: 'limits_contradicted',
+    })
+    life.approve({ conditions: { paymentMax: dollars(5) } })
+    expect(life.approve({ conditions: { paymentMax: dollars(6) } })).toMatchObject({
+      refusal: 'decided_otherwise',
+    })
+  })
+})
