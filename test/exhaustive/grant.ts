@@ -1,4 +1,5 @@
 import { refused } from '../../src/core/decision.js'
+import type { AmendGrant } from '../../src/core/grant/amendment.js'
 import {
   type Derivation,
   type Grant,
@@ -103,6 +104,8 @@ export interface GrantSetting {
   readonly replays?: 'signature' | 'nonce'
   /** The grant's windows end one tick after this many. */
   readonly windows?: number
+  /** Whether the owner amends the grant: lowers a limit, removes an item, and pauses. */
+  readonly amends?: boolean
   /** The labels of the tokens that are requested. Default: a single token. */
   readonly labels?: readonly string[]
 }
@@ -194,6 +197,9 @@ function starts({ setting }: Deps, world: GrantWorld): GrantOp[] {
     ...clientStarts(setting, world),
     host('the owner revokes', { type: 'revoke', commandId: id }),
     host('the client cancels', { type: 'cancel', commandId: id }),
+    ...(setting.amends ? amendments(world) : []).map(([label, changes]) =>
+      host(label, { type: 'amend', commandId: id, ...changes }),
+    ),
   ]
   if (setting.kind !== 'at once') {
     const refHash = `r:${n}`
@@ -207,6 +213,22 @@ function starts({ setting }: Deps, world: GrantWorld): GrantOp[] {
   const { command, label, ...rest } = facts.captured
   const again = { ...command, commandId: id } as GrantCommand
   return [...ops, { ...rest, id, now, command: again, label: `${label}, as recorded` }]
+}
+
+/** What an owner can amend: the limit of the first item, the other items, and a pause. */
+function amendments(
+  world: GrantWorld,
+): (readonly [string, Omit<AmendGrant, 'type' | 'commandId'>])[] {
+  const { granted = [], conditions } = grantOf(world)
+  const [first, ...others] = granted
+  if (first === undefined) return [['the owner amends', {}]]
+  const limits = { ...first.limits, debitAmount: { value: '1', assetCode: 'USD', assetScale: 2 } }
+  const pausedUntil = conditions?.pausedUntil === undefined ? now + tick : null
+  return [
+    ['the owner lowers a limit', { access: [{ ...first, limits }, ...others] }],
+    ['the owner removes the other items', { access: [first] }],
+    ['the owner pauses or resumes', { conditions: { pausedUntil } }],
+  ]
 }
 
 /** Each request that a client instance can make with what it may have, whether that is valid or not. */
@@ -349,6 +371,13 @@ function brokenByCommit(
   if (facts.over) return 'a grant that is over never changes'
   if (ends.includes(grantStatus(was, at))) return 'a grant that has expired never changes'
   if (!isAttenuated(is.requested, is.granted ?? [])) return 'no more is granted than was requested'
+  if (was.granted !== undefined && !isAttenuated(was.granted, is.granted ?? [])) {
+    return 'a grant never becomes wider'
+  }
+  const ids = was.granted?.map(({ itemId }) => itemId)
+  if (is.granted?.some(({ itemId }) => ids?.includes(itemId) === false)) {
+    return 'an item keeps the id of its budget'
+  }
   const [first, ...others] = newTokensOf(was, is)
   if (first === undefined) {
     // A poll that began before the last one is accepted, as on a server whose clock is behind.

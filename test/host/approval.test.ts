@@ -44,7 +44,7 @@ describe('an owner who approves less than was requested', () => {
     const { result, grantId } = await approved(world, wide, narrow)
     expect(result).toMatchObject({ ok: true })
     const view = await world.auth.grants.get(grantId)
-    expect(view?.access).toEqual([outgoingItem(narrow)])
+    expect(view?.access).toEqual([{ ...outgoingItem(narrow), itemId: '1' }])
     expect(view?.expiresAt).toBe(end && Date.parse(end))
   })
 

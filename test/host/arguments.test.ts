@@ -170,6 +170,17 @@ function callsOn(ids: {
       getRecord: one('grantId', grant, 'string'),
       get: one('grantId', grant, 'string'),
       revoke: one('grantId', grant),
+      amend: {
+        names: ['grantId', 'amendment'],
+        good: [grant, { resourceOwner: 'alice' }],
+        parts: {
+          grantId: 'text',
+          amendment: 'object',
+          'amendment.resourceOwner': 'text or undefined',
+          'amendment.conditions': 'object or undefined',
+          'amendment.acces': 'unknown',
+        },
+      },
       revokeAll: {
         names: ['query'],
         good: [{ resourceOwner: 'carol', client: 'https://shop.example' }],

@@ -88,7 +88,10 @@ describe('the budgets of a grant', () => {
     const start = now - (now % day)
     const [daily, forLife] = await budgets()
     expect(daily).toEqual({
-      item: outgoingItem({ debitAmount: usd(100), interval: 'R/2020-01-01T00:00:00Z/P1D' }),
+      item: {
+        ...outgoingItem({ debitAmount: usd(100), interval: 'R/2020-01-01T00:00:00Z/P1D' }),
+        itemId: '1',
+      },
       isOpen: true,
       window: { start, end: start + day },
       spent: { debitAmount: usd(60), receiveAmount: expect.objectContaining({ assetCode: 'USD' }) },

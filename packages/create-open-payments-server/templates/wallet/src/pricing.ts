@@ -37,7 +37,14 @@ export function pricingOf(
         }
       }
       const value = { value: amount.value, assetCode, assetScale }
-      return { ok: true, debitAmount: value, receiveAmount: value, expiresAt: payment.expiresAt }
+      const { walletAddress: receiverWalletAddress, expiresAt } = payment
+      return {
+        ok: true,
+        debitAmount: value,
+        receiveAmount: value,
+        receiverWalletAddress,
+        expiresAt,
+      }
     },
   }
 }
