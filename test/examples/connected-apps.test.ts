@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { connectedApps } from '../../examples/wallet/connected-apps.js'
 import { cookieSession } from '../../examples/wallet/session.js'
-import type { GrantServices, GrantView } from '../../src/index.js'
+import type { GrantAmendment, GrantServices, GrantView } from '../../src/index.js'
 
 const accounts = { ownedBy: () => [] }
 const session = cookieSession(new Uint8Array(32))
@@ -14,13 +14,14 @@ function grantView(grantId: string, more: Partial<GrantView> = {}): GrantView {
 /** Returns the page as Alice sees it, and the owners whose grants it asked for. */
 async function shown(...views: readonly GrantView[]) {
   const asked: string[] = []
-  const grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke'> = {
+  const grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke' | 'amend'> = {
     async *iterate({ resourceOwner, statuses }) {
       asked.push(resourceOwner)
       yield* views.filter(({ status }) => statuses?.includes(status) ?? true)
     },
     get: async () => undefined,
     revoke: async () => ({ ok: true, changed: false }),
+    amend: async () => ({ ok: true, changed: false }),
   }
   const [cookie = ''] = session.cookieFor('alice').split(';')
   const headers = [['Cookie', cookie]] as const
@@ -38,10 +39,11 @@ test.each([
   ['cross-site', false],
 ])('a form with the Sec-Fetch-Site %s revokes access: %s', async (site, isAccepted) => {
   const revoked: string[] = []
-  const grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke'> = {
+  const grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke' | 'amend'> = {
     async *iterate() {},
     get: async (id) => ({ ...grantView(id), resourceOwner: 'alice' }),
     revoke: async (id) => ({ ok: true, changed: revoked.push(id) > 0 }),
+    amend: async () => ({ ok: true, changed: false }),
   }
   const [cookie = ''] = session.cookieFor('alice').split(';')
   const from = site === 'nothing' ? [] : [['Sec-Fetch-Site', site] as const]
@@ -85,3 +87,39 @@ describe('the page of connected apps', () => {
     expect(body).not.toContain('<img')
   })
 })
+
+const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
+const paying = (itemId: string) =>
+  ({
+    itemId,
+    type: 'outgoing-payment',
+    actions: ['create'],
+    limits: { debitAmount: usd('5000') },
+  }) as const
+
+test.each<readonly [string, string, Partial<GrantAmendment> | undefined]>([
+  ['lowers a limit', 'do=lower&item=1&most=12.5', { access: [lowered('1', '1250'), paying('2')] }],
+  ['reads no vague amount', 'do=lower&item=1&most=1e3', { access: [paying('1'), paying('2')] }],
+  ['removes an item', 'do=remove&item=1', { access: [paying('2')] }],
+  ['pauses', 'do=pause', { conditions: { pausedUntil: 253_402_300_799_999 } }],
+  ['resumes', 'do=resume', { conditions: { pausedUntil: null } }],
+  ['leaves the grants of others alone', 'do=pause', undefined],
+])('a form of the owner %s', async (_, form, expected) => {
+  const amended: unknown[] = []
+  const resourceOwner = expected === undefined ? 'bob' : 'alice'
+  const grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke' | 'amend'> = {
+    async *iterate() {},
+    get: async (id) => ({ ...grantView(id), access: [paying('1'), paying('2')], resourceOwner }),
+    revoke: async () => ({ ok: true, changed: amended.push('revoked') > 0 }),
+    amend: async (_id, amendment) => ({ ok: true, changed: amended.push(amendment) > 0 }),
+  }
+  const [cookie = ''] = session.cookieFor('alice').split(';')
+  const body = new TextEncoder().encode(`grant=one&${form}`)
+  const request = { method: 'POST', url: '/grants', headers: [['Cookie', cookie]] as const, body }
+  await connectedApps(grants, accounts, session)(request)
+  expect(amended).toEqual(expected === undefined ? [] : [{ resourceOwner: 'alice', ...expected }])
+})
+
+function lowered(itemId: string, value: string) {
+  return { ...paying(itemId), limits: { debitAmount: usd(value) } }
+}

@@ -58,6 +58,13 @@ export interface Messages {
     /** The accessible name of the button for one app. */
     readonly revokeApp: (client: string) => string
     readonly revoked: string
+    readonly pause: string
+    readonly resume: string
+    readonly paused: string
+    readonly remove: string
+    readonly lower: string
+    readonly newLimit: (assetCode: string) => string
+    readonly changed: string
   }
   readonly keys: {
     readonly title: string
@@ -97,6 +104,7 @@ export interface Messages {
       | 'notYours'
       | 'unknown'
       | 'notApproved'
+      | 'notNarrower'
       | 'failed'
       | 'wrongMethod',
       readonly [title: string, text: string]
