@@ -16,7 +16,14 @@ test('no life breaks a law, whatever fails in it', async () => {
     for (const [name, count] of life.counts) counts.set(name, (counts.get(name) ?? 0) + count)
   }
   // The lives reach what the laws are about.
-  for (const name of ['approvals', 'rotations', 'revocations', 'withdrawals', 'transfers']) {
+  for (const name of [
+    'approvals',
+    'rotations',
+    'revocations',
+    'withdrawals',
+    'amendments',
+    'transfers',
+  ]) {
     expect(counts.get(name), name).toBeGreaterThanOrEqual(lives / 20)
   }
   expect(counts.get('outgoing payments')).toBeGreaterThan(lives / 5)

@@ -1,3 +1,4 @@
+import type { ConditionChanges } from '../../../src/entry-core.js'
 import type { TokenItem } from '../../../src/index.js'
 import { usd } from '../../support/spending.js'
 import { alice } from '../../support/world.js'
@@ -106,4 +107,24 @@ export async function withdraw(world: World, { auth }: ServerProcess): Promise<v
   count(journal, 'withdrawals')
   grant.over = true
   bury(grant, 'withdrawn by the owner')
+}
+
+/** The owner pauses a grant for a minute, ends a pause, or limits the single payment. */
+export async function amend(world: World, { auth }: ServerProcess): Promise<void> {
+  const { journal, scheduler } = world
+  const { draw } = scheduler
+  const approved = journal.grants.filter(({ decided, over }) => decided.approved && !over)
+  const grant = draw.pick(approved)
+  if (grant === undefined) return
+  const pausedUntil = scheduler.now() + 60_000
+  const conditions = draw.one<ConditionChanges>(
+    { pausedUntil },
+    { pausedUntil: null },
+    { paymentMax: usd(500) },
+  )
+  grant.unknown += 1
+  const result = await attempt(world, 'amend', () => auth.grants.amend(grant.id, { conditions }))
+  if (result === undefined) return
+  grant.unknown -= 1
+  if (result.ok && result.changed) count(journal, 'amendments')
 }

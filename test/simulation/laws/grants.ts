@@ -45,6 +45,7 @@ const mutable = [
   'dueAt',
   'retainUntil',
   'expiresAt',
+  'conditions',
   'issuedAt',
 ]
 

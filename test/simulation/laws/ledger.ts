@@ -12,6 +12,7 @@ import type { Law } from './law.js'
 import { completionIsFinal, everyTransferCountsOnce } from './receiving.js'
 import {
   everyIntentionPaysOnce,
+  everyPaymentMeetsItsConditions,
   noEndedGrantPays,
   noWindowIsOverspent,
   sendingOnlyGoesForward,
@@ -49,6 +50,7 @@ export function createLedger(
     completionIsFinal,
     sendingOnlyGoesForward,
     noWindowIsOverspent(),
+    everyPaymentMeetsItsConditions,
     noEndedGrantPays,
     everyIntentionPaysOnce(),
   ]

@@ -112,6 +112,18 @@ export const noEndedGrantPays: Law = (change) =>
     return [`${after.id} was created under the grant ${after.grantId}, which is not approved`]
   })
 
+/** No payment is created in a pause of its grant, or above the maximum for one payment. */
+export const everyPaymentMeetsItsConditions: Law = (change) =>
+  writesOf<OutgoingPayment>(change, 'outgoing-payment').flatMap(({ before, after }) => {
+    if (before !== undefined) return []
+    const { id, grantId, createdAt, debitAmount } = after
+    const grant = change.database.peek('grant', grantId) as Grant | undefined
+    const { pausedUntil = createdAt, paymentMax = debitAmount } = grant?.conditions ?? {}
+    return createdAt < pausedUntil || BigInt(debitAmount.value) > BigInt(paymentMax.value)
+      ? [`${id} was created beyond the conditions of the grant ${grantId}`]
+      : []
+  })
+
 /** One intention, idempotency key, quote or signed message makes at most one payment while its record is kept. */
 export function everyIntentionPaysOnce(): Law {
   const made = new Map<string, string>()
