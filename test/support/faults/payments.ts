@@ -1,3 +1,4 @@
+import type { ConditionChanges } from '../../../src/entry-core.js'
 import type { AccessItem } from '../../../src/index.js'
 import {
   eur,
@@ -32,6 +33,14 @@ const nobody = `${origin}/nobody`
 /** A token for what needs no consent. */
 async function tokenFor({ surface }: Scene, access: readonly AccessItem[]): Promise<string> {
   return (await surface.shop.request(access)).body.access_token.value
+}
+
+/** Amends the grants of the owner. */
+async function amendAll({ surface }: Scene, conditions: ConditionChanges): Promise<void> {
+  const { grants } = surface.world.auth
+  for await (const { grantId } of grants.iterate({ resourceOwner: 'alice' })) {
+    await grants.amend(grantId, { conditions })
+  }
 }
 
 /** The same request for another wallet address, with a token that permits it. */
@@ -175,6 +184,19 @@ export const paymentFaults: readonly Fault[] = [
         expiresAt,
       })
     },
+  },
+  {
+    refusal: 'grant_paused',
+    at: { createOutgoingPayment: '403 insufficient_grant' },
+    spoils: true,
+    arrange: (scene) =>
+      amendAll(scene, { pausedUntil: scene.surface.world.clock.now() + 3_600_000 }),
+  },
+  {
+    refusal: 'conditions_exceeded',
+    at: { createOutgoingPayment: '403 insufficient_grant' },
+    spoils: true,
+    arrange: (scene) => amendAll(scene, { paymentMax: usd(0) }),
   },
   {
     refusal: 'limits_exceeded',
