@@ -153,11 +153,11 @@ function keptWhenLater([column, value]: readonly [string, string]) {
 }
 
 export function commitValues({ existing, created }: Steps): unknown[] {
-  const given = (cells: Cells) => cells.filter((cell) => cell !== null)
+  const given = (cells: Cells = []) => cells.filter((cell) => cell !== null)
   return [
-    ...existing.flatMap(({ kind, id, version, cells = [] }) => {
-      return [kind, id, version, ...given(cells.slice(keyLength))]
+    ...existing.flatMap(({ kind, id, version, cells }) => {
+      return [kind, id, version, ...given(cells?.slice(keyLength))]
     }),
-    ...created.flatMap(({ cells = [] }) => given(cells)),
+    ...created.flatMap(({ cells }) => given(cells)),
   ]
 }

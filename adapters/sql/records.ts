@@ -70,24 +70,18 @@ export function pageOf({ forward, limit }: ListQuery, rows: readonly Row[]): Rec
  */
 const mark = '\ue000'
 
-/** Text without a match needs no change; `JSON.stringify` writes all of these as escapes, except for the mark. */
-const marked = /\\u(?:0000|d[89a-f])|\ue000/
 /** Matches each escape as a whole, so that the second half of an escaped backslash begins none. */
-const escapes = /\\(?:u([0-9a-f]{4})|.)|\ue000/g
-const replaced = /^(?:0000|d[89a-f]..)$/
-const marks = /\ue000([0-9a-f]{4})/g
+const escapes = /\\(?:u(0000|d[89a-f]..)|.)|\ue000/g
 
-/** Returns the text of a record. */
+/** Returns the text of a record. `JSON.stringify` writes each character to replace as an escape, except for the mark. */
 export function textOf(record: Stored): string {
-  const text = JSON.stringify(record)
-  if (!marked.test(text)) return text
-  return text.replace(escapes, (found, code: string | undefined) => {
+  return JSON.stringify(record).replace(escapes, (found, code: string | undefined) => {
     if (found === mark) return `${mark}e000`
-    return code !== undefined && replaced.test(code) ? `${mark}${code}` : found
+    return code === undefined ? found : `${mark}${code}`
   })
 }
 
 /** Returns the record of a text, which is equal to the record that `textOf` received. */
 export function recordIn(text: string): Stored {
-  return JSON.parse(text.includes(mark) ? text.replace(marks, '\\u$1') : text) as Stored
+  return JSON.parse(text.replaceAll(mark, '\\u')) as Stored
 }

@@ -145,7 +145,7 @@ export function createRunner(context: RunnerContext, inTransaction = false): Run
       for (const { begun } of batch) begun.abort()
       const left = await execute(context, batch)
       const isOver = ({ endsAt }: Waiting) => pacing.elapsedMs() >= endsAt
-      const behind = batch.filter((member) => left.includes(member))
+      const behind = batch.slice(batch.length - left)
       waiting.unshift(...behind.filter((member) => !isOver(member)))
       for (const member of behind.filter(isOver)) member.reject(new ContentionError())
     }
@@ -193,12 +193,12 @@ function nextBatch(waiting: Waiting[]): readonly Waiting[] {
   return waiting.splice(0, last === -1 ? waiting.length : Math.max(last, 1))
 }
 
-/** Executes writes in one commit. Resolves to the writes that do not fit into it. Never rejects. */
+/** Executes writes in one commit. Resolves to how many of them, the last ones, do not fit into it. Never rejects. */
 async function execute(
   context: RunnerContext,
   members: readonly Member[],
   inTransaction = false,
-): Promise<readonly Member[]> {
+): Promise<number> {
   try {
     const { decided, unchanged, left } = await committed(context, members, inTransaction)
     for (const { member, result } of decided) member.resolve(result)
@@ -207,7 +207,7 @@ async function execute(
     return left
   } catch (error) {
     for (const { reject } of members) reject(error)
-    return []
+    return 0
   }
 }
 
@@ -233,13 +233,11 @@ async function committed(
     try {
       records ??= await reload()
       let round = decideInOrder(members, records, recordsEvents)
-      if (round.unconfirmed.length > 0) {
-        const again = [...(await load(round.unconfirmed)).values()]
-        if (again.some((record) => record !== undefined)) {
-          // Everything is loaded after the record that shows the repeat, and so includes its effect.
-          records = await reload()
-          round = decideInOrder(members, records, recordsEvents)
-        }
+      const again = await load(round.unconfirmed)
+      if ([...again.values()].some((record) => record !== undefined)) {
+        // Everything is loaded after the record that shows the repeat, and so includes its effect.
+        records = await reload()
+        round = decideInOrder(members, records, recordsEvents)
       }
       isCommitting = true
       const { commit } = round
@@ -274,8 +272,8 @@ interface Round {
   readonly unconfirmed: readonly RecordKey[]
   /** Writes to execute on their own, such as writes that change nothing while others do. */
   readonly unchanged: readonly Member[]
-  /** Writes for which the commit has no room. */
-  readonly left: readonly Member[]
+  /** How many writes, the last ones, the commit has no room for. */
+  readonly left: number
 }
 
 /** A change that is not yet committed: the stored record, the next one, and the events that are recorded. */
@@ -283,7 +281,7 @@ interface PendingChange extends Required<Change> {
   readonly before: Stored | undefined
 }
 
-const nothingDecided = { decided: [], left: [] }
+const nothingDecided = { decided: [], left: 0 }
 
 function decideInOrder(
   members: readonly Member[],
@@ -295,7 +293,7 @@ function decideInOrder(
   const decided: { member: Member; result: unknown }[] = []
   const unchanged: Member[] = []
   let unconfirmed: readonly RecordKey[] = []
-  let left: readonly Member[] = []
+  let left = 0
   let size = 0
 
   const read: Read = <Found extends Stored>(key: RecordKey) => {
@@ -340,12 +338,12 @@ function decideInOrder(
       const recorded = change.events?.filter(({ type }) => recordsEvents(type)) ?? []
       const events = earlier === undefined ? recorded : [...earlier.events, ...recorded]
       const extended = { kind: change.kind, next: change.next, events, before: records.get(name) }
-      // Any write fits alone.
-      if (members.length > 1) needed += sizeOf(extended) - (earlier ? sizeOf(earlier) : 0)
+      needed += sizeOf(extended) - (earlier ? sizeOf(earlier) : 0)
       next.set(name, extended)
     }
+    // Any write fits alone.
     if (size > 0 && size + needed > storeBounds.commitSize) {
-      left = members.slice(index)
+      left = members.length - index
       break
     }
     size += needed
@@ -404,10 +402,12 @@ function nameOf({ kind, id }: RecordKey): string {
 }
 
 /** Returns what the caller of a single write has loaded. Writes that have waited know nothing. */
-function knownRecords([member]: readonly Member[]): Records | undefined {
-  const { known, reads = [] }: Partial<Write<unknown>> = member?.write ?? {}
-  if (known === undefined) return undefined
-  return new Map(reads.map((key, index) => [nameOf(key), known[index]]))
+function knownRecords(members: readonly Member[]): Records | undefined {
+  for (const { write } of members) {
+    const { reads, known } = write
+    if (known) return new Map(reads.map((key, index) => [nameOf(key), known[index]]))
+  }
+  return undefined
 }
 
 /** Loads each record once: with one call of a store that has `loadAll`, and concurrent calls of `load` otherwise. */

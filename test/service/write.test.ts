@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { commitSizeOf } from '../../packages/testing/src/conformance/trial.js'
 import { type Commit, type RecordKey, type Stored, storeBounds } from '../../src/entry-adapter.js'
 import { memoryStore, type Store } from '../../src/index.js'
+import type { DomainEvent } from '../../src/service/events/record.js'
 import { once, type ReplayRecord } from '../../src/service/replay.js'
 import { ContentionError, guardedStore } from '../../src/service/store-guard.js'
 import { type Pacing, realPacing } from '../../src/service/time.js'
@@ -160,6 +161,9 @@ function heldStore(store: Store = memoryStore()) {
 
 /** Lets all promises that can settle do so. */
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+/** An event of this type. The runner reads only its type and time. */
+const eventOf = (type: DomainEvent['type']) => ({ type, at: 0 }) as DomainEvent
 
 const incrementsIn = ({ changes }: Commit) =>
   changes.filter(({ kind }) => kind === 'transfer').map(({ next }) => next.id.slice(3))
@@ -329,6 +333,30 @@ test('the first load that fails is not repeated, because nothing is at stake', a
   expect(calls).toBe(1)
 })
 
+describe('a load that fails after a lost race', () => {
+  /** A store whose first `losses` commits lose their race, and whose first load fails. */
+  function failingOnce(losses: number): Store {
+    const sound = memoryStore()
+    const failures = [new Error('the connection was lost')]
+    const loadAll: Store['loadAll'] = async (keys) => {
+      const failure = failures.pop()
+      if (failure !== undefined) throw failure
+      return Promise.all(keys.map(({ kind, id }) => sound.load(kind, id)))
+    }
+    return denyingFirst({ ...sound, loadAll }, losses)
+  }
+  const write = increment('me', { known: [undefined, undefined] })
+
+  test('is repeated', async () => {
+    expect(await runner(failingOnce(1))(write)).toBe(1)
+  })
+
+  test('leaves no doubt that nothing was written', async () => {
+    const written = runner(failingOnce(Number.POSITIVE_INFINITY))(write)
+    await expect(written).rejects.toBeInstanceOf(ContentionError)
+  })
+})
+
 describe('a store that no longer settles', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
   afterEach(() => void vi.useRealTimers())
@@ -339,9 +367,9 @@ describe('a store that no longer settles', () => {
     const guarded = guardedStore(store, { clock, timeoutMs: 3_000, server: 'test' })
     return runner(inTransaction ? store : guarded, { pacing: realPacing }, inTransaction)
   }
-  const unsettled = (call: string) => ({
+  const unsettled = (call: string, ms = 3_000) => ({
     code: 'ERR_STORE_TIMEOUT',
-    message: `${call} of the store did not settle within 3000 ms`,
+    message: `${call} of the store did not settle within ${ms} ms`,
   })
 
   /** Returns when a promise settled, in milliseconds of the fake clock. */
@@ -378,11 +406,34 @@ describe('a store that no longer settles', () => {
     expect(await countOf(sound)).toBe(1)
   })
 
-  test('holds the look-up after a lost race until the deadline', async () => {
-    const store: Store = { ...memoryStore(), commit: losing, loadAll: never }
-    const written = onServer(store)(increment('me', { known: [undefined, undefined] }))
+  test.each([
+    ['load', {}],
+    ['load', together],
+    ['commit', {}],
+  ] as const)('holds a %s after a lost race until the deadline: %j', async (call, name) => {
+    const sound = memoryStore()
+    const answers = [() => wait(1_000, false)]
+    const store: Store = {
+      ...sound,
+      commit: () => (answers.shift() ?? never)(),
+      loadAll: (keys) => (call === 'load' ? never() : (sound.loadAll?.(keys) ?? never())),
+    }
+    const known = [undefined, undefined]
+    const written = onServer(store)(increment('me', { known, ...name }))
     expect(await settling(written)).toBe(3_000)
-    await expect(written).rejects.toMatchObject(unsettled('load'))
+    await expect(written).rejects.toMatchObject(unsettled(call, 2_000))
+  })
+
+  test('has the whole time for each call of the first attempt', async () => {
+    const sound = memoryStore()
+    const store: Store = {
+      ...sound,
+      loadAll: (keys) => wait(2_000, keys).then((after) => sound.loadAll?.(after) ?? []),
+      commit: (commit) => wait(2_000, commit).then(sound.commit),
+    }
+    const written = onServer(store)(increment('me'))
+    expect(await settling(written)).toBe(4_000)
+    expect(await written).toBe(1)
   })
 
   test('holds the look-up of a refused signature until the deadline', async () => {
@@ -453,8 +504,10 @@ describe('a bug in a decision', () => {
     const decide = vi.fn(() => {
       throw new Error('a bug')
     })
-    await expect(runner(memoryStore())({ reads: [], decide })).rejects.toThrow('a bug')
-    expect(decide).toHaveBeenCalledTimes(1)
+    const { store, loads, commits } = heldStore()
+    await expect(runner(store)({ reads: [], decide })).rejects.toThrow('a bug')
+    await settled()
+    expect([decide.mock.calls.length, loads, commits]).toEqual([1, [], []])
   })
 
   test('fails no other write of the same commit', async () => {
@@ -508,9 +561,12 @@ describe('a request that counts once', () => {
     expect(await countOf(store)).toBe(1)
   })
 
-  test('consumes its nonce even when it is refused', async () => {
-    const run = runner(memoryStore())
+  test('consumes its nonce even when it is refused, in a commit without a look-up', async () => {
+    const { store, loads, proceed } = heldStore()
+    const run = runner(store)
+    await proceed(true)
     expect(await run(once<{ ok: boolean }>(refusing, replayOf('first')))).toBe(refusal)
+    expect(loads).toEqual([])
     expect(await run(once<{ ok: boolean }>(refusing, replayOf('second')))).toMatchObject(isReplay)
   })
 
@@ -533,10 +589,15 @@ describe('a request that counts once', () => {
   })
 
   test('is a replay, not a refusal, when the same bytes were accepted before', async () => {
-    const run = runner(memoryStore())
+    const { store, loads, proceed } = heldStore()
+    const run = runner(store)
+    await proceed(true)
     await run(once(incrementOnce('first'), replayOf('first', false)))
-    const again = await run(once<{ ok: boolean }>(refusing, replayOf('second', false)))
-    expect(again).toMatchObject(isReplay)
+    loads.length = 0
+    const replay = replayOf('second', false)
+    expect(await run(once<{ ok: boolean }>(answered(refusal), replay))).toMatchObject(isReplay)
+    // To confirm the refusal, and then to decide again.
+    expect(loads).toEqual([[replay.key], [replay.key]])
   })
 
   test('gets what its write says of a repeat', async () => {
@@ -668,6 +729,12 @@ describe('a guarded write', () => {
     },
   )
 
+  test('is outdated when the guarded record does not exist, and when it changes nothing', async () => {
+    expect(await runner(await setUp(0))(increment('me', guarding(1)))).toBe(-1)
+    const refused = increment('me', { ...guarding(1), decide: () => ({ result: 0 }) })
+    expect(await runner(await setUp(2))(refused)).toBe(-1)
+  })
+
   test('is outdated when the guarded record changes between its attempts', async () => {
     const store = await setUp()
     const racing: Store = {
@@ -690,7 +757,11 @@ describe('a guarded write', () => {
         ...faulty,
         commit: (commit) => faulty.commit(commit).finally(() => bump(store, 2)),
       }
-      expect(await runner(racing)(increment('me', guarding(1)))).toBe(1)
+      const { reads, creates = [], ...write } = increment('me', guarding(1))
+      // Such as the record of a signature that the changes themselves record.
+      const spared = { kind: 'replay', id: 'spared' } as const
+      const all = { reads: [...reads, spared], creates: [...creates, spared] }
+      expect(await runner(racing)({ ...write, ...all })).toBe(1)
       expect(await countOf(store)).toBe(1)
     },
   )
@@ -782,6 +853,103 @@ describe('writes with one name', () => {
     // The counter, and a record with a list entry for each write.
     const inOne = Math.floor((storeBounds.commitSize - 1) / 2)
     expect(Math.max(...commits.map((commit) => incrementsIn(commit).length))).toBe(inOne)
+  })
+
+  test('share a load of as many records as a store loads at once', async () => {
+    const { store, loads, proceed } = heldStore()
+    const run = runner(store)
+    for (let each = 0; each < 100; each++) void run(increment(`${each}`, together))
+    await proceed(true)
+    // The counter, and one record of each write.
+    const rest = 1 + 99 - (storeBounds.loadAllKeys - 1)
+    expect(loads.map((keys) => keys.length)).toEqual([2, storeBounds.loadAllKeys, rest])
+  })
+
+  /** Returns a write that changes a record, which is in the lists `before`, and perhaps in others after it. */
+  function relisting(id: string, { before, after, ...more }: Relisting): Write<string> {
+    const key = { kind: 'transfer', id: `by-${id}` } as const
+    const guard = more.guards && { kind: 'quote' as const, id: more.guards(id), version: 1 }
+    return {
+      reads: [key],
+      ...together,
+      ...(guard && { guard: { version: guard, outdated: 'outdated' } }),
+      decide(read) {
+        const version = (read(key)?.version ?? 0) + 1
+        const lists = after.map(([list = '', at]) => ({ list, at: Number(at) }))
+        const next = { id: key.id, version, commandId: id, lists }
+        return { changes: [{ kind: 'transfer', next, events: more.events ?? [] }], result: id }
+      },
+    }
+  }
+
+  interface Relisting {
+    /** The lists and positions of a record, such as `a1`; absent if the record is new. */
+    readonly before?: readonly string[]
+    readonly after: readonly string[]
+    readonly events?: readonly DomainEvent[]
+    readonly guards?: (id: string) => string
+  }
+
+  test.each<[string, number, Relisting]>([
+    ['two lists of a new record', 3, { after: ['a1', 'b1'] }],
+    ['no lists that a record remains in', 2, { before: ['a1', 'b2'], after: ['a1', 'b2', 'c3'] }],
+    ['a list in which it moves', 2, { before: ['a1', 'b2', 'c3'], after: ['a1', 'b2', 'c1'] }],
+    ['a list that it leaves', 2, { before: ['a1'], after: [] }],
+    ['an event', 3, { after: [], events: [eventOf('quote.created')] }],
+    ['a guard', 4, { after: ['a1', 'b1'], guards: (id) => `guarded-${id}` }],
+    ['no guard of another write', 3, { after: ['a1', 'b1'], guards: () => 'guarded' }],
+  ])('share a commit up to the bound of its size, which counts %s', async (_, size, relisted) => {
+    const memory = memoryStore()
+    const ids = Array.from({ length: 61 }, (_, each) => `${each}`)
+    const { before, guards = () => undefined } = relisted
+    const guarded = new Set(ids.map(guards).filter((id) => id !== undefined))
+    const old = before?.map(([list = '', at]) => ({ list, at: Number(at) }))
+    const start = [
+      ...[...guarded].map((id) => ({ kind: 'quote', next: { id } }) as const),
+      ...(old
+        ? ids.map((id) => ({ kind: 'transfer', next: { id: `by-${id}`, lists: old } }) as const)
+        : []),
+    ]
+    for (const { kind, next } of start) {
+      const record = { ...next, version: 1, commandId: 'start' }
+      const change = { kind, next: record, expectedVersion: 0 } as const
+      expect(await memory.commit({ changes: [change], guards: [] })).toBe(true)
+    }
+    const { store, commits, proceed } = heldStore(memory)
+    const run = runner(store)
+    const results = Promise.all(ids.map((id) => run(relisting(id, relisted))))
+    await proceed(true)
+    expect(await results).toEqual(ids)
+    const [alone, shared] = commits.map((commit) => [
+      incrementsIn(commit).length,
+      commitSizeOf(commit),
+    ])
+    const common = guarded.size === 1 ? 1 : 0
+    const most = Math.floor((storeBounds.commitSize - common) / size)
+    expect([alone, shared]).toEqual([
+      [1, common + size],
+      [most, common + most * size],
+    ])
+  })
+
+  test('are each executed, however large their commits are', async () => {
+    const { store, commits, proceed } = heldStore()
+    const run = runner(store)
+    const large = (id: string): Write<string> => ({
+      reads: [],
+      ...together,
+      decide: () => ({
+        changes: Array.from({ length: storeBounds.commitSize + 1 }, (_, each) => ({
+          kind: 'transfer',
+          next: { id: `${id}-${each}`, version: 1, commandId: id },
+        })),
+        result: id,
+      }),
+    })
+    const results = Promise.all(['1', '2', '3'].map((id) => run(large(id))))
+    await proceed(true)
+    expect(await results).toEqual(['1', '2', '3'])
+    expect(commits).toHaveLength(3)
   })
 
   test('all reject with the error of their commit, and later ones proceed', async () => {
@@ -894,8 +1062,24 @@ test('a new record is created once', async () => {
   const store = memoryStore()
   const record = { id: 'new', version: 1, commandId: 'me' }
   const write = creating('quote', { record, events: [] }, 'created')
-  expect(await runner(fated(store, 'lands-and-fails'))(write)).toBe('created')
+  const { store: held, commits, proceed } = heldStore(store)
+  await proceed(true)
+  expect(await runner(fated(held, 'lands-and-fails'))(write)).toBe('created')
   expect(await store.load('quote', 'new')).toEqual(record)
+  expect(commits).toHaveLength(1)
+})
+
+test('only the types of events that the host wants are recorded', async () => {
+  const { store, commits, proceed } = heldStore()
+  await proceed(true)
+  const record = { id: 'new', version: 1, commandId: 'me' }
+  const events = [eventOf('quote.created'), eventOf('outgoing-payment.created')]
+  const recordsEvents = (type: string) => type === 'outgoing-payment.created'
+  await runner(store, { recordsEvents })(creating('quote', { record, events }, undefined))
+  expect(commits.flatMap(({ changes }) => changes.map(({ next }) => next))).toEqual([
+    record,
+    expect.objectContaining({ event: events[1] }),
+  ])
 })
 
 /** An account that says which commands changed it, in their order. */

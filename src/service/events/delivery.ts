@@ -132,12 +132,12 @@ export type DrainSettings = DrainOptions & typeof drainDefaults
 /** Validates the options, and fills in defaults. */
 export function drainSettings(options: DrainOptions): DrainSettings {
   requireKnownOptions('', options, drainOptions)
-  const settings = { ...drainDefaults }
+  const settings = { ...options, ...drainDefaults }
   for (const name of Object.keys(drainDefaults) as (keyof typeof drainDefaults)[]) {
     settings[name] = options[name] ?? drainDefaults[name]
     if (name !== 'skewMaxMs' || settings[name] !== 0) positiveInteger(name, settings[name])
   }
-  return { ...options, ...settings }
+  return settings
 }
 
 export function deliveredEvent(

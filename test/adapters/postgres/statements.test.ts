@@ -74,6 +74,17 @@ describe('every statement', () => {
     expect([...byName.keys()].every((name) => name !== undefined && name.length <= 63)).toBe(true)
   })
 
+  test('has a name that tells what it does', () => {
+    expect(all().map(({ name }) => name)).toEqual([
+      ...['op_load_1_', 'op_load_2_', 'op_load_many_', 'op_commit_A_', 'op_commit_00h_'],
+      ...['op_forward_', 'op_backward_', 'op_due_', 'op_move_', 'op_remove_'],
+    ])
+  })
+
+  test('is about a table in the search path, unless there is a schema', () => {
+    for (const { text } of all()) expect(text).toMatch(/ open_payments_records\s/)
+  })
+
   test('has another name for another schema, because a pool may serve both', () => {
     const other = createStatements('a'.repeat(40), true).load([key])
     expect(other.name).not.toBe(statements.load([key]).name)
@@ -163,6 +174,36 @@ describe('a commit', () => {
     const commit = statements.commit({ changes: created, guards: [] })
     expect(order(commit)).toEqual(['decided g', 'created d c'])
     expect(commit.text).not.toContain('FOR UPDATE')
+  })
+
+  test('of one record is a plain statement', () => {
+    const guard = { ...key, version: 1 }
+    const commits = [
+      { changes: [change(record('a', 1))], guards: [] },
+      { changes: [change(record('a', 2))], guards: [] },
+      { changes: [], guards: [guard] },
+    ]
+    const verbs = commits.map((commit) => statements.commit(commit).text.split(' ')[0])
+    expect(verbs).toEqual(['INSERT', 'UPDATE', 'SELECT'])
+  })
+
+  test('moves the due time of an event at once, and that of another record only if it is earlier', () => {
+    const dueOf = (kind: 'event' | 'grant', dueAt?: number) => {
+      const next = record('a', 2, dueAt === undefined ? {} : { dueAt })
+      const { name, text } = statements.commit({
+        changes: [{ kind, next, expectedVersion: 1 }],
+        guards: [],
+      })
+      return [name, /due_at = (.*?), list_1 =/.exec(text)?.[1]]
+    }
+    expect([dueOf('event', 5), dueOf('event')]).toEqual([
+      ['op_commit_T_', '$6::bigint'],
+      ['op_commit_S_', 'NULL::bigint'],
+    ])
+    expect([dueOf('grant', 5), dueOf('grant')]).toEqual([
+      ['op_commit_1_', 'LEAST(due_at, $6::bigint)'],
+      ['op_commit_0_', 'due_at'],
+    ])
   })
 
   test('of a record in more lists than there are columns throws a RangeError', () => {

@@ -13,6 +13,7 @@ import type { EventRecord } from '../../../src/service/events/record.js'
 import { type ManualClock, manualClock } from '../../support/clock.js'
 import { invalidInput } from '../../support/invalid-input.js'
 import { paymentServices, positionOf, type Setup, withEventLog } from '../../support/outbox.js'
+import { fates, lyingStore } from '../../support/proxy-store.js'
 import { runs } from '../../support/runs.js'
 
 const second = 1_000
@@ -138,16 +139,25 @@ describe('draining', () => {
     expect(await stored(setup)).toMatchObject([{ attempts: 0 }])
   })
 
-  test.each(['limit', 'concurrency', 'leaseMs', 'backoffMs', 'backoffMaxMs', 'attemptsMax'])(
-    'rejects a %s that is not a positive integer',
+  const numbers = ['limit', 'concurrency', 'leaseMs', 'backoffMs', 'backoffMaxMs', 'attemptsMax']
+
+  test.each([...numbers, 'skewMaxMs'])(
+    'rejects a %s that is no positive integer',
     async (option) => {
       const { outbox } = paymentServices()
-      for (const value of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      // Clocks that never differ need no time.
+      const none = option === 'skewMaxMs' ? [] : [0]
+      for (const value of [...none, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
         const drained = outbox.drain(() => {}, { [option]: value })
         await expect(drained).rejects.toEqual(invalidInput(option))
       }
     },
   )
+
+  test('rejects an option that it does not have', async () => {
+    const drained = paymentServices().outbox.drain(() => {}, { limits: 1 } as DrainOptions)
+    await expect(drained).rejects.toEqual(invalidInput('limits'))
+  })
 
   test('rejects with the error of the store, and delivers the event again after its lease ends', async () => {
     const setup = paymentServices()
@@ -381,6 +391,33 @@ describe('an event that is set aside', () => {
     expect(await setup.outbox.retry(setup.eventId)).toEqual(unknownEvent)
   })
 
+  test.each(fates)('is scheduled once on retry, also if its commit %s', async (fate) => {
+    const setup = await withOneSetAside()
+    const { store, clock } = setup
+    let commits = 0
+    const { store: lying } = lyingStore(store, (method) =>
+      method === 'commit' && ++commits === 1 ? fate : 'works',
+    )
+    const { outbox } = paymentServices({ store: lying, clock, seed: 'other' })
+    expect(await outbox.retry(setup.eventId)).toEqual({ ok: true, changed: true })
+    expect(await setup.outbox.drain(listener(never).handler)).toEqual({ delivered: 1, failed: 0 })
+  })
+
+  test('stays removed if it is discarded and scheduled at the same time', async () => {
+    const setup = await withOneSetAside()
+    const { store, clock, eventId } = setup
+    const late: Store = {
+      ...store,
+      async commit(commit) {
+        await setup.outbox.discard(eventId)
+        return store.commit(commit)
+      },
+    }
+    const { outbox } = paymentServices({ store: late, clock, seed: 'other' })
+    expect(await outbox.retry(eventId)).toEqual({ ok: true, changed: false })
+    expect(await stored(setup)).toEqual([])
+  })
+
   test('is removed on discard', async () => {
     const setup = await withOneSetAside()
     expect(await setup.outbox.discard(setup.eventId)).toEqual({ ok: true, changed: true })
@@ -411,6 +448,7 @@ describe('an event that is set aside', () => {
       const { store, clock } = setup
       const other = paymentServices({ store, clock, serverUrl: 'https://other.example' })
       expect(await other.outbox[action](setup.eventId)).toEqual(unknownEvent)
+      expect(await other.outbox.listSetAside()).toEqual([])
       expect(await setup.outbox.listSetAside()).toHaveLength(1)
       expect(await stored(setup)).toHaveLength(1)
     },
