@@ -28,7 +28,13 @@ import type {
 } from './ports/host.js'
 import type { Store } from './ports/store.js'
 import { isLoopback } from './protocol/url.js'
-import { InvalidInputError, requireKnownOptions, requireMethods } from './util/input.js'
+import {
+  callback,
+  InvalidInputError,
+  optional,
+  requireKnownOptions,
+  requireMethods,
+} from './util/input.js'
 
 export interface WalletOptions extends ServerOptions {
   /** The URL below which everything is served, such as `https://wallet.example`: its wallet addresses begin with it. */
@@ -107,6 +113,7 @@ export function createWallet(options: WalletOptions): Wallet {
   const { clientKeys: others = remoteClientKeys({ allowLoopback: isLoopback(new URL(root)) }) } =
     options
   requireMethods('clientKeys', others, ['find'])
+  optional(callback)('clientKeys.displayOf', others.displayOf)
   const clientKeys = withOwnAccounts({ baseUrl: root, walletAddresses }, others)
   const { incomingPayments, quotes, outgoingPayments, mayPay, mayReceive, ...authorization } =
     policy

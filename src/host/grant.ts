@@ -17,6 +17,7 @@ import { iterateList, type ListPage, type PageQuery, readPage } from '../service
 import { hashText } from '../util/hash.js'
 import { exactly, InvalidInputError, listOf, oneOf, optional, string, text } from '../util/input.js'
 import { type GrantAmendment, type ItemView, readAmendment } from './approval.js'
+import type { DisplayOf, InteractionView } from './interaction-view.js'
 import { pageMembers, requirePage } from './payments.js'
 
 /**
@@ -89,6 +90,13 @@ export interface GrantServices {
    */
   iterate(query: Pick<GrantListQuery, 'resourceOwner' | 'statuses'>): AsyncIterable<GrantView>
   /**
+   * Resolves to how a page can name the client instance of a grant, as in `InteractionView`, or to `undefined` if it has
+   * no wallet address. Waits for the name for at most 2 s.
+   *
+   * @param client as in `GrantView.client`.
+   */
+  displayOf(client: string): Promise<InteractionView['display'] | undefined>
+  /**
    * Revokes a grant together with its access tokens. A grant that is finalized stays unchanged.
    */
   revoke(grantId: string): Promise<HostResult<object, 'grant_unknown'>>
@@ -141,7 +149,11 @@ const grantsToRevoke = exactly<GrantsToRevoke>({
   client: optional(text),
 })
 
-export function createGrantServices(context: ServiceContext, grants: Grants): GrantServices {
+export function createGrantServices(
+  context: ServiceContext,
+  grants: Grants,
+  displayOf: DisplayOf,
+): GrantServices {
   const seen = (grant: Grant) => grantView(grant, context.clock.now())
 
   function keptBy({ statuses }: GrantQuery): ((grant: Grant) => boolean) | undefined {
@@ -169,6 +181,11 @@ export function createGrantServices(context: ServiceContext, grants: Grants): Gr
     iterate(query) {
       queryOfGrants('query', query)
       return iterateList(context.store, () => ownersList(context, query), seen, keptBy(query))
+    },
+    async displayOf(client) {
+      string('client', client)
+      const walletAddress = canonicalUrl(client)
+      return walletAddress === undefined ? undefined : displayOf(walletAddress)
     },
     async revoke(grantId) {
       text('grantId', grantId)

@@ -28,6 +28,17 @@ export interface InteractionView {
   readonly issuedAt?: Instant
   /** Wallet address of the client instance, verified by its signature. */
   readonly client: string
+  /** How a page can name the client instance (RFC 9635 section 2.3.2), beside its wallet address and never instead. */
+  readonly display: {
+    /** The origin of the wallet address, such as `https://shop.example`. Open Payments knows no home page of a client. */
+    readonly uri: string
+    /**
+     * The name that the client instance chose: one line of at most 64 code points, without invisible characters and
+     * without those that reorder the text around them. Absent if it has none or cannot be read within 2 s, and inside a
+     * transaction (`within`). Anybody can choose any name. Escape it for HTML.
+     */
+    readonly name?: string
+  }
   /**
    * The requested access of all tokens; once approved, the granted access. Empty if only a subject is requested.
    * Items of several tokens have the `label` of their token. To grant less, pass some of these items to `approve`.
@@ -58,8 +69,15 @@ export interface InteractionView {
   readonly expiresAt: Instant
 }
 
+/** Resolves to how a page can name the client instance at a wallet address. Never rejects. */
+export type DisplayOf = (walletAddress: string) => Promise<InteractionView['display']>
+
 /** Returns the view of a grant's interaction, or `undefined` if the grant has none. */
-export function interactionView(grant: Grant, now: Instant): InteractionView | undefined {
+export function interactionView(
+  grant: Grant,
+  display: InteractionView['display'],
+  now: Instant,
+): InteractionView | undefined {
   const { interaction, client, conditions, issuedAt } = grant
   const subject = grant.granted === undefined ? grant.requestedSubject : grant.subject
   if (interaction === undefined || client.walletAddress === undefined) return undefined
@@ -71,6 +89,7 @@ export function interactionView(grant: Grant, now: Instant): InteractionView | u
     status: grantStatus(grant, now),
     ...(issuedAt === undefined ? {} : { issuedAt }),
     client: client.walletAddress,
+    display,
     access,
     tokens: labelsOf(access).map((label) => tokenView(access, label)),
     needAccount: access.filter(lacksIdentifier),

@@ -9,7 +9,7 @@ import type { Grants } from '../service/grant.js'
 import { exactly, optional, string, text } from '../util/input.js'
 import { type GrantApproval, readApproval } from './approval.js'
 import { ownerListName } from './grant.js'
-import { type InteractionView, interactionView } from './interaction-view.js'
+import { type DisplayOf, type InteractionView, interactionView } from './interaction-view.js'
 
 type InteractionResult = HostResult<{ readonly redirect?: string }, ConsentRefusal>
 
@@ -26,6 +26,7 @@ interface RedirectOptions {
 interface InteractionOptions extends RedirectOptions {
   /** If absent, no subject is disclosed. */
   readonly subjects?: Subjects
+  readonly displayOf: DisplayOf
 }
 
 /**
@@ -35,7 +36,8 @@ interface InteractionOptions extends RedirectOptions {
 export interface Interactions {
   /**
    * Resolves to the view of an interaction, or to `undefined` for an unknown id. In that case show an error
-   * page, and do not redirect the browser (RFC 9635 section 4.1.1).
+   * page, and do not redirect the browser (RFC 9635 section 4.1.1). Waits for the name of the client instance for at
+   * most 2 s.
    */
   get(id: string): Promise<InteractionView | undefined>
   /**
@@ -73,7 +75,9 @@ export function createInteractions(
     async get(id) {
       string('id', id)
       const grant = await findGrant(grants, id)
-      return grant && interactionView(grant, context.clock.now())
+      if (grant?.client.walletAddress === undefined) return undefined
+      const display = await options.displayOf(grant.client.walletAddress)
+      return interactionView(grant, display, context.clock.now())
     },
 
     async approve(id, approval) {

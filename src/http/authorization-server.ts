@@ -8,7 +8,7 @@ import { createServerEvents } from '../service/events/outbox.js'
 import { createGrants, type Grants } from '../service/grant.js'
 import { createIntrospect } from '../service/introspection.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
-import { requireKnownOptions, requireMethods } from '../util/input.js'
+import { callback, optional, requireKnownOptions, requireMethods } from '../util/input.js'
 import {
   cancelGrant,
   continueGrant,
@@ -23,7 +23,7 @@ import {
   type RegisteredResourceServer,
   resourceServerRegistry,
 } from './authorization-server/resource-server-registry.js'
-import { hostClientKeys, hostSubjects } from './host-ports.js'
+import { hostClientKeys, hostDisplayOf, hostSubjects } from './host-ports.js'
 import type { Handler } from './message.js'
 import {
   contextOn,
@@ -136,7 +136,9 @@ export function createAuthorizationServer(
     events: createServerEvents(context),
     within(store) {
       const inside = contextOn(store, context)
-      return servicesIn(inside, settings, createGrants(inside, grantPolicy))
+      // A transaction must not stay open while a stranger's server responds.
+      const display = { displayOf: hostDisplayOf() }
+      return servicesIn(inside, { ...settings, ...display }, createGrants(inside, grantPolicy))
     },
     sweep: (options) => sweepKinds(context, swept, options),
     grantEndpoint: options.grantEndpoint,
@@ -154,11 +156,13 @@ function readSettings(options: AuthorizationServerOptions) {
   const url = publicUrl('grantEndpoint', options.grantEndpoint)
   const consent = publicUrl('consentUrl', options.consentUrl)
   requireMethods('clientKeys', clientKeys, ['find'])
+  optional(callback)('clientKeys.displayOf', clientKeys.displayOf)
   if (subjects !== undefined) requireMethods('subjects', subjects, ['resolve'])
   const { grantPolicy, keyRule, ...rules } = authorizationRules(policy)
   return {
     options,
     keys: { clientKeys: hostClientKeys(clientKeys), keyRule },
+    displayOf: hostDisplayOf(clientKeys),
     ...(subjects && { subjects: hostSubjects(subjects) }),
     url,
     consentUrl: consent.origin + consent.basePath,
@@ -174,7 +178,7 @@ function readSettings(options: AuthorizationServerOptions) {
 /** Creates the services for the host's own code. */
 function servicesIn(
   context: ServiceContext,
-  { options, subjects, rules }: Settings,
+  { options, subjects, rules, displayOf }: Settings,
   grants: Grants,
 ): AuthorizationServices {
   const { grantEndpoint } = options
@@ -182,9 +186,10 @@ function servicesIn(
     interactions: createInteractions(context, grants, {
       grantEndpoint,
       ...rules,
+      displayOf,
       ...(subjects === undefined ? {} : { subjects }),
     }),
-    grants: createGrantServices(context, grants),
+    grants: createGrantServices(context, grants, displayOf),
   }
 }
 

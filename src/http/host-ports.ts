@@ -1,4 +1,5 @@
 import type { TokenItem } from '../core/access.js'
+import type { DisplayOf } from '../host/interaction-view.js'
 import type {
   ClientKeys,
   PaymentMethods,
@@ -6,6 +7,7 @@ import type {
   Subjects,
   WalletAddresses,
 } from '../ports/host.js'
+import { displayName } from '../protocol/display-name.js'
 import { accountSchema, keySchema, methodsSchema, subjectSchema } from '../protocol/host-answers.js'
 import { publishedJwk, screenJwk } from '../protocol/http-signature/jwk.js'
 import { mayBePublic } from '../protocol/ip-address.js'
@@ -46,6 +48,35 @@ export function hostClientKeys(port: ClientKeys): ClientKeys {
       requireKey('clientKeys.find', key)
       return key
     },
+  }
+}
+
+/** How long a page for a person waits for the name of a client instance. */
+const nameTimeoutMs = 2_000
+
+/**
+ * Cleans names whatever the port does, and gives up after `nameTimeoutMs`: a page without a name is better than none.
+ *
+ * @param port if absent, no client instance has a name.
+ */
+export function hostDisplayOf(port: Pick<ClientKeys, 'displayOf'> = {}): DisplayOf {
+  async function nameOf(walletAddress: string): Promise<string | undefined> {
+    try {
+      return displayName((await port.displayOf?.(walletAddress))?.name)
+    } catch {
+      return undefined
+    }
+  }
+
+  return async (walletAddress) => {
+    const { origin: uri } = new URL(walletAddress)
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), nameTimeoutMs)
+    })
+    const name = await Promise.race([nameOf(walletAddress), late])
+    clearTimeout(timer)
+    return name === undefined ? { uri } : { uri, name }
   }
 }
 

@@ -96,6 +96,9 @@ export const guardedFetchOptions: Readonly<Record<keyof GuardedFetchOptions, tru
 
 const responseBytesMax = 64 * 1024
 
+/** A `Content-Type` of JSON. */
+export const jsonType = /^application\/(?:[\w.-]+\+)?json[\t ]*(?:;|$)/i
+
 interface NodeParts {
   readonly http: typeof NodeHttp
   readonly https: typeof NodeHttps

@@ -74,6 +74,14 @@ export interface ClientKeys {
      */
     readonly mayBeNew: boolean
   }): Promise<PublicJwk | undefined>
+  /**
+   * Resolves to what a client instance publishes about itself for people (RFC 9635 section 2.3.2), or to `undefined`.
+   * `interactions.get` and `grants.displayOf` clean the name, and wait for it for at most 2 s. If the promise is late or
+   * rejects, there is no name. Default: clients have no names.
+   *
+   * @param walletAddress of the client instance, canonical.
+   */
+  displayOf?(walletAddress: string): Promise<{ readonly name?: string } | undefined>
 }
 
 export type ClientKeyQuery = Parameters<ClientKeys['find']>[0]

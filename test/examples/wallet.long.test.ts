@@ -370,6 +370,7 @@ describe('the consent page for untrusted text', async () => {
       grantId: 'grant',
       status: 'pending',
       client: 'https://shop.example',
+      display: { uri: 'https://shop.example' },
       access: [],
       tokens: [{ access: view.access ?? [] }],
       needAccount: [],
@@ -404,6 +405,7 @@ describe('the consent page for untrusted text', async () => {
 
   test.each<[string, Partial<InteractionView>]>([
     ['escapes the client', { client: markup }],
+    ['escapes the name of the client', { display: { uri: markup, name: markup } }],
     ['escapes the account', { access: [{ ...pay, identifier: markup }] }],
     ['escapes the receiver', { access: [{ ...pay, limits: { receiver: markup } }] }],
     ['escapes the asset', { access: [{ ...pay, limits: { debitAmount } }] }],

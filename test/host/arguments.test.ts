@@ -169,6 +169,7 @@ function callsOn(ids: {
     grants: {
       getRecord: one('grantId', grant, 'string'),
       get: one('grantId', grant, 'string'),
+      displayOf: one('client', 'https://shop.example', 'string'),
       revoke: one('grantId', grant),
       amend: {
         names: ['grantId', 'amendment'],
