@@ -1,25 +1,30 @@
 import type { GrantServices, GrantView, Handler, ItemView } from 'open-payments-server'
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import type { Accounts } from './accounts.js'
-import { formatInstant, isolated, type Locale, localeFor } from './locale.js'
+import { appName, formatInstant, isolated, type Locale, localeFor } from './locale.js'
 import { escapeHtml, fieldOf, list, notice, page, seeOther, wrongMethod } from './page.js'
 import { describeAccess } from './plain-language.js'
 import { isForeignForm, type Session } from './session.js'
+
+type NamedGrant = GrantView & {
+  readonly display: Awaited<ReturnType<GrantServices['displayOf']>>
+}
 
 /** A pause lasts until the owner ends it: this is the last instant that a grant can store. */
 const untilResumed = 253_402_300_799_999
 
 /** The page where an account's owner sees the apps with live grants, and narrows, pauses or revokes them. */
 export function connectedApps(
-  grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke' | 'amend'>,
+  grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke' | 'amend' | 'displayOf'>,
   accounts: Pick<Accounts, 'ownedBy'>,
   session: Session,
 ): Handler {
-  async function liveGrantsOf(resourceOwner: string): Promise<GrantView[]> {
-    const live: GrantView[] = []
-    for await (const grant of grants.iterate({ resourceOwner, statuses: ['approved'] }))
-      live.push(grant)
-    return live
+  async function liveGrantsOf(resourceOwner: string): Promise<NamedGrant[]> {
+    const live: Promise<NamedGrant>[] = []
+    for await (const grant of grants.iterate({ resourceOwner, statuses: ['approved'] })) {
+      live.push(grants.displayOf(grant.client).then((display) => ({ ...grant, display })))
+    }
+    return Promise.all(live)
   }
 
   /** Checks first that the grant is the owner's own: a form can contain any id. */
@@ -58,7 +63,7 @@ export function connectedApps(
   }
 }
 
-function listed(grants: readonly GrantView[], owner: string, locale: Locale): string {
+function listed(grants: readonly NamedGrant[], owner: string, locale: Locale): string {
   const { apps, consent } = locale.messages
   const signedIn = consent.signedIn(isolated(owner, locale.messages))
   const entries = grants.map((grant, index) => entry(grant, index, locale)).join('')
@@ -66,13 +71,13 @@ function listed(grants: readonly GrantView[], owner: string, locale: Locale): st
 }
 
 function entry(
-  { grantId, client, access, subject, approvedAt, conditions }: GrantView,
+  { grantId, client, display, access, subject, approvedAt, conditions }: NamedGrant,
   index: number,
   locale: Locale,
 ): string {
   const { messages } = locale
   const { apps } = messages
-  const name = isolated(client, messages)
+  const name = appName(client, display, messages)
   const grant = `<input type="hidden" name="grant" value="${escapeHtml(grantId)}">`
   const allowed = access.map(
     (item) => list(describeAccess(item, locale)) + itemForm(item, access.length > 1, grant, locale),

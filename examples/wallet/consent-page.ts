@@ -8,7 +8,7 @@ import type {
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import { fitsAccount } from 'open-payments-server/core'
 import type { Account, Accounts } from './accounts.js'
-import { isolated, type Locale, localeFor } from './locale.js'
+import { appName, isolated, type Locale, localeFor } from './locale.js'
 import { escapeHtml, fieldOf, list, notice, page, seeOther, wrongMethod } from './page.js'
 import { describeAccess, describeTotal } from './plain-language.js'
 import { isForeignForm, type Session } from './session.js'
@@ -85,7 +85,7 @@ function outcome(result: HostResult<{ readonly redirect?: string }>, locale: Loc
 /** The page with the question, and with an error above it after a form without a decision. */
 function question(
   status: 200 | 400,
-  { client, tokens, totals, subject, finishUri, needAccount }: InteractionView,
+  { client, display, tokens, totals, subject, finishUri, needAccount }: InteractionView,
   owner: string,
   owned: readonly Account[],
   locale: Locale,
@@ -101,7 +101,7 @@ function question(
     ${text(said.signedIn(isolated(owner, messages)))}
     <p><small>${escapeHtml(said.demo)}</small></p>
     <form method="post">
-      ${text(said.asks(isolated(client, messages)))}
+      ${text(said.asks(appName(client, display, messages)))}
       ${tokens.map((token) => tokenAccess(token, locale)).join('')}
       ${subject ? list([messages.subject(isolated(subject.id, messages))]) : ''}
       ${sums.map((sum) => text(`${sum}.`)).join('')}

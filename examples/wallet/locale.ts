@@ -114,3 +114,13 @@ export function formatInstant(instant: number, { tag, timeZone, messages }: Loca
 export function isolated(text: string, { direction }: Messages): string {
   return direction === 'rtl' ? `\u2068${text}\u2069` : text
 }
+
+/** Names an app by its wallet address, behind the name that it chose, which can be any text of any direction. */
+export function appName(
+  walletAddress: string,
+  display: { readonly name?: string } | undefined,
+  messages: Messages,
+): string {
+  const address = isolated(walletAddress, messages)
+  return display?.name === undefined ? address : `\u2068${display.name}\u2069 (${address})`
+}

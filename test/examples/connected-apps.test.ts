@@ -14,12 +14,13 @@ function grantView(grantId: string, more: Partial<GrantView> = {}): GrantView {
 /** Returns the page as Alice sees it, and the owners whose grants it asked for. */
 async function shown(...views: readonly GrantView[]) {
   const asked: string[] = []
-  const grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke' | 'amend'> = {
+  const grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke' | 'amend' | 'displayOf'> = {
     async *iterate({ resourceOwner, statuses }) {
       asked.push(resourceOwner)
       yield* views.filter(({ status }) => statuses?.includes(status) ?? true)
     },
     get: async () => undefined,
+    displayOf: async (client) => ({ uri: client, name: `Name of ${client}` }),
     revoke: async () => ({ ok: true, changed: false }),
     amend: async () => ({ ok: true, changed: false }),
   }
@@ -39,9 +40,10 @@ test.each([
   ['cross-site', false],
 ])('a form with the Sec-Fetch-Site %s revokes access: %s', async (site, isAccepted) => {
   const revoked: string[] = []
-  const grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke' | 'amend'> = {
+  const grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke' | 'amend' | 'displayOf'> = {
     async *iterate() {},
     get: async (id) => ({ ...grantView(id), resourceOwner: 'alice' }),
+    displayOf: async () => undefined,
     revoke: async (id) => ({ ok: true, changed: revoked.push(id) > 0 }),
     amend: async () => ({ ok: true, changed: false }),
   }
@@ -57,7 +59,7 @@ test.each([
 describe('the page of connected apps', () => {
   test('shows all grants of the owner who is signed in', async () => {
     const { body, asked } = await shown(grantView('one'), grantView('three'))
-    expect(body).toContain('https://one.example')
+    expect(body).toContain('\u2068Name of https://one.example\u2069 (https://one.example)')
     expect(body).toContain('https://three.example')
     expect(asked).toEqual(['alice'])
   })
@@ -83,7 +85,7 @@ describe('the page of connected apps', () => {
         access: [{ type: 'quote', actions: ['create'], identifier }],
       }),
     )
-    expect(body.match(/img src=x/g)).toHaveLength(4)
+    expect(body.match(/img src=x/g)).toHaveLength(6)
     expect(body).not.toContain('<img')
   })
 })
@@ -107,8 +109,9 @@ test.each<readonly [string, string, Partial<GrantAmendment> | undefined]>([
 ])('a form of the owner %s', async (_, form, expected) => {
   const amended: unknown[] = []
   const resourceOwner = expected === undefined ? 'bob' : 'alice'
-  const grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke' | 'amend'> = {
+  const grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke' | 'amend' | 'displayOf'> = {
     async *iterate() {},
+    displayOf: async () => undefined,
     get: async (id) => ({ ...grantView(id), access: [paying('1'), paying('2')], resourceOwner }),
     revoke: async () => ({ ok: true, changed: amended.push('revoked') > 0 }),
     amend: async (_id, amendment) => ({ ok: true, changed: amended.push(amendment) > 0 }),

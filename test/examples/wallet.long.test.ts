@@ -423,6 +423,15 @@ describe('the consent page for untrusted text', async () => {
     expectEscaped((await pageOf(view).show()).body)
   })
 
+  test('shows the name of the client beside its wallet address, and never instead', async () => {
+    const client = 'https://shop.example/alice'
+    const display = { uri: 'https://shop.example', name: 'https://bank.example' }
+    const { body } = await pageOf({ client, display }).show()
+    expect(body).toContain(
+      'The app \u2068https://bank.example\u2069 (https://shop.example/alice) would like to:',
+    )
+  })
+
   test('shows each of several tokens by its label, and the total of their limits', async () => {
     const debitAmount = { value: '5000', assetCode: 'USD', assetScale: 2 }
     const access = [{ ...pay, identifier: 'x' }]

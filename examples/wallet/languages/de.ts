@@ -59,7 +59,7 @@ export const german: Messages = {
     title: 'Stimmen Sie zu?',
     signedIn: (owner) => `Sie sind als ${owner} angemeldet.`,
     demo: 'Dies ist eine Demo, deshalb hat diese Seite Sie angemeldet.',
-    asks: (client) => `Die App unter ${client} möchte:`,
+    asks: (client) => `Die App ${client} möchte:`,
     token: (label) => `Mit dem Schlüssel, den sie „${label}“ nennt:`,
     account: 'Für welches Ihrer Konten?',
     noAccount: 'Keines Ihrer Konten passt, deshalb können Sie nur ablehnen.',

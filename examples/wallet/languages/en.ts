@@ -59,7 +59,7 @@ export const english: Messages = {
     title: 'Do you approve?',
     signedIn: (owner) => `You are signed in as ${owner}.`,
     demo: 'This is a demo, so this page signed you in.',
-    asks: (client) => `The app at ${client} would like to:`,
+    asks: (client) => `The app ${client} would like to:`,
     token: (label) => `With the key that it calls “${label}”:`,
     account: 'For which of your accounts?',
     noAccount: 'None of your accounts fits, so you can only deny.',

@@ -59,7 +59,7 @@ export const spanish: Messages = {
     title: '¿Lo autoriza?',
     signedIn: (owner) => `Ha iniciado sesión como ${owner}.`,
     demo: 'Esto es una demostración, por eso esta página ha iniciado su sesión.',
-    asks: (client) => `La aplicación en ${client} quiere:`,
+    asks: (client) => `La aplicación ${client} quiere:`,
     token: (label) => `Con la clave que llama «${label}»:`,
     account: '¿Para cuál de sus cuentas?',
     noAccount: 'Ninguna de sus cuentas sirve, por eso solo puede rechazar.',

@@ -36,6 +36,7 @@ export interface Messages {
     readonly title: string
     readonly signedIn: (owner: string) => string
     readonly demo: string
+    /** @param client the name and wallet address of the app. */
     readonly asks: (client: string) => string
     /** The heading of one of several tokens. */
     readonly token: (label: string) => string

@@ -1,7 +1,7 @@
 import type { GrantServices, GrantView, Handler, ItemView } from 'open-payments-server'
 import type { HttpResponse } from 'open-payments-server/adapter'
 import type { Login } from './login.js'
-import { escapeHtml, fieldsOf, methodNotAllowed, page, seeOther } from './page.js'
+import { appName, escapeHtml, fieldsOf, methodNotAllowed, page, seeOther } from './page.js'
 import { describeAccess } from './wording.js'
 
 /** A pause lasts until the owner ends it: this is the last instant that a grant can store. */
@@ -33,11 +33,15 @@ export function connectedAppsPage(grants: GrantServices, login: Login): Handler 
       return isOwn ? change(fieldsOf(request), owner) : seeOther('/apps')
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') return methodNotAllowed()
-    const live: string[] = []
+    const live: Promise<string>[] = []
     for await (const grant of grants.iterate({ resourceOwner: owner, statuses: ['approved'] })) {
-      live.push(entry(grant, login.formField(request)))
+      const name = grants.displayOf(grant.client).then((display) => appName(grant.client, display))
+      live.push(name.then((each) => entry(grant, each, login.formField(request))))
     }
-    const list = live.length === 0 ? '<p>No app has access to your account.</p>' : live.join('\n')
+    const list =
+      live.length === 0
+        ? '<p>No app has access to your account.</p>'
+        : (await Promise.all(live)).join('\n')
     const signedIn = `<p>You are signed in as <strong>${escapeHtml(owner)}</strong>.</p>`
     return page({ title: 'Connected apps', content: `${signedIn}\n${list}` })
   }
@@ -71,7 +75,11 @@ function lowered(item: ItemView, most: string | null): ItemView {
   return { ...item, limits: { ...item.limits, debitAmount: { ...limit, value } } }
 }
 
-function entry({ grantId, client, access, conditions }: GrantView, formField: string): string {
+function entry(
+  { grantId, access, conditions }: GrantView,
+  name: string,
+  formField: string,
+): string {
   const grant = `${formField}<input type="hidden" name="grant" value="${escapeHtml(grantId)}">`
   const items = access.map((item) => {
     const lines = describeAccess(item).map((line) => `<li>${escapeHtml(line)}</li>`)
@@ -83,7 +91,7 @@ function entry({ grantId, client, access, conditions }: GrantView, formField: st
     : '<button name="do" value="pause">Pause payments</button>'
   const isPaying = access.some(({ type }) => type === 'outgoing-payment')
   return `<section>
-<h2><code>${escapeHtml(client)}</code> may:</h2>
+<h2>${name} may:</h2>
 ${items.join('\n')}
 ${isPaused ? '<p>Payments are paused.</p>' : ''}
 ${isPaying ? `<form method="post">${grant}${pause}</form>` : ''}

@@ -9,7 +9,7 @@ import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import { fitsAccount } from 'open-payments-server/core'
 import type { Account, Ledger } from './ledger.js'
 import type { Login } from './login.js'
-import { escapeHtml, fieldsOf, methodNotAllowed, page, pathOf, seeOther } from './page.js'
+import { appName, escapeHtml, fieldsOf, methodNotAllowed, page, pathOf, seeOther } from './page.js'
 import { describeAccess, describeTotal } from './wording.js'
 
 /** The page where an owner decides about the access that an app asks for: `/consent/{id}`. */
@@ -65,14 +65,14 @@ function question(
   accounts: readonly Account[],
   formField: string,
 ): HttpResponse {
-  const { client, tokens, totals, finishUri, needAccount } = view
+  const { client, display, tokens, totals, finishUri, needAccount } = view
   const fitting = accounts.filter((each) => needAccount.every((item) => fitsAccount(item, each)))
   const canApprove = needAccount.length === 0 || fitting.length > 0
   const sums = totals.flatMap((total) => describeTotal(total) ?? [])
   return page({
     title: `Give ${new URL(client).host} access to your account?`,
     content: `
-<p>You are signed in as <strong>${escapeHtml(owner)}</strong>. The app <code>${escapeHtml(client)}</code> asks to:</p>
+<p>You are signed in as <strong>${escapeHtml(owner)}</strong>. The app ${appName(client, display)} asks to:</p>
 ${tokens.map(listOf).join('\n')}
 ${sums.map((sum) => `<p><strong>${escapeHtml(sum)}.</strong></p>`).join('\n')}
 <p>${escapeHtml(afterwards(finishUri))} You can end the access at any time on the page of connected apps.</p>

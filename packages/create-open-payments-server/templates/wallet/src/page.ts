@@ -69,6 +69,14 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
+/** Returns HTML with the name that an app chose, if it has one, and always with its wallet address, which is verified. */
+export function appName(walletAddress: string, display?: { readonly name?: string }): string {
+  const address = `<code>${escapeHtml(walletAddress)}</code>`
+  return display?.name === undefined
+    ? address
+    : `<bdi>${escapeHtml(display.name)}</bdi> (${address})`
+}
+
 /** Returns the fields of a form that was posted. */
 export function fieldsOf({ body }: HttpRequest): URLSearchParams {
   return new URLSearchParams(new TextDecoder().decode(body))
