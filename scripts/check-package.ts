@@ -14,7 +14,7 @@ import { build } from 'esbuild'
 const root = process.cwd()
 const packagesMax = 6
 const unpackedBytesMax = 900_000
-const bundleBytesMax = 72_000
+const bundleBytesMax = 76_000
 const resourceServerBytesMax = 44_000
 const remoteServerBytesMax = 48_500
 

@@ -71,8 +71,8 @@ export interface GrantAmendment {
   /** The host's identifier of the owner. The grant of another owner is not amended. Default: not checked. */
   readonly resourceOwner?: string
   /**
-   * The items that remain, each with the `itemId` of the view: with fewer actions, lower amounts, a wallet address or a
-   * receiver, and the same interval. Items that are absent are removed. Default: all items, unchanged.
+   * The items that remain, each with the `itemId` of the view: with fewer actions, lower amounts or a receiver, and the
+   * same wallet address and interval. Items that are absent are removed. Default: all items, unchanged.
    */
   readonly access?: readonly ItemView[]
   /**

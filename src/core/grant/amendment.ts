@@ -131,6 +131,8 @@ function narrowed(
 function isNarrower(item: GrantedItem, asked: AmendedItem): boolean {
   return (
     asked.label === item.label &&
+    // Only the consent knows which wallet addresses are the owner's.
+    asked.identifier === item.identifier &&
     asked.limits?.interval === item.limits?.interval &&
     covers(item, asked) &&
     isWellFormed(asked)
