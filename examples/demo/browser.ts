@@ -3,7 +3,7 @@ export async function decide(
   redirect: string,
   decision: 'approve' | 'deny',
   account?: string,
-): Promise<{ readonly page: string; readonly location: URL | undefined }> {
+): Promise<{ readonly page: string; readonly location: URL | undefined; readonly cookie: string }> {
   const shown = await fetch(redirect)
   const page = await shown.text()
   const [cookie = ''] = shown.headers.getSetCookie().map((line) => line.split(';', 1)[0] ?? '')
@@ -14,5 +14,20 @@ export async function decide(
     body: new URLSearchParams({ decision, ...(account && { account }) }),
   })
   const location = answered.headers.get('location')
-  return { page, location: location === null ? undefined : new URL(location) }
+  return { page, location: location === null ? undefined : new URL(location), cookie }
+}
+
+/** Acts as the resource owner on the page of connected apps, where the first form with an item has a limit to lower. */
+export async function lowerLimit(baseUrl: string, cookie: string, most: string): Promise<number> {
+  const url = `${baseUrl}/grants`
+  const page = await (await fetch(url, { headers: { cookie } })).text()
+  const [, grant = '', item = ''] =
+    /name="grant" value="([^"]+)"><input type="hidden" name="item" value="([^"]+)"/.exec(page) ?? []
+  const { status } = await fetch(url, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { cookie, 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ grant, item, do: 'lower', most }),
+  })
+  return status
 }

@@ -10,12 +10,12 @@ import { dollars, masked, type Scene, type Token } from './app.js'
 import { decide } from './browser.js'
 import { step, tell } from './story.js'
 
-/** Alice allows the app to pay from her account up to a monthly limit; the app gets its token. */
-export async function consent(scene: Scene): Promise<Token> {
+/** Alice allows the app to pay from her account up to a monthly limit; the app gets its token, and she has a session. */
+export async function consent(scene: Scene): Promise<{ token: Token; session: string }> {
   const nonce = randomUUID()
   const { grant, authServer } = await requestGrant(scene, nonce)
   step('Alice reads the page and approves')
-  const location = await approve(grant.interact.redirect)
+  const { location, cookie: session } = await approve(grant.interact.redirect)
   const interactRef = location.searchParams.get('interact_ref') ?? ''
   const base = [nonce, grant.interact.finish, interactRef, authServer].join('\n')
   const hash = createHash('sha256').update(base).digest('base64')
@@ -26,7 +26,7 @@ export async function consent(scene: Scene): Promise<Token> {
   )
   assert.equal(location.searchParams.get('order'), '17', "the app's own parameter is preserved")
   tell('back at the app', `${location.host}${location.pathname}, and the hash is valid`)
-  return continueGrant(scene, grant, interactRef)
+  return { token: await continueGrant(scene, grant, interactRef), session }
 }
 
 async function requestGrant({ client, shop, baseUrl }: Scene, nonce: string) {
@@ -58,15 +58,15 @@ async function requestGrant({ client, shop, baseUrl }: Scene, nonce: string) {
   return { grant, authServer }
 }
 
-/** Resolves to the URL to which the wallet redirects the browser. */
-async function approve(consentPage: string): Promise<URL> {
-  const { page, location } = await decide(consentPage, 'approve')
+/** Resolves to the URL to which the wallet redirects the browser, and to the cookie of Alice's session. */
+async function approve(consentPage: string) {
+  const { page, location, cookie } = await decide(consentPage, 'approve')
   const [text = ''] = /at most [^<]*/.exec(page) ?? []
   const limit = text.replaceAll('\u00a0', ' ')
   assert(limit.startsWith('at most USD 25.00 is debited from your account every month, 12 times'))
   tell('she reads', limit)
   assert(location, 'the wallet redirects the browser to the app')
-  return location
+  return { location, cookie }
 }
 
 async function continueGrant(

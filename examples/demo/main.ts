@@ -1,9 +1,10 @@
 import { createAuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
 import { freePort } from '../wallet/free-port.js'
 import { type AdapterName, startWallet } from '../wallet/start.js'
+import { change } from './changes.js'
 import { consent } from './consent.js'
 import { getPaid } from './receiving.js'
-import { openShop } from './shop.js'
+import { openShop, type ShopKey } from './shop.js'
 import { pay } from './spending.js'
 import { currentStep, tell, title } from './story.js'
 import { payAcross } from './two-wallets.js'
@@ -16,27 +17,31 @@ async function main(): Promise<void> {
   const adapter = (process.env['ADAPTER'] ?? 'express') as AdapterName
   const shop = await openShop()
   const { baseUrl, stop } = await startWallet({ adapter, port: await freePort() })
-  const client = await createAuthenticatedClient({
-    walletAddressUrl: shop.walletAddress,
-    keyId: shop.keyId,
-    privateKey: shop.privateKey,
-    useHttp: true,
-    validateResponses: true,
-    // The default is 5 s, less than the first quote of another wallet can take on a busy machine.
-    requestTimeoutMs: 600_000,
-  })
+  const connect = ({ keyId, privateKey }: ShopKey) =>
+    createAuthenticatedClient({
+      walletAddressUrl: shop.walletAddress,
+      keyId,
+      privateKey,
+      useHttp: true,
+      validateResponses: true,
+      // The default is 5 s, less than the first quote of another wallet can take on a busy machine.
+      requestTimeoutMs: 600_000,
+    })
+  const client = await connect(shop)
   const scene = { client, shop, baseUrl }
   title(`A wallet on ${adapter}, at ${baseUrl}`)
   tell('the app', `${shop.walletAddress}, with the key ${shop.keyId}`)
   try {
     title('Alice agrees')
-    const token = await consent(scene)
+    const { token, session } = await consent(scene)
     title('Bob is paid')
     await getPaid(scene)
     title('The app pays')
-    await pay(scene, token)
+    const last = await pay(scene, token)
+    title('The grant changes')
+    const renewed = await change({ ...scene, connect, session }, last)
     title('Two wallets')
-    await payAcross({ client, shop }, adapter)
+    await payAcross({ client: renewed, shop }, adapter)
   } finally {
     await stop()
     shop.stop()

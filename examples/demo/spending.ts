@@ -3,8 +3,8 @@ import { money } from '../wallet/plain-language.js'
 import { accessTo, dollars, leave, masked, refused, type Scene, type Token } from './app.js'
 import { step, tell } from './story.js'
 
-/** The app pays from Alice's account, exactly up to the limit that she approved. */
-export async function pay(scene: Scene, token: Token): Promise<void> {
+/** The app pays from Alice's account, exactly up to the limit that she approved. Resolves to its last token. */
+export async function pay(scene: Scene, token: Token): Promise<Token> {
   const app = await spender(scene, token)
   const invoice = await app.receiverAt('bob', '2000')
   await payByQuote(app, invoice)
@@ -13,6 +13,7 @@ export async function pay(scene: Scene, token: Token): Promise<void> {
   await rotate(app)
   await payInEuros(app)
   await lookBack(app)
+  return app.token()
 }
 
 type Spender = Awaited<ReturnType<typeof spender>>
