@@ -141,10 +141,11 @@ export function grantMachine(
 /**
  * An approval that another one replaced may be committed again, so that its answer has a reference that works. A
  * poll that found no decision may find one when it is retried. A repeat that finds its own token consumes its
- * signature.
+ * signature. An amendment that another one replaced may be committed again: the last one counts, as if it came later.
  */
 function mayRepeat({ command: { type } }: GrantOp, before: GrantWorld, { changes }: Attempt) {
   if (changes.every(({ key }) => key !== 'grant')) return true
+  if (type === 'amend') return true
   return type === 'approve' || (type === 'continue' && grantOf(before).tokens === undefined)
 }
 

@@ -21,7 +21,7 @@ const mistakes: readonly (readonly [
   [
     'the command id of the last commit is forgotten',
     'a command that was carried out is not refused',
-    { kind: 'at once' },
+    { kind: 'poll' },
     {
       decideGrant: (grant, ...rest) => decideGrant({ ...grant, commandId: 'forgotten' }, ...rest),
     },

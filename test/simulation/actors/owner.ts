@@ -116,7 +116,7 @@ export async function amend(world: World, { auth }: ServerProcess): Promise<void
   const approved = journal.grants.filter(({ decided, over }) => decided.approved && !over)
   const grant = draw.pick(approved)
   if (grant === undefined) return
-  const pausedUntil = scheduler.now() + 60_000
+  const pausedUntil = Math.ceil(scheduler.now()) + 60_000
   const conditions = draw.one<ConditionChanges>(
     { pausedUntil },
     { pausedUntil: null },
