@@ -1,6 +1,6 @@
 import type { Amount } from '../core/amount.js'
 import type { HostResult, PaymentResult } from '../core/decision.js'
-import type { IncomingPayment } from '../core/incoming-payment.js'
+import type { IncomingPayment, ReceiveRefusal } from '../core/incoming-payment.js'
 import { formatInstant, type Instant, lastInstant } from '../core/instant.js'
 import type { Json, JsonObject } from '../core/stored.js'
 import type { PaymentMethods } from '../ports/host.js'
@@ -11,7 +11,6 @@ import {
 } from '../protocol/incoming-payment.js'
 import { resourceUrl } from '../protocol/url.js'
 import type {
-  ArrivalRefusal,
   CreationRefusal,
   IncomingPayments,
   ReceivedFunds,
@@ -90,7 +89,9 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
   receive(
     paymentId: string,
     funds: ReceivedFunds,
-  ): Promise<PaymentResult<IncomingPayment, ArrivalRefusal>>
+  ): Promise<
+    PaymentResult<IncomingPayment, ReceiveRefusal | 'amount_too_large' | 'payment_not_allowed'>
+  >
   /**
    * Completes a payment, so that it accepts no further funds. It need not have received its `incomingAmount`;
    * any client may have created it, and it may have expired. A completed payment stays unchanged.

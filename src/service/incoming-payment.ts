@@ -62,7 +62,7 @@ type HostRefusal = Extract<MayReceiveAnswer, { readonly ok: false }>['refusal']
 export type CreationRefusal = CreateRefusal | AccountRefusal | HostRefusal
 
 /** Why funds that arrived are not counted. */
-export type ArrivalRefusal = ReceiveRefusal | HostRefusal
+type ArrivalRefusal = ReceiveRefusal | HostRefusal
 
 /** A payment with its payment methods: none if it no longer accepts funds. */
 export interface PayablePayment {
