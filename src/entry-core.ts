@@ -107,7 +107,6 @@ export {
   allowanceAt,
   type ConditionsRefusal,
   type CountedAmount,
-  type GrantConditions,
   type LimitsRefusal,
   type Spending,
 } from './core/limits.js'
