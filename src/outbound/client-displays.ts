@@ -1,11 +1,9 @@
 import type { Instant } from '../core/instant.js'
-import type { ClientKeys, Clock, WalletAddresses } from '../ports/host.js'
+import type { Clock } from '../ports/host.js'
 import { displayName } from '../protocol/display-name.js'
 import { isObject, parseJson } from '../protocol/json.js'
 import { boundedCache, createGate, isGateFull, siteOf } from './gate.js'
 import { type DocumentFetch, type FetchedDocument, jsonType } from './guarded-fetch.js'
-
-type DisplayOf = NonNullable<ClientKeys['displayOf']>
 
 /** How long a name is used before its document is fetched again. */
 const freshMs = 300_000
@@ -86,21 +84,4 @@ function readName(
   const document = parseJson(body)
   if (!isObject(document) || document['id'] !== walletAddress) return undefined
   return displayName(document['publicName'])
-}
-
-/** Takes the names of the host's own accounts from `walletAddresses.find`, and those of others from `others`. */
-export function displaysWithOwnAccounts(
-  {
-    baseUrl,
-    walletAddresses,
-  }: { readonly baseUrl: string; readonly walletAddresses: WalletAddresses },
-  others: Pick<ClientKeys, 'displayOf'>,
-): DisplayOf {
-  return async (walletAddress) => {
-    if (!`${walletAddress}/`.startsWith(`${baseUrl}/`)) return others.displayOf?.(walletAddress)
-    const account = await walletAddresses.find(walletAddress)
-    // A table that ignores case finds the account of another wallet address.
-    if (account?.url !== walletAddress || account.publicName === undefined) return undefined
-    return { name: account.publicName }
-  }
 }

@@ -6,6 +6,7 @@ import type {
   ClientKeys,
   Clock,
   PublicJwk,
+  WalletAddress,
   WalletAddresses,
 } from '../ports/host.js'
 import { isSoundKey, publishedJwk, readPublicJwk } from '../protocol/http-signature/jwk.js'
@@ -18,7 +19,7 @@ import {
   requireMethods,
   string,
 } from '../util/input.js'
-import { createDisplays, displaysWithOwnAccounts } from './client-displays.js'
+import { createDisplays } from './client-displays.js'
 import {
   type BoundedCache,
   boundedCache,
@@ -207,23 +208,32 @@ function canonicalFrom(path: string, url: string): string {
  */
 export function withOwnAccounts(own: OwnAccounts, others: ClientKeys): Required<ClientKeys> {
   const { baseUrl, walletAddresses } = own
+  const isOwn = (walletAddress: string) => `${walletAddress}/`.startsWith(`${baseUrl}/`)
   return {
     async find(query) {
       const { walletAddress, kid } = query
-      if (!`${walletAddress}/`.startsWith(`${baseUrl}/`)) return others.find(query)
+      if (!isOwn(walletAddress)) return others.find(query)
       const keys = await keysOf(walletAddress)
       if (!keys.ok) throw new Error(`the keys of an own account cannot be read: ${keys.problem}`)
       return keyOf(keys.value, kid)
     },
-    displayOf: displaysWithOwnAccounts(own, others),
+    async displayOf(walletAddress) {
+      if (!isOwn(walletAddress)) return others.displayOf?.(walletAddress)
+      const { publicName } = (await accountAt(walletAddress)) ?? {}
+      return publicName === undefined ? undefined : { name: publicName }
+    },
+  }
+
+  async function accountAt(walletAddress: string): Promise<WalletAddress | undefined> {
+    const account = await walletAddresses.find(walletAddress)
+    // A table that ignores case finds the account of another wallet address.
+    return account?.url === walletAddress ? account : undefined
   }
 
   async function keysOf(walletAddress: string): Promise<Result<KeySet, KeyFailure>> {
     try {
-      const account = await walletAddresses.find(walletAddress)
-      // A table that ignores case finds the account of another wallet address.
-      if (account?.url !== walletAddress) return ok([])
-      return readKeys((account.keys ?? []).map(publishedJwk))
+      const account = await accountAt(walletAddress)
+      return readKeys((account?.keys ?? []).map(publishedJwk))
     } catch (error) {
       // Only the message: the code of an error of the host could mean a refused fetch here.
       return failed(error instanceof Error ? error.message : 'walletAddresses.find failed')
