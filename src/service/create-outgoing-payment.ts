@@ -31,7 +31,7 @@ import {
   type ServiceContext,
   type SignedCall,
 } from './context.js'
-import { HostAnswerError, readHostAnswer, wrongAnswer } from './host-answer.js'
+import { HostAnswerError, readHostAnswer, refusedByHost } from './host-answer.js'
 import { grantListName, listsOf } from './lists.js'
 import type { PricingRefused, QuoteOperations } from './quote.js'
 import type { Replayed } from './replay.js'
@@ -291,11 +291,5 @@ async function refusalOf(
     if (held === holdId || held === 'nothing') return undefined
     throw new HostAnswerError('mayPay', "its held must be the holdId of the payment, or 'nothing'")
   }
-  const refusal = String(given.refusal)
-  if (!isRefusal(refusal)) throw wrongAnswer('mayPay')
-  return refused(refusal, given.reason ?? reasons[refusal])
-}
-
-function isRefusal(refusal: string): refusal is PaymentRefusal {
-  return Object.hasOwn(reasons, refusal)
+  return refusedByHost('mayPay', given, reasons)
 }

@@ -1,3 +1,4 @@
+import { type Refused, refused } from '../core/decision.js'
 import { hasCode } from '../util/errors.js'
 
 /**
@@ -37,6 +38,22 @@ export function readHostAnswer(name: string, answer: unknown): { readonly ok: tr
   return { ok, refusal, reason: typeof reason === 'string' ? reason : undefined }
 }
 
-export function wrongAnswer(name: string): HostAnswerError {
+/**
+ * Returns the refusal of a host with its reason, or with the one in the table of all refusals that it may answer with.
+ *
+ * @throws {HostAnswerError} for a refusal that is not in the table.
+ */
+export function refusedByHost<Refusal extends string>(
+  name: string,
+  { refusal, reason }: HostRefusal,
+  reasons: Readonly<Record<Refusal, string>>,
+): Refused<Refusal> {
+  const known = (text: string): text is Refusal => Object.hasOwn(reasons, text)
+  const text = String(refusal)
+  if (!known(text)) throw wrongAnswer(name)
+  return refused(text, reason ?? reasons[text])
+}
+
+function wrongAnswer(name: string): HostAnswerError {
   return new HostAnswerError(name, 'it must be { ok: true } or a refusal')
 }

@@ -41,7 +41,7 @@ import {
   type ServiceContext,
   type SignedCall,
 } from './context.js'
-import { readHostAnswer, wrongAnswer } from './host-answer.js'
+import { readHostAnswer, refusedByHost } from './host-answer.js'
 import { createPaymentLists, listsOf } from './lists.js'
 import type { Replayed } from './replay.js'
 import { ofDependency } from './store-guard.js'
@@ -320,14 +320,7 @@ async function refusalOf(
   })
   const answer = await ofDependency('mayReceive', () => mayReceive(query))
   const given = readHostAnswer('mayReceive', answer)
-  if (given.ok) return undefined
-  const refusal = String(given.refusal)
-  if (!isHostRefusal(refusal)) throw wrongAnswer('mayReceive')
-  return refused(refusal, given.reason ?? reasons[refusal])
-}
-
-function isHostRefusal(refusal: string): refusal is HostRefusal {
-  return Object.hasOwn(reasons, refusal)
+  return given.ok ? undefined : refusedByHost('mayReceive', given, reasons)
 }
 
 /** Returns the write that completes a loaded payment. A payment that is already complete stays unchanged. */
