@@ -1,4 +1,4 @@
-import { type Amount, type Asset, parseValue, sameAsset } from './amount.js'
+import { type Amount, type Asset, isWithin, parseValue, sameAsset } from './amount.js'
 import type { Instant } from './instant.js'
 import {
   coversWindows,
@@ -274,8 +274,5 @@ function coversInterval(wide: Limits, narrow: Limits, counting: IntervalCounting
 }
 
 function coversAmount(wide: Amount | undefined, narrow: Amount | undefined): boolean {
-  if (wide === undefined) return true
-  if (narrow === undefined || !sameAsset(wide, narrow)) return false
-  const [most, asked] = [parseValue(wide.value), parseValue(narrow.value)]
-  return most !== undefined && asked !== undefined && asked <= most
+  return wide === undefined || (narrow !== undefined && isWithin(narrow, wide))
 }

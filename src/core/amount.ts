@@ -41,6 +41,13 @@ export function sameAsset(a: Asset, b: Asset): boolean {
   return a.assetCode === b.assetCode && a.assetScale === b.assetScale
 }
 
+/** Whether an amount is in the asset of a maximum and not more. */
+export function isWithin(amount: Amount, maximum: Amount): boolean {
+  if (!sameAsset(amount, maximum)) return false
+  const [most, asked] = [parseValue(maximum.value), parseValue(amount.value)]
+  return most !== undefined && asked !== undefined && asked <= most
+}
+
 export function sameAmount(a: Amount, b: Amount): boolean {
   return sameAsset(a, b) && a.value === b.value
 }

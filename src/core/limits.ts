@@ -1,5 +1,5 @@
 import type { AccessItem, GrantedItem } from './access.js'
-import { type Amount, parseValue, sameAsset } from './amount.js'
+import { type Amount, isWithin, parseValue, sameAsset } from './amount.js'
 import { ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
 import { parseInterval, type SpendingWindow, windowAt } from './interval.js'
@@ -118,12 +118,6 @@ export function refuseByConditions(
   return receivers.includes(receiverWalletAddress)
     ? undefined
     : refused('conditions_exceeded', 'the grant does not allow payments to this wallet address')
-}
-
-/** Whether an amount is in the asset of a maximum and not more. */
-export function isWithin(amount: Amount, maximum: Amount): boolean {
-  const [asked, most] = [parseValue(amount.value), parseValue(maximum.value)]
-  return sameAsset(amount, maximum) && asked !== undefined && most !== undefined && asked <= most
 }
 
 /** Whether no payment can meet both the limit of an item and the conditions, because their assets differ. */

@@ -6,10 +6,10 @@ import {
   publicItem,
   type TokenItem,
 } from '../access.js'
-import type { Amount } from '../amount.js'
+import { type Amount, isWithin } from '../amount.js'
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
-import { contradictsLimits, type GrantConditions, isWithin } from '../limits.js'
+import { contradictsLimits, type GrantConditions } from '../limits.js'
 import { type JsonObject, sameJson } from '../stored.js'
 import {
   type Grant,
