@@ -12,6 +12,7 @@ import {
   grantedItems,
   isWellFormed,
   type Limits,
+  needsIdentifier,
   permits,
   publicItem,
   tokenItem,
@@ -645,4 +646,21 @@ test('an amount that cannot be read neither covers an amount nor is covered', ()
   expect(covers(unreadable, readable)).toBe(false)
   expect(covers(readable, unreadable)).toBe(false)
   expect(covers(unreadable, unreadable)).toBe(false)
+})
+
+test('only spending and access to the resources of other client instances need an identifier', () => {
+  const needing = (Object.keys(accessActions) as AccessType[]).flatMap((type) =>
+    accessActions[type]
+      .filter((each) => needsIdentifier(type, each))
+      .map((each) => `${type} ${each}`),
+  )
+  expect(needing.sort()).toEqual([
+    'incoming-payment list-all',
+    'outgoing-payment create',
+    'outgoing-payment list',
+    'outgoing-payment list-all',
+    'outgoing-payment read',
+    'outgoing-payment read-all',
+    'quote read-all',
+  ])
 })

@@ -2,13 +2,13 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type GrantedItem, permits } from '../../src/core/access.js'
 import { type Budget, payingItems } from '../../src/core/budget.js'
-import type { AmendGrant } from '../../src/core/grant/amendment.js'
+import type { AmendGrant, ConditionChanges } from '../../src/core/grant/amendment.js'
 import type { Grant } from '../../src/core/grant/record.js'
 import type { Instant } from '../../src/core/instant.js'
 import type { Spending } from '../../src/core/limits.js'
 import { createOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
 import { startOfTests } from '../support/clock.js'
-import { alice, bob, conditionChanges, grantLife, labelled } from '../support/grants.js'
+import { alice, bob, conditionChanges, grantLife, labelled, savings } from '../support/grants.js'
 import { runs } from '../support/runs.js'
 import {
   budgetPolicy,
@@ -267,5 +267,85 @@ describe('an amendment', () => {
     expect(life.approve({ conditions: { paymentMax: dollars(6) } })).toMatchObject({
       refusal: 'decided_otherwise',
     })
+  })
+
+  test('keeps the items, their order and what the client instance may repeat', () => {
+    const life = approved()
+    const [first, second] = life.grant().granted ?? []
+    if (first === undefined || second === undefined) throw new Error('two items are granted')
+    const lower = { debitAmount: dollars(50) }
+    const access = [
+      { ...second, limits: lower },
+      { ...first, limits: lower },
+    ]
+    expect(life.amend({ access })).toMatchObject({ outcome: 'changed' })
+    expect(life.grant().granted).toEqual([
+      { ...first, limits: lower },
+      { ...second, limits: lower },
+    ])
+    expect(life.grant()).not.toHaveProperty('conditions')
+    expect(life.poll()).toMatchObject({ outcome: 'unchanged' })
+  })
+
+  test('does not move an item to another label or wallet address, and does not repeat one', () => {
+    const quote = { type: 'quote', actions: ['create'] } as const
+    const life = approved(labelled([limited, quote], ['a', 'b']))
+    const [first, second] = life.grant().granted ?? []
+    if (first === undefined || second === undefined) throw new Error('two items are granted')
+    for (const access of [
+      [{ ...first, label: 'b' }, second],
+      [first, { ...second, label: 'a' }],
+      [first, { ...second, identifier: alice }],
+      [first, first],
+    ]) {
+      expect(life.amend({ access })).toMatchObject({ refusal: 'access_widened' })
+    }
+    expect(life.amend({ access: [first, second] })).toMatchObject({ outcome: 'unchanged' })
+  })
+
+  test('leaves a token that the client instance revoked as it is, and never only such tokens', () => {
+    const life = approved()
+    const [first, second] = life.grant().granted ?? []
+    if (first === undefined || second === undefined) throw new Error('two items are granted')
+    life.revokeToken(life.token('a'))
+    life.advance(1)
+    expect(life.amend({ access: [first] })).toMatchObject({ refusal: 'nothing_granted' })
+    expect(life.amend({ access: [second] })).toMatchObject({ outcome: 'changed' })
+    expect(life.grant().tokens?.[0]).toMatchObject({ revokedAt: startOfTests })
+  })
+
+  test('cannot take everything from a grant whose tokens have not been issued', () => {
+    const life = grantLife({ kind: 'poll', access: [{ type: 'quote', actions: ['create'] }] })
+    life.approve()
+    expect(life.amend({ access: [] })).toMatchObject({ refusal: 'nothing_granted' })
+  })
+
+  test('of a grant that needed no consent names no owner', () => {
+    const life = grantLife({ kind: 'at once' })
+    expect(life.amend({ resourceOwner: 'alice' })).toMatchObject({ refusal: 'not_the_owner' })
+    expect(life.amend({})).toMatchObject({ outcome: 'unchanged' })
+  })
+
+  test('narrows the receivers, and replaces or removes the conditions of the host', () => {
+    const life = approved([limited])
+    const amended = (conditions: ConditionChanges) => {
+      expect(life.amend({ conditions })).toMatchObject({ outcome: 'changed' })
+      return life.grant().conditions
+    }
+    expect(amended({ receivers: [alice, bob] })).toEqual({ receivers: [alice, bob] })
+    expect(life.amend({ conditions: { receivers: [bob, savings] } })).toMatchObject({
+      refusal: 'conditions_widened',
+    })
+    expect(amended({ data: { note: 1 } })).toEqual({ receivers: [alice, bob], data: { note: 1 } })
+    expect(amended({ receivers: [bob] })).toEqual({ receivers: [bob], data: { note: 1 } })
+    expect(amended({ data: { note: 2 } })).toEqual({ receivers: [bob], data: { note: 2 } })
+    expect(amended({ data: null })).toStrictEqual({ receivers: [bob] })
+  })
+
+  test('that ends the only condition leaves none', () => {
+    const life = approved([limited])
+    life.amend({ conditions: { pausedUntil: startOfTests + 60_000 } })
+    expect(life.amend({ conditions: { pausedUntil: null } })).toMatchObject({ outcome: 'changed' })
+    expect(life.grant()).not.toHaveProperty('conditions')
   })
 })

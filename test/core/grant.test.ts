@@ -13,6 +13,7 @@ import { recordsSignature } from '../../src/core/grant/token.js'
 import { decideGrant } from '../../src/core/grant.js'
 import { startOfTests } from '../support/clock.js'
 import {
+  accounts,
   alice,
   bob,
   finish,
@@ -27,6 +28,7 @@ import {
   nextTokensOf,
   outgoing,
   requestOf,
+  savings,
   shop,
 } from '../support/grants.js'
 
@@ -595,6 +597,39 @@ describe('a lost response', () => {
     expect(life.grant().derivation).toMatchObject({ salt: 'salt-1' })
   })
 
+  test('loses its salt in the first commit after the retry time', () => {
+    const life = issued()
+    life.advance(retryMs)
+    life.revoke()
+    expect(life.grant()).not.toHaveProperty('derivation')
+  })
+
+  test.each<readonly [how: string, kind: Kind, refusal: string]>([
+    ['with an interaction reference', 'redirect', 'interact_ref_used'],
+    ['of a poll', 'poll', 'already_issued'],
+  ])('of a continuation %s is repeated until the retry time ends', (_, kind, refusal) => {
+    const life = issued({ kind })
+    const again = () => (kind === 'poll' ? life.poll() : life.present())
+    life.advance(retryMs - 1)
+    expect(again()).toMatchObject(unchanged)
+    life.advance(1)
+    expect(again()).toMatchObject(refusedWith(refusal))
+  })
+
+  test('of a rotation loses its salt in the first commit after its token expires, not before', () => {
+    const life = issued({ kind: 'poll', access: labelled([outgoing, outgoing], ['a', 'b']) })
+    life.rotate(life.token('a'))
+    const salts = () => life.grant().tokens?.map(({ derivation }) => derivation?.salt)
+    const [salt] = salts() ?? []
+    expect(salt).toBeDefined()
+    life.advance(accessTokenLifetimeMs - 1)
+    life.rotate(life.token('b'))
+    expect(salts()).toEqual([salt, expect.any(String)])
+    life.advance(1)
+    life.rotate(life.token('b'))
+    expect(salts()).toEqual([undefined, expect.any(String)])
+  })
+
   test.each<readonly [how: string, life: () => GrantLife]>([
     ['a continuation', () => issued({ policy: { retryMs: 0 } })],
     ['a poll', () => issued({ kind: 'poll', policy: { retryMs: 0 } })],
@@ -988,5 +1023,66 @@ describe('the signature of a request', () => {
     expect(recordsSignature(life.grant(), command)).toBe(true)
     expect(recordsSignature(life.grant(), { ...command, signature: 'another' })).toBe(false)
     expect(recordsSignature(life.grant(), { commandId: 'signed' })).toBe(false)
+  })
+})
+
+describe('the key that signs', () => {
+  const key = { kid: 'new', thumbprint: 'thumbprint-of-the-new-key' }
+  const continued = (client: GrantClient) => {
+    const grant = requested('at once', { client })
+    const [token] = grant.tokens ?? []
+    if (token === undefined) throw new Error('a token has been issued')
+    return decideGrant<'rotate'>(
+      grant,
+      {
+        type: 'rotate',
+        commandId: 'command-1',
+        presented: { hash: token.hash, manage: token.manage },
+        nextToken: { ...managed(1), salt: 'salt-1' },
+        key,
+      },
+      start,
+      grantPolicy,
+    )
+  }
+  const byKey: GrantClient = { kid: 'k', thumbprint: 't', x: 'public-key' }
+
+  test('is recorded when a grant of a wallet address changes', () => {
+    const decision = continued(shop)
+    expect(decision).toMatchObject({ ...changed, record: { client: { ...shop, ...key } } })
+    expect(decision).toMatchObject({ events: [{ type: 'grant.key-changed' }, {}] })
+  })
+
+  test.each<readonly [string, GrantClient]>([
+    ['its key', byKey],
+    ['its key and a wallet address', { ...byKey, walletAddress: 'https://shop.example' }],
+  ])('is not recorded for a client instance that is identified by %s', (_, client) => {
+    const decision = continued(client)
+    expect(decision).toMatchObject({ ...changed, record: { client } })
+    expect(decision).toMatchObject({ events: [{ type: 'grant.rotated' }] })
+  })
+})
+
+describe('an account in another asset', () => {
+  test('is refused with both assets', () => {
+    const { debitAmount } = outgoing.limits ?? {}
+    const { identifier: _identifier, ...open } = outgoing
+    const life = pending({ access: [open] })
+    expect(debitAmount).toMatchObject({ assetCode: 'USD' })
+    const choice = { walletAddresses: [alice, savings], accounts, account: savings }
+    expect(life.approve(choice)).toMatchObject({
+      ...refusedWith('asset_mismatch'),
+      reason: `debitAmount is in USD with scale 2, but ${savings} is in EUR with scale 2`,
+    })
+    expect(life.approve({ ...choice, account: alice })).toMatchObject(changed)
+  })
+})
+
+describe('cancelling', () => {
+  test('is not done yet when the host revoked a grant of which the client revoked one token', () => {
+    const life = issued({ kind: 'poll', access: labelled([outgoing, outgoing], ['a', 'b']) })
+    life.revokeToken(life.token('a'))
+    life.revoke()
+    expect(life.cancel()).toMatchObject(refusedWith('grant_finalized'))
   })
 })

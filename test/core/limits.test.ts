@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { GrantedItem, Limits } from '../../src/core/access.js'
 import type { Amount } from '../../src/core/amount.js'
-import { allow, allowanceAt, type Spending } from '../../src/core/limits.js'
+import { allow, allowanceAt, refuseByConditions, type Spending } from '../../src/core/limits.js'
 import { deepFreeze } from '../support/frozen.js'
 import { runs } from '../support/runs.js'
 import { dollars, euros, item, most, receiver } from '../support/spending-life.js'
@@ -211,5 +211,30 @@ describe('for any combination of limits', () => {
       }),
       { numRuns: runs(1_000) },
     )
+  })
+})
+
+describe("checking a payment against the owner's condition on receivers", () => {
+  const receivers = ['https://wallet.example/bob']
+  const paid = (receiverWalletAddress?: string) =>
+    refuseByConditions(
+      { receivers },
+      { ...spending, ...(receiverWalletAddress && { receiverWalletAddress }) },
+      now,
+    )
+
+  test('allows the wallet addresses that the owner named', () => {
+    expect(paid('https://wallet.example/bob')).toBeUndefined()
+  })
+
+  test('refuses another wallet address, and a price that names none', () => {
+    expect(paid('https://wallet.example/carol')).toMatchObject({
+      refusal: 'conditions_exceeded',
+      reason: 'the grant does not allow payments to this wallet address',
+    })
+    expect(paid()).toMatchObject({
+      refusal: 'conditions_exceeded',
+      reason: 'the price does not name the wallet address of the receiver',
+    })
   })
 })
