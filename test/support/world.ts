@@ -33,6 +33,8 @@ export interface WorldOptions {
   readonly clock?: ManualClock
   readonly auth?: Partial<AuthorizationServerOptions>
   readonly resources?: Partial<ResourceServerOptions>
+  /** Carries the requests of client instances to the servers. Default: calls the handlers directly. */
+  readonly carry?: Handler
 }
 
 export type World = ReturnType<typeof createWorld>
@@ -93,12 +95,13 @@ export function createWorld(options: WorldOptions = {}) {
     return wallets.handle(request)
   }
 
+  const { carry = handle } = options
   /** A client instance with a wallet address, or with only a key. */
   function client(name = 'shop', { byKey = false }: { readonly byKey?: boolean } = {}) {
     const key = testKey(name)
     const walletAddress = `https://${name}.example`
     if (!byKey) clientKeys.publish(walletAddress, key)
-    return createClient(byKey ? { jwk: jwkOf(key) } : walletAddress, key, handle, clock)
+    return createClient(byKey ? { jwk: jwkOf(key) } : walletAddress, key, carry, clock)
   }
 
   return { store, clock, clientKeys, auth, resources, wallets, handle, client, refusals, errors }
