@@ -55,7 +55,12 @@ export function foreignReceivers({
     const payment = await tokens.use(authServer, origin, (accessToken) =>
       incomingPayment.get({ url, accessToken }),
     )
-    return receiverOf(url, payment)
+    const found = receiverOf(url, payment)
+    if (!found.ok) return found
+    const walletAddress = await ownerOf(url, payment.walletAddress, fetch)
+    return walletAddress === undefined
+      ? found
+      : { ...found, receiver: { ...found.receiver, walletAddress } }
   }
 
   return async (url) => {
@@ -117,6 +122,30 @@ function receiverOf(url: string, payment: Payment): FoundReceiver {
   if (ilp === undefined) return noReceiver('the receiver cannot be paid over Interledger')
   const { ilpAddress, sharedSecret } = ilp
   return { ok: true, receiver: { ...found.receiver, ilp: { ilpAddress, sharedSecret } } }
+}
+
+/**
+ * Returns the wallet address of a payment if its own document names the resource server of the payment. Otherwise, the
+ * server at the receiver's URL, which the client chose, could name any wallet address, such as one that the owner of
+ * the paying account permits.
+ */
+async function ownerOf(
+  url: string,
+  claimed: string,
+  fetch: GuardedFetch,
+): Promise<string | undefined> {
+  try {
+    const { status, body } = await fetch(new URL(claimed))
+    const { id, resourceServer } = JSON.parse(new TextDecoder().decode(body))
+    const isOwner =
+      status === 200 &&
+      id === claimed &&
+      typeof resourceServer === 'string' &&
+      url.startsWith(`${resourceServer.replace(/\/$/, '')}/incoming-payments/`)
+    return isOwner ? claimed : undefined
+  } catch {
+    return undefined
+  }
 }
 
 interface Token {

@@ -17,7 +17,7 @@ export function prices(receivers: Receivers): Pricing {
       // Also for a wallet that may respond later: its URL may be worthless, and the client can retry in
       // either case.
       if (!found.ok) return invalid(found.reason)
-      const { asset, wanted, expiresAt } = found.receiver
+      const { asset, wanted, walletAddress: receiverWalletAddress, expiresAt } = found.receiver
       const exchange = exchangeOf(walletAddress, asset)
       if (exchange === undefined) return invalid('no exchange rate for its currency')
       if (receiveAmount !== undefined && !sameAsset(asset, receiveAmount)) {
@@ -27,8 +27,14 @@ export function prices(receivers: Receivers): Pricing {
         debitAmount === undefined
           ? priceToReceive(exchange, receiveAmount ?? wanted)
           : priceToDebit(exchange, debitAmount)
-      // A quote expires with its receiver at the latest.
-      return !priced.ok || expiresAt === undefined ? priced : { ...priced, expiresAt }
+      if (!priced.ok) return priced
+      return {
+        ...priced,
+        // The owner's condition on receivers needs it.
+        ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
+        // A quote expires with its receiver at the latest.
+        ...(expiresAt !== undefined && { expiresAt }),
+      }
     },
   }
 }

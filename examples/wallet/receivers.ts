@@ -6,6 +6,8 @@ export interface Receiver {
   readonly asset: Asset
   /** The amount that is still missing, if the payment has an amount. */
   readonly wanted?: Amount
+  /** Absent if it is not known for sure. */
+  readonly walletAddress?: string
   /** Milliseconds since 1970. */
   readonly expiresAt?: number
   /** How to pay it over Interledger. Absent for a payment of this wallet. */
@@ -35,10 +37,16 @@ export function receiversOf(
     if (id === undefined) return elsewhere(url)
     const payment = await incomingPayments.get(id)
     if (payment === undefined) return noReceiver('the incoming payment does not exist')
-    const { asset, incomingAmount, received, completed, expiresAt } = payment
+    const { walletAddress, asset, incomingAmount, received, completed, expiresAt } = payment
     const receivedAmount = { ...asset, value: received }
-    const terms = { completed, receivedAmount, expiresAt }
-    return receiverFrom(incomingAmount === undefined ? terms : { ...terms, incomingAmount })
+    const terms = {
+      completed,
+      receivedAmount,
+      expiresAt,
+      ...(incomingAmount && { incomingAmount }),
+    }
+    const found = receiverFrom(terms)
+    return found.ok ? { ...found, receiver: { ...found.receiver, walletAddress } } : found
   }
 }
 

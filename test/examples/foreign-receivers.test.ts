@@ -62,6 +62,7 @@ interface Behaviour {
   readonly view?: RequestListener
   readonly grant?: RequestListener
   readonly payment?: RequestListener
+  readonly account?: RequestListener
 }
 
 const amount = (value: string, assetCode = 'USD') => ({ value, assetCode, assetScale: 2 })
@@ -92,20 +93,44 @@ const paymentAt = (id: string, more: object = {}) => ({
   ...more,
 })
 
+const account = (more: object = {}) => ({
+  id: `${origin}/bob`,
+  resourceServer: `${origin}/op`,
+  ...more,
+})
+
 /** A wallet that behaves correctly except where the test overrides it. */
-function behave({ view, grant, payment }: Behaviour): RequestListener {
+function behave({ view, grant, payment, account: owner }: Behaviour): RequestListener {
   return (request, response) => {
     const part =
       request.url === '/auth'
         ? (grant ?? json(token()))
-        : request.headers.authorization === undefined
-          ? (view ?? json({ authServer: `${origin}/auth`, receivedAmount: amount('0') }))
-          : (payment ?? json(paymentAt(receiverUrl())))
+        : request.url === '/bob'
+          ? (owner ?? json(account()))
+          : request.headers.authorization === undefined
+            ? (view ?? json({ authServer: `${origin}/auth`, receivedAmount: amount('0') }))
+            : (payment ?? json(paymentAt(receiverUrl())))
     part(request, response)
   }
 }
 
 describe('a receiver in another wallet', () => {
+  test.each<readonly [string, RequestListener]>([
+    ['names another resource server', json(account({ resourceServer: 'https://bank.example' }))],
+    [
+      'is the document of another wallet address',
+      json(account({ id: 'https://bank.example/eve' })),
+    ],
+    ['names no resource server', json({ id: 'x' })],
+    ['is no JSON', (_, response) => response.end('<html>')],
+    ['cannot be read', (_, response) => response.writeHead(500).end()],
+  ])('has no wallet address if the document there %s', async (_, owner) => {
+    answer = behave({ account: owner })
+    const found = await development()(receiverUrl())
+    expect(found).toMatchObject({ ok: true })
+    expect(found).not.toHaveProperty('receiver.walletAddress')
+  })
+
   test('is read with one unnamed read-all grant, whose request the wallet signs', async () => {
     answer = behave({})
     const elsewhere = development()
@@ -113,7 +138,8 @@ describe('a receiver in another wallet', () => {
       ilpAddress: 'test.other.1',
       sharedSecret: 'MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI',
     }
-    const receiver = { asset: { assetCode: 'USD', assetScale: 2 }, ilp }
+    const walletAddress = `${origin}/bob`
+    const receiver = { asset: { assetCode: 'USD', assetScale: 2 }, ilp, walletAddress }
     expect(await elsewhere(receiverUrl())).toEqual({ ok: true, receiver })
     expect(await elsewhere(receiverUrl())).toEqual({ ok: true, receiver })
     const seen = requests.map(({ method, url, headers }) => [
@@ -122,12 +148,13 @@ describe('a receiver in another wallet', () => {
       headers.authorization,
       headers['signature-input']?.includes('keyid="operator-1"'),
     ])
-    const [view, grant, payment] = [
+    const [view, grant, payment, owner] = [
       ['GET', '/op/incoming-payments/1', undefined, undefined],
       ['POST', '/auth', undefined, true],
       ['GET', '/op/incoming-payments/1', 'GNAP a-token', true],
+      ['GET', '/bob', undefined, undefined],
     ]
-    expect(seen).toEqual([view, grant, payment, view, payment])
+    expect(seen).toEqual([view, grant, payment, owner, view, payment, owner])
   })
 
   test('has a missing amount, an asset and an expiry', async () => {

@@ -21,6 +21,7 @@ function priceOf(
 ) {
   const payment = {
     id: 'p',
+    walletAddress: 'https://wallet.example/bob',
     asset: { assetCode: to, assetScale: 2 },
     received: '0',
     completed: false,
@@ -107,6 +108,7 @@ describe('the price of a payment', () => {
       ok: true,
       debitAmount: amount(debited, from),
       receiveAmount: amount(expected, to),
+      receiverWalletAddress: 'https://wallet.example/bob',
       expiresAt,
     })
   })
@@ -154,6 +156,11 @@ describe('the price of a payment to another wallet', () => {
     expect(await priceElsewhere({ ok: true, receiver: { asset, expiresAt } })).toEqual({
       ...price,
       expiresAt,
+    })
+    const walletAddress = 'https://bank.example/bob'
+    expect(await priceElsewhere({ ok: true, receiver: { asset, walletAddress } })).toEqual({
+      ...price,
+      receiverWalletAddress: walletAddress,
     })
   })
 })
