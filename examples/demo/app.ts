@@ -7,6 +7,9 @@ import {
 } from '@interledger/open-payments'
 import type { Shop } from './shop.js'
 
+/** The wallets of the demo charge 1 %. */
+export const fee = { basisPoints: 100n, fixed: 0n }
+
 /** The app, and the wallet that it uses. */
 export interface Scene {
   readonly client: AuthenticatedClient

@@ -1,6 +1,7 @@
 import { createAuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
 import { freePort } from '../wallet/free-port.js'
 import { type AdapterName, startWallet } from '../wallet/start.js'
+import { fee } from './app.js'
 import { change } from './changes.js'
 import { consent } from './consent.js'
 import { getPaid } from './receiving.js'
@@ -16,7 +17,7 @@ import { payAcross } from './two-wallets.js'
 async function main(): Promise<void> {
   const adapter = (process.env['ADAPTER'] ?? 'express') as AdapterName
   const shop = await openShop()
-  const { baseUrl, stop } = await startWallet({ adapter, port: await freePort() })
+  const { baseUrl, stop } = await startWallet({ adapter, port: await freePort(), fee })
   const connect = ({ keyId, privateKey }: ShopKey) =>
     createAuthenticatedClient({
       walletAddressUrl: shop.walletAddress,

@@ -10,7 +10,7 @@ import { freePort } from '../wallet/free-port.js'
 import { money } from '../wallet/plain-language.js'
 import { type FulfilledPacket, ilpAddressOf, peerWallet } from '../wallet/rail.js'
 import { type AdapterName, startWallet } from '../wallet/start.js'
-import { accessTo, dollars } from './app.js'
+import { accessTo, dollars, fee } from './app.js'
 import { decide } from './browser.js'
 import type { Shop } from './shop.js'
 import { step, tell } from './story.js'
@@ -52,7 +52,7 @@ async function startPair(adapter: AdapterName): Promise<Pair> {
     const peers = [peerWallet(peer, ilpAddress)]
     const onPacket = (packet: FulfilledPacket) => void packets.push(packet)
     const rail = { ilpAddress, peers, token, onPacket }
-    return startWallet({ adapter, port: Number(new URL(baseUrl).port), settle: 'auto', rail })
+    return startWallet({ adapter, port: Number(new URL(baseUrl).port), settle: 'auto', rail, fee })
   }
   const wallets = [await start(home, away), await start(away, home)]
   tell('Alice’s wallet', `${home}, receives packets for ${ilpAddressOf(home)}`)

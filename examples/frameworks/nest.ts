@@ -6,7 +6,7 @@ import { toExpress } from 'open-payments-server/express'
 import { createWallet } from './wallet.js'
 
 const port = Number(process.env['PORT'] ?? 3000)
-const { auth, resources, addresses } = createWallet(`http://localhost:${port}`)
+const { handle } = createWallet(`http://localhost:${port}`)
 
 @Controller('accounts')
 class AccountsController {
@@ -21,8 +21,7 @@ class AppModule {}
 
 const app = await NestFactory.create(AppModule)
 // Before `listen`, so that the handlers run before the body parsers that Nest adds.
-app.use('/auth', toExpress(auth.handle))
-app.use('/op', toExpress(resources.handle))
-app.use(/^\/alice/, toExpress(addresses.handle)) // wherever your wallet addresses are
+// With pricing, add the paths of quotes and outgoing payments.
+app.use(['/auth', '/incoming-payments', '/alice'], toExpress(handle))
 await app.listen(port)
 // #endregion nest

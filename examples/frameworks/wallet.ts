@@ -10,7 +10,6 @@ import {
 export function createWallet(origin: string, keys?: ClientKeys) {
   return createServers({
     baseUrl: origin,
-    resourceServer: `${origin}/op`,
     consentUrl: `${origin}/consent`,
     store: memoryStore(), // one process, for a first try: use a database instead
     clientKeys: keys ?? remoteClientKeys(),

@@ -12,9 +12,11 @@ import {
   setupPayment,
   startQuote,
 } from '@interledger/pay'
+import { isFulfill } from 'ilp-packet'
+import { IlpPacketType, Packet } from 'ilp-protocol-stream/dist/src/packet.js'
 import type { Asset, IlpPaymentMethod } from 'open-payments-server'
 import type { Rate } from './connector.js'
-import { type IlpHandler, rejectsOf } from './packet.js'
+import { hmac, type IlpHandler, readReply, rejectsOf } from './packet.js'
 
 export interface PayOverIlpOptions {
   readonly send: IlpHandler
@@ -104,10 +106,32 @@ export async function payOverIlp(options: PayOverIlpOptions): Promise<PayOverIlp
 
 type Plugin = Parameters<typeof setupPayment>[0]['plugin']
 
-function pluginOf({ send, signal }: PayOverIlpOptions): Plugin {
+function pluginOf({ send, signal, receiver }: PayOverIlpOptions): Plugin {
   // F00 is final, so the sender does not retry.
   const stopped = rejectsOf('')('F00', 'The sender has stopped')
-  return { sendData: async (data) => Buffer.from(signal?.aborted ? stopped : await send(data)) }
+  const key = hmac(Buffer.from(receiver.sharedSecret, 'base64url'), 'ilp_stream_encryption')
+  return {
+    async sendData(data) {
+      return Buffer.from(signal?.aborted ? stopped : await withAnswerCode(await send(data), key))
+    },
+  }
+}
+
+/**
+ * Returns a final reject with data that only the receiver can encrypt under the code F99, which `@interledger/pay`
+ * takes as the receiver's answer. Receivers also answer with F04 to too little, and with F05 to a probe; without such
+ * data, these codes are errors of the path. A temporary reject stays, because its packet is sent again.
+ */
+async function withAnswerCode(reply: Uint8Array, encryptionKey: Buffer): Promise<Uint8Array> {
+  const reject = readReply(reply)
+  if (reject === undefined || isFulfill(reject) || !reject.code.startsWith('F')) return reply
+  try {
+    const { ilpPacketType } = await Packet.decryptAndDeserialize(encryptionKey, reject.data)
+    if (ilpPacketType !== IlpPacketType.Reject) return reply
+  } catch {
+    return reply
+  }
+  return rejectsOf(reject.triggeredBy)('F99', reject.message, reject.data)
 }
 
 /** Probes the path for its rate and its maximum packet amount, and sets the limits of the payment. */

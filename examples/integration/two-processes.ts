@@ -20,20 +20,20 @@ export function authorizationServer(x: string) {
     clientKeys: remoteClientKeys({
       ownAccounts: { baseUrl: 'https://wallet.example', walletAddresses: accounts },
     }),
-    resourceServers: [{ id: 'https://wallet.example/op', keys }],
+    resourceServers: [{ id: 'https://wallet.example', keys }],
   })
 }
 // #endregion authorization-process
 
 // #region resource-process
-/** Creates the server at https://wallet.example/op. `privateKey` is its own key. */
+/** Creates the server at https://wallet.example. `privateKey` is its own key. */
 export function resourceServer(privateKey: PrivateJwk) {
   return createResourceServer({
-    baseUrl: 'https://wallet.example/op',
+    baseUrl: 'https://wallet.example',
     store,
     grants: remoteGrants({
       grantEndpoint: 'https://auth.wallet.example',
-      resourceServerId: 'https://wallet.example/op',
+      resourceServerId: 'https://wallet.example',
       key: { kid: 'op-2026', privateKey },
     }),
     walletAddresses: accounts,

@@ -34,7 +34,7 @@ export function serversProperty(say: HostsSay = { pricing, mayPay }) {
 function createServers({ clock, clientKeys, failing }: SpendingPorts, say: HostsSay) {
   const store = failing(memoryStore())
   const grantEndpoint = 'https://wallet.example/auth'
-  const baseUrl = 'https://wallet.example/op'
+  const baseUrl = 'https://wallet.example'
   const authorizationServer = createAuthorizationServer({
     store,
     clock,

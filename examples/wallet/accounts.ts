@@ -21,6 +21,21 @@ export interface Accounts extends WalletAddresses {
   readonly published: WalletAddresses
 }
 
+/** Refuses accounts at the paths of routes, because their wallet addresses could not be read. */
+export function requireFreePaths(
+  accounts: readonly Pick<Account, 'url'>[],
+  mounts: readonly { readonly path: string }[],
+): void {
+  const taken = new Set(mounts.map(({ path }) => path).filter((path) => path !== ''))
+  for (const { url } of accounts) {
+    const [first = ''] = /^\/[^/]*/.exec(new URL(url).pathname) ?? []
+    // Express ignores case.
+    if (taken.has(first.toLowerCase())) {
+      throw new Error(`the account ${url} needs another name: ${first} is a route of the wallet`)
+    }
+  }
+}
+
 /** Four accounts, two of which are Alice's, and the operator, with wallet addresses at the wallet's own origin. */
 export async function demoAccounts(
   baseUrl: string,

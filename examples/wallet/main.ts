@@ -84,7 +84,7 @@ function announce(
   console.log(`The example wallet is ready${what} (${adapter}).`)
   console.log(`  data                  ${storage}`)
   console.log(`  authorization server  ${authUrl}/auth`)
-  console.log(`  resource server       ${baseUrl}/op`)
+  console.log(`  resource server       ${baseUrl}`)
   for (const { url, assetCode } of wallet.accounts) {
     console.log(`  wallet address        ${url} (${assetCode})`)
   }

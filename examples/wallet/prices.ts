@@ -1,24 +1,32 @@
 import type { Amount, Asset, PriceAnswer, Pricing } from 'open-payments-server'
 import { amountValueMax, parseValue } from 'open-payments-server/core'
+import { railPaymentMax } from './rail.js'
 import { rateOf } from './rates.js'
 import { type Receivers, sameAsset } from './receivers.js'
 
 /** The wallet's fee, added to the amount that it sends. */
-const feePercent = 1n
+export interface Fee {
+  /** A part of that amount, in ten thousandths. */
+  readonly basisPoints: bigint
+  /** In hundredths of the currency of the account. */
+  readonly fixed: bigint
+}
+
+export const noFee: Fee = { basisPoints: 0n, fixed: 0n }
 
 /**
- * Prices payments from this wallet. It charges one percent, and exchanges dollars and euros at a fixed rate.
- * Each step is rounded against the payer, by less than a cent, so that splitting a payment gains nothing.
+ * Prices payments from this wallet. It charges a fee, and exchanges dollars and euros at a fixed rate. Each step is rounded
+ * against the payer, by less than a cent, so that splitting a payment gains nothing.
  */
-export function prices(receivers: Receivers): Pricing {
+export function prices(receivers: Receivers, fee = noFee): Pricing {
   return {
     async price({ account: walletAddress, receiver: url, debitAmount, receiveAmount }) {
       const found = await receivers(url)
       // Also for a wallet that may respond later: its URL may be worthless, and the client can retry in
       // either case.
       if (!found.ok) return invalid(found.reason)
-      const { asset, wanted, walletAddress: receiverWalletAddress, expiresAt } = found.receiver
-      const exchange = exchangeOf(walletAddress, asset)
+      const { asset, wanted, ilp, walletAddress: receiverWalletAddress, expiresAt } = found.receiver
+      const exchange = exchangeOf(walletAddress, asset, fee)
       if (exchange === undefined) return invalid('no exchange rate for its currency')
       if (receiveAmount !== undefined && !sameAsset(asset, receiveAmount)) {
         return unpriceable('receiveAmount is not in the currency of the receiver')
@@ -28,6 +36,12 @@ export function prices(receivers: Receivers): Pricing {
           ? priceToReceive(exchange, receiveAmount ?? wanted)
           : priceToDebit(exchange, debitAmount)
       if (!priced.ok) return priced
+      if (ilp !== undefined && units(priced.debitAmount) > railPaymentMax) {
+        return unpriceable('a payment to another wallet is at most 10,000.00')
+      }
+      if (wanted !== undefined && units(priced.receiveAmount) > units(wanted)) {
+        return unpriceable('the receiver does not accept that much')
+      }
       return {
         ...priced,
         // The owner's condition on receivers needs it.
@@ -49,7 +63,11 @@ interface Exchange {
   arrivingOf(debited: bigint): bigint
 }
 
-function exchangeOf(debited: Asset, received: Asset): Exchange | undefined {
+function exchangeOf(
+  debited: Asset,
+  received: Asset,
+  { basisPoints, fixed }: Fee,
+): Exchange | undefined {
   const rate = rateOf(debited, received)
   if (rate === undefined) return undefined
   const { numerator, denominator } = rate
@@ -58,10 +76,11 @@ function exchangeOf(debited: Asset, received: Asset): Exchange | undefined {
     received,
     costOf(value) {
       const sent = dividedUp(value * denominator, numerator)
-      return sent + dividedUp(sent * feePercent, 100n)
+      return sent + dividedUp(sent * basisPoints, 10_000n) + fixed
     },
     arrivingOf(value) {
-      const sent = (value * 100n) / (100n + feePercent)
+      if (value <= fixed) return 0n
+      const sent = ((value - fixed) * 10_000n) / (10_000n + basisPoints)
       return (sent * numerator) / denominator
     },
   }

@@ -62,6 +62,8 @@ export interface Rail {
 const linkAsset: Asset = { assetCode: 'USD', assetScale: 9 }
 /** A packet carries at most 10.00, in the currency of the sending or receiving account. */
 const accountPacketMax = 1_000n
+/** A payment to another wallet is at most 10,000.00, in the currency of the sending account: 1,000 packets. */
+export const railPaymentMax = 1_000_000n
 const linkPacketMax = 20_000_000_000n
 /** A peer may owe at most 10,000 dollars. */
 const creditMax = 10_000_000_000_000n

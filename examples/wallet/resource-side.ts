@@ -46,7 +46,7 @@ export async function resourceSide(
     recordsEvents: true, // the log of the demo shows every event
     grants,
     paymentMethods,
-    pricing: prices(receivers),
+    pricing: prices(receivers, surroundings.fee),
   })
   const { incomingPayments } = resources
   const rail = createRail({
@@ -58,7 +58,7 @@ export async function resourceSide(
   })
   return {
     mounts: [
-      { path: '/op', handle: resources.handle },
+      ...pathsOf(resources).map((path) => ({ path, handle: resources.handle })),
       { path: '/ilp', handle: rail.handle },
       { path: '/ledger', handle: ledger(resources, rail.balances) },
       { path: '', handle: walletAddresses(surroundings).handle },
@@ -67,6 +67,11 @@ export async function resourceSide(
     sender: paymentSender({ resources, receivers, rail, book: storage.sendings }),
     sweep: resources.sweep,
   }
+}
+
+/** The first segments of the routes, which are next to the wallet addresses. */
+function pathsOf({ routes }: ResourceServer): readonly string[] {
+  return [...new Set(routes.map(({ path }) => `/${path.split('/')[1]}`))]
 }
 
 function walletAddresses({ watch, accounts, ...urls }: Surroundings): WalletAddressServer {

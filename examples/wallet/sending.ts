@@ -95,31 +95,51 @@ interface Attempt {
 }
 
 async function sendPackets(
-  { rail, book }: SenderOptions,
-  { payment: { id, debitAmount, receiveAmount }, writer }: Attempt,
+  { resources, rail, book }: SenderOptions,
+  { payment, writer }: Attempt,
   receiver: PayOverIlpOptions['receiver'],
   before: Progress,
   signal: Pick<AbortSignal, 'aborted'>,
 ): Promise<{ readonly progress: Progress; readonly problem?: string }> {
+  const { id, debitAmount, receiveAmount } = payment
   const deliver = BigInt(receiveAmount.value) - before.delivered
-  const maxSourceAmount = BigInt(debitAmount.value) - before.sent
+  const maxSourceAmount = mostSent(debitAmount, receiveAmount) - before.sent
   if (deliver <= 0n) return { progress: before }
   const { sharedSecret } = receiver
   const send = rail.from(debitAmount)
   const record = packetRecord({ send, sharedSecret, book, paymentId: id, writer, progress: before })
   const acknowledge = ({ sent, delivered }: Sent) =>
     record.acknowledge({ sent: before.sent + sent, delivered: before.delivered + delivered })
+  let reporting: Promise<void> | undefined
+  async function show(delivered: bigint): Promise<void> {
+    // What clients read may lag behind: the report at the end counts.
+    await resources.outgoingPayments.reportSent(id, totalsOf(payment, delivered)).catch(() => {})
+    reporting = undefined
+  }
   const result = await payOverIlp({
     send: record.send,
     receiver,
     amount: { deliver },
     maxSourceAmount,
     signal,
-    onProgress: acknowledge,
+    onProgress(progress) {
+      acknowledge(progress)
+      reporting ??= show(before.delivered + progress.delivered)
+    },
   })
   acknowledge(result)
+  await reporting
   const progress = await record.close()
   return result.ok ? { progress } : { progress, problem: result.problem }
+}
+
+/**
+ * Returns what the packets of a payment may cost. A packet that is exchanged loses up to one unit, and the rate can
+ * change after the quote: the wallet bears up to 1 %, and the payer never more than the quoted price.
+ */
+function mostSent(debitAmount: Amount, receiveAmount: Amount): bigint {
+  const debited = BigInt(debitAmount.value)
+  return sameAsset(debitAmount, receiveAmount) ? debited : dividedUp(debited * 101n, 100n)
 }
 
 /** Reports the outcome of a payment, and removes its record. */
@@ -131,21 +151,29 @@ async function end(
 ): Promise<void> {
   const { outgoingPayments } = resources
   const { id: paymentId, debitAmount, receiveAmount } = payment
-  const [most, asked] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
-  const delivered = least(progress.delivered, asked)
-  // The payer is debited at the quoted price. The wallet keeps any difference to the packets' cost.
-  const debited = least(dividedUp(most * delivered, asked) + progress.left - progress.sent, most)
-  const totals = {
-    sentAmount: valued(debited, debitAmount),
-    deliveredAmount: valued(delivered, receiveAmount),
-  }
+  const totals = totalsOf(payment, progress.delivered, progress.left - progress.sent)
+  const { sentAmount, deliveredAmount } = totals
   const ended =
-    delivered === asked || debited === most
+    deliveredAmount.value === receiveAmount.value || sentAmount.value === debitAmount.value
       ? await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
       : await outgoingPayments.fail(paymentId, { ...totals, ...(problem && { reason: problem }) })
   if (!ended.ok && ended.refusal !== 'payment_over')
     throw new Error(`${paymentId}: ${ended.reason}`)
   await book.forget(paymentId, writer)
+}
+
+/**
+ * Returns what the payer is debited for what was delivered, at the quoted price: the wallet keeps any difference to the
+ * packets' cost. Packets without a reply count in full.
+ */
+function totalsOf({ debitAmount, receiveAmount }: OutgoingPayment, arrived: bigint, open = 0n) {
+  const [most, asked] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
+  const delivered = least(arrived, asked)
+  const debited = least(dividedUp(most * delivered, asked) + open, most)
+  return {
+    sentAmount: valued(debited, debitAmount),
+    deliveredAmount: valued(delivered, receiveAmount),
+  }
 }
 
 function valued(value: bigint, { assetCode, assetScale }: Amount): Amount {

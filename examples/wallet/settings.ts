@@ -1,3 +1,4 @@
+import { type Fee, noFee } from './prices.js'
 import { ilpAddressOf, type PeerWallet, peerWallet, type RailSettings } from './rail.js'
 import { type AdapterName, adapters } from './start.js'
 import type { Role } from './wallet.js'
@@ -12,6 +13,7 @@ export interface Settings {
   readonly role?: Role
   /** Whether the wallet sends outgoing payments automatically, or waits for reports to its ledger. */
   readonly settle: 'auto' | 'manual'
+  readonly fee: Fee
   readonly rail: RailSettings
   readonly databaseUrl?: string
   readonly dataDir?: string
@@ -44,15 +46,16 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
     throw new Error('WEBHOOK_URL and WEBHOOK_SECRET must be set together')
   }
   const served = readRole(environment, `http://localhost:${PORT}`)
-  const { SETTLE, PEERS, ILP_ADDRESS, ILP_TOKEN } = environment
-  if (served.role?.name === 'auth' && (SETTLE || PEERS || ILP_ADDRESS || ILP_TOKEN)) {
-    throw new Error('SETTLE, PEERS, ILP_ADDRESS and ILP_TOKEN cannot be used with ROLE=auth')
+  const { SETTLE, FEE, PEERS, ILP_ADDRESS, ILP_TOKEN } = environment
+  if (served.role?.name === 'auth' && (SETTLE || FEE || PEERS || ILP_ADDRESS || ILP_TOKEN)) {
+    throw new Error('SETTLE, FEE, PEERS, ILP_ADDRESS and ILP_TOKEN cannot be used with ROLE=auth')
   }
   return {
     adapter: ADAPTER,
     port: Number(PORT),
     ...served,
     settle: readSettle(environment),
+    fee: readFee(environment),
     rail: readRail(environment, served.baseUrl),
     ...(DATABASE_URL && { databaseUrl: DATABASE_URL }),
     ...(DATA_DIR && { dataDir: DATA_DIR }),
@@ -63,6 +66,18 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
 function readSettle({ SETTLE = 'auto' }: NodeJS.ProcessEnv): Settings['settle'] {
   if (SETTLE !== 'auto' && SETTLE !== 'manual') throw new Error('SETTLE must be auto or manual')
   return SETTLE
+}
+
+function readFee({ FEE }: NodeJS.ProcessEnv): Fee {
+  if (!FEE) return noFee
+  const [, whole = '', hundredths = '', percent] = /^(\d{1,2})(?:\.(\d{1,2}))?(%?)$/.exec(FEE) ?? []
+  if (whole === '') {
+    throw new Error(
+      'FEE must be a percentage such as 1% or 0.25%, or an amount such as 0.30, below 100',
+    )
+  }
+  const value = BigInt(whole + hundredths.padEnd(2, '0'))
+  return percent === '%' ? { ...noFee, basisPoints: value } : { ...noFee, fixed: value }
 }
 
 const ilpAddress = /^test(?:\.[a-zA-Z0-9_~-]+)+$/

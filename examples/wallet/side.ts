@@ -5,6 +5,7 @@ import type {
   ServerEvents,
 } from 'open-payments-server'
 import type { Accounts } from './accounts.js'
+import type { Fee } from './prices.js'
 import type { RailSettings } from './rail.js'
 import type { WalletStorage } from './storage.js'
 
@@ -16,6 +17,7 @@ export interface Surroundings {
   readonly resourceServer: string
   readonly accounts: Accounts
   readonly storage: Pick<WalletStorage, 'store' | 'secrets' | 'sendings' | 'keys'>
+  readonly fee: Fee
   readonly rail: RailSettings
   readonly watch: {
     readonly onRefusal?: (report: RefusalReport) => void

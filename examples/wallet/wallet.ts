@@ -1,7 +1,8 @@
 import type { Handler, RefusalReport, ServerEvents } from 'open-payments-server'
-import { type Account, demoAccounts } from './accounts.js'
+import { type Account, demoAccounts, requireFreePaths } from './accounts.js'
 import { authorizationSide } from './authorization-side.js'
 import { health } from './health.js'
+import { type Fee, noFee } from './prices.js'
 import { ilpAddressOf, type RailSettings } from './rail.js'
 import { remoteAuthorization, resourceSide } from './resource-side.js'
 import type { PaymentSender } from './sending.js'
@@ -28,6 +29,8 @@ export interface WalletOptions {
   readonly storage: Pick<WalletStorage, 'store' | 'secrets' | 'sendings' | 'keys'>
   /** The ILP peers of this wallet. Default: none, under an ILP address derived from `baseUrl`. */
   readonly rail?: RailSettings
+  /** What a payment costs its sender. Default: nothing. */
+  readonly fee?: Fee
   /** Default: both sides in one process. */
   readonly role?: Role
   readonly onRefusal?: (report: RefusalReport) => void
@@ -59,20 +62,23 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
   const surroundings: Surroundings = {
     baseUrl,
     grantEndpoint: `${authUrl}/auth`,
-    resourceServer: `${baseUrl}/op`,
+    resourceServer: baseUrl,
     accounts,
     storage,
+    fee: options.fee ?? noFee,
     rail: options.rail ?? { ilpAddress: ilpAddressOf(baseUrl), peers: [], token: '' },
     watch: { ...(onRefusal && { onRefusal }), onError: console.error },
   }
 
   function assembled(...sides: readonly Side[]): Wallet {
+    const mounts = [
+      { path: '/healthz', handle: health(storage.store) },
+      ...sides.flatMap(({ mounts }) => mounts),
+    ]
+    requireFreePaths(accounts.all, mounts)
     return {
       accounts: accounts.all,
-      mounts: [
-        { path: '/healthz', handle: health(storage.store) },
-        ...sides.flatMap(({ mounts }) => mounts),
-      ],
+      mounts,
       events: sides.map(({ events }) => events),
       async sweep(signal) {
         for (const { sweep } of sides) while ((await sweep({ signal })).more);

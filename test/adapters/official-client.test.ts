@@ -12,6 +12,7 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decide } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
+import { noFee } from '../../examples/wallet/prices.js'
 import {
   type Access,
   approvedToken,
@@ -84,7 +85,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
   let [quoting, receiving] = ['', '']
 
   beforeAll(async () => {
-    running = await startDeployment(deployment)
+    running = await startDeployment(deployment, { ...noFee, basisPoints: 100n })
     ;({ alice, bob, carol, auth, op } = running)
     quoting = await freely('quote', ['create', 'read'])
     receiving = await freely('incoming-payment', ['create', 'read', 'list', 'complete'])

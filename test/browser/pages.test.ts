@@ -1,7 +1,4 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { resolve } from 'node:path'
 import {
   type AuthenticatedClient,
   createAuthenticatedClient,
@@ -11,42 +8,29 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { freePort } from '../../examples/wallet/free-port.js'
 import { type RunningWallet, startWallet } from '../../examples/wallet/start.js'
-
-/** Where `.ci/browser` has installed the tools. */
-const folder = process.env['TEST_BROWSER']
-const tools = createRequire(resolve(folder ?? '.', 'package.json'))
-
-/** What the tests use of puppeteer-core, which is installed only there. */
-interface Browser {
-  createBrowserContext(): Promise<BrowserContext>
-  close(): Promise<void>
-}
-interface BrowserContext {
-  newPage(): Promise<Page>
-  close(): Promise<void>
-}
-interface Page {
-  readonly keyboard: { press(key: string): Promise<void> }
-  readonly accessibility: { snapshot(options: object): Promise<AccessibleNode> }
-  goto(url: string): Promise<unknown>
-  url(): string
-  setViewport(size: { width: number; height: number }): Promise<void>
-  setExtraHTTPHeaders(headers: Record<string, string>): Promise<void>
-  emulateMediaFeatures(features: { name: string; value: string }[]): Promise<void>
-  waitForNavigation(): Promise<unknown>
-  /** Runs an expression in the page. */
-  evaluate(expression: string): Promise<unknown>
-}
+import {
+  accessible,
+  type Browser,
+  type BrowserContext,
+  click,
+  expectToFitAPhone,
+  fill,
+  focused,
+  follow,
+  hasBrowser,
+  keepSaved,
+  launched,
+  type Page,
+  press,
+  saved,
+  textOf,
+  violations,
+} from './chromium.js'
 
 /** Returns a new public key. */
 function publicJwk(members: object = {}): string {
   const { publicKey } = generateKeyPairSync('ed25519')
   return JSON.stringify({ ...publicKey.export({ format: 'jwk' }), ...members })
-}
-interface AccessibleNode {
-  readonly role: string
-  readonly name?: string
-  readonly children?: readonly AccessibleNode[]
 }
 
 const languages = [
@@ -85,7 +69,7 @@ const languages = [
 ]
 
 describe('in Chromium, the pages for owners', () => {
-  if (folder === undefined) return test.skip('skipped: run .ci/browser', () => {})
+  if (!hasBrowser) return test.skip('skipped: run .ci/browser', () => {})
 
   let browser: Browser
   let context: BrowserContext | undefined
@@ -94,10 +78,7 @@ describe('in Chromium, the pages for owners', () => {
   let client: AuthenticatedClient
 
   beforeAll(async () => {
-    const { default: puppeteer } = await import(tools.resolve('puppeteer-core'))
-    const executablePath = '/usr/bin/chromium'
-    // Chromium has no sandbox for root, as in a container. It opens only the pages of these tests.
-    browser = await puppeteer.launch({ executablePath, args: ['--no-sandbox'] })
+    browser = await launched()
     shop = await openShop()
     running = await startWallet({ adapter: 'express', port: await freePort() })
     const { walletAddress: walletAddressUrl, keyId, privateKey } = shop
@@ -146,69 +127,11 @@ describe('in Chromium, the pages for owners', () => {
     return page
   }
 
-  async function press(page: Page, ...keys: readonly string[]): Promise<void> {
-    for (const key of keys) await page.keyboard.press(key)
-  }
-
-  /** Presses a key that leads to another page. */
-  async function follow(page: Page, key: string): Promise<void> {
-    await Promise.all([page.waitForNavigation(), page.keyboard.press(key)])
-  }
-
-  /** Clicks what leads to another page. */
-  async function click(page: Page, selector: string): Promise<void> {
-    const clicked = `document.querySelector('${selector}').click()`
-    await Promise.all([page.waitForNavigation(), page.evaluate(clicked)])
-  }
-
-  async function fill(page: Page, fields: Readonly<Record<string, string>>): Promise<void> {
-    for (const [id, text] of Object.entries(fields)) {
-      await page.evaluate(`document.getElementById('${id}').value = ${JSON.stringify(text)}`)
-    }
-  }
-
   /** What a wallet address publishes, without the key of the demo. */
   async function published(owner: string): Promise<{ kid: string; x: string }[]> {
     const response = await fetch(`${running.baseUrl}/${owner}/jwks.json`)
     const { keys } = (await response.json()) as { keys: { kid: string; x: string }[] }
     return keys.slice(1)
-  }
-
-  const focused = (page: Page) => page.evaluate('document.activeElement.textContent.trim()')
-
-  /** The text of the page, with plain spaces and without marks of direction. */
-  async function textOf(page: Page): Promise<string> {
-    const text = String(await page.evaluate('document.body.innerText'))
-    return text.replaceAll(/[\u00a0\u202f]/g, ' ').replaceAll(/[\u200e\u200f\u2066-\u2069]/g, '')
-  }
-
-  /** Every element of the accessibility tree that has a role, with its name. */
-  async function accessible(page: Page): Promise<string[]> {
-    const flat = (node: AccessibleNode): string[] => [
-      `${node.role} ${(node.name ?? '').replaceAll(/[\u2066-\u2069]/g, '')}`.trim(),
-      ...(node.children ?? []).flatMap(flat),
-    ]
-    return flat(await page.accessibility.snapshot({ interestingOnly: false }))
-  }
-
-  /** The rules of axe that the page breaks, with the elements. */
-  async function violations(page: Page): Promise<unknown> {
-    await page.evaluate(readFileSync(tools.resolve('axe-core/axe.min.js'), 'utf8'))
-    return page.evaluate(`axe.run().then(({ violations }) =>
-      violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]))`)
-  }
-
-  /** Whether the page is wider than the window. */
-  function isCut(page: Page): Promise<unknown> {
-    return page.evaluate('document.documentElement.scrollWidth > innerWidth')
-  }
-
-  async function expectToFitAPhone(page: Page): Promise<void> {
-    await page.setViewport({ width: 320, height: 640 })
-    expect(await isCut(page)).toBe(false)
-    await page.evaluate(`void (document.documentElement.style.fontSize = '200%')`)
-    expect(await isCut(page)).toBe(false)
-    await page.evaluate(`void (document.documentElement.style.fontSize = '')`)
   }
 
   describe.each(languages)('in $tag', ({ tag, direction, amount, period, approve, keys }) => {
@@ -360,17 +283,11 @@ describe('in Chromium, the pages for owners', () => {
 
     test('make a key, and keep its private part in the browser', async () => {
       const page = await openedAsBob()
-      await page.evaluate(`void (() => {
-        const create = URL.createObjectURL
-        URL.createObjectURL = (blob) => {
-          window.saved = blob
-          return create(blob)
-        }
-      })()`)
+      await keepSaved(page)
       await page.evaluate(`document.getElementById('make').click()`)
       await expect.poll(() => textOf(page)).toContain('Your browser has saved the private key.')
       expect(await violations(page)).toEqual([])
-      const pem = String(await page.evaluate('window.saved.text()'))
+      const pem = await saved(page)
       const form = String(
         await page.evaluate(`new URLSearchParams(new FormData(document.forms[0]))+''`),
       )

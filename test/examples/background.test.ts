@@ -4,7 +4,7 @@ import { eventLine } from '../../examples/wallet/event-line.js'
 
 const at = Date.UTC(2026, 10, 21, 12)
 const client = 'https://shop.example'
-const receiver = 'https://wallet.example/op/incoming-payments/1'
+const receiver = 'https://wallet.example/incoming-payments/1'
 
 test.each([
   [
@@ -72,7 +72,7 @@ test.each([
     `2026-11-21T12:00:00.000Z  outgoing-payment.sent  p  USD 5.05 of USD 10.10 from https://wallet.example/alice to ${receiver}`,
   ],
 ] as const)('formats an event on one line: %j', (event, line) => {
-  expect(eventLine({ ...event, server: 'https://wallet.example/op' })).toBe(line)
+  expect(eventLine({ ...event, server: 'https://wallet.example' })).toBe(line)
 })
 
 test('repeated work continues after an error and ends when it is stopped', async () => {

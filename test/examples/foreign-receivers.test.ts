@@ -39,7 +39,7 @@ afterEach(() => {
   server.close()
 })
 
-const receiverUrl = () => `${origin}/op/incoming-payments/1`
+const receiverUrl = () => `${origin}/incoming-payments/1`
 
 /** A wallet that reads other wallets: on this machine for development, or on the internet. */
 function lookingFrom(baseUrl: string, { deadlineMs = 60_000, timeoutMs = 20_000 } = {}) {
@@ -95,7 +95,7 @@ const paymentAt = (id: string, more: object = {}) => ({
 
 const account = (more: object = {}) => ({
   id: `${origin}/bob`,
-  resourceServer: `${origin}/op`,
+  resourceServer: origin,
   ...more,
 })
 
@@ -149,9 +149,9 @@ describe('a receiver in another wallet', () => {
       headers['signature-input']?.includes('keyid="operator-1"'),
     ])
     const [view, grant, payment, owner] = [
-      ['GET', '/op/incoming-payments/1', undefined, undefined],
+      ['GET', '/incoming-payments/1', undefined, undefined],
       ['POST', '/auth', undefined, true],
-      ['GET', '/op/incoming-payments/1', 'GNAP a-token', true],
+      ['GET', '/incoming-payments/1', 'GNAP a-token', true],
       ['GET', '/bob', undefined, undefined],
     ]
     expect(seen).toEqual([view, grant, payment, owner, view, payment, owner])
@@ -318,15 +318,15 @@ describe('an unusable receiver', () => {
 
 describe('a wallet on the internet', () => {
   test.each([
-    'https://127.0.0.1/op/incoming-payments/1',
-    'https://localhost/op/incoming-payments/1',
-    'https://[::1]/op/incoming-payments/1',
+    'https://127.0.0.1/incoming-payments/1',
+    'https://localhost/incoming-payments/1',
+    'https://[::1]/incoming-payments/1',
     'https://169.254.169.254/latest/meta-data',
-    'https://10.0.0.1/op/incoming-payments/1',
-    'https://192.168.1.1/op/incoming-payments/1',
-    'https://[::ffff:10.0.0.1]/op/incoming-payments/1',
-    'http://wallet.other.example/op/incoming-payments/1',
-    'https://other.example:22/op/incoming-payments/1',
+    'https://10.0.0.1/incoming-payments/1',
+    'https://192.168.1.1/incoming-payments/1',
+    'https://[::ffff:10.0.0.1]/incoming-payments/1',
+    'http://wallet.other.example/incoming-payments/1',
+    'https://other.example:22/incoming-payments/1',
     'https://wallet.example/op/..%2fincoming-payments/1',
     'https://wallet.example/alice',
     'ftp://other.example/1',
@@ -339,7 +339,7 @@ describe('a wallet on the internet', () => {
 })
 
 describe('a wallet in development', () => {
-  test.each(['https://169.254.169.254/latest/meta-data', 'http://10.0.0.1/op/incoming-payments/1'])(
+  test.each(['https://169.254.169.254/latest/meta-data', 'http://10.0.0.1/incoming-payments/1'])(
     'does not request a receiver at %s',
     async (url) => {
       const found = await development()(url)

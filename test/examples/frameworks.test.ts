@@ -96,13 +96,13 @@ describe.each(Object.entries(starts))('on %s, the example', (_name, commandFor) 
     const body = `{ "walletAddress" : "${origin}/alice",\n "metadata": {"note":"Grüße 1.0"} }`
     const created = await send({
       method: 'POST',
-      url: `${origin}/op/incoming-payments`,
+      url: `${origin}/incoming-payments`,
       token,
       body,
     })
     expect(created.status).toBe(201)
     const query = `wallet-address=${encodeURIComponent(`${origin}/alice`)}&first=1`
-    const list = { method: 'GET', url: `${origin}/op/incoming-payments?${query}`, token }
+    const list = { method: 'GET', url: `${origin}/incoming-payments?${query}`, token }
     expect((await send(list)).body.result).toEqual([
       expect.objectContaining({ id: created.body.id }),
     ])
@@ -125,7 +125,7 @@ describe.each(Object.entries(starts))('on %s, the example', (_name, commandFor) 
     const granted = await requestGrant()
     const signed = client.sign({
       method: 'POST',
-      url: `${origin}/op/incoming-payments`,
+      url: `${origin}/incoming-payments`,
       token: granted.body.access_token.value,
       body: { walletAddress: `${origin}/alice` },
     })

@@ -1,8 +1,15 @@
 import { isFulfill, serializeIlpReply } from 'ilp-packet'
-import { Packet } from 'ilp-protocol-stream/dist/src/packet.js'
+import { ConnectionCloseFrame, ErrorCode, Packet } from 'ilp-protocol-stream/dist/src/packet.js'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createConnector, type Peer } from '../../examples/ilp/connector.js'
-import type { IlpHandler } from '../../examples/ilp/packet.js'
+import {
+  type IlpHandler,
+  readPrepare,
+  readReply,
+  rejectsOf,
+  sha256,
+  streamFulfillment,
+} from '../../examples/ilp/packet.js'
 import { type PayOverIlpOptions, payOverIlp, type Sent } from '../../examples/ilp/sender.js'
 import type { Asset } from '../../src/index.js'
 import {
@@ -197,6 +204,82 @@ describe('a payment over ILP', () => {
     expect(result).toMatchObject({ ok: true, sent: 1_000n, delivered: 1_000n })
     expect(await wallet.received(details)).toBe(1_000n)
   })
+})
+
+describe('a receiver that answers under another code', () => {
+  /** Answers as the receiver, with these codes for packets that no receiver can fulfill, and for too little. */
+  function answering(receiver: IlpHandler, details: Details, codes: Codes): IlpHandler {
+    return async (packet) => {
+      const reply = readReply(await receiver(packet))
+      if (reply === undefined) throw new Error('it is no reply')
+      if (isFulfill(reply)) return serializeIlpReply(reply)
+      const prepare = readPrepare(packet)
+      if (prepare === undefined) throw new Error('it is no packet')
+      const fulfillment = streamFulfillment(
+        Buffer.from(details.sharedSecret, 'base64url'),
+        prepare.data,
+      )
+      const isProbe = !sha256(fulfillment).equals(prepare.executionCondition)
+      const code = isProbe ? codes.probe : codes.tooLittle
+      if (codes.close === undefined) return serializeIlpReply({ ...reply, code })
+      const key = encryptionKeyOf(details)
+      const answer = await Packet.decryptAndDeserialize(key, reply.data)
+      const close = new ConnectionCloseFrame(ErrorCode.NoError, '')
+      const { sequence, ilpPacketType, prepareAmount } = answer
+      const frames = [...answer.frames, close]
+      const closing = new Packet(sequence, ilpPacketType, prepareAmount.toString(), frames)
+      return serializeIlpReply({ ...reply, code, data: await closing.serializeAndEncrypt(key) })
+    }
+  }
+
+  interface Codes {
+    readonly probe: 'F04' | 'F05' | 'F99'
+    readonly tooLittle: 'F04' | 'F05' | 'F99'
+    /** Whether each of its rejects closes the connection. */
+    readonly close?: true
+  }
+
+  const codes: readonly Codes[] = [
+    { probe: 'F99', tooLittle: 'F99' },
+    { probe: 'F05', tooLittle: 'F04' },
+    { probe: 'F04', tooLittle: 'F05' },
+  ]
+  const amounts = ['1', '100', '2500', '345']
+
+  test.each(codes.flatMap((each) => amounts.map((value) => ({ ...each, value }))))(
+    'is paid exactly: $value, $probe to a probe and $tooLittle to too little',
+    async ({ value, ...each }) => {
+      const wallet = createReceivingWallet()
+      const details = await wallet.createPayment({ incomingAmount: { value, ...usd } })
+      const receiver = answering(wallet.receiver(), details, each)
+      const { send } = await path(receiver)
+      const result = await pay(send, details, { deliver: BigInt(value) })
+      expect(result).toMatchObject({ ok: true, sent: BigInt(value), delivered: BigInt(value) })
+      expect(await wallet.payment(details)).toMatchObject({ received: value, completed: true })
+    },
+  )
+
+  test.each(codes)('gets nothing if it closes the connection with $probe', async (each) => {
+    const wallet = createReceivingWallet()
+    const details = await wallet.createPayment({ incomingAmount: { value: '345', ...usd } })
+    const receiver = answering(wallet.receiver(), details, { ...each, close: true })
+    const { send } = await path(receiver)
+    const result = await pay(send, details, { deliver: 345n })
+    expect(result).toEqual({ ok: false, problem: 'ClosedByReceiver', ...nothing })
+    expect(await wallet.received(details)).toBe(0n)
+  })
+
+  test.each(['F04', 'F05'] as const)(
+    'is not meant by %s without its data: the path has failed',
+    async (code) => {
+      const wallet = createReceivingWallet()
+      const details = await wallet.createPayment()
+      const { send } = await path(async () => rejectsOf('test.other')(code, 'no'))
+      const result = await pay(send, details, { deliver: 100n })
+      expect(result).toMatchObject({ ok: false, ...nothing })
+      expect(await wallet.received(details)).toBe(0n)
+    },
+  )
 })
 
 describe('a dishonest receiver', () => {

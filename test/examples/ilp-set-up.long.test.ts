@@ -36,7 +36,7 @@ function outgoing(more: Partial<OutgoingPaymentEvent> = {}): OutgoingPaymentEven
     walletAddress: 'https://wallet.example/alice',
     client: 'https://shop.example',
     grantId: 'grant',
-    receiver: 'https://wallet.example/op/incoming-payments/1',
+    receiver: 'https://wallet.example/incoming-payments/1',
     debitAmount: usd('905'),
     receiveAmount: usd('900'),
     sentAmount: usd('0'),

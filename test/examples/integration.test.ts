@@ -84,7 +84,7 @@ describe('the servers in two processes', () => {
     const { value } = (granted.body as { access_token: { value: string } }).access_token
     const created = await shop.send(resources.handle, {
       method: 'POST',
-      url: 'https://wallet.example/op/incoming-payments',
+      url: 'https://wallet.example/incoming-payments',
       body: { walletAddress: alice },
       token: value,
     })

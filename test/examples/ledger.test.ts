@@ -90,7 +90,11 @@ describe('the ledger', () => {
       'payment_unknown',
       transferOf({ incomingPayment: `${resourceServer}/incoming-payments/x` }),
     ],
-    [404, 'payment_unknown', transferOf({ incomingPayment: 'https://evil.example/op/1' })],
+    [
+      404,
+      'payment_unknown',
+      transferOf({ incomingPayment: 'https://evil.example/incoming-payments/1' }),
+    ],
     [404, 'payment_unknown', transferOf({ incomingPayment: '' })],
     ...['', '{', 'null', '[]', '"text"', 'x'.repeat(70_000)].map(
       (text): [number, string, unknown] => [400, 'invalid_request', text],

@@ -50,7 +50,7 @@ describe('the description of access', () => {
   })
 
   test('names the account and the receiver', () => {
-    const receiver = 'https://wallet.example/op/incoming-payments/1'
+    const receiver = 'https://wallet.example/incoming-payments/1'
     expect(said(outgoing({ receiver, debitAmount: usd('1') }))).toContain(alice)
     expect(said(outgoing({ receiver, debitAmount: usd('1') }))).toContain(receiver)
   })
@@ -109,7 +109,7 @@ describe('a right to pay without a limit', () => {
   test.each<[string, Limits | undefined]>([
     ['no limits', undefined],
     ['empty limits', {}],
-    ['a receiver only', { receiver: 'https://wallet.example/op/incoming-payments/1' }],
+    ['a receiver only', { receiver: 'https://wallet.example/incoming-payments/1' }],
     ['an interval only', { interval: 'R/2026-12-01T00:00:00Z/P1M' }],
   ])('is described as such: %s', (_, limits) => {
     expect(said(outgoing(limits))).toMatch(/without any limit/)

@@ -1,10 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { prices } from '../../examples/wallet/prices.js'
+import { type Fee, noFee, prices } from '../../examples/wallet/prices.js'
 import { type FoundReceiver, noReceiver, receiversOf } from '../../examples/wallet/receivers.js'
 import { amountValueMax } from '../../src/entry-core.js'
 import type { Amount, IncomingPayment } from '../../src/index.js'
 
+const onePercent: Fee = { ...noFee, basisPoints: 100n }
 const walletAddress = { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }
 const expiresAt = Date.now() + 3_600_000
 
@@ -17,7 +18,12 @@ const amount = (value: bigint | number | string, assetCode = 'USD'): Amount => (
 /** Returns the price of a payment from an account in dollars, or in `from`, to one in `to`. */
 function priceOf(
   asked: { readonly debitAmount?: Amount; readonly receiveAmount?: Amount } = {},
-  { from = 'USD', to = 'USD', ...more }: Partial<IncomingPayment> & { from?: string; to?: string },
+  {
+    from = 'USD',
+    to = 'USD',
+    fee = onePercent,
+    ...more
+  }: Partial<IncomingPayment> & { from?: string; to?: string; fee?: Fee },
 ) {
   const payment = {
     id: 'p',
@@ -33,7 +39,7 @@ function priceOf(
     get: async (id: string) => (id === 'p' && more.id !== 'none' ? payment : undefined),
   }
   const nowhere = async () => noReceiver('there is no such receiver')
-  return prices(receiversOf(payments, nowhere)).price({
+  return prices(receiversOf(payments, nowhere), fee).price({
     account: { ...walletAddress, assetCode: from },
     receiver: 'https://wallet.example/incoming-payments/p',
     client: 'https://shop.example',
@@ -42,7 +48,13 @@ function priceOf(
   })
 }
 
-async function debitOf(received: bigint, assets: { from: string; to: string }): Promise<bigint> {
+interface Pair {
+  readonly from: string
+  readonly to: string
+  readonly fee?: Fee
+}
+
+async function debitOf(received: bigint, assets: Pair): Promise<bigint> {
   const price = await priceOf({ receiveAmount: amount(received, assets.to) }, assets)
   if (!price.ok) throw new Error(price.refusal)
   expect(price.receiveAmount).toEqual(amount(received, assets.to))
@@ -50,7 +62,7 @@ async function debitOf(received: bigint, assets: { from: string; to: string }): 
 }
 
 /** Returns 0 if the amount is too small. */
-async function arrivalOf(debited: bigint, assets: { from: string; to: string }): Promise<bigint> {
+async function arrivalOf(debited: bigint, assets: Pair): Promise<bigint> {
   const price = await priceOf({ debitAmount: amount(debited, assets.from) }, assets)
   if (!price.ok) {
     expect(price.refusal).toBe('amount_too_small')
@@ -61,7 +73,12 @@ async function arrivalOf(debited: bigint, assets: { from: string; to: string }):
 }
 
 const currency = fc.constantFrom('USD', 'EUR')
-const assets = fc.record({ from: currency, to: currency })
+const fee: fc.Arbitrary<Fee> = fc.oneof(
+  fc.constant(noFee),
+  fc.record({ basisPoints: fc.bigInt(1n, 9_999n), fixed: fc.bigInt(0n, 50n) }),
+  fc.record({ basisPoints: fc.constant(0n), fixed: fc.bigInt(1n, 50n) }),
+)
+const assets = fc.record({ from: currency, to: currency, fee })
 const value = fc.bigInt({ min: 1n, max: 10n ** 17n })
 /** Very small amounts, where a cent matters. */
 const small = fc.bigInt({ min: 1n, max: 300n })
@@ -87,11 +104,14 @@ describe('the price of a payment', () => {
     await fc.assert(property, { numRuns: 300 })
   })
 
-  test('loses money for a round trip and never gains', async () => {
+  test('never gains by a round trip, and loses money if there is a fee', async () => {
     const property = fc.asyncProperty(fc.oneof(value, small), assets, async (debited, pair) => {
       const arrived = await arrivalOf(debited, pair)
-      const back = { from: pair.to, to: pair.from }
-      if (arrived > 0n) expect(await arrivalOf(arrived, back)).toBeLessThan(debited)
+      const back = { ...pair, from: pair.to, to: pair.from }
+      if (arrived === 0n) return
+      const returned = await arrivalOf(arrived, back)
+      const most = pair.fee === noFee ? debited : debited - 1n
+      expect(returned).toBeLessThanOrEqual(most)
     })
     await fc.assert(property, { numRuns: 300 })
   })
@@ -111,6 +131,17 @@ describe('the price of a payment', () => {
       receiverWalletAddress: 'https://wallet.example/bob',
       expiresAt,
     })
+  })
+
+  test.each<[string, Fee, string, string, string]>([
+    ['nothing', noFee, 'USD', '1000', '1000'],
+    ['nothing', noFee, 'EUR', '1080', '1000'],
+    ['30 cents', { ...noFee, fixed: 30n }, 'USD', '1030', '1000'],
+    ['a quarter of a percent', { ...noFee, basisPoints: 25n }, 'USD', '1003', '1000'],
+  ])('with a fee of %s is the same in both directions', async (_, fee, to, debit, arriving) => {
+    const pair = { from: 'USD', to, fee }
+    expect(await debitOf(BigInt(arriving), pair)).toBe(BigInt(debit))
+    expect(await arrivalOf(BigInt(debit), pair)).toBe(BigInt(arriving))
   })
 
   test.each([
@@ -142,7 +173,10 @@ function priceElsewhere(found: FoundReceiver, debitAmount: Amount | undefined = 
   const receiver = 'https://bank.example/incoming-payments/1'
   const client = 'https://shop.example'
   const request = { account: walletAddress, client, receiver, method: 'ilp' as const, debitAmount }
-  return prices(receiversOf(payments, async () => found)).price(request)
+  return prices(
+    receiversOf(payments, async () => found),
+    onePercent,
+  ).price(request)
 }
 
 describe('the price of a payment to another wallet', () => {
@@ -203,4 +237,34 @@ describe('there is no price', () => {
     expect(await priceOf(much, { from: 'EUR' })).toMatchObject({ refusal: 'amount_invalid' })
     expect(await priceOf({ debitAmount: amount(amountValueMax) }, {})).toHaveProperty('debitAmount')
   })
+})
+
+describe('a receiver that has an amount', () => {
+  const asked = { incomingAmount: amount(1_000), received: '400' }
+
+  test.each([
+    ['of what is missing', { receiveAmount: amount(600) }, true],
+    ['of a part of it', { receiveAmount: amount(1) }, true],
+    ['of more than is missing', { receiveAmount: amount(601) }, false],
+    ['that debits more than is missing', { debitAmount: amount(601) }, false],
+  ])('gets a quote %s: %j, %s', async (_what, request, ok) => {
+    const price = await priceOf(request, { ...asked, fee: noFee })
+    expect(price).toMatchObject(ok ? { ok } : { ok, refusal: 'amount_invalid' })
+  })
+})
+
+test.each([
+  ['1000000', true],
+  ['1000001', false],
+])('a payment of %s to another wallet has a price: %s', async (value, ok) => {
+  const ilp = { ilpAddress: 'test.other', sharedSecret: 'secret' }
+  const receiver = { asset: { assetCode: 'USD', assetScale: 2 }, ilp }
+  const price = await prices(async () => ({ ok: true, receiver })).price({
+    account: walletAddress,
+    receiver: 'https://other.example/incoming-payments/p',
+    client: 'https://shop.example',
+    method: 'ilp',
+    debitAmount: amount(value),
+  })
+  expect(price).toMatchObject(ok ? { ok } : { ok, refusal: 'amount_invalid' })
 })

@@ -37,6 +37,7 @@ describe('the wallet in two processes', () => {
       AUTH_URL: authUrl,
       DATA_DIR: await directories.create(),
       ADAPTER: 'fastify',
+      FEE: '1%',
     })
     const [, key = ''] = /RESOURCE_SERVER_KEY=(\S+)/.exec(resource.printed.out) ?? []
     const environment = {
@@ -67,10 +68,10 @@ describe('the wallet in two processes', () => {
     const { resource, authUrl, startAuth } = await started()
     const first = await startAuth()
     const { baseUrl } = resource
-    const [alice, bob, op] = [`${baseUrl}/alice`, `${baseUrl}/bob`, `${baseUrl}/op`]
+    const [alice, bob, op] = [`${baseUrl}/alice`, `${baseUrl}/bob`, `${baseUrl}`]
     const { authServer, resourceServer } = await client.walletAddress.get({ url: alice })
     expect([authServer, resourceServer]).toEqual([`${authUrl}/auth`, op])
-    expect((await fetch(`${authUrl}/op/incoming-payments`)).status).toBe(404)
+    expect((await fetch(`${authUrl}/incoming-payments`)).status).toBe(404)
     expect((await fetch(`${baseUrl}/auth`, { method: 'OPTIONS' })).status).not.toBe(200)
 
     const receiving = await tokenWithoutConsent(client, authServer, [

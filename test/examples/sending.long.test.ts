@@ -141,9 +141,11 @@ describe('a payment to another wallet', () => {
     })
     expect(await first.drain()).toMatchObject({ failed: 1 })
     const before = await status()
-    expect(before).toMatchObject({ state: 'begun', sent: '0' })
+    expect(before.state).toBe('begun')
     expect(BigInt(before.received)).toBeLessThan(1_000n)
-    expect(BigInt(before.received)).toBeGreaterThan(0n)
+    // Clients see what has been sent so far.
+    expect(BigInt(before.sent)).toBeGreaterThan(0n)
+    expect(BigInt(before.sent)).toBeLessThanOrEqual(BigInt(before.received))
     clock.advance(1_000)
     expect(await process().drain()).toMatchObject({ failed: 0 })
     const all = { sent: '1000', delivered: '1000', received: '1000' }

@@ -24,6 +24,16 @@ describe('the settings of the wallet', () => {
     })
   })
 
+  test.each([
+    [undefined, 0n, 0n],
+    ['1%', 100n, 0n],
+    ['0.25%', 25n, 0n],
+    ['0.3', 0n, 30n],
+    ['2', 0n, 200n],
+  ])('take the fee %s', (FEE, basisPoints, fixed) => {
+    expect(readSettings({ FEE }).fee).toEqual({ basisPoints, fixed })
+  })
+
   test('give a role the location of the other side', () => {
     expect(readSettings({})).not.toHaveProperty('role')
     const resource = { ROLE: 'resource', PORT: '3001', AUTH_URL: `${AUTH_URL}/` }
@@ -62,6 +72,12 @@ describe('the settings of the wallet', () => {
     ],
     [{ PEERS: 'http://localhost:3000', ILP_TOKEN }, 'not this one'],
     [{ PEERS: 'http://localhost:3001,http://localhost:3001', ILP_TOKEN }, 'once'],
+    [{ FEE: '-1%' }, 'FEE must be a percentage such as 1% or 0.25%, or an amount such as 0.30'],
+    [{ FEE: '100%' }, 'FEE must be'],
+    [{ FEE: '0.125' }, 'FEE must be'],
+    [{ FEE: 'USD 1' }, 'FEE must be'],
+    [{ FEE: '%' }, 'FEE must be'],
+    [{ FEE: '1%', ROLE: 'auth', BASE_URL, RESOURCE_SERVER_KEY }, 'cannot be used with ROLE=auth'],
     [{ ROLE: 'both' }, 'ROLE must be auth or resource'],
     [{ ROLE: 'resource' }, 'needs AUTH_URL'],
     [{ ROLE: 'resource', AUTH_URL: 'auth.example' }, 'AUTH_URL must be an origin'],

@@ -86,7 +86,7 @@ async function openedPayment({ expires = false } = {}) {
   const accessToken = grant.access_token?.value ?? ''
   const asked = { walletAddress, incomingAmount: usd('2500') }
   const create = (more: { readonly expiresAt?: string } = {}) =>
-    client.incomingPayment.create({ url: `${front.url}/op`, accessToken }, { ...asked, ...more })
+    client.incomingPayment.create({ url: `${front.url}`, accessToken }, { ...asked, ...more })
   const { id, methods } = expires
     ? (await expiringSoon((expiresAt) => create({ expiresAt }))).created
     : await create()

@@ -254,7 +254,7 @@ describe('the wallet, over HTTP', () => {
       const accessToken = issued.access_token?.value ?? ''
       const [grantId = ''] = url.split('/').at(-1)?.split('.') ?? []
       const spent = () =>
-        client.outgoingPayment.getGrantSpentAmounts({ url: `${running.baseUrl}/op`, accessToken })
+        client.outgoingPayment.getGrantSpentAmounts({ url: `${running.baseUrl}`, accessToken })
       return { grantId, cookie, spent }
     }
 
@@ -314,7 +314,7 @@ describe('the wallet, over HTTP', () => {
     )) as Grant
     const accessToken = grant.access_token?.value ?? ''
     const { id } = await client.incomingPayment.create(
-      { url: `${running.baseUrl}/op`, accessToken },
+      { url: `${running.baseUrl}`, accessToken },
       { walletAddress: bob, ...more },
     )
     return { id, read: () => client.incomingPayment.get({ url: id, accessToken }) }
@@ -330,7 +330,7 @@ describe('the wallet, over HTTP', () => {
       const issued = (await continued(grant, refOf(grant, location))) as Grant
       const incoming = await payment()
       const { id } = await client.outgoingPayment.create(
-        { url: `${running.baseUrl}/op`, accessToken: issued.access_token?.value ?? '' },
+        { url: `${running.baseUrl}`, accessToken: issued.access_token?.value ?? '' },
         { walletAddress: alice, incomingPayment: incoming.id, debitAmount: usd('100') },
       )
       const later = Date.now() + ms
@@ -532,7 +532,7 @@ describe.concurrent('the wallet, as a program', () => {
     })
     expect(printed.out).toContain('fastify')
     const ledger = ['/ledger/transfers', '/ledger/outgoing-payments/{id}/settle']
-    for (const path of ['/auth', '/op', '/alice', '/bob', '/carol', ...ledger]) {
+    for (const path of ['/auth', '/alice', '/bob', '/carol', ...ledger]) {
       expect(printed.out).toContain(`${baseUrl}${path}`)
     }
     const response = await fetch(`${baseUrl}/alice`)
@@ -597,7 +597,7 @@ describe.concurrent('the wallet, as a program', () => {
       expect(await response.json()).toMatchObject({
         id: 'https://wallet.example/alice',
         authServer: 'https://wallet.example/auth',
-        resourceServer: 'https://wallet.example/op',
+        resourceServer: 'https://wallet.example',
       })
 
       const head =

@@ -3,6 +3,7 @@ import type { AmendGrant } from '../../src/core/grant/amendment.js'
 import {
   type Derivation,
   type Grant,
+  type GrantKey,
   type GrantPolicy,
   grantStatus,
 } from '../../src/core/grant/record.js'
@@ -106,6 +107,8 @@ export interface GrantSetting {
   readonly windows?: number
   /** Whether the owner amends the grant: lowers a limit, removes an item, and pauses. */
   readonly amends?: boolean
+  /** Whether the client instance signs with either of two keys. */
+  readonly keys?: boolean
   /** The labels of the tokens that are requested. Default: a single token. */
   readonly labels?: readonly string[]
 }
@@ -154,10 +157,30 @@ interface Deps {
   readonly decisions: GrantDecisions
 }
 
-function nameOf({ kind, replays, windows, labels }: GrantSetting): string {
-  const set = labels === undefined ? '' : `, ${labels.length} tokens`
-  const ending = windows === undefined ? '' : ', with windows that end'
-  return `grant (${kind}${set}${replays === undefined ? '' : `, requests repeated by ${replays}`}${ending})`
+function nameOf({ kind, replays, windows, amends, keys, labels }: GrantSetting): string {
+  const parts = [
+    kind,
+    ...(labels === undefined ? [] : [`${labels.length} tokens`]),
+    ...(replays === undefined ? [] : [`requests repeated by ${replays}`]),
+    ...(windows === undefined ? [] : ['with windows that end']),
+    ...(amends ? ['amended by its owner'] : []),
+    ...(keys ? ['signed with two keys'] : []),
+  ]
+  return `grant (${parts.join(', ')})`
+}
+
+/** The key that signed the request for the grant, and another one that the client instance publishes. */
+const twoKeys: readonly GrantKey[] = [
+  { kid: 'key-of-the-shop', thumbprint: 'thumbprint-of-the-shop' },
+  { kid: 'second-key', thumbprint: 'thumbprint-of-the-second-key' },
+]
+
+/** The operation signed with each of the two keys. */
+function withEachKey(op: GrantOp): GrantOp[] {
+  return twoKeys.map((key) => {
+    const command = { ...op.command, key } as GrantCommand
+    return { ...op, command, label: `${op.label}, with ${key.kid}` }
+  })
 }
 
 function newWorld({ kind, windows, labels = [] }: GrantSetting): GrantWorld {
@@ -280,7 +303,9 @@ function clientStarts(setting: GrantSetting, world: GrantWorld): GrantOp[] {
       ]
     })
   })
-  return [...continued, ...managed]
+  const ops = [...continued, ...managed]
+  if (!setting.keys) return ops
+  return ops.flatMap((op) => (op.nonce === undefined ? [op] : withEachKey(op)))
 }
 
 /**
@@ -375,6 +400,9 @@ function brokenByCommit(
   if (was.granted !== undefined && !isAttenuated(was.granted, is.granted ?? [])) {
     return 'a grant never becomes wider'
   }
+  if (!isSignedBy(is, was, command)) {
+    return 'a grant records a key only with a request that this key has signed'
+  }
   const ids = was.granted?.map(({ itemId }) => itemId)
   if (is.granted?.some(({ itemId }) => ids?.includes(itemId) === false)) {
     return 'an item keeps the id of its budget'
@@ -408,6 +436,13 @@ function brokenByCommit(
     default:
       return 'a token changes by continuation and rotation only'
   }
+}
+
+/** Whether the grant has the key that signed the command, or else the one that it had. */
+function isSignedBy(is: Grant, was: Grant, command: GrantCommand): boolean {
+  const signed = command.type === 'continue' || command.type === 'rotate'
+  const { kid, thumbprint } = (signed ? command.key : undefined) ?? was.client
+  return is.client.kid === kid && is.client.thumbprint === thumbprint
 }
 
 /** The token that a client is told, derived from what it presented, the stored salt and the label. */
@@ -464,7 +499,8 @@ function isRevoked({ facts }: GrantWorld, { command }: GrantOp): boolean {
   return facts.tokens.some(({ live, isRevoked }) => live.hash === hash && isRevoked === true)
 }
 
-function broken({ decisions }: Deps, world: GrantWorld): string | undefined {
+function broken(deps: Deps, world: GrantWorld): string | undefined {
+  const { decisions } = deps
   const { facts } = world
   const grant = grantOf(world)
   for (const hash of tokensIn(world)) {
@@ -478,7 +514,7 @@ function broken({ decisions }: Deps, world: GrantWorld): string | undefined {
     if (isActive && !lives) return 'only the live token is active, until its end'
     if (!isActive && lives) return 'the live token is active until its end'
   }
-  return brokenRetry(decisions, grant)
+  return brokenRetry(deps, grant)
 }
 
 const endOfToken = (grant: Grant, expiresAt: Instant) =>
@@ -502,7 +538,7 @@ function tokensIn({ records, processes, facts }: GrantWorld): Set<string> {
 }
 
 /** Within the retry window each request whose response was lost yields the same tokens again. */
-function brokenRetry(decisions: GrantDecisions, grant: Grant): string | undefined {
+function brokenRetry({ setting, decisions }: Deps, grant: Grant): string | undefined {
   const { derivation, tokens = [] } = grant
   if (grantStatus(grant, now) !== 'approved') return undefined
   const rest = { id: 'c:x', label: 'a repeat', now }
@@ -526,7 +562,10 @@ function brokenRetry(decisions: GrantDecisions, grant: Grant): string | undefine
   const isRepeated = (op: GrantOp) =>
     decisions.decideGrant(grant, op.command, now, policy).outcome === 'unchanged' &&
     isToldRight(grant, op)
-  return again.every(isRepeated) ? undefined : 'a lost response can be repeated in the retry window'
+  const signed = setting.keys ? again.flatMap(withEachKey) : again
+  return signed.every(isRepeated)
+    ? undefined
+    : 'a lost response can be repeated in the retry window'
 }
 
 /** One tick passes, unless an operation that began before the last tick is still running. */

@@ -23,6 +23,8 @@ describe('two processes keep every law in every state of a grant within reach', 
     { kind: 'at once' },
     { kind: 'at once', windows: 3 },
     { kind: 'at once', amends: true },
+    { kind: 'redirect', keys: true },
+    { kind: 'at once', keys: true },
     { kind: 'at once', replays: 'signature' },
     { kind: 'at once', replays: 'nonce' },
   ] as const)('%j', (setting) => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { refused } from '../../src/core/decision.js'
 import { derivationsOf, type Grant, type IssuedToken } from '../../src/core/grant/record.js'
 import { type GrantDecisions, type GrantSetting, grantDecisions, grantMachine } from './grant.js'
 import { processesOf } from './processes.js'
@@ -101,6 +102,47 @@ const mistakes: readonly (readonly [
     {
       decideGrant({ tokens = [], ...grant }, ...rest) {
         return decideGrant({ ...grant, tokens: tokens.map(withoutSignature) }, ...rest)
+      },
+    },
+  ],
+  [
+    'the revocation of a token changes the key',
+    'a grant records a key only with a request that this key has signed',
+    { kind: 'at once', keys: true },
+    {
+      decideGrant(grant, command, ...rest) {
+        const decision = decideGrant(grant, command, ...rest)
+        if (command.type !== 'revoke-token' || decision.outcome !== 'changed') return decision
+        const client = { ...decision.record.client, kid: 'second-key' }
+        return { ...decision, record: { ...decision.record, client } }
+      },
+    },
+  ],
+  [
+    'a rotation keeps the key of the request for the grant',
+    'a grant records a key only with a request that this key has signed',
+    { kind: 'at once', keys: true },
+    {
+      decideGrant(grant, command, ...rest) {
+        const { key: _key, ...unsigned } = { key: undefined, ...command }
+        return decideGrant(grant, unsigned as typeof command, ...rest)
+      },
+    },
+  ],
+  [
+    'a repeat with another key is refused',
+    'a lost response can be repeated in the retry window',
+    { kind: 'at once', keys: true },
+    {
+      decideGrant(grant, command, ...rest) {
+        const decision = decideGrant(grant, command, ...rest)
+        const isOther =
+          command.type === 'rotate' &&
+          command.key !== undefined &&
+          command.key.kid !== grant.client.kid
+        return isOther && decision.outcome === 'unchanged'
+          ? refused('token_not_managed_here', 'another key signed the rotation')
+          : decision
       },
     },
   ],

@@ -10,6 +10,7 @@ import { expect } from 'vitest'
 import { decide } from '../../examples/demo/browser.js'
 import type { Shop } from '../../examples/demo/shop.js'
 import { freePort } from '../../examples/wallet/free-port.js'
+import { type Fee, noFee } from '../../examples/wallet/prices.js'
 import {
   type AdapterName,
   adapters,
@@ -54,13 +55,16 @@ export interface RunningDeployment {
   stop(): Promise<void>
 }
 
-export async function startDeployment({ adapter, split }: Deployment): Promise<RunningDeployment> {
-  const wallets = split ? await startSplit(adapter) : await startWhole(adapter)
+export async function startDeployment(
+  { adapter, split }: Deployment,
+  fee: Fee = noFee,
+): Promise<RunningDeployment> {
+  const wallets = split ? await startSplit(adapter, fee) : await startWhole(adapter, fee)
   const { baseUrl } = wallets.resource
   return {
     baseUrl,
     auth: `${wallets.authUrl}/auth`,
-    op: `${baseUrl}/op`,
+    op: baseUrl,
     alice: `${baseUrl}/alice`,
     bob: `${baseUrl}/bob`,
     carol: `${baseUrl}/carol`,
@@ -76,17 +80,18 @@ interface Wallets {
   readonly auth?: RunningWallet
 }
 
-async function startWhole(adapter: AdapterName): Promise<Wallets> {
-  const resource = await startWallet({ adapter, port: await freePort() })
+async function startWhole(adapter: AdapterName, fee: Fee): Promise<Wallets> {
+  const resource = await startWallet({ adapter, port: await freePort(), fee })
   return { authUrl: resource.baseUrl, resource }
 }
 
-async function startSplit(adapter: AdapterName): Promise<Wallets> {
+async function startSplit(adapter: AdapterName, fee: Fee): Promise<Wallets> {
   const port = await freePort()
   const authUrl = `http://localhost:${port}`
   const resource = await startWallet({
     adapter,
     port: await freePort(),
+    fee,
     role: { name: 'resource', authUrl },
   })
   const { baseUrl, wallet } = resource

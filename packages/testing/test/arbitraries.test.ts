@@ -211,7 +211,7 @@ describe('a history', () => {
       }
     }
     expect([...types].sort()).toEqual(
-      'alter,at once,begin,cancel,fail,grant,lapse,pay,report-sent,retry,revoke,rotate,store fails,wait'
+      'alter,amend,at once,begin,cancel,fail,grant,lapse,pay,replace-key,report-sent,retry,revoke,rotate,store fails,wait'
         .split(',')
         .sort(),
     )

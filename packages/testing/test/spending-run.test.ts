@@ -25,6 +25,7 @@ const hour = 3_600_000
 const rules = {
   intervalCounting: 'occurrences',
   holdMs: 24 * hour,
+  scene,
   mayRefuse: false,
 } as const
 
@@ -459,8 +460,7 @@ describe('the wallet of this library', () => {
     const memory = memoryStore()
     let questions = 0
     const due: Store['due'] = async (...query) => (++questions > 2 ? memory.due(...query) : [])
-    const servers = (ports: SpendingPorts) =>
-      libraryServers({ ...memory, due }, ports, { scene, ...rules })
+    const servers = (ports: SpendingPorts) => libraryServers({ ...memory, due }, ports, rules)
     const wallet = await serversWallet(servers, scene, false)
     const wait = { type: 'wait', until: startOfTests + 24 * hour } as const
     const steps = [grant(item(10)), pay(1, 10), wait, { type: 'lapse' } as const, pay(2, 10)]

@@ -76,6 +76,43 @@ describe('the servers of a host', () => {
   })
 })
 
+describe('the search finds servers that', () => {
+  const search = (keysOf: (ports: SpendingPorts) => SpendingPorts['clientKeys'], rest = {}) => {
+    const servers = (ports: SpendingPorts) => ({
+      ...serversOn(memoryStore(), { ...ports, clientKeys: keysOf(ports) }),
+      ...rest,
+    })
+    return fc.check(spendingProperty(fc, { servers, scene }), { numRuns: 600, seed: 1 })
+  }
+
+  test('serve a key that the client instance no longer publishes', async () => {
+    const { errorInstance } = await search(({ clientKeys }) => {
+      const known = new Map<string, Awaited<ReturnType<typeof clientKeys.find>>>()
+      return {
+        async find(query) {
+          const found = known.get(query.kid) ?? (await clientKeys.find(query))
+          known.set(query.kid, found)
+          return found
+        },
+      }
+    })
+    expect(`${errorInstance}`).toMatch(/a request with a removed key got 2\d\d, not 401/)
+  })
+
+  test('refuse a key that the client instance published since, unless they say so', async () => {
+    const first = ({ clientKeys }: SpendingPorts) => {
+      let only: string | undefined
+      const find: typeof clientKeys.find = async (query) => {
+        only ??= query.kid
+        return query.kid === only ? clientKeys.find(query) : undefined
+      }
+      return { find }
+    }
+    expect((await search(first)).failed).toBe(true)
+    expect((await search(first, { clientKeys: 'bound' })).failed).toBe(false)
+  })
+})
+
 describe('a price that differs from the scene', () => {
   /** A unit costs `num / den`, and the remainder of a debit is lost. */
   const priced = (num: bigint, den: bigint): Pricing => ({

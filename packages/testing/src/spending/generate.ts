@@ -11,6 +11,7 @@ import {
   type StoreFailure,
 } from './history.js'
 import {
+  type AmendCommand,
   type Command,
   type PayCommand,
   resolve,
@@ -96,7 +97,7 @@ export function filledIn({
     scene,
     stepsMax,
     forms: { scene, limits, interval },
-    rules: { intervalCounting, holdMs },
+    rules: { intervalCounting, holdMs, scene },
   }
 }
 
@@ -225,7 +226,21 @@ function actionCommand(fc: FastCheck, revocations: number): Arbitrary<Command> {
     [2, fc.constant({ type: 'lapse' })],
     [2, grant.map((grant) => ({ type: 'rotate', grant }))],
     [revocations, grant.map((grant) => ({ type: 'revoke', grant }))],
+    [5, amendCommand(fc)],
+    [1, fc.constant({ type: 'replace-key' })],
   )
+}
+
+function amendCommand(fc: FastCheck): Arbitrary<AmendCommand> {
+  return fc.record({
+    type: fc.constant('amend'),
+    grant: fc.nat({ max: 2 }),
+    item: fc.nat({ max: 2 }),
+    how: fc.constantFrom<AmendCommand['how'][]>(
+      ...(['lower', 'lower', 'remove', 'cap', 'receivers', 'pause', 'resume', 'widen'] as const),
+    ),
+    parts: fc.constantFrom(1n, 2n, 2n, 3n),
+  })
 }
 
 function sizeOf(fc: FastCheck): Arbitrary<Size> {

@@ -18,6 +18,11 @@ export interface SpendingReceiver {
    * as `1.37` or `137/100`. Default 1. What arrives is the exact quotient, rounded down to whole units.
    */
   readonly unitPrice?: bigint | string
+  /**
+   * The `receiverWalletAddress` of its price. If present, owners also name it, or others, as the only receivers that a
+   * grant may pay.
+   */
+  readonly walletAddress?: string
 }
 
 /** Who pays whom in the histories. */
@@ -42,8 +47,16 @@ export const defaultScene: SpendingScene = {
   otherWalletAddress: 'https://wallet.example/alice-savings',
   asset: usd,
   receivers: [
-    { url: 'https://bank.example/incoming-payments/usd-1', asset: usd },
-    { url: 'https://bank.example/incoming-payments/usd-2', asset: usd },
+    {
+      url: 'https://bank.example/incoming-payments/usd-1',
+      asset: usd,
+      walletAddress: 'https://bank.example/shop',
+    },
+    {
+      url: 'https://bank.example/incoming-payments/usd-2',
+      asset: usd,
+      walletAddress: 'https://bank.example/landlord',
+    },
     {
       url: 'https://bank.example/incoming-payments/eur-1',
       asset: { assetCode: 'EUR', assetScale: 2 },
@@ -155,6 +168,26 @@ export interface PaymentRequest {
   readonly receiveAmount: Amount
 }
 
+/** What the resource owner changes after the approval. An absent member changes nothing. */
+export interface SpendingAmendment {
+  /** The items that remain, in their order. An item that is not listed is removed. */
+  readonly items?: readonly RemainingItem[]
+  readonly conditions?: {
+    /** The maximum debit of one payment. */
+    readonly paymentMax?: Amount
+    /** The only wallet addresses that may be paid. */
+    readonly receivers?: readonly string[]
+    /** No payment is created before this instant. `null` ends the pause. */
+    readonly pausedUntil?: Instant | null
+  }
+}
+
+/** An item of a grant as it remains, with its amounts. Everything else in it stays. */
+export interface RemainingItem extends Pick<Limits, 'debitAmount' | 'receiveAmount'> {
+  /** The position of the item when the grant was approved, from 1. */
+  readonly item: number
+}
+
 /** One action of a client instance, the resource owner or the host, or the passage of time. */
 export type SpendingAction =
   | {
@@ -190,6 +223,9 @@ export type SpendingAction =
   | { readonly type: 'lapse' }
   | { readonly type: 'rotate'; readonly grant: number }
   | { readonly type: 'revoke'; readonly grant: number }
+  | ({ readonly type: 'amend'; readonly grant: number } & SpendingAmendment)
+  /** The client instance publishes another key, and signs all further requests with it. */
+  | { readonly type: 'replace-key' }
   | { readonly type: 'wait'; readonly until: Instant }
 
 /** What the host reports about a payment. */
@@ -305,6 +341,10 @@ function actionText(action: SpendingAction): string {
       return `rotate the token of grant ${action.grant}`
     case 'revoke':
       return `revoke grant ${action.grant}`
+    case 'amend':
+      return amendmentText(action)
+    case 'replace-key':
+      return 'replace the key of the client instance'
     case 'wait':
       return `wait until ${instantText(action.until)}`
   }
@@ -316,6 +356,19 @@ function grantText({ grant, asked, granted }: SpendingAction & { type: 'grant' }
     return `- item ${index + 1}, from ${identifier}: ${limitsText(limits)}`
   })
   return [`grant ${grant}, approved${whole ? '' : ' for less than requested'}`, ...items].join('\n')
+}
+
+function amendmentText({ grant, items, conditions = {} }: SpendingAction & { type: 'amend' }) {
+  const { paymentMax, receivers, pausedUntil } = conditions
+  const changes = [
+    ...(items ?? []).map(({ item, ...limits }) => `item ${item} remains: ${limitsText(limits)}`),
+    ...(items?.length === 0 ? ['no item remains'] : []),
+    ...(paymentMax === undefined ? [] : [`at most ${amountText(paymentMax)} in one payment`]),
+    ...(receivers === undefined ? [] : [`only to ${receivers.join(' and ')}`]),
+    ...(typeof pausedUntil === 'number' ? [`paused until ${instantText(pausedUntil)}`] : []),
+    ...(pausedUntil === null ? ['no longer paused'] : []),
+  ]
+  return [`amend grant ${grant}`, ...changes.map((change) => `- ${change}`)].join('\n')
 }
 
 function requestText({ payment, grant, by, ...paid }: PaymentRequest): string {

@@ -2,9 +2,12 @@ import type { AccessItem, Amount, Asset, Instant } from 'open-payments-server'
 import type { IntervalCounting } from 'open-payments-server/core'
 import { type CountedAmount, ok, type Result, type SpendingWindow } from 'open-payments-server/core'
 import {
+  instantText,
   type PaymentRequest,
   type SpendingAction,
+  type SpendingAmendment,
   type SpendingReport,
+  type SpendingScene,
   valueText,
   windowText,
 } from './history.js'
@@ -16,6 +19,7 @@ export interface SpendingRules {
   readonly intervalCounting: IntervalCounting
   /** How long a payment may wait until the host begins it, in milliseconds. */
   readonly holdMs: number
+  readonly scene: SpendingScene
 }
 
 /** The scope in which payments are summed: one window of an access item, or the whole life of its grant. */
@@ -42,9 +46,13 @@ export interface ExpectedPayment {
 }
 
 interface ExpectedGrant {
+  /** An item that the owner removed has no actions. */
   readonly items: readonly AccessItem[]
   readonly revoked: boolean
+  readonly conditions: Conditions
 }
+
+type Conditions = NonNullable<SpendingAmendment['conditions']>
 
 /**
  * What the wallet must know after the history so far: grants and payments. It stores no totals; they are always summed
@@ -88,11 +96,12 @@ export function spentIn({ payments }: Model, account: Account): bigint {
 }
 
 /**
- * Returns how much of an amount the payments of all open windows of a grant take together, or `undefined` if the model
- * does not contain it: a payment was charged to an item without a limit, or is in another asset.
+ * Returns how much of an amount the payments of all open windows of a grant's remaining items take together, or
+ * `undefined` if the model does not contain it: a payment was charged to an item without a limit, or is in another
+ * asset.
  */
 export function spentUnder(
-  { payments }: Model,
+  { grants, payments }: Model,
   grant: number,
   counts: CountedAmount,
   asset: Asset,
@@ -102,7 +111,9 @@ export function spentUnder(
   for (const payment of payments) {
     if (payment.request.grant !== grant) continue
     if (payment.account === undefined) return undefined
-    const { window } = payment.account
+    const { item, window } = payment.account
+    const charged = grants[grant - 1]?.items[item - 1]
+    if (charged === undefined || isRemoved(charged)) continue
     if (window !== undefined && !(window.start <= now && now < window.end)) continue
     const { assetCode, assetScale } = payment.request[counts]
     if (assetCode !== asset.assetCode || assetScale !== asset.assetScale) return undefined
@@ -182,6 +193,8 @@ function accountFor(
 ): Result<Account | undefined, Problems> {
   const { items = [], revoked = true } = model.grants[request.grant - 1] ?? {}
   if (revoked) return wrong(`grant ${request.grant} was revoked`)
+  const unmet = unmetCondition(model, request, now, rules)
+  if (unmet !== undefined) return wrong(`grant ${request.grant} ${unmet}`)
   const problems: string[] = []
   for (const [index, item] of items.entries()) {
     const tried = tryItem(model, item, index + 1, request, now, rules)
@@ -189,6 +202,26 @@ function accountFor(
     problems.push(...tried.problems)
   }
   return wrong(...problems)
+}
+
+/** Returns the condition of the owner that a payment does not meet. */
+function unmetCondition(
+  { grants }: Model,
+  { grant, debitAmount, receiver }: PaymentRequest,
+  now: Instant,
+  { scene }: SpendingRules,
+): string | undefined {
+  const { paymentMax, receivers, pausedUntil } = grants[grant - 1]?.conditions ?? {}
+  if (typeof pausedUntil === 'number' && now < pausedUntil) {
+    return `is paused until ${instantText(pausedUntil)}`
+  }
+  if (paymentMax !== undefined && BigInt(debitAmount.value) > BigInt(paymentMax.value)) {
+    return `allows at most ${valueText(BigInt(paymentMax.value), paymentMax)} in one payment`
+  }
+  const { walletAddress = '' } = scene.receivers.find(({ url }) => url === receiver) ?? {}
+  return receivers === undefined || receivers.includes(walletAddress)
+    ? undefined
+    : 'does not allow payments to this receiver'
 }
 
 export function wrong(...problems: readonly string[]): Problems {
@@ -229,7 +262,44 @@ function tryItem(
 export function isOver(model: Model, grant: number, now: Instant, rules: SpendingRules): boolean {
   const { items = [], revoked = true } = model.grants[grant - 1] ?? {}
   if (revoked) return true
-  return items.every((_, index) => hasEnded(accountAt(model, grant, index + 1, now, rules)))
+  return items.every(
+    (item, index) => isRemoved(item) || hasEnded(accountAt(model, grant, index + 1, now, rules)),
+  )
+}
+
+export function isRemoved({ actions }: AccessItem): boolean {
+  return actions.length === 0
+}
+
+/** Returns the grant after an amendment, or `undefined` if the amendment would allow more than before. */
+function amended(
+  { items, conditions: before, ...rest }: ExpectedGrant,
+  { items: remaining, conditions = {} }: SpendingAmendment,
+): ExpectedGrant | undefined {
+  const kept = items.map((item, index): AccessItem | undefined => {
+    const found = remaining?.find((each) => each.item === index + 1)
+    if (remaining === undefined) return item
+    if (found === undefined) return { ...item, actions: [] }
+    const { item: _item, ...amounts } = found
+    const isNarrower =
+      !isRemoved(item) &&
+      isLower(amounts.debitAmount, item.limits?.debitAmount) &&
+      isLower(amounts.receiveAmount, item.limits?.receiveAmount)
+    return isNarrower ? { ...item, limits: { ...item.limits, ...amounts } } : undefined
+  })
+  const { paymentMax, receivers } = conditions
+  const narrows =
+    (paymentMax === undefined || isLower(paymentMax, before.paymentMax)) &&
+    (receivers === undefined || receivers.every((each) => before.receivers?.includes(each) ?? true))
+  const all = kept.filter((item) => item !== undefined)
+  if (!narrows || all.length < kept.length || all.every(isRemoved)) return undefined
+  return { ...rest, items: all, conditions: { ...before, ...conditions } }
+}
+
+/** Whether an amount is at most as high as the present one. Without a present one, any amount is lower. */
+function isLower(amount: Amount | undefined, present: Amount | undefined): boolean {
+  if (present === undefined) return true
+  return amount !== undefined && BigInt(amount.value) <= BigInt(present.value)
 }
 
 /** The expected answer to an action, and the model after it is accepted. */
@@ -254,7 +324,7 @@ export function expectationOf(
 ): Expectation {
   switch (action.type) {
     case 'grant': {
-      const grants = [...model.grants, { items: action.granted, revoked: false }]
+      const grants = [...model.grants, { items: action.granted, revoked: false, conditions: {} }]
       return { answer: 'accepted', after: { ...model, grants } }
     }
     case 'pay':
@@ -278,6 +348,17 @@ export function expectationOf(
       )
       return { answer: 'accepted', after: { ...model, grants } }
     }
+    case 'amend': {
+      const present = model.grants[action.grant - 1]
+      const next = present && amended(present, action)
+      if (next === undefined) {
+        return refused(model, `the amendment allows more than grant ${action.grant} before it`)
+      }
+      const grants = model.grants.map((each) => (each === present ? next : each))
+      const answer = isOver(model, action.grant, now, rules) ? 'either' : 'accepted'
+      return { answer, after: { ...model, grants } }
+    }
+    case 'replace-key':
     case 'wait':
       return { answer: 'accepted', after: model }
     default: {

@@ -204,8 +204,8 @@ function distinct(models: readonly Model[]): readonly Model[] {
   return [...byText.values()]
 }
 
-/** Returns the same text for models that differ only in the order of their payments; the rest follows from the answers. */
-function textOf({ payments }: Model): string {
+/** Returns the same text for models that differ only in the order of their payments. */
+function textOf({ grants, payments }: Model): string {
   const lines = payments.map(({ request, account, holdUntil, state, sent, delivered }) =>
     [
       request.payment,
@@ -217,7 +217,7 @@ function textOf({ payments }: Model): string {
       delivered,
     ].join(),
   )
-  return lines.sort().join(' ')
+  return `${JSON.stringify(grants)} ${lines.sort().join(' ')}`
 }
 
 /** The expected outcome of one action of a history. */

@@ -116,8 +116,7 @@ async function create(subject: StoreSubject | ServersSubject | WalletSubject): P
     return { wallet: await serversWallet(subject.servers, scene, true) }
   }
   const { store, problem, race } = racingStore(await subject.store())
-  const servers = (ports: SpendingPorts) =>
-    libraryServers(ports.failing(store), ports, { scene, ...rules })
+  const servers = (ports: SpendingPorts) => libraryServers(ports.failing(store), ports, rules)
   const wallet = await serversWallet(servers, scene, false)
   return { wallet: { ...wallet, problem }, race }
 }

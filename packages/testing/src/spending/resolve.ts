@@ -8,9 +8,11 @@ import {
   isInterruptible,
   isReport,
   type PaymentRequest,
+  type RemainingItem,
   readable,
   receivedOf,
   type SpendingAction,
+  type SpendingAmendment,
   type SpendingHistory,
   type SpendingReceiver,
   type SpendingReport,
@@ -23,6 +25,7 @@ import {
   type ExpectedPayment,
   emptyModel,
   expectationOf,
+  isRemoved,
   type Model,
   type SpendingRules,
   spentIn,
@@ -48,6 +51,8 @@ export type Command =
   | TotalsCommand
   | { readonly type: 'lapse' }
   | { readonly type: 'rotate' | 'revoke'; readonly grant: number }
+  | AmendCommand
+  | { readonly type: 'replace-key' }
   | { readonly type: 'wait'; readonly ms: number }
   /** Waits until a window of an item ends or begins, or until a hold expires, or 1 ms before or after. */
   | { readonly type: 'edge'; readonly grant: number; readonly item: number; readonly off: number }
@@ -69,6 +74,17 @@ export interface TotalsCommand {
   /** If absent, what was delivered is in proportion to what was sent. */
   readonly delivered?: Share | undefined
   readonly final: boolean
+}
+
+export interface AmendCommand {
+  readonly type: 'amend'
+  readonly grant: number
+  /** The item that is lowered or removed, or whose limit the amount is derived from. */
+  readonly item: number
+  /** `cap` limits each payment; `widen` raises a limit by one unit, which the wallet must refuse. */
+  readonly how: 'lower' | 'remove' | 'cap' | 'receivers' | 'pause' | 'resume' | 'widen'
+  /** The amount is the limit divided by this. */
+  readonly parts: bigint
 }
 
 export interface PayCommand {
@@ -152,7 +168,10 @@ function stepsFor(state: State, command: Command): SpendingStep[] {
     )
   }
   if (command.type !== 'at once') return resolveOne(state, command)
-  const actions = command.commands.flatMap((each) => resolveOne(state, each))
+  const [first] = command.commands.filter(({ type }) => type === 'replace-key')
+  // A request is in flight for one change of the key at most.
+  const commands = command.commands.filter((each) => each.type !== 'replace-key' || each === first)
+  const actions = commands.flatMap((each) => resolveOne(state, each))
   return actions.length < 2 ? actions : [{ type: 'at once', actions, commits: command.commits }]
 }
 
@@ -207,6 +226,10 @@ function actionOf(state: State, command: Command): SpendingAction | undefined {
     case 'rotate':
     case 'revoke':
       return { type: command.type, grant: grantNumber(model, command.grant) }
+    case 'amend':
+      return amendmentOf(state, command)
+    case 'replace-key':
+      return { type: 'replace-key' }
     case 'wait':
       return waitUntil(state, now + command.ms)
     case 'edge':
@@ -305,6 +328,68 @@ function paymentOf(state: State, command: PayCommand): SpendingAction {
       receiver,
       scene,
     ),
+  }
+}
+
+/** How long an owner pauses payments. */
+const pauseMs = 3_600_000
+
+function amendmentOf(state: State, command: AmendCommand): SpendingAction | undefined {
+  const { model, now, scene } = state
+  const grant = grantNumber(model, command.grant)
+  const { items = [], conditions = {} } = model.grants[grant - 1] ?? {}
+  const place = command.item % Math.max(1, items.length)
+  const { debitAmount, receiveAmount } = items[place]?.limits ?? {}
+  const amend = (amendment: SpendingAmendment): SpendingAction => ({
+    type: 'amend',
+    grant,
+    ...amendment,
+  })
+  const remaining = items.flatMap((item, index): RemainingItem[] => {
+    const { debitAmount, receiveAmount } = item.limits ?? {}
+    const amounts = { ...(debitAmount && { debitAmount }), ...(receiveAmount && { receiveAmount }) }
+    return isRemoved(item) ? [] : [{ item: index + 1, ...amounts }]
+  })
+  const changed = (change: (amount: Amount) => Amount) =>
+    remaining.map((each) =>
+      each.item === place + 1
+        ? {
+            ...each,
+            ...(debitAmount && { debitAmount: change(debitAmount) }),
+            ...(receiveAmount && { receiveAmount: change(receiveAmount) }),
+          }
+        : each,
+    )
+  const part = (amount: Amount) =>
+    amountOf(within(BigInt(amount.value) / command.parts, 1n, amountValueMax), amount)
+  switch (command.how) {
+    case 'lower':
+      return amend({ items: changed(part) })
+    case 'remove':
+      return amend({ items: remaining.filter(({ item }) => item !== place + 1) })
+    case 'cap': {
+      const { paymentMax = debitAmount ?? amountOf(1_000n, scene.asset) } = conditions
+      return amend({ conditions: { paymentMax: part(paymentMax) } })
+    }
+    case 'receivers': {
+      const named = scene.receivers.flatMap(({ walletAddress }) => walletAddress ?? [])
+      const { receivers = [...new Set(named)] } = conditions
+      const [first, ...others] = receivers
+      const fewer = command.parts === 1n ? receivers : others.length > 0 ? others : [first ?? '']
+      return named.length === 0 ? undefined : amend({ conditions: { receivers: fewer } })
+    }
+    case 'pause':
+      return amend({ conditions: { pausedUntil: now + pauseMs / Number(command.parts) } })
+    case 'resume':
+      return amend({ conditions: { pausedUntil: null } })
+    case 'widen': {
+      const more = (amount: Amount) =>
+        amountOf(within(BigInt(amount.value) + 1n, 1n, amountValueMax), amount)
+      const { paymentMax } = conditions
+      return paymentMax !== undefined && command.parts === 1n
+        ? amend({ conditions: { paymentMax: more(paymentMax) } })
+        : amend({ items: changed(more) })
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import type { AccessItem, Instant } from 'open-payments-server'
+import type { Instant } from 'open-payments-server'
 import {
   type ActionDuringFailure,
   actionsOf,
@@ -169,6 +169,12 @@ async function perform(
       return wallet.rotate?.(grants.get(action.grant) ?? '')
     case 'revoke':
       return done(wallet.revoke?.(grants.get(action.grant) ?? ''))
+    case 'amend': {
+      const { type: _type, grant, ...amendment } = action
+      return wallet.amend?.(grants.get(grant) ?? '', plain(amendment))
+    }
+    case 'replace-key':
+      return done(wallet.replaceKey?.())
     case 'wait':
       if (wallet.setClock === undefined) return undefined
       run.now = action.until
@@ -229,9 +235,9 @@ async function report(
   }
 }
 
-/** Removes the readable form from the items, so that a wallet receives plain JSON. */
-function plain(items: readonly AccessItem[]): readonly AccessItem[] {
-  return JSON.parse(JSON.stringify(items)) as AccessItem[]
+/** Removes the readable form of items, so that a wallet receives plain JSON. */
+function plain<Value>(value: Value): Value {
+  return JSON.parse(JSON.stringify(value)) as Value
 }
 
 function answerText(observation: Observation | undefined): string {
@@ -239,7 +245,7 @@ function answerText(observation: Observation | undefined): string {
   const { action, answer } = observation
   if (answer.accepted === 'unknown') return 'failed'
   if (!answer.accepted) return `refused${answer.reason === undefined ? '' : ` (${answer.reason})`}`
-  return action.type === 'wait' || action.type === 'lapse' ? 'done' : 'accepted'
+  return ['wait', 'lapse', 'replace-key'].includes(action.type) ? 'done' : 'accepted'
 }
 
 /** The longest chain of causes that a message names. */

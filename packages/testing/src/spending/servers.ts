@@ -11,16 +11,24 @@ import {
   type ResourceServer,
   type Store,
 } from 'open-payments-server'
-import type { AccessType, IntervalCounting, Json } from 'open-payments-server/core'
-import { type ClientRequest, type ClientResponse, clientKeysOf, testClient } from '../client.js'
+import type { AccessType, Json } from 'open-payments-server/core'
+import {
+  type ClientRequest,
+  type ClientResponse,
+  clientKeysOf,
+  type TestClient,
+  testClient,
+} from '../client.js'
 import { manualClock } from '../clock.js'
 import {
   accountsOf,
   amountOf,
   receivedOf,
+  type SpendingAmendment,
   type SpendingScene,
   type StoreFailure,
 } from './history.js'
+import type { SpendingRules } from './model.js'
 import { type FailingStore, failingStore } from './stores.js'
 import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } from './wallet.js'
 
@@ -45,6 +53,8 @@ export interface SpendingServers {
   readonly strippedPrefix?: string
   /** The host's identifier of the owner of the accounts in `scene`. Default `owner`. */
   readonly resourceOwner?: string
+  /** `policy.clientKeys` of the authorization server, if it is set. With `bound`, the client keeps its key. */
+  readonly clientKeys?: 'published' | 'bound'
   /** Called at the end of the history. */
   close?(): void | Promise<void>
 }
@@ -66,6 +76,8 @@ interface State {
   readonly tokens: Map<string, GrantTokens>
   /** The quote of each request key, or its refusal. */
   readonly quotes: Map<string, ReturnType<typeof createQuote>>
+  /** The ids of the items that pay, in the order of the approved access. */
+  readonly itemIds: Map<string, readonly string[]>
   /** Payments that the host may not have begun yet. */
   readonly held: Set<string>
   send(handle: Handler, request: ClientRequest): Promise<ClientResponse>
@@ -82,17 +94,20 @@ export async function serversWallet(
   tokensExpire: boolean,
 ): Promise<SpendingWallet> {
   const clock = manualClock()
-  const client = testClient({
-    // A key of its own, so that servers with the same URL do not recognize requests of another history as repeats.
-    seed: crypto.randomUUID(),
-    kid: 'spending',
-    walletAddress: finishOrigin,
-    clock,
-  })
+  const newKey = () =>
+    testClient({
+      // A key of its own, so that servers with the same URL do not recognize requests of another history as repeats.
+      seed: crypto.randomUUID(),
+      kid: crypto.randomUUID(),
+      walletAddress: finishOrigin,
+      clock,
+    })
+  /** The keys that the client instance publishes. It signs with the last one. */
+  let keys: readonly TestClient[] = [newKey()]
   const stores: FailingStore[] = []
   const host = await create({
     clock,
-    clientKeys: clientKeysOf(client),
+    clientKeys: { find: (query) => clientKeysOf(...keys).find(query) },
     failing(store) {
       const failing = failingStore(store)
       stores.push(failing)
@@ -101,7 +116,11 @@ export async function serversWallet(
   })
   const { strippedPrefix = '', resourceOwner = 'owner' } = host
   let nonces = 0
-  const actions = walletActions({
+  async function send(by: TestClient | undefined, handle: Handler, request: ClientRequest) {
+    if (by === undefined) throw new Error('the client instance has no key')
+    return by.send(handle, { ...request, strippedPrefix })
+  }
+  const state: State = {
     auth: host.authorizationServer,
     resources: host.resourceServer,
     grantEndpoint: host.grantEndpoint,
@@ -112,17 +131,36 @@ export async function serversWallet(
     walletAddresses: accountsOf(scene),
     tokens: new Map(),
     quotes: new Map(),
+    itemIds: new Map(),
     held: new Set(),
-    send: (handle, request) => client.send(handle, { ...request, strippedPrefix }),
+    send: (handle, request) => send(keys.at(-1), handle, request),
     newNonce: () => `nonce-${++nonces}`,
-  })
+  }
+  const actions = walletActions(state)
   function failStore(failure: StoreFailure) {
     const restores = stores.map(({ fail }) => fail(failure))
     return () => {
       for (const restore of restores) restore()
     }
   }
-  return { ...actions, setClock: clock.set, failStore, close: () => host.close?.() }
+  /** Requests in flight are signed with the key before, so it stays published until the next change. */
+  async function replaceKey() {
+    const [removed] = keys.length > 1 ? keys : []
+    keys = [...keys.slice(-1), newKey()]
+    const [token] = state.tokens.values()
+    if (removed === undefined || token === undefined) return
+    const url = `${host.baseUrl}/outgoing-payment-grant`
+    const request = { method: 'GET', url, token: token.pay.value }
+    const { status } = await send(removed, host.resourceServer.handle, request)
+    if (status !== 401) throw new Error(`a request with a removed key got ${status}, not 401`)
+  }
+  return {
+    ...actions,
+    ...(host.clientKeys !== 'bound' && { replaceKey }),
+    setClock: clock.set,
+    failStore,
+    close: () => host.close?.(),
+  }
 }
 
 function walletActions(state: State): SpendingWallet {
@@ -144,13 +182,8 @@ function walletActions(state: State): SpendingWallet {
     async revoke(grant) {
       await state.auth.grants.revoke(grant)
     },
+    amend: (grant, amendment) => amend(state, grant, amendment),
   }
-}
-
-interface LibraryServerOptions {
-  readonly scene: SpendingScene
-  readonly intervalCounting: IntervalCounting
-  readonly holdMs: number
 }
 
 /** The maximum number of actions of a history that run concurrently. */
@@ -162,7 +195,7 @@ const hundredYearsMs = 100 * 366 * 86_400_000
 export function libraryServers(
   store: Store,
   { clock, clientKeys }: SpendingPorts,
-  { scene, intervalCounting, holdMs }: LibraryServerOptions,
+  { scene, intervalCounting, holdMs }: SpendingRules,
 ): SpendingServers {
   const accounts = accountsOf(scene)
   // Several histories may share one store.
@@ -219,7 +252,13 @@ function pricesOf({ receivers }: SpendingScene): Pricing {
       if (debitAmount === undefined) return { ok: false, refusal: 'amount_missing' }
       const received = receivedOf(BigInt(debitAmount.value), receiver)
       if (received === 0n) return { ok: false, refusal: 'amount_too_small' }
-      return { ok: true, debitAmount, receiveAmount: amountOf(received, receiver.asset) }
+      const { walletAddress } = receiver
+      return {
+        ok: true,
+        debitAmount,
+        receiveAmount: amountOf(received, receiver.asset),
+        ...(walletAddress !== undefined && { receiverWalletAddress: walletAddress }),
+      }
     },
   }
 }
@@ -273,7 +312,36 @@ async function grant(
   })
   const id = interaction.slice(0, interaction.indexOf('.'))
   tokens.set(id, tokensOf(bodyOf(continued, 200)))
+  const { access = [] } = (await auth.grants.get(id)) ?? {}
+  state.itemIds.set(
+    id,
+    access.flatMap(({ itemId }) => itemId ?? []),
+  )
   return id
+}
+
+/** The resource owner narrows a grant: items that pay by their positions, all others as they are. */
+async function amend(
+  { auth, itemIds, resourceOwner }: State,
+  grant: string,
+  { items, conditions }: SpendingAmendment,
+): Promise<SpendingAnswer> {
+  const view = await auth.grants.get(grant)
+  const ids = itemIds.get(grant) ?? []
+  const access = view?.access.flatMap(({ limits, ...present }) => {
+    if (present.type === 'quote') return [present]
+    const found = items?.find(({ item }) => ids[item - 1] === present.itemId)
+    if (found === undefined) return []
+    const { item: _item, ...amounts } = found
+    const next = { ...limits, ...amounts }
+    return [Object.keys(next).length === 0 ? present : { ...present, limits: next }]
+  })
+  const result = await auth.grants.amend(grant, {
+    resourceOwner,
+    ...(items && access && { access }),
+    ...(conditions && { conditions }),
+  })
+  return answerOf(result)
 }
 
 async function pay(state: State, request: WalletRequest): Promise<PaymentAnswer> {

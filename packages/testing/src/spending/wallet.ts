@@ -1,5 +1,5 @@
 import type { AccessItem, Amount, Instant } from 'open-payments-server'
-import type { StoreFailure } from './history.js'
+import type { SpendingAmendment, StoreFailure } from './history.js'
 
 /** A wallet's answer to an action. */
 export type SpendingAnswer =
@@ -73,6 +73,16 @@ export interface SpendingWallet {
   lapse?(): Promise<void>
   rotate?(grant: string): Promise<SpendingAnswer>
   revoke?(grant: string): Promise<void>
+  /**
+   * The resource owner changes an approved grant. The wallet must refuse what would allow more than before, except the
+   * end of a pause.
+   */
+  amend?(grant: string, amendment: SpendingAmendment): Promise<SpendingAnswer>
+  /**
+   * The client instance publishes another key and signs all further requests with it. Its grants and their spending
+   * stay as they are.
+   */
+  replaceKey?(): Promise<void>
   /**
    * Makes the wallet's store fail from its next write on, `before` or `after` this write takes effect, until the
    * returned function is called. Meanwhile, an action may reject: its outcome is then unknown, and it is repeated once

@@ -1,7 +1,7 @@
 import type { IntervalCounting } from '../../../../src/entry-core.js'
 import { parseInterval, type RepeatingInterval, windowAt } from '../../../../src/entry-core.js'
 import type { AccessItem, Amount } from '../../../../src/index.js'
-import type { SpendingScene, WalletRequest } from '../../src/index.js'
+import type { SpendingAmendment, SpendingScene, WalletRequest } from '../../src/index.js'
 
 /** Plausible mistakes of an implementation in counting spent amounts. */
 export const mistakes = [
@@ -39,6 +39,14 @@ export const mistakes = [
   'the accounts of the owner share a budget',
   'a failed write keeps its reservation',
   'a key is kept only after the response',
+  'a lowered limit applies only to later grants',
+  'a removed item still pays',
+  'an amendment returns what was spent',
+  'an amendment raises a limit',
+  'an amendment forgets the conditions before it',
+  'a pause is ignored',
+  'the maximum of one payment is ignored',
+  'the receivers of the conditions are ignored',
 ] as const
 
 export type Mistake = (typeof mistakes)[number]
@@ -54,12 +62,19 @@ export interface Payment {
   delivered: bigint
 }
 
+export interface Grant {
+  /** An item that was removed is absent, and the others keep their places. */
+  items: readonly (AccessItem | undefined)[]
+  conditions: NonNullable<SpendingAmendment['conditions']>
+  revoked: boolean
+}
+
 /** The state of a wallet that counts spent amounts in memory, and may make a mistake. */
 export interface FaultyState {
   readonly scene: SpendingScene
   readonly intervalCounting: IntervalCounting
   readonly makes: (mistake: Mistake) => boolean
-  readonly grants: Map<string, { items: readonly AccessItem[]; revoked: boolean }>
+  readonly grants: Map<string, Grant>
   readonly payments: Map<string, Payment>
   readonly byKey: Map<string, Payment>
   readonly totals: Map<string, bigint>
@@ -80,7 +95,9 @@ export function charge(
   const { makes, grants, totals } = state
   const { items = [], revoked = true } = grants.get(request.grant) ?? {}
   if (revoked && !makes('a revoked grant still pays')) return undefined
+  if (!meetsConditions(state, request)) return undefined
   for (const [place, item] of items.entries()) {
+    if (item === undefined) continue
     const { receiver, debitAmount, receiveAmount } = item.limits ?? {}
     const foreign = item.identifier !== request.walletAddress
     if (foreign && !makes('every account of the owner can pay')) continue
@@ -101,6 +118,18 @@ export function charge(
   return undefined
 }
 
+function meetsConditions({ makes, grants, scene, now }: FaultyState, request: WalletRequest) {
+  const { paymentMax, receivers, pausedUntil } = grants.get(request.grant)?.conditions ?? {}
+  const paused = typeof pausedUntil === 'number' && now < pausedUntil
+  if (paused && !makes('a pause is ignored')) return false
+  const { walletAddress = '' } = scene.receivers.find(({ url }) => url === request.receiver) ?? {}
+  const other = receivers !== undefined && !receivers.includes(walletAddress)
+  if (other && !makes('the receivers of the conditions are ignored')) return false
+  const more =
+    paymentMax !== undefined && BigInt(request.debitAmount.value) > BigInt(paymentMax.value)
+  return !more || makes('the maximum of one payment is ignored')
+}
+
 function fits({ makes }: FaultyState, total: bigint, limit: Amount): boolean {
   if (makes('sums are floating-point numbers')) return Number(total) <= Number(limit.value)
   if (makes('amounts are compared as text')) return total.toString() <= limit.value
@@ -118,7 +147,7 @@ function keyOf(
   const { interval } = item.limits ?? {}
   const items = state.grants.get(grant)?.items ?? []
   const oneOwner = state.makes('the accounts of the owner share a budget')
-  const others = oneOwner && items.some(({ identifier }) => identifier !== item.identifier)
+  const others = oneOwner && items.some((each) => each?.identifier !== item.identifier)
   const shared = others ? 0 : place
   const name = state.makes('all items of a grant share one budget') ? grant : `${grant} ${shared}`
   if (interval === undefined) return name

@@ -1,6 +1,8 @@
 import type { IntervalCounting } from '../../../../src/entry-core.js'
+import type { Amount } from '../../../../src/index.js'
 import type {
   PaymentAnswer,
+  SpendingAmendment,
   SpendingAnswer,
   SpendingScene,
   SpendingWallet,
@@ -40,7 +42,7 @@ export function faultyWallet(
     async grant(asked, granted) {
       const id = `grant-${grants.size + 1}`
       const items = makes('the client gets everything that it requested') ? asked : granted
-      grants.set(id, { items, revoked: false })
+      grants.set(id, { items, conditions: {}, revoked: false })
       return id
     },
     pay: (request) => pay(state, request),
@@ -60,6 +62,8 @@ export function faultyWallet(
       const found = grants.get(grant)
       if (found !== undefined) found.revoked = true
     },
+    amend: async (grant, amendment) => amend(state, grant, amendment),
+    replaceKey: async () => {},
     setClock(instant) {
       state.now = instant
     },
@@ -179,6 +183,44 @@ function cancel(state: FaultyState, id: string): SpendingAnswer {
   if (payment.state !== 'created' && !again) return no(payment.state)
   payment.state = 'failed'
   giveBack(state, payment)
+  return yes
+}
+
+function amend(
+  { grants, totals, makes }: FaultyState,
+  id: string,
+  { items: remaining, conditions = {} }: SpendingAmendment,
+): SpendingAnswer {
+  const grant = grants.get(id)
+  if (grant === undefined || grant.revoked) return no('over')
+  const raises = (next: Amount | undefined, present: Amount | undefined) =>
+    !makes('an amendment raises a limit') &&
+    next !== undefined &&
+    present !== undefined &&
+    BigInt(next.value) > BigInt(present.value)
+  const present = grant.conditions
+  const { paymentMax, receivers } = conditions
+  if (raises(paymentMax, present.paymentMax)) return no('more')
+  if (receivers?.some((each) => present.receivers?.includes(each) === false)) return no('more')
+  const items = grant.items.map((item, index) => {
+    const found = remaining?.find((each) => each.item === index + 1)
+    if (remaining === undefined || item === undefined) return item
+    if (found === undefined) return makes('a removed item still pays') ? item : undefined
+    const { item: _, ...amounts } = found
+    const later = makes('a lowered limit applies only to later grants')
+    return later ? item : { ...item, limits: { ...item.limits, ...amounts } }
+  })
+  for (const { item, ...amounts } of remaining ?? []) {
+    const limits = grant.items[item - 1]?.limits
+    if (raises(amounts.debitAmount, limits?.debitAmount)) return no('more')
+    if (raises(amounts.receiveAmount, limits?.receiveAmount)) return no('more')
+  }
+  if (remaining?.length === 0) return no('nothing remains')
+  const forgets = makes('an amendment forgets the conditions before it')
+  Object.assign(grant, { items, conditions: forgets ? conditions : { ...present, ...conditions } })
+  if (makes('an amendment returns what was spent')) {
+    for (const key of totals.keys()) if (key.startsWith(`${id} `)) totals.delete(key)
+  }
   return yes
 }
 
