@@ -89,7 +89,7 @@ const isToken = (request: SeenRequest) => request.target.startsWith('/auth/token
 const isContinue = (request: SeenRequest) => request.target.startsWith('/auth/continue/')
 const isWallet = (request: SeenRequest) => request.method === 'GET' && request.target === '/alice'
 const isKeys = (request: SeenRequest) => request.target.endsWith('/jwks.json')
-const isIncoming = (request: SeenRequest) => request.target.startsWith('/op/incoming-payments')
+const isIncoming = (request: SeenRequest) => request.target.startsWith('/incoming-payments')
 const isPublicView = (request: SeenRequest) =>
   request.method === 'GET' && isIncoming(request) && input(request) === ''
 const noContent: Reply = { status: 204, headers: {}, body: '' }
