@@ -50,6 +50,21 @@ export interface Connector {
   from(ilpAddress: string): IlpHandler
   /** What a peer owes in its asset, including packets in flight; negative if the connector owes the peer. */
   balanceOf(ilpAddress: string): bigint
+  /**
+   * Records what a peer has paid outside of the connector, such as by a bank transfer, so that it may send packets on
+   * credit again. Negative: what the connector's owner has paid to the peer. A settlement with a known id counts
+   * nothing.
+   *
+   * @throws `Error` if no peer has this address.
+   */
+  settle(ilpAddress: string, settlement: Settlement): void
+}
+
+export interface Settlement {
+  /** The id of the transfer, unique for the peer. */
+  readonly id: string
+  /** In the smallest unit of the peer's asset. */
+  readonly amount: bigint
 }
 
 type Checked =
@@ -73,11 +88,18 @@ export function createConnector(options: ConnectorOptions): Connector {
   const { peers, now = Date.now } = options
   const reject = rejectsOf(options.ilpAddress)
   const balances = new Map<string, bigint>()
+  const settlements = new Set<string>()
 
   const balanceOf = (ilpAddress: string) => balances.get(ilpAddress) ?? 0n
 
   function add({ ilpAddress }: Peer, amount: bigint): void {
     balances.set(ilpAddress, balanceOf(ilpAddress) + amount)
+  }
+
+  function peerAt(ilpAddress: string): Peer {
+    const found = peers.find((peer) => peer.ilpAddress === ilpAddress)
+    if (found === undefined) throw new Error(`no peer has the address ${ilpAddress}`)
+    return found
   }
 
   async function forward(from: Peer, packet: Uint8Array): Promise<Uint8Array> {
@@ -106,11 +128,17 @@ export function createConnector(options: ConnectorOptions): Connector {
 
   return {
     from(ilpAddress) {
-      const from = peers.find((peer) => peer.ilpAddress === ilpAddress)
-      if (from === undefined) throw new Error(`no peer has the address ${ilpAddress}`)
+      const from = peerAt(ilpAddress)
       return (packet) => forward(from, packet)
     },
     balanceOf,
+    settle(ilpAddress, { id, amount }) {
+      const peer = peerAt(ilpAddress)
+      const key = `${ilpAddress} ${id}`
+      if (settlements.has(key)) return
+      settlements.add(key)
+      add(peer, -amount)
+    },
   }
 }
 

@@ -8,20 +8,27 @@ import { applyReport, type RailReport } from './rail-reports.js'
  * Represents the rail on which funds arrive and leave. A real wallet calls these services where it moves the
  * money, in the same transaction, and does not expose them.
  */
-export function ledger(services: ResourceServices, balances?: Rail['balances']): Handler {
+export function ledger(
+  services: ResourceServices,
+  rail?: Pick<Rail, 'balances' | 'settle'>,
+): Handler {
   return async (request) => {
     const { method, url, body } = request
     const path = url.split('?', 1)[0] ?? ''
-    if (path === '/ledger/peers' && balances !== undefined) {
+    if (path === '/ledger/peers' && rail !== undefined) {
       return method === 'GET'
-        ? json(200, readable(balances()))
+        ? json(200, readable(rail.balances()))
         : failure(405, 'method_not_allowed', { allow: 'GET' })
     }
     const [, paymentId, type] = outgoing.exec(path) ?? []
-    if (path !== '/ledger/transfers' && paymentId === undefined) return failure(404, 'not_found')
+    const isSettlement = path === '/ledger/settlements' && rail !== undefined
+    if (path !== '/ledger/transfers' && !isSettlement && paymentId === undefined) {
+      return failure(404, 'not_found')
+    }
     if (method !== 'POST') return failure(405, 'method_not_allowed', { allow: 'POST' })
     // Without it, a page that somebody on this machine opens could move money, also with an empty body.
     if (!isJson(request)) return failure(415, 'unsupported_media_type')
+    if (isSettlement) return settle(rail, body)
     return paymentId === undefined
       ? arrive(services, body)
       : leave(services, paymentId, type === 'fail' ? type : 'report-sent', body)
@@ -36,6 +43,22 @@ function readable(balances: ReturnType<Rail['balances']>): object {
   return Object.fromEntries(
     entries.map(([peer, { balance, ...asset }]) => [peer, { value: `${balance}`, ...asset }]),
   )
+}
+
+/** Records a transfer between this wallet and a peer, in the asset of the balance. Repeats count nothing. */
+function settle(rail: Pick<Rail, 'balances' | 'settle'>, body: Uint8Array): HttpResponse {
+  const { transferId: id, peer, value, ...rest } = readObject(body) ?? {}
+  const isValid =
+    typeof id === 'string' &&
+    id !== '' &&
+    typeof peer === 'string' &&
+    typeof value === 'string' &&
+    /^-?\d{1,19}$/.test(value) &&
+    Object.keys(rest).length === 0
+  if (!isValid) return failure(400, 'invalid_request')
+  return rail.settle(peer, { id, amount: BigInt(value) })
+    ? json(200, readable(rail.balances()))
+    : failure(404, 'peer_unknown')
 }
 
 async function arrive(

@@ -8,7 +8,7 @@ import {
   type IncomingPaymentServices,
   ilpPaymentMethods,
 } from 'open-payments-server'
-import { createConnector, type Peer } from '../ilp/connector.js'
+import { createConnector, type Peer, type Settlement } from '../ilp/connector.js'
 import { ilpOverHttp, sendOverHttp } from '../ilp/ilp-over-http.js'
 import { type IlpHandler, isWithin, readPrepare, readReply } from '../ilp/packet.js'
 import { createStreamReceiver } from '../ilp/receiver.js'
@@ -56,6 +56,8 @@ export interface Rail {
   /** Returns whether a peer has a route to an address. */
   reaches(ilpAddress: string): boolean
   balances(): Readonly<Record<string, PeerBalance>>
+  /** Records what a peer has paid, negative for what this wallet has paid it. Returns whether the peer exists. */
+  settle(peer: string, settlement: Settlement): boolean
 }
 
 /** All peers settle in dollars with nine decimal places: rounding errors are far below a cent. */
@@ -158,6 +160,11 @@ export function createRail(options: RailOptions): Rail {
           { balance: connector.balanceOf(peer), ...asset },
         ]),
       ),
+    settle(peer, settlement) {
+      const isKnown = links.some(({ ilpAddress }) => ilpAddress === peer)
+      if (isKnown) connector.settle(peer, settlement)
+      return isKnown
+    },
   }
 }
 

@@ -60,7 +60,7 @@ export async function resourceSide(
     mounts: [
       ...pathsOf(resources).map((path) => ({ path, handle: resources.handle })),
       { path: '/ilp', handle: rail.handle },
-      { path: '/ledger', handle: ledger(resources, rail.balances) },
+      { path: '/ledger', handle: ledger(resources, rail) },
       { path: '', handle: walletAddresses(surroundings).handle },
     ],
     events: resources.events,

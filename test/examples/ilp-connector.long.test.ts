@@ -162,6 +162,21 @@ describe('a connector', () => {
     expect(connector.balanceOf('test.alice')).toBe(200n)
   })
 
+  test('forwards packets of a peer again after it has settled what it owed', async () => {
+    const { forward, connector } = setUp({}, { creditMax: 250n })
+    for (const expected of ['fulfill', 'fulfill', 'T04']) {
+      expect(outcomeOf(await forward())).toBe(expected)
+    }
+    const settlement = { id: 'transfer-1', amount: 150n }
+    connector.settle('test.alice', settlement)
+    connector.settle('test.alice', settlement)
+    expect(connector.balanceOf('test.alice')).toBe(50n)
+    for (const expected of ['fulfill', 'fulfill', 'T04']) {
+      expect(outcomeOf(await forward())).toBe(expected)
+    }
+    expect(() => connector.settle('test.nobody', settlement)).toThrow('no peer')
+  })
+
   test.each<[string, string, IlpHandler]>([
     ['a reject', 'F06', async () => rejectsOf('test.bob')('F06', 'unexpected')],
     [

@@ -205,3 +205,51 @@ describe("the ledger's reports of an outgoing payment", () => {
     expect((await send('POST', `${path}/settle?now`)).status).toBe(200)
   })
 })
+
+describe('settlements with a peer', () => {
+  const peer = 'test.other'
+  function railLedger() {
+    const counted = new Map<string, bigint>()
+    const handle = ledger(createSpendingWorld().resources, {
+      balances: () => {
+        const balance = 900n - [...counted.values()].reduce((sum, amount) => sum + amount, 0n)
+        return { [peer]: { balance, assetCode: 'USD', assetScale: 9 } }
+      },
+      settle: (to, { id, amount }) => {
+        if (to === peer) counted.set(id, amount)
+        return to === peer
+      },
+    })
+    return async (said: unknown, headers = asJson, method = 'POST') => {
+      const body = new TextEncoder().encode(JSON.stringify(said))
+      const answer = await handle({ method, url: '/ledger/settlements', headers, body })
+      return { status: answer.status, body: JSON.parse(answer.body ?? '') }
+    }
+  }
+  const settlement = { transferId: 'one', peer, value: '400' }
+
+  test('lower what the peer owes, and answer with the balances', async () => {
+    const send = railLedger()
+    const balances = { [peer]: { value: '500', assetCode: 'USD', assetScale: 9 } }
+    expect(await send(settlement)).toEqual({ status: 200, body: balances })
+    expect(await send({ ...settlement, transferId: 'two', value: '-400' })).toMatchObject({
+      body: { [peer]: { value: '900' } },
+    })
+  })
+
+  test.each<[string, number, string, unknown]>([
+    ['another peer', 404, 'peer_unknown', { ...settlement, peer: 'test.stranger' }],
+    ['a number', 400, 'invalid_request', { ...settlement, value: 400 }],
+    ['a fraction', 400, 'invalid_request', { ...settlement, value: '4.5' }],
+    ['no id', 400, 'invalid_request', { ...settlement, transferId: '' }],
+    ['a misspelled member', 400, 'invalid_request', { ...settlement, amount: '1' }],
+    ['a list', 400, 'invalid_request', [settlement]],
+  ])('are refused for %s', async (_, status, code, said) => {
+    expect(await railLedger()(said)).toEqual(failed(status, code))
+  })
+
+  test('need JSON and POST', async () => {
+    expect(await railLedger()(settlement, [])).toMatchObject({ status: 415 })
+    expect(await railLedger()(settlement, asJson, 'GET')).toMatchObject({ status: 405 })
+  })
+})
