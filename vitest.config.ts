@@ -20,9 +20,10 @@ export default defineConfig(({ mode }) => {
     const isForLong = path.endsWith('.long.test.ts')
     return isLong ? isForLong || hasDepth.test(text) : !isForLong
   })
-  // Files share the modules of their worker, except where a test replaces one of them or counts all timers: work that
-  // the file before left in the worker may start one. To load all modules again for each file would double the CPU time.
-  const needsOwn = /vi\.mock\(|getTimerCount\(|support\/portable\.js'/
+  // Files share the modules of their worker, except where a test replaces one of them, counts all timers or measures
+  // the heap: work that the file before left in the worker may change both. To load all modules again for each file
+  // would double the CPU time.
+  const needsOwn = /vi\.mock\(|getTimerCount\(|support\/(portable|heap)\.js'/
   const alone = own.filter(({ text }) => needsOwn.test(text))
   const sharing = own.filter((file) => !alone.includes(file))
 
