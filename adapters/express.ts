@@ -4,11 +4,11 @@
  * @module open-payments-server/express
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { bodyBytesMax, requireHandler } from '../src/entry-adapter.js'
+import { bodyBytesMax, type MountOptions, requireHandler } from '../src/entry-adapter.js'
 import type { Handler } from '../src/index.js'
 import { headerLines, type MaybeParsed, readNodeBody } from './node-body.js'
 
-export type { MaybeParsed }
+export type { MaybeParsed, MountOptions }
 
 /** A Node.js request handler, as Express and Connect accept it. */
 export type NodeHandler = (
@@ -19,7 +19,8 @@ export type NodeHandler = (
 
 const remedy =
   'mount the handler before express.json(), or keep the bytes with ' +
-  'express.json({ verify: (req, _res, buffer) => void Object.assign(req, { rawBody: buffer }) })'
+  'express.json({ verify: (req, _res, buffer) => void Object.assign(req, { rawBody: buffer }) }), ' +
+  'in Nest with NestFactory.create(AppModule, { rawBody: true })'
 
 /**
  * Turns a handler into Express middleware: `app.use('/auth', toExpress(auth.handle))`. Mount it before any
@@ -29,12 +30,16 @@ const remedy =
  * body: signatures cover the body's bytes, which a parsed value cannot restore. Calls neither the handler nor
  * `next` if the client closes the connection before the end of the body.
  *
- * @throws {InvalidInputError} if `handle` is not a function.
+ * @throws {InvalidInputError} if `handle` is not a function, and for an invalid or unknown option.
  */
-export function toExpress(handle: Handler<string | Uint8Array>): NodeHandler {
-  requireHandler('toExpress', handle)
+export function toExpress(
+  handle: Handler<string | Uint8Array>,
+  options: MountOptions = {},
+): NodeHandler {
+  requireHandler('toExpress', handle, options)
+  const { fallthrough = false } = options
   return (request, response, next) => {
-    serve(handle, request, response).catch((error: unknown) => {
+    serve(handle, request, response, fallthrough ? next : undefined).catch((error: unknown) => {
       if (next !== undefined) next(error)
       else response.destroy()
     })
@@ -45,6 +50,7 @@ async function serve(
   handle: Handler<string | Uint8Array>,
   request: Parameters<NodeHandler>[0],
   response: ServerResponse,
+  passOn: (() => void) | undefined,
 ): Promise<void> {
   const body = await readNodeBody(request, request, remedy)
   if (body === undefined) return
@@ -54,6 +60,7 @@ async function serve(
     headers: headerLines(request),
     body,
   })
+  if (answer.unmatched && passOn !== undefined) return passOn()
   // The rest of a body that is too large is not read, so the connection must close after the response.
   if (body.length > bodyBytesMax) response.setHeader('connection', 'close')
   response.statusCode = answer.status

@@ -4,9 +4,11 @@
  * @module open-payments-server/fastify
  */
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import { bodyBytesMax, requireHandler } from '../src/entry-adapter.js'
+import { bodyBytesMax, type MountOptions, requireHandler } from '../src/entry-adapter.js'
 import type { Handler } from '../src/index.js'
 import { headerLines, type MaybeParsed, readNodeBody } from './node-body.js'
+
+export type { MountOptions }
 
 const remedy =
   'do not let a hook or @fastify/express parse bodies on the path where the plugin is registered'
@@ -17,10 +19,14 @@ const remedy =
  * The plugin is encapsulated: it reads bodies as bytes for every content type, and the host's own routes keep
  * their parsers. Do not wrap it in `fastify-plugin`.
  *
- * @throws {InvalidInputError} if `handle` is not a function.
+ * @throws {InvalidInputError} if `handle` is not a function, and for an invalid or unknown option.
  */
-export function toFastify(handle: Handler<string | Uint8Array>): FastifyPluginAsync {
-  requireHandler('toFastify', handle)
+export function toFastify(
+  handle: Handler<string | Uint8Array>,
+  options: MountOptions = {},
+): FastifyPluginAsync {
+  requireHandler('toFastify', handle, options)
+  const { fallthrough = false } = options
   return async (app) => {
     app.removeAllContentTypeParsers()
     app.addContentTypeParser('*', (request, _payload, done) => {
@@ -30,7 +36,18 @@ export function toFastify(handle: Handler<string | Uint8Array>): FastifyPluginAs
       // Fastify does not read bodies of methods such as GET, but a client may have sent one.
       const body = request.body instanceof Uint8Array ? request.body : await readBody(request)
       // Without a body, the client has closed the connection, so no response is sent.
-      return body === undefined ? reply.hijack() : answer(handle, request, body, reply)
+      if (body === undefined) return reply.hijack()
+      const response = await handle({
+        method: request.raw.method ?? request.method,
+        url: request.originalUrl,
+        headers: headerLines(request.raw),
+        body,
+      })
+      if (response.unmatched && fallthrough) return reply.callNotFound()
+      if (body.length > bodyBytesMax) reply.header('connection', 'close')
+      reply.code(response.status).headers(response.headers)
+      // Send bytes, because Fastify adds a charset to the content type of text.
+      return reply.send(response.body === undefined ? undefined : Buffer.from(response.body))
     }
     app.setErrorHandler(async (error, request, reply) => {
       // The handler validates the content type, as it does with every adapter.
@@ -50,22 +67,4 @@ function isMediaTypeError(error: unknown): boolean {
   return (
     error instanceof Error && 'code' in error && error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE'
   )
-}
-
-async function answer(
-  handle: Handler<string | Uint8Array>,
-  request: FastifyRequest,
-  body: Uint8Array,
-  reply: FastifyReply,
-) {
-  const response = await handle({
-    method: request.raw.method ?? request.method,
-    url: request.originalUrl,
-    headers: headerLines(request.raw),
-    body,
-  })
-  if (body.length > bodyBytesMax) reply.header('connection', 'close')
-  reply.code(response.status).headers(response.headers)
-  // Send bytes, because Fastify adds a charset to the content type of text.
-  return reply.send(response.body === undefined ? undefined : Buffer.from(response.body))
 }

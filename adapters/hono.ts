@@ -4,7 +4,7 @@
  * @module open-payments-server/hono
  */
 import type { IncomingMessage } from 'node:http'
-import type { HttpRequest } from '../src/entry-adapter.js'
+import type { HttpRequest, MountOptions } from '../src/entry-adapter.js'
 import {
   RawBodyError,
   readFetchBody,
@@ -25,10 +25,13 @@ export interface HonoContext {
     arrayBuffer(): Promise<ArrayBuffer>
   }
   readonly env: unknown
+  readonly res: Response
 }
 
+export type { MountOptions }
+
 /** A Hono handler. */
-export type HonoHandler = (context: HonoContext) => Promise<Response>
+export type HonoHandler = (context: HonoContext, next?: () => Promise<void>) => Promise<Response>
 
 const remedy = 'mount the handler before anything that reads the body, such as a validator'
 
@@ -41,11 +44,15 @@ const remedy = 'mount the handler before anything that reads the body, such as a
  *
  * The returned handler rejects with a `RawBodyError` (`ERR_RAW_BODY_UNAVAILABLE`) if the body has already been parsed.
  *
- * @throws {InvalidInputError} if `handle` is not a function.
+ * @throws {InvalidInputError} if `handle` is not a function, and for an invalid or unknown option.
  */
-export function toHono(handle: Handler<string | Uint8Array>): HonoHandler {
-  requireHandler('toHono', handle)
-  return async (context) => {
+export function toHono(
+  handle: Handler<string | Uint8Array>,
+  options: MountOptions = {},
+): HonoHandler {
+  requireHandler('toHono', handle, options)
+  const { fallthrough = false } = options
+  return async (context, next) => {
     const incoming = incomingOf(context)
     const { req } = context
     const body = await (incoming === undefined ? bodyOf(req) : nodeBodyOf(incoming, req))
@@ -53,7 +60,10 @@ export function toHono(handle: Handler<string | Uint8Array>): HonoHandler {
     if (body === undefined) return new Response(null, { status: 400 })
     const request =
       incoming === undefined ? requestFromFetch(req.raw, body) : fromNode(incoming, body)
-    return responseForFetch(await handle(request))
+    const answer = await handle(request)
+    if (!answer.unmatched || !fallthrough || next === undefined) return responseForFetch(answer)
+    await next()
+    return context.res
   }
 }
 

@@ -17,6 +17,7 @@ export {
   type Handler,
   type HttpRequest,
   type HttpResponse,
+  type MountOptions,
   requireHandler,
 } from './http/message.js'
 export {

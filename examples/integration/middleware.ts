@@ -36,10 +36,10 @@ export const jsonBeforeServers = express.json({
 // #endregion raw-body
 
 // #region brands
-/** Serves each brand at its own host: one server per brand, with its own URLs. */
+/** Serves each brand at its own host, such as `alpha.example` or `localhost:3001`. */
 export function byHost(brands: ReadonlyMap<string, NodeHandler>): RequestHandler {
   return (request, response, next) => {
-    const serve = brands.get(request.hostname)
+    const serve = brands.get(request.host) ?? brands.get(request.hostname)
     if (serve === undefined) next()
     else serve(request, response, next)
   }

@@ -1,4 +1,4 @@
-import { InvalidInputError } from '../util/input.js'
+import { boolean, InvalidInputError, optional, requireKnownOptions } from '../util/input.js'
 
 /**
  * A request exactly as received. Signatures cover the exact bytes, so no part of it may be parsed, decoded or
@@ -26,6 +26,8 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   /** Header values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Body
+  /** True if the server has nothing at this path: neither an operation nor a wallet address. The status is 404 or 405. */
+  readonly unmatched?: true
 }
 
 /** Serves one request. Resolves to a response for every possible request, and never rejects. */
@@ -33,17 +35,29 @@ export type Handler<Body extends string | Uint8Array = string> = (
   request: HttpRequest,
 ) => Promise<HttpResponse<Body>>
 
+/** How an adapter mounts a handler. */
+export interface MountOptions {
+  /**
+   * Passes requests for paths at which the server has nothing on to the host, such as to its page for 404. Mount the
+   * handler after your own routes: it has read the body by then. Default false: the server responds with 404 itself.
+   */
+  readonly fallthrough?: boolean
+}
+
 /** The largest request body that is read, in bytes. */
 export const bodyBytesMax = 64 * 1024
 
 /**
- * Checks the argument of an adapter at once: a server in the place of its `handle` would fail at each request.
+ * Checks the arguments of an adapter at once: a server in the place of its `handle` would fail at each request.
  *
  * @param adapter the name of the function of the adapter, such as `toExpress`.
- * @throws {InvalidInputError} for a value that is not a function.
+ * @throws {InvalidInputError} for a handler that is not a function, and for an invalid or unknown option.
  */
-export function requireHandler(adapter: string, handle: unknown): void {
-  if (typeof handle === 'function') return
-  const remedy = `pass the handle of a server, such as ${adapter}(auth.handle)`
-  throw new InvalidInputError('handle', `must be a function: ${remedy}`)
+export function requireHandler(adapter: string, handle: unknown, options: MountOptions = {}): void {
+  if (typeof handle !== 'function') {
+    const remedy = `pass the handle of a server, such as ${adapter}(auth.handle)`
+    throw new InvalidInputError('handle', `must be a function: ${remedy}`)
+  }
+  requireKnownOptions('', options, { fallthrough: true })
+  optional(boolean)('fallthrough', options.fallthrough)
 }

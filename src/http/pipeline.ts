@@ -133,6 +133,8 @@ interface Pipeline {
   readonly challenge?: string
   /** Additional headers of every response. Default: none. */
   readonly headers?: HttpResponse['headers']
+  /** The refusals that leave the path to the host. Default: of a path without an operation. */
+  readonly unmatched?: readonly Refusal[]
   readonly watch: ServerHooks
 }
 
@@ -205,7 +207,8 @@ async function answerTo(
   reportRefusal(answer, request, context, seen, pipeline.watch)
   const response = refusalResponse(answer, context)
   tell?.({ ...where, status: response.status, refusal: answer.refusal })
-  return finished(request, response, pipeline)
+  const isUnmatched = (pipeline.unmatched ?? ['route_unknown']).includes(answer.refusal)
+  return finished(request, isUnmatched ? { ...response, unmatched: true } : response, pipeline)
 }
 
 /** Fails open: if the host's `rateLimit` throws, the call is served, so that its outage does not spread. */
@@ -283,9 +286,10 @@ function finished(
   response: HttpResponse,
   { headers: own }: Pipeline,
 ): HttpResponse {
-  const { status } = response
   const headers = own === undefined ? response.headers : { ...response.headers, ...own }
-  return method === 'HEAD' ? { status, headers } : { ...response, headers }
+  if (method !== 'HEAD') return { ...response, headers }
+  const { body: _body, ...withoutBody } = response
+  return { ...withoutBody, headers }
 }
 
 interface Understood {

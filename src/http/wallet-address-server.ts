@@ -121,6 +121,7 @@ export function createWalletAddressServer(
     },
     context: { clock: wholeMilliseconds(clock), random: crypto },
     headers: crossOrigin,
+    unmatched: ['route_unknown', 'method_unknown', 'resource_unknown'],
     watch: options,
   })
 }

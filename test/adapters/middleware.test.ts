@@ -143,11 +143,16 @@ describe('several middlewares together', () => {
     expect(await response.json()).toHaveProperty('interact.redirect')
   })
 
-  test('serve several brands of one process, each at its own host', async () => {
-    const hosts = ['alpha.example', 'beta.example']
+  test.each([
+    ['its own host', 'alpha.example', 'beta.example'],
+    ['its own port', 'localhost:3000', 'localhost:3001'],
+    ['its own host, though the proxy names a port', 'alpha.example', 'beta.example', ':443'],
+  ])('serve several brands of one process, each at %s', async (_, alpha, beta, port = '') => {
+    const hosts = [alpha, beta]
+    const scheme = alpha.startsWith('localhost') ? 'http' : 'https'
     const brands = new Map(
       hosts.map((host) => {
-        const { auth } = createWorld({ auth: { grantEndpoint: `https://${host}/auth` } })
+        const { auth } = createWorld({ auth: { grantEndpoint: `${scheme}://${host}/auth` } })
         return [host, toExpress(auth.handle)]
       }),
     )
@@ -155,10 +160,10 @@ describe('several middlewares together', () => {
     app.use('/auth', byHost(brands))
     const base = await started(app)
     for (const host of hosts) {
-      const headers = { 'x-forwarded-host': host }
+      const headers = { 'x-forwarded-host': host + port }
       const response = await fetch(`${base}/auth`, { method: 'OPTIONS', headers })
       expect(await response.json()).toMatchObject({
-        grant_request_endpoint: `https://${host}/auth`,
+        grant_request_endpoint: `${scheme}://${host}/auth`,
       })
     }
     expect((await fetch(`${base}/auth`, { method: 'OPTIONS' })).status).toBe(404)
