@@ -171,6 +171,18 @@ describe('a repeat', () => {
     expect(await problemWith(steps, scripted('one', 'one'))).toBeUndefined()
     expect(await problemWith(steps, scripted('one', 'two'))).toMatch(/created payment 1 twice/)
   })
+
+  test('may be refused if the owner removed the access to its account, and must not pay again', async () => {
+    const savings = { ...item(5), identifier: `${walletAddress}-savings` }
+    const remove = { type: 'amend', grant: 1, items: [{ item: 2, ...savings.limits }] } as const
+    const steps = [grant(item(10), savings), pay(1, 3), remove, retry]
+    expect(await problemWith(steps, scripted('one', false))).toBeUndefined()
+    expect(await problemWith(steps, scripted('one', 'one'))).toBeUndefined()
+    expect(await problemWith(steps, scripted('one', 'two'))).toMatch(/created payment 1 twice/)
+    const lower = { ...remove, items: [{ item: 1, debitAmount: usd(3) }, ...remove.items] }
+    const covered = [grant(item(10), savings), pay(1, 3), lower, retry]
+    expect(await problemWith(covered, scripted('one', false))).toMatch(/^the wallet refused it/)
+  })
 })
 
 describe('a request with the key of another and another amount', () => {

@@ -267,6 +267,12 @@ export function isOver(model: Model, grant: number, now: Instant, rules: Spendin
   )
 }
 
+/** Returns whether the owner has removed every item of a grant that pays from the account of a payment. */
+function hasLostAccess({ grants }: Model, { grant, walletAddress }: PaymentRequest): boolean {
+  const { items = [] } = grants[grant - 1] ?? {}
+  return items.every((item) => isRemoved(item) || item.identifier !== walletAddress)
+}
+
 export function isRemoved({ actions }: AccessItem): boolean {
   return actions.length === 0
 }
@@ -381,8 +387,9 @@ function expectPayment(
     return refused(model, `the request for payment ${request.payment} had another amount`)
   }
   if (earlier !== undefined) {
-    const answer = isOver(model, request.grant, now, rules) ? 'either' : 'accepted'
-    return { answer, after: model, repeats: earlier }
+    const isWithoutAccess =
+      isOver(model, request.grant, now, rules) || hasLostAccess(model, request)
+    return { answer: isWithoutAccess ? 'either' : 'accepted', after: model, repeats: earlier }
   }
   const charge = accountFor(model, request, now, rules)
   const payment: ExpectedPayment = {
