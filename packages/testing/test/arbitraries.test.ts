@@ -15,7 +15,7 @@ import {
   startOfTests,
   testClient,
 } from '../src/index.js'
-import { actionsOf } from '../src/spending/history.js'
+import { actionsOf, debitFor, receivedOf } from '../src/spending/history.js'
 
 const { amount, interval, invalidInterval, limits, accessItem, history } = arbitraries(fc)
 
@@ -314,6 +314,41 @@ describe('a history', () => {
       expect(spent.length).toBeGreaterThan(20)
     },
   )
+
+  test('knows the least debit at every price that is a fraction', () => {
+    const positive = fc.bigInt({ min: 1n, max: 10n ** 12n })
+    fc.assert(
+      fc.property(
+        positive,
+        positive,
+        fc.bigInt({ min: 1n, max: amountValueMax }),
+        (num, den, value) => {
+          const receiver = { ...defaultScene.receivers[0], unitPrice: `${num}/${den}` }
+          const debit = debitFor(value, receiver)
+          expect(receivedOf(debit, receiver)).toBeGreaterThanOrEqual(value)
+          expect(receivedOf(debit - 1n, receiver)).toBeLessThan(value)
+          expect(receivedOf(value, receiver)).toBe((value * den) / num)
+        },
+      ),
+    )
+  })
+
+  test.each([7n, 10n ** 15n])('never debits more than its maximum, %s', (debitMax) => {
+    const actions = sample(history({ debitMax }), 400).flatMap(({ steps }) =>
+      steps.flatMap(actionsOf),
+    )
+    const debits = actions.flatMap((each) => {
+      if (each.type === 'pay') return [BigInt(each.debitAmount.value)]
+      return each.type === 'alter' ? [BigInt(each.request.debitAmount.value)] : []
+    })
+    expect(debits.filter((each) => each > debitMax)).toEqual([])
+    expect(debits).toContain(debitMax)
+  })
+
+  test.each([0n, 1n, amountValueMax + 1n, 100])('refuses the maximum debit %s', (debitMax) => {
+    // One of its receivers gets a unit for two.
+    expect(() => history({ debitMax: debitMax as bigint })).toThrow('debitMax must be a bigint')
+  })
 
   /** The payments that the wallet must accept, and what they leave of a limit on the received amount. */
   function expectedFor(histories: readonly SpendingHistory[]) {

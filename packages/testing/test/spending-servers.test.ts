@@ -141,7 +141,7 @@ describe('a price that differs from the scene', () => {
       const { errorInstance } = await search(priced(num, den), 2n)
       const [first = ''] = String((errorInstance as Error).message).split('\n')
       const named =
-        /^the price of payment \d+ differs from the scene: of USD ([\d.]+), EUR ([\d.]+) arrives; expected EUR ([\d.]+) \(unitPrice 2\)$/
+        /^the price of payment \d+ differs from the scene: of USD ([\d.]+), the wallet delivers EUR ([\d.]+), and the scene says EUR ([\d.]+); set unitPrice, which is 2, of scene.receivers\[0\] to the price of the wallet$/
       expect(first).toMatch(named)
       const [, debit = '', arrives = '', expected = ''] = named.exec(first) ?? []
       const cents = (text: string) => BigInt(text.replace('.', ''))
@@ -150,13 +150,51 @@ describe('a price that differs from the scene', () => {
     }
   })
 
+  test('in another asset names both', async () => {
+    const yen: Pricing = {
+      async price(request) {
+        const price = await pricing.price(request)
+        if (!price.ok) return price
+        return { ...price, receiveAmount: { ...price.receiveAmount, assetCode: 'JPY' } }
+      },
+    }
+    const { errorInstance } = await search(yen, 2n)
+    expect((errorInstance as Error).message).toMatch(
+      /^the price of .*delivers JPY [\d.]+, and the scene says EUR [\d.]+; set asset of scene.receivers\[0\]/,
+    )
+  })
+
+  test('is named, if the wallet refuses it, or returns an amount that the client did not ask for', async () => {
+    const unknown = await search(
+      { price: async () => ({ ok: false, refusal: 'receiver_invalid' }) },
+      2n,
+    )
+    expect((unknown.errorInstance as Error).message).toMatch(
+      /^the wallet has no price for USD [\d.]+ to https:\S+\/1: the server responded with 400 .*invalid_receiver/,
+    )
+    const withFee: Pricing = {
+      async price(request) {
+        const price = await pricing.price(request)
+        if (!price.ok) return price
+        const { value, ...asset } = price.debitAmount
+        return { ...price, debitAmount: { value: `${BigInt(value) + 1n}`, ...asset } }
+      },
+    }
+    const wrong = await search(withFee, 2n)
+    expect((wrong.errorInstance as Error).message).toMatch(
+      /^the wallet has no price .* 500 .*; the error is passed to onError of the servers\n/,
+    )
+  })
+
   test('is not: a price may be a fraction, of which the search knows the exact value', async () => {
     for (const unitPrice of ['1.37', '137/100']) {
       const { errorInstance } = await search(priced(137n, 100n), unitPrice)
       expect(errorInstance).toBeNull()
     }
     const { errorInstance } = await search(priced(137n, 100n), '1.36')
-    expect((errorInstance as Error).message).toMatch(/expected EUR [\d.]+ \(unitPrice 1.36\)\n/)
+    expect((errorInstance as Error).message).toMatch(
+      /scene says EUR [\d.]+; set unitPrice, which is 1.36,/,
+    )
   })
 
   test.each(['', '0', '0.0', '1/0', '0/1', '-1', '1.', '.5', '1e3', '1,5', '1.5/2', 0n, -1n, 1.5])(

@@ -1,11 +1,11 @@
 import { type AccessItem, type Instant, InvalidInputError, type Limits } from 'open-payments-server'
-import type { IntervalCounting } from 'open-payments-server/core'
+import { amountValueMax, type IntervalCounting } from 'open-payments-server/core'
 import { startOfTests } from '../clock.js'
 import {
   amountOf,
   type CommitOrder,
+  debitFor,
   defaultScene,
-  priceOf,
   type SpendingHistory,
   type SpendingScene,
   type StoreFailure,
@@ -46,6 +46,11 @@ export interface HistoryOptions {
    * forms. Default: all forms, with windows near the start, and often months from the last days of a month.
    */
   readonly interval?: (start: Instant) => Arbitrary<string>
+  /**
+   * The most that one payment debits, for a wallet whose accounts contain less. A history has at most
+   * `4 * (stepsMax + 1)` payments. Default: 2^64 - 1.
+   */
+  readonly debitMax?: bigint
   /** How the wallet counts the repetitions of an interval. Default `occurrences`. */
   readonly intervalCounting?: IntervalCounting
   /** How long a payment may wait until the host begins it, in milliseconds. Default 24 hours. */
@@ -70,6 +75,7 @@ export const historyOptions: Readonly<Record<keyof HistoryOptions, true>> = {
   stepsMax: true,
   limits: true,
   interval: true,
+  debitMax: true,
   intervalCounting: true,
   holdMs: true,
 }
@@ -77,13 +83,14 @@ export const historyOptions: Readonly<Record<keyof HistoryOptions, true>> = {
 /**
  * Returns the options with their defaults.
  *
- * @throws {InvalidInputError} if the limits or the prices are invalid.
+ * @throws {InvalidInputError} if the limits, the prices or the most that a payment debits are invalid.
  */
 export function filledIn({
   scene = defaultScene,
   stepsMax = 24,
   limits = limitForms,
   interval,
+  debitMax = amountValueMax,
   intervalCounting = 'occurrences',
   holdMs = 86_400_000,
 }: HistoryOptions) {
@@ -92,11 +99,18 @@ export function filledIn({
     const forms = `must contain some of ${limitForms.join(', ')}`
     throw new InvalidInputError('limits', `${forms}, and one of the first three`)
   }
-  for (const receiver of scene.receivers) priceOf(receiver)
+  // A smaller debit would deliver nothing.
+  const least = scene.receivers.map((receiver) => debitFor(1n, receiver))
+  const isEnough = typeof debitMax === 'bigint' && least.every((each) => each <= debitMax)
+  if (!isEnough || debitMax > amountValueMax) {
+    const most = 'must be a bigint up to 2^64 - 1 that delivers at least one unit to each receiver'
+    throw new InvalidInputError('debitMax', most)
+  }
   return {
     scene,
     stepsMax,
-    forms: { scene, limits, interval },
+    debitMax,
+    forms: { scene, limits, interval, debitMax },
     rules: { intervalCounting, holdMs, scene },
   }
 }
@@ -124,7 +138,7 @@ function historyFrom(
   start: Instant,
   options: HistoryOptions,
 ): Arbitrary<SpendingHistory> {
-  const { scene, stepsMax, forms, rules } = filledIn(options)
+  const { scene, stepsMax, debitMax, forms, rules } = filledIn(options)
   const grants = grantCommand(fc, forms, start)
   const command = anyCommand(fc, grants)
   // A single array would usually be short.
@@ -132,7 +146,7 @@ function historyFrom(
     fc.array(command, { maxLength: Math.floor((stepsMax + i) / 3), size: 'max' }),
   ) as [Arbitrary<Command[]>, Arbitrary<Command[]>, Arbitrary<Command[]>]
   return fc.tuple(grants, first, second, third).map(([grant, ...others]) => {
-    return resolve([grant, ...others.flat()], { scene, start, stepsMax, rules })
+    return resolve([grant, ...others.flat()], { scene, start, stepsMax, debitMax, rules })
   })
 }
 
@@ -303,6 +317,7 @@ interface GrantForms {
   readonly scene: SpendingScene
   readonly limits: readonly LimitForm[]
   readonly interval?: ((start: Instant) => Arbitrary<string>) | undefined
+  readonly debitMax: bigint
 }
 
 /** A grant with limits that are low enough to be reached. */
@@ -346,13 +361,13 @@ function limitsIn(fc: FastCheck, forms: GrantForms, start: Instant): Arbitrary<L
     }))
 }
 
-function amountLimits(fc: FastCheck, { scene, limits }: GrantForms): Arbitrary<Limits> {
+function amountLimits(fc: FastCheck, { scene, limits, debitMax }: GrantForms): Arbitrary<Limits> {
   const value = weighted(
     fc,
     [2, fc.bigInt({ min: 1n, max: 12n })],
     [1, fc.bigInt({ min: 1n, max: 5_000n })],
     [1, valueEdges(fc)],
-  )
+  ).map((value) => (value < debitMax ? value : debitMax))
   const forms: Readonly<Record<string, readonly [number, Arbitrary<Limits>]>> = {
     debitAmount: [10, value.map((value) => ({ debitAmount: amountOf(value, scene.asset) }))],
     receiveAmount: [

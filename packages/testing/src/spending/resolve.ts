@@ -111,6 +111,7 @@ export type Share = 'nothing' | 'one unit' | 'half' | 'all but one unit' | 'all'
 /** The state after the steps so far, if the wallet answers as expected. */
 interface State {
   readonly scene: SpendingScene
+  readonly debitMax: bigint
   readonly rules: SpendingRules
   readonly latest: Instant
   now: Instant
@@ -131,6 +132,8 @@ interface Setting {
   readonly start: Instant
   /** The maximum number of steps after the first one. */
   readonly stepsMax: number
+  /** The most that one payment debits. */
+  readonly debitMax: bigint
   readonly rules: SpendingRules
 }
 
@@ -143,11 +146,11 @@ const longestMs = 90 * 366 * 86_400_000
  */
 export function resolve(
   commands: readonly Command[],
-  { scene, start, stepsMax, rules }: Setting,
+  { scene, start, stepsMax, debitMax, rules }: Setting,
 ): SpendingHistory {
   const latest = Math.min(start + longestMs, Date.UTC(9990, 0))
   const begun = { model: emptyModel, known: [], requests: [], reports: [] }
-  const state: State = { scene, rules, latest, now: start, ...begun }
+  const state: State = { scene, debitMax, rules, latest, now: start, ...begun }
   const single = commands.flatMap((command) =>
     command.type === 'in a row' ? command.commands : [command],
   )
@@ -326,7 +329,7 @@ function paymentOf(state: State, command: PayCommand): SpendingAction {
     ...amountsOf(
       account?.counts === 'receiveAmount' ? debitFor(wanted, receiver) : wanted,
       receiver,
-      scene,
+      state,
     ),
   }
 }
@@ -405,19 +408,17 @@ function alteredOf(state: State, back: number): SpendingAction | undefined {
   const least = debitFor(1n, receiver)
   // The smaller amount may fit where the first one did not.
   const other = debit / 2n >= least ? debit / 2n : debit + least
-  return { type: 'alter', request: { ...request, ...amountsOf(other, receiver, scene) } }
+  const amounts = amountsOf(other, receiver, state)
+  if (amounts.debitAmount.value === request.debitAmount.value) return undefined
+  return { type: 'alter', request: { ...request, ...amounts } }
 }
 
-function amountsOf(wanted: bigint, receiver: SpendingReceiver, { asset }: SpendingScene) {
+function amountsOf(wanted: bigint, receiver: SpendingReceiver, { scene, debitMax }: State) {
   // Both the debit and what arrives must be amounts.
   const most = debitFor(amountValueMax + 1n, receiver) - 1n
-  const debit = within(
-    wanted,
-    debitFor(1n, receiver),
-    most < amountValueMax ? most : amountValueMax,
-  )
+  const debit = within(wanted, debitFor(1n, receiver), most < debitMax ? most : debitMax)
   return {
-    debitAmount: amountOf(debit, asset),
+    debitAmount: amountOf(debit, scene.asset),
     receiveAmount: amountOf(receivedOf(debit, receiver), receiver.asset),
   }
 }

@@ -101,13 +101,24 @@ async function wrongPrice(
         price.assetCode === asset.assetCode &&
         price.assetScale === asset.assetScale
       if (price === undefined || isSame) continue
-      const { unitPrice = 1n } = scene.receivers.find(({ url }) => url === receiver) ?? {}
+      const index = scene.receivers.findIndex(({ url }) => url === receiver)
+      const { unitPrice = 1n } = scene.receivers[index] ?? {}
+      const isSameAsset =
+        price.assetCode === asset.assetCode && price.assetScale === asset.assetScale
+      const option = isSameAsset ? `unitPrice, which is ${unitPrice},` : 'asset'
       return [
         `the price of payment ${payment} differs from the scene: of ${amountText(debitAmount)}, ` +
-          `${amountText(price)} arrives; expected ${amountText(receiveAmount)} (unitPrice ${unitPrice})`,
+          `the wallet delivers ${amountText(price)}, and the scene says ${amountText(receiveAmount)}; ` +
+          `set ${option} of scene.receivers[${index}] to the price of the wallet`,
       ]
-    } catch {
-      // The wallet returns no price, so the problem must be another one.
+    } catch (error) {
+      // For an earlier payment, the reason can be one that does not matter to the last step.
+      if (!actionsOf(last).includes(action)) continue
+      const reason = messageOf(error)
+      return [
+        `the wallet has no price for ${amountText(debitAmount)} to ${receiver}: ${reason}`,
+        ...problems.filter((problem) => problem !== reason),
+      ]
     }
   }
   return problems

@@ -496,7 +496,8 @@ function bodyOf(response: ClientResponse, status: number): Fields {
 }
 
 function unexpected({ status, body }: ClientResponse): never {
-  throw new Error(`the server responded with ${status} ${JSON.stringify(body)}`)
+  const hint = status < 500 ? '' : '; the error is passed to onError of the servers'
+  throw new Error(`the server responded with ${status} ${JSON.stringify(body)}${hint}`)
 }
 
 /** The tokens of a grant; it may have a single one for both uses. */

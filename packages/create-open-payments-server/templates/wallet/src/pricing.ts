@@ -1,25 +1,28 @@
-import type {
-  Amount,
+import type { Amount, Clock, IncomingPayment, PriceAnswer, Pricing } from 'open-payments-server'
+
+/** The incoming payments that can be paid: `resources.incomingPayments`. */
+export interface Receivers {
+  idOf(url: string): string | undefined
+  get(id: string): Promise<Receiver | undefined>
+}
+
+type Receiver = Pick<
   IncomingPayment,
-  IncomingPaymentServices,
-  PriceAnswer,
-  Pricing,
-} from 'open-payments-server'
+  'walletAddress' | 'asset' | 'incomingAmount' | 'received' | 'completed' | 'expiresAt'
+>
 
 /**
  * Prices payments to receivers in this wallet, in the same asset and without a fee. Payments to other wallets need a
  * rail between the two: docs/spending.md and docs/ilp.md of open-payments-server have the code to add.
  */
-export function pricingOf(
-  incomingPayments: () => Pick<IncomingPaymentServices, 'get' | 'idOf'>,
-): Pricing {
+export function pricingOf(receivers: () => Receivers, clock: Clock): Pricing {
   return {
     async price({ account, receiver, debitAmount, receiveAmount }) {
-      const id = incomingPayments().idOf(receiver)
+      const id = receivers().idOf(receiver)
       if (id === undefined) return invalid('the receiver is in another wallet')
-      const payment = await incomingPayments().get(id)
+      const payment = await receivers().get(id)
       if (payment === undefined) return invalid('the incoming payment does not exist')
-      if (payment.completed || Date.now() > payment.expiresAt) {
+      if (payment.completed || clock.now() > payment.expiresAt) {
         return invalid('the incoming payment accepts no further funds')
       }
       const { assetCode, assetScale } = payment.asset
@@ -49,7 +52,7 @@ export function pricingOf(
   }
 }
 
-function remainingOf({ incomingAmount, received }: IncomingPayment): Amount | undefined {
+function remainingOf({ incomingAmount, received }: Receiver): Amount | undefined {
   if (incomingAmount === undefined) return undefined
   return { ...incomingAmount, value: `${BigInt(incomingAmount.value) - BigInt(received)}` }
 }

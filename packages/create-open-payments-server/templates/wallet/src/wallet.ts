@@ -4,6 +4,7 @@ import {
   ilpPaymentMethods,
   type RefusalReport,
   type Wallet as Servers,
+  type WalletOptions,
 } from 'open-payments-server'
 import { clientKeysOn } from './client-keys.js'
 import { connectedAppsPage } from './connected-apps-page.js'
@@ -11,7 +12,7 @@ import { consentPage } from './consent-page.js'
 import { keysPage } from './keys-page.js'
 import { type Ledger, ledgerOn } from './ledger.js'
 import { createLogin } from './login.js'
-import { pricingOf } from './pricing.js'
+import { pricingOf, type Receivers } from './pricing.js'
 import type { WalletSettings } from './settings.js'
 import type { Database } from './sql.js'
 
@@ -22,8 +23,19 @@ export interface Wallet extends Servers {
   readonly pages: Readonly<Record<'login' | 'consent' | 'connectedApps' | 'keys', Handler>>
 }
 
+/** What tests replace. */
+export interface WalletPorts
+  extends Partial<Pick<WalletOptions, 'clock' | 'clientKeys' | 'onRefusal' | 'onError'>> {
+  /** The incoming payments that can be paid. Default: those of this wallet. */
+  readonly receivers?: Receivers
+}
+
 /** Creates the servers, which price payments and hold their amounts on the ledger, and the pages. */
-export function createWallet(settings: WalletSettings, database: Database): Wallet {
+export function createWallet(
+  settings: WalletSettings,
+  database: Database,
+  { receivers, clock = { now: Date.now }, ...ports }: WalletPorts = {},
+): Wallet {
   const { baseUrl } = settings
   const ledger = ledgerOn(database)
   const keys = clientKeysOn(database)
@@ -42,17 +54,19 @@ export function createWallet(settings: WalletSettings, database: Database): Wall
       addressPrefix: 'test.wallet',
       secret: settings.paymentDetailsSecret,
     }),
-    pricing: pricingOf(() => servers.resources.incomingPayments),
+    pricing: pricingOf(() => receivers ?? servers.resources.incomingPayments, clock),
     policy: {
       async mayPay(payment) {
-        const isHeld = await ledger.hold(payment, Date.now())
+        const isHeld = await ledger.hold(payment, clock.now())
         return isHeld
           ? { ok: true, held: payment.holdId }
           : { ok: false, refusal: 'funds_insufficient' }
       },
     },
+    clock,
     onRefusal,
     onError: console.error,
+    ...ports,
   })
   const login = createLogin(settings)
   return {
