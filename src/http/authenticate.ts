@@ -1,13 +1,14 @@
 import { ok } from '../core/decision.js'
 import { clientId, type Grant, type GrantClient } from '../core/grant/record.js'
+import type { Instant } from '../core/instant.js'
 import type { ClientKeys, PublicJwk } from '../ports/host.js'
 import { type Credential, type CredentialClass, parseCredential } from '../protocol/credential.js'
 import {
   inspectSignatures,
   type SignatureCandidate,
-  type SignatureRules,
   verifyCandidates,
 } from '../protocol/http-signature/inspect.js'
+import type { ServiceContext } from '../service/context.js'
 import { type KeyLookup, signingKey } from '../service/grant.js'
 import { isWrongAnswer } from '../service/host-answer.js'
 import type { Proof } from '../service/replay.js'
@@ -20,13 +21,17 @@ export type Candidates = readonly SignatureCandidate[]
 /** Checks everything about the signatures that needs no key: the first check of every signed operation. */
 export async function inspect(
   { message, call, seen }: Exchange,
-  rules: SignatureRules,
+  { signatureRules, signatureClock }: Pick<ServiceContext, 'signatureRules' | 'signatureClock'>,
 ): Promise<HttpResult<Candidates>> {
-  const inspection = await inspectSignatures(message, call.now, rules)
+  const now = signatureClock?.now() ?? call.now
+  const inspection = await inspectSignatures(message, now, signatureRules)
   if (!inspection.ok) return refuse('signature_invalid', inspection.problem)
   const keyid = inspection.value[0]?.keyid
   if (keyid !== undefined) seen.keyid = keyid
-  return inspection
+  if (signatureClock === undefined) return inspection
+  // Replay records expire by the server's clock.
+  const byServer = (createdAt: Instant) => createdAt + call.now - now
+  return ok(inspection.value.map((each) => ({ ...each, createdAt: byServer(each.createdAt) })))
 }
 
 const token68 = /^GNAP +([A-Za-z0-9\-._~+/]+=*)$/i

@@ -71,6 +71,11 @@ export interface SignatureOptions {
    * send; see docs/deviations.md. Default false.
    */
   readonly strict?: boolean
+  /**
+   * The clock by which `created` and `expires` are judged, for tests that move `clock` while clients sign with the real
+   * time. Default: `clock`.
+   */
+  readonly clock?: Clock
 }
 
 /** The names of the options of every server. */
@@ -148,11 +153,14 @@ export function serviceContext(
     storeTimeoutMs,
     recordsEvents: recordedEvents(options.recordsEvents),
   }
+  const { clock: signatureClock, ...signatures } = options.signatures ?? {}
+  if (signatureClock !== undefined) requireMethods('signatures.clock', signatureClock, ['now'])
   return {
     ...running,
     run: createRunner(running),
     clock: steady,
-    signatureRules: signatureRules(options.signatures ?? {}),
+    signatureRules: signatureRules(signatures),
+    ...(signatureClock && { signatureClock: wholeMilliseconds(signatureClock) }),
     namespace: namespaceAt(url.origin + url.basePath),
     grantNamespace: namespaceAt(grantEndpoint.origin + grantEndpoint.basePath),
     serverUrl: url.origin + url.basePath,
@@ -179,7 +187,7 @@ export const ruleOptions: Readonly<Record<keyof SignatureRules, true>> = {
 }
 
 /** Reads the signature options. */
-export function signatureRules(signatures: SignatureOptions): SignatureRules {
+export function signatureRules(signatures: Omit<SignatureOptions, 'clock'>): SignatureRules {
   const { ageMaxMs = 300_000, skewMaxMs = 60_000, strict = false } = signatures
   requireKnownOptions('signatures', signatures, { ...ruleOptions, repeats: true })
   requireDuration('signatures.ageMaxMs', ageMaxMs)

@@ -13,7 +13,7 @@ export interface SignatureVerifierOptions {
   /** The source of the current time. Default: `Date`. */
   readonly clock?: Clock
   /** Limits of `created`, and whether only Structured Fields are accepted. */
-  readonly signatures?: Omit<SignatureOptions, 'repeats'>
+  readonly signatures?: Omit<SignatureOptions, 'repeats' | 'clock'>
   /** The prefix of the published path that a reverse proxy strips. Default: none. */
   readonly strippedPrefix?: string
 }

@@ -22,6 +22,8 @@ export interface ServiceContext extends RunnerContext {
    */
   readonly grantNamespace: () => Promise<string>
   readonly signatureRules: SignatureRules
+  /** The clock of the signatures, if it is not `clock`. */
+  readonly signatureClock?: Clock
   /** The canonical URL of this server, which its events name. */
   readonly serverUrl: string
 }

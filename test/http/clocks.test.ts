@@ -68,6 +68,70 @@ describe('two servers with different clocks on one store', () => {
   })
 })
 
+describe('signatures with a clock of their own', () => {
+  /** A wallet whose clock a test moves, while clients sign with the real time. */
+  function movedWorld() {
+    const clock = manualClock()
+    const signed = manualClock()
+    const signatures = { clock: signed }
+    const world = createWorld({ clock, auth: { signatures }, resources: { signatures } })
+    const created = () => ({ created: Math.floor(signed.now() / 1000) })
+    return { world, clock, signed, created }
+  }
+
+  test.each([-3, 1, 30])(
+    'are as fresh as before after the clock of the server moves by %i days',
+    async (days) => {
+      const { world, clock, signed, created } = movedWorld()
+      const client = world.client()
+      clock.advance(days * 86_400_000)
+      const request = () => client.request([incomingAccess], undefined, created())
+      const { body } = await request()
+      const { value } = body.access_token
+      const create = () => client.createPayment(value, { walletAddress: bob }, created())
+      expect((await create()).status).toBe(201)
+      const { created: then } = created()
+      signed.advance(300_000)
+      expect((await client.request([incomingAccess], undefined, { created: then })).status).toBe(
+        200,
+      )
+      signed.advance(1_001)
+      expect((await client.request([incomingAccess], undefined, { created: then })).status).toBe(
+        401,
+      )
+      expect(world.refusals.at(-1)?.reason).toBe('created is too long ago')
+      const early = { created: created().created + 62 }
+      expect((await client.request([incomingAccess], undefined, early)).status).toBe(401)
+      expect(world.refusals.at(-1)?.reason).toBe('created is in the future')
+    },
+  )
+
+  test('count once while the clock of the server stands at another time', async () => {
+    const { world, clock, created } = movedWorld()
+    const client = world.client()
+    clock.advance(30 * 86_400_000)
+    const { body } = await client.request([incomingAccess], undefined, created())
+    const again = { ...created(), nonce: 'once' }
+    const create = () =>
+      client.createPayment(body.access_token.value, { walletAddress: bob }, again)
+    expect((await create()).status).toBe(201)
+    await world.resources.sweep()
+    expect((await create()).status).toBe(401)
+    expect(world.refusals.at(-1)?.refusal).toBe('replayed')
+  })
+
+  test('leave what expires to the clock of the server', async () => {
+    const { world, clock, created } = movedWorld()
+    const client = world.client()
+    const { body } = await client.request([incomingAccess], undefined, created())
+    clock.advance(30 * 86_400_000)
+    const { value } = body.access_token
+    const create = () => client.createPayment(value, { walletAddress: bob }, created())
+    expect((await create()).status).toBe(401)
+    expect(world.refusals.at(-1)?.refusal).toBe('token_unknown')
+  })
+})
+
 describe('a clock with fractions of milliseconds', () => {
   /** Like `performance.timeOrigin + performance.now()`. */
   const fractional = () => manualClock(1_795_262_400_000.625)

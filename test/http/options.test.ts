@@ -260,6 +260,12 @@ const badDurations: readonly unknown[] = [
   {},
 ]
 
+test('the clock of signatures must have a method now', () => {
+  for (const name of ['authorization', 'resource'] as const) {
+    for (const clock of [null, {}, Date.now]) expectValueRefused(name, 'signatures.clock', clock)
+  }
+})
+
 describe('a duration', () => {
   const durations: readonly (readonly [Name, string])[] = [
     ['authorization', 'policy.accessTokens.lifetimeMs'],

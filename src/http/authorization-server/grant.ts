@@ -171,7 +171,7 @@ async function identifyClient(
   exchange: Exchange,
   { context, clientKeys }: GrantDependencies,
 ): Promise<HttpResult<IdentifiedClient>> {
-  const candidates = await inspect(exchange, context.signatureRules)
+  const candidates = await inspect(exchange, context)
   if (!candidates.ok) return candidates
   const read = readBody(exchange.message)
   if (!read.ok) return read
@@ -245,7 +245,7 @@ function presented<Found extends { readonly grant: Grant }>(
   { kind, find, unknown }: Presented<Found>,
 ) {
   return async (exchange: Exchange): Promise<HttpResult<Found & { readonly proof: Proof }>> => {
-    const candidates = await inspect(exchange, deps.context.signatureRules)
+    const candidates = await inspect(exchange, deps.context)
     if (!candidates.ok) return candidates
     const credential = presentedCredential(exchange, kind)
     if (!credential.ok) return credential

@@ -76,7 +76,8 @@ async function identifyResourceServer(
   { context, registry }: IntrospectionDependencies,
 ): Promise<HttpResult<IdentifiedResourceServer>> {
   // Only client SDKs send the forms that `strict` excludes; resource servers do not.
-  const candidates = await inspect(exchange, { ...context.signatureRules, strict: true })
+  const signatureRules = { ...context.signatureRules, strict: true }
+  const candidates = await inspect(exchange, { ...context, signatureRules })
   if (!candidates.ok) return candidates
   const read = readBody(exchange.message)
   if (!read.ok) return read

@@ -54,7 +54,7 @@ export async function authorize(
   exchange: Exchange,
   { context, introspect }: ResourceDependencies,
 ): Promise<HttpResult<Authorized>> {
-  const candidates = await inspect(exchange, context.signatureRules)
+  const candidates = await inspect(exchange, context)
   if (!candidates.ok) return candidates
   const presented = presentedToken(exchange)
   if (!presented.ok) return presented
