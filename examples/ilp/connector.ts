@@ -19,8 +19,40 @@ export interface Peer {
   readonly send: IlpHandler
   /** The maximum amount of a packet from this peer. */
   readonly packetAmountMax?: bigint
-  /** The maximum that this peer may owe before it settles. Default: no limit. */
+  /** What this peer owes. Without it, nothing is counted, as for an account of the connector's owner. */
+  readonly balance?: PeerBalance
+  /**
+   * The maximum that this peer may owe before it settles, including packets in flight in this process. Default: no
+   * limit.
+   */
   readonly creditMax?: bigint
+}
+
+/** What a peer owes, in its asset; negative if the connector owes the peer. */
+export interface PeerBalance {
+  /**
+   * Adds an amount, once for each id. Resolves to whether the entry with this id has this amount.
+   *
+   * @param id of a packet or of a settlement outside of Interledger.
+   */
+  add(id: string, amount: bigint): Promise<boolean>
+  value(): Promise<bigint>
+}
+
+/** A balance in the memory of this process. */
+export function memoryBalance(): PeerBalance {
+  const entries = new Map<string, bigint>()
+  let sum = 0n
+  return {
+    async add(id, amount) {
+      const known = entries.get(id)
+      if (known !== undefined) return known === amount
+      entries.set(id, amount)
+      sum += amount
+      return true
+    },
+    value: async () => sum,
+  }
 }
 
 /** Units of one asset for each unit of another: `numerator / denominator`. */
@@ -39,6 +71,8 @@ export interface ConnectorOptions {
   readonly rateOf: (from: Asset, to: Asset) => Rate | undefined
   /** Milliseconds since the epoch. Default `Date.now`. */
   readonly now?: () => number
+  /** Called if a balance cannot be read or written. The packet is then rejected. */
+  readonly onError?: (error: unknown) => void
 }
 
 export interface Connector {
@@ -48,23 +82,6 @@ export interface Connector {
    * @throws `Error` if no peer has this address.
    */
   from(ilpAddress: string): IlpHandler
-  /** What a peer owes in its asset, including packets in flight; negative if the connector owes the peer. */
-  balanceOf(ilpAddress: string): bigint
-  /**
-   * Records what a peer has paid outside of the connector, such as by a bank transfer, so that it may send packets on
-   * credit again. Negative: what the connector's owner has paid to the peer. A settlement with a known id counts
-   * nothing.
-   *
-   * @throws `Error` if no peer has this address.
-   */
-  settle(ilpAddress: string, settlement: Settlement): void
-}
-
-export interface Settlement {
-  /** The id of the transfer, unique for the peer. */
-  readonly id: string
-  /** In the smallest unit of the peer's asset. */
-  readonly amount: bigint
 }
 
 type Checked =
@@ -79,74 +96,84 @@ const marginMs = 1_000
 const holdMaxMs = 30_000
 
 /**
- * Routes ILP packets between peers with any assets. The balances are in memory: a production connector keeps
- * them in a database and settles them.
+ * Routes ILP packets between peers with any assets. A packet counts once in the balances of both peers, when it is
+ * fulfilled: a peer that does not know the outcome of a packet sends it again, and gets the same fulfillment.
  *
  * @see Interledger RFC 0027
  */
 export function createConnector(options: ConnectorOptions): Connector {
-  const { peers, now = Date.now } = options
+  const { peers, now = Date.now, onError } = options
   const reject = rejectsOf(options.ilpAddress)
-  const balances = new Map<string, bigint>()
-  const settlements = new Set<string>()
-
-  const balanceOf = (ilpAddress: string) => balances.get(ilpAddress) ?? 0n
-
-  function add({ ilpAddress }: Peer, amount: bigint): void {
-    balances.set(ilpAddress, balanceOf(ilpAddress) + amount)
-  }
-
-  function peerAt(ilpAddress: string): Peer {
-    const found = peers.find((peer) => peer.ilpAddress === ilpAddress)
-    if (found === undefined) throw new Error(`no peer has the address ${ilpAddress}`)
-    return found
-  }
+  /** The sums of the packets of each peer that have no reply yet. */
+  const inFlight = new Map<Peer, bigint>()
+  const inFlightOf = (peer: Peer) => inFlight.get(peer) ?? 0n
 
   async function forward(from: Peer, packet: Uint8Array): Promise<Uint8Array> {
     const incoming = readPrepare(packet)
     if (incoming === undefined) return reject('F01', 'The packet is not an ILP Prepare')
-    const checked = check(options, from, balanceOf(from.ilpAddress), incoming)
+    const checked = check(options, from, incoming)
     if (!checked.ok) return reject(...checked.reason)
-    const { to, outgoing } = checked
+    const amount = BigInt(incoming.amount)
+    const ahead = inFlightOf(from)
+    inFlight.set(from, ahead + amount)
+    try {
+      if (!(await hasCredit(from, ahead + amount))) {
+        return reject('T04', 'The peer owes too much to send this amount')
+      }
+      return await exchange(from, incoming, checked.to, checked.outgoing)
+    } catch (error) {
+      onError?.(error)
+      // The packet may have been fulfilled. The peer repeats it.
+      return reject('R00', 'The outcome could not be recorded')
+    } finally {
+      inFlight.set(from, inFlightOf(from) - amount)
+    }
+  }
 
-    add(from, BigInt(incoming.amount))
+  async function exchange(
+    from: Peer,
+    incoming: IlpPrepare,
+    to: Peer,
+    outgoing: IlpPrepare,
+  ): Promise<Uint8Array> {
     const timeLeft = outgoing.expiresAt.getTime() - now()
     const bytes = await inTime(to.send(serializeIlpPrepare(outgoing)), timeLeft)
-    const reply = bytes && readReply(bytes)
-    if (bytes !== undefined && fulfills(reply, incoming) && incoming.expiresAt.getTime() > now()) {
-      add(to, -BigInt(outgoing.amount))
-      return bytes
-    }
-    add(from, -BigInt(incoming.amount))
     if (bytes === undefined) return reject('R00', 'The next node did not reply in time')
+    const reply = readReply(bytes)
     if (reply === undefined) return reject('T00', 'The reply of the next node is not an ILP packet')
     if (!isFulfill(reply)) return bytes
-    return fulfills(reply, incoming)
-      ? reject('R00', 'The packet expired before it was fulfilled')
-      : reject('F05', 'The fulfillment does not hash to the condition')
+    if (!fulfills(reply, incoming)) {
+      return reject('F05', 'The fulfillment does not hash to the condition')
+    }
+    if (incoming.expiresAt.getTime() <= now()) {
+      return reject('R00', 'The packet expired before it was fulfilled')
+    }
+    // With the other peer in the id, a condition that is sent twice, to different peers, counts for each of them.
+    const id = incoming.executionCondition.toString('base64url')
+    await to.balance?.add(`${id} from ${from.ilpAddress}`, -BigInt(outgoing.amount))
+    await from.balance?.add(`${id} to ${to.ilpAddress}`, BigInt(incoming.amount))
+    return bytes
   }
 
   return {
     from(ilpAddress) {
-      const from = peerAt(ilpAddress)
+      const from = peers.find((peer) => peer.ilpAddress === ilpAddress)
+      if (from === undefined) throw new Error(`no peer has the address ${ilpAddress}`)
       return (packet) => forward(from, packet)
-    },
-    balanceOf,
-    settle(ilpAddress, { id, amount }) {
-      const peer = peerAt(ilpAddress)
-      const key = `${ilpAddress} ${id}`
-      if (settlements.has(key)) return
-      settlements.add(key)
-      add(peer, -amount)
     },
   }
 }
 
-/** Checks a packet from a peer that owes `owed`, and returns the packet for the next node. */
+/** Returns whether a peer may owe this amount in addition to its balance. */
+async function hasCredit({ balance, creditMax }: Peer, more: bigint): Promise<boolean> {
+  if (balance === undefined || creditMax === undefined || more === 0n) return true
+  return (await balance.value()) + more <= creditMax
+}
+
+/** Checks a packet from a peer, and returns the packet for the next node. */
 function check(
   { peers, rateOf, now = Date.now }: ConnectorOptions,
   from: Peer,
-  owed: bigint,
   incoming: IlpPrepare,
 ): Checked {
   const refused = (...reason: RejectReason): Checked => ({ ok: false, reason })
@@ -165,9 +192,6 @@ function check(
   if (amount > amountMax) return refused('F08', 'The amount is too large', pair(amount, amountMax))
   const converted = (amount * rate.numerator) / rate.denominator
   if (amount > 0n && converted === 0n) return refused('R01', 'The amount is too small')
-  if (from.creditMax !== undefined && owed + amount > from.creditMax) {
-    return refused('T04', 'The peer owes too much to send this amount')
-  }
   const expiresAt = new Date(now() + Math.min(timeLeft - marginMs, holdMaxMs))
   return { ok: true, to, outgoing: { ...incoming, amount: converted.toString(), expiresAt } }
 }

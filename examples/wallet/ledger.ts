@@ -17,7 +17,7 @@ export function ledger(
     const path = url.split('?', 1)[0] ?? ''
     if (path === '/ledger/peers' && rail !== undefined) {
       return method === 'GET'
-        ? json(200, readable(rail.balances()))
+        ? json(200, await rail.balances())
         : failure(405, 'method_not_allowed', { allow: 'GET' })
     }
     const [, paymentId, type] = outgoing.exec(path) ?? []
@@ -37,28 +37,24 @@ export function ledger(
 
 const outgoing = /^\/ledger\/outgoing-payments\/([\w-]+)\/(settle|fail)$/
 
-/** Formats amounts as text: JSON numbers cannot represent integers of this size. */
-function readable(balances: ReturnType<Rail['balances']>): object {
-  const entries = Object.entries(balances)
-  return Object.fromEntries(
-    entries.map(([peer, { balance, ...asset }]) => [peer, { value: `${balance}`, ...asset }]),
-  )
-}
-
 /** Records a transfer between this wallet and a peer, in the asset of the balance. Repeats count nothing. */
-function settle(rail: Pick<Rail, 'balances' | 'settle'>, body: Uint8Array): HttpResponse {
+async function settle(
+  rail: Pick<Rail, 'balances' | 'settle'>,
+  body: Uint8Array,
+): Promise<HttpResponse> {
   const { transferId: id, peer, value, ...rest } = readObject(body) ?? {}
   const isValid =
     typeof id === 'string' &&
     id !== '' &&
+    id.length <= 255 &&
     typeof peer === 'string' &&
     typeof value === 'string' &&
     /^-?\d{1,19}$/.test(value) &&
     Object.keys(rest).length === 0
   if (!isValid) return failure(400, 'invalid_request')
-  return rail.settle(peer, { id, amount: BigInt(value) })
-    ? json(200, readable(rail.balances()))
-    : failure(404, 'peer_unknown')
+  const outcome = await rail.settle(peer, { id, amount: BigInt(value) })
+  if (outcome === 'settled') return json(200, await rail.balances())
+  return failure(outcome === 'peer_unknown' ? 404 : 409, outcome)
 }
 
 async function arrive(

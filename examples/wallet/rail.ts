@@ -8,15 +8,16 @@ import {
   type IncomingPaymentServices,
   ilpPaymentMethods,
 } from 'open-payments-server'
-import { createConnector, type Peer, type Settlement } from '../ilp/connector.js'
+import { type ConnectorOptions, createConnector, type Peer } from '../ilp/connector.js'
 import { ilpOverHttp, sendOverHttp } from '../ilp/ilp-over-http.js'
 import { type IlpHandler, isWithin, readPrepare, readReply } from '../ilp/packet.js'
 import { createStreamReceiver } from '../ilp/receiver.js'
 import { failure } from './json.js'
+import type { PeerBalances } from './peer-balances.js'
 import { rateOf } from './rates.js'
 import { sameAsset } from './receivers.js'
 
-/** Another wallet that sends and receives packets. */
+/** Another wallet that sends and receives packets. It must count a packet once, also if this wallet repeats it. */
 export interface PeerWallet {
   /** Packets for this ILP address, and for those below it, go to this peer. */
   readonly ilpAddress: string
@@ -30,8 +31,20 @@ export interface RailSettings {
   readonly peers: readonly PeerWallet[]
   /** A secret that this wallet shares with its peers. All bearer tokens are derived from it. */
   readonly token: string
+  /** The maximum that a peer may owe, in billionths of a dollar. Default: 10,000 dollars. */
+  readonly creditMax?: bigint
+  /** Default: the rates of the prices. */
+  readonly rateOf?: ConnectorOptions['rateOf']
+  /** Default: the receiver of this library's examples. */
+  readonly receivers?: StreamReceivers
   /** Called for each packet that a peer fulfilled. */
   readonly onPacket?: (packet: FulfilledPacket) => void
+}
+
+/** Creates the payment methods of an ILP address, and the receiver of the packets for it. */
+export interface StreamReceivers {
+  readonly paymentMethods: typeof ilpPaymentMethods
+  readonly receiver: typeof createStreamReceiver
 }
 
 /** A packet sent to a peer. The amount is in the asset of the peer's balance. */
@@ -39,10 +52,12 @@ export interface FulfilledPacket extends Amount {
   readonly peer: string
 }
 
-/** What a peer owes this wallet since the start of this process. */
-export interface PeerBalance extends Asset {
-  /** In the smallest unit of the asset; negative if this wallet owes the peer. */
-  readonly balance: bigint
+/** A transfer between this wallet and a peer outside of Interledger, such as by a bank. */
+export interface Settlement {
+  /** Unique for the peer. */
+  readonly id: string
+  /** What the peer has paid, in the asset of its balance; negative for what this wallet has paid it. */
+  readonly amount: bigint
 }
 
 /**
@@ -55,9 +70,13 @@ export interface Rail {
   from(asset: Asset): IlpHandler
   /** Returns whether a peer has a route to an address. */
   reaches(ilpAddress: string): boolean
-  balances(): Readonly<Record<string, PeerBalance>>
-  /** Records what a peer has paid, negative for what this wallet has paid it. Returns whether the peer exists. */
-  settle(peer: string, settlement: Settlement): boolean
+  /** What each peer owes this wallet, negative if this wallet owes the peer. */
+  balances(): Promise<Readonly<Record<string, Amount>>>
+  /** Records a settlement, once for its id, so that the peer may send packets on credit again. */
+  settle(
+    peer: string,
+    settlement: Settlement,
+  ): Promise<'settled' | 'peer_unknown' | 'transfer_mismatch'>
 }
 
 /** All peers settle in dollars with nine decimal places: rounding errors are far below a cent. */
@@ -67,8 +86,12 @@ const accountPacketMax = 1_000n
 /** A payment to another wallet is at most 10,000.00, in the currency of the sending account: 1,000 packets. */
 export const railPaymentMax = 1_000_000n
 const linkPacketMax = 20_000_000_000n
-/** A peer may owe at most 10,000 dollars. */
-const creditMax = 10_000_000_000_000n
+const creditDefault = 10_000_000_000_000n
+
+const ownReceivers: StreamReceivers = {
+  paymentMethods: ilpPaymentMethods,
+  receiver: createStreamReceiver,
+}
 
 /** Returns the default ILP address of a wallet, which is derived from its URL. */
 export function ilpAddressOf(baseUrl: string): string {
@@ -94,14 +117,14 @@ function addressFor(ilpAddress: string, { assetCode }: Asset): string {
  * @param assets all currencies of the wallet's accounts.
  */
 export function railPaymentMethods(
-  { ilpAddress }: Pick<RailSettings, 'ilpAddress'>,
+  { ilpAddress, receivers = ownReceivers }: Pick<RailSettings, 'ilpAddress' | 'receivers'>,
   assets: readonly Asset[],
   secret: Uint8Array,
 ): IlpPaymentMethods {
   const methods = new Map(
     assets.map((asset) => {
       const addressPrefix = addressFor(ilpAddress, asset)
-      return [asset.assetCode, ilpPaymentMethods({ addressPrefix, secret })] as const
+      return [asset.assetCode, receivers.paymentMethods({ addressPrefix, secret })] as const
     }),
   )
   const all = [...methods.values()]
@@ -117,25 +140,32 @@ export interface RailOptions extends RailSettings {
   readonly assets: readonly Asset[]
   readonly paymentMethods: IlpPaymentMethods
   readonly incomingPayments: Pick<IncomingPaymentServices, 'get' | 'receive'>
+  readonly balances: PeerBalances
   readonly onError: (error: unknown) => void
 }
 
 export function createRail(options: RailOptions): Rail {
-  const { ilpAddress, peers, token, assets } = options
+  const { ilpAddress, peers, token, assets, balances, creditMax = creditDefault, onError } = options
   const accounts: readonly Peer[] = assets.map((asset) => ({
     ilpAddress: addressFor(ilpAddress, asset),
     asset,
     send: receiverIn(asset, options),
     packetAmountMax: accountPacketMax,
   }))
-  const links: readonly Peer[] = peers.map((peer) => ({
+  const links = peers.map((peer) => ({
     ilpAddress: peer.ilpAddress,
     asset: linkAsset,
+    balance: balances.of(peer.ilpAddress),
     send: linkTo(peer, options),
     packetAmountMax: linkPacketMax,
     creditMax,
   }))
-  const connector = createConnector({ ilpAddress, peers: [...accounts, ...links], rateOf })
+  const connector = createConnector({
+    ilpAddress,
+    peers: [...accounts, ...links],
+    rateOf: options.rateOf ?? rateOf,
+    onError,
+  })
   const entrances = new Map(
     peers.map((peer) => [
       `/ilp/${peer.ilpAddress}`,
@@ -153,17 +183,18 @@ export function createRail(options: RailOptions): Rail {
     },
     from: (asset) => connector.from(addressFor(ilpAddress, asset)),
     reaches: (address) => peers.some((peer) => isWithin(address, peer.ilpAddress)),
-    balances: () =>
-      Object.fromEntries(
-        links.map(({ ilpAddress: peer, asset }) => [
-          peer,
-          { balance: connector.balanceOf(peer), ...asset },
-        ]),
-      ),
-    settle(peer, settlement) {
-      const isKnown = links.some(({ ilpAddress }) => ilpAddress === peer)
-      if (isKnown) connector.settle(peer, settlement)
-      return isKnown
+    async balances() {
+      const entries = links.map(
+        async ({ ilpAddress: peer, asset, balance }) =>
+          [peer, { value: `${await balance.value()}`, ...asset }] as const,
+      )
+      return Object.fromEntries(await Promise.all(entries))
+    },
+    async settle(peer, { id, amount }) {
+      const link = links.find((each) => each.ilpAddress === peer)
+      if (link === undefined) return 'peer_unknown'
+      const added = await link.balance.add(`settlement ${id}`, -amount)
+      return added ? 'settled' : 'transfer_mismatch'
     },
   }
 }
@@ -173,9 +204,9 @@ export function createRail(options: RailOptions): Rail {
  */
 function receiverIn(
   asset: Asset,
-  { paymentMethods, incomingPayments, ilpAddress, onError }: RailOptions,
+  { paymentMethods, incomingPayments, ilpAddress, onError, receivers = ownReceivers }: RailOptions,
 ): IlpHandler {
-  return createStreamReceiver({
+  return receivers.receiver({
     ilpAddress: addressFor(ilpAddress, asset),
     paymentMethods,
     incomingPayments: {

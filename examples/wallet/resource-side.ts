@@ -54,6 +54,7 @@ export async function resourceSide(
     assets: assetsOf(accounts),
     paymentMethods,
     incomingPayments,
+    balances: storage.balances,
     onError: watch.onError,
   })
   return {
@@ -65,7 +66,10 @@ export async function resourceSide(
     ],
     events: resources.events,
     sender: paymentSender({ resources, receivers, rail, book: storage.sendings }),
-    sweep: resources.sweep,
+    async sweep(options) {
+      await storage.balances.prune()
+      return resources.sweep(options)
+    },
   }
 }
 

@@ -16,7 +16,7 @@ export interface Surroundings {
   readonly grantEndpoint: string
   readonly resourceServer: string
   readonly accounts: Accounts
-  readonly storage: Pick<WalletStorage, 'store' | 'secrets' | 'sendings' | 'keys'>
+  readonly storage: Omit<WalletStorage, 'description' | 'close'>
   readonly fee: Fee
   readonly rail: RailSettings
   readonly watch: {

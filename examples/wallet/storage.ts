@@ -10,6 +10,7 @@ import {
 } from 'open-payments-server/postgres'
 import { Pool } from 'pg'
 import { takeDirectory, temporaryDirectory } from './data-directory.js'
+import { memoryPeerBalances, type PeerBalances, postgresPeerBalances } from './peer-balances.js'
 import {
   memoryRegisteredKeys,
   postgresRegisteredKeys,
@@ -18,11 +19,15 @@ import {
 import { memorySecrets, postgresSecrets, type Secrets } from './secrets.js'
 import { memorySendingBook, postgresSendingBook, type SendingBook } from './sending-book.js'
 
-/** The wallet's storage: the library's records, its own secrets, the payments in progress, and the keys of apps. */
+/**
+ * The wallet's storage: the library's records, its own secrets, the payments in progress, the balances with peers, and
+ * the keys of apps.
+ */
 export interface WalletStorage {
   readonly store: Store
   readonly secrets: Secrets
   readonly sendings: SendingBook
+  readonly balances: PeerBalances
   readonly keys: RegisteredKeys
   /** The kind and place of the storage, for the operator. */
   readonly description: string
@@ -40,14 +45,13 @@ export interface StorageOptions {
 
 /** Keeps everything in the memory of this process. */
 export function memoryStorage(): WalletStorage {
-  const description = 'memory'
-  const sendings = memorySendingBook()
   return {
     store: memoryStore(),
     secrets: memorySecrets(),
-    sendings,
+    sendings: memorySendingBook(),
+    balances: memoryPeerBalances(),
     keys: memoryRegisteredKeys(),
-    description,
+    description: 'memory',
     close: async () => {},
   }
 }
@@ -104,6 +108,7 @@ async function prepared(database: PostgresPool | PostgresDatabase, baseUrl: stri
     store: postgresStore(database),
     secrets: await postgresSecrets(database, baseUrl),
     sendings: await postgresSendingBook(database, baseUrl),
+    balances: await postgresPeerBalances(database, baseUrl),
     keys: await postgresRegisteredKeys(database, baseUrl),
   }
 }

@@ -26,7 +26,7 @@ export interface WalletOptions {
    * the origin of the wallet addresses and the resource server.
    */
   readonly baseUrl: string
-  readonly storage: Pick<WalletStorage, 'store' | 'secrets' | 'sendings' | 'keys'>
+  readonly storage: Omit<WalletStorage, 'description' | 'close'>
   /** The ILP peers of this wallet. Default: none, under an ILP address derived from `baseUrl`. */
   readonly rail?: RailSettings
   /** What a payment costs its sender. Default: nothing. */

@@ -7,7 +7,12 @@ import {
   serializeIlpPrepare,
 } from 'ilp-packet'
 import { describe, expect, test } from 'vitest'
-import { type ConnectorOptions, createConnector, type Peer } from '../../examples/ilp/connector.js'
+import {
+  type ConnectorOptions,
+  createConnector,
+  memoryBalance,
+  type Peer,
+} from '../../examples/ilp/connector.js'
 import { type IlpHandler, rejectsOf } from '../../examples/ilp/packet.js'
 import { startOfTests } from '../support/clock.js'
 import { outcomeOf, replyOf } from '../support/ilp.js'
@@ -17,6 +22,18 @@ const eur = { assetCode: 'EUR', assetScale: 2 }
 const fulfillment = randomBytes(32)
 const executionCondition = createHash('sha256').update(fulfillment).digest()
 const fulfilled = serializeIlpFulfill({ fulfillment, data: Buffer.from('reply') })
+
+/** Fulfills packets whose conditions `another` made. */
+const fulfilling: IlpHandler = async (bytes) => {
+  const { data } = deserializeIlpPrepare(Buffer.from(bytes))
+  return serializeIlpFulfill({ fulfillment: data, data: Buffer.alloc(0) })
+}
+
+/** A packet with a condition of its own. */
+function another(): Partial<IlpPrepare> {
+  const data = randomBytes(32)
+  return { data, executionCondition: createHash('sha256').update(data).digest() }
+}
 
 function packet(more: Partial<IlpPrepare> = {}): Buffer {
   return serializeIlpPrepare({
@@ -45,16 +62,20 @@ function setUp(
   const peer = (ilpAddress: string, asset = usd, send: IlpHandler = async () => fulfilled) => ({
     ilpAddress,
     asset,
+    balance: memoryBalance(),
     send: recording(ilpAddress, send),
   })
+  const peers: readonly Peer[] = [
+    { ...peer('test.alice'), ...more },
+    peer('test.bob', usd, bob),
+    peer('test.bob.savings'),
+    peer('test.carol', eur),
+  ]
+  const balanceOf = async (address: string) =>
+    peers.find(({ ilpAddress }) => ilpAddress === address)?.balance?.value()
   const connector = createConnector({
     ilpAddress: 'test.connector',
-    peers: [
-      { ...peer('test.alice'), ...more },
-      peer('test.bob', usd, bob),
-      peer('test.bob.savings'),
-      peer('test.carol', eur),
-    ],
+    peers,
     rateOf: (from, to) =>
       from.assetCode === to.assetCode
         ? { numerator: 1n, denominator: 1n }
@@ -64,12 +85,12 @@ function setUp(
   })
   const forward = async (prepare: Partial<IlpPrepare> = {}) =>
     connector.from('test.alice')(packet(prepare))
-  return { connector, sent, forward }
+  return { connector, sent, forward, balanceOf, alice: peers[0]?.balance }
 }
 
 describe('a connector', () => {
   test('forwards a packet with an earlier expiry, and returns the reply', async () => {
-    const { sent, forward, connector } = setUp()
+    const { sent, forward, balanceOf } = setUp()
     expect(Buffer.from(await forward())).toEqual(fulfilled)
     expect(sent).toEqual([
       {
@@ -83,8 +104,8 @@ describe('a connector', () => {
         },
       },
     ])
-    expect(connector.balanceOf('test.alice')).toBe(100n)
-    expect(connector.balanceOf('test.bob')).toBe(-100n)
+    expect(await balanceOf('test.alice')).toBe(100n)
+    expect(await balanceOf('test.bob')).toBe(-100n)
   })
 
   test('holds no packet for longer than 30 s', async () => {
@@ -107,11 +128,11 @@ describe('a connector', () => {
   })
 
   test('converts an amount and rounds it down', async () => {
-    const { sent, forward, connector } = setUp()
+    const { sent, forward, balanceOf } = setUp()
     await forward({ destination: 'test.carol.x', amount: '99' })
     expect(sent[0]?.prepare.amount).toBe('89')
-    expect(connector.balanceOf('test.alice')).toBe(99n)
-    expect(connector.balanceOf('test.carol')).toBe(-89n)
+    expect(await balanceOf('test.alice')).toBe(99n)
+    expect(await balanceOf('test.carol')).toBe(-89n)
   })
 
   test.each<[string, string, Partial<IlpPrepare>, Partial<ConnectorOptions>?]>([
@@ -128,11 +149,11 @@ describe('a connector', () => {
       { rateOf: () => ({ numerator: 2n, denominator: 1n }) },
     ],
   ])('rejects a packet that %s', async (_, code, prepare, options) => {
-    const { sent, forward, connector } = setUp(options)
+    const { sent, forward, balanceOf } = setUp(options)
     const reply = replyOf(await forward(prepare))
     expect(reply).toMatchObject({ code, triggeredBy: 'test.connector' })
     expect(sent).toEqual([])
-    expect(connector.balanceOf('test.alice')).toBe(0n)
+    expect(await balanceOf('test.alice')).toBe(0n)
   })
 
   test('reports the maximum amount of a packet', async () => {
@@ -150,31 +171,60 @@ describe('a connector', () => {
     const held = new Promise<void>((resolve) => {
       release = resolve
     })
-    const { forward, connector } = setUp({}, { creditMax: 250n }, async () => {
+    const { forward, balanceOf } = setUp({}, { creditMax: 250n }, async (bytes) => {
       await held
-      return fulfilled
+      return fulfilling(bytes)
     })
-    const pending = [forward(), forward()]
-    expect(outcomeOf(await forward())).toBe('T04')
+    const pending = [forward(another()), forward(another())]
+    expect(outcomeOf(await forward(another()))).toBe('T04')
     release()
     expect((await Promise.all(pending)).map(outcomeOf)).toEqual(['fulfill', 'fulfill'])
-    expect(outcomeOf(await forward())).toBe('T04')
-    expect(connector.balanceOf('test.alice')).toBe(200n)
+    expect(outcomeOf(await forward(another()))).toBe('T04')
+    expect(await balanceOf('test.alice')).toBe(200n)
+  })
+
+  test('counts a packet that a peer repeats once, in both balances', async () => {
+    const { forward, balanceOf, sent } = setUp()
+    for (const _ of [1, 2]) expect(Buffer.from(await forward())).toEqual(fulfilled)
+    expect(sent).toHaveLength(2)
+    expect([await balanceOf('test.alice'), await balanceOf('test.bob')]).toEqual([100n, -100n])
+    // At another peer, it is another packet: two peers cannot share one payment of the connector.
+    await forward({ destination: 'test.carol.x' })
+    expect([await balanceOf('test.alice'), await balanceOf('test.carol')]).toEqual([200n, -90n])
+  })
+
+  test('rejects a packet with R00 if it cannot be counted, and counts its repetition', async () => {
+    let isDown = true
+    const errors: unknown[] = []
+    const { add, value } = memoryBalance()
+    const balance = {
+      value,
+      add: async (id: string, amount: bigint) => {
+        if (isDown) throw new Error('the database is down')
+        return add(id, amount)
+      },
+    }
+    const onError = (error: unknown) => void errors.push(error)
+    const { forward, balanceOf } = setUp({ onError }, { balance })
+    expect(outcomeOf(await forward())).toBe('R00')
+    expect(errors).toEqual([new Error('the database is down')])
+    isDown = false
+    expect(outcomeOf(await forward())).toBe('fulfill')
+    expect([await balanceOf('test.alice'), await balanceOf('test.bob')]).toEqual([100n, -100n])
   })
 
   test('forwards packets of a peer again after it has settled what it owed', async () => {
-    const { forward, connector } = setUp({}, { creditMax: 250n })
+    const { forward, balanceOf, alice } = setUp({}, { creditMax: 250n }, fulfilling)
     for (const expected of ['fulfill', 'fulfill', 'T04']) {
-      expect(outcomeOf(await forward())).toBe(expected)
+      expect(outcomeOf(await forward(another()))).toBe(expected)
     }
-    const settlement = { id: 'transfer-1', amount: 150n }
-    connector.settle('test.alice', settlement)
-    connector.settle('test.alice', settlement)
-    expect(connector.balanceOf('test.alice')).toBe(50n)
+    expect(await alice?.add('settlement 1', -150n)).toBe(true)
+    expect(await alice?.add('settlement 1', -150n)).toBe(true)
+    expect(await alice?.add('settlement 1', -160n)).toBe(false)
+    expect(await balanceOf('test.alice')).toBe(50n)
     for (const expected of ['fulfill', 'fulfill', 'T04']) {
-      expect(outcomeOf(await forward())).toBe(expected)
+      expect(outcomeOf(await forward(another()))).toBe(expected)
     }
-    expect(() => connector.settle('test.nobody', settlement)).toThrow('no peer')
   })
 
   test.each<[string, string, IlpHandler]>([
@@ -186,26 +236,26 @@ describe('a connector', () => {
     ],
     ['bytes that are not an ILP packet', 'T00', async () => Buffer.from('hello')],
   ])('does not change the balance for %s', async (_, code, bob) => {
-    const { forward, connector } = setUp({}, {}, bob)
+    const { forward, balanceOf } = setUp({}, {}, bob)
     expect(outcomeOf(await forward())).toBe(code)
-    expect(connector.balanceOf('test.alice')).toBe(0n)
-    expect(connector.balanceOf('test.bob')).toBe(0n)
+    expect(await balanceOf('test.alice')).toBe(0n)
+    expect(await balanceOf('test.bob')).toBe(0n)
   })
 
   test('does not change the balance for a packet that is fulfilled after its expiry', async () => {
     let now = startOfTests
-    const { forward, connector } = setUp({ now: () => now }, {}, async () => {
+    const { forward, balanceOf } = setUp({ now: () => now }, {}, async () => {
       now += 20_000
       return fulfilled
     })
     expect(outcomeOf(await forward())).toBe('R00')
-    expect(connector.balanceOf('test.bob')).toBe(0n)
+    expect(await balanceOf('test.bob')).toBe(0n)
   })
 
   test('rejects a packet if the next node does not reply in time', async () => {
-    const { forward, connector } = setUp({}, {}, () => new Promise(() => {}))
+    const { forward, balanceOf } = setUp({}, {}, () => new Promise(() => {}))
     expect(outcomeOf(await forward({ expiresAt: new Date(startOfTests + 1_050) }))).toBe('R00')
-    expect(connector.balanceOf('test.alice')).toBe(0n)
+    expect(await balanceOf('test.alice')).toBe(0n)
   })
 
   test('rejects bytes that are not a packet', async () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { deserializeIlpPrepare, isFulfill } from 'ilp-packet'
 import { expect, test } from 'vitest'
-import { createConnector } from '../../examples/ilp/connector.js'
+import { createConnector, memoryBalance } from '../../examples/ilp/connector.js'
 import { type IlpHandler, rejectsOf } from '../../examples/ilp/packet.js'
 import { payOverIlp } from '../../examples/ilp/sender.js'
 import {
@@ -83,10 +83,17 @@ test('credits exactly what was fulfilled, and the sender reports no more, for al
         const details = await wallet.createPayment(exact ? { incomingAmount } : {})
         const receiver = noting((packet) => wallet.receiver()(packet))
         const { line, late } = unreliable(receiver.handle, fates, details)
+        const balance = memoryBalance()
         const connector = createConnector({
           ilpAddress: 'test.connector',
           peers: [
-            { ilpAddress: 'test.sender', asset: usd, send: line, packetAmountMax: 300n },
+            {
+              ilpAddress: 'test.sender',
+              asset: usd,
+              balance,
+              send: line,
+              packetAmountMax: 300n,
+            },
             { ilpAddress, asset: usd, send: line },
           ],
           rateOf: () => ({ numerator: 1n, denominator: 1n }),
@@ -102,7 +109,7 @@ test('credits exactly what was fulfilled, and the sender reports no more, for al
         expect(result.delivered).toBeLessThanOrEqual(credited)
         expect(result.sent).toBe(result.delivered)
         expect(result.sent).toBeLessThanOrEqual(amount)
-        expect(connector.balanceOf('test.sender')).toBe(result.sent)
+        expect(await balance.value()).toBe(result.sent)
         if (result.ok) expect(result.delivered).toBe(amount)
         if (!fates.includes('reply-is-lost')) {
           expect(result.delivered).toBe(credited)

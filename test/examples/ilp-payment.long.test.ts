@@ -1,7 +1,7 @@
 import { isFulfill, serializeIlpReply } from 'ilp-packet'
 import { ConnectionCloseFrame, ErrorCode, Packet } from 'ilp-protocol-stream/dist/src/packet.js'
 import { afterAll, describe, expect, test } from 'vitest'
-import { createConnector, type Peer } from '../../examples/ilp/connector.js'
+import { createConnector, memoryBalance, type Peer } from '../../examples/ilp/connector.js'
 import {
   type IlpHandler,
   readPrepare,
@@ -40,18 +40,27 @@ async function path(
   receiver: IlpHandler,
   { from = usd, to = usd, ...more }: { from?: Asset; to?: Asset } & Partial<Peer> = {},
 ) {
+  const [sender, receiving] = [memoryBalance(), memoryBalance()]
   const connector = createConnector({
     ilpAddress: 'test.connector',
     peers: [
-      { ilpAddress: 'test.sender', asset: from, send: unreachable, packetAmountMax: 250n, ...more },
-      { ilpAddress, asset: to, send: await network.serve(receiver) },
+      {
+        ilpAddress: 'test.sender',
+        asset: from,
+        balance: sender,
+        send: unreachable,
+        packetAmountMax: 250n,
+        ...more,
+      },
+      { ilpAddress, asset: to, balance: receiving, send: await network.serve(receiver) },
     ],
     rateOf: (one, other) =>
       one.assetCode === other.assetCode
         ? { numerator: 1n, denominator: 1n }
         : { numerator: 9137n, denominator: 10_000n },
   })
-  return { send: await network.serve(connector.from('test.sender')), connector }
+  const send = await network.serve(connector.from('test.sender'))
+  return { send, owed: sender.value, owing: async () => -(await receiving.value()) }
 }
 
 function pay(
@@ -68,15 +77,15 @@ describe('a payment over ILP', () => {
   test('arrives in as many packets as its amount needs', async () => {
     const wallet = createReceivingWallet()
     const details = await wallet.createPayment()
-    const { send, connector } = await path(wallet.receiver())
+    const { send, owed, owing } = await path(wallet.receiver())
     const seen: bigint[] = []
     const onProgress = ({ sent }: Sent) => void seen.push(sent)
     const result = await pay(send, details, { debit: 1_000n }, { onProgress })
     expect(result).toEqual({ ok: true, sent: 1_000n, delivered: 1_000n, packets: 4 })
     expect(seen).toEqual([250n, 500n, 750n, 1_000n])
     expect(await wallet.payment(details)).toMatchObject({ received: '1000', completed: false })
-    expect(connector.balanceOf('test.sender')).toBe(1_000n)
-    expect(connector.balanceOf(ilpAddress)).toBe(-1_000n)
+    expect(await owed()).toBe(1_000n)
+    expect(await owing()).toBe(1_000n)
   })
 
   test('completes an incoming payment with exactly its amount', async () => {
@@ -92,26 +101,26 @@ describe('a payment over ILP', () => {
   test('is converted, with each packet rounded down', async () => {
     const wallet = createReceivingWallet()
     const details = await wallet.createPayment({}, carol)
-    const { send, connector } = await path(wallet.receiver(), { to: eur })
+    const { send, owing } = await path(wallet.receiver(), { to: eur })
     const result = await pay(send, details, { debit: 1_000n }, { asset: eur })
     // 250 * 0.9137 is 228.425
     expect(result).toEqual({ ok: true, sent: 1_000n, delivered: 912n, packets: 4 })
     expect(await wallet.received(details)).toBe(912n)
-    expect(connector.balanceOf(ilpAddress)).toBe(-912n)
+    expect(await owing()).toBe(912n)
   })
 
   test('completes an incoming payment in another currency, at most a unit above its amount', async () => {
     const wallet = createReceivingWallet()
     const incomingAmount = { value: '1000', ...eur }
     const details = await wallet.createPayment({ incomingAmount }, carol)
-    const { send, connector } = await path(wallet.receiver(), { to: eur })
+    const { send, owed } = await path(wallet.receiver(), { to: eur })
     const more = { asset: eur, maxSourceAmount: 1_110n }
     const result = await pay(send, details, { deliver: 1_000n }, more)
     expect(result.ok).toBe(true)
     expect([1_000n, 1_001n]).toContain(result.delivered)
     const received = result.delivered.toString()
     expect(await wallet.payment(details)).toMatchObject({ received, completed: true })
-    expect(connector.balanceOf('test.sender')).toBe(result.sent)
+    expect(await owed()).toBe(result.sent)
     expect(result.sent).toBeGreaterThanOrEqual(1_095n) // 1000 / 0.9137 is 1094.45
     expect(result.sent).toBeLessThanOrEqual(1_110n)
   })
@@ -119,11 +128,11 @@ describe('a payment over ILP', () => {
   test('sends nothing when the rate is below the minimum', async () => {
     const wallet = createReceivingWallet()
     const details = await wallet.createPayment({}, carol)
-    const { send, connector } = await path(wallet.receiver(), { to: eur })
+    const { send, owed } = await path(wallet.receiver(), { to: eur })
     const more = { asset: eur, minRate: { numerator: 92n, denominator: 100n } }
     const result = await pay(send, details, { debit: 1_000n }, more)
     expect(result).toEqual({ ok: false, problem: 'InsufficientExchangeRate', ...nothing })
-    expect(connector.balanceOf('test.sender')).toBe(0n)
+    expect(await owed()).toBe(0n)
   })
 
   test('sends nothing to a receiver whose asset differs from the incoming payment', async () => {
@@ -297,15 +306,15 @@ describe('a dishonest receiver', () => {
       const data = await told.serializeAndEncrypt(encryptionKeyOf(details))
       return serializeIlpReply({ ...reply, data })
     }
-    const { send, connector } = await path(lying)
-    return { details, send, connector }
+    const { send, owed } = await path(lying)
+    return { details, send, owed }
   }
 
   test('gets at most the maximum if it understates what arrived', async () => {
-    const { details, send, connector } = await liar((amount) => amount / 2n)
+    const { details, send, owed } = await liar((amount) => amount / 2n)
     const result = await pay(send, details, { deliver: 1_000n })
     expect(result).toMatchObject({ ok: false, problem: 'ReceiverProtocolViolation' })
-    expect(result.sent).toBe(connector.balanceOf('test.sender'))
+    expect(result.sent).toBe(await owed())
     expect(result.sent).toBeLessThanOrEqual(1_000n)
     // The minimum, which its fulfillment confirms. For the packet that completes the payment, it is a unit less.
     expect(result.sent - result.delivered).toBeLessThanOrEqual(result.sent === 1_000n ? 1n : 0n)
@@ -313,7 +322,7 @@ describe('a dishonest receiver', () => {
 
   test('gets exactly the maximum if it understates what arrived after the last packet left', async () => {
     let arrived = 0
-    const { details, send, connector } = await liar(async (amount) => {
+    const { details, send, owed } = await liar(async (amount) => {
       arrived += 1
       await expect.poll(() => arrived).toBe(4)
       return amount / 2n
@@ -321,14 +330,14 @@ describe('a dishonest receiver', () => {
     const result = await pay(send, details, { deliver: 1_000n })
     const totals = { sent: 1_000n, delivered: 999n, packets: 4 }
     expect(result).toEqual({ ok: false, problem: 'ReceiverProtocolViolation', ...totals })
-    expect(connector.balanceOf('test.sender')).toBe(1_000n)
+    expect(await owed()).toBe(1_000n)
   })
 
   test('gets less if it overstates what arrived', async () => {
-    const { details, send, connector } = await liar((amount) => amount * 3n)
+    const { details, send, owed } = await liar((amount) => amount * 3n)
     const result = await pay(send, details, { deliver: 1_000n })
     expect(result.ok).toBe(true)
-    expect(result.sent).toBe(connector.balanceOf('test.sender'))
+    expect(result.sent).toBe(await owed())
     expect(result.sent).toBeLessThanOrEqual(1_000n)
   })
 })

@@ -211,13 +211,15 @@ describe('settlements with a peer', () => {
   function railLedger() {
     const counted = new Map<string, bigint>()
     const handle = ledger(createSpendingWorld().resources, {
-      balances: () => {
-        const balance = 900n - [...counted.values()].reduce((sum, amount) => sum + amount, 0n)
-        return { [peer]: { balance, assetCode: 'USD', assetScale: 9 } }
+      async balances() {
+        const value = 900n - [...counted.values()].reduce((sum, amount) => sum + amount, 0n)
+        return { [peer]: { value: `${value}`, assetCode: 'USD', assetScale: 9 } }
       },
-      settle: (to, { id, amount }) => {
-        if (to === peer) counted.set(id, amount)
-        return to === peer
+      async settle(to, { id, amount }) {
+        if (to !== peer) return 'peer_unknown'
+        if ((counted.get(id) ?? amount) !== amount) return 'transfer_mismatch'
+        counted.set(id, amount)
+        return 'settled'
       },
     })
     return async (said: unknown, headers = asJson, method = 'POST') => {
@@ -237,11 +239,20 @@ describe('settlements with a peer', () => {
     })
   })
 
+  test('are refused if the id was used for another amount', async () => {
+    const send = railLedger()
+    await send(settlement)
+    expect(await send(settlement)).toMatchObject({ status: 200 })
+    const other = await send({ ...settlement, value: '401' })
+    expect(other).toEqual(failed(409, 'transfer_mismatch'))
+  })
+
   test.each<[string, number, string, unknown]>([
     ['another peer', 404, 'peer_unknown', { ...settlement, peer: 'test.stranger' }],
     ['a number', 400, 'invalid_request', { ...settlement, value: 400 }],
     ['a fraction', 400, 'invalid_request', { ...settlement, value: '4.5' }],
     ['no id', 400, 'invalid_request', { ...settlement, transferId: '' }],
+    ['a long id', 400, 'invalid_request', { ...settlement, transferId: 'x'.repeat(256) }],
     ['a misspelled member', 400, 'invalid_request', { ...settlement, amount: '1' }],
     ['a list', 400, 'invalid_request', [settlement]],
   ])('are refused for %s', async (_, status, code, said) => {
