@@ -1,4 +1,4 @@
-import { createPublicKey } from 'node:crypto'
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { WalletAddress, WalletAddresses } from 'open-payments-server'
 import type { ClientInstance } from './guarded-client.js'
 import type { LocaleSettings } from './locale.js'
@@ -36,31 +36,47 @@ export function requireFreePaths(
   }
 }
 
-/** Four accounts, two of which are Alice's, and the operator, with wallet addresses at the wallet's own origin. */
+/** An account to open. */
+export interface NewAccount {
+  /** The last segment of its wallet address. */
+  readonly name: string
+  readonly publicName: string
+  readonly assetCode: string
+  /** Default 2. */
+  readonly assetScale?: number
+  /** Default: `name`. */
+  readonly owner?: string
+}
+
+const inTheDemo: readonly NewAccount[] = [
+  { name: 'alice', publicName: 'Alice', assetCode: 'USD' },
+  { name: 'bob', publicName: 'Bob', assetCode: 'USD' },
+  { name: 'carol', publicName: 'Carol', assetCode: 'EUR' },
+  { name: 'alice-euros', publicName: 'Alice', assetCode: 'EUR', owner: 'alice' },
+]
+
+/** Returns the private key of the account with this name. Its public key has the `kid` `{name}-1`. */
+export function accountKey(secrets: Secrets, name: string): Promise<KeyObject> {
+  return signingKey(secrets, `account-key:${name}`)
+}
+
+/** The accounts and the operator, with wallet addresses at the wallet's own origin. By default, two are Alice's. */
 export async function demoAccounts(
   baseUrl: string,
   secrets: Secrets,
   registered: Pick<RegisteredKeys, 'of'>,
+  opened = inTheDemo,
 ): Promise<Accounts> {
-  const keyOf = (name: string) => signingKey(secrets, `account-key:${name}`)
-  async function account(
-    name: string,
-    publicName: string,
-    assetCode: string,
-    owner = name,
-  ): Promise<Account> {
-    const { x = '' } = createPublicKey(await keyOf(name)).export({ format: 'jwk' })
+  async function account(opening: NewAccount): Promise<Account> {
+    const { name, publicName, assetCode, assetScale = 2, owner = name } = opening
+    const { x = '' } = createPublicKey(await accountKey(secrets, name)).export({ format: 'jwk' })
     const keys = [{ kid: `${name}-1`, x }]
-    return { url: `${baseUrl}/${name}`, owner, publicName, assetCode, assetScale: 2, keys }
+    return { url: `${baseUrl}/${name}`, owner, publicName, assetCode, assetScale, keys }
   }
 
-  const all = [
-    await account('alice', 'Alice', 'USD'),
-    await account('bob', 'Bob', 'USD'),
-    await account('carol', 'Carol', 'EUR'),
-    await account('alice-euros', 'Alice', 'EUR', 'alice'),
-  ]
-  const operator = await account('operator', 'Example wallet', 'USD')
+  const all = await Promise.all(opened.map(account))
+  const named = { name: 'operator', publicName: 'Example wallet', assetCode: 'USD' }
+  const operator = await account(named)
   const find: WalletAddresses['find'] = async (url) => {
     const found = all.find((each) => each.url === url)
     if (found === undefined) return undefined
@@ -74,7 +90,7 @@ export async function demoAccounts(
     operator: {
       walletAddress: operator.url,
       keyId: 'operator-1',
-      privateKey: await keyOf('operator'),
+      privateKey: await accountKey(secrets, 'operator'),
     },
     published: { find: async (url) => (url === operator.url ? operator : find(url)) },
   }

@@ -26,22 +26,26 @@ export interface AuthorizationSideOptions {
 
 /** The authorization server and the pages for owners. */
 export async function authorizationSide(
-  { baseUrl, grantEndpoint, resourceServer, accounts, storage, watch }: Surroundings,
+  surroundings: Surroundings,
   { authUrl, resourceServerKey: key }: AuthorizationSideOptions,
 ): Promise<AuthorizationSide> {
+  const { baseUrl, grantEndpoint, resourceServer, accounts, storage, watch, time } = surroundings
   const auth = createAuthorizationServer({
     ...watch,
+    ...time,
     grantEndpoint,
     store: storage.store,
     recordsEvents: true, // the log of the demo shows every event
     consentUrl: `${authUrl}/consent`,
     // Clients of the demo publish their keys on this machine, which may be busy. A real wallet omits these options.
-    clientKeys: remoteClientKeys({
-      allowLoopback: true,
-      timeoutMs: 20_000,
-      // The keys of the accounts, unless they are in the storage of another process.
-      ...(key === undefined && { ownAccounts: { baseUrl, walletAddresses: accounts.published } }),
-    }),
+    clientKeys:
+      surroundings.clientKeys ??
+      remoteClientKeys({
+        allowLoopback: true,
+        timeoutMs: 20_000,
+        // The keys of the accounts, unless they are in the storage of another process.
+        ...(key === undefined && { ownAccounts: { baseUrl, walletAddresses: accounts.published } }),
+      }),
     subjects: walletAddressSubjects,
     ...(key && { resourceServers: [{ id: resourceServer, keys: [{ kid: key, x: key }] }] }),
   })

@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { consumeEvents, type EventHandler, type FailedDelivery } from 'open-payments-server'
+import type { Wallet } from './wallet.js'
 
 /** Work that runs in addition to requests. */
 export interface Background {
@@ -28,5 +30,53 @@ export function repeatedly(
       controller.abort()
       await running
     },
+  }
+}
+
+export interface BackgroundOptions {
+  /**
+   * `auto` sends outgoing payments when they are created; `manual` waits for reports to the ledger at
+   * `/ledger/outgoing-payments/{id}/settle`. Default: `manual`.
+   */
+  readonly settle?: 'auto' | 'manual'
+  /** Receives all events. Default: without `settle: 'auto'`, events stay in the store. */
+  readonly onEvent?: EventHandler
+  readonly onUndelivered?: (failure: FailedDelivery) => void
+  /** How often events are looked for, in milliseconds. Default 250: a payment is sent within a second. */
+  readonly pollMs?: number
+}
+
+const sweepPauseMs = 5_000
+
+/** The work of a wallet in addition to its requests: sweeps, and the delivery of its events. */
+export function walletBackground(
+  wallet: Wallet,
+  { settle = 'manual', onEvent, onUndelivered, pollMs = 250 }: BackgroundOptions,
+): Background {
+  const onError = console.error
+  const background = [repeatedly(sweepPauseMs, wallet.sweep, onError)]
+  const stopping = new AbortController()
+  const send = settle === 'auto' ? wallet.sender?.(stopping.signal) : undefined
+  const handlers = [send, onEvent].filter((handler) => handler !== undefined)
+  if (handlers.length > 0) {
+    const hearing = { pollMs, onError, ...(onUndelivered && { onFailure: onUndelivered }) }
+    background.push(consumeEvents(wallet.events, together(handlers), hearing))
+  }
+  return {
+    async stop() {
+      stopping.abort()
+      await Promise.all(background.map((work) => work.stop()))
+    },
+  }
+}
+
+/** Runs the handlers concurrently, so that payments and other consumers of events do not delay each other. */
+function together(handlers: readonly EventHandler[]): EventHandler {
+  return async (event, delivery) => {
+    const outcomes = await Promise.allSettled(
+      handlers.map(async (handler) => handler(event, delivery)),
+    )
+    const failed = outcomes.find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
   }
 }

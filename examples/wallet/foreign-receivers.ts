@@ -1,21 +1,23 @@
-import {
-  isFinalizedGrantWithAccessToken,
-  type OpenPaymentsClientError,
-} from '@interledger/open-payments'
+import type { AuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
 import type { GuardedFetch } from 'open-payments-server'
-import type { guardedClient } from './guarded-client.js'
 import { type FoundReceiver, noReceiver, type Receivers, receiverFrom } from './receivers.js'
 
-type Client = Awaited<ReturnType<typeof guardedClient>>
+/** A client that signs what it sends, such as `guardedClient`, and rejects with an `OpenPaymentsClientError`. */
+export interface ReceiverClient {
+  readonly grant: Pick<AuthenticatedClient['grant'], 'request'>
+  readonly incomingPayment: Pick<AuthenticatedClient['incomingPayment'], 'get'>
+}
 
 export interface ForeignReceiversOptions {
   /** The origin of this wallet, which this module never fetches. */
   readonly baseUrl: string
   readonly fetch: GuardedFetch
   /** Creates the client when the first receiver is read, because it compiles the schemas of all responses. */
-  readonly openClient: () => Promise<Client>
+  readonly openClient: () => Promise<ReceiverClient>
   /** The time limit for one receiver in milliseconds, for all requests together. Default 8,000. */
   readonly deadlineMs?: number
+  /** The time by which receivers expire. Default: `Date.now`. */
+  readonly now?: () => number
 }
 
 /** The maximum number of concurrent reads. */
@@ -36,12 +38,13 @@ export function foreignReceivers({
   fetch,
   openClient,
   deadlineMs = deadlineDefaultMs,
+  now = Date.now,
 }: ForeignReceiversOptions): Receivers {
   const tokens = tokenCache(async (authServer) => requestToken(await client(), authServer))
-  let opening: Promise<Client> | undefined
+  let opening: Promise<ReceiverClient> | undefined
   let reads = 0
 
-  function client(): Promise<Client> {
+  function client(): Promise<ReceiverClient> {
     opening ??= openClient().catch((error) => {
       opening = undefined
       throw error
@@ -49,13 +52,13 @@ export function foreignReceivers({
     return opening
   }
 
-  async function read(url: string, { incomingPayment }: Client): Promise<FoundReceiver> {
+  async function read(url: string, { incomingPayment }: ReceiverClient): Promise<FoundReceiver> {
     const { origin } = new URL(url)
     const authServer = await authServerOf(new URL(url), fetch)
     const payment = await tokens.use(authServer, origin, (accessToken) =>
       incomingPayment.get({ url, accessToken }),
     )
-    const found = receiverOf(url, payment)
+    const found = receiverOf(url, payment, now())
     if (!found.ok) return found
     const walletAddress = await ownerOf(url, payment.walletAddress, fetch)
     return walletAddress === undefined
@@ -103,20 +106,21 @@ async function authServerOf(url: URL, fetch: GuardedFetch): Promise<string> {
   return authServer
 }
 
-type Payment = Awaited<ReturnType<Client['incomingPayment']['get']>>
+type Payment = Awaited<ReturnType<ReceiverClient['incomingPayment']['get']>>
 
 /** Converts a payment that the client has validated against the OpenAPI document, except for formats. */
-function receiverOf(url: string, payment: Payment): FoundReceiver {
+function receiverOf(url: string, payment: Payment, now: number): FoundReceiver {
   const { id, completed, incomingAmount, receivedAmount, expiresAt, methods } = payment
   if (id !== url) return noReceiver('the receiver returned another incoming payment')
   const expiry = expiresAt === undefined ? undefined : Date.parse(expiresAt)
   if (Number.isNaN(expiry)) return noReceiver('the receiver has an invalid expiresAt')
-  const found = receiverFrom({
+  const terms = {
     completed,
     receivedAmount,
     ...(incomingAmount && { incomingAmount }),
     ...(expiry !== undefined && { expiresAt: expiry }),
-  })
+  }
+  const found = receiverFrom(terms, now)
   if (!found.ok) return found
   const ilp = methods.find(({ type }) => type === 'ilp')
   if (ilp === undefined) return noReceiver('the receiver cannot be paid over Interledger')
@@ -162,12 +166,12 @@ const tokenMarginMs = 30_000
 /** How long a wallet that refuses a new token waits for another. */
 const refusedTokenMs = 30_000
 
-async function requestToken({ grant }: Client, authServer: string): Promise<Token> {
+async function requestToken({ grant }: ReceiverClient, authServer: string): Promise<Token> {
   const answer = await grant.request(
     { url: authServer },
     { access_token: { access: [{ type: 'incoming-payment', actions: ['read-all'] }] } },
   )
-  if (!isFinalizedGrantWithAccessToken(answer)) {
+  if (!('access_token' in answer)) {
     throw unreadable('the other wallet requires consent to read an incoming payment', 403)
   }
   const { value, expires_in } = answer.access_token

@@ -15,7 +15,7 @@ export interface Fee {
 export const noFee: Fee = { basisPoints: 0n, fixed: 0n }
 
 /**
- * Prices payments from this wallet. It charges a fee, and exchanges dollars and euros at a fixed rate. Each step is rounded
+ * Prices payments from this wallet. It charges a fee, and exchanges currencies at a fixed rate. Each step is rounded
  * against the payer, by less than a cent, so that splitting a payment gains nothing.
  */
 export function prices(receivers: Receivers, fee = noFee): Pricing {

@@ -1,7 +1,7 @@
 import type { Asset } from 'open-payments-server'
 
-/** The value of each currency in hundredths of a dollar. A real wallet uses market rates. */
-const worth: Readonly<Record<string, bigint>> = { USD: 100n, EUR: 108n }
+/** The value of each currency in ten-thousandths of a dollar. A real wallet uses market rates. */
+const worth: Readonly<Record<string, bigint>> = { USD: 10_000n, EUR: 10_800n, JPY: 67n }
 
 /** Units of one asset for units of another. */
 export interface Rate {

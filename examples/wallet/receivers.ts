@@ -31,6 +31,7 @@ export type Receivers = (url: string) => Promise<FoundReceiver>
 export function receiversOf(
   incomingPayments: Pick<IncomingPaymentServices, 'get' | 'idOf'>,
   elsewhere: Receivers,
+  now = Date.now,
 ): Receivers {
   return async (url) => {
     const id = incomingPayments.idOf(url)
@@ -45,7 +46,7 @@ export function receiversOf(
       expiresAt,
       ...(incomingAmount && { incomingAmount }),
     }
-    const found = receiverFrom(terms)
+    const found = receiverFrom(terms, now())
     return found.ok ? { ...found, receiver: { ...found.receiver, walletAddress } } : found
   }
 }
@@ -58,14 +59,12 @@ interface Terms {
 }
 
 /** Returns the receiver if it accepts money. */
-export function receiverFrom({
-  completed,
-  incomingAmount,
-  receivedAmount,
-  expiresAt,
-}: Terms): FoundReceiver {
+export function receiverFrom(
+  { completed, incomingAmount, receivedAmount, expiresAt }: Terms,
+  now: number,
+): FoundReceiver {
   if (completed) return noReceiver('the incoming payment is complete')
-  if (expiresAt !== undefined && Date.now() > expiresAt) {
+  if (expiresAt !== undefined && now > expiresAt) {
     return noReceiver('the incoming payment has expired')
   }
   const { assetCode, assetScale } = receivedAmount

@@ -10,7 +10,6 @@ import {
   type WalletAddressServer,
 } from 'open-payments-server'
 import { foreignReceivers } from './foreign-receivers.js'
-import { guardedClient } from './guarded-client.js'
 import { ledger } from './ledger.js'
 import { prices } from './prices.js'
 import { createRail, type Rail, railPaymentMethods } from './rail.js'
@@ -28,7 +27,7 @@ export async function resourceSide(
   surroundings: Surroundings,
   grants: GrantSource,
 ): Promise<ResourceSide> {
-  const { resourceServer, accounts, storage, watch } = surroundings
+  const { resourceServer, accounts, storage, watch, time, mayPay } = surroundings
   const paymentMethods = railPaymentMethods(
     surroundings.rail,
     assetsOf(accounts),
@@ -37,9 +36,11 @@ export async function resourceSide(
   )
   const elsewhere = receiversElsewhere(surroundings)
   const receivers: Receivers = (url) =>
-    receiversOf(resources.incomingPayments, reachable(elsewhere, rail))(url)
+    receiversOf(resources.incomingPayments, reachable(elsewhere, rail), time.clock?.now)(url)
   const resources: ResourceServer = createResourceServer({
     ...watch,
+    ...time,
+    ...(mayPay && { policy: { mayPay } }),
     walletAddresses: accounts,
     baseUrl: resourceServer,
     store: storage.store,
@@ -95,7 +96,7 @@ function assetsOf({ all }: Surroundings['accounts']): readonly Asset[] {
 }
 
 /** Receivers in other wallets. If this wallet is on loopback, they may be too, for development. */
-function receiversElsewhere({ baseUrl, accounts }: Surroundings): Receivers {
+function receiversElsewhere({ baseUrl, accounts, time, openClient }: Surroundings): Receivers {
   const allowLoopback = isLoopback(baseUrl)
   // Another wallet on this machine may be slow: it has an embedded database, and the machine may be busy.
   const fetch = guardedFetch({ allowLoopback, timeoutMs: allowLoopback ? 60_000 : 2_000 })
@@ -103,7 +104,13 @@ function receiversElsewhere({ baseUrl, accounts }: Surroundings): Receivers {
     baseUrl,
     fetch,
     ...(allowLoopback && { deadlineMs: 180_000 }),
-    openClient: () => guardedClient(accounts.operator, fetch),
+    ...(time.clock && { now: time.clock.now }),
+    openClient:
+      openClient ??
+      (async () => {
+        const { guardedClient } = await import('./guarded-client.js')
+        return guardedClient(accounts.operator, fetch)
+      }),
   })
 }
 

@@ -1,10 +1,14 @@
 import type {
   AuthorizationServer,
+  ClientKeys,
+  Clock,
   Handler,
+  MayPay,
   RefusalReport,
   ServerEvents,
 } from 'open-payments-server'
 import type { Accounts } from './accounts.js'
+import type { ReceiverClient } from './foreign-receivers.js'
 import type { Fee } from './prices.js'
 import type { RailSettings } from './rail.js'
 import type { WalletStorage } from './storage.js'
@@ -19,6 +23,14 @@ export interface Surroundings {
   readonly storage: Omit<WalletStorage, 'description' | 'close'>
   readonly fee: Fee
   readonly rail: RailSettings
+  /** The options of both servers for the time; none for the real one. */
+  readonly time: {
+    readonly clock?: Clock
+    readonly signatures?: { readonly clock: Clock }
+  }
+  readonly mayPay?: MayPay
+  readonly clientKeys?: ClientKeys
+  readonly openClient?: () => Promise<ReceiverClient>
   readonly watch: {
     readonly onRefusal?: (report: RefusalReport) => void
     readonly onError: (error: unknown) => void

@@ -1,6 +1,15 @@
-import type { Handler, RefusalReport, ServerEvents } from 'open-payments-server'
-import { type Account, demoAccounts, requireFreePaths } from './accounts.js'
+import type {
+  ClientKeys,
+  Clock,
+  Handler,
+  Interactions,
+  MayPay,
+  RefusalReport,
+  ServerEvents,
+} from 'open-payments-server'
+import { type Account, type Accounts, demoAccounts, requireFreePaths } from './accounts.js'
 import { authorizationSide } from './authorization-side.js'
+import type { ReceiverClient } from './foreign-receivers.js'
 import { health } from './health.js'
 import { type Fee, noFee } from './prices.js'
 import { ilpAddressOf, type RailSettings } from './rail.js'
@@ -34,6 +43,16 @@ export interface WalletOptions {
   /** Default: both sides in one process. */
   readonly role?: Role
   readonly onRefusal?: (report: RefusalReport) => void
+  /** Default: those of the demo. */
+  readonly accounts?: Accounts
+  /** The source of the time by which everything expires but signatures. Default: the real time. */
+  readonly clock?: Clock
+  /** Decides about outgoing payments. Default: all may be created. */
+  readonly mayPay?: MayPay
+  /** Default: keys of accounts, and those that other clients publish. */
+  readonly clientKeys?: ClientKeys
+  /** Opens the client that reads receivers in other wallets. Default: the published one, as the operator. */
+  readonly openClient?: () => Promise<ReceiverClient>
 }
 
 /** A wallet: accounts, pages for their owners and a ledger, with this library for everything else. */
@@ -44,6 +63,8 @@ export interface Wallet {
     readonly path: string
     readonly handle: Handler<string | Uint8Array>
   }[]
+  /** What owners decide, in a process that serves the authorization server. */
+  readonly interactions?: Interactions
   /** Events that have not been delivered. */
   readonly events: readonly ServerEvents[]
   /** Sends outgoing payments, in a process that serves them. */
@@ -56,9 +77,9 @@ export interface Wallet {
 
 /** Processes with the same storage, `baseUrl` and `role` serve the same wallet, or the same side of it. */
 export async function createWallet(options: WalletOptions): Promise<Wallet> {
-  const { baseUrl, storage, role, onRefusal } = options
+  const { baseUrl, storage, role, onRefusal, clock, mayPay, clientKeys, openClient } = options
   const authUrl = role?.authUrl ?? baseUrl
-  const accounts = await demoAccounts(baseUrl, storage.secrets, storage.keys)
+  const accounts = options.accounts ?? (await demoAccounts(baseUrl, storage.secrets, storage.keys))
   const surroundings: Surroundings = {
     baseUrl,
     grantEndpoint: `${authUrl}/auth`,
@@ -68,6 +89,11 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
     fee: options.fee ?? noFee,
     rail: options.rail ?? { ilpAddress: ilpAddressOf(baseUrl), peers: [], token: '' },
     watch: { ...(onRefusal && { onRefusal }), onError: console.error },
+    // Clients know only the real time.
+    time: clock === undefined ? {} : { clock, signatures: { clock: Date } },
+    ...(mayPay && { mayPay }),
+    ...(clientKeys && { clientKeys }),
+    ...(openClient && { openClient }),
   }
 
   function assembled(...sides: readonly Side[]): Wallet {
@@ -95,5 +121,6 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
   }
   const authorization = await authorizationSide(surroundings, { authUrl })
   const resource = await resourceSide(surroundings, authorization.auth)
-  return { ...assembled(authorization, resource), sender: resource.sender }
+  const { interactions } = authorization.auth
+  return { ...assembled(authorization, resource), interactions, sender: resource.sender }
 }
