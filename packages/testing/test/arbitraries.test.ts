@@ -15,7 +15,9 @@ import {
   startOfTests,
   testClient,
 } from '../src/index.js'
+import { filledIn } from '../src/spending/generate.js'
 import { actionsOf, debitFor, receivedOf } from '../src/spending/history.js'
+import { type Command, resolve } from '../src/spending/resolve.js'
 
 const { amount, interval, invalidInterval, limits, accessItem, history } = arbitraries(fc)
 
@@ -215,6 +217,24 @@ describe('a history', () => {
         .split(',')
         .sort(),
     )
+  })
+
+  test('changes the key at most once among concurrent actions, as a request in flight survives one change', () => {
+    // fast-check may repeat one object, as `fc.constant` does.
+    const change = { type: 'replace-key' } as const
+    const commands: readonly Command[] = [
+      { type: 'grant', items: [{ type: 'outgoing-payment', actions: ['create'] }], halved: false },
+      {
+        type: 'at once',
+        commands: [change, { type: 'rotate', grant: 0 }, change],
+        commits: 'together',
+      },
+    ]
+    const { debitMax, rules } = filledIn({})
+    const setting = { scene: defaultScene, start: startOfTests, stepsMax: 4, debitMax, rules }
+    const [, race] = resolve(commands, setting).steps
+    expect(race).toMatchObject({ type: 'at once', actions: [change, { type: 'rotate', grant: 1 }] })
+    expect(race && actionsOf(race)).toHaveLength(2)
   })
 
   test('respects the maximum length and the start', () => {

@@ -171,9 +171,11 @@ function stepsFor(state: State, command: Command): SpendingStep[] {
     )
   }
   if (command.type !== 'at once') return resolveOne(state, command)
-  const [first] = command.commands.filter(({ type }) => type === 'replace-key')
   // A request is in flight for one change of the key at most.
-  const commands = command.commands.filter((each) => each.type !== 'replace-key' || each === first)
+  const changeAt = command.commands.findIndex(({ type }) => type === 'replace-key')
+  const commands = command.commands.filter(
+    ({ type }, index) => type !== 'replace-key' || index === changeAt,
+  )
   const actions = commands.flatMap((each) => resolveOne(state, each))
   return actions.length < 2 ? actions : [{ type: 'at once', actions, commits: command.commits }]
 }
