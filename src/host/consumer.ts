@@ -3,6 +3,7 @@ import {
   drainOptions,
   drainSettings,
   type EventHandler,
+  type FailedDelivery,
   type ServerEvents,
 } from '../service/events/delivery.js'
 import { sleep } from '../service/time.js'
@@ -19,7 +20,10 @@ import {
 export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   /** How long to wait before the next poll if no event was due, in milliseconds. Default 1,000. */
   readonly pollMs?: number
-  /** Receives errors of the store; the consumer retries after `pollMs`. Its own errors are ignored. */
+  /**
+   * Receives errors of the store, after which the consumer retries in `pollMs`, and without `onFailure` also the errors of
+   * the handler. Its own errors are ignored.
+   */
   readonly onError?: (error: unknown) => void
 }
 
@@ -59,13 +63,17 @@ export function consumeEvents(
   const controller = new AbortController()
   const { signal } = controller
 
+  const report = (error: unknown) => void callHook(() => onError?.(error))
+  const { onFailure = ({ error }: FailedDelivery) => report(error) } = draining
+  const settings = { ...draining, onFailure, signal }
+
   async function consume(source: ServerEvents): Promise<void> {
     while (!signal.aborted) {
       let delivered = 0
       try {
-        delivered = (await source.drain(handler, { ...draining, signal })).delivered
+        delivered = (await source.drain(handler, settings)).delivered
       } catch (error) {
-        void callHook(() => onError?.(error))
+        report(error)
       }
       if (delivered === 0) await sleep(pollMs, signal)
     }

@@ -3,6 +3,7 @@ import {
   consumeEvents,
   type DrainOptions,
   type EventHandler,
+  type FailedDelivery,
   type ServerEvents,
 } from '../../src/index.js'
 import { invalidInput } from '../support/invalid-input.js'
@@ -51,6 +52,23 @@ describe('a consumer', () => {
     expect(calls.map(({ at }) => at - start)).toEqual([0, 0, 0, 250, 500])
   })
 
+  test('reports the errors of the handler to onError, or only to onFailure if there is one', async () => {
+    const failure = { error: new Error('the rail is down') } as FailedDelivery
+    const reported: string[] = []
+    const onError = (error: unknown) => void reported.push(`onError: ${error}`)
+    const onFailure = ({ error }: FailedDelivery) => void reported.push(`onFailure: ${error}`)
+    for (const options of [{ onError }, { onError, onFailure }, {}]) {
+      const { source, calls } = scriptedSource()
+      const consumer = consumeEvents([source], () => {}, options)
+      calls[0]?.options?.onFailure?.(failure)
+      await consumer.stop()
+    }
+    expect(reported).toEqual([
+      'onError: Error: the rail is down',
+      'onFailure: Error: the rail is down',
+    ])
+  })
+
   test('polls once a second by default', async () => {
     const { source, calls } = scriptedSource()
     const consumer = consumeEvents([source], () => {})
@@ -67,7 +85,8 @@ describe('a consumer', () => {
     await vi.advanceTimersByTimeAsync(0)
     await consumer.stop()
     expect(calls[0]?.handler).toBe(handler)
-    expect(calls[0]?.options).toEqual({ ...options, signal: expect.any(AbortSignal) })
+    const own = { onFailure: expect.any(Function), signal: expect.any(AbortSignal) }
+    expect(calls[0]?.options).toEqual({ ...options, ...own })
   })
 
   test('continues after the store fails, and reports the error', async () => {

@@ -21,7 +21,7 @@ export function startBackground(wallet: Wallet, pollMs = 250): Background {
       if (event.type === 'outgoing-payment.created') await pay(wallet, event)
       if (event.type === 'outgoing-payment.failed') await ledger.release(event.outgoingPaymentId)
     },
-    { pollMs, onError, onFailure: ({ error }) => onError(error) },
+    { pollMs, onError },
   )
   const sweeps = runSweeps([auth, resources, { sweep: () => releaseHolds(wallet) }], { onError })
   return {
