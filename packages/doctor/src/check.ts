@@ -1,8 +1,10 @@
+import { recognised } from './answer.js'
 import type { DoctorOptions } from './arguments.js'
+import type { WireAnswer } from './conformance/exchange.js'
 import type { Session } from './conformance/session.js'
 import { unattendedCases } from './conformance.js'
 import type { Network } from './network.js'
-import type { Finding } from './report.js'
+import type { Problem } from './report.js'
 
 /** What the checks share. */
 export interface Context {
@@ -11,16 +13,15 @@ export interface Context {
   readonly network: Network
   /** How far the clock of the servers is ahead of this machine's, in milliseconds. Signatures follow it. */
   readonly clock: { offsetMs: number }
+  /** The last response to the current check, unless the last request failed. */
+  readonly last: () => WireAnswer | undefined
 }
-
-/** What a check found, without its name. */
-export type Problem = Omit<Finding, 'check' | 'severity'> & Partial<Pick<Finding, 'severity'>>
 
 export interface Check {
   /** Unique and stable. */
   readonly name: string
-  /** The check that must have found no problem, because this one would only repeat it. */
-  readonly after?: string
+  /** The checks that must have found no problem, because this one would only repeat it. */
+  readonly after?: readonly string[]
   /** Whether the check needs `--client`. */
   readonly needsClient?: true
   /** Resolves to what the check found, if anything. */
@@ -29,16 +30,18 @@ export interface Check {
 
 /** What to say if a case of the conformance suite fails. */
 export interface CaseAdvice {
-  readonly after: string
+  readonly after: readonly string[]
   readonly why: string
   readonly fix: (context: Context) => readonly string[] | Promise<readonly string[]>
+  readonly cause?: string
 }
 
 /** Makes a check of a case of the conformance suite for servers. */
-export function caseCheck(id: string, { after, why, fix }: CaseAdvice): Check {
+export function caseCheck(id: string, advice: CaseAdvice): Check {
   const found = unattendedCases.find((each) => each.id === id)
   if (found === undefined) throw new Error(`no case has the id ${id}`)
   const { check, level, rule, needs } = found
+  const { after, why, fix, cause = id } = advice
   return {
     name: id,
     after,
@@ -48,9 +51,18 @@ export function caseCheck(id: string, { after, why, fix }: CaseAdvice): Check {
         await check(context.session)
         return undefined
       } catch (error) {
+        // A request without a response is explained elsewhere.
+        const last = context.last()
+        if (last === undefined) throw error
         const severity = level === 'recommended' ? 'advice' : 'problem'
-        const what = `${(error as Error).message} (${rule})`
-        return { severity, what, why, fix: await fix(context) }
+        const { message } = error as Error
+        const own = async () => ({
+          what: message,
+          why: `${why} (${rule})`,
+          fix: await fix(context),
+          cause,
+        })
+        return { severity, ...(recognised(last) ?? (await own())) }
       }
     },
   }

@@ -1,27 +1,43 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { type KeyPair, keyPairOf, throwAwayKey } from '../../testing/src/key.js'
+import { recognised } from './answer.js'
 import { type DoctorOptions, UsageError } from './arguments.js'
-import type { Check, Context, Problem } from './check.js'
+import type { Check, Context } from './check.js'
 import { consentPageCheck } from './checks/consent-page.js'
-import { protocolChecks } from './checks/protocol.js'
-import { serverChecks } from './checks/servers.js'
+import { grantChecks, paymentChecks } from './checks/protocol.js'
+import { reachChecks, resourceChecks } from './checks/servers.js'
 import { walletAddressChecks } from './checks/wallet-address.js'
-import { exchange, type Sender } from './conformance/exchange.js'
+import {
+  BrokenResponse,
+  exchange,
+  type Sender,
+  type WireAnswer,
+  type WireRequest,
+} from './conformance/exchange.js'
 import { pick, responded } from './conformance/expectations.js'
 import { createSession, joined, type Session } from './conformance/session.js'
 import { type Network, ReachError, reachError, reachingFetch } from './network.js'
-import type { DoctorReport, Finding } from './report.js'
+import type { DoctorReport, Finding, Problem } from './report.js'
 
 /** All checks, in order: each one after those whose problems it would repeat. */
 export const checks: readonly Check[] = [
   ...walletAddressChecks,
-  ...serverChecks,
-  ...protocolChecks,
+  ...reachChecks,
+  ...grantChecks,
+  ...resourceChecks,
+  ...paymentChecks,
   consentPageCheck,
 ]
 
 /** What the doctor creates is not payable for longer than this. */
 const paymentLifetimeMs = 10 * 60 * 1000
+
+/** A finding while the checks run. */
+interface Diagnosis {
+  /** The check that found it, and what it found. */
+  root: Problem & { readonly check: string }
+  readonly consequences: { readonly check: string; readonly what?: string }[]
+}
 
 /**
  * Checks a wallet, and calls `progress` with the name of each check before it runs.
@@ -35,60 +51,81 @@ export async function diagnose(
   network: Network,
 ): Promise<DoctorReport> {
   const context = await createContext(options, network)
-  const findings: Finding[] = []
+  const byCause = new Map<string, Diagnosis>()
+  /** Why a check did not pass, if a further one needs it. */
+  const stopped = new Map<string, Diagnosis>()
   const passed: string[] = []
   const skipped: { check: string; reason: string }[] = []
   for (const [index, check] of checks.entries()) {
-    const { name } = check
-    const reason = reasonToSkip(check, options, findings, skipped)
-    if (reason !== undefined) {
-      skipped.push({ check: name, reason })
+    const { name, after = [], needsClient } = check
+    if (needsClient === true && options.client === undefined) {
+      skipped.push({ check: name, reason: '--client is not given' })
+      continue
+    }
+    const obstacle = after.map((each) => stopped.get(each)).find((each) => each !== undefined)
+    if (obstacle !== undefined) {
+      obstacle.consequences.push({ check: name })
+      stopped.set(name, obstacle)
       continue
     }
     progress(name, index)
     const found = await outcomeOf(check, context)
-    if (found === undefined) passed.push(name)
-    else findings.push({ check: name, severity: 'problem', ...found })
+    if (found === undefined) {
+      passed.push(name)
+      continue
+    }
+    const { cause = name } = found
+    const diagnosis = added(byCause.get(cause), { check: name, ...found })
+    byCause.set(cause, diagnosis)
+    if (severityOf(found) !== 'advice') stopped.set(name, diagnosis)
   }
+  const findings = [...byCause.values()].map(({ root, consequences }): Finding => {
+    const { check, what, why, fix } = root
+    return { check, severity: severityOf(root), what, why, fix, consequences }
+  })
   const ok = findings.every(({ severity }) => severity !== 'problem')
   return { walletAddress: options.walletAddress, ok, findings, passed, skipped }
 }
 
-function reasonToSkip(
-  { after, needsClient }: Check,
-  { client }: DoctorOptions,
-  findings: readonly Finding[],
-  skipped: DoctorReport['skipped'],
-): string | undefined {
-  if (needsClient === true && client === undefined) return '--client is not given'
-  const isProblem = ({ check, severity }: Finding) => check === after && severity === 'problem'
-  if (findings.some(isProblem)) return `${after} did not pass`
-  // Names the first failed check of the chain, because it is the one to repair.
-  return skipped.find(({ check }) => check === after)?.reason
+const severityOf = ({ severity = 'problem' }: Problem) => severity
+const severities = ['note', 'advice', 'problem'] as const
+const gravity = (problem: Problem) => severities.indexOf(severityOf(problem))
+
+/** Adds what a further check found to a finding of the same cause. The gravest, and of those the first, is the root. */
+function added(earlier: Diagnosis | undefined, found: Diagnosis['root']): Diagnosis {
+  if (earlier === undefined) return { root: found, consequences: [] }
+  const isGraver = gravity(found) > gravity(earlier.root)
+  const [root, other] = isGraver ? [found, earlier.root] : [earlier.root, found]
+  earlier.root = { ...root, fix: [...new Set([...root.fix, ...other.fix])] }
+  earlier.consequences.push({ check: other.check, what: other.what })
+  return earlier
 }
 
-async function outcomeOf(check: Check, context: Context): Promise<Problem | undefined> {
+async function outcomeOf(check: Check, context: DoctorContext): Promise<Problem | undefined> {
+  context.begin()
   try {
     return await check.run(context)
   } catch (error) {
-    const isLate = (error as Error).name === 'TimeoutError'
-    if (!isLate && !(error instanceof ReachError)) return unexpected(error as Error)
-    const { host } = new URL(context.session.walletAddress)
-    const failure = error instanceof ReachError ? error : reachError({ host }, error)
-    if (check.name === 'wallet-address' && failure.failure !== 'tls') throw failure
-    return reachProblem(failure)
+    if (error instanceof ReachError) {
+      if (check.name === 'wallet-address' && error.failure !== 'tls') throw error
+      return reachProblem(error)
+    }
+    const last = context.last()
+    return (last && recognised(last)) ?? unexpected(error as Error)
   }
 }
 
-function unexpected({ message }: Error): Problem {
+function unexpected(error: Error): Problem {
   return {
-    what: message,
+    what: error.message,
     why: 'Clients that expect the documented response fail here.',
     fix: ['# Compare the response of the server with the one that the proxy returns.'],
+    ...(error instanceof BrokenResponse && { cause: error.kind }),
   }
 }
 
-function reachProblem({ failure, message }: ReachError): Problem {
+function reachProblem({ failure, message, hostname }: ReachError): Problem {
+  const cause = `reach ${hostname}`
   if (failure === 'tls') {
     return {
       what: message,
@@ -97,6 +134,7 @@ function reachProblem({ failure, message }: ReachError): Problem {
         'ssl_certificate /etc/letsencrypt/live/wallet.example/fullchain.pem;  # nginx: with the chain, not cert.pem',
         'NODE_EXTRA_CA_CERTS=/certs/ca.pem npx open-payments-doctor …  # for an authority of your own',
       ],
+      cause,
     }
   }
   const isPrivate = failure === 'private'
@@ -108,10 +146,16 @@ function reachProblem({ failure, message }: ReachError): Problem {
     fix: isPrivate
       ? ['npx open-payments-doctor --allow-private …  # for development']
       : ['# Check the URL, the DNS, the firewall and the log of the proxy.'],
+    cause,
   }
 }
 
-async function createContext(options: DoctorOptions, network: Network): Promise<Context> {
+interface DoctorContext extends Context {
+  /** Forgets the last response. */
+  begin(): void
+}
+
+async function createContext(options: DoctorOptions, network: Network): Promise<DoctorContext> {
   const { walletAddress, client, allowPrivate, timeoutMs } = options
   const clock = { offsetMs: 0 }
   const shared = {
@@ -119,13 +163,49 @@ async function createContext(options: DoctorOptions, network: Network): Promise<
     finishUri: joined(client?.walletAddress ?? walletAddress, '/finish'),
     receiver: walletAddress,
     consent: undefined,
-    fetch: reachingFetch(allowPrivate, network.fetch),
+    fetch: reachingFetch(allowPrivate, timeoutMs, network),
     requestTimeoutMs: timeoutMs,
     now: () => Date.now() + clock.offsetMs,
   }
   const key = client === undefined ? throwAwayKey() : await publishedKey(client, shared)
-  const session = createSession({ ...shared, walletAddress, key })
-  return { options, network, clock, session: withLifetime(session) }
+  const sender = { ...shared, walletAddress, key }
+  let last: WireAnswer | undefined
+  async function send(request: WireRequest): Promise<WireAnswer> {
+    last = undefined
+    try {
+      last = await patientExchange(sender, request)
+      return last
+    } catch (error) {
+      // The time-out may also occur while the body is read.
+      throw (error as Error).name === 'TimeoutError'
+        ? reachError(new URL(request.url), error)
+        : error
+    }
+  }
+  return {
+    options,
+    network,
+    clock,
+    session: withLifetime(createSession(sender, send)),
+    last: () => last,
+    begin() {
+      last = undefined
+    },
+  }
+}
+
+const patienceMaxS = 10
+const repeatsMax = 5
+
+/** Sends a request again, with another signature, when a rate limit asks for a pause of a few seconds. */
+async function patientExchange(sender: Sender, request: WireRequest): Promise<WireAnswer> {
+  for (let repeats = 0; ; repeats++) {
+    const answer = await exchange(sender, request)
+    const pauseS = Number(answer.headers.get('retry-after') ?? Number.NaN)
+    const isShort = pauseS >= 0 && pauseS <= patienceMaxS
+    if (answer.status !== 429 || !isShort || repeats === repeatsMax) return answer
+    await new Promise((resolve) => setTimeout(resolve, pauseS * 1000))
+  }
 }
 
 /** Lets the payments of the checks expire, so that none of them remains open. */

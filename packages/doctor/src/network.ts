@@ -9,10 +9,12 @@ type ReachFailure = 'private' | 'tls' | 'unreachable'
 /** A server was not reached. */
 export class ReachError extends Error {
   readonly failure: ReachFailure
+  readonly hostname: string
 
-  constructor(failure: ReachFailure, message: string) {
+  constructor(failure: ReachFailure, { hostname }: Pick<URL, 'hostname'>, message: string) {
     super(message)
     this.failure = failure
+    this.hostname = hostname
   }
 }
 
@@ -21,60 +23,81 @@ export interface Network {
   readonly fetch: SendFetch
   /** Resolves to the number of whole days for which the certificate of an https origin remains valid. */
   certificateDays(origin: string, timeoutMs: number): Promise<number>
+  /** Resolves to the IPv4 and IPv6 addresses of a host. */
+  addresses(hostname: string): Promise<readonly string[]>
 }
 
-export const internet: Network = { fetch, certificateDays }
+export const internet: Network = { fetch, certificateDays, addresses }
 
 /**
  * Returns a `fetch` that rejects with a `ReachError`. Unless private addresses are allowed, it reaches public ones over
- * https only.
+ * https only. After a failure, further requests with the same method, origin and first segment of the path fail at once.
  */
-export function reachingFetch(allowPrivate: boolean, send: SendFetch): SendFetch {
+export function reachingFetch(
+  allowPrivate: boolean,
+  timeoutMs: number,
+  { fetch: send, addresses }: Network,
+): SendFetch {
   const checked = new Map<string, Promise<void>>()
+  const failed = new Map<string, ReachError>()
   return async (input, init) => {
     const url = new URL(String(input))
-    const known = checked.get(url.origin) ?? requirePublic(url, allowPrivate)
+    const known = checked.get(url.origin) ?? requirePublic(url, allowPrivate, addresses)
     checked.set(url.origin, known)
     await known
+    const { method = 'GET' } = init ?? {}
+    const place = `${method} ${url.origin}/${url.pathname.split('/')[1]}`
+    const earlier = failed.get(place)
+    if (earlier !== undefined) throw earlier
     try {
       return await send(input, init)
     } catch (error) {
-      throw reachError(url, error)
+      const failure = reachError(url, error, `${method} ${url.href} within ${timeoutMs / 1000} s`)
+      failed.set(place, failure)
+      throw failure
     }
   }
 }
 
-async function requirePublic({ hostname, protocol, host }: URL, allowPrivate: boolean) {
+async function requirePublic(url: URL, allowPrivate: boolean, lookUp: Network['addresses']) {
   if (allowPrivate) return
+  const { hostname, protocol, host } = url
   if (protocol !== 'https:') {
-    throw new ReachError('private', `${host} has a URL that does not use https`)
+    throw new ReachError('private', url, `${host} has a URL that does not use https`)
   }
-  const addresses = await addressesOf(hostname, host)
-  if (!addresses.every(isPublicAddress)) {
-    throw new ReachError('private', `${host} has the address ${addresses.join(', ')}`)
-  }
-}
-
-async function addressesOf(hostname: string, host: string): Promise<readonly string[]> {
   const own = addressIn(hostname)
-  if (own !== undefined) return [own]
-  try {
-    return (await lookup(hostname, { all: true })).map(({ address }) => address)
-  } catch (error) {
-    throw reachError({ host }, error)
+  const found =
+    own === undefined
+      ? await lookUp(hostname).catch((error) => {
+          throw reachError(url, error)
+        })
+      : [own]
+  if (!found.every(isPublicAddress)) {
+    throw new ReachError('private', url, `${host} has the address ${found.join(', ')}`)
   }
 }
 
-/** Names the cause of an error of `fetch` or of a DNS lookup. */
-export function reachError({ host }: { readonly host: string }, error: unknown): ReachError {
+async function addresses(hostname: string): Promise<readonly string[]> {
+  return (await lookup(hostname, { all: true })).map(({ address }) => address)
+}
+
+/**
+ * Names the cause of an error of `fetch` or of a DNS lookup.
+ *
+ * @param late What did not happen, if the error is a time-out.
+ */
+export function reachError(url: URL, error: unknown, late = 'in time'): ReachError {
+  const { host } = url
   const { name, cause } = error as Error
-  if (name === 'TimeoutError')
-    return new ReachError('unreachable', `${host} did not respond in time`)
+  if (name === 'TimeoutError') {
+    const what = late === 'in time' ? late : `to ${late}`
+    return new ReachError('unreachable', url, `${host} did not respond ${what}`)
+  }
   const { code = '', message } = (cause ?? error) as { code?: string; message: string }
   const known = causes[code]
-  if (known !== undefined) return new ReachError('unreachable', `${host} ${known}`)
+  if (known !== undefined) return new ReachError('unreachable', url, `${host} ${known}`)
   const isTls = /CERT|TLS|SSL|ERR_SSL|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/.test(code)
-  return new ReachError(isTls ? 'tls' : 'unreachable', `${host}: ${message} (${code || name})`)
+  return new ReachError(isTls ? 'tls' : 'unreachable', url, `${host}: ${message} (${code || name})`)
 }
 
 const causes: Readonly<Record<string, string>> = {
@@ -83,6 +106,7 @@ const causes: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'refuses connections',
   ECONNRESET: 'closed the connection',
   EHOSTUNREACH: 'cannot be reached: there is no route to it',
+  ENETUNREACH: 'cannot be reached: there is no route to it, as from a network without IPv6',
   UND_ERR_CONNECT_TIMEOUT: 'did not accept a connection in time',
   UND_ERR_SOCKET: 'closed the connection',
 }

@@ -2,6 +2,27 @@
 type Severity = 'problem' | 'advice' | 'note'
 
 /** What a check found. */
+export interface Problem {
+  /** Default: `problem`. */
+  readonly severity?: Severity
+  /** What was seen. */
+  readonly what: string
+  /** What it means. */
+  readonly why: string
+  /** The lines to change. */
+  readonly fix: readonly string[]
+  /** What further problems with the same cause have in common. They are its consequences. Default: the check. */
+  readonly cause?: string
+}
+
+/** What follows from a finding. */
+interface Consequence {
+  readonly check: string
+  /** What the check found. Absent if it was not possible. */
+  readonly what?: string
+}
+
+/** A mistake, as the first check saw it that it breaks. */
 export interface Finding {
   /** The check, such as `discovery`. */
   readonly check: string
@@ -11,6 +32,8 @@ export interface Finding {
   readonly why: string
   /** The lines to change, and comments that begin with `#` or `//`. */
   readonly fix: readonly string[]
+  /** The checks that found the same, or were not possible because of it. */
+  readonly consequences: readonly Consequence[]
 }
 
 /** The outcome of `doctor`, which `--json` prints. */
@@ -20,6 +43,7 @@ export interface DoctorReport {
   readonly findings: readonly Finding[]
   /** The names of the checks that found nothing. */
   readonly passed: readonly string[]
+  /** The checks that need an option that was not given. */
   readonly skipped: readonly { readonly check: string; readonly reason: string }[]
 }
 
@@ -42,12 +66,13 @@ export function onOneLine(text: string): string {
 
 /** Formats the report as text for people. */
 export function reportText({ walletAddress, findings, passed, skipped }: DoctorReport): string {
-  const parts = findings.map(({ check, severity, what, why, fix }) =>
+  const parts = findings.map(({ check, severity, what, why, fix, consequences }) =>
     [
       `${severity.toUpperCase().padEnd('PROBLEM'.length)} ${check}`,
       `  what  ${onOneLine(what)}`,
       `  why   ${onOneLine(why)}`,
       ...fix.map((line, index) => `  ${index === 0 ? 'fix ' : '    '}  ${onOneLine(line)}`),
+      ...(consequences.length === 0 ? [] : [`  also  ${consequenceText(consequences)}`]),
       '',
     ].join('\n'),
   )
@@ -63,6 +88,17 @@ export function reportText({ walletAddress, findings, passed, skipped }: DoctorR
     : ''
   const counts = `${counted('problem', 'problem')}, ${counted('advice', 'recommendation')},${notes} ${count(passed.length, 'check')} passed.`
   return [onOneLine(walletAddress), '', ...parts, ...left, counts, ''].join('\n')
+}
+
+/** Names the checks that failed, and counts those that were not possible. */
+function consequenceText(consequences: readonly Consequence[]): string {
+  const failed = consequences.filter(({ what }) => what !== undefined)
+  const left = consequences.length - failed.length
+  const parts = [
+    ...(failed.length === 0 ? [] : [`found by ${failed.map(({ check }) => check).join(', ')}`]),
+    ...(left === 0 ? [] : [`${count(left, 'check')} not possible`]),
+  ]
+  return `${parts.join('; ')}.`
 }
 
 function count(value: number, noun: string): string {

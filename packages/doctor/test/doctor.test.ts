@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import cors from 'cors'
 import express from 'express'
 import helmet from 'helmet'
@@ -6,7 +7,10 @@ import { toExpress } from '../../../adapters/express.js'
 import { accounts, paymentDetailsKey, store } from '../../../examples/integration/host.js'
 import { app } from '../../../examples/integration/server.js'
 import { createWallet, ilpPaymentMethods } from '../../../src/index.js'
+import { checks } from '../src/doctor.js'
+import { reportText } from '../src/report.js'
 import { examined, findingOf, found } from './support/doctor.js'
+import { findsOnly, mistakes } from './support/mistakes.js'
 
 describe('the doctor, at the integration example', () => {
   test('finds nothing wrong', async () => {
@@ -39,14 +43,19 @@ describe('the doctor, at the integration example', () => {
       },
     })
     expect(code).toBe(1)
-    expect(found(report)).toEqual([
-      'advice discovery',
-      'problem signed-request',
-      'problem resource-server',
-    ])
-    expect(findingOf(report, 'signed-request').fix).toContain("strippedPrefix: '/auth'")
-    expect(findingOf(report, 'resource-server').fix).toContain("strippedPrefix: '/op'")
-    expect(findingOf(report, 'resource-server').fix).toContain('toExpress(resources.handle)')
+    expect(found(report)).toEqual(['problem signed-request'])
+    const { fix, consequences } = findingOf(report, 'signed-request')
+    for (const line of ["strippedPrefix: '/auth'", "strippedPrefix: '/op'", 'resources.handle']) {
+      expect(fix).toContain(line)
+    }
+    expect(consequences[0]).toMatchObject({
+      check: 'resource-server',
+      what: expect.stringContaining('/op/incoming-payments'),
+    })
+    expect(consequences.at(-1)).toEqual({ check: 'token-revoke' })
+    expect(reportText(report)).toMatch(
+      /^ {2}also {2}found by resource-server; \d+ checks not possible\.$/m,
+    )
   })
 
   test('finds a proxy that removes the prefix of a wallet address', async () => {
@@ -56,4 +65,17 @@ describe('the doctor, at the integration example', () => {
       "strippedPrefix: '/wallet', // of all three servers, if a proxy removes this prefix"
     expect(findingOf(report, 'wallet-address').fix).toContain(line)
   })
+})
+
+test('the guide names every check', () => {
+  const guide = readFileSync('docs/doctor.md', 'utf8')
+  const unnamed = checks.map(({ name }) => name).filter((name) => !guide.includes(`\`${name}\``))
+  expect(unnamed).toEqual([])
+})
+
+/** The others are in mistakes.long.test.ts. */
+const some = mistakes.filter((_, index) => index % 8 === 0)
+
+describe('the doctor finds one mistake', () => {
+  test.each(some)('$name', findsOnly)
 })

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../../examples/wallet/free-port.js'
 import { jwkOf, testKey } from '../../../test/support/keys.js'
 import { runs } from '../../../test/support/runs.js'
-import { variantsOf } from '../src/checks/servers.js'
+import { variantsOf } from '../src/checks/refusal.js'
 import { clockProblem } from '../src/checks/wallet-address.js'
 import type { Network } from '../src/network.js'
 import { ran } from './support/doctor.js'
@@ -22,6 +22,8 @@ function fileWith(text: string): string {
 
 const url = 'https://wallet.example/alice'
 
+const machine = { certificateDays: async () => 90, addresses: async () => ['93.184.216.34'] }
+
 /** A network in which every request fails with the code of a system or TLS error. */
 function failing(code: string): Network {
   return {
@@ -29,7 +31,7 @@ function failing(code: string): Network {
       Promise.reject(
         new TypeError('fetch failed', { cause: Object.assign(new Error(code), { code }) }),
       ),
-    certificateDays: async () => 90,
+    ...machine,
   }
 }
 
@@ -95,7 +97,7 @@ describe('the program', () => {
       expect(out).toContain('PROBLEM wallet-address')
       expect(out).toContain(cause)
       expect(out).toContain('fix   ssl_certificate')
-      expect(out).toContain('Not checked, because wallet-address did not pass')
+      expect(out).toMatch(/^ {2}also {2}\d+ checks not possible\.$/m)
     },
   )
 
@@ -105,16 +107,19 @@ describe('the program', () => {
         new Promise((_, reject) => {
           init?.signal?.addEventListener('abort', () => reject(init.signal?.reason))
         }),
-      certificateDays: async () => 90,
+      ...machine,
     }
     const { code, err } = await ran(['--allow-private', '--timeout', '0.02', url], silent)
-    expect([code, err]).toEqual([2, expect.stringContaining('did not respond in time')])
+    expect([code, err]).toEqual([
+      2,
+      expect.stringContaining('did not respond to GET https://wallet.example/alice within 0.02 s'),
+    ])
   })
 
   test('reads at most 1 MiB of a response', async () => {
     const endless: Network = {
       fetch: async () => new Response('x'.repeat(1024 * 1024 + 1)),
-      certificateDays: async () => 90,
+      ...machine,
     }
     const { code, out } = await ran(['--allow-private', url], endless)
     expect([code, out]).toEqual([1, expect.stringContaining('more than 1 MiB')])
@@ -125,7 +130,7 @@ describe('the program', () => {
     const file = fileWith(String(privateKey.export({ type: 'pkcs8', format: 'pem' })))
     const others: Network = {
       fetch: async () => Response.json({ keys: [jwkOf(testKey('other'))] }),
-      certificateDays: async () => 90,
+      ...machine,
     }
     const args = ['--allow-private', '--client', url, '--key', file, url]
     const { code, err } = await ran(args, others)
@@ -152,6 +157,10 @@ const hostileReplies: Readonly<Record<string, (text: string, url: string) => Res
     url.includes('/auth') || url.includes('/op')
       ? new Response(`Cannot POST /x${text}`, { status: 404 })
       : document({}),
+  'the title of an error': (text, url) =>
+    url.includes('/auth') ? new Response(`<title>${text}</title>`, { status: 502 }) : document({}),
+  'the message of a gateway': (text, url) =>
+    url.includes('/auth') ? Response.json({ message: text }, { status: 403 }) : document({}),
   'the header of a redirect': (text) =>
     new Response('', { status: 302, headers: { location: headerOf(text) } }),
   'a media type': (text) => new Response('{}', { headers: { 'content-type': headerOf(text) } }),
@@ -208,7 +217,7 @@ describe('the text of a wallet', () => {
         where,
         (text: string): Network => ({
           fetch: async (input) => reply(text, String(input)),
-          certificateDays: async () => 90,
+          ...machine,
         }),
       ] as const,
   )
@@ -230,13 +239,12 @@ describe('the text of a wallet', () => {
 
   test('is the same for readers of the JSON report', async () => {
     const network: Network = {
-      fetch: async () =>
-        new Response('', { status: 302, headers: { location: '\x1b[2J\x9b\x7f' } }),
-      certificateDays: async () => 90,
+      fetch: async () => new Response('{}', { headers: { 'content-type': '\x1b[2J\x9b\x7f' } }),
+      ...machine,
     }
     const { out } = await ran(['--allow-private', '--json', url], network)
-    expect(out).toContain('Location \\u001b[2J\\u009b\\u007f')
-    expect(JSON.parse(out).findings[0].what).toContain('Location \x1b[2J\x9b\x7f')
+    expect(out).toContain('Content-Type \\u001b[2J\\u009b\\u007f')
+    expect(JSON.parse(out).findings[0].what).toContain('Content-Type \x1b[2J\x9b\x7f')
   })
 })
 

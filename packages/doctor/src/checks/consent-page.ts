@@ -1,8 +1,11 @@
-import type { Check, Problem } from '../check.js'
+import { recognised } from '../answer.js'
+import type { Check } from '../check.js'
 import { textAt } from '../conformance/expectations.js'
 import { outgoing } from '../conformance/grant.js'
 import { requestConsent, type Session } from '../conformance/session.js'
 import { allowsForm } from '../form-action.js'
+import { ReachError } from '../network.js'
+import type { Problem } from '../report.js'
 
 const redirectsMax = 5
 
@@ -15,13 +18,16 @@ interface Page {
 /** The page to which a client sends the owner. */
 export const consentPageCheck: Check = {
   name: 'consent-page',
-  after: 'grant-pending',
+  after: ['grant-pending'],
   needsClient: true,
   async run({ session }) {
     const { answer } = await requestConsent(session, outgoing(session))
     const start = textAt(answer, 'interact', 'redirect')
     try {
       return problemOf(await opened(session, start), start, session.finishUri)
+    } catch (error) {
+      if (!(error instanceof ReachError) || error.failure === 'tls') throw error
+      return unusable(`cannot be opened: ${error.message}`, start)
     } finally {
       const url = textAt(answer, 'continue', 'uri')
       const token = textAt(answer, 'continue', 'access_token', 'value')
@@ -50,18 +56,15 @@ async function opened(session: Session, start: string): Promise<Page | undefined
 }
 
 function problemOf(page: Page | undefined, start: string, finishUri: string): Problem | undefined {
-  if (page === undefined || page.response.status !== 200) {
-    const outcome =
-      page === undefined ? 'redirects too often' : `has status ${page.response.status}`
-    return {
-      what: `the consent page ${new URL(start).origin}${new URL(start).pathname} ${outcome}`,
-      why: "Owners cannot approve anything. The doctor's request expires after a few minutes.",
-      fix: [
-        "consentUrl: 'https://wallet.example/consent', // createAuthorizationServer: the id is appended",
-        "app.get('/consent/:id', async (request, response) => …)",
-      ],
-    }
+  if (page === undefined) return unusable('redirects too often', start)
+  const { response, text } = page
+  const { status, headers } = response
+  const request = `the consent page ${shortened(start)}`
+  if ([401, 403, 429, 502, 503, 504].includes(status)) {
+    const known = recognised({ request, status, headers, text, body: undefined })
+    if (known !== undefined) return known
   }
+  if (status !== 200) return unusable(`responded with status ${status}`, start)
   const policy = page.response.headers.get('content-security-policy')
   // The form of a login page leads back to the consent page, which has a policy of its own.
   if (isLogin(page, start)) {
@@ -69,6 +72,22 @@ function problemOf(page: Page | undefined, start: string, finishUri: string): Pr
   }
   if (policy === null || allowsForm(policy, page.url, finishUri)) return undefined
   return consentProblem(page, finishUri)
+}
+
+function shortened(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return origin + pathname
+}
+
+function unusable(outcome: string, start: string): Problem {
+  return {
+    what: `the consent page ${shortened(start)} ${outcome}`,
+    why: "Owners cannot approve anything. The doctor's request expires after a few minutes.",
+    fix: [
+      "consentUrl: 'https://wallet.example/consent', // createAuthorizationServer: the id is appended",
+      "app.get('/consent/:id', async (request, response) => …)",
+    ],
+  }
 }
 
 /** Whether a redirect led to a page that is not about this interaction. */

@@ -1,31 +1,32 @@
 import { type CaseAdvice, type Check, caseCheck } from '../check.js'
 
-const caching: Pick<CaseAdvice, 'fix'> = {
+const caching: Pick<CaseAdvice, 'fix' | 'cause'> = {
+  cause: 'caching',
   fix: () => [
     'proxy_cache off;  # nginx, in the locations of both servers; in a CDN, a rule that bypasses its cache',
     '# and no expires or add_header Cache-Control, which replace the header of the server',
   ],
 }
 
-const target: Pick<CaseAdvice, 'fix'> = {
-  fix: () => [
-    'proxy_pass http://127.0.0.1:3000;  # nginx: without a path, it passes the target on unchanged',
-    '# and no rewrite of the query: %3A and : are different bytes, and signatures cover them',
-  ],
-}
-
-const verification: Pick<CaseAdvice, 'fix'> = {
+const verification: Pick<CaseAdvice, 'fix' | 'cause'> = {
+  cause: 'verification',
   fix: () => [
     'npm install open-payments-server@latest',
     '// and no code of your own in front of the handler that responds or removes headers',
   ],
 }
 
-const atGrants = { after: 'signed-request' } as const
-const atPayments = { after: 'incoming-create' } as const
+const atGrants = { after: ['signed-request'] } as const
+const atPayments = { after: ['incoming-get'] } as const
 
 /** Rules of the protocol that proxies, caches and middlewares break. */
-export const protocolChecks: readonly Check[] = [
+export const grantChecks: readonly Check[] = [
+  caseCheck('grant-unsigned', {
+    ...atGrants,
+    ...verification,
+    why: 'An attacker could request access as any client.',
+    fix: () => ["app.use('/auth', toExpress(auth.handle)) // the handler verifies every request"],
+  }),
   caseCheck('grant-no-store', {
     ...atGrants,
     ...caching,
@@ -35,11 +36,13 @@ export const protocolChecks: readonly Check[] = [
     ...atGrants,
     why: 'Some HTTP clients and proxies refuse a 401 without a challenge.',
     fix: () => ['# nginx: remove proxy_hide_header WWW-Authenticate'],
+    cause: 'challenge',
   }),
   caseCheck('grant-error-body', {
     ...atGrants,
     why: 'Clients branch on the code of the error.',
     fix: () => ['# nginx: remove proxy_intercept_errors on and error_page for these locations'],
+    cause: 'replaced errors',
   }),
   caseCheck('grant-other-key', {
     ...atGrants,
@@ -47,8 +50,8 @@ export const protocolChecks: readonly Check[] = [
     why: 'An attacker could request access as any client.',
   }),
   caseCheck('grant-body-changed', {
-    ...atGrants,
     ...verification,
+    after: ['body-bytes'],
     why: 'A request could be changed in transit.',
   }),
   caseCheck('grant-created-long-ago', {
@@ -61,32 +64,23 @@ export const protocolChecks: readonly Check[] = [
     ...verification,
     why: 'Clients could spend without the consent of the owner.',
   }),
-  caseCheck('incoming-create', {
-    ...atGrants,
-    why: 'The id of a payment must be a URL below resourceServer, as clients see it.',
-    fix: async ({ session }) => [
-      `createResourceServer({ baseUrl: '${(await session.wallet()).resourceServer}', … })`,
-    ],
-  }),
+]
+
+export const paymentChecks: readonly Check[] = [
   caseCheck('resource-unsigned', {
-    ...atPayments,
+    after: ['incoming-create'],
     ...verification,
     why: 'An attacker who learns a token could use it.',
-  }),
-  caseCheck('incoming-get', {
-    ...atPayments,
-    ...target,
-    why: 'The id of a payment must lead to it, with the signature of the client instance.',
-  }),
-  caseCheck('incoming-public', {
-    ...atPayments,
-    why: 'Payers read this view without a token. It must not contain what only the receiver may see.',
-    fix: () => ['# Pass GET requests without a signature on to the resource server.'],
   }),
   caseCheck('incoming-complete', {
     ...atPayments,
     ...caching,
     why: 'Clients would wait for, or pay, a payment that has completed.',
+  }),
+  caseCheck('incoming-public', {
+    after: ['discovery', 'incoming-complete'],
+    why: 'Payers read this view without a token. It must not contain what only the receiver may see.',
+    fix: () => ['# Pass GET requests without a signature on to the resource server.'],
   }),
   caseCheck('incoming-private-cache', {
     ...atPayments,
@@ -94,9 +88,12 @@ export const protocolChecks: readonly Check[] = [
     why: 'Shared caches could show a payment to others.',
   }),
   caseCheck('list', {
-    ...atPayments,
-    ...target,
+    after: ['incoming-complete'],
     why: 'A signature covers the query. If a list is refused, a proxy changed the query.',
+    fix: () => [
+      'proxy_pass http://127.0.0.1:3000;  # nginx: without a path, it passes the target on unchanged',
+      '# and no rewrite of the query: %3A and : are different bytes, and signatures cover them',
+    ],
   }),
   caseCheck('token-rotate-old', {
     ...atPayments,
@@ -109,7 +106,7 @@ export const protocolChecks: readonly Check[] = [
     why: 'A revoked token must not give access any more.',
   }),
   caseCheck('grant-pending', {
-    after: 'signed-request',
+    after: ['signed-request'],
     why: 'Clients lead the owner to the page that the response names.',
     fix: () => ["consentUrl: 'https://wallet.example/consent', // createAuthorizationServer"],
   }),

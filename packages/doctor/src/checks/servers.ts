@@ -1,8 +1,54 @@
-import { type Check, type Context, caseCheck, type Problem } from '../check.js'
+import { keptBytes, recognised } from '../answer.js'
+import { type Check, type Context, caseCheck } from '../check.js'
 import type { WireAnswer } from '../conformance/exchange.js'
-import { demandJson, pick, responded } from '../conformance/expectations.js'
-import type { Session } from '../conformance/session.js'
-import { authorizationServer, keepBytes, misrouted, resourceServer } from './paths.js'
+import { pick, responded } from '../conformance/expectations.js'
+import { createdId } from '../conformance/incoming-payment.js'
+import { type Session, tokenIn } from '../conformance/session.js'
+import type { Problem } from '../report.js'
+import { changedInTransit, notVerified, refusedToken, verifiedTarget } from './refusal.js'
+
+/** A server of the wallet, as the application configures it. */
+interface WalletServer {
+  readonly name: 'authorization server' | 'resource server'
+  readonly url: string
+  /** The option that has its URL. */
+  readonly option: 'grantEndpoint' | 'baseUrl'
+  readonly handler: 'auth.handle' | 'resources.handle'
+}
+
+function authorizationServer(url: string): WalletServer {
+  return { name: 'authorization server', url, option: 'grantEndpoint', handler: 'auth.handle' }
+}
+
+function resourceServer(url: string): WalletServer {
+  return { name: 'resource server', url, option: 'baseUrl', handler: 'resources.handle' }
+}
+
+function mountLine({ url, handler }: WalletServer): string {
+  return `app.use('${new URL(url).pathname}', toExpress(${handler}))`
+}
+
+/** Says that a server was not found below its URL. */
+function notFound(answer: WireAnswer, server: WalletServer): Problem {
+  const { name, url, option } = server
+  const { pathname } = new URL(url)
+  // Express and Fastify name the path that they received.
+  const [, seen] = /(?:Cannot|Route) [A-Z]{3,7}[ :](\/[^\s<]{0,500})/.exec(answer.text) ?? []
+  const changed = seen !== undefined && !seen.startsWith(pathname)
+  const [, first = ''] = pathname.split('/')
+  return {
+    what: `${answer.request} does not reach the ${name} (${answer.status})${changed ? `: the application received the path ${seen}` : ''}`,
+    why: 'The proxy changed the path, the server is mounted elsewhere, or the wallet address names another URL.',
+    fix: [
+      `location /${first}/ { proxy_pass http://127.0.0.1:3000; }  # nginx: no slash at the end, which removes /${first}`,
+      `strippedPrefix: '/${first}', // or name what the proxy removes, beside ${option}`,
+      `${mountLine(server)} // mount at the path of ${url}`,
+    ],
+    cause: 'path',
+  }
+}
+
+const isLost = ({ status }: WireAnswer) => status === 404 || status === 405
 
 function accessOf({ walletAddress: identifier }: Session) {
   return { type: 'incoming-payment', actions: ['create', 'read'], identifier }
@@ -11,58 +57,69 @@ function accessOf({ walletAddress: identifier }: Session) {
 /** A signed request for access that needs no consent. */
 const signed: Check = {
   name: 'signed-request',
-  after: 'wallet-urls',
+  after: ['wallet-urls'],
   async run(context) {
     const { session } = context
     const { authServer } = await session.wallet()
-    const answer = await session.askFor([accessOf(session)])
-    const lost = misrouted(answer, authorizationServer(authServer))
-    if (lost !== undefined) return lost
-    try {
-      demandJson(answer, 200)
-      return undefined
-    } catch (error) {
-      const verified = await verifiedTarget(session, authServer)
-      return verified === undefined
-        ? refused(context, `${(error as Error).message}`)
-        : otherTarget(verified, authServer)
+    const attempt = (sign: Parameters<Session['askFor']>[2]) =>
+      session.askFor([accessOf(session)], {}, sign)
+    const answer = await attempt({})
+    if (isLost(answer)) {
+      return (await otherServer(session)) ?? notFound(answer, authorizationServer(authServer))
     }
+    const known = recognised(answer)
+    if (known !== undefined) return known
+    if (answer.status === 200) {
+      tokenIn(answer)
+      return undefined
+    }
+    const isAccepted = ({ status }: WireAnswer) => status === 200
+    const verified = await verifiedTarget(authServer, attempt, isAccepted)
+    if (verified !== undefined) return otherTarget(verified, authorizationServer(authServer))
+    const changed = await changedInTransit(session, attempt, isAccepted)
+    return changed ?? notVerified(answer, context)
   },
 }
 
-/** Returns the URL for which the server accepts a signature, if it is not the URL that clients use. */
-async function verifiedTarget(session: Session, authServer: string): Promise<string | undefined> {
-  for (const url of variantsOf(authServer)) {
-    const answer = await session.askFor(
-      [accessOf(session)],
-      {},
-      { override: { '"@target-uri"': url } },
-    )
-    if (answer.status === 200) return url
+/** Says which URL is the right one, if the servers name another one than the wallet address. */
+async function otherServer(session: Session): Promise<Problem | undefined> {
+  const { authServer, resourceServer } = await session.wallet()
+  const discovery = await session.send({ method: 'OPTIONS', url: resourceServer, sign: false })
+  if (pick(discovery.body, 'grant_request_endpoint') === resourceServer) {
+    return {
+      what: 'authServer and resourceServer are swapped',
+      why: 'The wallet address names the grant endpoint as the resource server.',
+      fix: [
+        `createWalletAddressServer({ grantEndpoint: '${resourceServer}', resourceServer: '${authServer}' })`,
+      ],
+      cause: 'path',
+    }
   }
-  return undefined
+  const { headers } = await session.requestIncoming(undefined)
+  const [, named] = /as_uri="?([^\s",]{1,2000})/.exec(headers.get('www-authenticate') ?? '') ?? []
+  return named === undefined || named === authServer
+    ? undefined
+    : otherEndpoint(authServer, named, 'resource server')
 }
 
-/** The URLs that a server may take for its own behind a proxy: another scheme, path or slash at the end. */
-export function variantsOf(url: string): readonly string[] {
-  const { host, pathname } = new URL(url)
-  const segments = pathname.split('/').filter((segment) => segment !== '')
-  const paths = segments.map((_, index) => `/${segments.slice(index).join('/')}`).concat('/')
-  const all = ['https:', 'http:'].flatMap((scheme) =>
-    paths.flatMap((path) => {
-      const one = `${scheme}//${host}${path}`
-      return path === '/' ? [one] : [one, `${one}/`]
-    }),
-  )
-  return all.filter((each) => each !== url)
-}
-
-function otherTarget(verified: string, authServer: string): Problem {
+function otherEndpoint(authServer: string, endpoint: string, by: WalletServer['name']): Problem {
   return {
-    what: `the authorization server accepts signatures of ${verified}, but clients sign ${authServer}`,
+    what: `authServer is ${authServer}, but the ${by} names ${endpoint}`,
+    why: 'Clients sign the URL that they know, and the hash of an interaction contains it.',
+    fix: [
+      `createWalletAddressServer({ grantEndpoint: '${endpoint}', … }) // if the wallet address is wrong`,
+      `createAuthorizationServer({ grantEndpoint: '${authServer}', … }) // if the servers are: the same text in all`,
+    ],
+    cause: 'grant endpoint',
+  }
+}
+
+function otherTarget(verified: string, { name, url, option }: WalletServer): Problem {
+  return {
+    what: `the ${name} accepts signatures of ${verified}, but clients sign ${url}`,
     why: 'Every signature covers the URL of the request. The server does not know the URL that clients use.',
     fix: [
-      `createAuthorizationServer({ grantEndpoint: '${authServer}', … })`,
+      `${option}: '${url}' // of the ${name}`,
       '# If the server derives its URL from the request, the proxy must pass on the original:',
       'proxy_set_header Host $host;',
       'proxy_set_header X-Forwarded-Proto $scheme;',
@@ -71,28 +128,10 @@ function otherTarget(verified: string, authServer: string): Problem {
   }
 }
 
-function refused({ options }: Context, what: string): Problem {
-  return {
-    what,
-    why:
-      'A correctly signed request was refused. Either the configured grantEndpoint differs from authServer, or a ' +
-      'proxy changes the body or the headers Signature, Signature-Input and Content-Digest' +
-      (options.client === undefined
-        ? ', or the server does not accept clients that are identified by their key alone.'
-        : ', or the server cannot fetch the key set of the client.'),
-    fix: [
-      'onRefusal: ({ refusal, reason }) => console.warn(refusal, reason), // says which check failed',
-      ...(options.client === undefined
-        ? ['npx open-payments-doctor --client <wallet address> --key <file> … # a published key']
-        : []),
-    ],
-  }
-}
-
 /** Sends JSON that no serializer writes with the same bytes. */
 const bytes: Check = {
   name: 'body-bytes',
-  after: 'signed-request',
+  after: ['signed-request'],
   async run({ session }) {
     const { authServer: url } = await session.wallet()
     const request = { access_token: { access: [accessOf(session)] }, client: session.client }
@@ -100,37 +139,42 @@ const bytes: Check = {
     const answer = await session.send({ method: 'POST', url, body })
     if (answer.status === 200) return undefined
     return {
-      what: `${responded(answer)}, although it accepted the same JSON without white space and escapes`,
+      what: `${answer.request} refused JSON with white space and escapes, and accepted the same JSON without them`,
       why: 'Signatures cover the bytes of the body. A parser or proxy parsed it and serialized it again.',
-      fix: keepBytes(authorizationServer(url)),
+      fix: [
+        `${mountLine(authorizationServer(url))} // before app.use(express.json())`,
+        ...keptBytes,
+      ],
     }
   },
 }
 
 const discovery: Check = {
   name: 'discovery',
-  after: 'wallet-urls',
+  after: ['signed-request'],
   async run({ session }) {
     const { authServer: url } = await session.wallet()
     const answer = await session.send({ method: 'OPTIONS', url, sign: false })
     const isAnsweredByCors = answer.headers.has('access-control-allow-methods')
-    if (answer.status < 300 && isAnsweredByCors && answer.body === undefined)
-      return swallowed(answer)
+    if (answer.status < 300 && isAnsweredByCors && answer.body === undefined) {
+      return swallowed(answer, url)
+    }
     const endpoint = pick(answer.body, 'grant_request_endpoint')
     if (answer.status === 200 && endpoint === url) return undefined
-    return answer.status === 200 && typeof endpoint === 'string'
-      ? otherEndpoint(url, endpoint)
-      : undiscovered(answer)
+    if (answer.status === 200 && typeof endpoint === 'string') {
+      return otherEndpoint(url, endpoint, 'authorization server')
+    }
+    return { ...(recognised(answer) ?? undiscovered(answer)), severity: 'advice' }
   },
 }
 
-function swallowed(answer: WireAnswer): Problem {
+function swallowed(answer: WireAnswer, url: string): Problem {
   return {
     severity: 'advice',
-    what: `${responded(answer)} and Access-Control-Allow-Methods`,
+    what: `cors() answers ${answer.request} with status ${answer.status}`,
     why: 'cors() answers every OPTIONS request, so clients cannot discover what the server supports.',
     fix: [
-      "app.use('/auth', toExpress(auth.handle)) // before app.use(cors())",
+      `${mountLine(authorizationServer(url))} // before app.use(cors())`,
       '// or let cors answer preflights only:',
       "const isPreflight = request.headers['access-control-request-method'] !== undefined",
       "if (request.method === 'OPTIONS' && !isPreflight) next()",
@@ -139,22 +183,10 @@ function swallowed(answer: WireAnswer): Problem {
   }
 }
 
-function otherEndpoint(authServer: string, endpoint: string): Problem {
-  return {
-    what: `discovery names the grant endpoint ${endpoint}, and the wallet address names ${authServer}`,
-    why: 'Clients sign the one that they know, and the hash of an interaction contains it.',
-    fix: [
-      `createAuthorizationServer({ grantEndpoint: '${authServer}', … })`,
-      `createWalletAddressServer({ grantEndpoint: '${authServer}', … }) // exactly the same text`,
-    ],
-  }
-}
-
 function undiscovered(answer: WireAnswer): Problem {
   return {
-    severity: 'advice',
     what: `${responded(answer)} without a discovery document`,
-    why: 'Clients cannot find out what the server supports (RFC 9635 section 9). The method may be blocked.',
+    why: 'Clients cannot find out what the server supports (RFC 9635 section 9).',
     fix: [
       '# Pass OPTIONS on to the server. In Next.js:',
       'export const OPTIONS = toFetch(auth.handle)',
@@ -164,31 +196,124 @@ function undiscovered(answer: WireAnswer): Problem {
 
 const resources: Check = {
   name: 'resource-server',
-  after: 'wallet-urls',
+  after: ['wallet-urls'],
   async run({ session }) {
-    const url = await session.resource('/incoming-payments')
-    const { walletAddress } = session
-    const answer = await session.send({ method: 'POST', url, body: { walletAddress } })
-    return misrouted(answer, resourceServer((await session.wallet()).resourceServer))
+    const server = resourceServer((await session.wallet()).resourceServer)
+    const answer = await session.requestIncoming(undefined)
+    if (isLost(answer)) return notFound(answer, server)
+    // The challenge is the resource server's own, so only the body was replaced, which other checks find.
+    const isOwn = /^GNAP\b/i.test(answer.headers.get('www-authenticate') ?? '')
+    return isOwn ? undefined : recognised(answer)
   },
 }
 
-export const serverChecks: readonly Check[] = [
-  discovery,
-  signed,
-  bytes,
-  caseCheck('grant-unsigned', {
-    after: 'signed-request',
-    why: 'An attacker could request access as any client.',
-    fix: () => ["app.use('/auth', toExpress(auth.handle)) // the handler verifies every request"],
-  }),
-  resources,
+const createCase = caseCheck('incoming-create', {
+  after: ['signed-request', 'resource-server'],
+  why: 'The id of a payment must be a URL below resourceServer, as clients see it.',
+  fix: async ({ session }) => [
+    `createResourceServer({ baseUrl: '${(await session.wallet()).resourceServer}', … })`,
+  ],
+})
+
+/** Several processes share the requests, so that one payment proves little. */
+const creationsMin = 3
+
+const create: Check = {
+  ...createCase,
+  async run(context) {
+    for (let i = 0; i < creationsMin; i++) {
+      const problem = await createCase.run(context)
+      const answer = context.last()
+      if (problem === undefined) continue
+      return answer?.status === 401 ? ((await refused(context, answer)) ?? problem) : problem
+    }
+    return undefined
+  },
+}
+
+/** Says why the resource server refused a signed request with a token that was just issued. */
+async function refused({ session }: Context, answer: WireAnswer): Promise<Problem | undefined> {
+  const token = await session.sharedToken()
+  const attempt = (sign: Parameters<Session['requestIncoming']>[2]) =>
+    session.requestIncoming(token, {}, sign)
+  const isAccepted = ({ status }: WireAnswer) => status === 201
+  const lost = await refusedToken(session, answer)
+  if (lost !== undefined) return lost
+  const url = await session.resource('/incoming-payments')
+  const verified = await verifiedTarget(url, attempt, isAccepted)
+  if (verified !== undefined) return otherTarget(verified, resourceServer(url))
+  return changedInTransit(session, attempt, isAccepted)
+}
+
+const asset: Check = {
+  name: 'asset',
+  after: ['wallet-document', 'incoming-create'],
+  async run({ session }) {
+    const answer = await session.createIncoming()
+    const { asset: stated } = await session.wallet()
+    const [code, scale] = ['assetCode', 'assetScale'].map((name) =>
+      pick(answer.body, 'receivedAmount', name),
+    )
+    if (code === undefined || (code === stated.assetCode && scale === stated.assetScale))
+      return undefined
+    return {
+      what: `the wallet address says ${stated.assetCode} with scale ${stated.assetScale}, and the resource server says ${code} with scale ${scale}`,
+      why: 'Clients compute amounts with the scale of the wallet address: payers would pay another amount.',
+      fix: [
+        'walletAddresses: accounts // the same in createWalletAddressServer and createResourceServer',
+      ],
+    }
+  },
+}
+
+const readCase = caseCheck('incoming-get', {
+  after: ['incoming-create'],
+  why: 'The id of a payment must lead to it, with the signature of the client instance.',
+  fix: () => [
+    'proxy_pass http://127.0.0.1:3000;  # nginx: without a path, it passes the target on unchanged',
+  ],
+})
+
+const read: Check = {
+  ...readCase,
+  async run(context) {
+    const problem = await readCase.run(context)
+    return problem === undefined ? undefined : ((await lowerCased(context)) ?? problem)
+  },
+}
+
+/** Tells whether the server verifies signatures of the path in lower case, at which it then finds nothing. */
+async function lowerCased({ session }: Context): Promise<Problem | undefined> {
+  const url = await createdId(session)
+  const { origin, pathname } = new URL(url)
+  const lower = origin + pathname.toLowerCase()
+  if (url === lower) return undefined
+  const sign = { override: { '"@target-uri"': lower } }
+  const token = await session.sharedToken()
+  const { request, status } = await session.send({ method: 'GET', url, token, sign })
+  if (status !== 404) return undefined
+  return {
+    what: `the proxy writes paths in lower case: ${request} responded with status ${status}`,
+    why: 'Ids are case-sensitive, and signatures cover the URL as clients send it.',
+    fix: [
+      '# Remove the rule that writes URLs in lower case, at least for the paths of the wallet.',
+    ],
+  }
+}
+
+export const reachChecks: readonly Check[] = [signed, resources, discovery, bytes]
+
+export const resourceChecks: readonly Check[] = [
   caseCheck('resource-401-challenge', {
-    after: 'resource-server',
+    after: ['discovery', 'signed-request', 'resource-server'],
     why: 'Clients that only know a payment learn from this header where to request a grant.',
     fix: async ({ session }) => [
       `createResourceServer({ grantEndpoint: '${(await session.wallet()).authServer}', … })`,
       '# nginx: remove proxy_hide_header WWW-Authenticate',
     ],
+    cause: 'challenge',
   }),
+  create,
+  asset,
+  read,
 ]

@@ -1,5 +1,11 @@
-import { type CaseAdvice, type Check, caseCheck, type Problem } from '../check.js'
-import { demandJson, responded } from '../conformance/expectations.js'
+import { randomUUID } from 'node:crypto'
+import { addressIn, isPublicAddress } from '../../../../src/protocol/ip-address.js'
+import { isOwnError, recognised } from '../answer.js'
+import { type CaseAdvice, type Check, caseCheck } from '../check.js'
+import type { WireAnswer } from '../conformance/exchange.js'
+import { demandJson, pick } from '../conformance/expectations.js'
+import { joined, type Session } from '../conformance/session.js'
+import type { Problem } from '../report.js'
 
 const daysMin = 14
 
@@ -9,33 +15,38 @@ const walletAddress: Check = {
   async run({ session }) {
     const url = session.walletAddress
     const answer = await session.send({ method: 'GET', url, sign: false })
-    const { status, headers } = answer
-    if (status >= 300 && status < 400) {
-      return {
-        what: `${responded(answer)} and Location ${headers.get('location')}`,
-        why: 'Clients and other wallets do not follow redirects, because a signature covers one URL.',
-        fix: [
-          `# Serve the document at ${url} itself, or publish the URL to which it redirects.`,
-          '# Redirect browsers only: requests with Accept: text/html.',
-        ],
-      }
-    }
+    const known = recognised(answer)
+    if (known !== undefined) return known
+    if (answer.status === 404) return missing(answer, url)
     try {
       demandJson(answer, 200)
+      return undefined
     } catch (error) {
       return {
         what: (error as Error).message,
         why: 'A wallet address is a JSON document. Without it, clients cannot find the servers of the account.',
-        fix: [
-          'app.use(toExpress(wallets.handle)) // createWalletAddressServer, after your own routes',
-          "// with several brands, mount each at its path: app.use('/brand', toExpress(brand.wallets.handle))",
-          `// and walletAddresses.find('${url}') must resolve to the account`,
-          ...prefixLines(url),
-        ],
+        fix: ['# Let the proxy pass on the response of the wallet, with its Content-Type.'],
       }
     }
-    return undefined
   },
+}
+
+function missing(answer: WireAnswer, url: string): Problem {
+  const isOwn = isOwnError(answer)
+  const outcome = isOwn
+    ? 'the wallet knows no account with this URL'
+    : 'nothing is served at this path'
+  return {
+    what: `${answer.request} responded with status 404: ${outcome}`,
+    why: isOwn
+      ? 'The request reached the wallet. The account does not exist, or the proxy changed the path.'
+      : 'The request did not reach the wallet: it is mounted elsewhere, or the proxy changed the path.',
+    fix: [
+      ...(isOwn ? [] : ['app.use(toExpress(wallet.handle)) // after your own routes']),
+      `walletAddresses.find('${url}') // must resolve to the account`,
+      ...prefixLines(url),
+    ],
+  }
 }
 
 /** What to say if the first segment of the path may be one that a proxy removes. */
@@ -45,17 +56,63 @@ function prefixLines(url: string): readonly string[] {
   return [`strippedPrefix: '/${first}', // of all three servers, if a proxy removes this prefix`]
 }
 
-const documentAdvice: Pick<CaseAdvice, 'after'> = { after: 'wallet-address' }
+const documentAdvice: Pick<CaseAdvice, 'after'> = { after: ['wallet-address'] }
+
+/** The hosts of the wallet, each with what names it first. */
+async function hostsOf(session: Session): Promise<ReadonlyMap<string, string>> {
+  const { authServer, resourceServer } = await session.wallet()
+  const named = [
+    ['resourceServer', resourceServer],
+    ['authServer', authServer],
+    ['the wallet address', session.walletAddress],
+  ] as const
+  return new Map(named.map(([name, url]) => [new URL(url).hostname, name]))
+}
+
+const dns: Check = {
+  name: 'dns',
+  after: ['wallet-urls'],
+  async run({ session, network }) {
+    for (const [host, name] of await hostsOf(session)) {
+      if (addressIn(host) !== undefined) continue
+      const addresses = await network.addresses(host).catch(() => [])
+      if (addresses.length === 0) return unknownHost(host, name)
+      // A container network or localhost may have IPv6 only, and no clients elsewhere.
+      if (addresses.every((one) => one.includes(':') && isPublicAddress(one)))
+        return onlyIPv6(host, name)
+    }
+    return undefined
+  },
+}
+
+function unknownHost(host: string, name: string): Problem {
+  return {
+    what: `${host}, the host of ${name}, has no address in DNS`,
+    why: 'Clients cannot connect to it.',
+    fix: [`# Add A and AAAA records of ${host}, or correct the URL in the options of the wallet.`],
+    cause: `reach ${host}`,
+  }
+}
+
+function onlyIPv6(host: string, name: string): Problem {
+  return {
+    severity: 'advice',
+    what: `${host}, the host of ${name}, has IPv6 addresses only`,
+    why: 'Clients, wallets and payers in networks with IPv4 alone cannot connect to it.',
+    fix: [`# Add an A record of ${host}.`],
+  }
+}
 
 const certificates: Check = {
   name: 'tls-expiry',
-  after: 'wallet-urls',
+  after: ['wallet-urls'],
   async run({ session, options, network }) {
     const { authServer, resourceServer } = await session.wallet()
     const urls = [session.walletAddress, authServer, resourceServer]
     const origins = new Set(urls.map((url) => new URL(url).origin))
     for (const origin of [...origins].filter((each) => each.startsWith('https:'))) {
-      const days = await network.certificateDays(origin, options.timeoutMs)
+      // The checks below report a server that is not reachable.
+      const days = await network.certificateDays(origin, options.timeoutMs).catch(() => daysMin)
       if (days < daysMin) return expiring(origin, days)
     }
     return undefined
@@ -77,12 +134,15 @@ const aheadMaxMs = 60_000
 
 const clock: Check = {
   name: 'clock',
-  after: 'wallet-urls',
+  after: ['wallet-urls'],
   async run({ session, clock: difference }) {
     const { authServer: url } = await session.wallet()
     const start = Date.now()
-    const { headers } = await session.send({ method: 'OPTIONS', url, sign: false })
-    const date = Date.parse(headers.get('date') ?? '')
+    // The checks below report a server that does not respond.
+    const answer = await session
+      .send({ method: 'OPTIONS', url, sign: false })
+      .catch(() => undefined)
+    const date = Date.parse(answer?.headers.get('date') ?? '')
     if (Number.isNaN(date)) return undefined
     const offsetMs = date - (start + Date.now()) / 2
     difference.offsetMs = Math.abs(offsetMs) > slackMs ? offsetMs : 0
@@ -94,13 +154,63 @@ const clock: Check = {
 export function clockProblem(offsetMs: number): Problem | undefined {
   const apartMs = Math.abs(offsetMs)
   if (apartMs <= slackMs) return undefined
-  const seconds = Math.round(apartMs / 1000)
+  const isLong = apartMs > 2 * aheadMaxMs
+  const apart = isLong
+    ? `about ${Math.round(apartMs / 60_000)} minutes`
+    : `${Math.round(apartMs / 1000)} s`
   return {
     severity: apartMs > aheadMaxMs ? 'problem' : 'advice',
-    what: `the clock of the authorization server is ${seconds} s ${offsetMs > 0 ? 'ahead of' : 'behind'} the clock of this machine`,
+    what: `the clock of the authorization server is ${apart} ${offsetMs > 0 ? 'ahead of' : 'behind'} the clock of this machine`,
     why: 'Signatures are dated. Servers refuse those that are older than a few minutes, or dated in the future.',
     fix: ['timedatectl set-ntp true  # on the machine whose clock is wrong'],
   }
+}
+
+/** A URL without an account: must not show a page for people. */
+const unknownAddress: Check = {
+  name: 'wallet-unknown',
+  after: ['wallet-address'],
+  async run({ session }) {
+    const url = `${session.walletAddress.replace(/\/$/, '')}-${randomUUID()}`
+    const answer = await session.send({ method: 'GET', url, sign: false })
+    if (answer.status === 404) return undefined
+    const { request, status } = answer
+    const seen = recognised(answer)?.what.split(request)[1] || ` responded with status ${status}`
+    return {
+      what: `${request}, which is no account,${seen}`,
+      why: 'A payer who misspells a wallet address must not be shown something else.',
+      fix: [
+        'find: async (url) => undefined // for an unknown URL',
+        '# and no fallback page and no redirect for paths that do not exist',
+      ],
+    }
+  },
+}
+
+const keySetCase = caseCheck('wallet-keys', {
+  ...documentAdvice,
+  why: 'Other servers verify the signatures of this wallet with this key set.',
+  fix: ({ session: { walletAddress: url } }) => [
+    `curl ${url}/jwks.json`,
+    "keys: [{ kid: 'key-1', x: '…' }] // of the account: public Ed25519 keys only",
+  ],
+})
+
+const keySet: Check = {
+  ...keySetCase,
+  async run(context) {
+    const found = await keySetCase.run(context)
+    const keys = pick(context.last()?.body, 'keys')
+    if (!Array.isArray(keys) || keys.every((key) => pick(key, 'd') === undefined)) return found
+    return {
+      what: `${joined(context.session.walletAddress, '/jwks.json')} publishes a private key`,
+      why: 'Everybody can sign as this account. Replace the key, even if the key set was public for a moment only.',
+      fix: [
+        "keys: [{ kid: 'key-2', x: '…' }] // a new key: x is public, d is the private key",
+        '# and revoke what the old key signed',
+      ],
+    }
+  },
 }
 
 export const walletAddressChecks: readonly Check[] = [
@@ -130,21 +240,8 @@ export const walletAddressChecks: readonly Check[] = [
       '})',
     ],
   }),
-  caseCheck('wallet-unknown', {
-    ...documentAdvice,
-    why: 'A payer who misspells a wallet address must not be shown something else.',
-    fix: () => [
-      'find: async (url) => undefined // for an unknown URL; and no fallback page behind it',
-    ],
-  }),
-  caseCheck('wallet-keys', {
-    ...documentAdvice,
-    why: 'Other servers verify the signatures of this wallet with this key set.',
-    fix: ({ session: { walletAddress: url } }) => [
-      `curl ${url}/jwks.json`,
-      "keys: [{ kid: 'key-1', x: '…' }] // of the account: public keys only",
-    ],
-  }),
+  unknownAddress,
+  keySet,
   caseCheck('wallet-cors', {
     ...documentAdvice,
     why: 'Pages and browser extensions of other origins cannot pay an account that they cannot read.',
@@ -153,6 +250,7 @@ export const walletAddressChecks: readonly Check[] = [
       'proxy_hide_header Access-Control-Allow-Origin;',
     ],
   }),
+  dns,
   certificates,
   clock,
 ]

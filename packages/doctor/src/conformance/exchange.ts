@@ -48,9 +48,22 @@ export interface Sender {
   readonly now: () => number
 }
 
+/** The body of a response is not what its header announced, or too long. */
+export class BrokenResponse extends Error {
+  readonly kind: 'cut-off' | 'encoding' | 'too-long'
+
+  constructor(kind: BrokenResponse['kind'], message: string) {
+    super(message)
+    this.kind = kind
+  }
+}
+
 const responseBytesMax = 1024 * 1024
 
-/** Sends a request and reads at most 1 MiB of the response. Redirects are not followed. */
+/**
+ * Sends a request and reads at most 1 MiB of the response. Redirects are not followed. Rejects with a `BrokenResponse`
+ * if the response cannot be read.
+ */
 export async function exchange(sender: Sender, request: WireRequest): Promise<WireAnswer> {
   const { method, url } = request
   const { headers, body } = request.sign === false ? unsigned(request) : signed(sender, request)
@@ -61,7 +74,7 @@ export async function exchange(sender: Sender, request: WireRequest): Promise<Wi
     signal: AbortSignal.timeout(sender.requestTimeoutMs),
     ...(body.length > 0 && { body: body as Uint8Array<ArrayBuffer> }),
   })
-  const text = await textOf(response)
+  const text = await textOf(response, `the response to ${method} ${url}`)
   const answered = { status: response.status, headers: response.headers, text }
   return { request: `${method} ${url}`, ...answered, body: parsed(text) }
 }
@@ -102,14 +115,23 @@ function contentOf(body: unknown): string | Uint8Array | undefined {
   return JSON.stringify(body)
 }
 
-async function textOf(response: Response): Promise<string> {
+async function textOf(response: Response, what: string): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
-  for await (const chunk of response.body ?? []) {
-    length += chunk.length
-    if (length > responseBytesMax) throw new Error(`${response.url} sent more than 1 MiB`)
-    chunks.push(chunk)
+  try {
+    for await (const chunk of response.body ?? []) {
+      length += chunk.length
+      if (length > responseBytesMax) break
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    const { name, cause, code } = error as Error & { readonly code?: string }
+    if (name === 'TimeoutError') throw error
+    const encoded = `${code ?? (cause as { code?: string } | undefined)?.code}`.startsWith('Z_')
+    if (encoded) throw new BrokenResponse('encoding', `${what} is not in its Content-Encoding`)
+    throw new BrokenResponse('cut-off', `${what} is cut off`)
   }
+  if (length > responseBytesMax) throw new BrokenResponse('too-long', `${what} has more than 1 MiB`)
   return Buffer.concat(chunks).toString()
 }
 

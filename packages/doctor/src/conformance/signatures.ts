@@ -13,7 +13,8 @@ interface BadSignature {
   readonly sign: (session: Session) => false | SignatureChanges
 }
 
-const covered = [
+/** What the client covers in a request with a body and without a token. */
+export const covered = [
   '"@method"',
   '"@target-uri"',
   '"content-digest"',
@@ -21,7 +22,7 @@ const covered = [
   '"content-type"',
 ]
 
-function without(name: string): SignatureChanges {
+export function without(name: string): SignatureChanges {
   return { components: covered.filter((component) => component !== name) }
 }
 

@@ -85,6 +85,7 @@ export const walletAddressCases: readonly ServerCaseDefinition[] = [
 ]
 
 function demandPublicKey(key: unknown): void {
+  demand(pick(key, 'd') === undefined, 'the key set contains the private member d')
   const fixed = { alg: 'EdDSA', kty: 'OKP', crv: 'Ed25519' }
   for (const [name, value] of Object.entries(fixed)) {
     demand(pick(key, name) === value, `${name} of a key must be ${value}`)
@@ -92,7 +93,6 @@ function demandPublicKey(key: unknown): void {
   const [kid, x] = [pick(key, 'kid'), pick(key, 'x')]
   demand(typeof kid === 'string' && kid !== '', 'a key must have a kid')
   demand(typeof x === 'string' && /^[\w-]{43}$/.test(x), 'x of a key must be 32 bytes in base64url')
-  demand(pick(key, 'd') === undefined, 'the key set contains the private member d')
 }
 
 async function discover(session: Session) {

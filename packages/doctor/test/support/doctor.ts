@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
+import { createServer, Server } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import express, { type Express } from 'express'
@@ -33,6 +33,8 @@ export interface Examination {
   readonly fault?: ProxyFault
   /** How long the certificate is valid. Default 90. */
   readonly certificateDays?: number
+  /** The addresses of every host in DNS. */
+  readonly addresses?: readonly string[]
   /** The arguments of the program. Default: the wallet address of Alice. */
   readonly args?: readonly string[]
   /** Identifies the client by its wallet address. */
@@ -40,9 +42,9 @@ export interface Examination {
 }
 
 /** Runs the doctor on an application that is published as `https://wallet.example`. */
-export async function examined(app: Express, options: Examination = {}) {
+export async function examined(app: Express | Server, options: Examination = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'doctor-'))
-  const server: Server = createServer(app)
+  const server = app instanceof Server ? app : createServer(app)
   const proxy = await startFaultyProxy()
   try {
     proxy.upstream = await listening(server)
@@ -50,7 +52,7 @@ export async function examined(app: Express, options: Examination = {}) {
     const { args = ['https://wallet.example/alice'] } = options
     const shop = options.asShop === true ? asShop(folder) : []
     const given = ['--allow-private', '--json', ...shop, ...args]
-    const { code, out } = await ran(given, published(proxy, options.certificateDays))
+    const { code, out } = await ran(given, published(proxy, options))
     return { code, report: JSON.parse(out) as DoctorReport }
   } finally {
     rmSync(folder, { recursive: true })
@@ -92,14 +94,39 @@ export function findingOf({ findings }: DoctorReport, check: string) {
   return { ...one, fix: one.fix.join('\n') }
 }
 
-/** Terminates TLS for the wallet, and serves the key set of the shop. */
-function published({ origin }: FaultyProxy, days = 90): Network {
+/** Terminates TLS for the wallet, and serves the key set of the shop. Other hosts are not in DNS. */
+function published(
+  { origin }: FaultyProxy,
+  { certificateDays = 90, addresses = ['93.184.216.34', '2606:2800:220:1::7'] }: Examination,
+): Network {
   return {
     async fetch(input, init) {
-      const { host, pathname, search } = new URL(String(input))
-      if (host === 'shop.example') return Response.json({ keys: [jwkOf(testKey('shop'))] })
+      const { hostname, pathname, search } = new URL(String(input))
+      if (hostname === 'localhost') return fetch(input, init)
+      if (hostname === 'shop.example') return Response.json({ keys: [jwkOf(testKey('shop'))] })
+      if (!/^(\w+\.)?(wallet|login)\.example$/.test(hostname)) throw notInDns(hostname)
       return fetch(origin + pathname + search, init)
     },
-    certificateDays: async () => days,
+    certificateDays: async () => certificateDays,
+    addresses: async (hostname) => {
+      if (hostname.endsWith('.invalid')) throw notInDns(hostname)
+      return addresses
+    },
   }
+}
+
+function notInDns(hostname: string) {
+  const cause = Object.assign(new Error(`getaddrinfo ENOTFOUND ${hostname}`), { code: 'ENOTFOUND' })
+  return new TypeError('fetch failed', { cause })
+}
+
+const uuid = /[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g
+
+/** Returns each finding as one line. Ids are replaced by `{id}`. */
+export function headlines({ findings }: DoctorReport): readonly string[] {
+  return findings.map(({ severity, check, what }) =>
+    `${severity.toUpperCase()} ${check}: ${what}`
+      .replace(uuid, '{id}')
+      .replace(/(?<=\/)(?=[\w.-]*\d)[\w.-]{21,}/g, '{id}'),
+  )
 }

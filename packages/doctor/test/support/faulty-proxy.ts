@@ -9,6 +9,8 @@ export interface SeenRequest {
   readonly target: string
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: string
+  /** Forwards the body in chunks, without `Content-Length`. */
+  readonly isChunked?: true
 }
 
 /** A response, which a fault may change. */
@@ -16,6 +18,10 @@ export interface Reply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
+  /** Sent instead of `body`. */
+  readonly bytes?: Uint8Array
+  /** Closes the connection after half of the body. */
+  readonly isCutOff?: true
 }
 
 export type Forward = (request: SeenRequest) => Promise<Reply>
@@ -38,10 +44,16 @@ export async function startFaultyProxy(): Promise<FaultyProxy> {
     const seen = await seenRequest(incoming)
     const forward: Forward = (request) => forwarded(proxy.upstream, request)
     const reply = await (proxy.fault ?? ((request) => forward(request)))(seen, forward)
-    const empty = reply.status === 204 || reply.body === ''
-    const length = empty ? {} : { 'content-length': String(Buffer.byteLength(reply.body)) }
+    const body = Buffer.from(reply.bytes ?? reply.body)
+    const isEmpty = reply.status === 204 || body.length === 0
+    const length = isEmpty ? {} : { 'content-length': String(body.length) }
     outgoing.writeHead(reply.status, { ...reply.headers, ...length })
-    outgoing.end(empty ? undefined : reply.body)
+    if (reply.isCutOff === true) {
+      const half = body.subarray(0, Math.floor(body.length / 2))
+      outgoing.write(half, () => outgoing.destroy())
+    } else {
+      outgoing.end(isEmpty ? undefined : body)
+    }
   })
   const proxy: FaultyProxy = {
     origin: `http://localhost:${await listening(server)}`,
@@ -61,10 +73,11 @@ async function seenRequest(incoming: IncomingMessage): Promise<SeenRequest> {
 }
 
 async function forwarded(port: number, request: SeenRequest): Promise<Reply> {
-  const { method, target, body } = request
+  const { method, target, body, isChunked } = request
   const hop = /^(connection|transfer-encoding|keep-alive|content-length)$/i
   const kept = request.headers.filter(([name]) => !hop.test(name))
   const headers = Object.fromEntries(kept)
+  if (isChunked === true) headers['Transfer-Encoding'] = 'chunked'
   const outgoing = send({ host: 'localhost', port, method, path: target, headers })
   outgoing.end(body)
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage]

@@ -1,0 +1,236 @@
+import { show } from '../../testing/src/conformance/expectations.js'
+import type { WireAnswer } from './conformance/exchange.js'
+import { pick } from './conformance/expectations.js'
+import type { Problem } from './report.js'
+
+/** Whether the response has an error in the form of Open Payments. */
+export function isOwnError({ body }: WireAnswer): boolean {
+  const error = pick(body, 'error')
+  return typeof error === 'string' || typeof pick(error, 'code') === 'string'
+}
+
+/**
+ * Says what a response means that shows by its status and content that something else than the addressed operation sent
+ * it: a proxy, a firewall, a web page, or a wallet that is not available. `undefined` for all other responses.
+ */
+export function recognised(answer: WireAnswer): Problem | undefined {
+  const { status } = answer
+  const isOwn = isOwnError(answer)
+  if (status === 429) return limited(answer)
+  if (status >= 300 && status < 400) return redirected(answer)
+  if (status === 401 && password.test(challengeOf(answer))) return passwordProtected(answer)
+  if (status === 503 && isOwn) return unavailable(answer)
+  if (status === 500) return failing(answer, isOwn)
+  if (status >= 500 && !isOwn) return isBlocked(answer) ? blocked(answer) : proxyPage(answer)
+  if (answer.text.startsWith('\x1f')) return compressed(answer)
+  if (isOwn) return undefined
+  if (status < 300) return isPage(answer) ? webPage(answer) : undefined
+  if (status === 401 && isPage(answer)) return replacedError(answer)
+  if (isBlocked(answer)) return blocked(answer)
+  return status === 404 ? undefined : firewall(answer)
+}
+
+const password = /^(Basic|Bearer|Digest|Negotiate|NTLM)\b/i
+
+function challengeOf({ headers }: WireAnswer): string {
+  return headers.get('www-authenticate') ?? ''
+}
+
+function isBlocked({ status }: WireAnswer): boolean {
+  return status === 405 || status === 501
+}
+
+function isPage({ headers, text }: WireAnswer): boolean {
+  return /html/i.test(headers.get('content-type') ?? '') || /^\s*<(!doctype|html)\b/i.test(text)
+}
+
+/** Shows the status, and the title of a page or the message of a gateway: `(502, "502 Bad Gateway")`. */
+function shown(answer: WireAnswer): string {
+  const title = titleOf(answer)
+  return title === undefined ? `(${answer.status})` : `(${answer.status}, ${show(title)})`
+}
+
+function titleOf({ text, body }: WireAnswer): string | undefined {
+  const title = /<title>([^<]{1,200})<\/title>/i.exec(text)?.[1] ?? pick(body, 'message')
+  return typeof title === 'string' ? title.trim().slice(0, 80) : undefined
+}
+
+function urlOf({ request }: WireAnswer): URL {
+  return new URL(request.replace(/^.* /, ''))
+}
+
+/** The origin that responded. What a proxy does there to one request, it does to others. */
+function originOf(answer: WireAnswer): string {
+  return urlOf(answer).origin
+}
+
+function limited(answer: WireAnswer): Problem {
+  const after = answer.headers.get('retry-after')
+  return {
+    what: `${answer.request} is limited: status 429${after === null ? '' : ` and Retry-After ${after}`}`,
+    why: isOwnError(answer)
+      ? 'The rateLimit of the wallet refused the request.'
+      : 'A proxy or firewall refused the request because of a rate limit, before the wallet saw it.',
+    fix: isOwnError(answer)
+      ? ['rateLimit: perMinute(600) // a payment needs about ten requests']
+      : [
+          '# Exempt the paths of the wallet, or raise the limit: a payment needs about ten requests.',
+          'limit_req zone=wallet burst=50 nodelay;  # nginx',
+        ],
+    cause: `limit ${originOf(answer)}`,
+  }
+}
+
+/** Says how the target of a redirect differs from the URL of the request. */
+function redirectTarget(answer: WireAnswer): string {
+  const location = answer.headers.get('location') ?? ''
+  const from = urlOf(answer)
+  if (!URL.canParse(location, from.href)) return `Location ${show(location)}`
+  if (loginPath.test(location)) return 'a login page'
+  const to = new URL(location, from)
+  if (to.hostname !== from.hostname) return `the host ${to.host}`
+  if (to.protocol !== from.protocol) return to.protocol.slice(0, -1)
+  if (to.pathname === `${from.pathname}/`) return 'the same path with a slash at the end'
+  if (`${to.pathname}/` === from.pathname) return 'the same path without the slash at the end'
+  if (to.pathname === from.pathname.toLowerCase()) return 'the same path in lower case'
+  return to.href
+}
+
+const loginPath = /log-?in|sign-?in|\/sso|oauth|authorize/i
+
+function redirected(answer: WireAnswer): Problem {
+  const isLogin = loginPath.test(answer.headers.get('location') ?? '')
+  return {
+    what: `${answer.request} redirects to ${redirectTarget(answer)} (${answer.status})`,
+    why: isLogin
+      ? 'Clients have no account at the login page. The wallet itself verifies who sends a request.'
+      : 'Clients and other wallets do not follow redirects, because a signature covers one URL.',
+    fix: isLogin
+      ? ['# Exempt this path from the login: auth_request off;  # nginx']
+      : [
+          '# Serve this URL itself, or publish the URL to which it redirects everywhere.',
+          '# nginx: no return 301 and no rewrite for the paths of the wallet. Redirect browsers only.',
+        ],
+    cause: `redirect ${originOf(answer)}`,
+  }
+}
+
+function passwordProtected(answer: WireAnswer): Problem {
+  const [scheme = ''] = challengeOf(answer).split(/\s/, 1)
+  return {
+    what: `${answer.request} asks for a password (401, ${scheme})`,
+    why: 'The proxy protects the path. Clients send no password, but a signature that the wallet verifies.',
+    fix: ['auth_basic off;  # nginx, at the paths of the wallet'],
+    cause: `password ${originOf(answer)}`,
+  }
+}
+
+function unavailable(answer: WireAnswer): Problem {
+  const description = pick(answer.body, 'error', 'description')
+  const isKeys = /client keys/i.test(String(description))
+  return {
+    what: `${answer.request} responded with status 503: the wallet says ${show(description)}`,
+    why: isKeys
+      ? 'The wallet runs, but cannot fetch the key set of the client.'
+      : 'The wallet runs, but its store or a function that it calls fails or does not respond in time.',
+    fix: [
+      'onError: (error) => console.error(error), // says what failed',
+      ...(isKeys
+        ? ['curl -i <client>/jwks.json  # on the machine of the authorization server']
+        : []),
+    ],
+    cause: `unavailable ${originOf(answer)}`,
+  }
+}
+
+function failing(answer: WireAnswer, isOwn: boolean): Problem {
+  const begin = `${answer.request} responded with status 500`
+  if (isOwn) {
+    return {
+      what: `${begin}: the wallet reports an internal error`,
+      why: 'A function that the wallet calls, such as find, returned something else than documented.',
+      fix: ['onError: (error) => console.error(error), // says what failed'],
+      cause: 'internal',
+    }
+  }
+  return {
+    what: `${begin}: the application failed before it verified the request`,
+    why:
+      'If a body parser runs first, the bytes that the client signed are lost: the log says ' +
+      'ERR_RAW_BODY_UNAVAILABLE.',
+    fix: ['app.use(toExpress(wallet.handle)) // before app.use(express.json())', ...keptBytes],
+    cause: 'failing',
+  }
+}
+
+/** The lines that give a server the bytes that clients signed. */
+export const keptBytes: readonly string[] = [
+  '// or let the parser keep the bytes:',
+  'express.json({ verify: (request, _response, buffer) => void Object.assign(request, { rawBody: buffer }) })',
+]
+
+function proxyPage(answer: WireAnswer): Problem {
+  const what = isPage(answer) ? 'a page of the proxy' : 'an error of the proxy'
+  return {
+    what: `${answer.request} responded with ${what} ${shown(answer)}`,
+    why: 'The proxy responded itself, because the application does not run, is too slow or is switched off.',
+    fix: [
+      '# Look at the log of the proxy, and whether the application listens at the address of proxy_pass.',
+    ],
+    cause: `proxy ${originOf(answer)}`,
+  }
+}
+
+function compressed(answer: WireAnswer): Problem {
+  return {
+    what: `${answer.request} responded with gzip data without Content-Encoding`,
+    why: 'Clients read the compressed bytes as JSON.',
+    fix: ['# Let either the application or the proxy compress, and pass on Content-Encoding.'],
+    cause: 'gzip',
+  }
+}
+
+function webPage(answer: WireAnswer): Problem {
+  return {
+    what: `${answer.request} responded with a web page ${shown(answer)}`,
+    why: 'The request reached a web site instead of the wallet: often a fallback of a single-page application.',
+    fix: [
+      '# Pass the paths of the wallet on before the fallback: in nginx, before try_files … /index.html;',
+      'location /auth { proxy_pass http://127.0.0.1:3000; }',
+    ],
+    cause: `web page ${originOf(answer)}`,
+  }
+}
+
+function replacedError(answer: WireAnswer): Problem {
+  return {
+    what: `${answer.request} responded with a page instead of the JSON of the error ${shown(answer)}`,
+    why: 'The proxy replaced the body of the error. Clients branch on its code.',
+    fix: ['# nginx: remove proxy_intercept_errors on and error_page for the paths of the wallet'],
+    cause: 'replaced errors',
+  }
+}
+
+function blocked(answer: WireAnswer): Problem {
+  const [method = ''] = answer.request.split(' ', 1)
+  return {
+    what: `the proxy does not pass on ${answer.request} (${answer.status})`,
+    why: 'Clients need GET, POST, DELETE and OPTIONS. Something in front of the wallet knows fewer methods.',
+    fix: [
+      `# Allow ${method} in the proxy, the firewall or the router. In Next.js:`,
+      `export const ${method} = toFetch(wallet.handle)`,
+    ],
+    cause: `method ${method}`,
+  }
+}
+
+function firewall(answer: WireAnswer): Problem {
+  return {
+    what: `a firewall or proxy refused ${answer.request} ${shown(answer)}`,
+    why: 'The response has no error of Open Payments, so the request was refused before the wallet saw it.',
+    fix: [
+      '# Exempt the paths of the wallet from the rules for browsers, bots and bodies: clients are programs.',
+    ],
+    cause: `firewall ${originOf(answer)}`,
+  }
+}
