@@ -4,7 +4,7 @@ import {
   type AuthorizationServices,
   createAuthorizationServer,
 } from './http/authorization-server.js'
-import type { Handler, HttpRequest } from './http/message.js'
+import type { Handler, HttpRequest, HttpResponse } from './http/message.js'
 import { present, type ServerOptions, serverOptions, sharedOf } from './http/options.js'
 import type { ResourcePolicy } from './http/resource-server/policy.js'
 import {
@@ -24,10 +24,12 @@ import type {
   PaymentMethods,
   Pricing,
   Subjects,
+  WalletAddress,
   WalletAddresses,
 } from './ports/host.js'
 import type { Store } from './ports/store.js'
 import { isLoopback } from './protocol/url.js'
+import { HostAnswerError } from './service/host-answer.js'
 import {
   callback,
   InvalidInputError,
@@ -41,7 +43,10 @@ export interface WalletOptions extends ServerOptions {
   readonly baseUrl: string
   /** URL of the host's consent page; the interaction's id is appended as one more path segment. */
   readonly consentUrl: string
-  /** The accounts, by the URLs of their wallet addresses. */
+  /**
+   * The accounts, by the URLs of their wallet addresses. An account at the path of a route, such as `{baseUrl}/auth` or
+   * `{baseUrl}/quotes`, cannot be read: requests for it get 500, and `onError` a `HostAnswerError` that names it.
+   */
   readonly walletAddresses: WalletAddresses
   readonly paymentMethods: PaymentMethods
   /** Prices outgoing payments. Without it, quotes and outgoing payments are not served. */
@@ -110,11 +115,13 @@ export function createWallet(options: WalletOptions): Wallet {
   if (paths.auth === paths.resources) {
     throw new InvalidInputError('grantEndpoint', 'must not be the URL of the resource server')
   }
+  requireMethods('walletAddresses', walletAddresses, ['find'])
   const { clientKeys: others = remoteClientKeys({ allowLoopback: isLoopback(new URL(root)) }) } =
     options
   requireMethods('clientKeys', others, ['find'])
   optional(callback)('clientKeys.displayOf', others.displayOf)
-  const clientKeys = withOwnAccounts({ baseUrl: root, walletAddresses }, others)
+  const accounts: WalletAddresses = { find: findReadable }
+  const clientKeys = withOwnAccounts({ baseUrl: root, walletAddresses: accounts }, others)
   const { incomingPayments, quotes, outgoingPayments, mayPay, mayReceive, ...authorization } =
     policy
   const shared = { ...sharedOf(options), strippedPrefix }
@@ -130,7 +137,7 @@ export function createWallet(options: WalletOptions): Wallet {
     strippedPrefix,
     baseUrl: resourceServer,
     grants: auth,
-    walletAddresses,
+    walletAddresses: accounts,
     paymentMethods,
     ...present({ pricing }),
     policy: present({ incomingPayments, quotes, outgoingPayments, mayPay, mayReceive }),
@@ -139,7 +146,7 @@ export function createWallet(options: WalletOptions): Wallet {
   const addresses = createWalletAddressServer({
     strippedPrefix,
     baseUrl,
-    walletAddresses,
+    walletAddresses: accounts,
     grantEndpoint,
     resourceServer,
     ...present({ clock, onRefusal, onError, telemetry, rateLimit }),
@@ -157,22 +164,46 @@ export function createWallet(options: WalletOptions): Wallet {
     )
   }
 
-  function serverOf(request: HttpRequest): { readonly handle: Handler } {
-    const target = resolveTarget(request.url, url, strippedPrefix)
-    if (!target.ok) return addresses
-    const { path } = target.value
+  function serverAt(method: string, path: string): { readonly handle: Handler } {
     if (isBelow(path, paths.auth)) return auth
     if (!isBelow(path, paths.resources)) return addresses
     if (paths.resources !== '') return resources
-    const match = matchRoute(resources.routes, request.method, path)
+    const match = matchRoute(resources.routes, method, path)
     return match.ok || match.refusal === 'method_unknown' ? resources : addresses
   }
 
+  /** Refuses an account at the path of a route: clients could not read its wallet address. */
+  async function findReadable(account: string): Promise<WalletAddress | undefined> {
+    const found = await walletAddresses.find(account)
+    if (!found || !account.startsWith(`${root}/`)) return found
+    const path = account.slice(root.length)
+    if (serverAt('GET', path) === addresses && !path.endsWith('/jwks.json')) return found
+    const problem = `the account at ${path} needs another URL, because the wallet has a route there`
+    throw new HostAnswerError('walletAddresses.find', problem)
+  }
+
+  async function handle(request: HttpRequest): Promise<HttpResponse> {
+    const target = resolveTarget(request.url, url, strippedPrefix)
+    const server = target.ok ? serverAt(request.method, target.value.path) : addresses
+    const answer = await server.handle(request)
+    if (server === addresses || !mayReadAccount(request, answer)) return answer
+    // An account at the path of a route, which would only seem to be missing: this server reports it.
+    const asAccount = await addresses.handle(request)
+    return asAccount.status === 500 ? asAccount : answer
+  }
+
   return {
-    handle: (request) => serverOf(request).handle(request),
+    handle,
     auth,
     resources,
     addresses,
     within: (store) => ({ ...auth.within(store), ...resources.within(store) }),
   }
+}
+
+/** Whether a refused request may have been meant for a wallet address: those of other operations have a token or a query. */
+function mayReadAccount({ method, url, headers }: HttpRequest, { status }: HttpResponse): boolean {
+  const isRefused = status === 401 || status === 405
+  const isRead = (method === 'GET' || method === 'HEAD') && !url.includes('?')
+  return isRefused && isRead && headers.every(([name]) => name.toLowerCase() !== 'authorization')
 }

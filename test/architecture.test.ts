@@ -20,7 +20,7 @@ const mayImport: Record<string, readonly string[]> = {
   host: ['core', 'ports', 'protocol', 'service', 'util'],
   outbound: ['core', 'ports', 'protocol', 'util'],
   http: ['core', 'ports', 'protocol', 'service', 'host', 'util'],
-  wallet: ['ports', 'protocol', 'outbound', 'http', 'util'],
+  wallet: ['ports', 'protocol', 'service', 'outbound', 'http', 'util'],
   index: [
     'core',
     'ports',

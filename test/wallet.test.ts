@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { createWallet, ilpPaymentMethods, memoryStore, type WalletOptions } from '../src/index.js'
+import {
+  createWallet,
+  HostAnswerError,
+  ilpPaymentMethods,
+  memoryStore,
+  type RefusalReport,
+  type WalletOptions,
+} from '../src/index.js'
 import { manualClock } from './support/clock.js'
 import { invalidInput } from './support/invalid-input.js'
 import { publishedKeys, testKey } from './support/keys.js'
@@ -135,6 +142,72 @@ describe('a wallet', () => {
     expect(answerOf(answer)).toMatchObject({ status: 200, body: { id: account } })
   })
 
+  test.each([
+    '/auth',
+    '/incoming-payments',
+    '/quotes',
+    '/outgoing-payments',
+    '/outgoing-payment-grant',
+  ])('reports an account at %s, which is a route, whoever reads it', async (path) => {
+    const errors: unknown[] = []
+    const account = origin + path
+    const refusals: RefusalReport[] = []
+    const { send, wallet } = setUp({
+      onError: (error) => void errors.push(error),
+      onRefusal: (report) => void refusals.push(report),
+      walletAddresses: {
+        find: async (url) =>
+          url === account ? { url, assetCode: 'USD', assetScale: 2 } : undefined,
+      },
+    })
+    const bare = { url: path, headers: [], body: new Uint8Array() }
+    for (const method of ['GET', 'HEAD']) {
+      expect((await wallet.handle({ ...bare, method })).status).toBe(500)
+      expect(String(errors.splice(0))).toContain(`the account at ${path} needs another URL`)
+      refusals.length = 0
+    }
+    const access = [{ type: 'incoming-payment', actions: ['create'] }]
+    await send('POST', `${origin}/auth`, { client: account, access_token: { access } })
+    expect(refusals.splice(0)).toMatchObject([
+      { refusal: 'client_unavailable', reason: expect.stringContaining('needs another URL') },
+    ])
+    const listed = await wallet.handle({
+      ...bare,
+      method: 'GET',
+      url: '/incoming-payments?first=1',
+    })
+    expect([listed.status, errors]).toEqual([401, []])
+  })
+
+  test('answers at a route without such an account as the route does', async () => {
+    const { wallet } = setUp()
+    for (const [path, status] of [
+      ['/auth', 405],
+      ['/incoming-payments', 401],
+      ['/quotes', 405],
+    ] as const) {
+      const bare = { method: 'GET', url: path, headers: [], body: new Uint8Array() }
+      expect((await wallet.handle(bare)).status).toBe(status)
+    }
+  })
+
+  test.each(['/quotes', '/auth/alice', '/incoming-payments/alice', '/alice/jwks.json'])(
+    'refuses to receive for an account at %s',
+    async (path) => {
+      const errors: unknown[] = []
+      const { send, client } = setUp({
+        onError: (error) => void errors.push(error),
+        walletAddresses: { find: async (url) => ({ url, assetCode: 'USD', assetScale: 2 }) },
+      })
+      const access = [{ type: 'incoming-payment', actions: ['create'] }]
+      const granted = await send('POST', `${origin}/auth`, { client, access_token: { access } })
+      const token = granted.body.access_token.value
+      const body = { walletAddress: origin + path }
+      const created = await send('POST', `${origin}/incoming-payments`, body, token)
+      expect([created.status, errors]).toEqual([500, [expect.any(HostAnswerError)]])
+    },
+  )
+
   test('gives each server its part of the policy', async () => {
     const { send, client } = setUp({
       policy: {
@@ -246,6 +319,7 @@ describe('a wallet', () => {
     ['grantEndpoint', { baseUrl: `${origin}/bank`, grantEndpoint: `${origin}/bankers` }],
     ['consentUrl', { consentUrl: 'consent' }],
     ['clientKeys', { clientKeys: {} as never }],
+    ['walletAddresses', { walletAddresses: {} as never }],
     ['policy.quote', { policy: { quote: {} } as never }],
     ['introspect', { introspect: () => undefined } as never],
   ])('is not created with a wrong %s', (option, more) => {

@@ -2,6 +2,7 @@ import type { Stored } from '../core/stored.js'
 import type { Clock, Telemetry } from '../ports/host.js'
 import type { RecordKind, Store, TransactionError } from '../ports/store.js'
 import { hasCode } from '../util/errors.js'
+import { isWrongAnswer } from './host-answer.js'
 import { replayMarginMs } from './time.js'
 
 /** A call of the store that did not settle in time. A commit may still take effect. */
@@ -131,9 +132,9 @@ export function failedDependency(error: unknown): string | undefined {
   return typeof error === 'object' && error !== null ? failed.get(error) : undefined
 }
 
-/** Marks the rejection of a store or port. The failed transaction of a host is not an outage. */
+/** Marks the rejection of a store or port. The failed transaction or a wrong answer of a host is not an outage. */
 function dependencyFailure(name: string, cause: unknown): unknown {
-  if (isTransactionError(cause)) return cause
+  if (isTransactionError(cause) || isWrongAnswer(cause)) return cause
   const isObject = typeof cause === 'object' && cause !== null
   const error = isObject ? cause : new Error(`${name} failed`, { cause })
   if (!failed.has(error)) failed.set(error, name)
