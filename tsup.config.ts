@@ -132,6 +132,13 @@ const kysely: Options = {
   ],
 }
 
+const pages: Options = {
+  ...shared,
+  entry: { index: 'packages/pages/src/index.ts' },
+  outDir: 'packages/pages/dist',
+  external: installed,
+}
+
 export default defineConfig([
   {
     ...modules,
@@ -148,6 +155,8 @@ export default defineConfig([
   { ...doctor, ...declarations, entry: [conformance] },
   { ...kysely, format: 'esm', clean: true },
   { ...kysely, ...declarations },
+  { ...pages, format: 'esm', clean: true },
+  { ...pages, ...declarations },
   { ...testing, format: 'esm', clean: true },
   { ...testing, ...declarations },
 ])

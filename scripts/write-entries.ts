@@ -12,7 +12,10 @@ for (const [name, exported] of Object.entries({ index, core, adapter })) {
   const names = Object.keys(exported).join(',\n  ')
   writeFileSync(`dist/${name}.js`, `export {\n  ${names},\n} from './library.js'\n`)
 }
-const folders = ['dist', ...['testing', 'doctor', 'kysely'].map((name) => `packages/${name}/dist`)]
+const folders = [
+  'dist',
+  ...['testing', 'doctor', 'kysely', 'pages'].map((name) => `packages/${name}/dist`),
+]
 for (const folder of folders) {
   const names = readdirSync(folder)
   const entries = names
