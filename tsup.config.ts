@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { Plugin } from 'esbuild'
 import { defineConfig, type Options } from 'tsup'
 import { migrationsOf } from './adapters/postgres/migrations.js'
@@ -69,14 +69,25 @@ function writeMigrations(): void {
   })
 }
 
-/** Writes the licences of the packages that the build contains, as those licences require. */
-function writeLicenses(): void {
-  const texts = [...bundled, '@noble/ed25519'].map((name) => {
+/** Writes the licences of the packages that a build contains, as those licences require. */
+function writeLicenses(dist: string, names: readonly string[]): void {
+  const texts = names.map((name) => {
     const folder = `node_modules/${name}`
     const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry))
-    return `${name}\n\n${readFileSync(`${folder}/${file}`, 'utf8').trim()}\n`
+    const { license } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'))
+    // Packages without the text have a common licence, whose text another package has.
+    const text = file === undefined ? license : readFileSync(`${folder}/${file}`, 'utf8').trim()
+    return `${name}\n\n${text}\n`
   })
-  writeFileSync('dist/licenses.txt', texts.join('\n\n'))
+  writeFileSync(`${dist}/licenses.txt`, texts.join('\n\n'))
+}
+
+/** Returns the packages in a build, by the file that describes it, which is then removed. */
+function packagesIn(metafile: string): readonly string[] {
+  const text = readFileSync(metafile, 'utf8')
+  rmSync(metafile)
+  const names = text.matchAll(/"node_modules\/((?:@[^/"]+\/)?[^/"]+)\//g)
+  return [...new Set([...names].map(([, name = '']) => name))].sort()
 }
 
 /** The library needs one function of date-fns, so hosts do not install all of it (12 MB). */
@@ -113,6 +124,23 @@ const installed = [
   'open-payments-server/core',
 ]
 
+/** What a bundle for `npx` leaves out. */
+const leftOut: Plugin = {
+  name: 'left out',
+  setup({ onLoad }) {
+    // The sandbox reads receivers with a client of its own.
+    const client = 'export const guardedClient = undefined'
+    onLoad({ filter: /wallet\/guarded-client\.ts$/ }, () => ({ contents: client, loader: 'ts' }))
+    // Only for payment pointers, which the rail does not resolve.
+    const fetch = 'export default globalThis.fetch'
+    onLoad({ filter: /node_modules\/node-fetch\// }, () => ({ contents: fetch, loader: 'js' }))
+  },
+}
+
+/** Contains the example wallet and all packages that it needs, because `npx` installs it alone. */
+const sandbox: Options = { ...shared, outDir: 'packages/sandbox/dist' }
+const sandboxEntry = 'packages/sandbox/src/index.ts'
+
 const testing: Options = {
   ...shared,
   entry: { index: 'packages/testing/src/index.ts' },
@@ -132,13 +160,6 @@ const kysely: Options = {
   ],
 }
 
-const pages: Options = {
-  ...shared,
-  entry: { index: 'packages/pages/src/index.ts' },
-  outDir: 'packages/pages/dist',
-  external: installed,
-}
-
 export default defineConfig([
   {
     ...modules,
@@ -146,17 +167,36 @@ export default defineConfig([
     clean: true,
     onSuccess: async () => {
       writeMigrations()
-      writeLicenses()
+      writeLicenses('dist', [...bundled, '@noble/ed25519'])
     },
   },
   { ...library, ...declarations, entry: entries },
   creator,
   { ...doctor, format: 'esm', clean: true, entry: [conformance, 'packages/doctor/src/main.ts'] },
   { ...doctor, ...declarations, entry: [conformance] },
+  {
+    ...sandbox,
+    format: 'esm',
+    clean: true,
+    entry: [sandboxEntry, 'packages/sandbox/src/main.ts'],
+    esbuildPlugins: [leftOut],
+    noExternal: [/^(?!node:)/],
+    metafile: true,
+    onSuccess: async () => {
+      const names = packagesIn('packages/sandbox/dist/metafile-esm.json')
+      writeLicenses(
+        'packages/sandbox/dist',
+        names.filter((name) => name !== 'node-fetch'),
+      )
+    },
+    // Packages in CommonJS load modules of Node.js.
+    banner: {
+      js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
+    },
+  },
+  { ...sandbox, ...declarations, entry: [sandboxEntry] },
   { ...kysely, format: 'esm', clean: true },
   { ...kysely, ...declarations },
-  { ...pages, format: 'esm', clean: true },
-  { ...pages, ...declarations },
   { ...testing, format: 'esm', clean: true },
   { ...testing, ...declarations },
 ])

@@ -14,7 +14,7 @@ for (const [name, exported] of Object.entries({ index, core, adapter })) {
 }
 const folders = [
   'dist',
-  ...['testing', 'doctor', 'kysely', 'pages'].map((name) => `packages/${name}/dist`),
+  ...['testing', 'doctor', 'kysely', 'sandbox'].map((name) => `packages/${name}/dist`),
 ]
 for (const folder of folders) {
   const names = readdirSync(folder)
@@ -75,6 +75,7 @@ async function writeCommonJs(folder: string, entries: readonly string[]): Promis
     format: 'cjs',
     platform: 'node',
     target: 'node20',
+    define: { 'import.meta.url': '__filename' },
     plugins: [
       {
         name: 'files of the same package',

@@ -40,24 +40,38 @@ const mayImport: Record<string, readonly string[]> = {
   testing: ['index', 'entry-core', 'entry-adapter'],
   doctor: ['index', 'entry-adapter', 'protocol', 'testing'],
   kysely: ['index', 'entry-adapter', 'adapters'],
-  pages: ['index', 'entry-core', 'entry-adapter'],
-  examples: ['index', 'entry-core', 'entry-adapter', 'adapters', 'testing', 'kysely', 'pages'],
+  examples: ['index', 'entry-core', 'entry-adapter', 'adapters', 'testing', 'kysely'],
+  sandbox: [
+    'index',
+    'entry-core',
+    'entry-adapter',
+    'core',
+    'protocol',
+    'http',
+    'adapters',
+    'testing',
+    'examples',
+  ],
 }
 
 /** The layers whose sources a package contains, and therefore imports by path. */
 const contains: Record<string, readonly string[]> = {
   doctor: ['protocol', 'testing'],
   kysely: ['adapters'],
+  sandbox: ['core', 'protocol', 'http', 'adapters', 'testing', 'examples'],
 }
 
 /** Packages, and the one file that may import each of them (folders for development tools). */
 const packages: Record<string, string | RegExp> = {
-  // The testing kit and the doctor run on Node only, and no other module there signs synchronously.
-  'node:crypto': /^packages.(testing|doctor)\b/,
+  // The testing kit and programs run on Node only, and no other module there signs synchronously.
+  'node:async_hooks': 'packages/sandbox/src/sandbox.ts',
+  'node:crypto': /^packages.(testing|doctor|sandbox)\b/,
   'node:dns/promises': 'packages/doctor/src/network.ts',
   'node:fs': /^(?:packages.doctor.src.arguments|adapters.postgres.reports.text)\.ts$/,
+  'node:http': 'packages/sandbox/src/front.ts',
+  'node:timers/promises': 'packages/sandbox/src/front.ts',
   'node:tls': 'packages/doctor/src/network.ts',
-  'node:util': 'packages/doctor/src/arguments.ts',
+  'node:util': /^packages.(doctor|sandbox).src.arguments\.ts$/,
   valibot: 'src/protocol/',
   '@noble/ed25519': 'src/protocol/http-signature/ed25519.ts',
   'structured-headers': 'src/protocol/http-signature/',
@@ -68,7 +82,7 @@ const packages: Record<string, string | RegExp> = {
 }
 
 /** Programs and development tools, which run on Node only. */
-const onNode = ['testing', 'doctor']
+const onNode = ['testing', 'doctor', 'sandbox']
 
 /** Packages imported for their types only, and where: the caller passes in the implementation. */
 const typesOnly: Record<string, string> = {
@@ -84,7 +98,7 @@ function filesIn(...folders: readonly string[]): string[] {
   )
 }
 
-const annexes = ['testing', 'doctor', 'kysely', 'pages'].map((name) =>
+const annexes = ['testing', 'doctor', 'kysely', 'sandbox'].map((name) =>
   join('packages', name, 'src'),
 )
 const files = filesIn('src', 'adapters', 'examples', ...annexes)
@@ -111,7 +125,6 @@ function importsOf(file: string): Import[] {
 /** Returns the file of an import, or `undefined` for another package. */
 function target(file: string, specifier: string): string | undefined {
   const [, annex, entry] = /^open-payments-server(?:-(\w+)|\/(.+))?$/.exec(specifier) ?? []
-  if (specifier === 'open-payments-pages') return join('packages', 'pages', 'src', 'index.ts')
   if (annex !== undefined) return join('packages', annex, 'src', 'index.ts')
   if (entry === 'core' || entry === 'adapter') return join('src', `entry-${entry}.ts`)
   if (entry !== undefined) return join('adapters', `${entry}.ts`)

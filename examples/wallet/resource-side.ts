@@ -19,7 +19,6 @@ import { type PaymentSender, paymentSender } from './sending.js'
 import type { Side, Surroundings } from './side.js'
 
 export interface ResourceSide extends Side {
-  readonly resources: ResourceServer
   readonly sender: PaymentSender
 }
 
@@ -60,7 +59,6 @@ export async function resourceSide(
     onError: watch.onError,
   })
   return {
-    resources,
     mounts: [
       ...pathsOf(resources).map((path) => ({ path, handle: resources.handle })),
       { path: '/ilp', handle: rail.handle },

@@ -4,7 +4,7 @@ import { fastifyServer } from './adapters/fastify.js'
 import { honoServer } from './adapters/hono.js'
 import { type BackgroundOptions, walletBackground } from './background.js'
 import { portError } from './free-port.js'
-import { memoryStorage } from './storage.js'
+import { memoryStorage } from './memory-storage.js'
 import { createWallet, type Wallet, type WalletOptions } from './wallet.js'
 
 export const adapters = { express: expressServer, fastify: fastifyServer, hono: honoServer }

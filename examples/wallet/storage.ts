@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
-import { memoryStore, type Store } from 'open-payments-server'
+import type { Store } from 'open-payments-server'
 import {
   fromPglite,
   migrate,
@@ -10,14 +10,10 @@ import {
 } from 'open-payments-server/postgres'
 import { Pool } from 'pg'
 import { takeDirectory, temporaryDirectory } from './data-directory.js'
-import { memoryPeerBalances, type PeerBalances, postgresPeerBalances } from './peer-balances.js'
-import {
-  memoryRegisteredKeys,
-  postgresRegisteredKeys,
-  type RegisteredKeys,
-} from './registered-keys.js'
-import { memorySecrets, postgresSecrets, type Secrets } from './secrets.js'
-import { memorySendingBook, postgresSendingBook, type SendingBook } from './sending-book.js'
+import { type PeerBalances, postgresPeerBalances } from './peer-balances.js'
+import { postgresRegisteredKeys, type RegisteredKeys } from './registered-keys.js'
+import { postgresSecrets, type Secrets } from './secrets.js'
+import { postgresSendingBook, type SendingBook } from './sending-book.js'
 
 /**
  * The wallet's storage: the library's records, its own secrets, the payments in progress, the balances with peers, and
@@ -41,19 +37,6 @@ export interface StorageOptions {
   readonly databaseUrl?: string
   /** Directory for PGlite if there is no PostgreSQL. Default: a temporary directory for this run. */
   readonly dataDir?: string
-}
-
-/** Keeps everything in the memory of this process. */
-export function memoryStorage(): WalletStorage {
-  return {
-    store: memoryStore(),
-    secrets: memorySecrets(),
-    sendings: memorySendingBook(),
-    balances: memoryPeerBalances(),
-    keys: memoryRegisteredKeys(),
-    description: 'memory',
-    close: async () => {},
-  }
 }
 
 /**

@@ -11,7 +11,6 @@ import { type Account, type Accounts, demoAccounts, requireFreePaths } from './a
 import { authorizationSide } from './authorization-side.js'
 import type { ReceiverClient } from './foreign-receivers.js'
 import { health } from './health.js'
-import { ownerPages } from './owner-pages.js'
 import { type Fee, noFee } from './prices.js'
 import { ilpAddressOf, type RailSettings } from './rail.js'
 import { remoteAuthorization, resourceSide } from './resource-side.js'
@@ -44,6 +43,8 @@ export interface WalletOptions {
   /** Default: both sides in one process. */
   readonly role?: Role
   readonly onRefusal?: (report: RefusalReport) => void
+  /** Default: `console.error`. */
+  readonly onError?: (error: unknown) => void
   /** Default: those of the demo. */
   readonly accounts?: Accounts
   /** The source of the time by which everything expires but signatures. Default: the real time. */
@@ -78,7 +79,8 @@ export interface Wallet {
 
 /** Processes with the same storage, `baseUrl` and `role` serve the same wallet, or the same side of it. */
 export async function createWallet(options: WalletOptions): Promise<Wallet> {
-  const { baseUrl, storage, role, onRefusal, clock, mayPay, clientKeys, openClient } = options
+  const { baseUrl, storage, role, clock, mayPay, clientKeys, openClient } = options
+  const { onRefusal, onError = console.error } = options
   const authUrl = role?.authUrl ?? baseUrl
   const accounts = options.accounts ?? (await demoAccounts(baseUrl, storage.secrets, storage.keys))
   const surroundings: Surroundings = {
@@ -89,7 +91,7 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
     storage,
     fee: options.fee ?? noFee,
     rail: options.rail ?? { ilpAddress: ilpAddressOf(baseUrl), peers: [], token: '' },
-    watch: { ...(onRefusal && { onRefusal }), onError: console.error },
+    watch: { ...(onRefusal && { onRefusal }), onError },
     // Clients know only the real time.
     time: clock === undefined ? {} : { clock, signatures: { clock: Date } },
     ...(mayPay && { mayPay }),
@@ -97,10 +99,9 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
     ...(openClient && { openClient }),
   }
 
-  function assembled(pages: Side['mounts'], ...sides: readonly Side[]): Wallet {
+  function assembled(...sides: readonly Side[]): Wallet {
     const mounts = [
       { path: '/healthz', handle: health(storage.store) },
-      ...pages,
       ...sides.flatMap(({ mounts }) => mounts),
     ]
     requireFreePaths(accounts.all, mounts)
@@ -114,20 +115,15 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
     }
   }
 
-  if (role?.name === 'auth') {
-    const side = authorizationSide(surroundings, role)
-    return assembled(await ownerPages(surroundings, side.auth), side)
-  }
+  if (role?.name === 'auth') return assembled(await authorizationSide(surroundings, role))
   if (role?.name === 'resource') {
     const remote = await remoteAuthorization(surroundings, storage.secrets)
     const side = await resourceSide(surroundings, remote.grants)
     const { resourceServerKey } = remote
-    return { ...assembled([], side), sender: side.sender, resourceServerKey }
+    return { ...assembled(side), sender: side.sender, resourceServerKey }
   }
-  const authorization = authorizationSide(surroundings, { authUrl })
-  const { auth } = authorization
-  const resource = await resourceSide(surroundings, auth)
-  const pages = await ownerPages(surroundings, auth, resource.resources)
-  const { interactions } = auth
-  return { ...assembled(pages, authorization, resource), interactions, sender: resource.sender }
+  const authorization = await authorizationSide(surroundings, { authUrl })
+  const resource = await resourceSide(surroundings, authorization.auth)
+  const { interactions } = authorization.auth
+  return { ...assembled(authorization, resource), interactions, sender: resource.sender }
 }

@@ -84,7 +84,11 @@ export const sections: readonly Section[] = [
         path: 'testing-kit.md',
       },
       { title: 'Doctor package', source: 'packages/doctor/README.md', path: 'doctor-package.md' },
-      { title: 'Pages package', source: 'packages/pages/README.md', path: 'pages-package.md' },
+      {
+        title: 'Sandbox package',
+        source: 'packages/sandbox/README.md',
+        path: 'sandbox-package.md',
+      },
       { title: 'Kysely package', source: 'packages/kysely/README.md', path: 'kysely-package.md' },
     ],
   },

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { freePort } from '../../examples/wallet/free-port.js'
 import { health } from '../../examples/wallet/health.js'
+import { memoryStorage } from '../../examples/wallet/memory-storage.js'
 import { startWallet } from '../../examples/wallet/start.js'
-import { memoryStorage } from '../../examples/wallet/storage.js'
 import { memoryStore, type Store } from '../../src/index.js'
 import { deployments, startDeployment } from '../support/official-client.js'
 

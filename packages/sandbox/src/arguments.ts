@@ -1,0 +1,59 @@
+import { parseArgs } from 'node:util'
+import { invalidOption } from './error.js'
+import type { SandboxOptions } from './sandbox.js'
+
+/** What the command line asks for. */
+export interface SandboxArguments extends SandboxOptions {
+  readonly json: boolean
+}
+
+export const usage = `Usage: open-payments-sandbox [options]
+
+Starts two Open Payments wallets that pay each other, for tests: no database, and nothing is kept.
+
+  --port <number>    port of the first wallet; the second has the next one. 4100 by default, 0 for free ones
+  --host <address>   address to listen on; only loopback by default. URLs name localhost in any case
+  --approve <rule>   approves requests for consent without a page: all, a client or an account, by name or URL
+  --deny <rule>      denies them; both options can be repeated, and a name outweighs all
+  --json             prints one line of JSON with all URLs, accounts and keys when the sandbox is ready
+  --help             prints this text
+
+When both wallets accept requests, it prints "open-payments-sandbox is ready". Page and controls: /sandbox.
+Exit code: 0 after SIGINT or SIGTERM, 2 for an invalid option, 3 if a port is in use, 1 for any other error.
+`
+
+/**
+ * Returns the options, or `undefined` if the arguments ask for help.
+ *
+ * @throws a `SandboxError` for invalid arguments.
+ */
+export function sandboxArguments(args: readonly string[]): SandboxArguments | undefined {
+  const { help, port, host, approve = [], deny = [], json = false } = parsed(args)
+  if (help === true) return undefined
+  if (port !== undefined && !/^\d{1,5}$/.test(port)) throw invalidOption('--port must be a number')
+  return {
+    approve,
+    deny,
+    json,
+    ...(port !== undefined && { port: Number(port) }),
+    ...(host !== undefined && { host }),
+  }
+}
+
+function parsed(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        port: { type: 'string' },
+        host: { type: 'string' },
+        approve: { type: 'string', multiple: true },
+        deny: { type: 'string', multiple: true },
+        json: { type: 'boolean' },
+        help: { type: 'boolean' },
+      },
+    }).values
+  } catch (error) {
+    throw invalidOption((error as Error).message.replaceAll('\n', ' '))
+  }
+}

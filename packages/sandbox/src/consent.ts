@@ -1,0 +1,74 @@
+import type { Interactions, InteractionView } from 'open-payments-server'
+import { fitsAccount } from 'open-payments-server/core'
+import type { Account, Accounts } from '../../../examples/wallet/accounts.js'
+
+/** Which requests for consent are decided without a page. A rule is `all`, or a client or account by name or URL. */
+export interface ConsentRules {
+  /** Default: none. */
+  readonly approve?: readonly string[]
+  /** Default: none. */
+  readonly deny?: readonly string[]
+}
+
+type Decision = 'approve' | 'deny'
+
+/**
+ * Returns what the rules decide, or `undefined` if the owner decides on the page. A rule that names the client or the
+ * account outweighs `all`; of two such rules, the denial counts.
+ *
+ * @param urls the wallet addresses of the client instance and of the account.
+ */
+export function decisionOf(
+  { approve = [], deny = [] }: ConsentRules,
+  urls: readonly string[],
+): Decision | undefined {
+  const isNamed = (rules: readonly string[]) =>
+    rules.some((rule) => urls.some((url) => isOf(rule, url)))
+  if (isNamed(deny)) return 'deny'
+  if (isNamed(approve)) return 'approve'
+  if (deny.includes('all')) return 'deny'
+  return approve.includes('all') ? 'approve' : undefined
+}
+
+/** Whether a rule or reference names this wallet address, by its URL or its last segment. */
+export function isOf(name: string, url: string): boolean {
+  return name === url || url.endsWith(`/${name}`)
+}
+
+/**
+ * Decides a pending request by the rules. Resolves to the URL of the client instance to which the browser returns, to
+ * `null` if there is none, and to `undefined` if the page has to answer.
+ */
+export async function decideByRule(
+  id: string,
+  rules: ConsentRules,
+  interactions: Interactions,
+  accounts: Pick<Accounts, 'all' | 'ownedBy'>,
+): Promise<string | null | undefined> {
+  const view = await interactions.get(id)
+  if (view === undefined || (view.status !== 'pending' && view.status !== 'approved'))
+    return undefined
+  const account = accountOf(view, accounts.all)
+  const decision = account && decisionOf(rules, [view.client, account.url])
+  if (account === undefined || decision === undefined) return undefined
+  const { owner: resourceOwner, url } = account
+  const approval = {
+    resourceOwner,
+    walletAddresses: accounts.ownedBy(resourceOwner),
+    ...(view.needAccount.length > 0 && { account: url }),
+  }
+  const result =
+    decision === 'approve'
+      ? await interactions.approve(id, approval)
+      : await interactions.deny(id, { resourceOwner })
+  return result.ok ? (result.redirect ?? null) : undefined
+}
+
+/** The account that the request names, or the first that it fits. */
+function accountOf(view: InteractionView, all: readonly Account[]): Account | undefined {
+  const { access, subject, needAccount } = view
+  const named = all.find(
+    ({ url }) => url === subject?.id || access.some(({ identifier }) => identifier === url),
+  )
+  return named ?? all.find((each) => needAccount.every((item) => fitsAccount(item, each)))
+}

@@ -1,0 +1,22 @@
+/**
+ * Why the sandbox refused an option or a call.
+ *
+ * - `ERR_INVALID_OPTION`: an option, or a member of a fault or of a change of the clock, is not valid.
+ * - `ERR_PORT_IN_USE`: another program listens on the port.
+ * - `ERR_CANNOT_LISTEN`: the sandbox cannot listen on the port for another reason, such as missing rights.
+ */
+export type SandboxErrorCode = 'ERR_INVALID_OPTION' | 'ERR_PORT_IN_USE' | 'ERR_CANNOT_LISTEN'
+
+/** The sandbox refused an option or a call. The message says why. */
+export class SandboxError extends Error {
+  readonly code: SandboxErrorCode
+
+  constructor(code: SandboxErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+export function invalidOption(message: string): SandboxError {
+  return new SandboxError('ERR_INVALID_OPTION', message)
+}

@@ -1,0 +1,182 @@
+import type { ServerOperation } from 'open-payments-server'
+import {
+  grantRoutes,
+  matchRoute,
+  receivingRoutes,
+  type ServerRoute,
+  spendingRoutes,
+  walletAddressRoutes,
+} from '../../../src/http/routes.js'
+import { invalidOption } from './error.js'
+
+/** Which requests have a fault: the next `times` of those that match all members. */
+export interface FaultScope {
+  /** How many requests have it. Default 1, at most 1,000. */
+  readonly times?: number
+  /** The origin of a wallet. Default: both wallets. */
+  readonly wallet?: string
+  /**
+   * An operation, such as `createOutgoingPayment`; docs/operations.md lists them. Default: for `expired-grant` those
+   * with a token, for `insufficient-funds` `createOutgoingPayment`, for other faults all.
+   */
+  readonly operation?: ServerOperation
+}
+
+/**
+ * A fault of the wallets.
+ *
+ * - `lost-response`: the wallet does the work, and closes the connection without a response.
+ * - `slow`: the wallet does the work, and waits for `delayMs` (default 10,000, at most 600,000) before it responds.
+ * - `unavailable`: the wallet does nothing, and responds with 503 and `Retry-After: {retryAfterSeconds}` (default 1).
+ * - `expired-grant`: the grant of the request's token expires before the wallet looks at the request. It stays expired.
+ * - `insufficient-funds`: the account does not have the funds for the payment.
+ * - `rotated-key`: the account publishes another key in the place of its own, until the fault is removed. The new key
+ *   has another `kid`.
+ */
+export type Fault =
+  | ({ readonly fault: 'lost-response' | 'expired-grant' | 'insufficient-funds' } & FaultScope)
+  | ({ readonly fault: 'slow'; readonly delayMs?: number } & FaultScope)
+  | ({ readonly fault: 'unavailable'; readonly retryAfterSeconds?: number } & FaultScope)
+  | {
+      readonly fault: 'rotated-key'
+      /** The name or the wallet address of the account; the wallet's own client instance is `{origin}/operator`. */
+      readonly account: string
+    }
+
+/** A fault of requests. */
+export type RequestFault = Exclude<Fault, { readonly fault: 'rotated-key' }>
+
+/** A fault that the sandbox has planted. */
+export type PlantedFault = Fault & {
+  readonly id: string
+  /** How many more requests have it. Absent for `rotated-key`. */
+  readonly left?: number
+}
+
+/** The routes of a wallet of the sandbox. */
+const routes: readonly ServerRoute[] = [
+  ...grantRoutes.map((route) => ({ ...route, path: `/auth${route.path}` })),
+  ...receivingRoutes,
+  ...spendingRoutes,
+  ...walletAddressRoutes,
+]
+const operations = new Set<string>(routes.map(({ operation }) => operation))
+
+/** Returns the operation of a request at a wallet. */
+export function operationOf(method: string, path: string): ServerOperation | undefined {
+  const match = matchRoute(routes, method, path)
+  return match.ok ? match.value.route.operation : undefined
+}
+
+const withToken = new Set<ServerOperation>(
+  [...grantRoutes, ...receivingRoutes, ...spendingRoutes]
+    .map(({ operation }) => operation)
+    .filter((operation) => operation !== 'requestGrant' && operation !== 'discover'),
+)
+const faultsMax = 100
+const timesMax = 1_000
+const delayMaxMs = 600_000
+
+/** The faults that are planted, the oldest first. */
+export interface Faults {
+  /** @throws a `SandboxError` if too many are planted. */
+  plant(fault: Fault): PlantedFault
+  list(): readonly PlantedFault[]
+  /** Removes a fault, or all of them, and returns those that were planted. */
+  remove(id?: string): readonly PlantedFault[]
+  /** Returns the first fault that a request has, and counts it. */
+  take(wallet: string, operation: ServerOperation | undefined): RequestFault | undefined
+}
+
+export function plantedFaults(): Faults {
+  let planted: readonly PlantedFault[] = []
+  let count = 0
+  return {
+    plant(fault) {
+      if (planted.length >= faultsMax)
+        throw invalidOption(`at most ${faultsMax} faults are planted`)
+      count += 1
+      const left = fault.fault === 'rotated-key' ? {} : { left: fault.times ?? 1 }
+      const added = { ...fault, id: `${count}`, ...left }
+      planted = [...planted, added]
+      return added
+    },
+    list: () => planted,
+    remove(id) {
+      const removed = planted.filter((each) => id === undefined || each.id === id)
+      planted = planted.filter((each) => !removed.includes(each))
+      return removed
+    },
+    take(wallet, operation) {
+      if (operation === undefined) return undefined
+      const found = planted.find((each) => concerns(each, wallet, operation))
+      if (found === undefined || found.fault === 'rotated-key') return undefined
+      const left = (found.left ?? 1) - 1
+      planted = planted.flatMap((each) =>
+        each !== found ? [each] : left === 0 ? [] : [{ ...found, left }],
+      )
+      return found
+    },
+  }
+}
+
+function concerns(fault: PlantedFault, wallet: string, operation: ServerOperation): boolean {
+  if (fault.fault === 'rotated-key') return false
+  if (fault.wallet !== undefined && fault.wallet !== wallet) return false
+  if (fault.operation !== undefined) return fault.operation === operation
+  if (fault.fault === 'expired-grant') return withToken.has(operation)
+  return fault.fault !== 'insufficient-funds' || operation === 'createOutgoingPayment'
+}
+
+/**
+ * Reads a fault.
+ *
+ * @param wallets the origins of the wallets.
+ * @throws a `SandboxError` for an invalid fault.
+ */
+export function readFault(value: unknown, wallets: readonly string[]): Fault {
+  if (typeof value !== 'object' || value === null) throw invalidOption('a fault is an object')
+  const { fault, ...members } = value as Record<string, unknown>
+  const own = typeof fault === 'string' ? membersOf[fault] : undefined
+  if (own === undefined) {
+    throw invalidOption(`fault must be one of ${Object.keys(membersOf).join(', ')}`)
+  }
+  for (const [name, member] of Object.entries(members)) {
+    if (!own.includes(name)) {
+      throw invalidOption(`${fault} has no member ${name}: it has ${own.join(', ')}`)
+    }
+    check(name, member, wallets)
+  }
+  if (fault === 'rotated-key' && members['account'] === undefined) {
+    throw invalidOption('rotated-key needs an account')
+  }
+  return value as Fault
+}
+
+const scope = ['times', 'wallet', 'operation']
+const membersOf: Readonly<Record<string, readonly string[]>> = {
+  'lost-response': scope,
+  slow: ['delayMs', ...scope],
+  unavailable: ['retryAfterSeconds', ...scope],
+  'expired-grant': scope,
+  'insufficient-funds': ['times', 'wallet'],
+  'rotated-key': ['account'],
+}
+
+function check(name: string, value: unknown, wallets: readonly string[]): void {
+  const upTo = (most: number, least = 1) => {
+    if (Number.isInteger(value) && Number(value) >= least && Number(value) <= most) return
+    throw invalidOption(`${name} must be an integer from ${least} to ${most}`)
+  }
+  if (name === 'times') upTo(timesMax)
+  if (name === 'delayMs') upTo(delayMaxMs)
+  if (name === 'retryAfterSeconds') upTo(86_400, 0)
+  if (name === 'wallet' && !wallets.includes(String(value))) {
+    throw invalidOption(`wallet must be ${wallets.join(' or ')}`)
+  }
+  if (name === 'operation' && !operations.has(String(value))) {
+    throw invalidOption(`operation must be one of ${[...operations].join(', ')}`)
+  }
+  if (name === 'account' && typeof value !== 'string')
+    throw invalidOption('account must be a string')
+}

@@ -1,0 +1,196 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { bodyBytesMax, type HttpRequest, type HttpResponse } from 'open-payments-server/adapter'
+import { headerLines, readNodeBody } from '../../../adapters/node-body.js'
+import type { SandboxClock } from './clock.js'
+import { SandboxError } from './error.js'
+import { type Faults, operationOf, type RequestFault } from './faults.js'
+import type { RequestLog, Seen } from './requests.js'
+import type { SandboxWallet } from './wallet.js'
+
+export interface FrontOptions {
+  readonly wallet: SandboxWallet
+  readonly faults: Faults
+  readonly log: RequestLog
+  readonly clock: SandboxClock
+  /** Runs work during which `seen` is what is known of the request. */
+  readonly within: <Result>(seen: Seen, work: () => Promise<Result>) => Promise<Result>
+  /** Serves the pages of the sandbox, below `/sandbox`. */
+  readonly serveControls: (request: IncomingMessage, response: ServerResponse) => Promise<void>
+  readonly stopping: AbortSignal
+}
+
+type Answer = HttpResponse<string | Uint8Array>
+
+/** Serves a wallet over HTTP: with the faults that are planted, and a record of each request. */
+export function frontOf(
+  options: FrontOptions,
+): (request: IncomingMessage, response: ServerResponse) => void {
+  const { wallet, faults, log, clock, within, serveControls, stopping } = options
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { url = '/', method = '' } = request
+    const path = url.split('?', 1)[0] ?? ''
+    if (path === '/sandbox' || path.startsWith('/sandbox/')) return serveControls(request, response)
+    if (path === '/' && method === 'GET') {
+      response.writeHead(302, { location: '/sandbox' }).end()
+      return
+    }
+    const [at, started] = [new Date(), performance.now()]
+    const body = await readNodeBody(request, {}, '')
+    if (body === undefined) return
+    const message = { method, url, headers: headerLines(request), body }
+    const isPage = /^\/(?:consent|grants|keys|ledger|ilp|healthz)(?:\/|$)/.test(path)
+    const operation = isPage ? undefined : operationOf(method, path)
+    const fault = faults.take(wallet.baseUrl, operation)
+    const lacksFunds = fault?.fault === 'insufficient-funds'
+    const seen: Seen = lacksFunds ? { lacksFunds } : {}
+    const answer = await within(seen, () => answerTo(message, fault))
+    if (fault?.fault === 'slow') {
+      await sleep(fault.delayMs ?? 10_000, undefined, { signal: stopping }).catch(() => undefined)
+    }
+    const { refusal } = seen
+    const isLost = fault?.fault === 'lost-response'
+    const keyid = keyidOf(message)
+    const [code, reason] = [refusal?.code, refusal?.reason ?? reasonOf(fault)]
+    log.add({
+      at: at.toISOString(),
+      ...(clock.offsetMs() !== 0 && { clock: new Date(clock.now()).toISOString() }),
+      wallet: wallet.baseUrl,
+      method,
+      path: url.slice(0, pathShownMax),
+      ...(operation && { operation }),
+      ...(keyid && { keyid }),
+      ...(refusal?.client && { client: refusal.client }),
+      ...(!isLost && { status: answer.status }),
+      ms: Math.round(performance.now() - started),
+      ...(code && { code }),
+      ...(refusal && { refusal: refusal.refusal }),
+      ...(reason && { reason }),
+      ...(fault && { fault: fault.fault }),
+      ...(seen.consent && { consent: seen.consent }),
+    })
+    if (isLost) request.socket.destroy()
+    else send(response, answer, body.length > bodyBytesMax)
+  }
+
+  async function answerTo(message: HttpRequest, fault: RequestFault | undefined): Promise<Answer> {
+    if (fault?.fault === 'unavailable')
+      return unavailable(message.url, fault.retryAfterSeconds ?? 1)
+    if (fault?.fault === 'expired-grant') {
+      const token = /^GNAP +(\S+)$/i.exec(headerOf(message, 'authorization') ?? '')?.[1]
+      if (token !== undefined) await wallet.expireGrant(token)
+    }
+    return wallet.handle(message)
+  }
+
+  return (request, response) => {
+    serve(request, response).catch((error: unknown) => {
+      console.error(error)
+      response.destroy()
+    })
+  }
+}
+
+const pathShownMax = 500
+
+function reasonOf(fault: RequestFault | undefined): string | undefined {
+  if (fault?.fault === 'lost-response')
+    return 'a fault: the work was done, and the connection closed'
+  if (fault?.fault === 'unavailable') return 'a fault: nothing was done'
+  return fault?.fault === 'slow'
+    ? `a fault: the response waited for ${fault.delayMs ?? 10_000} ms`
+    : undefined
+}
+
+/** A response as of a wallet whose store does not respond. */
+function unavailable(url: string, retryAfterSeconds: number): Answer {
+  const code = url.startsWith('/auth') ? 'request_denied' : 'busy'
+  const headers = {
+    'content-type': 'application/json',
+    'cache-control': 'no-store',
+    'retry-after': `${retryAfterSeconds}`,
+  }
+  const error = { code, description: 'Temporarily unavailable' }
+  return { status: 503, headers, body: JSON.stringify({ error }) }
+}
+
+function headerOf({ headers }: HttpRequest, name: string): string | undefined {
+  return headers.find(([each]) => each.toLowerCase() === name)?.[1]
+}
+
+function keyidOf(message: HttpRequest): string | undefined {
+  return /keyid="([^"]{1,200})"/.exec(headerOf(message, 'signature-input') ?? '')?.[1]
+}
+
+export function send(
+  response: ServerResponse,
+  { status, headers, body }: Answer,
+  closes = false,
+): void {
+  // The rest of a body that is too large is not read.
+  response.writeHead(status, { ...headers, ...(closes && { connection: 'close' }) }).end(body)
+}
+
+/** A server that listens, on all of its addresses. */
+export interface Listening {
+  close(): Promise<void>
+}
+
+/**
+ * Listens on a port of each address.
+ *
+ * @param optional addresses that the machine may lack.
+ * @throws a `SandboxError` if a program uses the port, or it cannot be used for another reason.
+ */
+export async function listen(
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+  port: number,
+  addresses: readonly string[],
+  optional: readonly string[],
+): Promise<Listening> {
+  const servers: Server[] = []
+  const close = async () => {
+    await Promise.all(servers.map(closed))
+  }
+  try {
+    for (const address of [...addresses, ...optional]) {
+      const server = createServer(handle)
+      const error = await problemOf(server, port, address)
+      const isMissing = error?.code === 'EADDRNOTAVAIL' || error?.code === 'EAFNOSUPPORT'
+      if (error === undefined) servers.push(server)
+      else if (!(isMissing && optional.includes(address))) throw portError(port, address, error)
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return { close }
+}
+
+function problemOf(
+  server: Server,
+  port: number,
+  address: string,
+): Promise<NodeJS.ErrnoException | undefined> {
+  return new Promise((resolve) => {
+    server.once('error', resolve)
+    server.listen(port, address, () => resolve(undefined))
+  })
+}
+
+function portError(port: number, address: string, error: NodeJS.ErrnoException): SandboxError {
+  if (error.code === 'EADDRINUSE') {
+    const message = `another program uses port ${port}: choose another with --port`
+    return new SandboxError('ERR_PORT_IN_USE', message, { cause: error })
+  }
+  const message = `cannot listen on port ${port} of ${address}: ${error.code ?? error.message}`
+  return new SandboxError('ERR_CANNOT_LISTEN', message, { cause: error })
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}

@@ -1,0 +1,15 @@
+/**
+ * Two Open Payments wallets that pay each other, for the tests of SDKs and apps.
+ *
+ * @module open-payments-sandbox
+ */
+
+export type { ClockChange } from './clock.js'
+export type { ConsentRules } from './consent.js'
+export type { SandboxDescription, SandboxUrls } from './description.js'
+export { SandboxError, type SandboxErrorCode } from './error.js'
+export type { Fault, FaultScope, PlantedFault } from './faults.js'
+export type { SandboxKey } from './keys.js'
+export type { RecordedRequest } from './requests.js'
+export { type Sandbox, type SandboxOptions, startSandbox } from './sandbox.js'
+export type { SandboxAccount } from './wallet.js'

@@ -1,0 +1,222 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { randomBytes } from 'node:crypto'
+import type { NewAccount } from '../../../examples/wallet/accounts.js'
+import { freePort } from '../../../examples/wallet/free-port.js'
+import { type ClockChange, sandboxClock } from './clock.js'
+import type { ConsentRules } from './consent.js'
+import { controlsOf } from './controls.js'
+import type { SandboxDescription, SandboxUrls } from './description.js'
+import { invalidOption } from './error.js'
+import { type Fault, type PlantedFault, plantedFaults, readFault } from './faults.js'
+import { frontOf, type Listening, listen } from './front.js'
+import type { SandboxKey } from './keys.js'
+import { type RecordedRequest, requestLog, type Seen } from './requests.js'
+import { openWallet, type SandboxAccount, type SandboxWallet } from './wallet.js'
+
+export interface SandboxOptions extends ConsentRules {
+  /** The port of the first wallet; the second has the next one. With 0, both are free ones. Default 4100. */
+  readonly port?: number
+  /**
+   * The address to listen on, such as `0.0.0.0` in a container. The URLs of the wallets name `localhost` in any case.
+   * Default: only the loopback addresses, so that no other machine reaches the sandbox.
+   */
+  readonly host?: string
+}
+
+/** A running sandbox. */
+export interface Sandbox {
+  /** The page of the sandbox. */
+  readonly url: string
+  readonly wallets: readonly [SandboxUrls, SandboxUrls]
+  /** Returns an account with its current key. Throws a `SandboxError` for an unknown name. */
+  account(name: string): SandboxAccount
+  /** Returns what `--json` prints. */
+  describe(): SandboxDescription
+  /** The time of both wallets. */
+  now(): Date
+  /**
+   * Advances the time of both wallets, and lets everything expire that is past its time. Payments that were created
+   * before are sent first. Signatures are judged by the real time.
+   *
+   * @param by milliseconds, or a duration of ISO 8601, such as `P1D`.
+   * @throws a `SandboxError` for an invalid duration.
+   */
+  advance(by: number | string): Promise<void>
+  /** Changes the time as `POST /sandbox/clock` does. */
+  moveClock(change: ClockChange): Promise<void>
+  /**
+   * Plants a fault. The result of `rotated-key` has the new key.
+   *
+   * @throws a `SandboxError` for an invalid fault.
+   */
+  fault(fault: Fault): PlantedFault & { readonly key?: SandboxKey }
+  /** The planted faults that are left. */
+  faults(): readonly PlantedFault[]
+  /** Removes a fault, or all of them. */
+  clearFaults(id?: string): void
+  /** The latest requests to both wallets, at most 500 and 100 ILP packets, the oldest first. */
+  requests(): readonly RecordedRequest[]
+  clearRequests(): void
+  /** Closes all connections, and resolves when both ports are free. */
+  stop(): Promise<void>
+}
+
+/** The accounts of each wallet: one for each currency, and one for apps. */
+const opened: readonly (readonly NewAccount[])[] = [
+  [
+    { name: 'alice', publicName: 'Alice', assetCode: 'USD' },
+    { name: 'bruno', publicName: 'Bruno', assetCode: 'EUR' },
+    { name: 'chie', publicName: 'Chie', assetCode: 'JPY', assetScale: 0 },
+    { name: 'app', publicName: 'Test app', assetCode: 'USD' },
+  ],
+  [
+    { name: 'dana', publicName: 'Dana', assetCode: 'USD' },
+    { name: 'emil', publicName: 'Emil', assetCode: 'EUR' },
+    { name: 'fumi', publicName: 'Fumi', assetCode: 'JPY', assetScale: 0 },
+  ],
+]
+
+/**
+ * Starts two wallets in this process that pay each other over ILP, and resolves when both accept requests.
+ *
+ * @throws a `SandboxError` for an invalid option, and if a port is in use.
+ */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const { approve = [], deny = [], host } = options
+  const ports = await portsOf(options.port ?? 4100)
+  const [home, away] = [`http://localhost:${ports[0]}`, `http://localhost:${ports[1]}`]
+  const clock = sandboxClock()
+  const faults = plantedFaults()
+  const log = requestLog()
+  const current = new AsyncLocalStorage<Seen>()
+  const stopping = new AbortController()
+  const shared = {
+    token: randomBytes(32).toString('base64url'),
+    consent: { approve, deny },
+    clock,
+    seen: () => current.getStore(),
+  }
+  const open = (baseUrl: string, peerUrl: string, accounts: readonly NewAccount[]) =>
+    openWallet({ ...shared, baseUrl, peerUrl, accounts })
+  const wallets = await Promise.all([
+    open(home, away, opened[0] ?? []),
+    open(away, home, opened[1] ?? []),
+  ])
+
+  const urls = [urlsOf(home), urlsOf(away)] as const
+  const accounts = () => wallets.flatMap((wallet) => wallet.accounts())
+  const describe = (): SandboxDescription => ({
+    sandbox: `${home}/sandbox`,
+    now: new Date(clock.now()).toISOString(),
+    wallets: urls,
+    accounts: Object.fromEntries(accounts().map((account) => [account.name, account])),
+  })
+
+  async function moveClock(change: unknown): Promise<void> {
+    // What was begun before ends at its own time.
+    await Promise.all(wallets.map((wallet) => wallet.settle()))
+    clock.move(change)
+    await Promise.all(wallets.map((wallet) => wallet.sweep()))
+  }
+
+  function plant(given: unknown) {
+    const fault = readFault(given, [home, away])
+    if (fault.fault !== 'rotated-key') return faults.plant(fault)
+    const rotated = wallets.map((wallet) => wallet.rotateKey(fault.account)).find(isFound)
+    if (rotated === undefined) throw invalidOption(`no account is named ${fault.account}`)
+    const { walletAddress, key } = rotated
+    forget(walletAddress)
+    return { ...faults.plant({ fault: 'rotated-key', account: walletAddress }), key }
+  }
+
+  function remove(id?: string): readonly PlantedFault[] {
+    const removed = faults.remove(id)
+    for (const fault of removed) {
+      if (fault.fault !== 'rotated-key') continue
+      for (const wallet of wallets) wallet.restoreKey(fault.account)
+      forget(fault.account)
+    }
+    return removed
+  }
+
+  function forget(walletAddress: string): void {
+    for (const wallet of wallets) wallet.forgetKeys(walletAddress)
+  }
+
+  const serveControls = controlsOf({
+    log,
+    describe,
+    clock: () => ({ now: new Date(clock.now()).toISOString(), offsetMs: clock.offsetMs() }),
+    moveClock,
+    faults: faults.list,
+    plant,
+    remove,
+    hosts: host === undefined ? ports.flatMap(hostsOf) : undefined,
+    stopping: stopping.signal,
+  })
+  const within = <Result>(seen: Seen, work: () => Promise<Result>) => current.run(seen, work)
+  const front = (wallet: SandboxWallet) =>
+    frontOf({ wallet, faults, log, clock, within, serveControls, stopping: stopping.signal })
+
+  const listening: Listening[] = []
+  async function stop(): Promise<void> {
+    stopping.abort()
+    await Promise.all(listening.map((each) => each.close()))
+    await Promise.all(wallets.map((wallet) => wallet.stop()))
+  }
+  try {
+    for (const [index, wallet] of wallets.entries()) {
+      const addresses = host === undefined ? ['127.0.0.1'] : [host]
+      const optional = host === undefined ? ['::1'] : []
+      listening.push(await listen(front(wallet), ports[index] ?? 0, addresses, optional))
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+
+  return {
+    url: `${home}/sandbox`,
+    wallets: urls,
+    account(name) {
+      const found = accounts().find((account) => account.name === name)
+      if (found === undefined) throw invalidOption(`no account is named ${name}`)
+      return found
+    },
+    describe,
+    now: () => new Date(clock.now()),
+    advance: (by) => moveClock(typeof by === 'number' ? { advanceMs: by } : { advance: by }),
+    moveClock,
+    fault: plant,
+    faults: faults.list,
+    clearFaults: (id) => void remove(id),
+    requests: log.list,
+    clearRequests: log.clear,
+    stop,
+  }
+}
+
+async function portsOf(port: number): Promise<readonly [number, number]> {
+  if (!Number.isInteger(port) || port < 0 || port > 65_534) {
+    throw invalidOption('the port must be an integer from 0 to 65534')
+  }
+  if (port !== 0) return [port, port + 1]
+  const first = await freePort()
+  for (;;) {
+    const second = await freePort()
+    if (second !== first) return [first, second]
+  }
+}
+
+function urlsOf(url: string): SandboxUrls {
+  return { url, authServer: `${url}/auth`, resourceServer: url }
+}
+
+/** What browsers and clients send as `Host`. */
+function hostsOf(port: number): readonly string[] {
+  return ['localhost', '127.0.0.1', '[::1]'].map((name) => `${name}:${port}`)
+}
+
+function isFound<Value>(value: Value | undefined): value is Value {
+  return value !== undefined
+}

@@ -1,0 +1,266 @@
+import { type AuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { failure, usd } from '../../../test/support/official-client.js'
+import { type Fault, type Sandbox, startSandbox } from '../src/index.js'
+import { askToPay, clientFor, finishUri, invoiceOf, payerOf, visit } from './support/payer.js'
+
+let sandbox: Sandbox
+let client: AuthenticatedClient
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0, approve: ['all'], deny: ['fumi'] })
+  client = await clientFor(sandbox)
+})
+afterAll(() => sandbox.stop())
+afterEach(async () => {
+  sandbox.clearFaults()
+  await sandbox.moveClock({ reset: true })
+})
+
+const addressOf = (name: string) => sandbox.account(name).walletAddress
+
+describe('a payment between the wallets', () => {
+  test.each([
+    ['in one currency', 'alice', 'dana', '2500', '2500'],
+    ['from dollars to euros', 'alice', 'emil', '2500', '2700'],
+    ['from yen to euros', 'chie', 'emil', '1000', undefined],
+    ['between accounts of one wallet', 'alice', 'bruno', '100', '108'],
+  ])('%s arrives exactly', async (_, from, to, value, debited) => {
+    const invoice = await invoiceOf(client, addressOf(to), value)
+    const payer = await payerOf(client, addressOf(from))
+    const payment = await payer.pay(invoice.id)
+    if (debited !== undefined) expect(payment.debitAmount.value).toBe(debited)
+    await expect.poll(async () => (await invoice.read()).completed).toBe(true)
+    expect((await invoice.read()).receivedAmount?.value).toBe(value)
+    await expect
+      .poll(async () => (await payer.read(payment.id)).sentAmount)
+      .toEqual(payment.debitAmount)
+  })
+})
+
+describe('consent by rule', () => {
+  test('approves at the first visit of the page, which redirects to the client', async () => {
+    const { interact } = await askToPay(client, addressOf('alice'))
+    const { status, location } = await visit(interact.redirect)
+    expect([status, location?.href.startsWith(finishUri)]).toEqual([303, true])
+    expect(location?.searchParams.get('interact_ref')).toBeTruthy()
+    expect(sandbox.requests().at(-1)).toMatchObject({ status: 303, consent: 'by rule' })
+  })
+
+  test('denies what a rule names, which outweighs all', async () => {
+    const { interact, continue: next } = await askToPay(client, addressOf('fumi'))
+    const { location } = await visit(interact.redirect)
+    const interact_ref = location?.searchParams.get('interact_ref') ?? ''
+    const where = { url: next.uri, accessToken: next.access_token.value }
+    expect(await failure(client.grant.continue(where, { interact_ref }))).toMatchObject({
+      status: 401,
+      code: 'request_denied',
+    })
+  })
+})
+
+describe('a fault', () => {
+  const plant = (fault: Fault) => sandbox.fault(fault)
+
+  test('loses the response of a payment that was made', async () => {
+    const invoice = await invoiceOf(client, addressOf('dana'), '100')
+    const payer = await payerOf(client, addressOf('alice'))
+    plant({ fault: 'lost-response', operation: 'createOutgoingPayment' })
+    await expect(payer.pay(invoice.id)).rejects.toThrow(OpenPaymentsClientError)
+    await expect.poll(async () => (await invoice.read()).completed).toBe(true)
+    const lost = sandbox.requests().filter(({ fault }) => fault === 'lost-response')
+    expect(lost.map(({ status }) => status)).toEqual([undefined])
+  })
+
+  test('delays a response', async () => {
+    plant({ fault: 'slow', delayMs: 200, operation: 'getWalletAddress' })
+    await client.walletAddress.get({ url: addressOf('alice') })
+    expect(sandbox.requests().at(-1)).toMatchObject({ fault: 'slow', status: 200 })
+    expect(sandbox.requests().at(-1)?.ms).toBeGreaterThanOrEqual(200)
+    expect(sandbox.faults()).toEqual([])
+  })
+
+  test('makes a wallet unavailable for some requests', async () => {
+    const [{ url: wallet }] = sandbox.wallets
+    plant({ fault: 'unavailable', wallet, times: 2, retryAfterSeconds: 7 })
+    const statuses = []
+    for (const name of ['dana', 'alice', 'alice', 'alice']) {
+      const { status, headers } = await fetch(addressOf(name))
+      statuses.push([status, headers.get('retry-after')])
+    }
+    expect(statuses).toEqual([
+      [200, null],
+      [503, '7'],
+      [503, '7'],
+      [200, null],
+    ])
+  })
+
+  test('rotates the key of a client until the fault is removed', async () => {
+    const old = await clientFor(sandbox, 'bruno')
+    await invoiceOf(old, addressOf('dana'), '100')
+    const { key, id } = plant({ fault: 'rotated-key', account: 'bruno' })
+    expect(sandbox.account('bruno').keyId).toBe(key?.keyId)
+    await expect(invoiceOf(old, addressOf('dana'), '100')).rejects.toMatchObject({ status: 400 })
+    await invoiceOf(await clientFor(sandbox, 'bruno'), addressOf('dana'), '100')
+    sandbox.clearFaults(id)
+    await invoiceOf(old, addressOf('dana'), '100')
+  })
+
+  test('expires the grant of a request', async () => {
+    const invoice = await invoiceOf(client, addressOf('dana'), '100')
+    plant({ fault: 'expired-grant' })
+    expect(await failure(invoice.read())).toMatchObject({ status: 401, code: 'invalid_token' })
+    expect(sandbox.requests().at(-1)).toMatchObject({ fault: 'expired-grant', status: 401 })
+    expect(sandbox.requests().at(-1)?.reason).toBeTruthy()
+  })
+
+  test('lets the next payment lack funds', async () => {
+    const invoice = await invoiceOf(client, addressOf('dana'), '100')
+    const payer = await payerOf(client, addressOf('alice'))
+    plant({ fault: 'insufficient-funds' })
+    await expect(payer.pay(invoice.id)).rejects.toMatchObject({ status: 403 })
+    expect(sandbox.requests().at(-1)).toMatchObject({ refusal: 'funds_insufficient' })
+    await payer.pay(invoice.id)
+    await expect.poll(async () => (await invoice.read()).completed).toBe(true)
+  })
+
+  test.each([
+    [{ fault: 'fire' }, 'fault must be one of'],
+    [{ fault: 'slow', delay: 1 }, 'slow has no member delay'],
+    [{ fault: 'slow', delayMs: 0 }, 'delayMs must be an integer from 1'],
+    [{ fault: 'unavailable', times: 5000 }, 'times must be an integer from 1 to 1000'],
+    [{ fault: 'slow', operation: 'pay' }, 'operation must be one of'],
+    [{ fault: 'slow', wallet: 'http://localhost' }, 'wallet must be http://localhost:'],
+    [{ fault: 'rotated-key' }, 'rotated-key needs an account'],
+    [{ fault: 'rotated-key', account: 'nobody' }, 'no account is named nobody'],
+  ])('is refused with the reason if it is invalid: %j', (fault, message) => {
+    expect(() => plant(fault as Fault)).toThrow(message)
+    expect(sandbox.faults()).toEqual([])
+  })
+})
+
+describe('the clock', () => {
+  test('lets grants expire while clients sign with the real time', async () => {
+    const invoice = await invoiceOf(client, addressOf('dana'), '100')
+    await sandbox.advance('P1D')
+    expect(sandbox.now().getTime()).toBeGreaterThan(Date.now() + 86_000_000)
+    expect(await failure(invoice.read())).toMatchObject({ status: 401 })
+    const created = await invoiceOf(client, addressOf('dana'), '100')
+    expect((await created.read()).createdAt.slice(0, 10)).toBe(
+      sandbox.now().toISOString().slice(0, 10),
+    )
+  })
+
+  test('lets what was begun before end before', async () => {
+    const invoice = await invoiceOf(client, addressOf('dana'), '100')
+    const payer = await payerOf(client, addressOf('alice'))
+    await payer.pay(invoice.id)
+    // A second before the access tokens expire.
+    await sandbox.advance('PT9M59S')
+    expect(await invoice.read()).toMatchObject({ completed: true, receivedAmount: usd('100') })
+  })
+
+  test.each([
+    {},
+    { advance: 'P1D', reset: true },
+    { advance: '1D' },
+    { advanceMs: -1 },
+    { now: '2020-01-01T00:00:00Z' },
+    { advance: 'P200Y' },
+  ])('does not move by %j', async (change) => {
+    await expect(sandbox.moveClock(change as never)).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+    })
+  })
+})
+
+describe('the controls over HTTP', () => {
+  const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+    fetch(`${sandbox.url}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    })
+
+  test('move the clock and plant faults, and remove them', async () => {
+    const moved = await post('/clock', { advance: 'PT1H' })
+    expect(await moved.json()).toMatchObject({ offsetMs: 3_600_000 })
+    const planted = await post('/faults', { fault: 'unavailable', times: 3 })
+    const { id, left } = (await planted.json()) as { id: string; left: number }
+    expect([planted.status, left]).toEqual([201, 3])
+    expect((await fetch(addressOf('alice'))).status).toBe(503)
+    const removed = await fetch(`${sandbox.url}/faults/${id}`, { method: 'DELETE' })
+    expect(await removed.json()).toEqual({ faults: [] })
+    expect((await fetch(addressOf('alice'))).status).toBe(200)
+  })
+
+  test('show both wallets, and their requests with the reasons of refusals', async () => {
+    await fetch(`${sandbox.wallets[1].resourceServer}/incoming-payments`, { method: 'POST' })
+    const described = await (await fetch(sandbox.url)).json()
+    expect(described).toMatchObject(
+      JSON.parse(JSON.stringify({ accounts: sandbox.describe().accounts })),
+    )
+    const { requests } = described as { requests: object[] }
+    expect(requests.at(-1)).toMatchObject({
+      operation: 'createIncomingPayment',
+      status: 401,
+      wallet: sandbox.wallets[1].url,
+      reason: expect.any(String),
+    })
+  })
+
+  test('show a page to browsers, which escapes what clients send', async () => {
+    await fetch(`${sandbox.wallets[0].url}/"><script>alert(1)</script>`)
+    await fetch(`${sandbox.wallets[0].url}/alice?<img>`)
+    const page = await fetch(sandbox.url, { headers: { accept: 'text/html' } })
+    const html = await page.text()
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
+    expect(html).toContain(addressOf('alice'))
+    expect(html).not.toMatch(/<img>|<script>alert/)
+  })
+
+  test('send each further request to the page', async () => {
+    const following = new AbortController()
+    const stream = await fetch(`${sandbox.url}/requests`, {
+      headers: { accept: 'text/event-stream' },
+      signal: following.signal,
+    })
+    const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader()
+    await fetch(`${addressOf('alice')}?followed`)
+    let text = ''
+    while (!text.includes('followed')) text += (await reader?.read())?.value ?? ''
+    following.abort()
+    expect(text).toMatch(/^data: <tr/m)
+  })
+
+  test.each([
+    ['a path that does not exist', 404, () => fetch(`${sandbox.url}/nothing`)],
+    ['another method', 405, () => fetch(`${sandbox.url}/clock`, { method: 'DELETE' })],
+    ['a body that is no JSON', 400, () => post('/clock', undefined)],
+    ['an invalid change', 400, () => post('/clock', { advance: 'soon' })],
+    ['a form of another site', 415, () => post('/clock', {}, { 'content-type': 'text/plain' })],
+    [
+      'a fault that is not planted',
+      404,
+      () => fetch(`${sandbox.url}/faults/99`, { method: 'DELETE' }),
+    ],
+  ])('refuse %s with an error', async (_, status, send) => {
+    const response = await send()
+    expect(response.status).toBe(status)
+    expect(await response.json()).toMatchObject({ error: { description: expect.any(String) } })
+  })
+
+  test('are not there for another host, such as one that a site has bound to this machine', async () => {
+    const { hostname, port } = new URL(sandbox.url)
+    const { request } = await import('node:http')
+    const status = await new Promise((resolve, reject) => {
+      const headers = { host: `evil.example:${port}` }
+      request({ hostname, port, path: '/sandbox', headers }, ({ statusCode }) =>
+        resolve(statusCode),
+      )
+        .on('error', reject)
+        .end()
+    })
+    expect(status).toBe(421)
+  })
+})

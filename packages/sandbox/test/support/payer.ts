@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto'
+import {
+  type AuthenticatedClient,
+  createAuthenticatedClient,
+  isFinalizedGrantWithAccessToken,
+  isPendingGrant,
+} from '@interledger/open-payments'
+import { clientSettings, tokenWithoutConsent } from '../../../../test/support/official-client.js'
+import type { Sandbox } from '../../src/index.js'
+
+export const finishUri = 'http://localhost:1/thank-you'
+
+/** The published client, which acts for an account of the sandbox with its current key. */
+export function clientFor(sandbox: Sandbox, name = 'app'): Promise<AuthenticatedClient> {
+  const { walletAddress: walletAddressUrl, keyId, privateKeyPem } = sandbox.account(name)
+  const privateKey = Buffer.from(privateKeyPem)
+  return createAuthenticatedClient({ walletAddressUrl, keyId, privateKey, ...clientSettings })
+}
+
+/** Creates an invoice of an account. */
+export async function invoiceOf(client: AuthenticatedClient, walletAddress: string, value: string) {
+  const { authServer, resourceServer, assetCode, assetScale } = await client.walletAddress.get({
+    url: walletAddress,
+  })
+  const accessToken = await tokenWithoutConsent(client, authServer, [
+    { type: 'incoming-payment', actions: ['create', 'read'] },
+  ])
+  const { id } = await client.incomingPayment.create(
+    { url: resourceServer, accessToken },
+    { walletAddress, incomingAmount: { value, assetCode, assetScale } },
+  )
+  return { id, read: () => client.incomingPayment.get({ url: id, accessToken }) }
+}
+
+/** Requests a grant to pay from an account. */
+export async function askToPay(client: AuthenticatedClient, walletAddress: string) {
+  const { authServer } = await client.walletAddress.get({ url: walletAddress })
+  const grant = await client.grant.request(
+    { url: authServer },
+    {
+      access_token: {
+        access: [
+          { type: 'outgoing-payment', actions: ['create', 'read'], identifier: walletAddress },
+        ],
+      },
+      interact: {
+        start: ['redirect'],
+        finish: { method: 'redirect', uri: finishUri, nonce: randomUUID() },
+      },
+    },
+  )
+  if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
+  return grant
+}
+
+/** Visits the page for consent as a browser that does not follow the redirect. */
+export async function visit(url: string) {
+  const { status, headers } = await fetch(url, { redirect: 'manual' })
+  const location = headers.get('location')
+  return { status, location: location === null ? undefined : new URL(location) }
+}
+
+/** A client that may pay from an account, as a rule of the sandbox has approved. */
+export async function payerOf(client: AuthenticatedClient, walletAddress: string) {
+  const { authServer, resourceServer: url } = await client.walletAddress.get({ url: walletAddress })
+  const quoting = await tokenWithoutConsent(client, authServer, [
+    { type: 'quote', actions: ['create', 'read'] },
+  ])
+  const grant = await askToPay(client, walletAddress)
+  const { location } = await visit(grant.interact.redirect)
+  const interact_ref = location?.searchParams.get('interact_ref') ?? ''
+  const { uri, access_token } = grant.continue
+  const issued = await client.grant.continue(
+    { url: uri, accessToken: access_token.value },
+    { interact_ref },
+  )
+  if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('the grant has no token')
+  const accessToken = issued.access_token.value
+  const quote = (receiver: string) =>
+    client.quote.create({ url, accessToken: quoting }, { walletAddress, receiver, method: 'ilp' })
+  return {
+    quote,
+    pay: async (receiver: string) => {
+      const { id: quoteId } = await quote(receiver)
+      return client.outgoingPayment.create({ url, accessToken }, { walletAddress, quoteId })
+    },
+    read: (id: string) => client.outgoingPayment.get({ url: id, accessToken }),
+  }
+}
