@@ -71,7 +71,7 @@ describe.each(runs)('version %s of the TypeScript client on %s', (version, name)
     return withToken(grant).access_token
   }
 
-  /** A pending grant to pay from a wallet address, as the quickstarts request it. */
+  /** A pending grant to pay from a wallet address, with the actions of the quickstarts. */
   async function pendingGrant(url: string, identifier: string, limits: object) {
     const item = {
       type: 'outgoing-payment',
@@ -97,7 +97,7 @@ describe.each(runs)('version %s of the TypeScript client on %s', (version, name)
     return withToken(grant)
   }
 
-  test('makes the calls of the quickstarts in their order', async () => {
+  test('takes a shop from its first grant to a revoked token', async () => {
     const sender = await client.walletAddress.get({ url: running.alice })
     const receiver = await client.walletAddress.get({ url: running.bob })
 
@@ -163,7 +163,7 @@ describe.each(runs)('version %s of the TypeScript client on %s', (version, name)
     await client.token.revoke({ url: rotated.manage, accessToken: rotated.value })
   })
 
-  test('gets a grant with a recurring limit as in the quickstarts, and cancels it', async () => {
+  test('gets a grant with a recurring limit, and cancels it', async () => {
     const { id, authServer } = await client.walletAddress.get({ url: running.alice })
     const limits = { debitAmount: usd('1000'), interval: 'R/2016-08-24T08:00:00Z/P1D' }
     const granted = await continued(await pendingGrant(authServer, id, limits))

@@ -9,12 +9,15 @@ import {
 import { expect } from 'vitest'
 import { decide } from '../../examples/demo/browser.js'
 import type { Shop } from '../../examples/demo/shop.js'
+import { accountKey } from '../../examples/wallet/accounts.js'
 import { freePort } from '../../examples/wallet/free-port.js'
+import { memoryStorage } from '../../examples/wallet/memory-storage.js'
 import { type Fee, noFee } from '../../examples/wallet/prices.js'
 import {
   type AdapterName,
   adapters,
   type RunningWallet,
+  type StartOptions,
   startWallet,
 } from '../../examples/wallet/start.js'
 import { isLong } from './runs.js'
@@ -38,7 +41,7 @@ export const allDeployments: readonly Deployment[] = [false, true].flatMap((spli
 
 /**
  * The deployments on which the suites run: all in `npm run test:long`, and one in `npm test`, where
- * clients/published-client.test.ts sends the requests of the quickstarts over each of the others.
+ * clients/published-client.test.ts makes every call over each of the others.
  */
 export const deployments = isLong
   ? allDeployments
@@ -52,6 +55,8 @@ export interface RunningDeployment {
   readonly alice: string
   readonly bob: string
   readonly carol: string
+  /** The private key of Alice's account, with the `kid` `alice-1`: she can be a client of her own wallet. */
+  readonly aliceKey: KeyObject
   stop(): Promise<void>
 }
 
@@ -59,7 +64,9 @@ export async function startDeployment(
   { adapter, split }: Deployment,
   fee: Fee = noFee,
 ): Promise<RunningDeployment> {
-  const wallets = split ? await startSplit(adapter, fee) : await startWhole(adapter, fee)
+  const storage = memoryStorage() // of the process with the accounts
+  const settings = { adapter, fee, storage }
+  const wallets = split ? await startSplit(settings) : await startWhole(settings)
   const { baseUrl } = wallets.resource
   return {
     baseUrl,
@@ -68,6 +75,7 @@ export async function startDeployment(
     alice: `${baseUrl}/alice`,
     bob: `${baseUrl}/bob`,
     carol: `${baseUrl}/carol`,
+    aliceKey: await accountKey(storage.secrets, 'alice'),
     async stop() {
       await Promise.all([wallets.resource.stop(), wallets.auth?.stop()])
     },
@@ -80,18 +88,20 @@ interface Wallets {
   readonly auth?: RunningWallet
 }
 
-async function startWhole(adapter: AdapterName, fee: Fee): Promise<Wallets> {
-  const resource = await startWallet({ adapter, port: await freePort(), fee })
+type WalletSettings = Required<Pick<StartOptions, 'adapter' | 'fee' | 'storage'>>
+
+async function startWhole(settings: WalletSettings): Promise<Wallets> {
+  const resource = await startWallet({ ...settings, port: await freePort() })
   return { authUrl: resource.baseUrl, resource }
 }
 
-async function startSplit(adapter: AdapterName, fee: Fee): Promise<Wallets> {
+async function startSplit(settings: WalletSettings): Promise<Wallets> {
+  const { adapter } = settings
   const port = await freePort()
   const authUrl = `http://localhost:${port}`
   const resource = await startWallet({
-    adapter,
+    ...settings,
     port: await freePort(),
-    fee,
     role: { name: 'resource', authUrl },
   })
   const { baseUrl, wallet } = resource

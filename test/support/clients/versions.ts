@@ -5,7 +5,10 @@ import * as client711 from 'open-payments-client-7.1.1'
 /** What the tests use of the published TypeScript client. Its types are those of the newest version. */
 export type ClientModule = Pick<
   typeof newest,
-  'createAuthenticatedClient' | 'isPendingGrant' | 'isFinalizedGrant'
+  | 'createAuthenticatedClient'
+  | 'createUnauthenticatedClient'
+  | 'isPendingGrant'
+  | 'isFinalizedGrant'
 >
 
 /** The published TypeScript client by version: the versions that are in use, each installed under its own name. */
