@@ -20,7 +20,8 @@ export function recognised(answer: WireAnswer): Problem | undefined {
   if (status >= 300 && status < 400) return redirected(answer)
   if (status === 401 && password.test(challengeOf(answer))) return passwordProtected(answer)
   if (status === 503 && isOwn) return unavailable(answer)
-  if (status === 500) return failing(answer, isOwn)
+  // Proxies put the status into the title of their pages, frameworks do not.
+  if (status === 500 && !titleOf(answer)?.startsWith('500')) return failing(answer, isOwn)
   if (status >= 500 && !isOwn) return isBlocked(answer) ? blocked(answer) : proxyPage(answer)
   if (answer.text.startsWith('\x1f')) return compressed(answer)
   if (isOwn) return undefined
@@ -36,8 +37,8 @@ function challengeOf({ headers }: WireAnswer): string {
   return headers.get('www-authenticate') ?? ''
 }
 
-function isBlocked({ status }: WireAnswer): boolean {
-  return status === 405 || status === 501
+function isBlocked({ status, request }: WireAnswer): boolean {
+  return status === 405 || status === 501 || (status === 403 && /^(DELETE|OPTIONS) /.test(request))
 }
 
 function isPage({ headers, text }: WireAnswer): boolean {
@@ -127,21 +128,34 @@ function passwordProtected(answer: WireAnswer): Problem {
 
 function unavailable(answer: WireAnswer): Problem {
   const description = pick(answer.body, 'error', 'description')
-  const isKeys = /client keys/i.test(String(description))
+  const [, why, more] = reasons.find(([text]) => text.test(String(description))) ?? [
+    undefined,
+    'The wallet runs, but its store or a function that it calls fails or does not respond in time.',
+  ]
   return {
     what: `${answer.request} responded with status 503: the wallet says ${show(description)}`,
-    why: isKeys
-      ? 'The wallet runs, but cannot fetch the key set of the client.'
-      : 'The wallet runs, but its store or a function that it calls fails or does not respond in time.',
+    why,
     fix: [
       'onError: (error) => console.error(error), // says what failed',
-      ...(isKeys
-        ? ['curl -i <client>/jwks.json  # on the machine of the authorization server']
-        : []),
+      ...(more === undefined ? [] : [more]),
     ],
     cause: `unavailable ${originOf(answer)}`,
   }
 }
+
+/** Texts of this library, what they mean, and what to change. */
+const reasons: readonly (readonly [text: RegExp, why: string, fix: string])[] = [
+  [
+    /^Client keys/,
+    'The wallet runs, but cannot fetch the key set of the client.',
+    'curl -i <client>/jwks.json  # on the machine of the authorization server',
+  ],
+  [
+    /^Token cannot be checked/,
+    'The authorization server does not tell the resource server whether a token is valid.',
+    'resourceServers: [{ id, keys, … }] // the id and the key with which remoteGrants signs',
+  ],
+]
 
 function failing(answer: WireAnswer, isOwn: boolean): Problem {
   const begin = `${answer.request} responded with status 500`
@@ -153,12 +167,15 @@ function failing(answer: WireAnswer, isOwn: boolean): Problem {
       cause: 'internal',
     }
   }
+  const hasBody = answer.request.startsWith('POST ')
   return {
     what: `${begin}: the application failed before it verified the request`,
-    why:
-      'If a body parser runs first, the bytes that the client signed are lost: the log says ' +
-      'ERR_RAW_BODY_UNAVAILABLE.',
-    fix: ['app.use(toExpress(wallet.handle)) // before app.use(express.json())', ...keptBytes],
+    why: hasBody
+      ? 'If a body parser runs first, the signed bytes are lost: the log says ERR_RAW_BODY_UNAVAILABLE.'
+      : 'The response has no error of Open Payments, so something in front of the wallet failed.',
+    fix: hasBody
+      ? ['app.use(toExpress(wallet.handle)) // before app.use(express.json())', ...keptBytes]
+      : ['# Look at the log of the application for an error at this path.'],
     cause: 'failing',
   }
 }
@@ -176,6 +193,11 @@ function proxyPage(answer: WireAnswer): Problem {
     why: 'The proxy responded itself, because the application does not run, is too slow or is switched off.',
     fix: [
       '# Look at the log of the proxy, and whether the application listens at the address of proxy_pass.',
+      ...(answer.status === 503
+        ? [
+            'limit_req_status 429;  # nginx, if there is a limit_req: it responds with 503 by default',
+          ]
+        : []),
     ],
     cause: `proxy ${originOf(answer)}`,
   }
@@ -217,7 +239,7 @@ function blocked(answer: WireAnswer): Problem {
     what: `the proxy does not pass on ${answer.request} (${answer.status})`,
     why: 'Clients need GET, POST, DELETE and OPTIONS. Something in front of the wallet knows fewer methods.',
     fix: [
-      `# Allow ${method} in the proxy, the firewall or the router. In Next.js:`,
+      `# Allow ${method} in the proxy (nginx: limit_except), the firewall or the router. In Next.js:`,
       `export const ${method} = toFetch(wallet.handle)`,
     ],
     cause: `method ${method}`,
@@ -229,7 +251,9 @@ function firewall(answer: WireAnswer): Problem {
     what: `a firewall or proxy refused ${answer.request} ${shown(answer)}`,
     why: 'The response has no error of Open Payments, so the request was refused before the wallet saw it.',
     fix: [
-      '# Exempt the paths of the wallet from the rules for browsers, bots and bodies: clients are programs.',
+      answer.status === 413
+        ? 'client_max_body_size 64k;  # nginx: the proxy refuses bodies of this size'
+        : '# Exempt the paths of the wallet from the rules for browsers, bots and bodies: clients are programs.',
     ],
     cause: `firewall ${originOf(answer)}`,
   }

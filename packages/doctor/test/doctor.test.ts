@@ -77,5 +77,5 @@ test('the guide names every check', () => {
 const some = mistakes.filter((_, index) => index % 8 === 0)
 
 describe('the doctor finds one mistake', () => {
-  test.each(some)('$name', findsOnly)
+  test.each(some.map((one) => [one.name, one] as const))('%s', (_, one) => findsOnly(one))
 })

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, createServer as createHttpServer, request as send } from 'node:http'
 import { createServer } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -84,6 +85,26 @@ describe('the doctor finds nothing wrong with', () => {
       fault: (request, forward) => compressed(request, async (one) => rewritten(one, forward)),
     })
     expect(examination).toEqual(clean)
+  })
+
+  test('a proxy that streams over one connection that it keeps open, and never caches', async () => {
+    let connections = 0
+    const upstream = createHttpServer(mounted(livingWorld()))
+    upstream.on('connection', () => connections++)
+    const port = await listening(upstream)
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const proxy = createHttpServer((incoming, outgoing) => {
+      const { method, url: path, headers } = incoming
+      const passed = send({ agent, host: 'localhost', port, method, path, headers }, (response) => {
+        outgoing.writeHead(response.statusCode ?? 0, response.rawHeaders)
+        response.pipe(outgoing)
+      })
+      incoming.pipe(passed)
+    })
+    expect(await outcome(proxy)).toEqual(clean)
+    agent.destroy()
+    await stopped(upstream)
+    expect(connections).toBe(1)
   })
 
   test('a limit of the rate of each client instance', async () => {

@@ -1,4 +1,8 @@
-import { type CaseAdvice, type Check, caseCheck } from '../check.js'
+import { randomUUID } from 'node:crypto'
+import { type CaseAdvice, type Check, type Context, caseCheck } from '../check.js'
+import { pick } from '../conformance/expectations.js'
+import type { Problem } from '../report.js'
+import { verifiedTarget } from './refusal.js'
 
 const caching: Pick<CaseAdvice, 'fix' | 'cause'> = {
   cause: 'caching',
@@ -66,17 +70,77 @@ export const grantChecks: readonly Check[] = [
   }),
 ]
 
+const completeCase = caseCheck('incoming-complete', {
+  ...atPayments,
+  ...caching,
+  why: 'Clients would wait for, or pay, a payment that has completed.',
+})
+
+const complete: Check = {
+  ...completeCase,
+  async run(context) {
+    const problem = await completeCase.run(context)
+    return problem && { ...problem, ...(await cached(context)) }
+  },
+}
+
+/** Reads a payment again, at a URL that no cache knows. */
+async function cached({ session, last }: Context): Promise<Pick<Problem, 'what'> | undefined> {
+  const answer = last()
+  if (answer?.status !== 200 || !answer.request.startsWith('GET ')) return undefined
+  const url = `${answer.request.slice('GET '.length)}?fresh=${randomUUID()}`
+  const fresh = await session.send({ method: 'GET', url, token: await session.sharedToken() })
+  const isCached =
+    pick(fresh.body, 'completed') === true && pick(answer.body, 'completed') === false
+  return isCached
+    ? { what: `a cache answers ${answer.request} with the payment as it was earlier` }
+    : undefined
+}
+
+const listCase = caseCheck('list', {
+  after: ['incoming-complete'],
+  why: 'A signature covers the query. If a list is refused, a proxy changed the query.',
+  fix: () => [
+    'proxy_pass http://127.0.0.1:3000;  # nginx: without a path, it passes the target on unchanged',
+    '# and no rewrite of the query: %3A and : are different bytes, and signatures cover them',
+  ],
+})
+
+const list: Check = {
+  ...listCase,
+  async run(context) {
+    const problem = await listCase.run(context)
+    return problem && { ...problem, ...(await changedQuery(context)) }
+  },
+}
+
+/** Tells whether the server verifies signatures of another query. */
+async function changedQuery({
+  session,
+  last,
+}: Context): Promise<Pick<Problem, 'what'> | undefined> {
+  const answer = last()
+  if (answer?.status !== 401) return undefined
+  const url = answer.request.slice('GET '.length)
+  const [path = '', query = ''] = url.split('?')
+  const token = await session.sharedToken()
+  const verified = await verifiedTarget(
+    [`${path}?${decodeURIComponent(query)}`, `${path}?${query.replaceAll('%3A', ':')}`, path],
+    (sign) => session.send({ method: 'GET', url, token, sign }),
+    ({ status }) => status !== 401,
+  )
+  if (verified === undefined) return undefined
+  const does = verified === path ? 'removes' : 'decodes'
+  return { what: `the proxy ${does} the query of ${answer.request}` }
+}
+
 export const paymentChecks: readonly Check[] = [
   caseCheck('resource-unsigned', {
     after: ['incoming-create'],
     ...verification,
     why: 'An attacker who learns a token could use it.',
   }),
-  caseCheck('incoming-complete', {
-    ...atPayments,
-    ...caching,
-    why: 'Clients would wait for, or pay, a payment that has completed.',
-  }),
+  complete,
   caseCheck('incoming-public', {
     after: ['discovery', 'incoming-complete'],
     why: 'Payers read this view without a token. It must not contain what only the receiver may see.',
@@ -87,14 +151,7 @@ export const paymentChecks: readonly Check[] = [
     ...caching,
     why: 'Shared caches could show a payment to others.',
   }),
-  caseCheck('list', {
-    after: ['incoming-complete'],
-    why: 'A signature covers the query. If a list is refused, a proxy changed the query.',
-    fix: () => [
-      'proxy_pass http://127.0.0.1:3000;  # nginx: without a path, it passes the target on unchanged',
-      '# and no rewrite of the query: %3A and : are different bytes, and signatures cover them',
-    ],
-  }),
+  list,
   caseCheck('token-rotate-old', {
     ...atPayments,
     ...caching,

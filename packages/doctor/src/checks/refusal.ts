@@ -7,7 +7,7 @@ import { covered, without } from '../conformance/signatures.js'
 import type { Problem } from '../report.js'
 
 /** A request of the client, with other signatures than ordinary ones. */
-type Attempt = (sign: WireRequest['sign']) => Promise<WireAnswer>
+type Attempt = (sign: Exclude<WireRequest['sign'], undefined>) => Promise<WireAnswer>
 
 /**
  * Finds out why a correctly signed request was refused, by requests whose signature leaves out or replaces one thing:
@@ -80,13 +80,13 @@ function errorOf({ status, body }: WireAnswer): string {
   return JSON.stringify([status, pick(body, 'error')])
 }
 
-/** Returns the URL for which the server accepts a signature, if it is not the URL that clients use. */
+/** Returns the first of these URLs for which the server accepts a signature. */
 export async function verifiedTarget(
-  url: string,
+  urls: readonly string[],
   attempt: Attempt,
   isAccepted: (answer: WireAnswer) => boolean,
 ): Promise<string | undefined> {
-  for (const each of variantsOf(url)) {
+  for (const each of urls) {
     if (isAccepted(await attempt({ override: { '"@target-uri"': each } }))) return each
   }
   return undefined

@@ -5,7 +5,13 @@ import { pick, responded } from '../conformance/expectations.js'
 import { createdId } from '../conformance/incoming-payment.js'
 import { type Session, tokenIn } from '../conformance/session.js'
 import type { Problem } from '../report.js'
-import { changedInTransit, notVerified, refusedToken, verifiedTarget } from './refusal.js'
+import {
+  changedInTransit,
+  notVerified,
+  refusedToken,
+  variantsOf,
+  verifiedTarget,
+} from './refusal.js'
 
 /** A server of the wallet, as the application configures it. */
 interface WalletServer {
@@ -74,7 +80,7 @@ const signed: Check = {
       return undefined
     }
     const isAccepted = ({ status }: WireAnswer) => status === 200
-    const verified = await verifiedTarget(authServer, attempt, isAccepted)
+    const verified = await verifiedTarget(variantsOf(authServer), attempt, isAccepted)
     if (verified !== undefined) return otherTarget(verified, authorizationServer(authServer))
     const changed = await changedInTransit(session, attempt, isAccepted)
     return changed ?? notVerified(answer, context)
@@ -171,9 +177,10 @@ const discovery: Check = {
 function swallowed(answer: WireAnswer, url: string): Problem {
   return {
     severity: 'advice',
-    what: `cors() answers ${answer.request} with status ${answer.status}`,
-    why: 'cors() answers every OPTIONS request, so clients cannot discover what the server supports.',
+    what: `cors() or a proxy answers ${answer.request} with status ${answer.status}`,
+    why: 'It answers every OPTIONS request as a preflight, so clients cannot discover what the server supports.',
     fix: [
+      '# nginx: no return 204 for OPTIONS at the paths of the wallet, which answers preflights itself',
       `${mountLine(authorizationServer(url))} // before app.use(cors())`,
       '// or let cors answer preflights only:',
       "const isPreflight = request.headers['access-control-request-method'] !== undefined",
@@ -240,7 +247,7 @@ async function refused({ session }: Context, answer: WireAnswer): Promise<Proble
   const lost = await refusedToken(session, answer)
   if (lost !== undefined) return lost
   const url = await session.resource('/incoming-payments')
-  const verified = await verifiedTarget(url, attempt, isAccepted)
+  const verified = await verifiedTarget(variantsOf(url), attempt, isAccepted)
   if (verified !== undefined) return otherTarget(verified, resourceServer(url))
   return changedInTransit(session, attempt, isAccepted)
 }
@@ -288,12 +295,15 @@ async function lowerCased({ session }: Context): Promise<Problem | undefined> {
   const { origin, pathname } = new URL(url)
   const lower = origin + pathname.toLowerCase()
   if (url === lower) return undefined
-  const sign = { override: { '"@target-uri"': lower } }
   const token = await session.sharedToken()
-  const { request, status } = await session.send({ method: 'GET', url, token, sign })
-  if (status !== 404) return undefined
+  const verified = await verifiedTarget(
+    [lower],
+    (sign) => session.send({ method: 'GET', url, token, sign }),
+    ({ status }) => status === 404,
+  )
+  if (verified === undefined) return undefined
   return {
-    what: `the proxy writes paths in lower case: ${request} responded with status ${status}`,
+    what: `the proxy writes paths in lower case: GET ${url} responded with status 404`,
     why: 'Ids are case-sensitive, and signatures cover the URL as clients send it.',
     fix: [
       '# Remove the rule that writes URLs in lower case, at least for the paths of the wallet.',

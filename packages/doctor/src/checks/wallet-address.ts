@@ -20,7 +20,7 @@ const walletAddress: Check = {
     if (answer.status === 404) return missing(answer, url)
     try {
       demandJson(answer, 200)
-      return undefined
+      return otherOrigin(answer, url)
     } catch (error) {
       return {
         what: (error as Error).message,
@@ -29,6 +29,23 @@ const walletAddress: Check = {
       }
     }
   },
+}
+
+/** Reports a document all of whose URLs have an origin that is not the one of the wallet address. */
+function otherOrigin({ body }: WireAnswer, url: string): Problem | undefined {
+  const [origin, ...others] = ['id', 'authServer', 'resourceServer'].map((name) => {
+    const value = String(pick(body, name))
+    return URL.canParse(value) ? new URL(value).origin : undefined
+  })
+  const own = new URL(url).origin
+  if (origin === undefined || origin === own || others.some((each) => each !== origin)) {
+    return undefined
+  }
+  return {
+    what: `the wallet takes ${origin} for its origin, but the wallet address has ${own}`,
+    why: 'Clients refuse an id that differs from the URL that they requested. authServer and resourceServer differ too.',
+    fix: [`baseUrl: '${own}', // createWallet: as clients see it, not as the proxy does`],
+  }
 }
 
 function missing(answer: WireAnswer, url: string): Problem {
@@ -175,7 +192,9 @@ const unknownAddress: Check = {
     const answer = await session.send({ method: 'GET', url, sign: false })
     if (answer.status === 404) return undefined
     const { request, status } = answer
-    const seen = recognised(answer)?.what.split(request)[1] || ` responded with status ${status}`
+    const known = recognised(answer)
+    if (known !== undefined && status >= 400) return known
+    const seen = known?.what.split(request)[1] ?? ` responded with status ${status}`
     return {
       what: `${request}, which is no account,${seen}`,
       why: 'A payer who misspells a wallet address must not be shown something else.',

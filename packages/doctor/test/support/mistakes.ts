@@ -5,12 +5,19 @@ import type { Express } from 'express'
 import express, { type RequestHandler } from 'express'
 import helmet from 'helmet'
 import { expect } from 'vitest'
+import { toExpress } from '../../../../adapters/express.js'
 import {
+  createWallet,
   createWalletAddressServer,
+  ilpPaymentMethods,
   memoryStore,
+  remoteGrants,
   type Store,
+  toFetch,
   type WalletAddresses,
 } from '../../../../src/index.js'
+import { bankId, bankKey, privateJwkOf } from '../../../../test/support/introspection.js'
+import { testKey } from '../../../../test/support/keys.js'
 import {
   grantEndpoint,
   origin,
@@ -130,6 +137,13 @@ function caching(): ProxyFault {
   }
 }
 
+/** A proxy that forwards this number of requests and refuses all further ones. */
+function limited(callsMax: number): ProxyFault {
+  let calls = 0
+  const refuse = responds(page(429, 'Too many requests'))
+  return (request, forward) => (calls++ < callsMax ? forward(request) : refuse(request, forward))
+}
+
 const isAt = (path: string) => (request: SeenRequest) =>
   request.target === path || request.target.startsWith(`${path}/`)
 const isGrant = (request: SeenRequest) => request.method === 'POST' && request.target === '/auth'
@@ -190,6 +204,23 @@ function unavailableStore(): Store {
   return new Proxy(memoryStore(), { get: () => fail })
 }
 
+/** The resource server introspects tokens with a key that the authorization server does not know. */
+function withUnknownKey(): Express {
+  const accessTypes = ['incoming-payment'] as const
+  const split = livingWorld({
+    auth: { resourceServers: [{ id: bankId, keys: [bankKey], accessTypes }] },
+    resources: {
+      grants: remoteGrants({
+        grantEndpoint,
+        resourceServerId: bankId,
+        key: { kid: bankKey.kid, privateKey: privateJwkOf(testKey('alice')) },
+        fetch: async (input, init) => toFetch(split.auth.handle)(new Request(input, init)),
+      }),
+    },
+  })
+  return mounted(split)
+}
+
 /** Each request goes to the next of two processes, each with a store in its own memory. */
 function twoStores(): Express {
   const both = [mounted(livingWorld()), mounted(livingWorld())] as const
@@ -200,7 +231,21 @@ function twoStores(): Express {
   })
 }
 
+/** A wallet whose option `baseUrl` is not the origin of the published wallet address. */
+function basedAt(baseUrl: string): () => Express {
+  const wallet = createWallet({
+    baseUrl,
+    consentUrl: `${baseUrl}/consent`,
+    store: memoryStore(),
+    walletAddresses: { find: async (url) => ({ url, assetCode: 'USD', assetScale: 2 }) },
+    paymentMethods: ilpPaymentMethods({ addressPrefix: 'g.wallet', secret: new Uint8Array(32) }),
+  })
+  return () => express().use(toExpress(wallet.handle))
+}
+
 const ahead = 600_000
+const listUrl =
+  'https://wallet.example/op/incoming-payments?wallet-address=https%3A%2F%2Fwallet.example%2Falice&first=50'
 
 export const mistakes: readonly Mistake[] = [
   // The wallet address.
@@ -321,6 +366,41 @@ export const mistakes: readonly Mistake[] = [
     name: 'A firewall limits the rate of all clients together',
     plant: { fault: responds(page(429, 'Too many requests', { 'retry-after': '3600' })) },
     line: 'PROBLEM wallet-address: GET https://wallet.example/alice is limited: status 429 and Retry-After 3600',
+  },
+  {
+    name: 'A firewall limits the rate after the first request',
+    plant: { fault: limited(1) },
+    line: 'PROBLEM wallet-document: GET https://wallet.example/alice is limited: status 429',
+  },
+  {
+    name: 'The proxy limits the rate of the servers with status 503',
+    fix: 'limit_req_status 429',
+    plant: { fault: responds(page(503, '503 Service Temporarily Unavailable'), isApi) },
+    line: 'PROBLEM signed-request: POST https://wallet.example/auth responded with a page of the proxy (503, "503 Service Temporarily Unavailable")',
+  },
+  {
+    name: 'The proxy fails with a page of its own',
+    plant: { fault: responds(page(500, '500 Internal Server Error'), isApi) },
+    line: 'PROBLEM signed-request: POST https://wallet.example/auth responded with a page of the proxy (500, "500 Internal Server Error")',
+  },
+  {
+    name: 'Middleware fails in front of the wallet',
+    fix: 'log of the application',
+    plant: {
+      app: behind((_request, _response, next) => next(new Error('no session store'))),
+    },
+    line: 'PROBLEM wallet-address: GET https://wallet.example/alice responded with status 500: the application failed before it verified the request',
+  },
+  {
+    name: 'baseUrl is still the one of development',
+    fix: "baseUrl: 'https://wallet.example'",
+    plant: { app: basedAt('http://localhost:3000') },
+    line: 'PROBLEM wallet-address: the wallet takes http://localhost:3000 for its origin, but the wallet address has https://wallet.example',
+  },
+  {
+    name: 'baseUrl has www, and the wallet address does not',
+    plant: { app: basedAt('https://www.wallet.example') },
+    line: 'PROBLEM wallet-address: the wallet takes https://www.wallet.example for its origin, but the wallet address has https://wallet.example',
   },
   {
     name: 'The id of the account has the host behind the proxy',
@@ -495,6 +575,14 @@ export const mistakes: readonly Mistake[] = [
     line: 'PROBLEM signed-request: POST https://wallet.example/auth does not reach the authorization server (405)',
   },
   {
+    name: 'The proxy removes the prefix of the resource server',
+    fix: "strippedPrefix: '/op'",
+    plant: {
+      fault: requests(({ target }) => ({ target: target.replace(/^\/op\b/, '') || '/' })),
+    },
+    line: 'PROBLEM resource-server: POST https://wallet.example/op/incoming-payments does not reach the resource server (405)',
+  },
+  {
     name: 'The proxy adds a prefix to the paths of the servers',
     plant: {
       fault: requests((request) => (isApi(request) ? { target: `/api${request.target}` } : {})),
@@ -594,7 +682,20 @@ export const mistakes: readonly Mistake[] = [
     name: 'The proxy decodes the query',
     fix: 'proxy_pass http',
     plant: { fault: requests(({ target }) => ({ target: target.replaceAll('%3A', ':') })) },
-    line: 'PROBLEM list: GET https://wallet.example/op/incoming-payments?wallet-address=https%3A%2F%2Fwallet.example%2Falice&first=50 responded with status 401 and the error {"code":"invalid_signature","description":"Signature validation error"}; expected 200',
+    line: `PROBLEM list: the proxy decodes the query of GET ${listUrl}`,
+  },
+  {
+    name: 'The proxy removes the query',
+    plant: { fault: requests(({ target }) => ({ target: target.replace(/\?.*/, '') })) },
+    line: `PROBLEM list: the proxy removes the query of GET ${listUrl}`,
+  },
+  {
+    name: 'The proxy limits bodies to a few bytes',
+    fix: 'client_max_body_size',
+    plant: {
+      fault: responds(page(413, '413 Request Entity Too Large'), ({ body }) => body.length > 100),
+    },
+    line: 'PROBLEM signed-request: a firewall or proxy refused POST https://wallet.example/auth (413, "413 Request Entity Too Large")',
   },
   {
     name: 'A firewall refuses bodies with URLs',
@@ -630,6 +731,12 @@ export const mistakes: readonly Mistake[] = [
     line: 'PROBLEM token-revoke: the proxy does not pass on DELETE https://wallet.example/auth/token/{id} (405)',
   },
   {
+    name: 'The proxy forbids DELETE',
+    fix: 'limit_except',
+    plant: { fault: responds(page(403, '403 Forbidden'), ({ method }) => method === 'DELETE') },
+    line: 'PROBLEM token-revoke: the proxy does not pass on DELETE https://wallet.example/auth/token/{id} (403)',
+  },
+  {
     name: 'The proxy blocks OPTIONS',
     plant: {
       fault: responds(page(405, '405 Not Allowed'), ({ method }) => method === 'OPTIONS'),
@@ -640,14 +747,25 @@ export const mistakes: readonly Mistake[] = [
     name: 'cors() answers OPTIONS',
     fix: 'before app.use(cors())',
     plant: { app: behind(cors()) },
-    line: 'ADVICE discovery: cors() answers OPTIONS https://wallet.example/auth with status 204',
+    line: 'ADVICE discovery: cors() or a proxy answers OPTIONS https://wallet.example/auth with status 204',
+  },
+  {
+    name: 'The proxy answers OPTIONS as a preflight',
+    fix: 'no return 204',
+    plant: {
+      fault: responds(
+        { status: 204, headers: { 'access-control-allow-methods': 'GET, POST' }, body: '' },
+        ({ method }) => method === 'OPTIONS',
+      ),
+    },
+    line: 'ADVICE discovery: cors() or a proxy answers OPTIONS https://wallet.example/auth with status 204',
   },
   // What proxies do to responses.
   {
     name: 'The proxy caches GET requests',
     fix: 'proxy_cache off',
     plant: { fault: caching() },
-    line: 'PROBLEM incoming-complete: completed must be true when read again',
+    line: 'PROBLEM incoming-complete: a cache answers GET https://wallet.example/op/incoming-payments/{id} with the payment as it was earlier',
   },
   {
     name: 'The proxy lets caches store responses',
@@ -682,6 +800,12 @@ export const mistakes: readonly Mistake[] = [
     name: 'Two processes have a store in memory each',
     plant: { app: twoStores },
     line: 'PROBLEM incoming-create: the resource server does not know each token that the authorization server has issued: 2 of 4 requests were refused',
+  },
+  {
+    name: 'The resource server introspects tokens with an unknown key',
+    fix: 'resourceServers',
+    plant: { app: withUnknownKey },
+    line: 'PROBLEM incoming-create: POST https://wallet.example/op/incoming-payments responded with status 503: the wallet says "Token cannot be checked at the moment"',
   },
   {
     name: 'The wallet signs for another URL than clients',
