@@ -160,6 +160,13 @@ const kysely: Options = {
   ],
 }
 
+const pages: Options = {
+  ...shared,
+  entry: { index: 'packages/pages/src/index.ts' },
+  outDir: 'packages/pages/dist',
+  external: installed,
+}
+
 export default defineConfig([
   {
     ...modules,
@@ -197,6 +204,8 @@ export default defineConfig([
   { ...sandbox, ...declarations, entry: [sandboxEntry] },
   { ...kysely, format: 'esm', clean: true },
   { ...kysely, ...declarations },
+  { ...pages, format: 'esm', clean: true },
+  { ...pages, ...declarations },
   { ...testing, format: 'esm', clean: true },
   { ...testing, ...declarations },
 ])

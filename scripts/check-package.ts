@@ -24,6 +24,7 @@ const annexes = [
   { name: 'doctor', bytesMax: 170_000, isImported: true },
   { name: 'sandbox', bytesMax: 1_700_000, isImported: true },
   { name: 'kysely', bytesMax: 150_000, isImported: true },
+  { name: 'pages', bytesMax: 250_000, isImported: true },
   { name: 'create-open-payments-server', bytesMax: 110_000, isImported: false },
 ]
 
@@ -32,6 +33,12 @@ const peers: Readonly<Record<string, string>> = {
   '/opentelemetry': '@opentelemetry/api',
   '-kysely': 'kysely',
   '-testing': 'fast-check',
+}
+/** The packages whose names do not begin with that of the library. */
+const named: Readonly<Record<string, string>> = {
+  '-doctor': 'open-payments-doctor',
+  '-pages': 'open-payments-pages',
+  '-sandbox': 'open-payments-sandbox',
 }
 const entries = [
   '',
@@ -170,9 +177,7 @@ function checkLoading(packed: ReadonlyMap<string, string>): void {
     const peer = peers[entry]
     const wanted = [peer && locked(peer), packed.get(entry)].filter((name) => name !== undefined)
     if (wanted.length > 0) addPackages(...wanted)
-    const name = /^-(doctor|sandbox)$/.test(entry)
-      ? `open-payments${entry}`
-      : `open-payments-server${entry}`
+    const name = named[entry] ?? `open-payments-server${entry}`
     const print = 'console.log(Object.keys(loaded).length)'
     const esm = `import * as loaded from ${JSON.stringify(name)}; ${print}`
     check(`import ${name}`, Number(run('node', ['--input-type=module', '-e', esm], folder)) > 0)
@@ -234,6 +239,7 @@ function checkTypes(): void {
     import { kyselyStore } from 'open-payments-server-kysely'
     import fc from 'fast-check'
     import type { Kysely } from 'kysely'
+    import { createPages, type PagesOptions } from 'open-payments-pages'
     import { serverConformance } from 'open-payments-doctor'
     import { type Sandbox, startSandbox } from 'open-payments-sandbox'
     import { spendingProperty, type StoreSubject, storeConformance } from 'open-payments-server-testing'
@@ -242,6 +248,7 @@ function checkTypes(): void {
     export const cases = storeConformance(() => store)
     export const holds = () => fc.assert(spendingProperty(fc, subject), { numRuns: 1 })
     export const storeOn = (db: Kysely<unknown>) => kyselyStore(db, { dialect: 'sqlite' })
+    export const pagesOf = (options: PagesOptions) => toExpress(createPages(options).consent)
     export const sandbox = (): Promise<Sandbox> => startSandbox({ approve: ['all'] })
     export const serverCases = serverConformance({ walletAddress: 'https://wallet.example/alice' })
     export const mount = (options: Parameters<typeof createAuthorizationServer>[0]) =>
@@ -282,7 +289,11 @@ async function checkBundles(): Promise<void> {
     remote <= remoteServerBytesMax,
     `${remote} of at most ${remoteServerBytesMax} bytes`,
   )
-  for (const name of ['open-payments-server/postgres', 'open-payments-server-kysely']) {
+  for (const name of [
+    'open-payments-server/postgres',
+    'open-payments-server-kysely',
+    'open-payments-pages',
+  ]) {
     check(`a bundle of ${name} needs no module of Node.js`, (await bundledBytes('*', name)) > 0)
   }
 }

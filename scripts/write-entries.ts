@@ -14,7 +14,7 @@ for (const [name, exported] of Object.entries({ index, core, adapter })) {
 }
 const folders = [
   'dist',
-  ...['testing', 'doctor', 'kysely', 'sandbox'].map((name) => `packages/${name}/dist`),
+  ...['testing', 'doctor', 'kysely', 'pages', 'sandbox'].map((name) => `packages/${name}/dist`),
 ]
 for (const folder of folders) {
   const names = readdirSync(folder)

@@ -40,7 +40,8 @@ const mayImport: Record<string, readonly string[]> = {
   testing: ['index', 'entry-core', 'entry-adapter'],
   doctor: ['index', 'entry-adapter', 'protocol', 'testing'],
   kysely: ['index', 'entry-adapter', 'adapters'],
-  examples: ['index', 'entry-core', 'entry-adapter', 'adapters', 'testing', 'kysely'],
+  pages: ['index', 'entry-core', 'entry-adapter'],
+  examples: ['index', 'entry-core', 'entry-adapter', 'adapters', 'testing', 'kysely', 'pages'],
   sandbox: [
     'index',
     'entry-core',
@@ -50,6 +51,7 @@ const mayImport: Record<string, readonly string[]> = {
     'http',
     'adapters',
     'testing',
+    'pages',
     'examples',
   ],
 }
@@ -98,7 +100,7 @@ function filesIn(...folders: readonly string[]): string[] {
   )
 }
 
-const annexes = ['testing', 'doctor', 'kysely', 'sandbox'].map((name) =>
+const annexes = ['testing', 'doctor', 'kysely', 'pages', 'sandbox'].map((name) =>
   join('packages', name, 'src'),
 )
 const files = filesIn('src', 'adapters', 'examples', ...annexes)
@@ -125,6 +127,7 @@ function importsOf(file: string): Import[] {
 /** Returns the file of an import, or `undefined` for another package. */
 function target(file: string, specifier: string): string | undefined {
   const [, annex, entry] = /^open-payments-server(?:-(\w+)|\/(.+))?$/.exec(specifier) ?? []
+  if (specifier === 'open-payments-pages') return join('packages', 'pages', 'src', 'index.ts')
   if (annex !== undefined) return join('packages', annex, 'src', 'index.ts')
   if (entry === 'core' || entry === 'adapter') return join('src', `entry-${entry}.ts`)
   if (entry !== undefined) return join('adapters', `${entry}.ts`)

@@ -3,7 +3,13 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
 
-const folders = ['src', 'adapters', 'packages/doctor/src', 'packages/kysely/src']
+const folders = [
+  'src',
+  'adapters',
+  'packages/doctor/src',
+  'packages/kysely/src',
+  'packages/pages/src',
+]
 const files = folders.flatMap((folder) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))

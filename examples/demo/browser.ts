@@ -11,7 +11,7 @@ export async function decide(
     method: 'POST',
     redirect: 'manual',
     headers: { cookie, 'content-type': 'application/x-www-form-urlencoded' },
-    body: new URLSearchParams({ decision, ...(account && { account }) }),
+    body: new URLSearchParams({ token: tokenOf(page), decision, ...(account && { account }) }),
   })
   const location = answered.headers.get('location')
   return { page, location: location === null ? undefined : new URL(location), cookie }
@@ -23,11 +23,17 @@ export async function lowerLimit(baseUrl: string, cookie: string, most: string):
   const page = await (await fetch(url, { headers: { cookie } })).text()
   const [, grant = '', item = ''] =
     /name="grant" value="([^"]+)"><input type="hidden" name="item" value="([^"]+)"/.exec(page) ?? []
+  const token = tokenOf(page)
   const { status } = await fetch(url, {
     method: 'POST',
     redirect: 'manual',
     headers: { cookie, 'content-type': 'application/x-www-form-urlencoded' },
-    body: new URLSearchParams({ grant, item, do: 'lower', most }),
+    body: new URLSearchParams({ token, grant, item, do: 'lower', most }),
   })
   return status
+}
+
+/** The field that only a page of the wallet contains. */
+function tokenOf(page: string): string {
+  return /name="token" value="([^"]+)"/.exec(page)?.[1] ?? ''
 }

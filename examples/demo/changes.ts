@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AuthenticatedClient } from '@interledger/open-payments'
-import { money } from '../wallet/plain-language.js'
+import { money } from '../wallet/money.js'
 import { accessTo, dollars, refused, type Scene, type Token } from './app.js'
 import { lowerLimit } from './browser.js'
 import type { ShopKey } from './shop.js'

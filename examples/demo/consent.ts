@@ -61,9 +61,9 @@ async function requestGrant({ client, shop, baseUrl }: Scene, nonce: string) {
 /** Resolves to the URL to which the wallet redirects the browser, and to the cookie of Alice's session. */
 async function approve(consentPage: string) {
   const { page, location, cookie } = await decide(consentPage, 'approve')
-  const [text = ''] = /at most [^<]*/.exec(page) ?? []
-  const limit = text.replaceAll('\u00a0', ' ')
-  assert(limit.startsWith('at most USD 25.00 is debited from your account every month, 12 times'))
+  const text = page.replace(/<[^>]*>/g, '').replaceAll('\u00a0', ' ')
+  const [limit = ''] = /Up to .*/.exec(text) ?? []
+  assert.equal(limit, 'Up to USD 25.00 every month, 12 times')
   tell('she reads', limit)
   assert(location, 'the wallet redirects the browser to the app')
   return { location, cookie }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { money } from '../wallet/plain-language.js'
+import { money } from '../wallet/money.js'
 import { accessTo, dollars, leave, masked, refused, type Scene, type Token } from './app.js'
 import { step, tell } from './story.js'
 

@@ -7,7 +7,7 @@ import {
   isPendingGrant,
 } from '@interledger/open-payments'
 import { freePort } from '../wallet/free-port.js'
-import { money } from '../wallet/plain-language.js'
+import { money } from '../wallet/money.js'
 import { type FulfilledPacket, ilpAddressOf, peerWallet } from '../wallet/rail.js'
 import { type AdapterName, startWallet } from '../wallet/start.js'
 import { accessTo, dollars, fee } from './app.js'

@@ -8,6 +8,7 @@ import {
   isFulfill,
   serializeIlpReject,
 } from 'ilp-packet'
+import { Packet } from 'ilp-protocol-stream/dist/src/packet.js'
 
 /**
  * Takes the bytes of an ILP Prepare and resolves to those of a Fulfill or a Reject. The promise never
@@ -52,7 +53,7 @@ export function sha256(bytes: Uint8Array): Buffer {
   return createHash('sha256').update(bytes).digest()
 }
 
-export function hmac(key: Uint8Array, message: string | Uint8Array): Buffer {
+function hmac(key: Uint8Array, message: string | Uint8Array): Buffer {
   return createHmac('sha256', key).update(message).digest()
 }
 
@@ -64,6 +65,24 @@ export function hmac(key: Uint8Array, message: string | Uint8Array): Buffer {
  */
 export function streamFulfillment(sharedSecret: Uint8Array, data: Uint8Array): Buffer {
   return hmac(hmac(sharedSecret, 'ilp_stream_fulfillment'), data)
+}
+
+/**
+ * Reads the STREAM packet in the data of an ILP packet. Returns `undefined` if nobody with the shared secret encrypted it.
+ */
+export async function readStream(
+  sharedSecret: Uint8Array,
+  data: Buffer,
+): Promise<Packet | undefined> {
+  try {
+    return await Packet.decryptAndDeserialize(streamEncryptionKey(sharedSecret), data)
+  } catch {
+    return undefined
+  }
+}
+
+export function streamEncryptionKey(sharedSecret: Uint8Array): Buffer {
+  return hmac(sharedSecret, 'ilp_stream_encryption')
 }
 
 /** Returns whether an ILP address is `prefix` or below it. */

@@ -18,12 +18,13 @@ import type {
   ReceivedFunds,
 } from 'open-payments-server'
 import {
-  hmac,
   type IlpHandler,
   packetAmountMax,
   readPrepare,
+  readStream,
   rejectsOf,
   sha256,
+  streamEncryptionKey,
   streamFulfillment,
 } from './packet.js'
 
@@ -107,12 +108,13 @@ async function readPaid(receiver: Receiver, packet: Uint8Array): Promise<Read> {
   const credentials = await paymentMethods.credentialsOf(prepare.destination)
   if (credentials === undefined) return refused('F02', 'The address is not one of this receiver')
   const { sharedSecret, paymentId } = credentials
-  const encryptionKey = hmac(sharedSecret, 'ilp_stream_encryption')
-  const request = await decrypted(encryptionKey, prepare.data)
-  if (request === undefined) return refused('F06', 'The data does not decrypt')
+  const request = await readStream(sharedSecret, prepare.data)
+  if (request?.ilpPacketType !== IlpPacketType.Prepare)
+    return refused('F06', 'The data does not decrypt')
   const payment = await incomingPayments.get(paymentId)
   if (payment === undefined) return refused('F02', 'The payment does not exist')
   const fulfillment = streamFulfillment(sharedSecret, prepare.data)
+  const encryptionKey = streamEncryptionKey(sharedSecret)
   return { ok: true, value: { prepare, request, encryptionKey, fulfillment, payment } }
 }
 
@@ -143,6 +145,10 @@ async function credit(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
   const result = await receive(receiver, paid, funds)
   if (result === undefined) return refuse(receiver, paid, 'T00', 'The packet could not be credited')
   if (result.ok) return fulfill({ ...paid, payment: result.payment })
+  // It was credited, with the amount that a connector converted it to before its rate changed.
+  if (result.refusal === 'transfer_mismatch') {
+    return refuse(receiver, paid, 'T00', 'The packet was credited with another amount')
+  }
   // The reason that your `mayReceive` gives is not for the sender.
   const isYours = /^(?:payment_not_allowed|amount_too_large)$/.test(result.refusal)
   const reason = isYours ? 'the payment is not allowed' : result.reason
@@ -225,13 +231,4 @@ const framesMax = 100
 
 function close(reason: string): Frame {
   return new ConnectionCloseFrame(ErrorCode.ApplicationError, reason)
-}
-
-async function decrypted(encryptionKey: Buffer, data: Buffer): Promise<Packet | undefined> {
-  try {
-    const packet = await Packet.decryptAndDeserialize(encryptionKey, data)
-    return packet.ilpPacketType === IlpPacketType.Prepare ? packet : undefined
-  } catch {
-    return undefined
-  }
 }

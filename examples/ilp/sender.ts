@@ -13,10 +13,10 @@ import {
   startQuote,
 } from '@interledger/pay'
 import { isFulfill } from 'ilp-packet'
-import { IlpPacketType, Packet } from 'ilp-protocol-stream/dist/src/packet.js'
+import { IlpPacketType } from 'ilp-protocol-stream/dist/src/packet.js'
 import type { Asset, IlpPaymentMethod } from 'open-payments-server'
 import type { Rate } from './connector.js'
-import { hmac, type IlpHandler, readReply, rejectsOf } from './packet.js'
+import { type IlpHandler, readReply, readStream, rejectsOf } from './packet.js'
 
 export interface PayOverIlpOptions {
   readonly send: IlpHandler
@@ -86,13 +86,18 @@ export async function payOverIlp(options: PayOverIlpOptions): Promise<PayOverIlp
 
   let destination: ResolvedPayment | undefined
   try {
-    destination = await setupPayment({
+    const { assetCode, assetScale } = receiver.asset
+    const details = {
       plugin,
       destinationAddress: receiver.ilpAddress,
       sharedSecret: Buffer.from(receiver.sharedSecret, 'base64url'),
+    }
+    destination = await setupPayment(details).catch((error) => {
+      if (error !== PaymentError.UnknownDestinationAsset) throw error
+      // The receiver answers, and leaves its asset to the incoming payment.
+      return setupPayment({ ...details, destinationAsset: { code: assetCode, scale: assetScale } })
     })
     const { code, scale } = destination.destinationAsset
-    const { assetCode, assetScale } = receiver.asset
     if (code !== assetCode || scale !== assetScale) return failed('AssetMismatch')
     const quote = await quoteFor(options, plugin, destination)
     const { error } = await pay({ plugin, destination, quote, progressHandler })
@@ -109,10 +114,12 @@ type Plugin = Parameters<typeof setupPayment>[0]['plugin']
 function pluginOf({ send, signal, receiver }: PayOverIlpOptions): Plugin {
   // F00 is final, so the sender does not retry.
   const stopped = rejectsOf('')('F00', 'The sender has stopped')
-  const key = hmac(Buffer.from(receiver.sharedSecret, 'base64url'), 'ilp_stream_encryption')
+  const sharedSecret = Buffer.from(receiver.sharedSecret, 'base64url')
   return {
     async sendData(data) {
-      return Buffer.from(signal?.aborted ? stopped : await withAnswerCode(await send(data), key))
+      return Buffer.from(
+        signal?.aborted ? stopped : await withAnswerCode(await send(data), sharedSecret),
+      )
     },
   }
 }
@@ -122,15 +129,11 @@ function pluginOf({ send, signal, receiver }: PayOverIlpOptions): Plugin {
  * takes as the receiver's answer. Receivers also answer with F04 to too little, and with F05 to a probe; without such
  * data, these codes are errors of the path. A temporary reject stays, because its packet is sent again.
  */
-async function withAnswerCode(reply: Uint8Array, encryptionKey: Buffer): Promise<Uint8Array> {
+async function withAnswerCode(reply: Uint8Array, sharedSecret: Buffer): Promise<Uint8Array> {
   const reject = readReply(reply)
   if (reject === undefined || isFulfill(reject) || !reject.code.startsWith('F')) return reply
-  try {
-    const { ilpPacketType } = await Packet.decryptAndDeserialize(encryptionKey, reject.data)
-    if (ilpPacketType !== IlpPacketType.Reject) return reply
-  } catch {
-    return reply
-  }
+  const answer = await readStream(sharedSecret, reject.data)
+  if (answer?.ilpPacketType !== IlpPacketType.Reject) return reply
   return rejectsOf(reject.triggeredBy)('F99', reject.message, reject.data)
 }
 

@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
+import type { LocaleSettings } from 'open-payments-pages'
 import type { WalletAddress, WalletAddresses } from 'open-payments-server'
 import type { ClientInstance } from './guarded-client.js'
-import type { LocaleSettings } from './locale.js'
 import type { RegisteredKeys } from './registered-keys.js'
 import { type Secrets, signingKey } from './secrets.js'
 

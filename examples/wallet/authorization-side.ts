@@ -4,11 +4,6 @@ import {
   remoteClientKeys,
   walletAddressSubjects,
 } from 'open-payments-server'
-import { connectedApps } from './connected-apps.js'
-import { consentPage } from './consent-page.js'
-import { keysPage } from './keys-page.js'
-import { secretKey } from './secrets.js'
-import { cookieSession } from './session.js'
 import type { Side, Surroundings } from './side.js'
 
 export interface AuthorizationSide extends Side {
@@ -24,11 +19,11 @@ export interface AuthorizationSideOptions {
   readonly resourceServerKey?: string
 }
 
-/** The authorization server and the pages for owners. */
-export async function authorizationSide(
+/** The authorization server. */
+export function authorizationSide(
   surroundings: Surroundings,
   { authUrl, resourceServerKey: key }: AuthorizationSideOptions,
-): Promise<AuthorizationSide> {
+): AuthorizationSide {
   const { baseUrl, grantEndpoint, resourceServer, accounts, storage, watch, time } = surroundings
   const auth = createAuthorizationServer({
     ...watch,
@@ -49,19 +44,9 @@ export async function authorizationSide(
     subjects: walletAddressSubjects,
     ...(key && { resourceServers: [{ id: resourceServer, keys: [{ kid: key, x: key }] }] }),
   })
-  const session = cookieSession(await secretKey(storage.secrets, 'session'))
-
   return {
     auth,
-    mounts: [
-      { path: '/auth', handle: auth.handle },
-      { path: '/consent', handle: consentPage(auth.interactions, accounts, session) },
-      { path: '/grants', handle: connectedApps(auth.grants, accounts, session) },
-      // The other process, which publishes keys, may have another database.
-      ...(key === undefined
-        ? [{ path: '/keys', handle: keysPage(storage.keys, accounts, session) }]
-        : []),
-    ],
+    mounts: [{ path: '/auth', handle: auth.handle }],
     events: auth.events,
     sweep: auth.sweep,
   }

@@ -1,5 +1,5 @@
 import type { Amount, DeliveredEvent } from 'open-payments-server'
-import { money } from './plain-language.js'
+import { money } from './money.js'
 
 /** Formats an event on one line, for the operator. */
 export function eventLine(event: DeliveredEvent): string {

@@ -19,6 +19,7 @@ import { type PaymentSender, paymentSender } from './sending.js'
 import type { Side, Surroundings } from './side.js'
 
 export interface ResourceSide extends Side {
+  readonly resources: ResourceServer
   readonly sender: PaymentSender
 }
 
@@ -59,6 +60,7 @@ export async function resourceSide(
     onError: watch.onError,
   })
   return {
+    resources,
     mounts: [
       ...pathsOf(resources).map((path) => ({ path, handle: resources.handle })),
       { path: '/ilp', handle: rail.handle },

@@ -3,19 +3,24 @@ import { openTable } from './own-table.js'
 
 /** The progress of a payment that is sent over Interledger. */
 export interface Progress {
-  /**
-   * What may have been sent, in the payer's asset: includes packets without a reply, excludes rejected ones.
-   */
-  readonly left: bigint
   /** What was sent and fulfilled, in the payer's asset. */
   readonly sent: bigint
   /** What was delivered, in the receiver's asset. */
   readonly delivered: bigint
+  /** The packets whose outcome is unknown. */
+  readonly pending: readonly PendingPacket[]
+}
+
+export interface PendingPacket {
+  /** The bytes of the ILP Prepare, base64. */
+  readonly packet: string
+  /** The shared secret of the receiver, base64url, which reads the reply. */
+  readonly sharedSecret: string
 }
 
 /**
- * Records how much may be sent before each packet, so that the record survives a process that ends between
- * two packets. Each payment has one writer at a time.
+ * Records each packet before it is sent, so that the record survives a process that ends between two packets. Each
+ * payment has one writer at a time.
  */
 export interface SendingBook {
   /** Makes `writer` the only writer of a payment, and returns its progress. */
@@ -26,7 +31,7 @@ export interface SendingBook {
   forget(paymentId: string, writer: string): Promise<void>
 }
 
-const nothing: Progress = { left: 0n, sent: 0n, delivered: 0n }
+const nothing: Progress = { sent: 0n, delivered: 0n, pending: [] }
 
 /** A book in the memory of this process. */
 export function memorySendingBook(): SendingBook {
@@ -59,9 +64,9 @@ export async function postgresSendingBook(
       wallet text NOT NULL,
       payment text NOT NULL,
       writer text NOT NULL,
-      may_have_left numeric NOT NULL,
       sent numeric NOT NULL,
       delivered numeric NOT NULL,
+      pending jsonb NOT NULL,
       PRIMARY KEY (wallet, payment)
     )`,
   )
@@ -69,19 +74,19 @@ export async function postgresSendingBook(
   return {
     async take(paymentId, writer) {
       const { rows } = await query(
-        `INSERT INTO wallet_sendings VALUES ($1, $2, $3, 0, 0, 0)
+        `INSERT INTO wallet_sendings VALUES ($1, $2, $3, 0, 0, '[]')
           ON CONFLICT (wallet, payment) DO UPDATE SET writer = excluded.writer
-          RETURNING may_have_left::text AS left, sent::text, delivered::text`,
+          RETURNING sent::text, delivered::text, pending::text`,
         [wallet, paymentId, writer],
       )
-      const { left, sent, delivered } = rows[0] ?? {}
-      return { left: BigInt(left), sent: BigInt(sent), delivered: BigInt(delivered) }
+      const { sent, delivered, pending } = rows[0] ?? {}
+      return { sent: BigInt(sent), delivered: BigInt(delivered), pending: JSON.parse(pending) }
     },
-    async write(paymentId, writer, { left, sent, delivered }) {
+    async write(paymentId, writer, { sent, delivered, pending }) {
       const { rows } = await query(
-        `UPDATE wallet_sendings SET may_have_left = $4, sent = $5, delivered = $6
+        `UPDATE wallet_sendings SET sent = $4, delivered = $5, pending = $6
           WHERE wallet = $1 AND payment = $2 AND writer = $3 RETURNING payment`,
-        [wallet, paymentId, writer, `${left}`, `${sent}`, `${delivered}`],
+        [wallet, paymentId, writer, `${sent}`, `${delivered}`, JSON.stringify(pending)],
       )
       return rows.length === 1
     },

@@ -1,17 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import type { Amount, EventHandler, OutgoingPayment, ResourceServices } from 'open-payments-server'
-import { type PayOverIlpOptions, payOverIlp, type Sent } from '../ilp/sender.js'
-import { packetRecord } from './packet-record.js'
+import { readPrepare } from '../ilp/packet.js'
+import { type PayOverIlpOptions, payOverIlp } from '../ilp/sender.js'
+import { type PacketRecord, packetRecord } from './packet-record.js'
 import type { Rail } from './rail.js'
 import { applyReport } from './rail-reports.js'
 import { type Receivers, sameAsset } from './receivers.js'
-import type { Progress, SendingBook } from './sending-book.js'
+import type { SendingBook } from './sending-book.js'
 
 export interface SenderOptions {
   readonly resources: ResourceServices
   readonly receivers: Receivers
   readonly rail: Pick<Rail, 'from'>
   readonly book: SendingBook
+  /** Milliseconds since the epoch. Default `Date.now`. */
+  readonly now?: () => number
 }
 
 /** Creates the event handler of a process. After `stopping` is aborted it sends no more packets. */
@@ -19,6 +22,8 @@ export type PaymentSender = (stopping: AbortSignal) => EventHandler
 
 /** The maximum attempts while the other wallet or the peer does not respond: about 15 s in total. */
 const attemptsMax = 5
+/** The maximum attempts while the outcome of a packet is unknown: about half an hour in total. */
+const pendingAttemptsMax = 12
 /** Well below the lease of an event, after which another process may take over the payment. */
 const attemptMs = 30_000
 
@@ -27,10 +32,10 @@ const attemptMs = 30_000
  * another wallet in ILP packets. The event is redelivered, also to another process, until the payment is
  * over.
  *
- * A process that ends between two packets leaves its record behind. If the record has the outcome of every
- * packet, the next process sends the remainder. Otherwise it sends nothing more: it counts packets without a
- * reply as sent and ends the payment. The receiver is therefore never paid twice, and the payer may be
- * debited for a packet that did not arrive; a real wallet asks its peer for the outcome.
+ * A process that ends between two packets leaves its record behind. The next process first repeats the packets whose
+ * outcome is unknown, which are counted once, and then sends the remainder. Only if their outcome stays unknown, it ends
+ * the payment and counts them as sent: the payer may be debited for a packet that did not arrive, and the receiver is
+ * never paid twice.
  */
 export function paymentSender(options: SenderOptions): PaymentSender {
   const { incomingPayments, outgoingPayments } = options.resources
@@ -58,21 +63,34 @@ async function sendToOtherWallet(
   delivery: Parameters<EventHandler>[1],
   stopping: AbortSignal,
 ): Promise<void> {
-  const { book, receivers } = options
-  const attempt = { payment, writer: randomUUID() }
-  const before = await book.take(payment.id, attempt.writer)
-  if (before.left > before.sent) {
-    return end(options, attempt, before, 'a packet was in flight when the process ended')
+  const { rail, book, receivers } = options
+  const { id: paymentId } = payment
+  const writer = randomUUID()
+  const progress = await book.take(paymentId, writer)
+  const send = rail.from(payment.debitAmount)
+  const { now = Date.now } = options
+  const record = packetRecord({ send, book, paymentId, writer, progress, now })
+  const attempt = { payment, writer, record }
+
+  await record.repeatPending()
+  const known = () => record.progress().pending.length === 0
+  if (!known()) {
+    const problem = 'the outcome of a packet is unknown'
+    if (delivery.attempt < pendingAttemptsMax) throw new Error(`${paymentId}: ${problem}`)
+    return end(options, attempt, problem)
+  }
+  if (record.progress().delivered >= BigInt(payment.receiveAmount.value)) {
+    return end(options, attempt)
   }
   const found = await receivers(payment.receiver)
   const lastAttempt = delivery.attempt >= attemptsMax
   if (!found.ok) {
-    if (found.temporary && !lastAttempt) throw new Error(`${payment.id}: ${found.reason}`)
-    return end(options, attempt, before, found.reason)
+    if (found.temporary && !lastAttempt) throw new Error(`${paymentId}: ${found.reason}`)
+    return end(options, attempt, found.reason)
   }
   const { asset, ilp } = found.receiver
   if (ilp === undefined || !sameAsset(asset, payment.receiveAmount)) {
-    return end(options, attempt, before, 'the asset of the receiver has changed')
+    return end(options, attempt, 'the asset of the receiver has changed')
   }
   const until = performance.now() + attemptMs
   const signal = {
@@ -80,62 +98,54 @@ async function sendToOtherWallet(
       return stopping.aborted || delivery.signal.aborted || performance.now() >= until
     },
   }
-  const details = { ...ilp, asset }
-  const { progress, problem } = await sendPackets(options, attempt, details, before, signal)
-  // If the outcome of every packet is known, the remainder can be sent later.
-  const resumable = progress.left === progress.sent && !lastAttempt
-  if (problem !== undefined && resumable) throw new Error(`${payment.id}: ${problem}`)
-  return end(options, attempt, progress, problem)
+  const problem = await sendPackets(options, attempt, { ...ilp, asset }, signal)
+  const isOver = problem === undefined || (lastAttempt && known())
+  if (!isOver) throw new Error(`${paymentId}: ${problem}`)
+  return end(options, attempt, problem)
 }
 
 interface Attempt {
   readonly payment: OutgoingPayment
   /** Identifies the writer of the payment's record. */
   readonly writer: string
+  readonly record: PacketRecord
 }
 
+/** Sends the remainder of a payment. Resolves to why it did not arrive, or to `undefined`. */
 async function sendPackets(
-  { resources, rail, book }: SenderOptions,
-  { payment, writer }: Attempt,
+  { resources }: SenderOptions,
+  { payment, record }: Attempt,
   receiver: PayOverIlpOptions['receiver'],
-  before: Progress,
   signal: Pick<AbortSignal, 'aborted'>,
-): Promise<{ readonly progress: Progress; readonly problem?: string }> {
+): Promise<string | undefined> {
   const { id, debitAmount, receiveAmount } = payment
-  const deliver = BigInt(receiveAmount.value) - before.delivered
-  const maxSourceAmount = mostSent(debitAmount, receiveAmount) - before.sent
-  if (deliver <= 0n) return { progress: before }
-  const { sharedSecret } = receiver
-  const send = rail.from(debitAmount)
-  const record = packetRecord({ send, sharedSecret, book, paymentId: id, writer, progress: before })
-  const acknowledge = ({ sent, delivered }: Sent) =>
-    record.acknowledge({ sent: before.sent + sent, delivered: before.delivered + delivered })
+  const before = record.progress()
   let reporting: Promise<void> | undefined
-  async function show(delivered: bigint): Promise<void> {
+  async function show(): Promise<void> {
+    const { delivered } = record.progress()
     // What clients read may lag behind: the report at the end counts.
     await resources.outgoingPayments.reportSent(id, totalsOf(payment, delivered)).catch(() => {})
     reporting = undefined
   }
   const result = await payOverIlp({
-    send: record.send,
+    send: record.sendTo(receiver.sharedSecret),
     receiver,
-    amount: { deliver },
-    maxSourceAmount,
+    amount: { deliver: BigInt(receiveAmount.value) - before.delivered },
+    maxSourceAmount: mostSent(debitAmount, receiveAmount) - before.sent,
     signal,
-    onProgress(progress) {
-      acknowledge(progress)
-      reporting ??= show(before.delivered + progress.delivered)
+    onProgress() {
+      reporting ??= show()
     },
   })
-  acknowledge(result)
   await reporting
-  const progress = await record.close()
-  return result.ok ? { progress } : { progress, problem: result.problem }
+  await record.close()
+  return result.ok ? undefined : result.problem
 }
 
 /**
  * Returns what the packets of a payment may cost. A packet that is exchanged loses up to one unit, and the rate can
- * change after the quote: the wallet bears up to 1 %, and the payer never more than the quoted price.
+ * change after the quote. The wallet bears up to 1 % of that slippage; beyond, the payment waits and then fails with
+ * what has arrived. The payer never pays more than the quoted price for it.
  */
 function mostSent(debitAmount: Amount, receiveAmount: Amount): bigint {
   const debited = BigInt(debitAmount.value)
@@ -145,13 +155,17 @@ function mostSent(debitAmount: Amount, receiveAmount: Amount): bigint {
 /** Reports the outcome of a payment, and removes its record. */
 async function end(
   { resources, book }: SenderOptions,
-  { payment, writer }: Attempt,
-  progress: Progress,
+  { payment, writer, record }: Attempt,
   problem?: string,
 ): Promise<void> {
   const { outgoingPayments } = resources
   const { id: paymentId, debitAmount, receiveAmount } = payment
-  const totals = totalsOf(payment, progress.delivered, progress.left - progress.sent)
+  const { delivered, pending } = record.progress()
+  const open = pending.reduce((sum, { packet }) => {
+    const prepare = readPrepare(Buffer.from(packet, 'base64'))
+    return sum + BigInt(prepare?.amount ?? 0)
+  }, 0n)
+  const totals = totalsOf(payment, delivered, open)
   const { sentAmount, deliveredAmount } = totals
   const ended =
     deliveredAmount.value === receiveAmount.value || sentAmount.value === debitAmount.value

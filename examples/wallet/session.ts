@@ -12,17 +12,6 @@ export interface Session {
 }
 
 /**
- * Returns whether a page of another origin posted a form. `SameSite` does not keep other ports and subdomains of the
- * same site from it.
- */
-export function isForeignForm({ headers }: HttpRequest): boolean {
-  return headers.some(
-    ([name, value]) =>
-      name.toLowerCase() === 'sec-fetch-site' && value !== 'same-origin' && value !== 'none',
-  )
-}
-
-/**
  * Keeps sessions in an authenticated cookie: the owner's name and its MAC. `SameSite` keeps other sites from
  * submitting forms with it.
  *

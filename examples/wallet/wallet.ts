@@ -11,6 +11,7 @@ import { type Account, type Accounts, demoAccounts, requireFreePaths } from './a
 import { authorizationSide } from './authorization-side.js'
 import type { ReceiverClient } from './foreign-receivers.js'
 import { health } from './health.js'
+import { ownerPages } from './owner-pages.js'
 import { type Fee, noFee } from './prices.js'
 import { ilpAddressOf, type RailSettings } from './rail.js'
 import { remoteAuthorization, resourceSide } from './resource-side.js'
@@ -99,9 +100,10 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
     ...(openClient && { openClient }),
   }
 
-  function assembled(...sides: readonly Side[]): Wallet {
+  function assembled(pages: Side['mounts'], ...sides: readonly Side[]): Wallet {
     const mounts = [
       { path: '/healthz', handle: health(storage.store) },
+      ...pages,
       ...sides.flatMap(({ mounts }) => mounts),
     ]
     requireFreePaths(accounts.all, mounts)
@@ -115,15 +117,20 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
     }
   }
 
-  if (role?.name === 'auth') return assembled(await authorizationSide(surroundings, role))
+  if (role?.name === 'auth') {
+    const side = authorizationSide(surroundings, role)
+    return assembled(await ownerPages(surroundings, side.auth), side)
+  }
   if (role?.name === 'resource') {
     const remote = await remoteAuthorization(surroundings, storage.secrets)
     const side = await resourceSide(surroundings, remote.grants)
     const { resourceServerKey } = remote
-    return { ...assembled(side), sender: side.sender, resourceServerKey }
+    return { ...assembled([], side), sender: side.sender, resourceServerKey }
   }
-  const authorization = await authorizationSide(surroundings, { authUrl })
-  const resource = await resourceSide(surroundings, authorization.auth)
-  const { interactions } = authorization.auth
-  return { ...assembled(authorization, resource), interactions, sender: resource.sender }
+  const authorization = authorizationSide(surroundings, { authUrl })
+  const { auth } = authorization
+  const resource = await resourceSide(surroundings, auth)
+  const pages = await ownerPages(surroundings, auth, resource.resources)
+  const { interactions } = auth
+  return { ...assembled(pages, authorization, resource), interactions, sender: resource.sender }
 }

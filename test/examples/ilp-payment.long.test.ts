@@ -1,5 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import { isFulfill, serializeIlpReply } from 'ilp-packet'
-import { ConnectionCloseFrame, ErrorCode, Packet } from 'ilp-protocol-stream/dist/src/packet.js'
+import {
+  ConnectionCloseFrame,
+  ErrorCode,
+  IlpPacketType,
+  Packet,
+} from 'ilp-protocol-stream/dist/src/packet.js'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createConnector, memoryBalance, type Peer } from '../../examples/ilp/connector.js'
 import {
@@ -23,6 +29,7 @@ import {
   streamReply,
   streamRequest,
 } from '../support/ilp.js'
+import { kindsOfReceivers } from '../support/stream-receivers.js'
 import { carol } from '../support/world.js'
 
 const usd: Asset = { assetCode: 'USD', assetScale: 2 }
@@ -215,6 +222,37 @@ describe('a payment over ILP', () => {
   })
 })
 
+describe.each(kindsOfReceivers)('a receiver of another wallet: %s', (_, receivers) => {
+  test.each(['1', '100', '2500', '345', '100000'])('is paid exactly %s cents', async (value) => {
+    const wallet = createReceivingWallet({}, receivers)
+    const details = await wallet.createPayment({ incomingAmount: { value, ...usd } })
+    const { send, owed, owing } = await path(wallet.receiver(), { packetAmountMax: 5_000n })
+    const result = await pay(send, details, { deliver: BigInt(value) })
+    expect(result).toMatchObject({ ok: true, sent: BigInt(value), delivered: BigInt(value) })
+    expect(await wallet.payment(details)).toMatchObject({ received: value, completed: true })
+    expect([await owed(), await owing()]).toEqual([BigInt(value), BigInt(value)])
+  })
+
+  test('is paid in its currency, with each packet rounded down', async () => {
+    const wallet = createReceivingWallet({}, receivers)
+    const details = await wallet.createPayment({}, carol)
+    const { send } = await path(wallet.receiver(), { to: eur })
+    const result = await pay(send, details, { debit: 1_000n }, { asset: eur })
+    expect(result).toEqual({ ok: true, sent: 1_000n, delivered: 912n, packets: 4 })
+    expect(await wallet.received(details)).toBe(912n)
+  })
+
+  test('gets nothing once it is complete', async () => {
+    const wallet = createReceivingWallet({}, receivers)
+    const details = await wallet.createPayment()
+    await wallet.incomingPayments.complete(details.id)
+    const { send, owed } = await path(wallet.receiver())
+    const result = await pay(send, details, { debit: 1_000n })
+    expect(result).toEqual({ ok: false, problem: 'ClosedByReceiver', ...nothing })
+    expect(await owed()).toBe(0n)
+  })
+})
+
 describe('a receiver that answers under another code', () => {
   /** Answers as the receiver, with these codes for packets that no receiver can fulfill, and for too little. */
   function answering(receiver: IlpHandler, details: Details, codes: Codes): IlpHandler {
@@ -278,17 +316,63 @@ describe('a receiver that answers under another code', () => {
     expect(await wallet.received(details)).toBe(0n)
   })
 
-  test.each(['F04', 'F05'] as const)(
-    'is not meant by %s without its data: the path has failed',
-    async (code) => {
-      const wallet = createReceivingWallet()
-      const details = await wallet.createPayment()
-      const { send } = await path(async () => rejectsOf('test.other')(code, 'no'))
-      const result = await pay(send, details, { deliver: 100n })
-      expect(result).toMatchObject({ ok: false, ...nothing })
-      expect(await wallet.received(details)).toBe(0n)
-    },
-  )
+  /** Encrypts an answer with a key, and addresses it to a packet. */
+  async function answerWith(
+    key: Buffer,
+    type: Packet['ilpPacketType'],
+    sequence: number,
+  ): Promise<Buffer> {
+    return new Packet(sequence, type, '100', []).serializeAndEncrypt(key)
+  }
+
+  const data: readonly [string, (details: Details) => Buffer | Promise<Buffer>][] = [
+    ['no data', () => Buffer.alloc(0)],
+    ['forged data', () => randomBytes(80)],
+    ['data of another key', () => answerWith(randomBytes(32), IlpPacketType.Reject, 1)],
+    [
+      'data of a STREAM packet that is no answer',
+      (details) => answerWith(encryptionKeyOf(details), IlpPacketType.Prepare, 1),
+    ],
+    [
+      'data of an answer to another packet',
+      (details) => answerWith(encryptionKeyOf(details), IlpPacketType.Reject, 999_999),
+    ],
+  ]
+
+  test.each(
+    (['F04', 'F05', 'F99'] as const).flatMap((code) =>
+      data.map(([what, make]) => ({ code, what, make })),
+    ),
+  )('is not meant by $code with $what: the path has failed', async ({ code, make }) => {
+    const wallet = createReceivingWallet()
+    const details = await wallet.createPayment()
+    const receiver = wallet.receiver()
+    const { send, owed } = await path(async (packet) => {
+      const reply = await receiver(packet)
+      if (isFulfill(replyOf(reply)) && readPrepare(packet)?.amount === '0') return reply
+      return rejectsOf('test.other')(code, 'no', await make(details))
+    })
+    const result = await pay(send, details, { deliver: 100n })
+    expect(result).toMatchObject({ ok: false, ...nothing })
+    expect(await wallet.received(details)).toBe(0n)
+    expect(await owed()).toBe(0n)
+  })
+
+  test('ends the payment if it fulfills a packet without its data, and the packet counts', async () => {
+    const wallet = createReceivingWallet()
+    const details = await wallet.createPayment({ incomingAmount: { value: '1000', ...usd } })
+    const receiver = wallet.receiver()
+    const { send, owed } = await path(async (packet) => {
+      const reply = replyOf(await receiver(packet))
+      const isMoney = isFulfill(reply) && readPrepare(packet)?.amount !== '0'
+      return serializeIlpReply(isMoney ? { ...reply, data: Buffer.alloc(0) } : reply)
+    })
+    const result = await pay(send, details, { deliver: 1_000n })
+    expect(result).toMatchObject({ ok: false, problem: 'ReceiverProtocolViolation' })
+    const received = await wallet.received(details)
+    expect(received).toBeGreaterThan(0n)
+    expect([result.sent, result.delivered, await owed()]).toEqual([received, received, received])
+  })
 })
 
 describe('a dishonest receiver', () => {

@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Accounts, demoAccounts } from '../../examples/wallet/accounts.js'
-import { keysPage } from '../../examples/wallet/keys-page.js'
+import { demoLogin } from '../../examples/wallet/demo-login.js'
 import {
   memoryRegisteredKeys,
   type RegisteredKeys,
@@ -10,28 +10,47 @@ import {
 import { memorySecrets } from '../../examples/wallet/secrets.js'
 import { cookieSession } from '../../examples/wallet/session.js'
 import { openStorage, type WalletStorage } from '../../examples/wallet/storage.js'
+import { createPages, formTokens } from '../../packages/pages/src/index.js'
 import type { HttpRequest, HttpResponse } from '../../src/entry-adapter.js'
 import type { Handler } from '../../src/index.js'
 import { jwkOf, testKey } from '../support/keys.js'
 
 const session = cookieSession(new Uint8Array(32))
 
+const formKey = new Uint8Array(32)
+
+function keysPage(keys: RegisteredKeys, accounts: Accounts): Handler {
+  return createPages({
+    auth: {} as Parameters<typeof createPages>[0]['auth'],
+    keys,
+    ownerOf(request) {
+      const id = session.ownerOf(request)
+      return id === undefined ? undefined : { id }
+    },
+    accountsOf: accounts.ownedBy,
+    signIn: demoLogin(accounts, session).signIn,
+    formKey,
+  }).keys
+}
+
 type Form = Readonly<Record<string, string>>
 
 /** Sends a request as the owner, or as nobody. */
-function sent(
+async function sent(
   page: Handler,
   owner: string | undefined,
   { form, query = '', headers = [] }: { form?: Form; query?: string; headers?: [string, string][] },
 ): Promise<HttpResponse> {
   const [cookie = ''] = owner === undefined ? [] : session.cookieFor(owner).split(';')
+  const field = await formTokens(formKey).field('keys', owner ?? '')
+  const token = /value="(\w+)"/.exec(`${field}`)?.[1] ?? ''
   const request: HttpRequest = {
     method: form === undefined ? 'GET' : 'POST',
     url: `/keys${query}`,
     headers: [['Cookie', cookie], ...headers],
-    body: new TextEncoder().encode(form && new URLSearchParams(form).toString()),
+    body: new TextEncoder().encode(form && new URLSearchParams({ ...form, token }).toString()),
   }
-  return Promise.resolve(page(request))
+  return page(request)
 }
 
 const bare = (name: string) => {
@@ -61,7 +80,7 @@ describe.each<[string, () => RegisteredKeys]>([
     const baseUrl = `https://wallet-${wallets++}.example`
     alice = `${baseUrl}/alice`
     accounts = await demoAccounts(baseUrl, memorySecrets(), keys)
-    page = keysPage(keys, accounts, session)
+    page = keysPage(keys, accounts)
   })
 
   const add = (form: Form, owner = 'alice') =>
@@ -79,7 +98,7 @@ describe.each<[string, () => RegisteredKeys]>([
     const { status, headers } = await add({ key: JSON.stringify({ ...bare('app'), kid: 'app-1' }) })
     expect([status, headers['location']]).toEqual([
       303,
-      `/keys?account=${encodeURIComponent(alice)}&done=added`,
+      `?account=${encodeURIComponent(alice)}&done=added`,
     ])
     expect(await published()).toEqual([{ kid: 'app-1', x }])
     const thumbprint = createHash('sha256').update(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`)
@@ -171,7 +190,7 @@ describe.each<[string, () => RegisteredKeys]>([
 describe('the page of keys', async () => {
   const keys = memoryRegisteredKeys()
   const accounts = await demoAccounts('https://wallet.example', memorySecrets(), keys)
-  const page = keysPage(keys, accounts, session)
+  const page = keysPage(keys, accounts)
   const linked = (query: Form) => sent(page, 'alice', { query: `?${new URLSearchParams(query)}` })
   const escaped = (text: string) => text.replaceAll('"', '&#34;')
 
@@ -211,13 +230,14 @@ describe('the page of keys', async () => {
 
   test('permits its own script only, and no request to anywhere', async () => {
     const { body = '', headers } = await linked({})
-    const [, script = ''] = /<script>([\s\S]*)<\/script>/.exec(`${body}`) ?? []
-    const hash = createHash('sha256').update(script).digest('base64')
+    const [, nonce = ''] = /<script nonce="([^"]{24})">/.exec(`${body}`) ?? []
+    expect(body).toContain(`<style nonce="${nonce}">`)
+    expect(body.match(/<script/g)).toHaveLength(1)
     const policy = `${headers['content-security-policy']}`.split('; ')
     expect(policy).toEqual([
       "default-src 'none'",
-      "style-src 'unsafe-inline'",
-      `script-src 'sha256-${hash}'`,
+      `style-src 'nonce-${nonce}'`,
+      `script-src 'nonce-${nonce}'`,
       "form-action 'self'",
       "frame-ancestors 'none'",
       "base-uri 'none'",

@@ -12,8 +12,9 @@ describe.each<[string, () => SendingBook]>([
   ['in memory', memorySendingBook],
   ['in a database', () => storage.sendings],
 ])('the record of payments in progress, %s', (_, open) => {
-  const nothing = { left: 0n, sent: 0n, delivered: 0n }
-  const much = { left: 18_446_744_073_709_551_615n, sent: 2n ** 63n, delivered: 1n }
+  const nothing = { sent: 0n, delivered: 0n, pending: [] }
+  const pending = [{ packet: 'AAEC', sharedSecret: 'c2VjcmV0' }]
+  const much = { sent: 2n ** 63n, delivered: 1n, pending }
 
   test('keeps the progress for the next writer of a payment', async () => {
     const book = open()

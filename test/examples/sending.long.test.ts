@@ -1,17 +1,24 @@
 import fc from 'fast-check'
 import { serializeIlpReject } from 'ilp-packet'
 import { describe, expect, test } from 'vitest'
-import { createConnector } from '../../examples/ilp/connector.js'
+import { createConnector, memoryBalance, type Rate } from '../../examples/ilp/connector.js'
 import { type IlpHandler, readPrepare } from '../../examples/ilp/packet.js'
 import type { FoundReceiver } from '../../examples/wallet/receivers.js'
 import { paymentSender } from '../../examples/wallet/sending.js'
 import { memorySendingBook } from '../../examples/wallet/sending-book.js'
 import type { OutgoingPayment } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
-import { createReceivingWallet, ilpAddress, outcomeOf } from '../support/ilp.js'
+import { createReceivingWallet, ilpAddress, outcomeOf, streamRequest } from '../support/ilp.js'
 import { runs } from '../support/runs.js'
-import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
-import { bob, incomingAccess } from '../support/world.js'
+import {
+  createSpendingWorld,
+  euroReceiver,
+  grantToPay,
+  outgoingItem,
+  pay,
+  usd,
+} from '../support/spending.js'
+import { bob, carol, incomingAccess } from '../support/world.js'
 
 const asset = { assetCode: 'USD', assetScale: 2 }
 
@@ -22,12 +29,16 @@ function rejected(code: 'R00' | 'T00' | 'F00'): Uint8Array {
 /**
  * Forwards a packet or not. `arrived` is the number of packets that the receiver fulfilled before this one.
  */
-type Line = (arrived: number, forward: () => Promise<Uint8Array>) => Promise<Uint8Array>
+type Line = (
+  arrived: number,
+  forward: () => Promise<Uint8Array>,
+  asksForMoney: boolean,
+) => Promise<Uint8Array>
 
 const goodLine: Line = (_, forward) => forward()
 
 /**
- * A paying wallet, a receiving wallet, and the connection between them, which carries 2.50 in each packet.
+ * A paying wallet, a receiving wallet, and the connection between their connectors, which carries 2.50 in each packet.
  */
 async function opened() {
   const clock = manualClock(Date.now())
@@ -39,38 +50,69 @@ async function opened() {
   ])
   const { outgoingPayments, events } = paying.resources
   const book = memorySendingBook()
-  const connector = createConnector({
-    ilpAddress: 'test.sender',
-    peers: [
-      { ilpAddress: 'test.sender.usd', asset, send: receiving.receiver(), packetAmountMax: 250n },
-      { ilpAddress, asset, send: receiving.receiver() },
-    ],
-    rateOf: () => ({ numerator: 1n, denominator: 1n }),
-  })
-  const forward = connector.from('test.sender.usd')
+  const balances = { here: memoryBalance(), there: memoryBalance() }
+  const rate: { now: Rate } = { now: { numerator: 1n, denominator: 1n } }
+  const unused: IlpHandler = () => Promise.reject(new Error('it receives no packets'))
+  const par = () => ({ numerator: 1n, denominator: 1n })
+
+  /** The receiving wallet, in a new process. `interrupt` can end it before it has counted a packet. */
+  const there = (interrupt = () => {}) => {
+    const { add, value } = balances.there
+    const balance = {
+      value,
+      async add(id: string, amount: bigint) {
+        interrupt()
+        return add(id, amount)
+      },
+    }
+    return createConnector({
+      ilpAddress: 'test.there',
+      peers: [
+        { ilpAddress: 'test.here', asset, balance, send: unused },
+        { ilpAddress, asset, send: receiving.receiver() },
+      ],
+      rateOf: () => rate.now,
+    }).from('test.here')
+  }
+  /** The connector of the paying wallet, in a new process. */
+  const here = (send: IlpHandler) =>
+    createConnector({
+      ilpAddress: 'test.here',
+      peers: [
+        { ilpAddress: 'test.here.usd', asset, send: unused, packetAmountMax: 250n },
+        { ilpAddress, asset, balance: balances.here, send },
+      ],
+      rateOf: par,
+    }).from('test.here.usd')
 
   /** Creates a payment to a new incoming payment in the other wallet. */
-  async function created(value: string) {
-    const details = await receiving.createPayment()
-    const { body } = await pay(client, token, value)
+  async function created(value: string, account = bob) {
+    const details = await receiving.createPayment({}, account)
+    const receiver = account === carol ? { incomingPayment: euroReceiver } : {}
+    const { body } = await pay(client, token, value, receiver)
     const id = outgoingPayments.idOf(body.id) ?? ''
-    const found: FoundReceiver = { ok: true, receiver: { asset, ilp: details } }
+    const { asset: received } = await receiving.payment(details)
+    const found: FoundReceiver = { ok: true, receiver: { asset: received, ilp: details } }
 
     /** A process that receives the payment's event, and the connection that it uses. */
-    function process(line: Line = goodLine, receiver: FoundReceiver = found) {
+    function process(line: Line = goodLine, receiver: FoundReceiver = found, end = there()) {
       const stopping = new AbortController()
       let arrived = 0
       const counted = async (packet: Uint8Array) => {
-        const reply = await forward(packet)
+        const reply = await end(packet)
         if (outcomeOf(reply) === 'fulfill' && readPrepare(packet)?.amount !== '0') arrived += 1
         return reply
       }
-      const send: IlpHandler = (packet) => line(arrived, () => counted(packet))
+      const send = here(async (packet) => {
+        const { prepareAmount } = await streamRequest(details, packet)
+        return line(arrived, () => counted(packet), prepareAmount.greaterThan(0))
+      })
       const options = {
         resources: paying.resources,
         receivers: async () => receiver,
         rail: { from: () => send },
         book,
+        now: clock.now,
       }
       const handler = paymentSender(options)(stopping.signal)
       return {
@@ -86,10 +128,13 @@ async function opened() {
       const received = `${await receiving.received(details)}`
       return { state, sent, delivered, received, ...(failure && { failure }) }
     }
-    return { id, process, status }
+    return { id, details, process, status }
   }
-  return { clock, paying, client, token, book, created }
+  return { clock, paying, receiving, client, token, book, balances, rate, there, created }
 }
+
+const losingMoney: Line = async (_, forward, asksForMoney) =>
+  asksForMoney ? rejected('R00') : forward()
 
 /** Delivers packets, and loses the reply after a number of them. */
 const losingReply =
@@ -106,30 +151,66 @@ describe('a payment to another wallet', () => {
     expect(await process().drain()).toMatchObject({ failed: 0 })
     const all = { sent: '1000', delivered: '1000', received: '1000' }
     expect(await status()).toEqual({ state: 'completed', ...all })
-    expect(await book.take(id, 'writer')).toEqual({ left: 0n, sent: 0n, delivered: 0n })
+    expect(await book.take(id, 'writer')).toEqual({ sent: 0n, delivered: 0n, pending: [] })
     expect(await process().drain()).toMatchObject({ failed: 0 })
     expect(await status()).toMatchObject(all)
   })
 
   test.each(['R00', 'T00'] as const)(
-    'ends at a packet whose outcome is unknown (%s), which counts as sent',
+    'repeats a packet whose outcome is unknown (%s), which counts once',
     async (code) => {
-      const { created } = await opened()
+      const { created, clock, balances } = await opened()
       const { process, status } = await created('1000')
-      expect(await process(losingReply(2, code)).drain()).toMatchObject({ failed: 0 })
-      const { state, sent, delivered, received } = await status()
-      expect(state).toBe('failed')
-      expect(sent).toBe(received)
-      expect(BigInt(sent) - BigInt(delivered)).toBe(250n)
+      expect(await process(losingReply(2, code)).drain()).toMatchObject({ failed: 1 })
+      const { state, delivered, received } = await status()
+      expect(state).toBe('begun')
+      expect(BigInt(received) - BigInt(delivered)).toBeGreaterThan(0n)
+      clock.advance(1_000)
+      expect(await process().drain()).toMatchObject({ failed: 0 })
+      const all = { sent: '1000', delivered: '1000', received: '1000' }
+      expect(await status()).toEqual({ state: 'completed', ...all })
+      expect([await balances.here.value(), await balances.there.value()]).toEqual([-1_000n, 1_000n])
     },
   )
 
-  test('with an unknown outcome of its only packet is over, and the payer is debited', async () => {
-    const { created } = await opened()
-    const { process, status } = await created('200')
+  test('is over if its only packet, whose reply was lost, completed the receiver', async () => {
+    const { created, clock, receiving } = await opened()
+    const { process, status, details } = await created('200')
     await process(losingReply(0)).drain()
-    const debited = { state: 'completed', sent: '200', delivered: '0', received: '200' }
-    expect(await status()).toEqual(debited)
+    await receiving.incomingPayments.complete(details.id)
+    clock.advance(1_000)
+    // The other wallet no longer says how to pay it.
+    await process(goodLine, { ok: false, reason: 'complete' }).drain()
+    const all = { sent: '200', delivered: '200', received: '200' }
+    expect(await status()).toEqual({ state: 'completed', ...all })
+  })
+
+  test('counts a packet as sent if its outcome stays unknown for half an hour', async () => {
+    const { created, clock } = await opened()
+    const { process, status } = await created('200')
+    for (let attempt = 1; attempt < 12; attempt++) {
+      expect(await process(losingMoney).drain()).toMatchObject({ failed: 1 })
+      expect(await status()).toMatchObject({ state: 'begun', sent: '0' })
+      clock.advance(3_600_000)
+    }
+    expect(await process(losingMoney).drain()).toMatchObject({ failed: 0 })
+    const debited = { sent: '200', delivered: '0', received: '0' }
+    expect(await status()).toEqual({ state: 'completed', ...debited })
+  })
+
+  test('believes the reject of a repeated packet only after the first packet has expired', async () => {
+    const { created, clock, receiving } = await opened()
+    const { process, status, details } = await created('200')
+    expect(await process(losingMoney).drain()).toMatchObject({ failed: 1 })
+    await receiving.incomingPayments.complete(details.id)
+    const complete = { ok: false, reason: 'it is complete' } as const
+    clock.advance(1_000)
+    expect(await process(goodLine, complete).drain()).toMatchObject({ failed: 1 })
+    expect(await status()).toMatchObject({ state: 'begun' })
+    clock.advance(30_000)
+    expect(await process(goodLine, complete).drain()).toMatchObject({ failed: 0 })
+    const nothing = { sent: '0', delivered: '0', received: '0' }
+    expect(await status()).toEqual({ state: 'failed', failure: complete.reason, ...nothing })
   })
 
   test('continues in another process', async () => {
@@ -152,8 +233,8 @@ describe('a payment to another wallet', () => {
     expect(await status()).toEqual({ state: 'completed', ...all })
   })
 
-  test('is not continued if a process ended with a packet in flight', async () => {
-    const { created, clock } = await opened()
+  test('is finished by another process if the first hangs with packets in flight', async () => {
+    const { created, clock, balances } = await opened()
     // More than two packets and the 20 that may be in flight, so that some have not left yet.
     const { process, status } = await created('10000')
     let hung = () => {}
@@ -174,14 +255,13 @@ describe('a payment to another wallet', () => {
     await hanging
     clock.advance(61_000)
     await process().drain()
-    const over = await status()
-    expect(over.state).toBe('failed')
-    // The first process is still alive, and its packets arrive: the payer was debited for them.
+    const all = { state: 'completed', sent: '10000', delivered: '10000', received: '10000' }
+    expect(await status()).toEqual(all)
+    // The first process is still alive, and its packets arrive: they have been counted.
     release()
     await first
-    const { received, ...after } = await status()
-    expect(after).toMatchObject({ state: 'failed', sent: over.sent, delivered: over.delivered })
-    expect(BigInt(received)).toBeLessThanOrEqual(BigInt(over.sent))
+    expect(await status()).toEqual(all)
+    expect([await balances.here.value(), await balances.there.value()]).toEqual([-10_000n, 10_000n])
   })
 
   test('waits while the other wallet does not respond, and eventually fails', async () => {
@@ -236,33 +316,145 @@ describe('a payment to another wallet', () => {
 
   const fault = fc.record({
     after: fc.nat(4),
-    how: fc.constantFrom('lost reply', 'lost packet', 'refused', 'stopped'),
+    how: fc.constantFrom(
+      'lost reply',
+      'lost packet',
+      'refused',
+      'stopped',
+      'crashed before it left',
+      'crashed before its reply',
+      'the peer crashed',
+    ),
+    settled: fc.bigInt({ min: -500n, max: 500n }),
   })
 
-  test('never debits less than arrived, for all losses, refusals and stops', async () => {
+  test('loses and doubles nothing, for all losses, refusals, stops, crashes and settlements', async () => {
     const property = fc.asyncProperty(fc.array(fault, { maxLength: 4 }), async (faults) => {
-      const { created, clock } = await opened()
+      const { created, clock, balances, there } = await opened()
       const { process, status } = await created('1000')
-      for (const { after, how } of [...faults, { after: 9, how: 'refused' }]) {
+      let owed = 0n
+      let sent = 0n
+      for (const { after, how, settled } of faults) {
         let done = false
-        const running = process(async (arrived, forward) => {
-          if (done || arrived !== after) return forward()
+        let crash = () => {}
+        const crashed = new Promise<void>((resolve) => {
+          crash = resolve
+        })
+        const hang = () => {
+          crash()
+          return new Promise<never>(() => {})
+        }
+        const interrupted = there(() => {
+          if (how !== 'the peer crashed' || done) return
+          done = true
+          throw new Error('the peer crashed')
+        })
+        const line: Line = async (arrived, forward) => {
+          if (how === 'the peer crashed' || done || arrived !== after) return forward()
           done = true
           if (how === 'stopped') running.stop()
           if (how === 'lost packet') return rejected('R00')
           if (how === 'refused') return rejected('F00')
+          if (how === 'crashed before it left') return hang()
           const reply = await forward()
+          if (how === 'crashed before its reply') return hang()
           return how === 'lost reply' ? rejected('R00') : reply
-        })
-        await running.drain()
+        }
+        const running = process(line, undefined, interrupted)
+        await Promise.race([running.drain(), crashed])
+        clock.advance(3_600_000)
+
+        const [here, over] = [await balances.here.value(), await balances.there.value()]
+        await balances.here.add(`settlement ${owed}`, settled)
+        await balances.there.add(`settlement ${owed}`, -settled)
+        if ((await balances.here.value()) !== here) owed += 1n
+        // A packet whose reply was lost has been counted at the other end only.
+        expect(-here).toBeLessThanOrEqual(over)
+        const now = BigInt((await status()).sent)
+        expect(now).toBeGreaterThanOrEqual(sent)
+        expect(now).toBeLessThanOrEqual(1_000n)
+        sent = now
+      }
+      await process().drain()
+      const all = { sent: '1000', delivered: '1000', received: '1000' }
+      expect(await status()).toEqual({ state: 'completed', ...all })
+      expect(await balances.here.value()).toBe(-(await balances.there.value()))
+    })
+    await fc.assert(property, { numRuns: runs(60) })
+  })
+})
+
+describe('a payment in another currency', () => {
+  /** Half a euro for each dollar is the rate of the quote. */
+  const rateOf = (perMille: bigint) => ({ numerator: perMille, denominator: 2_000n })
+  const price = (delivered: bigint) => `${delivered * 2n}`
+
+  test.each([1_000n, 995n, 1_100n])(
+    'costs what was quoted if the rate becomes %s per mille of that of the quote',
+    async (perMille) => {
+      const { created, rate } = await opened()
+      const { process, status } = await created('10000', carol)
+      const changing: Line = (arrived, forward) => {
+        rate.now = rateOf(arrived < 3 ? 1_000n : perMille)
+        return forward()
+      }
+      rate.now = rateOf(1_000n)
+      await process(changing).drain()
+      const { state, sent, delivered, received } = await status()
+      expect([state, sent, delivered]).toEqual(['completed', '10000', '5000'])
+      // The last packet is exchanged to at most a unit more.
+      expect(['5000', '5001']).toContain(received)
+    },
+  )
+
+  test('waits at a worse rate, and fails with what arrived if the rate stays', async () => {
+    const { created, rate, clock } = await opened()
+    const { process, status } = await created('10000', carol)
+    const falling: Line = (arrived, forward) => {
+      rate.now = rateOf(arrived < 3 ? 1_000n : 900n)
+      return forward()
+    }
+    rate.now = rateOf(1_000n)
+    for (let attempt = 1; attempt < 5; attempt++) {
+      expect(await process(falling).drain()).toMatchObject({ failed: 1 })
+      expect(await status()).toMatchObject({ state: 'begun' })
+      clock.advance(3_600_000)
+      rate.now = rateOf(900n)
+    }
+    expect(await process().drain()).toMatchObject({ failed: 0 })
+    const { state, sent, delivered, received, failure } = await status()
+    expect([state, failure]).toEqual(['failed', 'InsufficientExchangeRate'])
+    expect(BigInt(delivered)).toBeGreaterThan(0n)
+    expect(BigInt(delivered)).toBeLessThan(5_000n)
+    expect([delivered, sent]).toEqual([received, price(BigInt(received))])
+  })
+
+  test('never costs the payer more than the quote, nor the wallet 1 % more, at any rates', async () => {
+    const rates = fc.array(fc.bigInt({ min: 970n, max: 1_030n }), { minLength: 1, maxLength: 12 })
+    const property = fc.asyncProperty(rates, async (perMille) => {
+      const { created, rate, clock, balances } = await opened()
+      const { process, status } = await created('2000', carol)
+      const changing: Line = (arrived, forward) => {
+        rate.now = rateOf(perMille[arrived % perMille.length] ?? 1_000n)
+        return forward()
+      }
+      for (let attempt = 1; attempt <= 5; attempt++) {
+        rate.now = rateOf(perMille[0] ?? 1_000n)
+        await process(changing).drain()
         clock.advance(3_600_000)
       }
       const { state, sent, delivered, received } = await status()
       expect(['completed', 'failed']).toContain(state)
-      expect(BigInt(received)).toBeLessThanOrEqual(BigInt(sent))
+      expect(sent).toBe(price(BigInt(delivered)))
+      expect(BigInt(sent)).toBeLessThanOrEqual(2_000n)
+      // More arrives if the rate gets better than at the packets before: at most 6 % of the last packet, and a unit.
+      expect(BigInt(received) - BigInt(delivered)).toBeLessThanOrEqual(8n)
       expect(BigInt(delivered)).toBeLessThanOrEqual(BigInt(received))
+      const cost = -(await balances.here.value())
+      expect(cost).toBe(await balances.there.value())
+      expect(cost).toBeLessThanOrEqual(2_020n)
     })
-    await fc.assert(property, { numRuns: runs(12) })
+    await fc.assert(property, { numRuns: runs(24) })
   })
 })
 

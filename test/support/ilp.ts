@@ -7,6 +7,7 @@ import { toExpress } from '../../adapters/express.js'
 import { ilpOverHttp, sendOverHttp } from '../../examples/ilp/ilp-over-http.js'
 import { type IlpHandler, readReply } from '../../examples/ilp/packet.js'
 import { createStreamReceiver, type StreamReceiverOptions } from '../../examples/ilp/receiver.js'
+import type { StreamReceivers } from '../../examples/wallet/rail.js'
 import { type IncomingPayment, ilpPaymentMethods } from '../../src/index.js'
 import { manualClock } from './clock.js'
 import { bob, createWorld, incomingAccess, type WorldOptions } from './world.js'
@@ -21,9 +22,15 @@ export interface Details {
 }
 
 /** A receiving wallet. Its clock shows the present, because the packets of real senders expire. */
-export function createReceivingWallet(options: WorldOptions = {}) {
+export function createReceivingWallet(
+  options: WorldOptions = {},
+  receivers: StreamReceivers = {
+    paymentMethods: ilpPaymentMethods,
+    receiver: createStreamReceiver,
+  },
+) {
   const paymentMethods = () =>
-    ilpPaymentMethods({ addressPrefix: ilpAddress, secret: new Uint8Array(32).fill(3) })
+    receivers.paymentMethods({ addressPrefix: ilpAddress, secret: new Uint8Array(32).fill(3) })
   const clock = options.clock ?? manualClock(Date.now())
   const resources = { paymentMethods: paymentMethods(), ...options.resources }
   const world = createWorld({ ...options, clock, resources })
@@ -37,7 +44,7 @@ export function createReceivingWallet(options: WorldOptions = {}) {
     errors,
     /** A receiver with only the state of a new process. */
     receiver: (more: Partial<StreamReceiverOptions> = {}) =>
-      createStreamReceiver({
+      receivers.receiver({
         ilpAddress,
         paymentMethods: paymentMethods(),
         incomingPayments,

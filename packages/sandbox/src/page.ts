@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import { html } from 'open-payments-pages'
 import type { HttpResponse } from 'open-payments-server/adapter'
-import { escapeHtml } from '../../../examples/wallet/page.js'
 import type { SandboxDescription } from './description.js'
 import { isPacket, type RecordedRequest } from './requests.js'
 
@@ -33,6 +33,10 @@ export function pageOf(
     'x-content-type-options': 'nosniff',
   }
   return { status: 200, headers, body }
+}
+
+function escapeHtml(text: string): string {
+  return html`${text}`.toString()
 }
 
 function accountRow(account: SandboxDescription['accounts'][string]): string {

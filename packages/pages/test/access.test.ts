@@ -1,9 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { localeFor } from '../../examples/wallet/locale.js'
-import * as plainLanguage from '../../examples/wallet/plain-language.js'
-import type { AccessAction, AccessType } from '../../src/entry-core.js'
-import type { AccessItem, Amount, Limits } from '../../src/index.js'
+import {
+  type AccessAction,
+  type AccessType,
+  parseInterval,
+  windowAt,
+} from '../../../src/entry-core.js'
+import type { AccessItem, Amount, Limits, SpendingTotal } from '../../../src/index.js'
+import { describeItem, outlookOf } from '../src/access.js'
+import { localeFor } from '../src/locale.js'
+import { textOf } from './text.js'
 
 const alice = 'https://wallet.example/alice'
 const usd = (value: string): Amount => ({ value, assetCode: 'USD', assetScale: 2 })
@@ -13,13 +19,12 @@ function outgoing(limits?: Limits, actions: AccessAction[] = ['create']): Access
   return limits === undefined ? item : { ...item, limits }
 }
 
+const now = Date.UTC(2026, 10, 25)
+
 /** What an item says in a language, with plain spaces in place of those at which no line breaks. */
 function describeAccess(item: AccessItem, language = 'en', timeZone = 'UTC'): string[] {
-  const request = { method: 'GET', url: '/', headers: [], body: new Uint8Array() }
-  const locale = localeFor(request, { language, timeZone })
-  return plainLanguage
-    .describeAccess(item, locale)
-    .map((line) => line.replaceAll(/[\u00a0\u202f]/g, ' '))
+  const locale = localeFor({ headers: [] }, { language, timeZone })
+  return describeItem(item, { locale, now }).map(textOf)
 }
 
 function said(item: AccessItem, ...locale: string[]): string {
@@ -222,12 +227,78 @@ describe('in other languages', () => {
     expect(new Set([...lines, ...inEnglish]).size).toBe(2 * actions.length)
   })
 
-  test('Arabic isolates text of the other direction', () => {
-    expect(said(item, 'ar')).toContain(`\u2068${alice}\u2069`)
+  test.each(['en', 'ar'])('%s isolates text of the other direction', (language) => {
+    const locale = localeFor({ headers: [] }, { language })
+    expect(describeItem(item, { locale, now }).join('')).toContain(`<bdi>${alice}</bdi>`)
   })
 
   test('an asset that is not a currency keeps its code', () => {
     const debitAmount = { value: '1234567', assetCode: 'POINTS', assetScale: 3 }
     expect(said(outgoing({ debitAmount }), 'de')).toContain('1.234,567 POINTS')
+  })
+})
+
+describe('the outlook of a total', () => {
+  const outlook = (interval: string | undefined, intervalCounting?: 'repetitions') => {
+    const limits = { debitAmount: usd('2500'), ...(interval && { interval }) }
+    const total: SpendingTotal = { identifier: alice, items: 1, ...limits }
+    const locale = localeFor({ headers: [] })
+    return outlookOf(total, [outgoing(limits)], { locale, now, intervalCounting })
+  }
+
+  test.each<[string | undefined, number | undefined, string | undefined]>([
+    [undefined, undefined, '2500'],
+    ['R12/2026-12-01T00:00:00Z/P1M', 12, '30000'],
+    ['R12/2026-09-01T00:00:00Z/P1M', 10, '25000'],
+    ['R1/2026-11-01T00:00:00Z/P1M', 1, '2500'],
+    ['R3/2026-01-01T00:00:00Z/P1M', 0, '0'],
+    ['R/2026-12-01T00:00:00Z/P1M', undefined, undefined],
+    ['R/P1M/2027-02-01T00:00:00Z', 3, '7500'],
+    ['R2/P1M/2027-02-01T00:00:00Z', 2, '5000'],
+    ['R/P1M/1970-01-01T00:00:00Z', 0, '0'],
+    ['R999999/2026-12-01T00:00:00Z/PT1S', 999_999, '2499997500'],
+    ['R/PT1S/2027-02-01T00:00:00Z', undefined, undefined],
+    ['nonsense', undefined, undefined],
+  ])('of the interval %s has %s windows and adds up to %s', (interval, windows, total) => {
+    const found = outlook(interval)
+    expect([found.windows, found.total?.value]).toEqual([windows, total])
+  })
+
+  test('counts a window more, where the server counts repetitions', () => {
+    expect(outlook('R12/2026-12-01T00:00:00Z/P1M', 'repetitions').total?.value).toBe('32500')
+  })
+
+  test('is never less than what any sequence of payments can spend', () => {
+    const interval = fc.tuple(
+      fc.integer({ min: 1, max: 30 }),
+      fc.integer({ min: -40, max: 40 }),
+      fc.constantFrom('P1D', 'P1W', 'P1M', 'PT36H'),
+      fc.boolean(),
+    )
+    fc.assert(
+      fc.property(interval, ([count, days, duration, isBackwards]) => {
+        const at = new Date(now + days * 86_400_000).toISOString()
+        const text = `R${count}/${isBackwards ? `${duration}/${at}` : `${at}/${duration}`}`
+        const parsed = parseInterval(text)
+        if (!parsed.ok) throw new Error(parsed.problem)
+        // One payment of the whole limit in each window in which there is an hour to pay.
+        const starts = new Set<number>()
+        for (let time = now; time < now + 3 * 365 * 86_400_000; time += 3_600_000) {
+          const window = windowAt(parsed.value, time)
+          if (window !== undefined) starts.add(window.start)
+        }
+        expect(outlook(text).total?.value).toBe(String(2500 * starts.size))
+      }),
+      { numRuns: 10 },
+    )
+  })
+
+  test('names the receivers only if every item has one', () => {
+    const one = outgoing({ receiver: 'https://b.example/1', debitAmount: usd('1') })
+    const other = outgoing({ debitAmount: usd('2') })
+    const total = { identifier: alice, items: 1, debitAmount: usd('1') }
+    const describing = { locale: localeFor({ headers: [] }), now }
+    expect(outlookOf(total, [one], describing).receivers).toEqual(['https://b.example/1'])
+    expect(outlookOf(total, [one, other], describing).receivers).toEqual([])
   })
 })

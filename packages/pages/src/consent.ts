@@ -1,0 +1,267 @@
+import type { Asset, InteractionView, TokenItem, TokenView } from 'open-payments-server'
+import { fitsAccount } from 'open-payments-server/core'
+import { accessLines, alsoLine } from './abilities.js'
+import { type Describing, describeItem, every, outlookOf, type SpendingOutlook } from './access.js'
+import { addressOf, shortName } from './app-name.js'
+import { type Html, html } from './html.js'
+import type { Screen } from './layout.js'
+import {
+  formatAmount,
+  formatDay,
+  formatInstant,
+  isolated,
+  plain,
+  say,
+  timesOf,
+  visible,
+} from './locale.js'
+import { alertOf } from './notice.js'
+import type { TextKey } from './texts.js'
+
+/** An account of the owner. Other members, such as those of a `WalletAddress`, are ignored. */
+export interface OwnedAccount extends Asset {
+  /** The wallet address. */
+  readonly url: string
+  /** How the owner knows the account. */
+  readonly publicName?: string
+  /** The keys of the account. A key that the owner registers cannot have the `kid` of one of them. */
+  readonly keys?: readonly { readonly kid: string }[]
+}
+
+/** What the consent page needs besides the view of the interaction. */
+export interface ConsentOptions extends Describing {
+  /** The accounts of the signed-in owner. */
+  readonly accounts: readonly OwnedAccount[]
+  /** How to name the signed-in owner. */
+  readonly ownerName: string
+  /** A hidden field with the token of the form. */
+  readonly token: Html
+  /** What was wrong with the form that was posted. */
+  readonly problem?: 'undecided' | 'choose' | 'stale' | undefined
+  /** Where owners end the access, such as `/apps`. */
+  readonly connectedAppsUrl?: string | undefined
+  /** Replaces sections of the page. */
+  readonly sections?: Partial<ConsentSections> | undefined
+}
+
+/** A part of the consent page. */
+export type ConsentSection = (view: InteractionView, options: ConsentOptions) => Html
+
+/** The parts of the consent page, in their order. */
+export type ConsentSections = Readonly<
+  Record<'who' | 'spending' | 'account' | 'also' | 'details' | 'buttons', ConsentSection>
+>
+
+/**
+ * Returns the page on which an owner decides. It says everything that is granted: the sums as the largest words, the rest
+ * in a line and in the details.
+ */
+export function consentScreen(view: InteractionView, options: ConsentOptions): Screen {
+  const { locale, problem, token, ownerName } = options
+  const all = { ...consentSections, ...options.sections }
+  const part = (name: keyof ConsentSections) => all[name](view, options)
+  const content = html`<form method="post" class="card">
+    ${problem && alertOf(problem, locale, problem === 'choose' ? '#account' : '#decision')}
+    ${token}
+    ${part('who')}
+    ${part('spending')}
+    ${part('account')}
+    ${part('also')}
+    ${part('details')}
+    ${part('buttons')}
+    </form>
+    <p class="quiet small">${say(locale, 'signedIn', { owner: ownerName })}</p>`
+  return {
+    title: plain(locale, titleOf(view), { app: shortName(view) }),
+    content,
+    formTarget: view.finishUri,
+  }
+}
+
+function titleOf({ totals, access }: InteractionView): TextKey {
+  if (totals.length > 0) return 'asksToPay'
+  return access.length > 0 ? 'asksForAccess' : 'asksWhoYouAre'
+}
+
+/** The sections of the consent page, to wrap or to replace. */
+export const consentSections: ConsentSections = { who, spending, account, also, details, buttons }
+
+function who(view: InteractionView, { locale }: ConsentOptions): Html {
+  return html`<h1>${say(locale, titleOf(view), { app: shortName(view) })}</h1>
+    <p class="address">${addressOf(view)}</p>
+    ${view.display.name && html`<p class="quiet small">${say(locale, 'nameUnproved')}</p>`}`
+}
+
+function spending({ totals, access, subject }: InteractionView, options: ConsentOptions): Html {
+  const { locale } = options
+  const blocks = totals.map((total) => spendingBlock(total, access, options))
+  const sums = html`<div class="${blocks.length > 1 ? 'several' : 'single'}">${blocks}</div>`
+  const learns =
+    subject !== undefined && html`<li>${say(locale, 'learns', { id: subject.id })}</li>`
+  if (totals.length > 0) return html`${sums}${learns && html`<ul>${learns}</ul>`}`
+  const accounts = [...new Set(access.flatMap(({ identifier }) => identifier ?? []))]
+  return html`<p>${say(locale, 'asksTo')}</p><ul>${accessLines(access, locale)}
+    ${accounts.map((account) => html`<li>${say(locale, 'onlyFor', { account })}</li>`)}${learns}</ul>`
+}
+
+function spendingBlock(
+  total: InteractionView['totals'][number],
+  access: readonly TokenItem[],
+  options: ConsentOptions,
+): Html {
+  const { locale } = options
+  const outlook = outlookOf(total, access, options)
+  const { limit, isReceived, windows, receivers } = outlook
+  const amount =
+    limit === undefined
+      ? say(locale, 'anyAmount')
+      : say(locale, isReceived ? 'upToReceived' : 'upTo', { amount: formatAmount(limit, locale) })
+  const row = (key: TextKey, value: Html | string | false | undefined) =>
+    value && html`<div><dt>${say(locale, key)}</dt><dd>${value}</dd></div>`
+  const payer = options.accounts.find(({ url }) => isSameUrl(url, total.identifier))
+  return html`<p class="amount"><span>${amount}</span> <span>${oftenOf(total.interval, outlook, options)}</span></p>
+    ${windows === 0 && html`<p class="warning">${say(locale, 'outOfTime')}</p>`}
+    ${limit === undefined && html`<p class="warning">${say(locale, 'anyAmountWarning')}</p>`}
+    ${isReceived && html`<p class="quiet">${say(locale, 'receivedWarning')}</p>`}
+    <dl>
+    ${row('rowTotal', totalOf(outlook, options))}
+    ${row('rowAccount', total.identifier !== undefined && accountLine(total.identifier, payer))}
+    ${row('rowReceiver', receivers.length > 0 && html`${receivers.map((each) => html`<div>${isolated(each)}</div>`)}`)}
+    ${row('rowStart', startOf(outlook, options))}
+    ${row('rowEnd', endOf(outlook, options))}
+    ${row('rowTogether', total.items > 1 && say(locale, 'together', { count: new Intl.NumberFormat(locale.tag).format(total.items) }))}
+    </dl>`
+}
+
+/** How often, after the amount. */
+function oftenOf(
+  text: string | undefined,
+  { interval, windows, end }: SpendingOutlook,
+  { locale }: ConsentOptions,
+): Html {
+  if (interval === undefined) return text === undefined ? say(locale, 'inAll') : isolated(text)
+  if (windows === 1 && end !== undefined) {
+    return say(locale, 'oneWindow', { end: formatDay(end, locale) })
+  }
+  const times = windows === undefined ? '' : locale.texts.comma + timesOf(windows, locale)
+  return html`${every(interval, locale)}${times}`
+}
+
+function totalOf({ interval, end, total, windows }: SpendingOutlook, { locale }: ConsentOptions) {
+  if (interval === undefined || windows === 1) return undefined
+  if (total !== undefined)
+    return say(locale, 'totalAtMost', { amount: formatAmount(total, locale) })
+  return end === undefined && say(locale, 'totalEndless')
+}
+
+function startOf({ first }: SpendingOutlook, { locale, now }: ConsentOptions) {
+  return first !== undefined && first.start > now && isolated(formatDay(first.start, locale))
+}
+
+function endOf({ end, windows }: SpendingOutlook, { locale }: ConsentOptions): Html {
+  if (end === undefined || windows === 0) return say(locale, 'endsWithYou')
+  return isolated(formatDay(end, locale))
+}
+
+function accountLine(url: string, known?: OwnedAccount): Html {
+  const { publicName } = known ?? {}
+  return publicName
+    ? html`${isolated(publicName)} <span class="quiet small">${isolated(url)}</span>`
+    : isolated(url)
+}
+
+/** The question for which account the access is, where the app has not said it. */
+function account({ needAccount, totals }: InteractionView, options: ConsentOptions): Html {
+  const { accounts, locale } = options
+  if (needAccount.length === 0) return html``
+  const fitting = accountsFor(needAccount, accounts)
+  const misfits = accounts
+    .filter((each) => !fitting.includes(each))
+    .map((each) => html`<p class="quiet small">${misfit(each, needAccount, options)}</p>`)
+  if (fitting.length === 0) {
+    return html`<p class="warning">${say(locale, 'noAccount')}</p>${misfits}`
+  }
+  const choices = fitting.map(
+    (each, index) => html`<label class="choice"><input type="radio" name="account" required
+      value="${each.url}"${index === 0 && html` id="account" checked`}>
+      <span>${isolated(each.publicName || each.url)} (${isolated(each.assetCode)})
+      ${each.publicName && html`<small>${isolated(each.url)}</small>`}</span></label>`,
+  )
+  const question = totals.length > 0 ? 'accountQuestion' : 'accountQuestionForAccess'
+  return html`<fieldset><legend>${say(locale, question)}</legend>${choices}</fieldset>${misfits}`
+}
+
+/** Returns the accounts to which all items that need an account can apply. */
+export function accountsFor<Account extends OwnedAccount>(
+  needAccount: InteractionView['needAccount'],
+  accounts: readonly Account[],
+): readonly Account[] {
+  return accounts.filter((each) => needAccount.every((item) => fitsAccount(item, each)))
+}
+
+function misfit(
+  { url, assetCode }: OwnedAccount,
+  needAccount: InteractionView['needAccount'],
+  { locale }: ConsentOptions,
+): Html {
+  const other = needAccount.find(({ limits }) => limits?.debitAmount?.assetCode !== assetCode)
+  const limit = other?.limits?.debitAmount?.assetCode ?? assetCode
+  return say(locale, 'misfit', { account: url, limit, asset: assetCode })
+}
+
+function also({ access, totals }: InteractionView, { locale }: ConsentOptions): Html {
+  return totals.length === 0 ? html`` : alsoLine('also', access, locale)
+}
+
+/** Everything that is granted, item by item, and what the owner may want to know besides. */
+function details(view: InteractionView, options: ConsentOptions): Html {
+  const { locale } = options
+  const { tokens, subject, expiresAt, conditions } = view
+  const time = formatInstant(expiresAt, locale)
+  return html`<details><summary>${say(locale, 'details')}</summary>
+    ${tokens.map((token) => tokenDetails(token, options))}
+    <ul>${subject && html`<li>${say(locale, 'learns', { id: subject.id })}</li>`}
+    ${conditions?.paymentMax && html`<li>${say(locale, 'paymentMax', { amount: formatAmount(conditions.paymentMax, locale) })}</li>`}
+    ${conditions?.receivers?.map((receiver) => html`<li>${say(locale, 'onlyTo', { receiver })}</li>`)}
+    </ul>
+    <p class="quiet small">${say(locale, 'addressVerified', { address: view.client })}</p>
+    <p class="quiet small">${say(locale, 'decideBy', { time })}</p>
+    </details>`
+}
+
+/** The label of one of several tokens is text that the app chose. */
+function tokenDetails({ label, access }: TokenView, options: ConsentOptions): Html {
+  return html`${label !== undefined && html`<h3>${say(options.locale, 'token', { label })}</h3>`}
+    ${access.map((item) => html`<ul>${describeItem(item, options).map((line) => html`<li>${line}</li>`)}</ul>`)}`
+}
+
+function buttons(view: InteractionView, options: ConsentOptions): Html {
+  const { locale, accounts, connectedAppsUrl } = options
+  const { needAccount, finishUri } = view
+  const canApprove = needAccount.length === 0 || accountsFor(needAccount, accounts).length > 0
+  const approve =
+    canApprove &&
+    html`<button class="primary" id="decision" name="decision" value="approve">${say(locale, 'approve')}</button>`
+  const place = finishUri && placeOf(finishUri)
+  const apps =
+    connectedAppsUrl && html`<a href="${connectedAppsUrl}">${say(locale, 'appsTitle')}</a>`
+  return html`<div class="buttons">${approve}
+    <button${!canApprove && html` id="decision"`} name="decision" value="deny">${say(locale, 'deny')}</button></div>
+    <p class="quiet small">${place ? say(locale, 'returnsTo', { place }) : say(locale, 'returns')}
+    ${apps && say(locale, 'endAnytime', { apps })}</p>`
+}
+
+/** A native app has a scheme of its own and no host. */
+function placeOf(url: string): string {
+  if (!URL.canParse(url)) return visible(url)
+  const { host, protocol } = new URL(url)
+  return host || protocol
+}
+
+/** Whether two URLs of wallet addresses are the same, as the library compares them. */
+export function isSameUrl(one: string, other: string | undefined): boolean {
+  if (one === other) return true
+  if (other === undefined || !URL.canParse(one) || !URL.canParse(other)) return false
+  const canonical = (text: string) => new URL(text).href.replace(/\/$/, '')
+  return canonical(one) === canonical(other)
+}

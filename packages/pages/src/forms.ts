@@ -1,0 +1,70 @@
+import { InvalidInputError } from 'open-payments-server'
+import type { HttpRequest } from 'open-payments-server/adapter'
+import { type Html, html } from './html.js'
+
+/** Tokens that other sites cannot put into a form, because they cannot read the page with the form. */
+export interface FormTokens {
+  /** Resolves to a hidden field for a form. `purpose` says what the form is for, and whose it is. */
+  field(...purpose: readonly string[]): Promise<Html>
+  /** Resolves to whether a posted form has the token for this purpose. */
+  isValid(request: HttpRequest, ...purpose: readonly string[]): Promise<boolean>
+}
+
+const keyBytesMin = 32
+
+/**
+ * Makes form tokens: the HMAC of their purpose.
+ *
+ * @param key at least 32 random bytes, the same in every process of the wallet.
+ * @throws {InvalidInputError} for a shorter key.
+ */
+export function formTokens(key: Uint8Array): FormTokens {
+  if (!(key instanceof Uint8Array) || key.length < keyBytesMin) {
+    throw new InvalidInputError('formKey', `must be a Uint8Array of at least ${keyBytesMin} bytes`)
+  }
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+  let imported: ReturnType<typeof importKey> | undefined
+  const importKey = () =>
+    crypto.subtle.importKey('raw', new Uint8Array(key), algorithm, false, ['sign', 'verify'])
+  const textOf = (purpose: readonly string[]) =>
+    new TextEncoder().encode(JSON.stringify(['open-payments-pages', ...purpose]))
+  return {
+    async field(...purpose) {
+      imported ??= importKey()
+      const mac = await crypto.subtle.sign('HMAC', await imported, textOf(purpose))
+      return html`<input type="hidden" name="token" value="${hexOf(new Uint8Array(mac))}">`
+    },
+    async isValid(request, ...purpose) {
+      imported ??= importKey()
+      const mac = bytesOf(fieldsOf(request).get('token') ?? '')
+      return crypto.subtle.verify('HMAC', await imported, mac, textOf(purpose))
+    },
+  }
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+function bytesOf(hex: string): Uint8Array<ArrayBuffer> {
+  if (!/^[0-9a-f]{64}$/.test(hex)) return new Uint8Array()
+  return Uint8Array.from({ length: 32 }, (_, index) =>
+    Number.parseInt(hex.slice(2 * index, 2 * index + 2), 16),
+  )
+}
+
+/** Returns the fields of a form that was posted. */
+export function fieldsOf({ body }: Pick<HttpRequest, 'body'>): URLSearchParams {
+  return new URLSearchParams(new TextDecoder().decode(body))
+}
+
+/**
+ * Returns whether a page of another origin posted a form, as browsers say it. `SameSite` of a cookie does not keep other
+ * ports and subdomains of the same site from it.
+ */
+export function isForeignForm({ headers }: Pick<HttpRequest, 'headers'>): boolean {
+  return headers.some(
+    ([name, value]) =>
+      name.toLowerCase() === 'sec-fetch-site' && value !== 'same-origin' && value !== 'none',
+  )
+}

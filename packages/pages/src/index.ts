@@ -1,0 +1,52 @@
+/**
+ * The pages of a wallet for the owners of its accounts: consent, connected apps, login and short answers.
+ *
+ * @module open-payments-pages
+ */
+
+export {
+  type ConnectedApp,
+  type ConnectedAppsOptions,
+  connectedAppHtml,
+  connectedAppsScreen,
+} from './connected-apps.js'
+export {
+  type ConsentOptions,
+  type ConsentSection,
+  type ConsentSections,
+  consentScreen,
+  consentSections,
+  type OwnedAccount,
+} from './consent.js'
+export { type FormTokens, fieldsOf, formTokens, isForeignForm } from './forms.js'
+export { type Html, type HtmlValue, html, trustedHtml } from './html.js'
+export {
+  type KeyConflict,
+  type KeyProblem,
+  type KeysOptions,
+  keysScreen,
+  type OwnedKey,
+  type OwnerKeys,
+} from './keys.js'
+export { type Design, type PageOptions, page, type Screen, seeOther } from './layout.js'
+export {
+  formatAmount,
+  formatDay,
+  formatInstant,
+  isolated,
+  type Languages,
+  type Locale,
+  type LocaleSettings,
+  languages,
+  localeFor,
+  say,
+} from './locale.js'
+export { alertOf, type LoginOptions, loginScreen, type NoticeName, noticeScreen } from './notice.js'
+export {
+  createPages,
+  type Owner,
+  type PageScreens,
+  type Pages,
+  type PagesOptions,
+} from './pages.js'
+export type { TextKey, Texts } from './texts.js'

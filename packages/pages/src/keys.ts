@@ -1,0 +1,179 @@
+import { type PublicJwk, readClientKey } from 'open-payments-server'
+import type { OwnedAccount } from './consent.js'
+import { type Html, html } from './html.js'
+import type { Screen } from './layout.js'
+import { formatDay, isolated, type Locale, plain, say } from './locale.js'
+import { alertOf } from './notice.js'
+import type { TextKey } from './texts.js'
+
+/** A public key that the owner of an account registered for an app. */
+export interface OwnedKey extends PublicJwk {
+  /** What the owner calls it. */
+  readonly name: string
+  /** Milliseconds since 1970. */
+  readonly addedAt: number
+}
+
+/** Why a key cannot be added: the account has it, has another with its `kid`, or has 20 keys. */
+export type KeyConflict = 'known' | 'kidTaken' | 'full'
+
+/** Where the host keeps the keys that owners register. It publishes them in `keys` of `walletAddresses.find`. */
+export interface OwnerKeys {
+  /** Resolves to the keys of an account, the oldest first. */
+  of(walletAddress: string): Promise<readonly OwnedKey[]>
+  /** Adds a key, also if others are added at the same time, or resolves to why not. */
+  add(walletAddress: string, key: OwnedKey): Promise<'added' | KeyConflict>
+  revoke(walletAddress: string, kid: string): Promise<void>
+}
+
+/** Why a form changed nothing; `reason` is a sentence of the library, in English. */
+export type KeyProblem = KeyConflict | 'name' | 'stale' | { readonly reason: string }
+
+/** What the page of keys needs besides the keys. */
+export interface KeysOptions {
+  readonly locale: Locale
+  readonly account: OwnedAccount
+  /** All accounts of the owner. */
+  readonly accounts: readonly OwnedAccount[]
+  /** The fields of the link or of the form. */
+  readonly given: URLSearchParams
+  readonly problem?: KeyProblem | undefined
+  readonly ownerName: string
+  /** A hidden field with the token of the forms. */
+  readonly token: Html
+}
+
+const nameLengthMax = 64
+const nameForm = /^\P{Cc}{1,64}$/u
+const ed25519 = { kty: 'OKP', crv: 'Ed25519' }
+
+/** Reads the key of a form, whose `kid` is that of the form, else that of the key, else a random one. */
+export function readKey(
+  form: URLSearchParams,
+  addedAt: number,
+):
+  | { readonly ok: true; readonly key: OwnedKey }
+  | { readonly ok: false; readonly problem: KeyProblem } {
+  const read = readClientKey(form.get('key') ?? '')
+  if (!read.ok) return { ok: false, problem: { reason: read.reason } }
+  const { x } = read.key
+  const kid = form.get('kid')?.trim() || read.key.kid || crypto.randomUUID()
+  const named = readClientKey(JSON.stringify({ ...ed25519, x, kid }))
+  if (!named.ok) return { ok: false, problem: { reason: named.reason } }
+  const name = form.get('name')?.trim() ?? ''
+  const isNamed = name.length <= nameLengthMax && nameForm.test(name)
+  return isNamed ? { ok: true, key: { kid, x, name, addedAt } } : { ok: false, problem: 'name' }
+}
+
+/** Resolves to the page with the keys of an account, and the form for another. */
+export async function keysScreen(keys: readonly OwnedKey[], options: KeysOptions): Promise<Screen> {
+  const { locale, problem, given, ownerName } = options
+  const done = { added: 'keyAdded', revoked: 'keyRevoked' } as const
+  const outcome = given.get('done') ?? ''
+  const said = Object.hasOwn(done, outcome) && say(locale, done[outcome as keyof typeof done])
+  const thumbprints = await Promise.all(keys.map(({ x }) => thumbprintOf(x)))
+  const content = html`${problem && problemHtml(problem, locale)}
+    <h1>${say(locale, 'keysTitle')}</h1>
+    ${said && html`<p class="done" role="status">${said}</p>`}
+    <p class="quiet small">${say(locale, 'signedIn', { owner: ownerName })}</p>
+    <p>${say(locale, 'keysPurpose')}</p>
+    ${keys.length === 0 && html`<p class="card">${say(locale, 'keysNone')}</p>`}
+    ${keys.map((key, index) => keyHtml(key, index, thumbprints[index] ?? '', options))}
+    ${addForm(options)}`
+  return { title: plain(locale, 'keysTitle'), content, script }
+}
+
+function keyHtml(
+  { kid, name, addedAt }: OwnedKey,
+  index: number,
+  thumbprint: string,
+  { locale, account, token }: KeysOptions,
+): Html {
+  return html`<article class="card" aria-labelledby="key-${index}">
+    <h2 id="key-${index}">${isolated(name)}</h2>
+    <p class="quiet">${say(locale, 'keyId', { kid })}<br>
+    ${say(locale, 'keyThumbprint', { beginning: `${thumbprint.slice(0, 12)}…` })}<br>
+    ${say(locale, 'keyAddedOn', { date: formatDay(addedAt, locale) })}</p>
+    <form method="post">${token}<input type="hidden" name="account" value="${account.url}">
+    <button class="danger" name="revoke" value="${kid}" aria-label="${plain(locale, 'keyRevokeNamed', { name })}">${say(locale, 'keyRevoke')}</button></form>
+  </article>`
+}
+
+/** A text that is no public key is not repeated: it may be a private key. */
+function addForm({ locale, account, accounts, given, token }: KeysOptions): Html {
+  const key = given.get('key') ?? ''
+  const options = accounts.map(
+    ({ url }) => html`<option${url === account.url && html` selected`}>${url}</option>`,
+  )
+  return html`<section class="card"><h2>${say(locale, 'keyAddTitle')}</h2>
+    <form method="post" autocomplete="off">${token}
+    <label for="account">${say(locale, 'keyAccount')}</label>
+    <select id="account" name="account">${options}</select>
+    <label for="name">${say(locale, 'keyName')}</label>
+    <input id="name" name="name" required maxlength="${nameLengthMax}" value="${given.get('name')}">
+    <label for="key">${say(locale, 'keyText')}</label>
+    <textarea id="key" name="key" required rows="6" dir="ltr" spellcheck="false">
+${readClientKey(key).ok && key}</textarea>
+    <p><button type="button" id="make" hidden data-made="${plain(locale, 'keyMade')}"
+      data-unsupported="${plain(locale, 'keyUnsupported')}">${say(locale, 'keyMake')}</button></p>
+    <p id="made" role="status"></p>
+    <label for="kid">${say(locale, 'keyNewId')}</label>
+    <input id="kid" name="kid" maxlength="256" dir="ltr" value="${given.get('kid')}">
+    <div class="buttons"><button class="primary" id="add">${say(locale, 'keyAdd')}</button></div></form></section>`
+}
+
+const problems = {
+  name: 'keyNameRefused',
+  known: 'keyKnown',
+  kidTaken: 'keyIdTaken',
+  full: 'keysFull',
+} as const satisfies Record<string, TextKey>
+
+/** A summary that takes the focus, and leads to the field. */
+function problemHtml(problem: KeyProblem, locale: Locale): Html {
+  if (problem === 'stale') return alertOf('stale', locale)
+  const field = problem === 'name' ? 'name' : problem === 'kidTaken' ? 'kid' : 'key'
+  const text =
+    typeof problem === 'string'
+      ? html`<a href="#${field}">${say(locale, problems[problem])}</a>`
+      : html`<a href="#key" lang="en" dir="ltr">${problem.reason}</a>`
+  return html`<div class="error" role="alert" tabindex="-1" autofocus>
+    <h2>${say(locale, 'keyRefused')}</h2><p>${text}</p></div>`
+}
+
+/** RFC 7638. */
+async function thumbprintOf(x: string): Promise<string> {
+  const text = new TextEncoder().encode(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`)
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', text))
+  return btoa(String.fromCharCode(...digest))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '')
+}
+
+/** Makes a key in the browser, and downloads the private part. The policy of the page lets it send only the form. */
+const script = `
+const button = document.getElementById('make')
+button.hidden = false
+button.addEventListener('click', async () => {
+  const status = document.getElementById('made')
+  let pair
+  try {
+    pair = await crypto.subtle.generateKey('Ed25519', true, ['sign', 'verify'])
+  } catch {
+    status.textContent = button.dataset.unsupported
+    return
+  }
+  const kid = crypto.randomUUID()
+  const { kty, crv, x } = await crypto.subtle.exportKey('jwk', pair.publicKey)
+  const bytes = new Uint8Array(await crypto.subtle.exportKey('pkcs8', pair.privateKey))
+  const base64 = btoa(String.fromCharCode(...bytes))
+  const pem = '-----BEGIN PRIVATE KEY-----\\n' + base64 + '\\n-----END PRIVATE KEY-----\\n'
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(new Blob([pem], { type: 'application/x-pem-file' }))
+  link.download = kid + '.pem'
+  link.click()
+  document.getElementById('key').value = JSON.stringify({ kty, crv, x, kid })
+  status.textContent = button.dataset.made
+})
+`

@@ -1,0 +1,119 @@
+import type { HttpResponse } from 'open-payments-server/adapter'
+import { type Html, html, trustedHtml } from './html.js'
+import type { Locale } from './locale.js'
+import { stylesheet } from './stylesheet.js'
+
+/** What a page shows. */
+export interface Screen {
+  /** The title of the window, as text. */
+  readonly title: string
+  /** The content, with its heading. */
+  readonly content: Html
+  /** Where a form of the page leads at last, besides this wallet: the client's finish URI. */
+  readonly formTarget?: string | undefined
+  /** The only script that the page may run. */
+  readonly script?: string
+}
+
+/** The look of the pages. */
+export interface Design {
+  /** The name of the wallet, above each page. */
+  readonly name?: string
+  /** A logo above each page, such as inline SVG. An image needs `imageSources`. */
+  readonly logo?: Html
+  /** CSS after the stylesheet of the package, such as other values of its custom properties. */
+  readonly css?: string
+  /** The sources of `img-src` in the Content-Security-Policy, such as `'self'`. Default: no images. */
+  readonly imageSources?: string
+  /** Below each page, such as an imprint. */
+  readonly footer?: Html | ((locale: Locale) => Html)
+}
+
+export interface PageOptions {
+  readonly locale: Locale
+  readonly design?: Design | undefined
+  /** Default: 200. */
+  readonly status?: number
+  /** More headers, by lower-case name. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/**
+ * Returns the response with a page: no other origin can frame it, nothing caches it, and its Content-Security-Policy lets
+ * it load nothing, and run no script except `script`.
+ */
+export function page(
+  { title, content, formTarget, script }: Screen,
+  { locale, design = {}, status = 200, headers = {} }: PageOptions,
+): HttpResponse {
+  const { tag, texts } = locale
+  const { name, logo, css = '', imageSources, footer } = design
+  if (/<\/style/i.test(css)) throw new TypeError('design.css must not contain </style')
+  if (script !== undefined && /<\/script|<!--/i.test(script)) {
+    throw new TypeError('script must not contain </script or <!--')
+  }
+  const nonce = newNonce()
+  const brand =
+    (logo || name) && html`<header>${logo}${name && html`<span>${name}</span>`}</header>`
+  const body = html`<!doctype html>
+<html lang="${tag}" dir="${texts.direction}">
+<head><meta charset="utf-8"><title>${title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<style nonce="${nonce}">${trustedHtml(stylesheet + css)}</style></head>
+<body>${brand}<main>${content}</main>${footer && html`<footer>${typeof footer === 'function' ? footer(locale) : footer}</footer>`}
+${script && html`<script nonce="${nonce}">${trustedHtml(script)}</script>`}</body></html>`
+  const policy = [
+    "default-src 'none'",
+    `style-src 'nonce-${nonce}'`,
+    ...(script === undefined ? [] : [`script-src 'nonce-${nonce}'`]),
+    ...(imageSources === undefined ? [] : [`img-src ${imageSources}`]),
+    `form-action ${formActions(formTarget)}`,
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join('; ')
+  return {
+    status,
+    headers: {
+      ...safety,
+      'content-security-policy': policy,
+      'content-language': tag,
+      'content-type': 'text/html; charset=utf-8',
+      ...headers,
+    },
+    body: String(body),
+  }
+}
+
+const safety = {
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+}
+
+/** Redirects with 303, so that the browser does not repeat the POST of a form (RFC 9635 section 11.19). */
+export function seeOther(
+  location: string,
+  headers: Readonly<Record<string, string>> = {},
+): HttpResponse {
+  const policy = "default-src 'none'; frame-ancestors 'none'"
+  return {
+    status: 303,
+    headers: { ...safety, 'content-security-policy': policy, ...headers, location },
+  }
+}
+
+/** A scheme, or an origin with a name or address: neither can add a source or directive to a policy. */
+const policySource = /^[a-z][a-z0-9+.-]*:(?:\/\/[a-z0-9._:[\]-]+)?$/
+
+/** Browsers apply `form-action` to redirects of a form, so the policy includes the client's origin. */
+function formActions(formTarget: string | undefined): string {
+  if (formTarget === undefined || !URL.canParse(formTarget)) return "'self'"
+  const { origin, protocol } = new URL(formTarget)
+  const target = origin === 'null' ? protocol : origin
+  return policySource.test(target) ? `'self' ${target}` : "'self'"
+}
+
+function newNonce(): string {
+  return btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(16))))
+}

@@ -1,0 +1,185 @@
+import type { Amount } from 'open-payments-server'
+import type { HttpRequest } from 'open-payments-server/adapter'
+import { type Html, type HtmlValue, html } from './html.js'
+import { arabic } from './languages/ar.js'
+import { german } from './languages/de.js'
+import { english } from './languages/en.js'
+import { spanish } from './languages/es.js'
+import { partsOf, type TextKey, type Texts } from './texts.js'
+
+/** In what language the pages speak, and how they write numbers and dates. */
+export interface Locale {
+  /** A BCP 47 language tag, such as `de-CH`. */
+  readonly tag: string
+  /** An IANA time zone, such as `Europe/Zurich`. */
+  readonly timeZone: string
+  readonly texts: Texts
+}
+
+/** What an owner has chosen. Without a language, the browser's preferences decide. */
+export interface LocaleSettings {
+  /** A BCP 47 language tag, such as `de-CH`. */
+  readonly language?: string | undefined
+  /** An IANA time zone. Default: UTC. */
+  readonly timeZone?: string | undefined
+}
+
+/** Texts by language, such as `de`. */
+export type Languages = Readonly<Record<string, Texts>>
+
+/** The languages of this package. Pass these and your own as the option `languages`. */
+export const languages = {
+  en: english as Texts,
+  de: german,
+  es: spanish,
+  ar: arabic,
+}
+
+/** Returns the locale for a request: the owner's language, else the browser's, else English or the first language. */
+export function localeFor(
+  request: Pick<HttpRequest, 'headers'>,
+  { language, timeZone = 'UTC' }: LocaleSettings = {},
+  from: Languages = languages,
+): Locale {
+  const wanted = [...(language === undefined ? [] : [language]), ...acceptedLanguages(request)]
+  const fallback = Object.hasOwn(from, 'en') ? 'en' : (Object.keys(from)[0] ?? '')
+  for (const text of [...wanted, fallback]) {
+    const tag = canonical(text)
+    const [primary = ''] = tag?.split('-', 1) ?? []
+    const texts = Object.hasOwn(from, primary) ? from[primary] : undefined
+    if (tag !== undefined && texts !== undefined) return { tag, timeZone, texts }
+  }
+  return { tag: 'en', timeZone, texts: languages.en }
+}
+
+/** The languages of `Accept-Language` (RFC 9110 section 12.5.4), the preferred one first. */
+function acceptedLanguages({ headers }: Pick<HttpRequest, 'headers'>): string[] {
+  const values = headers.filter(([name]) => name.toLowerCase() === 'accept-language')
+  return values
+    .flatMap(([, value]) => value.split(','))
+    .map((entry) => {
+      const [tag = '', ...parameters] = entry.split(';').map((part) => part.trim())
+      const quality = parameters.find((each) => /^q=/i.test(each))
+      return { tag, quality: quality === undefined ? 1 : Number(quality.slice(2)) }
+    })
+    .filter(({ quality }) => quality > 0)
+    .sort((a, b) => b.quality - a.quality)
+    .map(({ tag }) => tag)
+}
+
+function canonical(tag: string): string | undefined {
+  try {
+    return Intl.getCanonicalLocales(tag)[0]
+  } catch {
+    return undefined // the header contains a value that is not a language tag, such as *
+  }
+}
+
+/**
+ * Returns a text with its slots filled, as HTML. A value that is a string may come from the network: it is escaped, and
+ * isolated so that its direction does not reorder the sentence.
+ */
+export function say(
+  { texts }: Pick<Locale, 'texts'>,
+  key: TextKey,
+  values: Readonly<Record<string, Html | string>> = {},
+): Html {
+  return html`${partsOf(texts[key]).map((part, index): HtmlValue => {
+    if (index % 2 === 0) return part
+    const value = values[part] ?? ''
+    return typeof value === 'string' ? isolated(value) : value
+  })}`
+}
+
+/** Returns a text with its slots filled, for places that take no HTML, such as an attribute. */
+export function plain(
+  { texts }: Pick<Locale, 'texts'>,
+  key: TextKey,
+  values: Readonly<Record<string, string>> = {},
+): string {
+  const parts = partsOf(texts[key]).map((part, index) =>
+    index % 2 === 0 ? part : `\u2068${visible(values[part] ?? '')}\u2069`,
+  )
+  return parts.join('')
+}
+
+/** Returns text of any origin and direction as HTML that does not change the direction of its surroundings. */
+export function isolated(text: string): Html {
+  return html`<bdi>${visible(text)}</bdi>`
+}
+
+/** Replaces characters that are not seen, and those that reorder the text around them. */
+export function visible(text: string): string {
+  return text.replace(
+    /[\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,
+    '\ufffd',
+  )
+}
+
+/** Formats an amount exactly, at the scale of its asset, whatever number of digits it has. */
+export function formatAmount(
+  { value, assetCode, assetScale }: Amount,
+  { tag }: Pick<Locale, 'tag'>,
+): string {
+  const digits = value.padStart(assetScale + 1, '0')
+  const whole = digits.slice(0, digits.length - assetScale)
+  // The view of another version could contain anything.
+  if (!/^\d+$/.test(digits)) return `${value} ${assetCode}`
+  const fraction = digits.slice(digits.length - assetScale)
+  const isCurrency = /^[A-Z]{3}$/.test(assetCode)
+  const format = new Intl.NumberFormat(tag, {
+    ...(isCurrency && { style: 'currency', currency: assetCode, currencyDisplay: 'code' }),
+    minimumFractionDigits: assetScale > 0 ? 1 : 0,
+    maximumFractionDigits: assetScale > 0 ? 1 : 0,
+  })
+  // The format has places for more digits than a number is exact to, so it writes one, which stands for all.
+  const parts = format.formatToParts(BigInt(whole)).map(({ type, value: text }) => {
+    return type === 'fraction' ? localDigits(fraction, tag) : text
+  })
+  const text = parts.join('')
+  return isCurrency ? text : `${text}\u00a0${assetCode}`
+}
+
+function localDigits(digits: string, tag: string): string {
+  const format = new Intl.NumberFormat(tag)
+  return digits.replace(/\d/g, (digit) => format.format(Number(digit)))
+}
+
+/** Formats an instant in the owner's time zone, which it names. */
+export function formatInstant(instant: number, locale: Locale): string {
+  const { tag, timeZone, texts } = locale
+  const seconds = instant % 60_000 === 0 ? {} : ({ second: '2-digit' } as const)
+  const time = new Intl.DateTimeFormat(tag, {
+    hour: '2-digit',
+    minute: '2-digit',
+    ...seconds,
+    hourCycle: 'h23',
+    timeZone,
+    timeZoneName: 'short',
+  })
+  return (
+    dayFormat(locale, { weekday: 'short' }).format(instant) + texts.comma + time.format(instant)
+  )
+}
+
+/** Formats the day of an instant in the owner's time zone. */
+export function formatDay(instant: number, locale: Locale): string {
+  return dayFormat(locale, {}).format(instant)
+}
+
+function dayFormat({ tag, timeZone }: Locale, more: Intl.DateTimeFormatOptions) {
+  const day = { day: 'numeric', month: 'long', year: 'numeric' } as const
+  return new Intl.DateTimeFormat(tag, { ...more, ...day, timeZone })
+}
+
+/** Returns how often something happens, such as `12 times`. */
+export function timesOf(count: number, { tag, texts }: Pick<Locale, 'tag' | 'texts'>): string {
+  const category = new Intl.PluralRules(tag).select(count)
+  const text = (category !== 'other' && texts[`times.${category}`]) || texts.times
+  return text.replace('{count}', new Intl.NumberFormat(tag).format(count))
+}
+
+/** Joins items as the language does, such as `one, two and three`. */
+export function listed(items: readonly string[], { tag }: Pick<Locale, 'tag'>): string {
+  return new Intl.ListFormat(tag, { type: 'conjunction' }).format(items)
+}

@@ -1,0 +1,70 @@
+/** The stylesheet of every page. A brand changes the custom properties. */
+export const stylesheet = `
+:root{color-scheme:light dark;
+--accent:#0b5bd3;--on-accent:#fff;--background:#f3f4f7;--surface:#fff;--text:#14171f;--muted:#535b6b;
+--border:#dde1e8;--control:#7c8595;--danger:#b3261e;--warning:#fff4d6;--on-warning:#5c3d00;
+--radius:14px;--font:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Noto Sans Arabic",sans-serif}
+@media (prefers-color-scheme:dark){:root{
+--accent:#8ab4ff;--on-accent:#06204d;--background:#0e1014;--surface:#191c22;--text:#eef1f6;--muted:#a7b0bf;
+--border:#2d323c;--control:#7d8797;--danger:#ff9a91;--warning:#3a2d08;--on-warning:#ffdf94}}
+*{box-sizing:border-box}
+html{-webkit-text-size-adjust:100%}
+body{margin:0;min-height:100vh;background:var(--background);color:var(--text);font:1rem/1.5 var(--font);overflow-wrap:anywhere;
+padding:1.5rem 1rem 3rem}
+header,main,footer{max-width:30rem;margin:0 auto}
+header{display:flex;align-items:center;gap:.6rem;font-weight:650;padding:0 .25rem 1rem}
+header svg,header img{height:2rem;width:auto;max-width:100%}
+footer{color:var(--muted);font-size:.875rem;padding:1rem .25rem}
+h1{font-size:1.25rem;line-height:1.3;margin:0 0 .25rem;font-weight:650}
+h2{font-size:1.125rem;line-height:1.3;margin:0;font-weight:650}
+h3{font-size:1rem;margin:1rem 0 .25rem;font-weight:650}
+p{margin:.5rem 0}
+ul{margin:.5rem 0;padding-inline-start:1.25rem}li{margin-block:.25rem}
+a{color:var(--accent)}
+.card{background:var(--surface);border:1px solid var(--border);border-radius:var(--radius);padding:1.5rem;margin-block-end:1rem}
+.quiet{color:var(--muted);font-size:.9375rem}
+.small{font-size:.875rem}
+.address{color:var(--muted);font-size:.9375rem;margin:0}.address b{color:var(--text);font-weight:600}
+.amount{font-size:1.75rem;line-height:1.2;font-weight:700;letter-spacing:-.01em;margin:1.25rem 0 .75rem}
+.amount span{display:block}
+.several .amount{font-size:1.5rem}
+dl{margin:0;border-block-start:1px solid var(--border)}
+dl div{display:grid;grid-template-columns:minmax(5.5rem,1fr) 3fr;gap:.25rem .75rem;padding:.55rem 0;border-block-end:1px solid var(--border)}
+dt{color:var(--muted)}dd{margin:0}
+fieldset{border:0;margin:1rem 0;padding:0;min-width:0}
+legend{padding:0;font-weight:600;margin-block-end:.5rem}
+.choice{display:flex;gap:.75rem;align-items:center;border:1px solid var(--control);border-radius:calc(var(--radius)*.7);padding:.65rem .85rem;margin-block-end:.5rem;cursor:pointer}
+.choice:has(:checked){border-color:var(--accent);box-shadow:inset 0 0 0 1px var(--accent)}
+.choice input{flex:none;width:1.15rem;height:1.15rem;margin:0;accent-color:var(--accent)}
+.choice span{flex:1;min-width:0}.choice small{display:block;color:var(--muted);font-size:.875rem}
+.warning{background:var(--warning);color:var(--on-warning);border-radius:calc(var(--radius)*.7);padding:.75rem 1rem}
+.error{border:2px solid var(--danger);border-radius:calc(var(--radius)*.7);padding:.75rem 1rem;margin-block-end:1rem;background:var(--surface)}
+.error h2{font-size:1rem}.error p{margin:.25rem 0 0}
+.done{border-inline-start:4px solid var(--accent);padding:.5rem .85rem;background:var(--surface);border-radius:4px}
+.buttons{display:grid;gap:.75rem;margin-block-start:1.25rem}
+button,.button{font:inherit;font-weight:600;color:var(--text);background:transparent;border:1px solid var(--control);
+border-radius:calc(var(--radius)*.7);padding:.55rem 1rem;min-height:2.75rem;max-width:100%;cursor:pointer}
+.buttons button{width:100%;min-height:3rem}
+button.primary{background:var(--accent);color:var(--on-accent);border-color:var(--accent)}
+button.danger{color:var(--danger);border-color:var(--danger)}
+label{display:block;font-weight:600;margin-block:.75rem .25rem}
+input:not([type=radio]),select,textarea{display:block;font:inherit;width:100%;color:var(--text);background:var(--surface);
+border:1px solid var(--control);border-radius:calc(var(--radius)*.5);padding:.55rem .75rem;min-height:2.75rem}
+textarea{font-family:ui-monospace,monospace;font-size:.875rem}
+summary{cursor:pointer;color:var(--accent);padding-block:.5rem;min-height:2.5rem;font-weight:500}
+details>:last-child{margin-block-end:.25rem}
+.actions{display:flex;flex-wrap:wrap;gap:.5rem 1.25rem;align-items:start;border-block-start:1px solid var(--border);margin-block-start:1rem;padding-block-start:.75rem}
+.actions details[open]{flex-basis:100%}
+.badge{display:inline-block;background:var(--warning);color:var(--on-warning);border-radius:99px;padding:.1rem .7rem;font-size:.875rem;font-weight:600}
+.limit{margin-block:1rem}
+.limit strong{display:block;font-size:1.0625rem}
+meter{display:block;width:100%;height:.6rem;margin-block:.5rem .35rem;border:0;border-radius:99px;background:var(--border);appearance:none;overflow:hidden}
+meter::-webkit-meter-inner-element{display:block}
+meter::-webkit-meter-bar{background:var(--border);border:0;border-radius:99px;height:.6rem}
+meter::-webkit-meter-optimum-value{background:var(--accent);border-radius:99px}
+meter::-moz-meter-bar{background:var(--accent);border-radius:99px}
+.sides{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem;margin:0}
+:focus-visible{outline:3px solid var(--accent);outline-offset:2px}
+@media (forced-colors:active){button.primary{border-width:3px}}
+@media (max-width:26rem){body{padding:1rem .5rem 2rem}.card{padding:1.1rem}.amount{font-size:1.5rem}}
+`

@@ -1,0 +1,265 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { spendingTotals } from '../../../src/core/spending-total.js'
+import type { AccessItem, Amount, InteractionView, TokenItem } from '../../../src/index.js'
+import { type ConsentOptions, consentScreen } from '../src/consent.js'
+import { html } from '../src/html.js'
+import { page } from '../src/layout.js'
+import { formatAmount, languages, localeFor, visible } from '../src/locale.js'
+import type { TextKey } from '../src/texts.js'
+import { textOf } from './text.js'
+
+const alice = 'https://wallet.example/alice'
+const now = Date.UTC(2026, 10, 25)
+const usd = (value: string): Amount => ({ value, assetCode: 'USD', assetScale: 2 })
+
+export function viewOf(
+  access: readonly TokenItem[],
+  more: Partial<InteractionView> = {},
+): InteractionView {
+  const labels = [...new Set(access.map(({ label }) => label))]
+  return {
+    id: 'id',
+    grantId: 'grant',
+    status: 'pending',
+    client: 'https://shop.example/app',
+    display: { uri: 'https://shop.example' },
+    access,
+    tokens: labels.map((label) => ({
+      ...(label !== undefined && { label }),
+      access: access.filter((item) => item.label === label),
+    })),
+    needAccount: access.filter(
+      ({ type, identifier }) => type === 'outgoing-payment' && identifier === undefined,
+    ),
+    totals: spendingTotals(access),
+    expiresAt: now + 600_000,
+    ...more,
+  }
+}
+
+function shown(
+  view: InteractionView,
+  language = 'en',
+  options: Partial<ConsentOptions> = {},
+): { readonly body: string; readonly text: string } {
+  const locale = localeFor({ headers: [] }, { language })
+  const accounts = [{ url: alice, assetCode: 'USD', assetScale: 2 }]
+  const base = { locale, now, accounts, ownerName: 'alice', token: html`` }
+  const { body = '' } = page(consentScreen(view, { ...base, ...options }), { locale })
+  return { body, text: textOf(body) }
+}
+
+const monthly = { interval: 'R12/2026-12-01T00:00:00Z/P1M', debitAmount: usd('2500') }
+const pay = (limits?: AccessItem['limits']): AccessItem => ({
+  type: 'outgoing-payment',
+  actions: ['create', 'read'],
+  identifier: alice,
+  ...(limits && { limits }),
+})
+
+describe('the consent page', () => {
+  test('says who asks, how much, how often, the sum, the account and the end', () => {
+    const display = { uri: 'https://shop.example', name: 'Shop' }
+    const { text } = shown(viewOf([pay(monthly)], { display }))
+    for (const expected of [
+      'Shop asks to pay from your account',
+      'https://shop.example/app',
+      'The app chose its name.',
+      'Up to USD 25.00 every month, 12 times',
+      'In totalat most USD 300.00',
+      `From${alice}`,
+      'StartsDecember 1, 2026',
+      'EndsDecember 1, 2027',
+      'It may also: see the payments it made.',
+    ]) {
+      expect(text).toContain(expected)
+    }
+  })
+
+  test.each<[string, AccessItem, string[]]>([
+    [
+      'no interval',
+      pay({ debitAmount: usd('2500') }),
+      ['Up to USD 25.00 in all', 'when you end it'],
+    ],
+    [
+      'no end',
+      pay({ debitAmount: usd('1'), interval: 'R/2026-12-01T00:00:00Z/P1W' }),
+      ['every week', 'no maximum'],
+    ],
+    ['no limit', pay(), ['Any amount in all', 'could spend all the money']],
+    [
+      'a limit on what arrives',
+      pay({ receiveAmount: usd('2500') }),
+      ['Up to USD 25.00 for the receiver', 'Fees and exchange rates'],
+    ],
+    [
+      'one window',
+      pay({ ...monthly, interval: 'R1/2026-12-01T00:00:00Z/P1M' }),
+      ['Up to USD 25.00 until January 1, 2027'],
+    ],
+    [
+      'times that are over',
+      pay({ ...monthly, interval: 'R1/2025-12-01T00:00:00Z/P1M' }),
+      ['These times are over'],
+    ],
+    [
+      'a receiver',
+      pay({ receiver: 'https://b.example/1', ...monthly }),
+      ['Only tohttps://b.example/1'],
+    ],
+    [
+      'no payments',
+      { type: 'incoming-payment', actions: ['create'], identifier: alice },
+      ['asks for access to your account', 'create payment requests for you', `only for ${alice}`],
+    ],
+  ])('tells the truth about access with %s', (_, item, expected) => {
+    const { text } = shown(viewOf([item]))
+    for (const each of expected) expect(text).toContain(each)
+  })
+
+  test('says that a request is only about who the owner is', () => {
+    const { text } = shown(viewOf([], { subject: { id: alice, format: 'uri' } }))
+    expect(text).toContain('shop.example asks who you are')
+    expect(text).toContain(`know that you are ${alice}`)
+  })
+
+  test('adds up the limits of several tokens, and names them in the details', () => {
+    const { text } = shown(viewOf(['rent', 'food'].map((label) => ({ ...pay(monthly), label }))))
+    expect(text).toContain('Up to USD 50.00 every month, 12 times')
+    expect(text).toContain('2 with this limit each, added up here')
+    expect(text).toMatch(/“rent”.*USD 25\.00.*“food”.*USD 25\.00/)
+  })
+
+  test('shows the name of the app beside its verified address, and never instead', () => {
+    const name = 'https://bank.example'
+    const { text } = shown(viewOf([pay()], { display: { uri: 'https://shop.example', name } }))
+    expect(text).toMatch(/https:\/\/bank\.example asks .*https:\/\/shop\.example\/app/)
+  })
+
+  test.each<[string, Amount | undefined, number]>([
+    ['dollars', usd('1'), 1],
+    ['no limit', undefined, 2],
+    ['yen', { value: '1', assetCode: 'JPY', assetScale: 0 }, 0],
+  ])('offers the accounts that fit, and explains the others: %s', (_, debitAmount, count) => {
+    const { identifier: _account, ...item } = pay(debitAmount && { debitAmount })
+    const accounts = [
+      { url: alice, assetCode: 'USD', assetScale: 2, publicName: 'Daily' },
+      { url: 'https://wallet.example/euros', assetCode: 'EUR', assetScale: 2 },
+    ]
+    const { body, text } = shown(viewOf([item]), 'en', { accounts })
+    expect(body.match(/type="radio"/g) ?? []).toHaveLength(count)
+    expect(body.match(/ checked/g) ?? []).toHaveLength(Math.min(count, 1))
+    expect(text.match(/Not https:[^:]*: the limit is in/g) ?? []).toHaveLength(2 - count)
+    expect(body.includes('value="approve"')).toBe(count > 0)
+    expect(body).toContain('value="deny"')
+  })
+
+  test('lets a host replace a section', () => {
+    const also = () => html`<p>our own</p>`
+    const { text } = shown(viewOf([pay(monthly)]), 'en', { sections: { also } })
+    expect(text).toContain('our own')
+    expect(text).not.toContain('It may also')
+  })
+})
+
+/** Text from the network, with everything that could become markup or change the direction. */
+const wire = fc
+  .array(
+    fc.constantFrom('<img src=x>', '"', "'", '&', '`', '\u202e', '\u2069', 'x', '</details>', '{'),
+    {
+      minLength: 1,
+      maxLength: 6,
+    },
+  )
+  .map((parts) => `w${parts.join('')}`)
+const amount = fc.record({
+  value: fc.bigInt(0n, 2n ** 64n - 1n).map(String),
+  assetCode: fc.oneof(fc.constantFrom('USD', 'EUR'), wire),
+  assetScale: fc.integer({ min: 0, max: 30 }),
+})
+const interval = fc.oneof(
+  fc.constantFrom(
+    'R12/2026-12-01T00:00:00Z/P1M',
+    'R/2026-12-01T00:00:00Z/P2W',
+    'R3/P1D/2027-01-01T00:00:00Z',
+    'R/2026-12-01T00:00:00Z/2026-12-03T00:00:00Z',
+  ),
+  wire,
+)
+const limits = fc.record(
+  { debitAmount: amount, receiveAmount: amount, interval, receiver: wire },
+  { requiredKeys: [] },
+)
+const actions = {
+  'incoming-payment': ['create', 'complete', 'read', 'read-all', 'list', 'list-all'],
+  'outgoing-payment': ['create', 'read', 'read-all', 'list', 'list-all'],
+  quote: ['create', 'read', 'read-all'],
+} as const
+const item: fc.Arbitrary<TokenItem> = fc
+  .constantFrom('incoming-payment' as const, 'outgoing-payment' as const, 'quote' as const)
+  .chain((type) =>
+    fc.record(
+      {
+        type: fc.constant(type),
+        actions: fc.subarray([...actions[type]], { minLength: 1 }),
+        identifier: wire,
+        label: wire,
+        ...(type === 'outgoing-payment' && { limits }),
+      },
+      { requiredKeys: ['type', 'actions'] },
+    ),
+  )
+
+test('nothing that is granted stays unsaid, and nothing from the network becomes markup', () => {
+  const given = fc.record({
+    access: fc.array(item, { maxLength: 6 }),
+    language: fc.constantFrom('en', 'de', 'es', 'ar'),
+    name: fc.option(wire),
+    client: wire,
+    subject: fc.option(wire),
+  })
+  fc.assert(
+    fc.property(given, ({ access, language, name, client, subject }) => {
+      const view = viewOf(access, {
+        client,
+        display: { uri: client, ...(name && { name }) },
+        ...(subject && { subject: { id: subject, format: 'uri' } }),
+      })
+      const { body, text } = shown(view, language)
+      const locale = localeFor({ headers: [] }, { language })
+      const says = (expected: string) =>
+        expect(text).toContain(visible(expected).replaceAll(/[\s\u00a0\u202f]+/g, ' '))
+      says(client)
+      if (name) says(name)
+      if (subject) says(subject)
+      for (const { type, actions, identifier, label, limits = {} } of access) {
+        for (const action of actions) says(locale.texts[`${type}.${action}` as TextKey])
+        for (const each of [identifier, label, limits.receiver]) if (each) says(each)
+        for (const each of [limits.debitAmount, limits.receiveAmount]) {
+          if (each) says(formatAmount(each, locale))
+        }
+        if (limits.interval?.startsWith('w')) says(limits.interval)
+      }
+      expect(body.replace(/<title>.*?<\/title>/s, '')).not.toMatch(/<img|[\u202a-\u202e\u2069]/)
+      // The elements are those of the page, whatever the network says.
+      expect(body.match(/<details>/g) ?? []).toHaveLength(1)
+      expect(body.match(/<\/details>/g) ?? []).toHaveLength(1)
+    }),
+    { numRuns: 150 },
+  )
+})
+
+test('every language says every action in its own words', () => {
+  const said = Object.values(languages).map(
+    (texts) =>
+      new Set(
+        Object.entries(actions).flatMap(([type, all]) =>
+          all.map((each) => texts[`${type}.${each}` as TextKey]),
+        ),
+      ),
+  )
+  for (const each of said) expect(each.size).toBe(14)
+  expect(new Set(said.flatMap((each) => [...each])).size).toBe(4 * 14)
+})

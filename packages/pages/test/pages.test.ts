@@ -1,0 +1,377 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import express from 'express'
+import fastify from 'fastify'
+import { Hono } from 'hono'
+import { describe, expect, test } from 'vitest'
+import { toExpress } from '../../../adapters/express.js'
+import { toFastify } from '../../../adapters/fastify.js'
+import { toHono } from '../../../adapters/hono.js'
+import type { HttpRequest, HttpResponse } from '../../../src/entry-adapter.js'
+import { type Handler, type InteractionView, toFetch } from '../../../src/index.js'
+import { createSpendingWorld, usd } from '../../../test/support/spending.js'
+import { alice, bob, interactionId, withFinish } from '../../../test/support/world.js'
+import { createPages, formTokens, type PagesOptions, seeOther } from '../src/index.js'
+import { textOf } from './text.js'
+
+const formKey = new Uint8Array(32).fill(7)
+const accounts = [
+  { url: alice, owner: 'alice', assetCode: 'USD', assetScale: 2 },
+  { url: bob, owner: 'bob', assetCode: 'USD', assetScale: 2 },
+]
+
+/** The owner is named in the cookie: a test needs no login. */
+const ownerOf: PagesOptions['ownerOf'] = ({ headers }) => {
+  const [, id] = headers.find(([name]) => name.toLowerCase() === 'cookie') ?? []
+  return id ? { id } : undefined
+}
+const host = {
+  ownerOf,
+  accountsOf: (id: string) => accounts.filter(({ owner }) => owner === id),
+  signIn: (request: HttpRequest) =>
+    seeOther(`/login?${new URLSearchParams({ next: request.url })}`),
+  formKey,
+}
+
+type Fields = Readonly<Record<string, string>>
+
+function visitor(handle: Handler, url: string, cookie = 'alice') {
+  let token = ''
+  const send = async (
+    method: string,
+    fields: Fields = {},
+    headers: readonly (readonly [string, string])[] = [],
+  ): Promise<HttpResponse> => {
+    const body = new TextEncoder().encode(`${new URLSearchParams(fields)}`)
+    return handle({ method, url, headers: [['Cookie', cookie], ...headers], body })
+  }
+  return {
+    send,
+    async open() {
+      const response = await send('GET')
+      token = /name="token" value="(\w+)"/.exec(response.body ?? '')?.[1] ?? ''
+      return { ...response, text: textOf(response.body ?? '') }
+    },
+    post: (fields: Fields, headers: readonly (readonly [string, string])[] = []) =>
+      send('POST', { token, ...fields }, headers),
+  }
+}
+
+async function asked(more: Partial<PagesOptions> = {}) {
+  const world = createSpendingWorld()
+  const { auth, resources } = world
+  const item = {
+    type: 'outgoing-payment',
+    actions: ['create', 'read'],
+    identifier: alice,
+    limits: { debitAmount: usd(5000) },
+  } as const
+  const { body } = await world.client().request([item], withFinish)
+  const id = interactionId(body.interact.redirect)
+  const clock = { now: () => world.clock.now() }
+  const pages = createPages({ auth, resources, clock, ...host, connectedAppsUrl: '/apps', ...more })
+  const as = (owner: string) => visitor(pages.consent, `/wallet/consent/${id}`, owner)
+  const apps = (owner = 'alice') => visitor(pages.connectedApps, '/apps', owner)
+  return { world, pages, id, as, apps }
+}
+
+describe('the consent page', () => {
+  test('asks the owner, and leads back to the app with the approval', async () => {
+    const { as, world, id } = await asked()
+    const alices = as('alice')
+    const { status, text, headers } = await alices.open()
+    expect([status, text]).toEqual([200, expect.stringContaining('Up to USD 50.00 in all')])
+    expect(headers['content-security-policy']).toContain("form-action 'self' https://shop.example;")
+    const answer = await alices.post({ decision: 'approve' })
+    expect([answer.status, answer.headers['location']]).toEqual([
+      303,
+      expect.stringMatching(/^https:\/\/shop\.example\/.*interact_ref=/),
+    ])
+    const grant = await world.auth.grants.get(id.split('.')[0] ?? '')
+    expect([grant?.status, grant?.resourceOwner]).toEqual(['approved', 'alice'])
+  })
+
+  test('denies for the owner, also if the form is sent twice', async () => {
+    const { as, world, id } = await asked()
+    const alices = as('alice')
+    await alices.open()
+    for (let i = 0; i < 2; i++) {
+      expect((await alices.post({ decision: 'deny' })).status).toBe(303)
+    }
+    expect((await world.auth.interactions.get(id))?.status).toBe('denied')
+    expect(await alices.open()).toMatchObject({
+      status: 410,
+      text: expect.stringContaining('You have answered this request.'),
+    })
+    expect((await alices.post({ decision: 'approve' })).status).toBe(410)
+  })
+
+  test('decides nothing without the token of the page, of this owner and this request', async () => {
+    const one = await asked()
+    const alices = one.as('alice')
+    await alices.open()
+    const elsewhere = await formTokens(formKey).field('apps', 'alice')
+    const foreign = /value="(\w+)"/.exec(`${elsewhere}`)?.[1] ?? ''
+    for (const token of ['', foreign, `${foreign}0`, 'A'.repeat(64)]) {
+      const { status, body } = await alices.post({ decision: 'approve', token })
+      expect([status, body]).toEqual([400, expect.stringContaining('role="alert"')])
+    }
+    expect((await one.as('').post({ decision: 'approve' })).headers['location']).toMatch(/^\/login/)
+    expect((await one.as('bob').post({ decision: 'approve' })).status).toBe(403)
+    expect((await one.world.auth.interactions.get(one.id))?.status).toBe('pending')
+  })
+
+  test.each([
+    ['same-origin', 303],
+    ['none', 303],
+    ['same-site', 403],
+    ['cross-site', 403],
+  ])('answers a form with the Sec-Fetch-Site %s with %i', async (site, expected) => {
+    const alices = (await asked()).as('alice')
+    await alices.open()
+    const { status } = await alices.post({ decision: 'approve' }, [['sec-fetch-site', site]])
+    expect(status).toBe(expected)
+  })
+
+  test('asks again after a form without a decision, and refuses other methods', async () => {
+    const alices = (await asked()).as('alice')
+    await alices.open()
+    for (const decision of ['', 'maybe', 'Approve']) {
+      const { status, body } = await alices.post({ decision })
+      expect([status, body]).toEqual([400, expect.stringContaining('href="#decision"')])
+    }
+    const { status, headers } = await alices.send('PUT')
+    expect([status, headers['allow']]).toEqual([405, 'GET, HEAD, POST'])
+    expect((await alices.send('HEAD')).status).toBe(200)
+  })
+
+  test('sends visitors to the login, others away, and knows no other request', async () => {
+    const { as, pages, id } = await asked()
+    const next = new URLSearchParams({ next: `/wallet/consent/${id}` })
+    expect((await as('').open()).headers['location']).toBe(`/login?${next}`)
+    expect(await as('bob').open()).toMatchObject({ status: 403 })
+    for (const path of ['', '/unknown', '/%00', `/${id}x`]) {
+      expect((await visitor(pages.consent, `/consent${path}`).open()).status, path).toBe(404)
+    }
+  })
+
+  test('is in the language and time zone of the owner', async () => {
+    const german = await asked({
+      ownerOf: () => ({ id: 'alice', name: 'Frau A.', language: 'de-CH', timeZone: 'Asia/Tokyo' }),
+    })
+    const { body, text } = await german.as('alice').open()
+    expect(body).toContain('<html lang="de-CH" dir="ltr">')
+    expect(text).toContain('Angemeldet als Frau A.')
+    expect(text).toMatch(/GMT\+9/)
+  })
+})
+
+/** Pages about a view that no server would return, such as of another version. */
+function pageOf(view: Partial<InteractionView>, decided: object = { ok: true }) {
+  const complete = {
+    id: 'id',
+    grantId: 'grant',
+    status: 'pending',
+    client: 'https://shop.example',
+    display: { uri: 'https://shop.example' },
+    access: [],
+    tokens: [],
+    needAccount: [],
+    totals: [],
+    expiresAt: 0,
+    ...view,
+  } as InteractionView
+  const decide = async () => decided
+  const interactions = { get: async () => complete, approve: decide, deny: decide }
+  const auth = { interactions, grants: {} } as unknown as PagesOptions['auth']
+  return visitor(createPages({ auth, ...host }).consent, '/consent/id')
+}
+
+describe('the consent page, for any view', () => {
+  test.each([
+    ['https://shop.example/back?a=1', ' https://shop.example'],
+    ['http://localhost:1234/back', ' http://localhost:1234'],
+    ['com.example.app:/back', ' com.example.app:'],
+    ["https://shop.example/';script-src *", ' https://shop.example'],
+    ['https://a;sandbox', ''],
+    ["https://'unsafe-inline'", ''],
+    ['https://*', ''],
+    ['https://a,b', ''],
+    ['no url', ''],
+  ])('allows the form to redirect to %s only if its host is a name', async (finishUri, target) => {
+    const { headers } = await pageOf({ finishUri }).open()
+    expect(headers['content-security-policy']).toContain(`form-action 'self'${target};`)
+    expect(headers['content-security-policy']).not.toMatch(/script-src|sandbox/)
+  })
+
+  test.each([
+    ['expired', { status: 'interaction-expired' }],
+    ['answered', { status: 'denied' }],
+    ['answered', { status: 'revoked' }],
+    ['answered', { status: 'approved', issuedAt: 0 }],
+  ] as const)('says that the request is %s with $status', async (word, view) => {
+    const { status, body } = await pageOf(view).open()
+    expect([status, body]).toEqual([410, expect.stringContaining(word)])
+    expect(body).not.toContain('<form')
+  })
+
+  test('says why an answer was not accepted, escaped', async () => {
+    const reason = '<img src=x>'
+    const page = pageOf({}, { ok: false, refusal: 'access_widened', reason })
+    await page.open()
+    const { status, body } = await page.post({ decision: 'approve' })
+    expect([status, body]).toEqual([409, expect.stringContaining('&#60;img src=x&#62;')])
+  })
+
+  test.each(['identifier_required', 'asset_mismatch'])(
+    'asks for another account after %s',
+    async (refusal) => {
+      const page = pageOf({}, { ok: false, refusal, reason: '' })
+      await page.open()
+      const { status, body } = await page.post({ decision: 'approve' })
+      expect([status, body]).toEqual([400, expect.stringContaining('Please choose an account')])
+    },
+  )
+})
+
+describe('the page of connected apps', () => {
+  /** Alice has approved an app, which has paid 12 dollars. */
+  async function connected() {
+    const spending = await asked()
+    const { as, world, id } = spending
+    const alices = as('alice')
+    await alices.open()
+    await alices.post({ decision: 'approve' })
+    return { ...spending, grantId: id.split('.')[0] ?? '', grants: world.auth.grants }
+  }
+
+  test('lowers, pauses, resumes and ends the access of an app', async () => {
+    const { apps, grants, grantId } = await connected()
+    const page = apps()
+    const { text } = await page.open()
+    expect(text).toContain('USD 0.00 of USD 50.00 spent')
+    expect(text).toContain('No payment so far')
+    const change = async (fields: Fields) => {
+      const { status, headers } = await page.post({ grant: grantId, ...fields })
+      return [status, headers['location']]
+    }
+    expect(await change({ do: 'lower', item: '1', most: '12,5' })).toEqual([303, '?done=changed'])
+    expect((await page.open()).text).toContain('of USD 12.50 spent')
+    expect(await change({ do: 'lower', item: '1', most: '\u0661\u0660\u066b\u0665' })).toEqual([
+      303,
+      '?done=changed',
+    ])
+    expect((await page.open()).text).toContain('of USD 10.50 spent')
+    expect(await change({ do: 'pause' })).toEqual([303, '?done=changed'])
+    expect((await page.open()).text).toContain('Paused')
+    expect(await change({ do: 'resume' })).toEqual([303, '?done=changed'])
+    expect((await page.open()).text).toContain('Pause payments')
+    expect(await change({ do: 'revoke' })).toEqual([303, '?done=removed'])
+    expect((await page.open()).text).toContain('No app has access')
+    expect((await grants.get(grantId))?.status).toBe('revoked')
+  })
+
+  test.each([
+    ['a higher limit', { do: 'lower', item: '1', most: '60' }, 'A limit can only become lower.'],
+    ['no amount', { do: 'lower', item: '1', most: '1e3' }, 'such as 12.50'],
+    ['too many digits', { do: 'lower', item: '1', most: '1.234' }, 'such as 12.50'],
+    ['another item', { do: 'lower', item: '2', most: '1' }, 'such as 12.50'],
+    ['nothing to do', {}, 'such as 12.50'],
+    ['another token', { do: 'revoke', token: 'x' }, 'Please answer again'],
+  ])('changes nothing for %s', async (_, fields, expected) => {
+    const { apps, grants, grantId } = await connected()
+    const before = await grants.get(grantId)
+    const page = apps()
+    await page.open()
+    const { status, body = '' } = await page.post({ grant: grantId, ...fields })
+    expect([status, textOf(body)]).toEqual([400, expect.stringContaining(expected)])
+    expect(await grants.get(grantId)).toEqual(before)
+  })
+
+  test('neither shows nor changes the apps of another owner', async () => {
+    const { apps, grants, grantId } = await connected()
+    const bobs = apps('bob')
+    expect((await bobs.open()).text).toContain('No app has access')
+    const field = await formTokens(formKey).field('apps', 'bob')
+    const token = /value="(\w+)"/.exec(`${field}`)?.[1] ?? ''
+    for (const grant of [grantId, '', 'unknown', '\0']) {
+      expect((await bobs.post({ token, grant, do: 'revoke' })).status).toBe(404)
+    }
+    expect((await apps('').open()).headers['location']).toMatch(/^\/login/)
+    expect((await grants.get(grantId))?.status).toBe('approved')
+  })
+})
+
+describe('the options', () => {
+  const auth = {} as PagesOptions['auth']
+
+  test.each<[object, string]>([
+    [{ formKey: new Uint8Array(31) }, 'formKey must be a Uint8Array of at least 32 bytes'],
+    [{ ownerOf: undefined }, 'ownerOf must be a function'],
+    [{ color: 'red' }, 'color is not known'],
+    [{ languages: { en: {} } }, 'languages.en.direction must be ltr or rtl'],
+  ])('%j are refused', (options, message) => {
+    expect(() => createPages({ auth, ...host, ...options } as PagesOptions)).toThrow(message)
+  })
+
+  test('replace what a page shows, and its design', async () => {
+    const { as } = await asked({
+      design: { name: 'Our "Bank"', css: ':root{--accent:#123456}' },
+      screens: { notice: (name) => ({ title: name, content: name as never }) },
+    })
+    const { body, text } = await as('alice').open()
+    expect(text).toContain('Our "Bank"')
+    expect(body).toContain('--accent:#123456')
+    expect((await as('bob').open()).body).toContain('<main>notYours</main>')
+  })
+
+  test('get the error of a hook, for which the page is a 500', async () => {
+    const errors: unknown[] = []
+    const error = new Error('no database')
+    const { as } = await asked({
+      accountsOf: () => Promise.reject(error),
+      onError: (each) => void errors.push(each),
+    })
+    const { status, body } = await as('alice').open()
+    expect([status, errors]).toEqual([500, [error]])
+    expect(body).not.toContain('no database')
+  })
+})
+
+describe.each<[string, (handle: Handler) => Promise<Server> | Server]>([
+  ['Express', (handle) => createServer(express().use('/consent', toExpress(handle)))],
+  [
+    'Fastify',
+    async (handle) => {
+      const app = fastify()
+      await app.register(toFastify(handle), { prefix: '/consent' })
+      await app.ready()
+      return app.server
+    },
+  ],
+  [
+    'Hono',
+    (handle) =>
+      createServer(getRequestListener(new Hono().all('/consent/*', toHono(handle)).fetch)),
+  ],
+  ['Fetch', (handle) => createServer(getRequestListener(toFetch(handle)))],
+])('mounted with %s', (_, serverOf) => {
+  test('the consent page asks and decides', async () => {
+    const { pages, id } = await asked()
+    const server = await serverOf(pages.consent)
+    server.listen(0, 'localhost')
+    await once(server, 'listening')
+    const url = `http://localhost:${(server.address() as AddressInfo).port}/consent/${id}`
+    const headers = { cookie: 'alice' }
+    const text = await (await fetch(url, { headers })).text()
+    const token = /name="token" value="(\w+)"/.exec(text)?.[1] ?? ''
+    const body = new URLSearchParams({ token, decision: 'approve' })
+    const answer = await fetch(url, { method: 'POST', headers, body, redirect: 'manual' })
+    expect(answer.status).toBe(303)
+    expect(answer.headers.get('location')).toContain('interact_ref=')
+    server.close()
+    server.closeAllConnections()
+  })
+})

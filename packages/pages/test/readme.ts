@@ -1,0 +1,35 @@
+// #region pages
+import type express from 'express'
+import { createPages, seeOther } from 'open-payments-pages'
+import type { Wallet } from 'open-payments-server'
+import { toExpress } from 'open-payments-server/express'
+
+/** Mounts the pages for the owners of accounts. */
+export function mountPages(app: express.Express, wallet: Wallet, host: Host): void {
+  const pages = createPages({
+    auth: wallet.auth,
+    resources: wallet.resources,
+    ownerOf: ({ headers }) => host.signedIn(headers), // { id: 'alice' }, or undefined
+    accountsOf: (ownerId) => host.accountsOf(ownerId), // url, assetCode, assetScale
+    signIn: ({ url }) => seeOther(`/login?${new URLSearchParams({ next: url })}`),
+    formKey: host.formKey, // 32 random bytes
+    connectedAppsUrl: '/apps',
+    design: { name: 'Your wallet', css: ':root{--accent:#7a1fa2;--radius:4px}' },
+    onError: console.error,
+  })
+  app.use('/consent', toExpress(pages.consent)) // the path of consentUrl
+  app.use('/apps', toExpress(pages.connectedApps))
+}
+// #endregion pages
+
+interface Host {
+  readonly formKey: Uint8Array
+  signedIn(headers: readonly (readonly [string, string])[]): Promise<{ id: string } | undefined>
+  accountsOf(ownerId: string): Promise<readonly Account[]>
+}
+
+interface Account {
+  readonly url: string
+  readonly assetCode: string
+  readonly assetScale: number
+}
