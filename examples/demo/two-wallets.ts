@@ -8,7 +8,12 @@ import {
 } from '@interledger/open-payments'
 import { freePort } from '../wallet/free-port.js'
 import { money } from '../wallet/money.js'
-import { type FulfilledPacket, ilpAddressOf, peerWallet } from '../wallet/rail.js'
+import {
+  type FulfilledPacket,
+  ilpAddressOf,
+  peerWallet,
+  type StreamReceivers,
+} from '../wallet/rail.js'
 import { type AdapterName, startWallet } from '../wallet/start.js'
 import { accessTo, dollars, fee } from './app.js'
 import { decide } from './browser.js'
@@ -29,8 +34,12 @@ interface Pair {
 }
 
 /** Two wallets are each other's peers: Alice, in dollars, pays an invoice of Carol's, in euros. */
-export async function payAcross(app: App, adapter: AdapterName): Promise<void> {
-  const pair = await startPair(adapter)
+export async function payAcross(
+  app: App,
+  adapter: AdapterName,
+  receivers?: StreamReceivers,
+): Promise<void> {
+  const pair = await startPair(adapter, receivers)
   try {
     const invoice = await requestMoney(app, pair)
     const payment = await payInvoice(app, pair, invoice.id)
@@ -41,7 +50,7 @@ export async function payAcross(app: App, adapter: AdapterName): Promise<void> {
   }
 }
 
-async function startPair(adapter: AdapterName): Promise<Pair> {
+async function startPair(adapter: AdapterName, receivers?: StreamReceivers): Promise<Pair> {
   step('Two wallets start as each other’s peers')
   const home = `http://localhost:${await freePort()}`
   const away = `http://localhost:${await freePort()}`
@@ -51,7 +60,7 @@ async function startPair(adapter: AdapterName): Promise<Pair> {
     const ilpAddress = ilpAddressOf(baseUrl)
     const peers = [peerWallet(peer, ilpAddress)]
     const onPacket = (packet: FulfilledPacket) => void packets.push(packet)
-    const rail = { ilpAddress, peers, token, onPacket }
+    const rail = { ilpAddress, peers, token, onPacket, ...(receivers && { receivers }) }
     return startWallet({ adapter, port: Number(new URL(baseUrl).port), settle: 'auto', rail, fee })
   }
   const wallets = [await start(home, away), await start(away, home)]

@@ -1,5 +1,9 @@
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { openShop, type Shop } from '../../examples/demo/shop.js'
+import { payAcross } from '../../examples/demo/two-wallets.js'
 import { adapters } from '../../examples/wallet/start.js'
+import { clientOf } from '../support/official-client.js'
+import { kindsOfReceivers } from '../support/stream-receivers.js'
 import { exited, killPrograms, run } from './program.js'
 
 afterAll(killPrograms)
@@ -11,5 +15,23 @@ describe('the demo', () => {
     expect(printed.out).toContain(`A wallet on ${adapter}`)
     expect(printed.out).toContain('Everything worked as expected.')
     expect(printed.err).toBe('')
+  })
+})
+
+describe('its two wallets', () => {
+  let shop: Shop
+  beforeAll(async () => {
+    shop = await openShop()
+  })
+  afterAll(() => shop.stop())
+
+  test.each(kindsOfReceivers)('pay each other if both receive with %s', async (_, receivers) => {
+    const printed = vi.spyOn(console, 'log').mockReturnValue()
+    try {
+      await payAcross({ client: await clientOf(shop), shop }, 'express', receivers)
+      expect(printed.mock.calls.flat().join('\n')).toContain('her invoice is paid')
+    } finally {
+      printed.mockRestore()
+    }
   })
 })

@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto'
 import type { AuthenticatedClient } from '@interledger/open-payments'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
+import { repeatedly } from '../../examples/wallet/background.js'
 import { freePort } from '../../examples/wallet/free-port.js'
 import { memoryStorage } from '../../examples/wallet/memory-storage.js'
 import { noFee } from '../../examples/wallet/prices.js'
-import { ilpAddressOf, peerWallet } from '../../examples/wallet/rail.js'
+import { ilpAddressOf, peerWallet, type RailSettings } from '../../examples/wallet/rail.js'
 import { type AdapterName, type RunningWallet, startWallet } from '../../examples/wallet/start.js'
 import type { DeliveredEvent, FailedDelivery } from '../../src/index.js'
 import { expiringSoon } from '../support/expiring.js'
@@ -18,10 +19,15 @@ import {
   tokenWithoutConsent,
   usd,
 } from '../support/official-client.js'
+import { kindsOfReceivers } from '../support/stream-receivers.js'
 import { dataDirectories, exited, killPrograms, startedWallet } from './program.js'
 
 /** Two wallets that are each other's peers, each with its own storage, and the events of both. */
-async function startPair(settle: 'auto' | 'manual', adapterNames: readonly AdapterName[]) {
+async function startPair(
+  settle: 'auto' | 'manual',
+  adapterNames: readonly AdapterName[] = ['express', 'express'],
+  more: Pick<RailSettings, 'creditMax' | 'receivers'> = {},
+) {
   const ports = [await freePort(), await freePort()] as const
   const urls = ports.map((port) => `http://localhost:${port}`)
   const storages = [memoryStorage(), memoryStorage()] as const
@@ -36,7 +42,7 @@ async function startPair(settle: 'auto' | 'manual', adapterNames: readonly Adapt
       port: ports[own],
       storage: storages[own],
       settle,
-      rail: { ilpAddress, peers, token },
+      rail: { ilpAddress, peers, token, ...more },
       fee: { ...noFee, basisPoints: 100n },
       onEvent: (event) => void events.push(event),
       onUndelivered: (failure) => void undelivered.push(failure),
@@ -127,6 +133,16 @@ async function balanceAt({ baseUrl }: Origin): Promise<bigint> {
   return BigInt(balance?.value ?? '')
 }
 
+/** Reports to a wallet what a peer has paid it. */
+async function settled({ baseUrl }: Origin, peer: string, value: bigint): Promise<void> {
+  const answer = await fetch(`${baseUrl}/ledger/settlements`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ transferId: randomUUID(), peer, value: `${value}` }),
+  })
+  expect(answer.status).toBe(200)
+}
+
 /** A cent of a dollar, in the asset of the link. */
 const cent = 10_000_000n
 
@@ -180,10 +196,77 @@ describe.each([
   })
 })
 
+describe.each(kindsOfReceivers)('two wallets that receive with %s', (_, receivers) => {
+  let pair: Awaited<ReturnType<typeof startPair>>
+  beforeAll(async () => {
+    pair = await startPair('auto', ['express', 'express'], { receivers })
+  })
+  afterAll(() => pair.stop())
+
+  test('pay each other 0.01, 1.00, 25.00 and 3.45, exactly', async () => {
+    const values = ['1', '100', '2500', '345']
+    const [one, two] = [await payerAt(pair.one, 'alice'), await payerAt(pair.two, 'alice')]
+    const payments = values.flatMap((value) => [
+      { payer: one, to: pair.two, value },
+      { payer: two, to: pair.one, value },
+    ])
+    for (const { payer, to, value } of payments) {
+      const invoice = await invoiceOf(to, 'bob', { incomingAmount: usd(value) })
+      const { id, debitAmount } = await payer.pay(invoice.id)
+      await expect.poll(async () => (await payer.read(id)).sentAmount).toEqual(debitAmount)
+      expect(await payer.read(id)).toMatchObject({ failed: false })
+      expect(await invoice.read()).toMatchObject({ completed: true, receivedAmount: usd(value) })
+    }
+    // Both have paid the same.
+    expect([await balanceAt(pair.one), await balanceAt(pair.two)]).toEqual([0n, 0n])
+  })
+
+  test('pay whatever arrives from another currency into an open incoming payment', async () => {
+    const alice = await payerAt(pair.one, 'alice')
+    const open = await invoiceOf(pair.two, 'carol')
+    const payment = await alice.pay(open.id, { debitAmount: usd('3000') })
+    await expect.poll(async () => (await alice.read(payment.id)).sentAmount).toEqual(usd('3000'))
+    expect(await open.read()).toMatchObject({ receivedAmount: payment.receiveAmount })
+    expect(await balanceAt(pair.two)).toBe(-(await balanceAt(pair.one)))
+  })
+})
+
+test('payments at once to one peer stay within its credit, and are exact once it settles', async () => {
+  const dollar = 100n * cent
+  const pair = await startPair('auto', ['express', 'express'], { creditMax: 30n * dollar })
+  const [one, two] = [ilpAddressOf(pair.one.baseUrl), ilpAddressOf(pair.two.baseUrl)]
+  const alice = await payerAt(pair.one, 'alice')
+  const values = ['2500', '2000', '500']
+  const invoices = await Promise.all(
+    values.map((value) => invoiceOf(pair.two, 'bob', { incomingAmount: usd(value) })),
+  )
+  const seen: bigint[] = []
+  const errors: unknown[] = []
+  const look = async () => void seen.push(await balanceAt(pair.two))
+  const watch = repeatedly(10, look, (error) => errors.push(error))
+  const payments = await Promise.all(invoices.map(({ id }) => alice.pay(id)))
+
+  // Together they are 50 dollars.
+  await expect.poll(() => balanceAt(pair.two)).toBeGreaterThan(20n * dollar)
+  await settled(pair.two, one, 25n * dollar)
+  await settled(pair.one, two, -25n * dollar)
+  for (const [index, { id, debitAmount }] of payments.entries()) {
+    await expect.poll(async () => (await alice.read(id)).sentAmount).toEqual(debitAmount)
+    const receivedAmount = usd(values[index] ?? '')
+    expect(await invoices[index]?.read()).toMatchObject({ completed: true, receivedAmount })
+  }
+  await watch.stop()
+  expect(errors).toEqual([])
+  for (const owed of seen) expect(owed).toBeLessThanOrEqual(30n * dollar)
+  const balances = [await balanceAt(pair.one), await balanceAt(pair.two)]
+  expect(balances).toEqual([-25n * dollar, 25n * dollar])
+  await pair.stop()
+})
+
 describe('a wallet', () => {
   let pair: Awaited<ReturnType<typeof startPair>>
   beforeAll(async () => {
-    pair = await startPair('manual', ['express', 'express'])
+    pair = await startPair('manual')
   })
   afterAll(() => pair.stop())
 
@@ -269,7 +352,7 @@ test('a payment is sent automatically, once, although the event receiver fails',
 })
 
 test('a payment waits for the other wallet to come back', async () => {
-  const pair = await startPair('auto', ['express', 'express'])
+  const pair = await startPair('auto')
   const alice = await payerAt(pair.one, 'alice')
   const bob = await invoiceOf(pair.two, 'bob', { incomingAmount: usd('3000') })
   const { id: quoted } = await alice.quote(bob.id)
