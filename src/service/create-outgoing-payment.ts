@@ -202,13 +202,13 @@ export function createPaymentCreation(
       }
 
       // 5. Ask the host before the payment joins others in a commit, so that a slow host delays only this request.
+      let unasked: PaymentCreationRefused | undefined
       if (mayPay !== undefined && !isRepeat) {
         const { changes, result } = decide(read)
-        const refusal =
-          changes !== undefined && result.ok
-            ? await refusalOf(mayPay, result.payment, conditions)
-            : undefined
-        if (refusal !== undefined) return refusal
+        if (changes !== undefined && result.ok) {
+          const refusal = await refusalOf(mayPay, result.payment, conditions)
+          if (refusal !== undefined) return refusal
+        } else if (!result.ok) unasked = result
       }
 
       // 6. Write the payment and its budget, if the grant is as it was introspected: it may have been revoked since.
@@ -221,7 +221,11 @@ export function createPaymentCreation(
         ...(isGuarded && {
           guard: { version: { kind: 'grant', id: grantId, version: grantVersion }, outdated },
         }),
-        decide,
+        decide(read) {
+          const decided = decide(read)
+          // The budget may have room since, but the host was not asked: the payment remains refused.
+          return unasked && decided.changes ? { result: unasked } : decided
+        },
         // With an idempotency key, a byte-identical repeat is as harmless as any other.
         ...(idempotencyKey !== undefined && replay?.of === 'signature' && { repeated: earlierIn }),
       })

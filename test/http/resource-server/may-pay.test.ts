@@ -5,9 +5,11 @@ import {
   memoryStore,
   type PriceRequest,
   type RequestedPayment,
+  type Store,
 } from '../../../src/index.js'
 import { type Fate, fates, lyingStore } from '../../support/proxy-store.js'
 import {
+  createSpendingWorld,
   eur,
   euroReceiver,
   grantToPay,
@@ -59,6 +61,38 @@ const paymentsOf = async (world: World) => {
 }
 
 describe('the permission of the host to pay', () => {
+  test('is needed also if the budget has room again before the refusal is written', async () => {
+    const inner = memoryStore()
+    let cancel: (() => Promise<unknown>) | undefined
+    const store: Store = {
+      ...inner,
+      async commit(requested) {
+        const before = cancel
+        cancel = undefined
+        if (before === undefined) return inner.commit(requested)
+        await before()
+        return false
+      },
+    }
+    const asked: RequestedPayment[] = []
+    const mayPay: MayPay = async (payment) => {
+      asked.push(payment)
+      return { ok: true, held: payment.holdId }
+    }
+    const { world, client, token } = await payingClient({
+      store,
+      resources: { policy: { mayPay } },
+    })
+    const id = idOfPayment(await pay(client, token, 2_500))
+    const { resources: other } = createSpendingWorld({ store: inner }) // another process
+    cancel = () => other.outgoingPayments.cancel(id)
+    expect((await pay(client, token, 1)).status).toBe(403)
+    expect((await world.resources.outgoingPayments.get(id))?.state).toBe('failed')
+    expect(await paymentsOf(world)).toHaveLength(1)
+    expect((await pay(client, token, 1)).status).toBe(201)
+    expect(asked.map(({ debitAmount }) => debitAmount.value)).toEqual(['2500', '1'])
+  })
+
   test('is asked with the payment as it would be created', async () => {
     const { asked, client, token, grantId } = await setUp()
     const more = { incomingPayment: euroReceiver, metadata: { note: 'shoes' } }
