@@ -11,8 +11,8 @@ export function holdFunds(pool: Pool): MayPay {
       const account = 'SELECT 1 FROM ledger_accounts WHERE id = $1 FOR UPDATE'
       await client.query(account, [walletAddress])
       const { rowCount } = await client.query(
-        `INSERT INTO ledger_holds (hold_id, payment_id, account_id, amount, ends_at)
-          SELECT $1, $2, $3, $4::numeric, clock_timestamp() + interval '1 minute'
+        `INSERT INTO ledger_holds (hold_id, payment_id, account_id, amount)
+          SELECT $1, $2, $3, $4::numeric
           WHERE $4::numeric <= (
             SELECT coalesce(sum(amount), 0) FROM ledger_entries WHERE account_id = $3
           ) - (

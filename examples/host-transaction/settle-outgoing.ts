@@ -5,22 +5,35 @@ import { settlementAccount } from './tables.js'
 
 type Resources = Pick<ResourceServer, 'within'>
 
+/** What the rail reports: whether the payment arrived, and what was sent and delivered in all. */
+export type Outcome = Totals & { readonly arrived: boolean }
+
+/** Completes a payment, or fails it. */
+export async function endPayment(
+  outgoingPayments: Pick<OutgoingPaymentServices, 'reportSent' | 'fail'>,
+  paymentId: string,
+  { arrived, ...totals }: Outcome,
+) {
+  if (!arrived) return outgoingPayments.fail(paymentId, totals)
+  return outgoingPayments.reportSent(paymentId, { ...totals, final: true })
+}
+
 /**
- * Debits an account by the sent amount of an outgoing payment, releases its holds and settles the payment finally,
- * in one transaction. It may be called again with the same totals at any time, for example after it has thrown: it
- * debits once.
+ * Completes or fails an outgoing payment, debits the account by what was sent, and releases the holds, in one
+ * transaction. It may be called again with the same outcome at any time, for example after it has thrown: it debits
+ * once.
  *
- * @returns the result of `reportSent`. After a refusal nothing was written.
+ * @returns the result of `reportSent` or `fail`. After a refusal nothing was written.
  */
 export function settleOutgoing(
   pool: Pool,
   resources: Resources,
   paymentId: string,
-  totals: Totals,
-): ReturnType<OutgoingPaymentServices['reportSent']> {
+  outcome: Outcome,
+): ReturnType<typeof endPayment> {
   return postgresStore.transaction(pool, async (client: PoolClient, store) => {
     const { outgoingPayments } = resources.within(store)
-    const result = await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
+    const result = await endPayment(outgoingPayments, paymentId, outcome)
     if (result.ok && result.changed && result.payment.sent !== '0') {
       const { id, walletAddress, debitAmount } = result.payment
       await client.query(

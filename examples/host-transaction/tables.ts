@@ -5,7 +5,7 @@ const holdsTable = `
     payment_id text NOT NULL, -- several holds until the payment exists
     account_id text NOT NULL REFERENCES ledger_accounts (id),
     amount numeric(20, 0) NOT NULL,
-    ends_at timestamptz NOT NULL
+    ends_at timestamptz NOT NULL DEFAULT clock_timestamp() + interval '1 minute'
   );
   CREATE INDEX IF NOT EXISTS ledger_holds_account_id ON ledger_holds (account_id);
   CREATE INDEX IF NOT EXISTS ledger_holds_payment_id ON ledger_holds (payment_id);

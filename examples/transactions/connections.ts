@@ -2,14 +2,11 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import knexOn from 'knex'
 import { Kysely, PostgresDialect } from 'kysely'
-import type {
-  IncomingPaymentServices,
-  OutgoingPaymentServices,
-  ReceivedFunds,
-  Totals,
-} from 'open-payments-server'
-import { Pool } from 'pg'
+import type { IncomingPaymentServices, MayPay, ReceivedFunds } from 'open-payments-server'
+import { Pool, type PoolConfig } from 'pg'
 import { DataSource } from 'typeorm'
+import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js'
+import type { endPayment, Outcome } from '../host-transaction/settle-outgoing.js'
 import * as drizzleExample from './drizzle.js'
 import { PrismaClient } from './generated/client.ts'
 import * as knexExample from './knex.js'
@@ -20,6 +17,8 @@ import * as typeormExample from './typeorm.js'
 
 /** An example with its connection. */
 export interface Opened {
+  /** The pool of the query builder, for `postgresStore`. */
+  pool: Pool
   creditIncoming(
     resources: Resources,
     paymentId: string,
@@ -28,8 +27,9 @@ export interface Opened {
   settleOutgoing(
     resources: Resources,
     paymentId: string,
-    totals: Totals,
-  ): ReturnType<OutgoingPaymentServices['reportSent']>
+    outcome: Outcome,
+  ): ReturnType<typeof endPayment>
+  holdFunds: MayPay
   close(): Promise<unknown>
 }
 
@@ -42,55 +42,60 @@ interface Example<Database> {
     db: Database,
     ...rest: Parameters<Opened['settleOutgoing']>
   ): ReturnType<Opened['settleOutgoing']>
+  holdFunds(db: Database): MayPay
 }
 
 function opened<Database>(
+  pool: Pool,
   db: Database,
-  { creditIncoming, settleOutgoing }: Example<Database>,
+  { creditIncoming, settleOutgoing, holdFunds }: Example<Database>,
   close: () => Promise<unknown>,
 ): Opened {
   return {
+    pool,
     creditIncoming: (...rest) => creditIncoming(db, ...rest),
     settleOutgoing: (...rest) => settleOutgoing(db, ...rest),
+    holdFunds: holdFunds(db),
     close,
   }
 }
 
-// #region pool
+// #region listening
 /** Returns a pool whose connections may end in a transaction; the process goes on. */
-function poolOn(connectionString: string): Pool {
+function listening(pool: Pool): Pool {
   const ignore = () => undefined // the next statement fails
-  return new Pool({ connectionString })
-    .on('error', ignore)
-    .on('connect', (client) => client.on('error', ignore))
+  return pool.on('error', ignore).on('connect', (client) => client.on('error', ignore))
 }
-// #endregion pool
+// #endregion listening
 
-/** How each query builder and ORM connects to a database. */
-export const connections: Readonly<Record<string, (url: string) => Promise<Opened>>> = {
-  async Kysely(url) {
-    const db = new Kysely<kyselyExample.Tables>({
-      dialect: new PostgresDialect({ pool: poolOn(url) }),
-    })
-    return opened(db, kyselyExample, () => db.destroy())
+/** How each query builder and ORM shares a pool with `postgresStore`. */
+export const connections: Readonly<Record<string, (config: PoolConfig) => Promise<Opened>>> = {
+  async Kysely(config) {
+    const pool = listening(new Pool(config))
+    const db = new Kysely<kyselyExample.Tables>({ dialect: new PostgresDialect({ pool }) })
+    return opened(pool, db, kyselyExample, () => db.destroy())
   },
-  async Drizzle(url) {
-    const pool = poolOn(url)
-    return opened(drizzle({ client: pool }), drizzleExample, () => pool.end())
+  async Drizzle(config) {
+    const pool = listening(new Pool(config))
+    return opened(pool, drizzle({ client: pool }), drizzleExample, () => pool.end())
   },
-  async Prisma(url) {
-    const db = new PrismaClient({
-      adapter: new PrismaPg(poolOn(url), { disposeExternalPool: true }),
-    })
-    return opened(db, prismaExample, () => db.$disconnect())
+  async Prisma(config) {
+    const pool = listening(new Pool(config))
+    const adapter = new PrismaPg(pool, { disposeExternalPool: true })
+    const db = new PrismaClient({ adapter })
+    return opened(pool, db, prismaExample, () => db.$disconnect())
   },
-  async Knex(url) {
-    const db = knexOn({ client: 'pg', connection: url })
-    return opened(db, knexExample, () => db.destroy())
+  async Knex(config) {
+    const pool = listening(new Pool(config))
+    const db = knexOn({ client: 'pg', connectionPool: pool })
+    return opened(pool, db, knexExample, () => db.destroy().then(() => pool.end()))
   },
-  async TypeORM(url) {
-    const entities = [typeormExample.ledgerEntries]
-    const db = await new DataSource({ type: 'postgres', url, entities }).initialize()
-    return opened(db, typeormExample, () => db.destroy())
+  async TypeORM({ connectionString: url = '', ...extra }) {
+    const { ledgerAccounts, ledgerEntries, ledgerHolds } = typeormExample
+    const entities = [ledgerAccounts, ledgerEntries, ledgerHolds]
+    const db = await new DataSource({ type: 'postgres', url, extra, entities }).initialize()
+    // TypeORM takes no pool. This is the one that it has made.
+    const pool = listening((db.driver as PostgresDriver).master)
+    return opened(pool, db, typeormExample, () => db.destroy())
   },
 }

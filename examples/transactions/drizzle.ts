@@ -1,15 +1,25 @@
-import { sql } from 'drizzle-orm'
+import { eq, sql, sum } from 'drizzle-orm'
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres'
 import { numeric, pgTable, text } from 'drizzle-orm/pg-core'
-import type { ReceivedFunds, Totals } from 'open-payments-server'
+import type { MayPay, ReceivedFunds } from 'open-payments-server'
 import { type PostgresTransactions, postgresStore } from 'open-payments-server/postgres'
-import { creditOf, debitOf, type Resources } from './ledger.js'
+import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
+import { creditOf, debitOf, holdOf, type Resources } from './ledger.js'
 
 const ledgerEntries = pgTable('ledger_entries', {
   transfer_id: text().notNull(),
   account_id: text().notNull(),
   amount: numeric({ precision: 20, scale: 0 }).notNull(),
 })
+
+const ledgerHolds = pgTable('ledger_holds', {
+  hold_id: text().primaryKey(),
+  payment_id: text().notNull(),
+  account_id: text().notNull(),
+  amount: numeric({ precision: 20, scale: 0 }).notNull(),
+})
+
+const ledgerAccounts = pgTable('ledger_accounts', { id: text().primaryKey() })
 
 type Transaction = Parameters<Parameters<NodePgDatabase['transaction']>[0]>[0]
 
@@ -47,14 +57,41 @@ export function settleOutgoing(
   db: NodePgDatabase,
   resources: Resources,
   paymentId: string,
-  totals: Totals,
+  outcome: Outcome,
 ) {
   return postgresStore.transaction(transactionsOf(db), async (tx, store) => {
     const { outgoingPayments } = resources.within(store)
-    const result = await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
+    const result = await endPayment(outgoingPayments, paymentId, outcome)
     if (result.ok && result.changed && result.payment.sent !== '0') {
       await tx.insert(ledgerEntries).values(debitOf(result.payment))
     }
+    // After the entries, which lock the account, as in `holdFunds`.
+    if (result.ok) await tx.delete(ledgerHolds).where(eq(ledgerHolds.payment_id, paymentId))
     return result
   })
+}
+
+/** Holds what a payment debits for a minute, or refuses it: `policy.mayPay`. */
+export function holdFunds(db: NodePgDatabase): MayPay {
+  return (payment) =>
+    postgresStore.transaction(transactionsOf(db), async (tx) => {
+      const hold = holdOf(payment)
+      const account = eq(ledgerAccounts.id, hold.account_id)
+      // Payments of one account wait here for each other; what follows sees their holds.
+      await tx.select().from(ledgerAccounts).where(account).for('update')
+      // A repeat holds it again.
+      await tx.delete(ledgerHolds).where(eq(ledgerHolds.hold_id, hold.hold_id))
+      const sumOf = async (table: typeof ledgerEntries | typeof ledgerHolds) => {
+        const own = eq(table.account_id, hold.account_id)
+        const [row] = await tx
+          .select({ sum: sum(table.amount) })
+          .from(table)
+          .where(own)
+        return BigInt(row?.sum ?? 0)
+      }
+      const balance = (await sumOf(ledgerEntries)) - (await sumOf(ledgerHolds))
+      if (balance < BigInt(hold.amount)) return { ok: false, refusal: 'funds_insufficient' }
+      await tx.insert(ledgerHolds).values(hold)
+      return { ok: true, held: payment.holdId }
+    })
 }

@@ -1,7 +1,8 @@
 import type { Knex } from 'knex'
-import type { ReceivedFunds, Totals } from 'open-payments-server'
+import type { MayPay, ReceivedFunds } from 'open-payments-server'
 import { type PostgresTransactions, postgresStore } from 'open-payments-server/postgres'
-import { creditOf, debitOf, type Resources } from './ledger.js'
+import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
+import { creditOf, debitOf, holdOf, type Resources } from './ledger.js'
 
 function transactionsOf(db: Knex): PostgresTransactions<Knex.Transaction> {
   return {
@@ -34,13 +35,38 @@ export function creditIncoming(
   })
 }
 
-export function settleOutgoing(db: Knex, resources: Resources, paymentId: string, totals: Totals) {
+export function settleOutgoing(
+  db: Knex,
+  resources: Resources,
+  paymentId: string,
+  outcome: Outcome,
+) {
   return postgresStore.transaction(transactionsOf(db), async (trx, store) => {
     const { outgoingPayments } = resources.within(store)
-    const result = await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
+    const result = await endPayment(outgoingPayments, paymentId, outcome)
     if (result.ok && result.changed && result.payment.sent !== '0') {
       await trx('ledger_entries').insert(debitOf(result.payment))
     }
+    // After the entries, which lock the account, as in `holdFunds`.
+    if (result.ok) await trx('ledger_holds').where({ payment_id: paymentId }).delete()
     return result
   })
+}
+
+/** Holds what a payment debits for a minute, or refuses it: `policy.mayPay`. */
+export function holdFunds(db: Knex): MayPay {
+  return (payment) =>
+    postgresStore.transaction(transactionsOf(db), async (trx) => {
+      const hold = holdOf(payment)
+      const { hold_id, account_id } = hold
+      // Payments of one account wait here for each other; what follows sees their holds.
+      await trx('ledger_accounts').where({ id: account_id }).forUpdate()
+      await trx('ledger_holds').where({ hold_id }).delete() // a repeat holds it again
+      const entries = await trx('ledger_entries').where({ account_id }).sum('amount').first()
+      const holds = await trx('ledger_holds').where({ account_id }).sum('amount').first()
+      const balance = BigInt(entries?.sum ?? 0) - BigInt(holds?.sum ?? 0)
+      if (balance < BigInt(hold.amount)) return { ok: false, refusal: 'funds_insufficient' }
+      await trx('ledger_holds').insert(hold)
+      return { ok: true, held: payment.holdId }
+    })
 }

@@ -1,10 +1,13 @@
 import type { Kysely } from 'kysely'
-import type { ReceivedFunds, Totals } from 'open-payments-server'
+import type { MayPay, ReceivedFunds } from 'open-payments-server'
 import { kyselyStore } from 'open-payments-server-kysely'
-import { creditOf, debitOf, type Entry, type Resources } from './ledger.js'
+import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
+import { creditOf, debitOf, type Entry, type Hold, holdOf, type Resources } from './ledger.js'
 
 export interface Tables {
+  ledger_accounts: { id: string }
   ledger_entries: Entry
+  ledger_holds: Hold
 }
 
 // #region kysely
@@ -35,18 +38,49 @@ export function settleOutgoing(
   db: Kysely<Tables>,
   resources: Resources,
   paymentId: string,
-  totals: Totals,
+  outcome: Outcome,
 ) {
   return kyselyStore.transaction(
     db,
     async (trx, store) => {
       const { outgoingPayments } = resources.within(store)
-      const result = await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
+      const result = await endPayment(outgoingPayments, paymentId, outcome)
       if (result.ok && result.changed && result.payment.sent !== '0') {
         await trx.insertInto('ledger_entries').values(debitOf(result.payment)).execute()
       }
+      // After the entries, which lock the account, as in `holdFunds`.
+      if (result.ok)
+        await trx.deleteFrom('ledger_holds').where('payment_id', '=', paymentId).execute()
       return result
     },
     { dialect: 'postgres' },
   )
+}
+
+/** Holds what a payment debits for a minute, or refuses it: `policy.mayPay`. */
+export function holdFunds(db: Kysely<Tables>): MayPay {
+  return (payment) =>
+    kyselyStore.transaction(
+      db,
+      async (trx) => {
+        const hold = holdOf(payment)
+        const accounts = trx.selectFrom('ledger_accounts').select('id')
+        // Payments of one account wait here for each other; what follows sees their holds.
+        await accounts.where('id', '=', hold.account_id).forUpdate().execute()
+        // A repeat holds it again.
+        await trx.deleteFrom('ledger_holds').where('hold_id', '=', hold.hold_id).execute()
+        const sumOf = (table: 'ledger_entries' | 'ledger_holds') =>
+          trx
+            .selectFrom(table)
+            .where('account_id', '=', hold.account_id)
+            .select(({ fn }) => fn.sum<string | null>('amount').as('sum'))
+            .executeTakeFirstOrThrow()
+        const [entries, holds] = [await sumOf('ledger_entries'), await sumOf('ledger_holds')]
+        const balance = BigInt(entries.sum ?? 0) - BigInt(holds.sum ?? 0)
+        if (balance < BigInt(hold.amount)) return { ok: false, refusal: 'funds_insufficient' }
+        await trx.insertInto('ledger_holds').values(hold).execute()
+        return { ok: true, held: payment.holdId }
+      },
+      { dialect: 'postgres' },
+    )
 }

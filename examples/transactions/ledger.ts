@@ -1,5 +1,6 @@
 import type {
   IncomingPayment,
+  MayPay,
   OutgoingPayment,
   ReceivedFunds,
   ResourceServer,
@@ -13,6 +14,29 @@ export interface Entry {
   transfer_id: string
   account_id: string
   amount: string
+}
+
+/** A row of `ledger_holds`. Its column `ends_at` has a default: in a minute. */
+export interface Hold {
+  hold_id: string
+  payment_id: string
+  account_id: string
+  amount: string
+}
+
+/** Returns the row that holds what a payment debits. */
+export function holdOf({
+  holdId,
+  outgoingPaymentId,
+  walletAddress,
+  debitAmount,
+}: Parameters<MayPay>[0]): Hold {
+  return {
+    hold_id: holdId,
+    payment_id: outgoingPaymentId,
+    account_id: walletAddress,
+    amount: debitAmount.value,
+  }
 }
 
 /** Returns the rows that credit the account of an incoming payment. */

@@ -1,7 +1,8 @@
-import type { ReceivedFunds, Totals } from 'open-payments-server'
+import type { MayPay, ReceivedFunds } from 'open-payments-server'
 import { type PostgresTransactions, postgresStore } from 'open-payments-server/postgres'
+import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
 import type { Prisma, PrismaClient } from './generated/client.ts'
-import { creditOf, debitOf, type Resources } from './ledger.js'
+import { creditOf, debitOf, holdOf, type Resources } from './ledger.js'
 
 type Transaction = Prisma.TransactionClient
 
@@ -42,14 +43,37 @@ export function settleOutgoing(
   db: PrismaClient,
   resources: Resources,
   paymentId: string,
-  totals: Totals,
+  outcome: Outcome,
 ) {
   return postgresStore.transaction(transactionsOf(db), async (tx, store) => {
     const { outgoingPayments } = resources.within(store)
-    const result = await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
+    const result = await endPayment(outgoingPayments, paymentId, outcome)
     if (result.ok && result.changed && result.payment.sent !== '0') {
       await tx.ledger_entries.createMany({ data: debitOf(result.payment) })
     }
+    // After the entries, which lock the account, as in `holdFunds`.
+    if (result.ok) await tx.ledger_holds.deleteMany({ where: { payment_id: paymentId } })
     return result
   })
+}
+
+/** Holds what a payment debits for a minute, or refuses it: `policy.mayPay`. */
+export function holdFunds(db: PrismaClient): MayPay {
+  return (payment) =>
+    postgresStore.transaction(transactionsOf(db), async (tx) => {
+      const hold = holdOf(payment)
+      const { hold_id, account_id } = hold
+      // Payments of one account wait here for each other; what follows sees their holds.
+      await tx.$queryRaw`SELECT id FROM ledger_accounts WHERE id = ${account_id} FOR UPDATE`
+      await tx.ledger_holds.deleteMany({ where: { hold_id } }) // a repeat holds it again
+      const sum = { where: { account_id }, _sum: { amount: true } } as const
+      const entries = await tx.ledger_entries.aggregate(sum)
+      const holds = await tx.ledger_holds.aggregate(sum)
+      const { amount } = hold
+      const balance =
+        BigInt(entries._sum.amount?.toFixed(0) ?? 0) - BigInt(holds._sum.amount?.toFixed(0) ?? 0)
+      if (balance < BigInt(amount)) return { ok: false, refusal: 'funds_insufficient' }
+      await tx.ledger_holds.create({ data: hold })
+      return { ok: true, held: payment.holdId }
+    })
 }

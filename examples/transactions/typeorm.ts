@@ -1,7 +1,8 @@
-import type { ReceivedFunds, Totals } from 'open-payments-server'
+import type { MayPay, ReceivedFunds } from 'open-payments-server'
 import { type PostgresTransactions, postgresStore } from 'open-payments-server/postgres'
 import { type DataSource, type EntityManager, EntitySchema } from 'typeorm'
-import { creditOf, debitOf, type Entry, type Resources } from './ledger.js'
+import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
+import { creditOf, debitOf, type Entry, type Hold, holdOf, type Resources } from './ledger.js'
 
 export const ledgerEntries = new EntitySchema<Entry>({
   name: 'ledger_entries',
@@ -10,6 +11,21 @@ export const ledgerEntries = new EntitySchema<Entry>({
     account_id: { type: 'text', primary: true },
     amount: { type: 'numeric', precision: 20, scale: 0 },
   },
+})
+
+export const ledgerHolds = new EntitySchema<Hold>({
+  name: 'ledger_holds',
+  columns: {
+    hold_id: { type: 'text', primary: true },
+    payment_id: { type: 'text' },
+    account_id: { type: 'text' },
+    amount: { type: 'numeric', precision: 20, scale: 0 },
+  },
+})
+
+export const ledgerAccounts = new EntitySchema<{ id: string }>({
+  name: 'ledger_accounts',
+  columns: { id: { type: 'text', primary: true } },
 })
 
 function transactionsOf(db: DataSource): PostgresTransactions<EntityManager> {
@@ -44,14 +60,39 @@ export function settleOutgoing(
   db: DataSource,
   resources: Resources,
   paymentId: string,
-  totals: Totals,
+  outcome: Outcome,
 ) {
   return postgresStore.transaction(transactionsOf(db), async (manager, store) => {
     const { outgoingPayments } = resources.within(store)
-    const result = await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
+    const result = await endPayment(outgoingPayments, paymentId, outcome)
     if (result.ok && result.changed && result.payment.sent !== '0') {
       await manager.insert(ledgerEntries, debitOf(result.payment))
     }
+    // After the entries, which lock the account, as in `holdFunds`.
+    if (result.ok) await manager.delete(ledgerHolds, { payment_id: paymentId })
     return result
   })
+}
+
+/** Holds what a payment debits for a minute, or refuses it: `policy.mayPay`. */
+export function holdFunds(db: DataSource): MayPay {
+  return (payment) =>
+    postgresStore.transaction(transactionsOf(db), async (manager) => {
+      const hold = holdOf(payment)
+      const { hold_id, account_id } = hold
+      const lock = { mode: 'pessimistic_write' } as const
+      // Payments of one account wait here for each other; what follows sees their holds.
+      await manager.findOne(ledgerAccounts, { where: { id: account_id }, lock })
+      await manager.delete(ledgerHolds, { hold_id }) // a repeat holds it again
+      // `manager.sum` rounds to a number.
+      const sumOf = async (table: typeof ledgerEntries | typeof ledgerHolds) => {
+        const rows = manager.createQueryBuilder<Entry | Hold>(table, 'row')
+        const own = rows.select('SUM(row.amount)', 'sum').where({ account_id })
+        return BigInt((await own.getRawOne())?.sum ?? 0)
+      }
+      const balance = (await sumOf(ledgerEntries)) - (await sumOf(ledgerHolds))
+      if (balance < BigInt(hold.amount)) return { ok: false, refusal: 'funds_insufficient' }
+      await manager.insert(ledgerHolds, hold)
+      return { ok: true, held: payment.holdId }
+    })
 }

@@ -1,31 +1,58 @@
 import fc from 'fast-check'
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { migrate, postgresStore } from '../../adapters/postgres.js'
-import { holdFunds, releaseHolds } from '../../examples/host-transaction/hold-funds.js'
-import { settleOutgoing } from '../../examples/host-transaction/settle-outgoing.js'
-import { ledgerTables } from '../../examples/host-transaction/tables.js'
-import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
-import { balanceProperty, type HoldingHost, repeatWithMore } from '../support/held-balances.js'
+import { postgresStore } from '../../adapters/postgres.js'
+import { releaseHolds } from '../../examples/host-transaction/hold-funds.js'
+import {
+  balanceProperty,
+  type LedgerHost,
+  ledgerProperty,
+  repeatWithMore,
+} from '../support/held-balances.js'
+import { createHostDatabase, type Example, examples } from '../support/host-databases.js'
 import { pay, shopReceiver, usd } from '../support/spending.js'
 import { errorOf, payingClient } from '../support/spending-client.js'
 import { alice, bob } from '../support/world.js'
 
-describe.skipIf(servers.PostgreSQL === undefined)('the hold on PostgreSQL', () => {
-  let fresh: FreshPostgres
+describe.each(examples)('the hold of %s', (_, installed) => {
+  if (installed === undefined) return test.skip('skipped: run .ci/transactions', () => {})
+
+  const { server, open } = installed
+  let database: Awaited<ReturnType<typeof createHostDatabase>>
   let pool: Pool
-  let host: HoldingHost
+  let example: Example
+  let host: LedgerHost
   beforeAll(async () => {
-    fresh = await freshPostgres({ migrated: false })
-    pool = fresh.connect({ options: `-c search_path=${fresh.schema}` })
-    await migrate(pool)
-    await pool.query(ledgerTables)
+    database = await createHostDatabase(server)
+    pool = database.pool
     for (const id of [alice, bob, 'settlement:USD']) {
       await pool.query('INSERT INTO ledger_accounts VALUES ($1, $2, 2)', [id, 'USD'])
     }
-    host = { mayPay: holdFunds(pool), reset }
+    example = await open({ connectionString: database.url.href })
+    host = {
+      mayPay: example.holdFunds,
+      reset,
+      settle: example.settleOutgoing,
+      release: (resources) => releaseHolds(example.pool, resources),
+      endHolds: endAll,
+      async balanceOf(account) {
+        const sum = 'SELECT sum(amount)::text FROM ledger_entries WHERE account_id = $1'
+        return BigInt((await pool.query(sum, [account])).rows[0].sum)
+      },
+      async holds() {
+        const { rows } = await pool.query('SELECT * FROM ledger_holds')
+        return rows.map(({ payment_id: paymentId, account_id: account, amount }) => ({
+          paymentId,
+          account,
+          amount: BigInt(amount),
+        }))
+      },
+    }
   })
-  afterAll(() => fresh?.drop())
+  afterAll(async () => {
+    await example?.close()
+    await database?.drop()
+  })
   beforeEach(async () => {
     // Each test has a world of its own, with the same ids.
     await pool.query('TRUNCATE open_payments_records CASCADE')
@@ -37,6 +64,15 @@ describe.skipIf(servers.PostgreSQL === undefined)('the hold on PostgreSQL', () =
     for (const account of [alice, bob]) {
       await pool.query("INSERT INTO ledger_entries VALUES ('deposit', $1, $2)", [account, balance])
     }
+  }
+
+  /** The sessions that have found deadlocks report them when they end. */
+  async function deadlocksSoFar() {
+    await example.close()
+    const deadlocks = await database.deadlocks()
+    example = await open({ connectionString: database.url.href })
+    host = { ...host, mayPay: example.holdFunds, settle: example.settleOutgoing }
+    return deadlocks
   }
 
   const payment = {
@@ -53,36 +89,48 @@ describe.skipIf(servers.PostgreSQL === undefined)('the hold on PostgreSQL', () =
   const held = async () => (await pool.query('SELECT hold_id FROM ledger_holds')).rows.length
   const endAll = () => pool.query("UPDATE ledger_holds SET ends_at = now() - interval '1 second'")
   const worldOf = () =>
-    payingClient({ store: postgresStore(pool), resources: { policy: { mayPay: host.mayPay } } })
+    payingClient({
+      store: postgresStore(example.pool),
+      resources: { policy: { mayPay: host.mayPay } },
+    })
 
   test('never pays more than the balance, whatever keys and amounts are repeated', async () => {
-    await fc.assert(balanceProperty(host, { store: postgresStore(pool) }), { numRuns: 25 })
+    const property = balanceProperty(host, { store: postgresStore(example.pool) })
+    await fc.assert(property, { numRuns: 25 })
+  })
+
+  test('leaves no negative balance and no hold without a payment, in any interleaving', async () => {
+    const property = ledgerProperty(host, { store: postgresStore(example.pool) })
+    await fc.assert(property, { numRuns: 25 })
+  })
+
+  test('shares one connection with the store, without waiting for another', async () => {
+    const single = await open({ connectionString: database.url.href, max: 1 })
+    const { holdFunds: mayPay, settleOutgoing: settle } = single
+    const property = ledgerProperty(
+      { ...host, mayPay, settle, release: (resources) => releaseHolds(single.pool, resources) },
+      { store: postgresStore(single.pool) },
+    )
+    await fc.assert(property, { numRuns: 5 })
+    expect(single.pool.totalCount).toBe(1)
+    await single.close()
   })
 
   test('refuses a repeated key with an amount that is not covered', async () => {
-    const { repeated, asked } = await repeatWithMore(host, { store: postgresStore(pool) })
+    const { repeated, asked } = await repeatWithMore(host, { store: postgresStore(example.pool) })
     expect(errorOf(repeated)).toEqual([403, 'insufficient_funds'])
     expect(new Set(asked.map(({ outgoingPaymentId }) => outgoingPaymentId)).size).toBe(1)
   })
 
   test('covers each amount once for concurrent calls, without a deadlock', async () => {
-    const counted = fresh.connect({ options: `-c search_path=${fresh.schema}` })
-    let locks = 0
-    counted.on('connect', (client) => {
-      const query = client.query.bind(client) as (...args: unknown[]) => Promise<never>
-      client.query = ((text: string, ...rest: unknown[]) => {
-        if (/FOR UPDATE$/.test(text)) locks++
-        return query(text, ...rest)
-      }) as typeof client.query
-    })
-    const mayPay = holdFunds(counted)
+    const before = await deadlocksSoFar()
     const calls = Array.from({ length: 30 }, (_, index) =>
-      mayPay({ ...payment, holdId: `hold-${index % 3}` }),
+      host.mayPay({ ...payment, holdId: `hold-${index % 3}` }),
     )
     const covered = (await Promise.all(calls)).filter(({ ok }) => ok)
     expect(covered).toHaveLength(10)
     expect(await held()).toBe(1)
-    expect(locks).toBe(30) // a deadlock would repeat a call
+    expect(await deadlocksSoFar()).toBe(before)
   })
 
   test('refuses an account that it does not know, and the largest amount', async () => {
@@ -94,11 +142,11 @@ describe.skipIf(servers.PostgreSQL === undefined)('the hold on PostgreSQL', () =
   test('releases what has ended without a payment, and not what a repeat has extended', async () => {
     const { world } = await worldOf()
     await host.mayPay(payment)
-    await releaseHolds(pool, world.resources)
+    await releaseHolds(example.pool, world.resources)
     expect(await held()).toBe(1)
     await endAll()
     await host.mayPay(payment)
-    await releaseHolds(pool, world.resources)
+    await releaseHolds(example.pool, world.resources)
     expect(await held()).toBe(1)
     await endAll()
     const get = async () => {
@@ -106,10 +154,13 @@ describe.skipIf(servers.PostgreSQL === undefined)('the hold on PostgreSQL', () =
       return undefined
     }
     const { outgoingPayments } = world.resources
-    await releaseHolds(pool, { ...world.resources, outgoingPayments: { ...outgoingPayments, get } })
+    await releaseHolds(example.pool, {
+      ...world.resources,
+      outgoingPayments: { ...outgoingPayments, get },
+    })
     expect(await held()).toBe(1)
     await endAll()
-    await releaseHolds(pool, world.resources)
+    await releaseHolds(example.pool, world.resources)
     expect(await held()).toBe(0)
   })
 
@@ -126,7 +177,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the hold on PostgreSQL', () =
       ...world.resources,
       outgoingPayments: { ...world.resources.outgoingPayments, get },
     }
-    await expect(releaseHolds(pool, resources)).rejects.toThrow('the store is down')
+    await expect(releaseHolds(example.pool, resources)).rejects.toThrow('the store is down')
     expect(await held()).toBe(1)
   })
 
@@ -135,11 +186,11 @@ describe.skipIf(servers.PostgreSQL === undefined)('the hold on PostgreSQL', () =
     const { body } = await pay(client, token, 700)
     const id = world.resources.outgoingPayments.idOf(body.id) ?? ''
     await endAll()
-    await releaseHolds(pool, world.resources)
+    await releaseHolds(example.pool, world.resources)
     expect(errorOf(await pay(client, token, 301))).toEqual([403, 'insufficient_funds'])
     await world.resources.outgoingPayments.begin(id)
     const totals = { sentAmount: usd(500), deliveredAmount: usd(500) }
-    await settleOutgoing(pool, world.resources, id, totals)
+    await example.settleOutgoing(world.resources, id, { ...totals, arrived: true })
     expect(await held()).toBe(0)
     expect(errorOf(await pay(client, token, 501))).toEqual([403, 'insufficient_funds'])
     expect((await pay(client, token, 500)).status).toBe(201)
@@ -151,7 +202,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the hold on PostgreSQL', () =
     const id = world.resources.outgoingPayments.idOf(body.id) ?? ''
     await world.resources.outgoingPayments.cancel(id)
     await endAll()
-    await releaseHolds(pool, world.resources)
+    await releaseHolds(example.pool, world.resources)
     expect(await held()).toBe(0)
   })
 })

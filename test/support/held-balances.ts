@@ -1,7 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import type { MayPay } from '../../src/index.js'
+import type { Outcome } from '../../examples/host-transaction/settle-outgoing.js'
+import type { Amount, MayPay, ResourceServer } from '../../src/index.js'
+import type { Resources } from './bank.js'
 import { createSpendingWorld, grantToPay, outgoingItem, pay, usd, withKey } from './spending.js'
 import { payingClient } from './spending-client.js'
 import { alice, bob, type WorldOptions } from './world.js'
@@ -105,4 +107,105 @@ export async function repeatWithMore({ mayPay, reset }: HoldingHost, options: Op
     repeated,
     asked: asked.filter(({ debitAmount }) => debitAmount.value !== '1000'),
   }
+}
+
+/** A host with a ledger, which settles payments and releases holds. */
+export interface LedgerHost extends HoldingHost {
+  settle(resources: Resources, paymentId: string, outcome: Outcome): Promise<unknown>
+  /** Releases the ended holds. */
+  release(resources: ResourceServer): Promise<unknown>
+  /** Ends all holds, as if a minute had passed. */
+  endHolds(): Promise<unknown>
+  /** The sum of the entries of an account. */
+  balanceOf(account: string): Promise<bigint>
+  holds(): Promise<
+    readonly { readonly paymentId: string; readonly account: string; readonly amount: bigint }[]
+  >
+}
+
+const end = fc.record({ index: fc.nat(), sent: fc.constantFrom(0, 0.5, 1), arrived: fc.boolean() })
+const steps = fc.oneof(
+  { weight: 4, arbitrary: request.map((pays) => ({ pays })) },
+  { weight: 3, arbitrary: end.map((ends) => ({ ends })) },
+  { weight: 1, arbitrary: fc.nat().map((cancels) => ({ cancels })) },
+  { weight: 1, arbitrary: fc.constant({ releases: true }) },
+)
+type Step = typeof steps extends fc.Arbitrary<infer Value> ? Value : never
+const lives = fc.array(fc.array(steps, { minLength: 1, maxLength: 5 }), {
+  minLength: 1,
+  maxLength: 4,
+})
+
+/**
+ * However concurrent payments, settlements, failures, cancellations and releases interleave, no account owes anything
+ * after its holds; and once the holds of requests have ended, those remain whose payments have not ended, and no other.
+ */
+export function ledgerProperty(host: LedgerHost, options: Options = {}) {
+  const { mayPay } = host
+  const world = createSpendingWorld({ ...options, resources: { policy: { mayPay } } })
+  const client = world.client()
+  const { outgoingPayments } = world.resources
+  const limits = { debitAmount: usd(limit) }
+  const access = [alice, bob].map((account) => outgoingItem(limits, account))
+
+  return fc.asyncProperty(lives, async (life) => {
+    await host.reset(balance)
+    const run = ++runs
+    const grants = [
+      await grantToPay(world, client, access),
+      await grantToPay(world, client, access),
+    ]
+    const created: string[] = []
+    const at = (index: number) => created[index % created.length]
+
+    async function take(step: Step) {
+      if ('pays' in step) {
+        const { key, account, value, grant } = step.pays
+        const { token = '' } = grants[grant] ?? {}
+        const sign = withKey(`${run}-${key}`)
+        const { status, body } = await pay(client, token, value, { walletAddress: account }, sign)
+        expect([201, 403, 422]).toContain(status)
+        const id = status === 201 ? outgoingPayments.idOf(body.id) : undefined
+        if (id !== undefined && !created.includes(id)) created.push(id)
+      } else if ('ends' in step) {
+        const id = at(step.ends.index)
+        const begun = id === undefined ? undefined : await outgoingPayments.begin(id)
+        if (id === undefined || !begun?.ok) return
+        const { debitAmount, receiveAmount } = begun.payment
+        const part = ({ value, ...asset }: Amount) => ({
+          ...asset,
+          value: String(Math.floor(Number(value) * step.ends.sent)),
+        })
+        const totals = { sentAmount: part(debitAmount), deliveredAmount: part(receiveAmount) }
+        await host.settle(world.resources, id, { ...totals, arrived: step.ends.arrived })
+      } else if ('cancels' in step) {
+        const id = at(step.cancels)
+        if (id !== undefined) await outgoingPayments.cancel(id)
+      } else await host.release(world.resources)
+    }
+
+    for (const atOnce of life) {
+      await Promise.all(atOnce.map(take))
+      const held = await host.holds()
+      for (const account of [alice, bob]) {
+        const own = held.filter((hold) => hold.account === account)
+        const available = own.reduce(
+          (left, { amount }) => left - amount,
+          await host.balanceOf(account),
+        )
+        expect(available).toBeGreaterThanOrEqual(0n)
+      }
+    }
+    await host.endHolds()
+    await host.release(world.resources)
+    const payments = await Promise.all(created.map((id) => outgoingPayments.get(id)))
+    const open = payments.filter((payment) => payment?.endedAt === undefined)
+    const remaining = new Set((await host.holds()).map(({ paymentId }) => paymentId))
+    expect([...remaining].sort()).toEqual(open.map((payment) => payment?.id).sort())
+    for (const account of [alice, bob]) {
+      const own = payments.filter((payment) => payment?.walletAddress === account)
+      const sent = own.reduce((sum, payment) => sum + BigInt(payment?.sent ?? 0), 0n)
+      expect(await host.balanceOf(account)).toBe(balance - sent)
+    }
+  })
 }
