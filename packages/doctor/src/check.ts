@@ -28,12 +28,19 @@ export interface Check {
   readonly run: (context: Context) => Promise<Problem | undefined>
 }
 
+export type Explain = (
+  answer: WireAnswer,
+  context: Context,
+) => Promise<Partial<Problem> | undefined>
+
 /** What to say if a case of the conformance suite fails. */
 export interface CaseAdvice {
   readonly after: readonly string[]
   readonly why: string
   readonly fix: (context: Context) => readonly string[] | Promise<readonly string[]>
   readonly cause?: string
+  /** What the last response and further requests reveal, if anything: replaces parts of the above. */
+  readonly explain?: Explain
 }
 
 /** Makes a check of a case of the conformance suite for servers. */
@@ -41,7 +48,7 @@ export function caseCheck(id: string, advice: CaseAdvice): Check {
   const found = unattendedCases.find((each) => each.id === id)
   if (found === undefined) throw new Error(`no case has the id ${id}`)
   const { check, level, rule, needs } = found
-  const { after, why, fix, cause = id } = advice
+  const { after, why, fix, cause = id, explain } = advice
   return {
     name: id,
     after,
@@ -61,6 +68,7 @@ export function caseCheck(id: string, advice: CaseAdvice): Check {
           why: `${why} (${rule})`,
           fix: await fix(context),
           cause,
+          ...(await explain?.(last, context)),
         })
         return { severity, ...(recognised(last) ?? (await own())) }
       }

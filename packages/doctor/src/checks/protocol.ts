@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type CaseAdvice, type Check, type Context, caseCheck } from '../check.js'
+import { type CaseAdvice, type Check, caseCheck, type Explain } from '../check.js'
 import { pick } from '../conformance/expectations.js'
-import type { Problem } from '../report.js'
 import { verifiedTarget } from './refusal.js'
 
 const caching: Pick<CaseAdvice, 'fix' | 'cause'> = {
@@ -70,68 +69,30 @@ export const grantChecks: readonly Check[] = [
   }),
 ]
 
-const completeCase = caseCheck('incoming-complete', {
-  ...atPayments,
-  ...caching,
-  why: 'Clients would wait for, or pay, a payment that has completed.',
-})
-
-const complete: Check = {
-  ...completeCase,
-  async run(context) {
-    const problem = await completeCase.run(context)
-    return problem && { ...problem, ...(await cached(context)) }
-  },
-}
-
 /** Reads a payment again, at a URL that no cache knows. */
-async function cached({ session, last }: Context): Promise<Pick<Problem, 'what'> | undefined> {
-  const answer = last()
-  if (answer?.status !== 200 || !answer.request.startsWith('GET ')) return undefined
-  const url = `${answer.request.slice('GET '.length)}?fresh=${randomUUID()}`
+const cached: Explain = async ({ status, request, body }, { session }) => {
+  if (status !== 200 || !request.startsWith('GET ')) return undefined
+  const url = `${request.slice('GET '.length)}?fresh=${randomUUID()}`
   const fresh = await session.send({ method: 'GET', url, token: await session.sharedToken() })
-  const isCached =
-    pick(fresh.body, 'completed') === true && pick(answer.body, 'completed') === false
+  const isCached = pick(fresh.body, 'completed') === true && pick(body, 'completed') === false
   return isCached
-    ? { what: `a cache answers ${answer.request} with the payment as it was earlier` }
+    ? { what: `a cache answers ${request} with the payment as it was earlier` }
     : undefined
 }
 
-const listCase = caseCheck('list', {
-  after: ['incoming-complete'],
-  why: 'A signature covers the query. If a list is refused, a proxy changed the query.',
-  fix: () => [
-    'proxy_pass http://127.0.0.1:3000;  # nginx: without a path, it passes the target on unchanged',
-    '# and no rewrite of the query: %3A and : are different bytes, and signatures cover them',
-  ],
-})
-
-const list: Check = {
-  ...listCase,
-  async run(context) {
-    const problem = await listCase.run(context)
-    return problem && { ...problem, ...(await changedQuery(context)) }
-  },
-}
-
 /** Tells whether the server verifies signatures of another query. */
-async function changedQuery({
-  session,
-  last,
-}: Context): Promise<Pick<Problem, 'what'> | undefined> {
-  const answer = last()
-  if (answer?.status !== 401) return undefined
-  const url = answer.request.slice('GET '.length)
+const changedQuery: Explain = async ({ status, request }, { session }) => {
+  if (status !== 401) return undefined
+  const url = request.slice('GET '.length)
   const [path = '', query = ''] = url.split('?')
   const token = await session.sharedToken()
   const verified = await verifiedTarget(
     [`${path}?${decodeURIComponent(query)}`, `${path}?${query.replaceAll('%3A', ':')}`, path],
     (sign) => session.send({ method: 'GET', url, token, sign }),
-    ({ status }) => status !== 401,
+    (answer) => answer.status !== 401,
   )
   if (verified === undefined) return undefined
-  const does = verified === path ? 'removes' : 'decodes'
-  return { what: `the proxy ${does} the query of ${answer.request}` }
+  return { what: `the proxy ${verified === path ? 'removes' : 'decodes'} the query of ${request}` }
 }
 
 export const paymentChecks: readonly Check[] = [
@@ -140,7 +101,12 @@ export const paymentChecks: readonly Check[] = [
     ...verification,
     why: 'An attacker who learns a token could use it.',
   }),
-  complete,
+  caseCheck('incoming-complete', {
+    ...atPayments,
+    ...caching,
+    why: 'Clients would wait for, or pay, a payment that has completed.',
+    explain: cached,
+  }),
   caseCheck('incoming-public', {
     after: ['discovery', 'incoming-complete'],
     why: 'Payers read this view without a token. It must not contain what only the receiver may see.',
@@ -151,7 +117,15 @@ export const paymentChecks: readonly Check[] = [
     ...caching,
     why: 'Shared caches could show a payment to others.',
   }),
-  list,
+  caseCheck('list', {
+    after: ['incoming-complete'],
+    why: 'A signature covers the query. If a list is refused, a proxy changed the query.',
+    fix: () => [
+      'proxy_pass http://127.0.0.1:3000;  # nginx: without a path, it passes the target on unchanged',
+      '# and no rewrite of the query: %3A and : are different bytes, and signatures cover them',
+    ],
+    explain: changedQuery,
+  }),
   caseCheck('token-rotate-old', {
     ...atPayments,
     ...caching,

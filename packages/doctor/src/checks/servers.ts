@@ -1,5 +1,5 @@
 import { keptBytes, recognised } from '../answer.js'
-import { type Check, type Context, caseCheck } from '../check.js'
+import { type Check, caseCheck } from '../check.js'
 import type { WireAnswer } from '../conformance/exchange.js'
 import { pick, responded } from '../conformance/expectations.js'
 import { createdId } from '../conformance/incoming-payment.js'
@@ -220,6 +220,8 @@ const createCase = caseCheck('incoming-create', {
   fix: async ({ session }) => [
     `createResourceServer({ baseUrl: '${(await session.wallet()).resourceServer}', … })`,
   ],
+  explain: async (answer, context) =>
+    answer.status === 401 ? refused(context.session, answer) : undefined,
 })
 
 /** Several processes share the requests, so that one payment proves little. */
@@ -230,16 +232,14 @@ const create: Check = {
   async run(context) {
     for (let i = 0; i < creationsMin; i++) {
       const problem = await createCase.run(context)
-      const answer = context.last()
-      if (problem === undefined) continue
-      return answer?.status === 401 ? ((await refused(context, answer)) ?? problem) : problem
+      if (problem !== undefined) return problem
     }
     return undefined
   },
 }
 
 /** Says why the resource server refused a signed request with a token that was just issued. */
-async function refused({ session }: Context, answer: WireAnswer): Promise<Problem | undefined> {
+async function refused(session: Session, answer: WireAnswer): Promise<Problem | undefined> {
   const token = await session.sharedToken()
   const attempt = (sign: Parameters<Session['requestIncoming']>[2]) =>
     session.requestIncoming(token, {}, sign)
@@ -273,24 +273,8 @@ const asset: Check = {
   },
 }
 
-const readCase = caseCheck('incoming-get', {
-  after: ['incoming-create'],
-  why: 'The id of a payment must lead to it, with the signature of the client instance.',
-  fix: () => [
-    'proxy_pass http://127.0.0.1:3000;  # nginx: without a path, it passes the target on unchanged',
-  ],
-})
-
-const read: Check = {
-  ...readCase,
-  async run(context) {
-    const problem = await readCase.run(context)
-    return problem === undefined ? undefined : ((await lowerCased(context)) ?? problem)
-  },
-}
-
 /** Tells whether the server verifies signatures of the path in lower case, at which it then finds nothing. */
-async function lowerCased({ session }: Context): Promise<Problem | undefined> {
+async function lowerCased(session: Session): Promise<Partial<Problem> | undefined> {
   const url = await createdId(session)
   const { origin, pathname } = new URL(url)
   const lower = origin + pathname.toLowerCase()
@@ -325,5 +309,12 @@ export const resourceChecks: readonly Check[] = [
   }),
   create,
   asset,
-  read,
+  caseCheck('incoming-get', {
+    after: ['incoming-create'],
+    why: 'The id of a payment must lead to it, with the signature of the client instance.',
+    fix: () => [
+      'proxy_pass http://127.0.0.1:3000;  # nginx: without a path, it passes the target on unchanged',
+    ],
+    explain: async (_answer, { session }) => lowerCased(session),
+  }),
 ]

@@ -206,23 +206,18 @@ const unknownAddress: Check = {
   },
 }
 
-const keySetCase = caseCheck('wallet-keys', {
+const keySet = caseCheck('wallet-keys', {
   ...documentAdvice,
   why: 'Other servers verify the signatures of this wallet with this key set.',
   fix: ({ session: { walletAddress: url } }) => [
     `curl ${url}/jwks.json`,
     "keys: [{ kid: 'key-1', x: '…' }] // of the account: public Ed25519 keys only",
   ],
-})
-
-const keySet: Check = {
-  ...keySetCase,
-  async run(context) {
-    const found = await keySetCase.run(context)
-    const keys = pick(context.last()?.body, 'keys')
-    if (!Array.isArray(keys) || keys.every((key) => pick(key, 'd') === undefined)) return found
+  async explain({ body }, { session }) {
+    const keys = pick(body, 'keys')
+    if (!Array.isArray(keys) || keys.every((key) => pick(key, 'd') === undefined)) return undefined
     return {
-      what: `${joined(context.session.walletAddress, '/jwks.json')} publishes a private key`,
+      what: `${joined(session.walletAddress, '/jwks.json')} publishes a private key`,
       why: 'Everybody can sign as this account. Replace the key, even if the key set was public for a moment only.',
       fix: [
         "keys: [{ kid: 'key-2', x: '…' }] // a new key: x is public, d is the private key",
@@ -230,7 +225,7 @@ const keySet: Check = {
       ],
     }
   },
-}
+})
 
 export const walletAddressChecks: readonly Check[] = [
   walletAddress,
