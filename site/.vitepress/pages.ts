@@ -53,6 +53,7 @@ export const sections: readonly Section[] = [
       guide('telemetry', 'Trace and measure'),
       guide('reporting', 'Report'),
       guide('doctor', 'Check a deployed wallet'),
+      guide('sandbox', 'Test clients in a sandbox'),
     ],
   },
   {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { html } from 'open-payments-pages'
+import { type Html, html, trustedHtml } from 'open-payments-pages'
 import type { HttpResponse } from 'open-payments-server/adapter'
 import type { SandboxDescription } from './description.js'
 import { isPacket, type RecordedRequest } from './requests.js'
@@ -9,13 +9,13 @@ export function pageOf(
   { accounts, wallets, now }: SandboxDescription,
   requests: readonly RecordedRequest[],
 ): HttpResponse {
-  const rows = [...requests].reverse().map(rowOf).join('')
-  const body = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Open Payments sandbox</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><style>${style}</style></head><body>
+  const rows = [...requests].reverse().map((request) => trustedHtml(rowOf(request)))
+  const body = html`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Open Payments sandbox</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>${trustedHtml(style)}</style></head><body>
 <header><h1>Open Payments sandbox</h1>
-<p>${wallets.map(({ url }) => escapeHtml(url)).join(' and ')}; time of the wallets: ${escapeHtml(now)}</p></header>
+<p>${wallets.map(({ url }) => url).join(' and ')}; time of the wallets: ${now}</p></header>
 <details><summary>Accounts and keys</summary><table><thead><tr><th>Wallet address</th><th>Currency</th><th>keyid</th><th>Private key</th></tr></thead>
-<tbody>${Object.values(accounts).map(accountRow).join('')}</tbody></table></details>
+<tbody>${Object.values(accounts).map(accountRow)}</tbody></table></details>
 <h2 id="requests">Requests <small>the newest first</small></h2>
 <p class="filters"><label><input type="checkbox" id="refused"> only refused</label>
 <label><input type="checkbox" id="packets"> ILP packets</label>
@@ -23,7 +23,7 @@ export function pageOf(
 <table aria-labelledby="requests"><thead><tr><th>Time</th><th>Wallet</th><th>Request</th><th>Status</th><th>Reason</th></tr></thead>
 <tbody id="rows">${rows}</tbody></table>
 <p class="empty">Nothing yet. Requests to both wallets appear here as they are answered.</p>
-<script>${script}</script></body></html>`
+<script>${trustedHtml(script)}</script></body></html>`
   const hash = createHash('sha256').update(script).digest('base64')
   const policy = `default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'sha256-${hash}'; frame-ancestors 'none'`
   const headers = {
@@ -32,17 +32,12 @@ export function pageOf(
     'content-security-policy': policy,
     'x-content-type-options': 'nosniff',
   }
-  return { status: 200, headers, body }
+  return { status: 200, headers, body: body.toString() }
 }
 
-function escapeHtml(text: string): string {
-  return html`${text}`.toString()
-}
-
-function accountRow(account: SandboxDescription['accounts'][string]): string {
+function accountRow(account: SandboxDescription['accounts'][string]): Html {
   const { walletAddress, assetCode, keyId, privateKeyPem } = account
-  const key = `<pre>${escapeHtml(privateKeyPem.trim())}</pre>`
-  return `<tr><td>${escapeHtml(walletAddress)}</td><td>${escapeHtml(assetCode)}</td><td>${escapeHtml(keyId)}</td><td>${key}</td></tr>`
+  return html`<tr><td>${walletAddress}</td><td>${assetCode}</td><td>${keyId}</td><td><pre>${privateKeyPem.trim()}</pre></td></tr>`
 }
 
 /** Returns a request as one line of HTML. */
@@ -50,36 +45,24 @@ export function rowOf(request: RecordedRequest): string {
   const { at, clock, wallet, method, path, operation, status, ms, code, refusal, reason, fault } =
     request
   const { keyid, client, consent } = request
-  const isRefused = status === undefined || status >= 400
   const kinds = [
-    isRefused ? 'refused' : '',
-    isPacket(request) ? 'packet' : '',
-    fault ? 'faulty' : '',
+    (status === undefined || status >= 400) && 'refused',
+    isPacket(request) && 'packet',
+    fault !== undefined && 'faulty',
   ]
-  const small = [
+  const details = [
     operation,
     keyid && `keyid ${keyid}`,
     client,
     consent && 'decided by rule',
     fault && `fault ${fault}`,
   ]
-  const time =
-    clock === undefined ? '' : `<small>wallets: ${escapeHtml(clock.slice(0, 19))}</small>`
-  const why = refusal === undefined ? [reason] : [refusal, reason]
-  const html = `<tr class="${kinds.filter(Boolean).join(' ')}"><td>${escapeHtml(at.slice(11, 23))}${time}</td>
-<td>:${escapeHtml(new URL(wallet).port)}</td>
-<td><b>${escapeHtml(method)}</b> ${escapeHtml(path)}<small>${small
-    .filter(Boolean)
-    .map((one) => escapeHtml(`${one}`))
-    .join(' · ')}</small></td>
-<td>${status ?? 'none'}<small>${escapeHtml([code, `${ms} ms`].filter(Boolean).join(' · '))}</small></td>
-<td>${why
-    .filter(Boolean)
-    .map((one, index) =>
-      index === 0 && refusal ? `<code>${escapeHtml(`${one}`)}</code>` : escapeHtml(`${one}`),
-    )
-    .join('<br>')}</td></tr>`
-  return html.replaceAll('\n', '')
+  const row = html`<tr class="${kinds.filter(Boolean).join(' ')}"><td>${at.slice(11, 23)}${clock && html`<small>wallets: ${clock.slice(0, 19)}</small>`}</td>
+<td>:${new URL(wallet).port}</td>
+<td><b>${method}</b> ${path}<small>${details.filter(Boolean).join(' · ')}</small></td>
+<td>${status ?? 'none'}<small>${[code, `${ms} ms`].filter(Boolean).join(' · ')}</small></td>
+<td>${refusal && html`<code>${refusal}</code><br>`}${reason}</td></tr>`
+  return row.toString().replaceAll('\n', '')
 }
 
 const style = `
