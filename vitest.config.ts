@@ -27,6 +27,9 @@ export default defineConfig(({ mode }) => {
   const alone = own.filter(({ text }) => needsOwn.test(text))
   const sharing = own.filter((file) => !alone.includes(file))
 
+  // OPENAPI=1 validates the answers of all handlers in any test.
+  const recorders = process.env['OPENAPI'] ? ['test/support/record-answers.ts'] : []
+
   const project = (name: string, some: typeof files, isolate: boolean) => ({
     resolve: {
       tsconfigPaths: true,
@@ -38,7 +41,7 @@ export default defineConfig(({ mode }) => {
       isolate,
       include: some.map(({ path }) => path),
       env: { TEST_DEPTH: isLong ? 'long' : 'short' },
-      setupFiles: ['test/support/seed.ts'],
+      setupFiles: ['test/support/seed.ts', ...recorders],
       // A test that fails because its machine is slow says nothing, so no limit is near.
       testTimeout: isLong ? 1_800_000 : 300_000,
       hookTimeout: isLong ? 1_800_000 : 300_000,
