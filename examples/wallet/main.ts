@@ -82,6 +82,7 @@ function announce(
   const authUrl = role?.authUrl ?? baseUrl
   const what = role === undefined ? '' : ` in the role ${role.name}`
   console.log(`The example wallet is ready${what} (${adapter}).`)
+  if (role === undefined) console.log(`  start at              ${baseUrl}/`)
   console.log(`  data                  ${storage}`)
   console.log(`  authorization server  ${authUrl}/auth`)
   console.log(`  resource server       ${baseUrl}`)

@@ -17,6 +17,7 @@ import { ilpAddressOf, type RailSettings } from './rail.js'
 import { remoteAuthorization, resourceSide } from './resource-side.js'
 import type { PaymentSender } from './sending.js'
 import type { Side, Surroundings } from './side.js'
+import { withStartPage } from './start-page.js'
 import type { WalletStorage } from './storage.js'
 
 /** The side of the wallet that a process serves, and what it needs to know about the other side. */
@@ -132,5 +133,11 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
   const resource = await resourceSide(surroundings, auth)
   const pages = await ownerPages(surroundings, auth, resource.resources)
   const { interactions } = auth
-  return { ...assembled(pages, authorization, resource), interactions, sender: resource.sender }
+  const wallet = assembled(pages, authorization, resource)
+  const { grantEndpoint } = surroundings
+  const start = { baseUrl, grantEndpoint, accounts: accounts.all }
+  const mounts = wallet.mounts.map(({ path, handle }) =>
+    path === '' ? { path, handle: withStartPage(start, handle) } : { path, handle },
+  )
+  return { ...wallet, mounts, interactions, sender: resource.sender }
 }

@@ -1,0 +1,55 @@
+import { html, localeFor, page } from 'open-payments-pages'
+import type { Handler } from 'open-payments-server'
+import type { Account } from './accounts.js'
+
+/** What the page at `/` links to. */
+export interface StartPageOptions {
+  readonly baseUrl: string
+  readonly grantEndpoint: string
+  readonly accounts: readonly Account[]
+}
+
+/** Shows the accounts of the wallet and what to try, at the path `/` only: `others` serves every other path. */
+export function withStartPage(
+  { baseUrl, grantEndpoint, accounts }: StartPageOptions,
+  others: Handler<string | Uint8Array>,
+): Handler<string | Uint8Array> {
+  const rows = accounts.map(
+    ({
+      url,
+      publicName = '',
+      assetCode,
+    }) => html`<tr><th scope="row"><a href="${url}">${url}</a></th>
+      <td>${publicName}</td><td>${assetCode}</td><td><a href="${url}/jwks.json">keys</a></td></tr>`,
+  )
+  const [{ url: first } = { url: baseUrl }] = accounts
+  const commands = [
+    `curl ${first}`,
+    `curl -X OPTIONS ${grantEndpoint}`,
+    `npx open-payments-doctor --allow-private ${first}`,
+  ]
+  const content = html`<h1>Example wallet</h1>
+    <p>This wallet has no login: whoever opens its pages acts as the owner of an account.</p>
+    <h2>Accounts</h2>
+    <table><thead><tr><th>wallet address</th><th>owner</th><th>asset</th><th></th></tr></thead>
+      <tbody>${rows}</tbody></table>
+    <h2>Pages of the owners</h2>
+    <ul><li><a href="/grants">Connected apps</a></li>
+      <li><a href="/keys">Keys of apps</a>: make or register the key of a client here, to use it with an account</li></ul>
+    <h2>What to type next</h2>
+    ${commands.map((command) => html`<pre><code>${command}</code></pre>`)}
+    <p>Grants are requested at <code>${grantEndpoint}</code>, payments at <code>${baseUrl}</code>.</p>`
+
+  return async (request) => {
+    const { method } = request
+    const isHere = request.url === '/' && (method === 'GET' || method === 'HEAD')
+    if (!isHere) return others(request)
+    const { texts, timeZone } = localeFor({ headers: [] })
+    const locale = { tag: 'en', timeZone, texts } // a page for developers
+    const shown = page({ title: 'Example wallet', content }, { locale, design: { css } })
+    return method === 'HEAD' ? { ...shown, body: '' } : shown
+  }
+}
+
+const css =
+  'main{max-width:52rem}th,td{text-align:start;padding:.25rem 1rem .25rem 0}pre{overflow-x:auto}'
