@@ -67,13 +67,18 @@ const contains: Record<string, readonly string[]> = {
 const packages: Record<string, string | RegExp> = {
   // The testing kit and programs run on Node only, and no other module there signs synchronously.
   'node:async_hooks': 'packages/sandbox/src/sandbox.ts',
+  'node:child_process': 'packages/doctor/src/client/terminal.ts',
   'node:crypto': /^packages.(testing|doctor|sandbox)\b/,
   'node:dns/promises': 'packages/doctor/src/network.ts',
-  'node:fs': /^(?:packages.doctor.src.arguments|adapters.postgres.reports.text)\.ts$/,
-  'node:http': 'packages/sandbox/src/front.ts',
-  'node:timers/promises': 'packages/sandbox/src/front.ts',
+  'node:fs':
+    /^(?:packages.doctor.src.(?:arguments|client.files)|adapters.postgres.reports.text)\.ts$/,
+  'node:http': /^packages.(?:doctor.src.client.grants|sandbox.src.front)\.ts$/,
+  'node:os': 'packages/doctor/src/client/files.ts',
+  'node:path': 'packages/doctor/src/client/files.ts',
+  'node:readline/promises': 'packages/doctor/src/client/terminal.ts',
+  'node:timers/promises': /^packages.(?:doctor.src.client.wire|sandbox.src.front)\.ts$/,
   'node:tls': 'packages/doctor/src/network.ts',
-  'node:util': /^packages.(doctor|sandbox).src.arguments\.ts$/,
+  'node:util': /^packages.(?:(?:doctor|sandbox).src.arguments|doctor.src.client.command)\.ts$/,
   valibot: 'src/protocol/',
   '@noble/ed25519': 'src/protocol/http-signature/ed25519.ts',
   'structured-headers': 'src/protocol/http-signature/',

@@ -54,6 +54,7 @@ export const sections: readonly Section[] = [
       guide('reporting', 'Report'),
       guide('doctor', 'Check a deployed wallet'),
       guide('sandbox', 'Test clients in a sandbox'),
+      guide('command-line', 'Pay on the command line'),
     ],
   },
   {

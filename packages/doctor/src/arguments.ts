@@ -16,9 +16,11 @@ export interface DoctorOptions {
 export class UsageError extends Error {}
 
 export const usage = `Usage: open-payments-doctor [options] <wallet address>
+       open-payments-doctor pay | request | grant | key | read | list …
 
 Checks a deployed wallet from outside, as a client instance sees it. The wallet address is a URL, such as
-https://wallet.example/alice, or has the form '$wallet.example/alice'.
+https://wallet.example/alice, or has the form '$wallet.example/alice'. The second form is a client on the command line:
+open-payments-doctor pay --help.
 
   --client <wallet address>  the wallet address of a client instance, for the checks of the consent page
   --key <file>               its Ed25519 private key, in PEM; the key must be in {client}/jwks.json
@@ -76,7 +78,7 @@ function parsed(args: readonly string[]) {
 }
 
 /** Returns the URL of a wallet address. A `$` stands for `https://`, and needs no path. */
-function walletAddressUrl(text: string): string {
+export function walletAddressUrl(text: string): string {
   const isPointer = text.startsWith('$')
   const url = isPointer ? `https://${text.slice(1)}` : text
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {

@@ -119,7 +119,8 @@ export function tokenIn(answer: WireAnswer): Token {
   }
 }
 
-async function readWallet(
+/** Reads a wallet address document. Fails if it lacks what the cases need. */
+export async function readWallet(
   walletAddress: string,
   send: (request: WireRequest) => Promise<WireAnswer>,
 ): Promise<Wallet> {

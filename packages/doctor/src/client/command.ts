@@ -1,0 +1,499 @@
+import { parseArgs } from 'node:util'
+import { jwkOf } from '../../../testing/src/key.js'
+import { UsageError, walletAddressUrl } from '../arguments.js'
+import { pick } from '../conformance/expectations.js'
+import { joined } from '../conformance/session.js'
+import { internet, type Network } from '../network.js'
+import { escaped, onOneLine } from '../report.js'
+import { type KeptGrant, keptGrants, keyFile, readKey, writeKey } from './files.js'
+import { cancelGrant, obtainGrant, readAccount } from './grants.js'
+import { amountIn, amountOf, durationMs, money } from './money.js'
+import { listPayments, type Outcome, pay, readResource, requestMoney } from './payments.js'
+import {
+  ClientError,
+  codeOf,
+  type FailureCode,
+  type Machine,
+  openWire,
+  redacted,
+  type Wire,
+} from './wire.js'
+
+const usages = {
+  pay: `pay <receiver> --from <wallet address> [--amount 10.00 | --receive 10.00]
+pay --quote <quote> --from <wallet address>
+
+Pays a wallet address or an incoming payment, and prints the URL of the outgoing payment.
+
+  --from <wallet address>  the account that pays
+  --amount <decimal>       what is debited, in the asset of the account that pays
+  --receive <decimal>      what is received, in the asset of the receiver
+  --quote <URL>            pay this quote, such as after an interruption; it is never paid twice
+  --description <text>     the description in the metadata of the payment
+  --yes                    pay without asking
+  --wait <duration>        how long the owner may take to decide (10m), and the wallet to send (1m)
+  --poll                   ask the server for the decision, without a redirect to this machine
+  --no-open                print the URL of the consent page, and open no browser`,
+  request: `request <wallet address> [--amount 25.00]
+
+Creates an incoming payment, and prints its URL.
+
+  --amount <decimal>       what is to be received, in the asset of the account
+  --expires <duration>     when the incoming payment expires, such as 1h
+  --description <text>     the description in its metadata
+  --watch                  print what arrives, until the incoming payment is completed
+  --wait <duration>        how long to watch (1h)`,
+  grant: `grant <wallet address> [--access outgoing-payment] [--debit 25.00] [--interval R12/P1M]
+grant --list
+grant --revoke <id>
+
+Requests a grant, waits for consent, and keeps the token next to the key. Prints the id of the grant; \`pay\` uses it.
+
+  --access <type>          outgoing-payment (default), incoming-payment or quote
+  --actions <list>         such as create,read,list (default)
+  --debit <decimal>        the limit of what is debited, in the asset of the account
+  --receive <decimal>      the limit of what is received, such as "25.00 EUR"; needs the asset's decimals
+  --receiver <URL>         the only incoming payment that may be paid
+  --interval <interval>    when the limit begins again: an ISO 8601 interval; R12/P1M begins now
+  --show-token             also print the access token
+  --list                   print the kept grants
+  --revoke <id>            cancel a kept grant
+  --wait, --poll, --no-open  as for pay`,
+  key: `key [<wallet address>]
+
+Creates a key file, unless it exists, and prints the public key as a JWK. With a wallet address, the requests name it as
+the client, and the key must be in {wallet address}/jwks.json.
+
+  --register <page>        open the wallet's page for keys, filled in, and wait until the key is published
+  --wait <duration>        how long to wait for that (10m)`,
+  read: `read <URL>
+
+Prints a wallet address, an incoming payment, a quote or an outgoing payment.`,
+  list: `list <wallet address> [--access incoming-payment]
+
+Prints the payments of an account that this client created.
+
+  --access <type>          incoming-payment (default) or outgoing-payment
+  --first <number>         how many at most (20)
+  --cursor <id>            continue after this payment`,
+} as const
+
+type Command = keyof typeof usages
+
+const commonUsage = `
+  --key <file>             the key file; default $OPEN_PAYMENTS_KEY, or open-payments/key.json in ~/.config
+  --client <wallet address>, --key-id <id>  the client, for a key file in PEM
+  --json                   print the result, or the error, as one JSON document
+  --verbose                print requests and responses, without secrets
+  --timeout <seconds>      how long a server may take to respond (10)
+  --allow-private          allow hosts whose addresses are not public; implied by a URL on localhost
+  --help                   print this text
+
+Exit code: 0 done, 1 refused, denied or failed, 2 arguments invalid or server unreachable, 3 not finished in time,
+130 interrupted.
+`
+
+/** Whether the first argument names a command of the client. A wallet address never does. */
+export function isCommand(word: string | undefined): word is Command {
+  return word !== undefined && Object.hasOwn(usages, word)
+}
+
+function usageOf(command: Command): string {
+  const [synopsis = '', ...rest] = usages[command].split('\n\n')
+  const lines = synopsis.split('\n').map((line) => `open-payments-doctor ${line}`)
+  return `Usage: ${lines.join('\n       ')}\n\n${rest.join('\n\n')}\n${commonUsage}`
+}
+
+const text = { type: 'string' } as const
+const flag = { type: 'boolean' } as const
+
+const commonOptions = {
+  key: text,
+  client: text,
+  'key-id': text,
+  json: flag,
+  verbose: flag,
+  timeout: text,
+  'allow-private': flag,
+  help: flag,
+}
+
+const consentOptions = { wait: text, poll: flag, 'no-open': flag }
+
+/** The options of each command. */
+const ownOptions = {
+  pay: {
+    from: text,
+    amount: text,
+    receive: text,
+    quote: text,
+    description: text,
+    yes: flag,
+    ...consentOptions,
+  },
+  request: { amount: text, expires: text, description: text, watch: flag, wait: text },
+  grant: {
+    ...{ access: text, actions: text, debit: text, receive: text, receiver: text, interval: text },
+    ...{ 'show-token': flag, list: flag, revoke: text },
+    ...consentOptions,
+  },
+  key: { register: text, wait: text, 'no-open': flag },
+  read: {},
+  list: { access: text, first: text, cursor: text },
+} as const satisfies Record<Command, object>
+
+/** The values of all options. */
+type Values = Readonly<Record<string, string | boolean | undefined>>
+
+interface Arguments {
+  readonly values: Values
+  readonly subject: string | undefined
+  text(name: string): string | undefined
+  flag(name: string): boolean
+}
+
+function parsed(command: Command, args: readonly string[]): Arguments {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: { ...commonOptions, ...ownOptions[command] } as Record<
+        string,
+        { type: 'string' | 'boolean' }
+      >,
+    })
+    const [subject, ...rest] = positionals
+    if (rest.length > 0) throw new UsageError(`unexpected argument: ${rest.join(' ')}`)
+    const found = values as Values
+    return {
+      values: found,
+      subject,
+      text(name) {
+        const value = found[name]
+        return typeof value === 'string' ? value : undefined
+      },
+      flag: (name) => found[name] === true,
+    }
+  } catch (error) {
+    throw new UsageError((error as Error).message.replaceAll('\n', ' '))
+  }
+}
+
+/** Runs a command of the client, and resolves to the exit code. */
+export async function runClient(
+  command: Command,
+  args: readonly string[],
+  machine: Machine,
+  network: Network = internet,
+): Promise<0 | FailureCode> {
+  const isJson = args.includes('--json')
+  let wire: Wire | undefined
+  try {
+    const given = parsed(command, args)
+    if (given.flag('help')) {
+      machine.out(usageOf(command))
+      return 0
+    }
+    wire = opened(given, machine, network)
+    const { text, json } = await run(command, given, wire)
+    const printed = isJson
+      ? JSON.stringify({ ok: true, ...(redacted(json) as object) }, undefined, 2)
+      : text
+    if (printed !== '') machine.out(`${escaped(printed)}\n`)
+    return 0
+  } catch (error) {
+    return failed(error as Error, command, isJson, machine, wire)
+  }
+}
+
+function failed(
+  error: Error,
+  command: Command,
+  isJson: boolean,
+  machine: Machine,
+  wire: Wire | undefined,
+): FailureCode {
+  const isUsage = error instanceof UsageError
+  const isClients = error instanceof ClientError
+  // The expectations of responses fail with plain errors. Any other is a mistake of this program.
+  if (!isUsage && !isClients && error.name !== 'Error') throw error
+  const exitCode = isUsage ? 2 : isClients ? error.exitCode : 1
+  const step = isClients ? error.step : isUsage ? 'arguments' : command
+  const { answer, hint } = isClients ? error : {}
+  const exists = [...(wire?.exists.values() ?? [])]
+  machine.err(`${step}: ${onOneLine(error.message)}\n`)
+  if (hint !== undefined) machine.err(`Try: ${onOneLine(hint)}\n`)
+  if (isUsage) machine.err(`See open-payments-doctor ${command} --help.\n`)
+  for (const one of exists) machine.err(`What exists: ${onOneLine(one)}\n`)
+  if (!isJson) return exitCode
+  const code = answer && codeOf(answer)
+  const description = answer && pick(answer.body, 'error', 'description')
+  const said = {
+    step,
+    message: error.message,
+    hint,
+    request: answer?.request,
+    status: answer?.status,
+    code,
+    description,
+  }
+  machine.out(escaped(`${JSON.stringify({ ok: false, error: said, exists }, undefined, 2)}\n`))
+  return exitCode
+}
+
+const timeoutMaxS = 600
+
+function opened(given: Arguments, machine: Machine, network: Network): Wire {
+  const seconds = Number(given.text('timeout') ?? 10)
+  if (!(seconds > 0) || seconds > timeoutMaxS) {
+    throw new UsageError(`--timeout must be a number of seconds, at most ${timeoutMaxS}`)
+  }
+  const file = keyFile(given.text('key'), machine.env)
+  const client = given.text('client')
+  const named = readKey(file, { client, keyId: given.text('key-id') })
+  const key = named ?? writeKey(file, client === undefined ? undefined : walletAddressUrl(client))
+  if (named === undefined) machine.err(`A new key is in ${file}\n`)
+  if (key.isExposed) machine.err(`Other users can read ${file}: chmod 600 ${file}\n`)
+  const typed = [given.subject ?? key.walletAddress, given.text('from'), given.text('quote')]
+  const allowPrivate = given.flag('allow-private') || typed.some(isLocal)
+  return openWire(
+    { key, allowPrivate, timeoutMs: Math.ceil(seconds * 1_000), verbose: given.flag('verbose') },
+    machine,
+    network,
+  )
+}
+
+/** Whether a URL leads to this machine. Somebody who types one wants private addresses. */
+function isLocal(url: string | undefined): boolean {
+  return (
+    url !== undefined &&
+    /^https?:\/\/(localhost|[^/:]*\.localhost|127(\.\d{1,3}){3}|\[::1\])([:/]|$)/.test(url)
+  )
+}
+
+const minuteMs = 60_000
+
+function run(command: Command, given: Arguments, wire: Wire): Promise<Outcome> {
+  const { subject } = given
+  const wait = given.text('wait')
+  const waitMs = (defaultMs: number) =>
+    wait === undefined ? defaultMs : durationMs(wait, '--wait')
+  const consent = {
+    poll: given.flag('poll'),
+    opensBrowser: !given.flag('no-open'),
+    waitMs: waitMs(10 * minuteMs),
+  }
+  const description = given.text('description')
+  const amount = given.text('amount')
+  const receive = given.text('receive')
+
+  if (command === 'pay') {
+    const quote = given.text('quote')
+    if ((subject === undefined) === (quote === undefined))
+      throw new UsageError('a receiver or --quote is required')
+    if (amount !== undefined && receive !== undefined)
+      throw new UsageError('--amount and --receive exclude each other')
+    if (quote !== undefined && (amount ?? receive) !== undefined)
+      throw new UsageError('--quote has its own amounts')
+    requireClient(wire)
+    const isConfirmed = given.flag('yes')
+    if (!isConfirmed && wire.machine.ask === undefined)
+      throw new UsageError('--yes is required, because nobody can be asked here')
+    return pay(wire, {
+      ...consent,
+      from: account(given.text('from'), '--from'),
+      receiver: subject === undefined ? undefined : account(subject, 'the receiver'),
+      quote: quote === undefined ? undefined : account(quote, '--quote'),
+      ...{ amount, receive, description, isConfirmed },
+      sentWithinMs: waitMs(minuteMs),
+    })
+  }
+  if (command === 'request') {
+    const expires = given.text('expires')
+    return requestMoney(wire, {
+      ...{ walletAddress: account(subject), amount, description },
+      expiresInMs: expires === undefined ? undefined : durationMs(expires, '--expires'),
+      watchMs: given.flag('watch') ? waitMs(60 * minuteMs) : undefined,
+    })
+  }
+  if (command === 'grant') return grant(wire, given, consent)
+  if (command === 'key') return showKey(wire, given, consent)
+  if (command === 'read') return readResource(wire, account(subject, 'the URL'))
+  const first = Number(given.text('first') ?? 20)
+  const type = given.text('access') ?? 'incoming-payment'
+  if (!Number.isInteger(first) || first < 1 || first > 100)
+    throw new UsageError('--first must be from 1 to 100')
+  if (type !== 'incoming-payment' && type !== 'outgoing-payment') {
+    throw new UsageError('--access must be incoming-payment or outgoing-payment')
+  }
+  return listPayments(wire, {
+    walletAddress: account(subject),
+    type,
+    first,
+    cursor: given.text('cursor'),
+  })
+}
+
+/** Owners are asked for clients with a wallet address only, which publishes the key of the client. */
+function requireClient({ key }: Wire): void {
+  if (key.walletAddress !== undefined) return
+  throw new UsageError(
+    'outgoing payments need a client with a wallet address: key <wallet address> --register <page for keys>',
+  )
+}
+
+function account(given: string | undefined, what = 'a wallet address'): string {
+  if (given === undefined) throw new UsageError(`${what} is required`)
+  return walletAddressUrl(given)
+}
+
+async function grant(
+  wire: Wire,
+  given: Arguments,
+  consent: Parameters<typeof obtainGrant>[3],
+): Promise<Outcome> {
+  if (given.flag('list')) return listed(keptGrants(wire.key))
+  const revoked = given.text('revoke')
+  if (revoked !== undefined) {
+    const found = keptGrants(wire.key).find(({ id }) => id === revoked)
+    if (found === undefined) throw new UsageError(`no grant ${revoked} is kept; see grant --list`)
+    await cancelGrant(wire, found)
+    return { text: '', json: { revoked } }
+  }
+  const type = given.text('access') ?? 'outgoing-payment'
+  if (type === 'outgoing-payment') requireClient(wire)
+  requireLimits(given)
+  const payer = await readAccount(wire, account(given.subject))
+  const actions = (given.text('actions') ?? 'create,read,list').split(',')
+  const limits = limitsOf(given, payer.asset)
+  const item = {
+    type,
+    actions,
+    ...(type !== 'quote' && { identifier: payer.walletAddress }),
+    ...limits,
+  }
+  const kept = await obtainGrant(wire, payer, [item], consent)
+  const token = given.flag('show-token') ? { accessToken: kept.value } : undefined
+  return {
+    text: [kept.id, ...(token ? [token.accessToken] : [])].join('\n'),
+    json: { grant: { ...publicPart(kept), ...token } },
+  }
+}
+
+/** Checks what can be checked before the account is known. */
+function requireLimits(given: Arguments): void {
+  const debit = given.text('debit')
+  const receive = given.text('receive')
+  const interval = given.text('interval')
+  if (debit !== undefined && receive !== undefined)
+    throw new UsageError('--debit and --receive exclude each other')
+  if (interval !== undefined && (debit ?? receive) === undefined)
+    throw new UsageError('--interval needs --debit or --receive')
+}
+
+function limitsOf(
+  given: Arguments,
+  asset: Parameters<typeof amountOf>[1],
+): { readonly limits?: object } {
+  const debit = given.text('debit')
+  const receive = given.text('receive')
+  const interval = given.text('interval')
+  const receiver = given.text('receiver')
+  const limits = {
+    ...(debit !== undefined && { debitAmount: amountOf(debit, asset, '--debit') }),
+    ...(receive !== undefined && { receiveAmount: receivedLimit(receive) }),
+    ...(interval !== undefined && { interval: startingNow(interval) }),
+    ...(receiver !== undefined && { receiver }),
+  }
+  return Object.keys(limits).length === 0 ? {} : { limits }
+}
+
+/** Reads a limit such as `25.00 EUR`, which has as many decimals as its asset. */
+function receivedLimit(text: string) {
+  const [, decimals = '', assetCode] = /^\d+(?:\.(\d+))? ([A-Za-z]{1,12})$/.exec(text) ?? []
+  if (assetCode === undefined)
+    throw new UsageError('--receive must have an asset and its decimals, such as "25.00 EUR"')
+  return amountOf(text, { assetCode, assetScale: decimals.length }, '--receive')
+}
+
+/** Inserts the current time into an interval without a start, such as `R12/P1M`. */
+function startingNow(interval: string): string {
+  const [, repeats, duration] = /^(R\d*)\/(P[^/]+)$/.exec(interval) ?? []
+  if (repeats === undefined) return interval
+  return `${repeats}/${new Date().toISOString().slice(0, 19)}Z/${duration}`
+}
+
+/** A kept grant without what gives access. */
+function publicPart({ id, createdAt, walletAddress, access, expiresAt, quote }: KeptGrant) {
+  const tokenExpiresAt =
+    expiresAt === undefined ? {} : { tokenExpiresAt: new Date(expiresAt).toISOString() }
+  return {
+    id,
+    createdAt,
+    walletAddress,
+    access,
+    ...tokenExpiresAt,
+    ...(quote !== undefined && { quote }),
+  }
+}
+
+function listed(grants: readonly KeptGrant[]): Outcome {
+  const lines = grants.map(({ id, walletAddress, access, quote }) => {
+    const items = access.map((item) => {
+      const limits = pick(item, 'limits')
+      const amounts = ['debitAmount', 'receiveAmount'].filter(
+        (name) => pick(limits, name) !== undefined,
+      )
+      const most = amounts.map((name) => `at most ${money(amountIn(limits, name))}`)
+      const interval = pick(limits, 'interval')
+      return [item['type'], ...most, ...(interval === undefined ? [] : [interval])].join(' ')
+    })
+    return [id, walletAddress, ...items, ...(quote === undefined ? [] : ['for one payment'])].join(
+      '  ',
+    )
+  })
+  return { text: lines.join('\n'), json: { grants: grants.map(publicPart) } }
+}
+
+async function showKey(
+  wire: Wire,
+  given: Arguments,
+  { opensBrowser, waitMs }: { readonly opensBrowser: boolean; readonly waitMs: number },
+): Promise<Outcome> {
+  const { subject } = given
+  const wanted = subject === undefined ? wire.key.walletAddress : walletAddressUrl(subject)
+  const { file, pair, walletAddress } = wire.key
+  if (wanted !== walletAddress) writeKey(file, wanted, pair)
+  const jwk = jwkOf(pair)
+  const page = given.text('register')
+  let isPublished = wanted !== undefined && (await publishes(wire, wanted, jwk.x))
+  if (page !== undefined) {
+    if (wanted === undefined) throw new UsageError('--register needs a wallet address')
+    const url = new URL(account(page, '--register'))
+    url.search = `${new URLSearchParams({ account: wanted, name: 'Command line', key: JSON.stringify(jwk) })}`
+    if (!isPublished)
+      wire.say(
+        `${opensBrowser && wire.machine.open(url.href) ? 'The browser opens' : 'Open'} this page, and add the key: ${url.href}`,
+      )
+    const deadline = Date.now() + waitMs
+    while (!isPublished) {
+      if (Date.now() > deadline)
+        throw new ClientError(3, 'key', `${wanted} does not publish the key by now`)
+      await wire.pause(1_000)
+      isPublished = await publishes(wire, wanted, jwk.x)
+    }
+  }
+  if (wanted !== undefined)
+    wire.say(`${wanted} ${isPublished ? 'publishes the key' : 'does not publish the key yet'}`)
+  return {
+    text: JSON.stringify(jwk),
+    json: { file, walletAddress: wanted, jwk, ...(wanted !== undefined && { isPublished }) },
+  }
+}
+
+async function publishes(wire: Wire, walletAddress: string, x: string): Promise<boolean> {
+  const request = { method: 'GET', url: joined(walletAddress, '/jwks.json'), sign: false } as const
+  const { body } = await wire.send('key set', request, { statuses: 'any', isQuiet: true })
+  const keys = pick(body, 'keys')
+  return Array.isArray(keys) && keys.some((key) => pick(key, 'x') === x)
+}

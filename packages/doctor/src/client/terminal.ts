@@ -1,0 +1,48 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline/promises'
+import type { Machine } from './wire.js'
+
+/** The terminal in which the program runs. */
+export function terminal(): Machine {
+  const interruption = new AbortController()
+  // A second interruption ends the process at once.
+  process.once('SIGINT', () => interruption.abort())
+  const { signal } = interruption
+  return {
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    env: process.env,
+    open: openBrowser,
+    ask: process.stdin.isTTY ? (question) => asked(question, signal) : undefined,
+    interrupted: signal,
+  }
+}
+
+async function asked(question: string, signal: AbortSignal): Promise<boolean> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  lines.once('SIGINT', () => process.emit('SIGINT'))
+  try {
+    return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `, { signal })).trim())
+  } catch {
+    return false
+  } finally {
+    lines.close()
+  }
+}
+
+/** Opens a page with `BROWSER`, or with the program of the system. No shell reads the URL. */
+function openBrowser(url: string): boolean {
+  const { BROWSER } = process.env
+  const [command, ...args] = BROWSER
+    ? [BROWSER]
+    : process.platform === 'darwin'
+      ? ['open']
+      : process.platform === 'win32'
+        ? ['rundll32', 'url.dll,FileProtocolHandler']
+        : ['xdg-open']
+  const child = spawn(command, [...args, url], { stdio: 'ignore', detached: true })
+  // The URL is printed, too.
+  child.on('error', () => {})
+  child.unref()
+  return true
+}

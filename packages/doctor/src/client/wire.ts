@@ -1,0 +1,272 @@
+import {
+  exchange,
+  type SendFetch,
+  type WireAnswer,
+  type WireRequest,
+} from '../conformance/exchange.js'
+import { pick } from '../conformance/expectations.js'
+import { type Network, ReachError, reachError, reachingFetch } from '../network.js'
+import { onOneLine } from '../report.js'
+import type { ClientKey } from './files.js'
+
+/** What the client uses of the machine. */
+export interface Machine {
+  out(text: string): void
+  err(text: string): void
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Opens a page in the browser. Returns whether it tried. */
+  open(url: string): boolean
+  /** Asks a person. `undefined` if nobody can answer. */
+  readonly ask: ((question: string) => Promise<boolean>) | undefined
+  /** Aborted when the person interrupts the program. */
+  readonly interrupted: AbortSignal
+}
+
+/** The exit code of a failure. */
+export type FailureCode = 1 | 2 | 3 | 130
+
+/** What the program could not do, in words, with the response of the server if there is one. */
+export class ClientError extends Error {
+  readonly exitCode: FailureCode
+  readonly step: string
+  readonly answer: WireAnswer | undefined
+  /** What to try. */
+  readonly hint: string | undefined
+
+  constructor(
+    exitCode: FailureCode,
+    step: string,
+    message: string,
+    more: { readonly answer?: WireAnswer; readonly hint?: string | undefined } = {},
+  ) {
+    super(message)
+    this.exitCode = exitCode
+    this.step = step
+    this.answer = more.answer
+    this.hint = more.hint
+  }
+}
+
+export interface WireOptions {
+  readonly key: ClientKey
+  readonly allowPrivate: boolean
+  readonly timeoutMs: number
+  readonly verbose: boolean
+}
+
+/** Sends requests as one client instance, and prints a line for each. */
+export interface Wire extends WireOptions {
+  readonly machine: Machine
+  /** What exists at the servers by now, by kind. A failure prints it. */
+  readonly exists: Map<string, string>
+  /**
+   * Sends a request, again after 429 and 503, and after a lost response if a repeat is harmless. Fails unless the
+   * response has one of the statuses.
+   */
+  send(step: string, request: WireRequest, options?: SendOptions): Promise<WireAnswer>
+  say(text: string): void
+  /** Waits, but not after an interruption. */
+  pause(ms: number): Promise<void>
+}
+
+export interface SendOptions {
+  /** Default: 200. `any` returns every response. */
+  readonly statuses?: readonly number[] | 'any'
+  /** Whether to repeat the request after a lost response, because that does nothing twice. Default: false. */
+  readonly repeats?: boolean
+  /** Whether to print no line, because the request only asks for news. */
+  readonly isQuiet?: boolean
+}
+
+const attemptsMax = 4
+const firstPauseMs = 500
+const pauseMaxMs = 30_000
+
+export function openWire(options: WireOptions, machine: Machine, network: Network): Wire {
+  const { key, allowPrivate, timeoutMs, verbose } = options
+  const { interrupted } = machine
+  const reach = reachingFetch(allowPrivate, network.fetch)
+  const fetch: SendFetch = (input, init = {}) => {
+    if (verbose) machine.err(requestText(String(input), init))
+    return reach(input, {
+      ...init,
+      signal: AbortSignal.any([interrupted, ...(init.signal ? [init.signal] : [])]),
+    })
+  }
+  const sender = { key: key.pair, fetch, requestTimeoutMs: timeoutMs, now: Date.now }
+
+  function line(step: string, outcome: string, began: number, { method, url }: WireRequest): void {
+    const ms = Math.round(performance.now() - began)
+    machine.err(
+      `${outcome.padEnd(4)} ${`${ms} ms`.padStart(8)}  ${step.padEnd(24)} ${method} ${onOneLine(url)}\n`,
+    )
+  }
+
+  async function attempt(
+    step: string,
+    request: WireRequest,
+    isQuiet: boolean,
+  ): Promise<WireAnswer | ReachError> {
+    const began = performance.now()
+    try {
+      requireUninterrupted(step)
+      const answer = await exchange(sender, request)
+      if (!isQuiet) line(step, String(answer.status), began, request)
+      if (verbose) machine.err(answerText(answer))
+      return answer
+    } catch (error) {
+      requireUninterrupted(step)
+      if (error instanceof Error && error.name === 'Error' && !(error instanceof ReachError))
+        throw error
+      const failure = error instanceof ReachError ? error : reachError(new URL(request.url), error)
+      line(step, '-', began, request)
+      return failure
+    }
+  }
+
+  function requireUninterrupted(step: string): void {
+    if (interrupted.aborted) throw new ClientError(130, step, 'interrupted')
+  }
+
+  async function pause(ms: number): Promise<void> {
+    requireUninterrupted('pause')
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        clearTimeout(timer)
+        interrupted.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = setTimeout(done, ms)
+      interrupted.addEventListener('abort', done)
+    })
+    requireUninterrupted('pause')
+  }
+
+  return {
+    ...options,
+    machine,
+    exists: new Map(),
+    say: (text) => machine.err(`${onOneLine(text)}\n`),
+    pause,
+    async send(step, request, { statuses = [200], repeats = false, isQuiet = false } = {}) {
+      for (let tried = 1; ; tried += 1) {
+        const answer = await attempt(step, request, isQuiet)
+        const pauseMs = firstPauseMs * 2 ** (tried - 1)
+        if (answer instanceof ReachError) {
+          const isLost = answer.failure === 'unreachable'
+          if (!repeats || !isLost || tried === attemptsMax) throw unreached(step, answer, request)
+          await pause(pauseMs)
+          continue
+        }
+        const isBusy = answer.status === 429 || answer.status === 503
+        if (isBusy && tried < attemptsMax) {
+          const wantedMs = Number(answer.headers.get('retry-after')) * 1_000
+          await pause(Math.min(wantedMs > 0 ? wantedMs : pauseMs, pauseMaxMs))
+          continue
+        }
+        if (statuses === 'any' || statuses.includes(answer.status)) return answer
+        throw refused(step, answer)
+      }
+    },
+  }
+}
+
+function unreached(step: string, failure: ReachError, { method, url }: WireRequest): ClientError {
+  const hint =
+    failure.failure === 'private'
+      ? 'Use --allow-private for servers on private networks.'
+      : failure.failure === 'tls'
+        ? 'Set NODE_EXTRA_CA_CERTS for an authority of your own.'
+        : undefined
+  return new ClientError(2, step, `${method} ${url}: ${failure.message}`, { hint })
+}
+
+/** The code of an error, which resource servers and authorization servers write in two ways. */
+export function codeOf({ body }: WireAnswer): string | undefined {
+  const error = pick(body, 'error')
+  const code = typeof error === 'string' ? error : pick(error, 'code')
+  return typeof code === 'string' ? code : undefined
+}
+
+/** Says what the server said. */
+export function refused(step: string, answer: WireAnswer, hint = hintFor(answer)): ClientError {
+  const said = [codeOf(answer), pick(answer.body, 'error', 'description')].filter(
+    (each) => typeof each === 'string',
+  )
+  const message = `${answer.request} responded with status ${answer.status}${said.map((each) => `: ${each}`).join('')}`
+  return new ClientError(1, step, message, { answer, hint })
+}
+
+const hints: Readonly<Record<string, string>> = {
+  invalid_client:
+    'The server does not accept the key or the signature. `key` says whether the wallet address of the client publishes the key.',
+  invalid_token: 'The access token has expired, or was revoked.',
+  insufficient_grant: 'The grant does not permit this: its limits, its actions, or its conditions.',
+  too_fast: 'The server asks to wait longer between two continuations.',
+}
+
+function hintFor(answer: WireAnswer): string | undefined {
+  const { status, headers } = answer
+  const known = hints[codeOf(answer) ?? '']
+  if (known !== undefined) return known
+  if (status >= 300 && status < 400) {
+    return `The server redirects to ${headers.get('location') ?? 'nowhere'}. Clients do not follow redirects: use the URL that it leads to.`
+  }
+  if (answer.body === undefined) {
+    return 'This is not the response of an Open Payments server. `open-payments-doctor <wallet address>` looks for the reason.'
+  }
+  return undefined
+}
+
+/** Members of JSON that give access, or prove something. */
+const secretMembers = new Set([
+  'interact_ref',
+  'sharedSecret',
+  'nonce',
+  'finish',
+  'privateKey',
+  'd',
+])
+
+/** Replaces secrets in JSON. A token is the `value` of an `access_token`. */
+export function redacted(body: unknown, name = ''): unknown {
+  if (Array.isArray(body)) return body.map((each) => redacted(each, name))
+  if (typeof body !== 'object' || body === null) return body
+  return Object.fromEntries(
+    Object.entries(body).map(([key, value]) => {
+      const isSecret = secretMembers.has(key) || (key === 'value' && name === 'access_token')
+      return [key, isSecret && typeof value === 'string' ? '(secret)' : redacted(value, key)]
+    }),
+  )
+}
+
+function requestText(url: string, { method, headers, body }: RequestInit): string {
+  const lines = (headers as [string, string][]).map(([name, value]) => {
+    const shown = name.toLowerCase() === 'authorization' ? 'GNAP (secret)' : value
+    return `> ${name}: ${shown}`
+  })
+  const content =
+    body === undefined ? [] : [`> ${contentText(Buffer.from(body as Uint8Array).toString())}`]
+  return onLines([`> ${method} ${url}`, ...lines, ...content])
+}
+
+function answerText({ status, headers, text }: WireAnswer): string {
+  const lines = [...headers].map(
+    ([name, value]) => `< ${name}: ${name === 'location' ? '(not followed)' : value}`,
+  )
+  return onLines([`< ${status}`, ...lines, ...(text === '' ? [] : [`< ${contentText(text)}`])])
+}
+
+const shownCharactersMax = 4_000
+
+function contentText(text: string): string {
+  try {
+    return JSON.stringify(redacted(JSON.parse(text))).slice(0, shownCharactersMax)
+  } catch {
+    return `(${text.length} characters that are not JSON)`
+  }
+}
+
+function onLines(lines: readonly string[]): string {
+  return `${lines.map(onOneLine).join('\n')}\n`
+}

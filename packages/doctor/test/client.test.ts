@@ -1,0 +1,462 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { testKey } from '../../../test/support/keys.js'
+import { runs } from '../../../test/support/runs.js'
+import { amountOf, durationMs, money } from '../src/client/money.js'
+import { redacted } from '../src/client/wire.js'
+import { internet, type Network } from '../src/network.js'
+import { decideAsOwner } from './support/browser.js'
+import { type TestWallet, testWallet, workplace } from './support/client.js'
+
+describe('amounts', () => {
+  const value = fc.bigInt({ min: 1n, max: 2n ** 64n - 1n })
+  const scale = fc.integer({ min: 0, max: 255 })
+
+  test('are exact: what is printed is read as the same amount', () => {
+    fc.assert(
+      fc.property(value, scale, (units, assetScale) => {
+        const amount = { value: `${units}`, assetCode: 'USD', assetScale }
+        expect(amountOf(money(amount), amount, '--amount')).toEqual(amount)
+      }),
+      { numRuns: runs(500) },
+    )
+  })
+
+  test('may have fewer decimals than their asset, and never more', () => {
+    fc.assert(
+      fc.property(
+        fc.nat(),
+        fc.integer({ min: 1, max: 9 }),
+        scale,
+        (whole, decimals, assetScale) => {
+          const text = `${whole + 1}.${'0'.repeat(decimals)}`
+          const read = () => amountOf(text, { assetCode: 'USD', assetScale }, '--amount')
+          if (decimals > assetScale) {
+            expect(read).toThrow(`${decimals} decimals`)
+            return
+          }
+          const units = BigInt(whole + 1) * 10n ** BigInt(assetScale)
+          if (units < 2n ** 64n) expect(read().value).toBe(`${units}`)
+          else expect(read).toThrow('at most')
+        },
+      ),
+      { numRuns: runs(500) },
+    )
+  })
+
+  test.each(['', '-1', '1e3', '1,00', '.5', '1.', '0', '0.00', '0x10', 'NaN', '1.00 EUR', '١'])(
+    '%j is refused',
+    (text) => {
+      expect(() => amountOf(text, { assetCode: 'USD', assetScale: 2 }, '--amount')).toThrow(
+        '--amount',
+      )
+    },
+  )
+})
+
+test('durations have a unit and a limit', () => {
+  expect(['90s', '10m', '1h', '7d'].map((text) => durationMs(text, '--wait'))).toEqual([
+    90_000, 600_000, 3_600_000, 604_800_000,
+  ])
+  for (const text of ['', '1', '0s', '1w', '-1h', '1.5h', '367d', '99999999d']) {
+    expect(() => durationMs(text, '--wait'), text).toThrow('--wait')
+  }
+})
+
+test('tokens, references and shared secrets are redacted, and amounts are not', () => {
+  const amount = { value: '100', assetCode: 'USD', assetScale: 2 }
+  const access_token = {
+    value: 'token',
+    manage: 'https://a.example',
+    access: [{ limits: { debitAmount: amount } }],
+  }
+  const body = {
+    access_token,
+    continue: { access_token: { value: 'token' } },
+    interact_ref: 'r',
+    list: [{ access_token }],
+  }
+  const text = JSON.stringify(redacted(body))
+  expect(text).not.toContain('token"}')
+  expect(text.match(/\(secret\)/g)).toHaveLength(4)
+  expect(redacted(amount)).toEqual(amount)
+})
+
+const alice = 'https://wallet.example/alice'
+
+describe('the command line', () => {
+  const place = workplace()
+  afterAll(place.remove)
+
+  test.each([
+    ['no receiver', ['pay', '--from', alice, '--yes']],
+    ['a receiver and a quote', ['pay', alice, '--quote', alice, '--from', alice, '--yes']],
+    ['two amounts', ['pay', alice, '--from', alice, '--amount', '1', '--receive', '1', '--yes']],
+    ['no account that pays', ['pay', alice, '--yes']],
+    ['no confirmation, where nobody can be asked', ['pay', alice, '--from', alice]],
+    ['an unknown option', ['request', alice, '--colour']],
+    ['a wallet address that is no URL', ['request', 'alice']],
+    ['an expiry without a unit', ['request', alice, '--expires', '10']],
+    ['an interval without an amount', ['grant', alice, '--interval', 'R/P1M']],
+    ['a grant that is not kept', ['grant', '--revoke', 'grant-1']],
+    ['a time-out of 0', ['read', alice, '--timeout', '0']],
+    ['payments of another kind', ['list', alice, '--access', 'quote']],
+  ])('refuses %s with the exit code 2, before a request', async (_, args) => {
+    const network: Network = { ...internet, fetch: () => expect.fail('no request is expected') }
+    const { code, out, err } = await place.run([...args, '--client', 'https://shop.example'], {
+      network,
+    })
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toMatch(/^arguments: .+\nSee open-payments-doctor \w+ --help\.\n$/m)
+  })
+
+  test.each(['pay', 'request', 'grant', 'key', 'read', 'list'])('explains %s', async (command) => {
+    const { code, out } = await place.run([command, '--help'])
+    expect([code, out]).toEqual([0, expect.stringMatching(/^Usage: open-payments-doctor/)])
+    for (const line of out.split('\n')) expect(line.length, line).toBeLessThanOrEqual(120)
+  })
+
+  test('does not connect to private addresses that only a wallet names', async () => {
+    const document = { id: alice, assetCode: 'USD', assetScale: 2 }
+    const network: Network = {
+      ...internet,
+      fetch: async () =>
+        Response.json({
+          ...document,
+          authServer: 'http://localhost:1',
+          resourceServer: 'http://localhost:1',
+        }),
+    }
+    const { code, err } = await place.run(['request', 'https://1.1.1.1/alice'], { network })
+    expect([code, err]).toEqual([2, expect.stringContaining('--allow-private')])
+  })
+})
+
+describe('a key', () => {
+  test('is created once, for its owner alone, and printed without its private part', async () => {
+    const place = workplace()
+    const network: Network = { ...internet, fetch: async () => Response.json({ keys: [] }) }
+    const one = await place.run(['key', 'http://localhost/alice'], { network })
+    const two = await place.run(['key'], { network })
+    expect(one.out).toBe(two.out)
+    expect(Object.keys(JSON.parse(one.out)).sort()).toEqual([
+      'alg',
+      'crv',
+      'kid',
+      'kty',
+      'use',
+      'x',
+    ])
+    expect(place.key()).toMatchObject({
+      walletAddressUrl: 'http://localhost/alice',
+      keyId: JSON.parse(one.out).kid,
+    })
+    expect(statSync(place.keyFile).mode & 0o777).toBe(0o600)
+    place.remove()
+  })
+
+  test('may be a PEM file or a JWK, and is refused otherwise', async () => {
+    const place = workplace()
+    const file = join(place.folder, 'key')
+    const { privateKey, x } = testKey('shop')
+    const key = ['--key', file, '--key-id', 'shop-1']
+    for (const content of [
+      privateKey.export({ type: 'pkcs8', format: 'pem' }),
+      JSON.stringify(privateKey.export({ format: 'jwk' })),
+    ]) {
+      writeFileSync(file, content, { mode: 0o644 })
+      const { out, err } = await place.run(['key', ...key])
+      expect(JSON.parse(out)).toMatchObject({ x, kid: 'shop-1' })
+      expect(err).toContain(`chmod 600 ${file}`)
+    }
+    expect(await place.run(['key', '--key', file])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--key-id'),
+    })
+    for (const content of ['nothing', '{', '{}', '{"privateKey":"x","keyId":"1"}']) {
+      writeFileSync(file, content)
+      expect((await place.run(['key', ...key])).code, content).toBe(2)
+    }
+    place.remove()
+  })
+})
+
+describe('against the example wallet', () => {
+  let wallet: TestWallet
+  let from: string
+  let bob: string
+  const place = workplace()
+  beforeAll(async () => {
+    wallet = await testWallet()
+    from = `${wallet.baseUrl}/alice`
+    bob = `${wallet.baseUrl}/bob`
+    await place.register(wallet)
+  })
+  afterAll(async () => {
+    await wallet.stop()
+    place.remove()
+  })
+
+  test('a payment to a wallet address is priced, approved and sent', async () => {
+    const { code, out, err } = await place.run([
+      'pay',
+      bob,
+      '--from',
+      from,
+      '--amount',
+      '10.00',
+      '--yes',
+    ])
+    expect([code, out]).toEqual([0, expect.stringMatching(/\/outgoing-payments\/\S+\n$/)])
+    expect(err).toContain(`10.00 USD is debited from ${from}`)
+    expect(err).toContain('10.00 USD is sent')
+    const { body } = await place.json(['read', out.trim()])
+    expect(body).toMatchObject({ ok: true, failed: false, sentAmount: { value: '1000' } })
+  })
+
+  test('an incoming payment is requested, paid with what it asks for, and seen to arrive', async () => {
+    const asked = await place.run([
+      'request',
+      bob,
+      '--amount',
+      '2.50',
+      '--expires',
+      '1h',
+      '--description',
+      'Tea',
+    ])
+    const invoice = asked.out.trim()
+    const paid = await place.json(['pay', invoice, '--from', from, '--yes'])
+    expect(paid).toMatchObject({
+      code: 0,
+      body: { payment: { receiveAmount: { value: '250' }, failed: false } },
+    })
+    const { body } = await place.json(['read', invoice])
+    expect(body).toMatchObject({
+      completed: true,
+      receivedAmount: { value: '250' },
+      metadata: { description: 'Tea' },
+    })
+    expect(JSON.stringify(body)).not.toMatch(/"sharedSecret":"(?!\(secret\))/)
+    const { out } = await place.run(['list', bob])
+    expect(out).toContain(`${invoice}  2.50 USD of 2.50 USD  completed`)
+  })
+
+  test('an amount to receive is in the asset of the receiver', async () => {
+    const args = [
+      'pay',
+      `${wallet.baseUrl}/carol`,
+      '--from',
+      from,
+      '--receive',
+      '5.00 EUR',
+      '--yes',
+    ]
+    const { code, body } = await place.json(args)
+    expect([code, body.payment.receiveAmount]).toEqual([
+      0,
+      { value: '500', assetCode: 'EUR', assetScale: 2 },
+    ])
+  })
+
+  test('watching an incoming payment prints what arrives, until it is completed', async () => {
+    let paid: Promise<{ readonly code: number }> | undefined
+    const network: Network = {
+      ...internet,
+      async fetch(input, init) {
+        const answer = await fetch(input, init)
+        if (init?.method !== 'POST' || !String(input).endsWith('/incoming-payments')) return answer
+        const { id } = (await answer.clone().json()) as { id: string }
+        paid = place.run(['pay', id, '--from', from, '--yes'])
+        return answer
+      },
+    }
+    const { code, err } = await place.run(['request', bob, '--amount', '1', '--watch'], { network })
+    expect([code, err]).toEqual([0, expect.stringContaining('1.00 USD is received')])
+    expect((await paid)?.code).toBe(0)
+  })
+
+  test('a kept grant pays without the owner, until its limit; then the owner is asked again', async () => {
+    const asked: string[] = []
+    const browse = (url: string) => {
+      asked.push(url)
+      return decideAsOwner(url)
+    }
+    const granted = await place.json(['grant', from, '--debit', '5.00', '--interval', 'R12/P1M'], {
+      browse,
+    })
+    const { id } = granted.body.grant
+    expect(granted.body.grant.access[0].limits).toMatchObject({
+      debitAmount: { value: '500' },
+      interval: expect.stringMatching(/^R12\/\d{4}-.*Z\/P1M$/),
+    })
+    expect(statSync(join(place.folder, 'open-payments', 'grants', `${id}.json`)).mode & 0o777).toBe(
+      0o600,
+    )
+    const pay = ['pay', bob, '--from', from, '--amount', '3.00', '--yes']
+    expect((await place.json(pay, { browse })).body).toMatchObject({ ok: true, grant: id })
+    expect(asked).toHaveLength(1)
+    const second = await place.run([...pay], { browse })
+    expect([second.code, second.err]).toEqual([
+      0,
+      expect.stringContaining(`The kept grant ${id} does not permit`),
+    ])
+    expect(asked).toHaveLength(2)
+    expect((await place.run(['grant', '--list'])).out).toContain(
+      `${id}  ${from}  outgoing-payment  at most 5.00 USD`.replace(
+        'outgoing-payment  at',
+        'outgoing-payment at',
+      ),
+    )
+    expect((await place.run(['list', from, '--access', 'outgoing-payment'])).out).toContain(
+      '3.00 USD of 3.00 USD',
+    )
+    expect((await place.run(['grant', '--revoke', id])).code).toBe(0)
+    expect((await place.run(['grant', '--list'])).out).not.toContain(id)
+  })
+
+  test('an expired token is rotated before it is used', async () => {
+    const { body } = await place.json(['grant', from, '--debit', '5.00'])
+    const file = join(place.folder, 'open-payments', 'grants', `${body.grant.id}.json`)
+    const kept = JSON.parse(readFileSync(file, 'utf8'))
+    writeFileSync(file, JSON.stringify({ ...kept, expiresAt: 1 }))
+    const { code, err } = await place.run(['pay', bob, '--from', from, '--amount', '1.00', '--yes'])
+    expect([code, err]).toEqual([0, expect.stringContaining('rotate token')])
+    expect(JSON.parse(readFileSync(file, 'utf8')).value).not.toBe(kept.value)
+    await place.run(['grant', '--revoke', body.grant.id])
+  })
+
+  test('a lost response to the payment is repeated with the same quote, and pays once', async () => {
+    const payments: string[] = []
+    const network: Network = {
+      ...internet,
+      async fetch(input, init) {
+        const answer = await fetch(input, init)
+        if (init?.method !== 'POST' || !String(input).endsWith('/outgoing-payments')) return answer
+        payments.push(((await answer.clone().json()) as { id: string }).id)
+        if (payments.length > 1) return answer
+        const cause = Object.assign(new Error('reset'), { code: 'ECONNRESET' })
+        throw new TypeError('fetch failed', { cause })
+      },
+    }
+    const args = ['pay', bob, '--from', from, '--amount', '1.23', '--yes']
+    const { body } = await place.json(args, { network })
+    expect(payments).toEqual([body.payment.id, body.payment.id])
+  })
+
+  test('an interruption says what exists, and the quote is then paid once', async () => {
+    const interruption = new AbortController()
+    const stopped = await place.json(['pay', bob, '--from', from, '--amount', '1.00', '--yes'], {
+      browse: () => interruption.abort(),
+      interrupted: interruption.signal,
+    })
+    expect([stopped.code, stopped.body.error.message]).toEqual([130, 'interrupted'])
+    const [, quote = ''] = /pay --quote (\S+)/.exec(stopped.body.exists.join('\n')) ?? []
+    expect(stopped.body.exists.join('\n')).toContain(`the quote ${quote}, with no payment`)
+    const resume = ['pay', '--quote', quote, '--from', from, '--yes']
+    const [one, two] = [await place.json(resume), await place.json(resume)]
+    expect([one.code, two.code]).toEqual([0, 0])
+    expect(two.body.payment.id).toBe(one.body.payment.id)
+  })
+
+  test('the price is confirmed before the owner is asked', async () => {
+    const browse = () => expect.fail('nothing may be opened')
+    const { code, body } = await place.json(['pay', bob, '--from', from, '--amount', '1.00'], {
+      browse,
+      ask: async () => false,
+    })
+    expect([code, body.error.step]).toEqual([1, 'confirmation'])
+  })
+
+  test('a denial ends with the exit code 1', async () => {
+    const { code, body } = await place.json(['grant', from, '--debit', '1.00'], {
+      browse: (url) => decideAsOwner(url, 'deny'),
+    })
+    expect([code, body.error.message]).toEqual([1, expect.stringContaining('denied')])
+  })
+
+  test('a redirect with a wrong hash does not continue the grant', async () => {
+    const { code, body } = await place.json(['grant', from, '--debit', '1.00'], {
+      async browse(url) {
+        const returned = await decideAsOwner(url, 'approve', false)
+        returned?.searchParams.set('hash', createHash('sha256').update('other').digest('base64'))
+        await fetch(returned ?? '')
+      },
+    })
+    expect([code, body.error]).toEqual([
+      1,
+      expect.objectContaining({ step: 'consent', message: expect.stringContaining('hash') }),
+    ])
+  })
+
+  test('nobody is waited for longer than --wait', async () => {
+    const args = ['grant', from, '--debit', '1.00', '--wait', '1s', '--no-open']
+    const { code, body } = await place.json(args)
+    expect([code, body.error.message]).toEqual([3, 'nobody decided within 1 s'])
+  })
+
+  test('a refusal states the step, the status, the code and the description', async () => {
+    const { code, body } = await place.json(['request', `${wallet.baseUrl}/nobody`])
+    expect([code, body.error]).toEqual([
+      1,
+      expect.objectContaining({
+        step: 'wallet address',
+        status: 404,
+        code: expect.any(String),
+        description: expect.any(String),
+      }),
+    ])
+  })
+
+  test('no output contains a token, a private key or a reference', async () => {
+    const references: string[] = []
+    const browse = async (url: string) => {
+      const returned = await decideAsOwner(url)
+      references.push(returned?.searchParams.get('interact_ref') ?? '')
+    }
+    const outputs = [
+      await place.run(['pay', bob, '--from', from, '--amount', '1.00', '--yes', '--verbose'], {
+        browse,
+      }),
+      await place.run(['grant', from, '--debit', '1.00', '--verbose', '--json'], { browse }),
+      await place.run(['grant', '--list', '--json']),
+      await place.run(['request', bob, '--verbose', '--json']),
+      await place.run(['key', '--json']),
+    ]
+    const folder = join(place.folder, 'open-payments', 'grants')
+    const grants = readdirSync(folder).map((name) =>
+      JSON.parse(readFileSync(join(folder, name), 'utf8')),
+    )
+    const secrets = [
+      ...references,
+      ...grants.flatMap(({ value, continueToken }) => [value, continueToken]),
+    ]
+    expect(secrets.length).toBeGreaterThan(5)
+    const [, body = ''] = /KEY-----\s+(\S+)/.exec(place.key().privateKey) ?? []
+    for (const { out, err } of outputs) {
+      for (const secret of [...secrets, body]) expect((out + err).includes(secret)).toBe(false)
+    }
+    expect(outputs[0]?.err).toContain('> Signature-Input: sig1=')
+    const shown = await place.run(['grant', from, '--debit', '1.00', '--show-token'])
+    const [id] = shown.out.split('\n')
+    expect(shown.out).toContain(JSON.parse(readFileSync(join(folder, `${id}.json`), 'utf8')).value)
+  })
+
+  test('the page for keys is opened with the key, and the program waits until it is published', async () => {
+    const other = workplace()
+    const opened: URL[] = []
+    const { code, err } = await other.run(['key', from, '--register', `${wallet.baseUrl}/keys`], {
+      async browse(url) {
+        opened.push(new URL(url))
+        const { kid, x } = JSON.parse(opened[0]?.searchParams.get('key') ?? '')
+        await wallet.storage.keys.add(from, { kid, x, name: 'test', addedAt: 0 })
+      },
+    })
+    expect([code, err]).toEqual([0, expect.stringContaining(`${from} publishes the key`)])
+    expect(opened[0]?.searchParams.get('account')).toBe(from)
+    other.remove()
+  })
+})

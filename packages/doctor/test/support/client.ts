@@ -1,0 +1,87 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '../../../../examples/wallet/free-port.js'
+import { type StartOptions, startWallet } from '../../../../examples/wallet/start.js'
+import { memoryStorage } from '../../../../examples/wallet/storage.js'
+import { isCommand, runClient } from '../../src/client/command.js'
+import type { Machine } from '../../src/client/wire.js'
+import { internet, type Network } from '../../src/network.js'
+import { decideAsOwner } from './browser.js'
+
+/** How a person uses the program in a test. */
+export interface Person {
+  /** What happens in the browser. Default: the owner approves. */
+  readonly browse?: (url: string) => unknown
+  /** What the person answers. Default: nobody can be asked. */
+  readonly ask?: Machine['ask']
+  readonly interrupted?: AbortSignal
+  readonly network?: Network
+}
+
+/** A folder for keys, in which the program runs. */
+export function workplace() {
+  const folder = mkdtempSync(join(tmpdir(), 'client-'))
+  const keyFile = join(folder, 'open-payments', 'key.json')
+
+  async function run(args: readonly string[], person: Person = {}) {
+    const { browse = (url) => decideAsOwner(url), ask, network = internet } = person
+    const printed = { out: '', err: '' }
+    const opened: Promise<unknown>[] = []
+    const machine: Machine = {
+      out(text) {
+        printed.out += text
+      },
+      err(text) {
+        printed.err += text
+      },
+      env: { XDG_CONFIG_HOME: folder },
+      open(url) {
+        opened.push(Promise.resolve(browse(url)))
+        return true
+      },
+      ask,
+      interrupted: person.interrupted ?? new AbortController().signal,
+    }
+    const [command, ...rest] = args
+    if (!isCommand(command)) throw new Error(`${command} is no command`)
+    const code = await runClient(command, rest, machine, network)
+    await Promise.all(opened)
+    return { code, ...printed }
+  }
+
+  return {
+    folder,
+    keyFile,
+    run,
+    /** Runs with `--json`, and returns the document. */
+    async json(args: readonly string[], person?: Person) {
+      const { code, out } = await run([...args, '--json'], person)
+      return { code, body: JSON.parse(out) }
+    },
+    /** Publishes the key of the program in the key set of an account. */
+    async register({ baseUrl, storage }: TestWallet, account = 'alice') {
+      const { out } = await run(['key', `${baseUrl}/${account}`])
+      const { kid, x } = JSON.parse(out) as { kid: string; x: string }
+      await storage.keys.add(`${baseUrl}/${account}`, { kid, x, name: 'test', addedAt: 0 })
+    },
+    key: () => JSON.parse(readFileSync(keyFile, 'utf8')),
+    remove: () => rmSync(folder, { recursive: true }),
+  }
+}
+
+export type TestWallet = Awaited<ReturnType<typeof testWallet>>
+
+/** Starts the example wallet, which sends payments as they are created. */
+export async function testWallet(options: Partial<StartOptions> = {}) {
+  const storage = memoryStorage()
+  const port = options.port ?? (await freePort())
+  const running = await startWallet({
+    adapter: 'express',
+    settle: 'auto',
+    ...options,
+    port,
+    storage,
+  })
+  return { ...running, storage }
+}
