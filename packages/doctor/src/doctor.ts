@@ -16,7 +16,7 @@ import {
 } from './conformance/exchange.js'
 import { pick, responded } from './conformance/expectations.js'
 import { createSession, joined, type Session } from './conformance/session.js'
-import { type Network, ReachError, reachError, reachingFetch } from './network.js'
+import { failingAtOnce, type Network, ReachError, reachError, reachingFetch } from './network.js'
 import type { DoctorReport, Finding, Problem } from './report.js'
 
 /** All checks, in order: each one after those whose problems it would repeat. */
@@ -163,7 +163,7 @@ async function createContext(options: DoctorOptions, network: Network): Promise<
     finishUri: joined(client?.walletAddress ?? walletAddress, '/finish'),
     receiver: walletAddress,
     consent: undefined,
-    fetch: reachingFetch(allowPrivate, timeoutMs, network),
+    fetch: failingAtOnce(reachingFetch(allowPrivate, timeoutMs, network)),
     requestTimeoutMs: timeoutMs,
     now: () => Date.now() + clock.offsetMs,
   }

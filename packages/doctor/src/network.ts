@@ -31,7 +31,7 @@ export const internet: Network = { fetch, certificateDays, addresses }
 
 /**
  * Returns a `fetch` that rejects with a `ReachError`. Unless private addresses are allowed, it reaches public ones over
- * https only. After a failure, further requests with the same method, origin and first segment of the path fail at once.
+ * https only.
  */
 export function reachingFetch(
   allowPrivate: boolean,
@@ -39,22 +39,32 @@ export function reachingFetch(
   { fetch: send, addresses }: Network,
 ): SendFetch {
   const checked = new Map<string, Promise<void>>()
-  const failed = new Map<string, ReachError>()
   return async (input, init) => {
     const url = new URL(String(input))
     const known = checked.get(url.origin) ?? requirePublic(url, allowPrivate, addresses)
     checked.set(url.origin, known)
     await known
     const { method = 'GET' } = init ?? {}
-    const place = `${method} ${url.origin}/${url.pathname.split('/')[1]}`
-    const earlier = failed.get(place)
-    if (earlier !== undefined) throw earlier
     try {
       return await send(input, init)
     } catch (error) {
-      const failure = reachError(url, error, `${method} ${url.href} within ${timeoutMs / 1000} s`)
-      failed.set(place, failure)
-      throw failure
+      throw reachError(url, error, `${method} ${url.href} within ${timeoutMs / 1000} s`)
+    }
+  }
+}
+
+/** After a failure, further requests with the same method, origin and first segment of the path fail at once. */
+export function failingAtOnce(send: SendFetch): SendFetch {
+  const failed = new Map<string, unknown>()
+  return async (input, init) => {
+    const { origin, pathname } = new URL(String(input))
+    const place = `${init?.method ?? 'GET'} ${origin}/${pathname.split('/')[1]}`
+    if (failed.has(place)) throw failed.get(place)
+    try {
+      return await send(input, init)
+    } catch (error) {
+      failed.set(place, error)
+      throw error
     }
   }
 }

@@ -171,6 +171,8 @@ describe('a key', () => {
       const { out, err } = await place.run(['key', ...key])
       expect(JSON.parse(out)).toMatchObject({ x, kid: 'shop-1' })
       expect(err).toContain(`chmod 600 ${file}`)
+      expect((await place.run(['key', alice, ...key])).err).toContain(`--client ${alice}`)
+      expect(readFileSync(file, 'utf8')).toBe(content)
     }
     expect(await place.run(['key', '--key', file])).toMatchObject({
       code: 2,
@@ -345,6 +347,74 @@ describe('against the example wallet', () => {
     const args = ['pay', bob, '--from', from, '--amount', '1.23', '--yes']
     const { body } = await place.json(args, { network })
     expect(payments).toEqual([body.payment.id, body.payment.id])
+  })
+
+  test('a response that is cut off is lost, too', async () => {
+    let isCutOff = false
+    const network: Network = {
+      ...internet,
+      async fetch(input, init) {
+        const answer = await fetch(input, init)
+        if (isCutOff || init?.method !== 'POST' || !String(input).endsWith('/outgoing-payments')) {
+          return answer
+        }
+        isCutOff = true
+        const body = new ReadableStream({ pull: (stream) => stream.error(new Error('reset')) })
+        return new Response(body, answer)
+      },
+    }
+    const args = ['pay', bob, '--from', from, '--amount', '1.23', '--yes']
+    const { code } = await place.run(args, { network })
+    expect([code, isCutOff]).toEqual([0, true])
+  })
+
+  test.each([
+    ['pays another', { receiver: 'https://other.example/incoming-payments/1' }, 'pays https'],
+    [
+      'debits more',
+      { debitAmount: { value: '124', assetCode: 'USD', assetScale: 2 } },
+      'more than',
+    ],
+    [
+      'debits another asset',
+      { debitAmount: { value: '1', assetCode: 'EUR', assetScale: 2 } },
+      'the asset',
+    ],
+  ])('a quote that %s is not paid', async (_, change, message) => {
+    const network: Network = {
+      ...internet,
+      async fetch(input, init) {
+        const answer = await fetch(input, init)
+        if (!String(input).endsWith('/quotes')) return answer
+        return Response.json({ ...((await answer.json()) as object), ...change }, answer)
+      },
+    }
+    const args = ['pay', bob, '--from', from, '--amount', '1.23', '--yes']
+    const { code, body } = await place.json(args, { network })
+    expect([code, body.error]).toEqual([
+      1,
+      expect.objectContaining({ step: 'quote', message: expect.stringContaining(message) }),
+    ])
+  })
+
+  test('other requests to the listener for the redirect do nothing', async () => {
+    const statuses: number[] = []
+    const { code, out } = await place.run(['grant', from, '--debit', '1.00'], {
+      async browse(url) {
+        const returned = await decideAsOwner(url, 'approve', false)
+        const { origin, pathname } = returned ?? new URL(url)
+        for (const [method, path] of [
+          ['GET', '//'],
+          ['GET', '/'],
+          ['POST', pathname],
+        ] as const) {
+          statuses.push((await fetch(`${origin}${path}`, { method })).status)
+        }
+        await fetch(returned ?? '')
+      },
+    })
+    expect([code, statuses]).toEqual([0, [404, 404, 404]])
+    await place.run(['grant', '--revoke', out.trim()])
   })
 
   test('an interruption says what exists, and the quote is then paid once', async () => {

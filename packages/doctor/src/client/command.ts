@@ -462,8 +462,12 @@ async function showKey(
 ): Promise<Outcome> {
   const { subject } = given
   const wanted = subject === undefined ? wire.key.walletAddress : walletAddressUrl(subject)
-  const { file, pair, walletAddress } = wire.key
-  if (wanted !== walletAddress) writeKey(file, wanted, pair)
+  const { file, pair, walletAddress, isOwn } = wire.key
+  if (wanted !== walletAddress) {
+    if (!isOwn)
+      throw new UsageError(`--client ${wanted} is required, because ${file} cannot name it`)
+    writeKey(file, wanted, pair)
+  }
   const jwk = jwkOf(pair)
   const page = given.text('register')
   let isPublished = wanted !== undefined && (await publishes(wire, wanted, jwk.x))

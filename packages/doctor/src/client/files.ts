@@ -22,6 +22,8 @@ export interface ClientKey {
   /** The wallet address of the client instance, if it has one. Otherwise its requests contain the public key. */
   readonly walletAddress: string | undefined
   readonly pair: KeyPair
+  /** Whether the file has the form that this program writes, and may be replaced. */
+  readonly isOwn: boolean
   /** Whether users other than the owner of the file may read it. */
   readonly isExposed: boolean
 }
@@ -50,7 +52,8 @@ export function readKey(
 ): ClientKey | undefined {
   const text = textOf(file)
   if (text === undefined) return undefined
-  const content = text.trimStart().startsWith('{') ? jsonOf(text, file) : { privateKey: text }
+  const isJson = text.trimStart().startsWith('{')
+  const content = isJson ? jsonOf(text, file) : { privateKey: text }
   const pem = pick(content, 'privateKey')
   const named = given.client ?? pick(content, 'walletAddressUrl')
   const keyId = given.keyId ?? pick(content, 'keyId') ?? pick(content, 'kid')
@@ -65,6 +68,7 @@ export function readKey(
     file,
     walletAddress: typeof named === 'string' ? walletAddressUrl(named) : undefined,
     pair: keyPairOf(privateKey, keyId),
+    isOwn: isJson && pem !== undefined,
     isExposed: process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0,
   }
 }
@@ -81,7 +85,7 @@ export function writeKey(
     privateKey: pair.privateKey.export({ type: 'pkcs8', format: 'pem' }),
   }
   writePrivately(file, content)
-  return { file, walletAddress, pair, isExposed: false }
+  return { file, walletAddress, pair, isOwn: true, isExposed: false }
 }
 
 /** A grant that is kept in a file next to the key. */

@@ -122,7 +122,8 @@ async function listenForFinish(): Promise<Finish> {
     arrived = resolve
   })
   const server = createServer((request, response) => {
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
+    // Any page and program on this machine can send a request here, also one whose target is no URL.
+    const [, pathname, query] = /^([^?]*)\??(.*)$/.exec(request.url ?? '') ?? []
     const isFinish = request.method === 'GET' && pathname === path
     response.writeHead(isFinish ? 200 : 404, {
       'content-type': 'text/html; charset=utf-8',
@@ -133,7 +134,7 @@ async function listenForFinish(): Promise<Finish> {
     response.end(
       `<!doctype html><title>Open Payments</title><p>${isFinish ? 'You can close this page, and return to the terminal.' : 'Not found.'}`,
     )
-    if (isFinish) arrived(searchParams)
+    if (isFinish) arrived(new URLSearchParams(query))
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -161,31 +162,31 @@ async function decided(
   { opensBrowser, waitMs }: ConsentOptions,
 ): Promise<WireAnswer> {
   const page = textAt(pending, 'interact', 'redirect')
-  demandUrl(page.replace(/[?#].*$/s, ''), 'interact.redirect')
+  demandUrl(page.split(/[?#]/, 1)[0], 'interact.redirect')
   const opened = opensBrowser && wire.machine.open(page)
-  wire.say(`${opened ? 'The browser opens' : 'Open'} this page, and decide there:\n`.trimEnd())
+  wire.say(`${opened ? 'The browser opens' : 'Open'} this page, and decide there:`)
   wire.say(`  ${page}`)
   const deadline = Date.now() + waitMs
   if (finish === undefined) return continued(wire, pending, undefined, deadline)
   return continued(
     wire,
     pending,
-    await reference(wire, authServer, pending, finish, waitMs),
+    await referenceOf(wire, authServer, pending, finish, waitMs),
     deadline,
   )
 }
 
 /** Returns the interaction reference of the browser's return, after verifying its hash (RFC 9635 section 4.2.3). */
-async function reference(
+async function referenceOf(
   wire: Wire,
   authServer: string,
   pending: WireAnswer,
   { member, returned }: Finish,
   waitMs: number,
 ): Promise<string> {
-  const late = wire.pause(waitMs).then(() => undefined)
-  const query = await Promise.race([returned, late])
-  late.catch(() => {})
+  const arrival = new AbortController()
+  const late = wire.pause(waitMs, arrival.signal).then(() => undefined)
+  const query = await Promise.race([returned, late]).finally(() => arrival.abort())
   if (query === undefined) throw undecided(waitMs)
   const [hash, reference] = [query.get('hash'), query.get('interact_ref')]
   if (hash === null || reference === null) {
@@ -202,11 +203,9 @@ async function reference(
   const base = [member.nonce, textAt(pending, 'interact', 'finish'), reference, authServer].join(
     '\n',
   )
-  const digest = createHash('sha256').update(base)
-  // Deployed servers send standard base64; the RFC says base64url.
-  const expected = digest.digest('base64url')
-  const given = hash.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
-  if (given !== expected) {
+  const expected = createHash('sha256').update(base).digest()
+  // The RFC says base64url. Deployed servers send standard base64, whose + is a space in a query.
+  if (!Buffer.from(hash.replaceAll(' ', '+'), 'base64').equals(expected)) {
     throw new ClientError(
       1,
       step,
@@ -236,25 +235,27 @@ async function continued(
 ): Promise<WireAnswer> {
   const began = Date.now()
   let state = pending
+  let reference = interactRef
   for (;;) {
     const waitS = Number(pick(state.body, 'continue', 'wait') ?? pollPauseDefaultS)
     const pauseMs = Math.min(Math.max(waitS, 1) || pollPauseDefaultS, pollPauseMaxS) * 1_000
-    if (interactRef === undefined) await wire.pause(pauseMs)
+    if (reference === undefined) await wire.pause(pauseMs)
     const request: WireRequest = {
       method: 'POST',
       url: textAt(state, 'continue', 'uri'),
       token: textAt(state, 'continue', 'access_token', 'value'),
-      ...(interactRef !== undefined && { body: { interact_ref: interactRef } }),
+      ...(reference !== undefined && { body: { interact_ref: reference } }),
     }
     const answer = await wire.send('continue', request, { statuses: 'any', repeats: true })
     if (answer.status === 200 && pick(answer.body, 'access_token') !== undefined) return answer
     const code = codeOf(answer)
-    if (answer.status === 200)
+    if (answer.status === 200) {
       state = { ...answer, body: { ...(state.body as object), ...(answer.body as object) } }
-    else if (code === 'request_denied' || code === 'user_denied') {
+      reference = undefined
+    } else if (code === 'request_denied' || code === 'user_denied') {
       throw new ClientError(1, step, 'the grant was denied', { answer })
     } else if (code !== 'too_fast') throw refused('continue', answer)
-    else if (interactRef !== undefined) await wire.pause(pauseMs)
+    else if (reference !== undefined) await wire.pause(pauseMs)
     if (Date.now() > deadline) throw undecided(Date.now() - began)
   }
 }
@@ -287,12 +288,12 @@ async function rotated(wire: Wire, grant: KeptGrant): Promise<KeptGrant> {
   const request = { method: 'POST', url: grant.manage, token: grant.value }
   const answer = await wire.send('rotate token', request, { statuses: 'any', repeats: true })
   if (answer.status !== 200) {
-    if (answer.status < 500) removeGrant(wire.key, grant)
-    throw refused(
-      'rotate token',
-      answer,
-      `The grant ${grant.id} has ended, and is no longer kept. Request another.`,
-    )
+    const hasEnded =
+      [400, 401, 403, 404].includes(answer.status) && codeOf(answer) !== 'invalid_client'
+    if (!hasEnded) throw refused('rotate token', answer)
+    removeGrant(wire.key, grant)
+    const hint = `The grant ${grant.id} has ended, and is no longer kept. Request another.`
+    throw refused('rotate token', answer, hint)
   }
   const next: KeptGrant = {
     ...grant,

@@ -11,7 +11,7 @@ import {
   sendWith,
   simpleToken,
 } from './grants.js'
-import { type Amount, amountIn, amountOf, money, reaches } from './money.js'
+import { type Amount, amountIn, amountOf, isSameAsset, money, reaches } from './money.js'
 import { ClientError, codeOf, redacted, refused, type Wire } from './wire.js'
 
 export interface PayOptions extends ConsentOptions {
@@ -87,17 +87,46 @@ async function quoted(wire: Wire, payer: Account, options: PayOptions): Promise<
           { method: 'POST', url: joined(payer.resourceServer, '/quotes'), token, body: asked },
           { statuses: [200, 201] },
         )
-  return {
+  const { body } = answer
+  const quote = {
     id: textAt(answer, 'id'),
     receiver: textAt(answer, 'receiver'),
-    debitAmount: amountIn(answer.body, 'debitAmount'),
-    receiveAmount: amountIn(answer.body, 'receiveAmount'),
-    body: answer.body,
+    debitAmount: amountIn(body, 'debitAmount'),
+    receiveAmount: amountIn(body, 'receiveAmount'),
+    body,
   }
+  const wrong = differenceOf(quote, payer, asked)
+  if (wrong !== undefined)
+    throw new ClientError(1, 'quote', `the quote ${quote.id} ${wrong}`, { answer })
+  return quote
+}
+
+/** Says how a quote differs from what was asked for. `--yes` pays without a look at it. */
+function differenceOf(
+  { receiver, debitAmount }: Quote,
+  { asset }: Account,
+  asked: Asked | undefined,
+): string | undefined {
+  const most = asked?.debitAmount
+  if (asked !== undefined && asked.receiver !== receiver)
+    return `pays ${receiver}, not ${asked.receiver}`
+  if (!isSameAsset(debitAmount, asset))
+    return `debits ${money(debitAmount)}, which is not the asset of the account`
+  if (most !== undefined && !reaches(most, debitAmount))
+    return `debits ${money(debitAmount)}, more than ${money(most)}`
+  return undefined
+}
+
+interface Asked {
+  readonly walletAddress: string
+  readonly method: string
+  readonly receiver: string
+  readonly debitAmount?: Amount
+  readonly receiveAmount?: Amount
 }
 
 /** Returns the body of a request for a quote. Creates the incoming payment, if the receiver is a wallet address. */
-async function asking(wire: Wire, payer: Account, options: PayOptions): Promise<object> {
+async function asking(wire: Wire, payer: Account, options: PayOptions): Promise<Asked> {
   const { receiver = '', amount, receive } = options
   const debitAmount = amount === undefined ? undefined : amountOf(amount, payer.asset, '--amount')
   const found = await wire.send('receiver', { method: 'GET', url: receiver, sign: false })
@@ -162,7 +191,7 @@ async function created(
       )
       const answer = await sendWith(wire, grant, 'outgoing payment', request, { repeats: true })
       if (answer.status === 201 || answer.status === 200) return answer
-      wire.exists.set('quote', unpaid(quote, payer))
+      if (answer.status < 500) wire.exists.set('quote', unpaid(quote, payer))
       throw refused('outgoing payment', answer)
     } catch (error) {
       const isGrants =
@@ -343,11 +372,11 @@ async function watched(
   }
 }
 
-const kinds = {
-  'incoming-payments': 'incoming-payment',
-  quotes: 'quote',
-  'outgoing-payments': 'outgoing-payment',
-}
+const kinds = new Map([
+  ['incoming-payments', 'incoming-payment'],
+  ['quotes', 'quote'],
+  ['outgoing-payments', 'outgoing-payment'],
+])
 
 /** Reads a wallet address, an incoming payment, a quote or an outgoing payment. */
 export async function readResource(wire: Wire, url: string): Promise<Outcome> {
@@ -356,13 +385,11 @@ export async function readResource(wire: Wire, url: string): Promise<Outcome> {
     { method: 'GET', url, sign: false },
     { statuses: [200, 401] },
   )
-  const [, kind = ''] =
-    /\/(incoming-payments|quotes|outgoing-payments)\/[^/]+$/.exec(new URL(url).pathname) ?? []
-  const type = kinds[kind as keyof typeof kinds]
+  const type = kinds.get(new URL(url).pathname.split('/').at(-2) ?? '')
   if (type === undefined) return shown(open)
   const named =
     pick(open.body, 'authServer') ??
-    /as_uri="?([^",; ]+)/.exec(open.headers.get('www-authenticate') ?? '')?.[1]
+    /as_uri="?([^\s",;]{1,2000})/.exec(open.headers.get('www-authenticate') ?? '')?.[1]
   if (type === 'outgoing-payment') return shown(await readOutgoing(wire, url))
   if (typeof named !== 'string') return shown(open)
   const action = type === 'incoming-payment' ? 'read-all' : 'read'

@@ -1,4 +1,6 @@
+import { setTimeout } from 'node:timers/promises'
 import {
+  BrokenResponse,
   exchange,
   type SendFetch,
   type WireAnswer,
@@ -65,8 +67,8 @@ export interface Wire extends WireOptions {
    */
   send(step: string, request: WireRequest, options?: SendOptions): Promise<WireAnswer>
   say(text: string): void
-  /** Waits, but not after an interruption. */
-  pause(ms: number): Promise<void>
+  /** Waits, but not after an interruption. The signal ends the pause early. */
+  pause(ms: number, ended?: AbortSignal): Promise<void>
 }
 
 export interface SendOptions {
@@ -85,7 +87,7 @@ const pauseMaxMs = 30_000
 export function openWire(options: WireOptions, machine: Machine, network: Network): Wire {
   const { key, allowPrivate, timeoutMs, verbose } = options
   const { interrupted } = machine
-  const reach = reachingFetch(allowPrivate, network.fetch)
+  const reach = reachingFetch(allowPrivate, timeoutMs, network)
   const fetch: SendFetch = (input, init = {}) => {
     if (verbose) machine.err(requestText(String(input), init))
     return reach(input, {
@@ -116,9 +118,7 @@ export function openWire(options: WireOptions, machine: Machine, network: Networ
       return answer
     } catch (error) {
       requireUninterrupted(step)
-      if (error instanceof Error && error.name === 'Error' && !(error instanceof ReachError))
-        throw error
-      const failure = error instanceof ReachError ? error : reachError(new URL(request.url), error)
+      const failure = unreachedBy(error, request)
       line(step, '-', began, request)
       return failure
     }
@@ -128,17 +128,10 @@ export function openWire(options: WireOptions, machine: Machine, network: Networ
     if (interrupted.aborted) throw new ClientError(130, step, 'interrupted')
   }
 
-  async function pause(ms: number): Promise<void> {
+  async function pause(ms: number, ended?: AbortSignal): Promise<void> {
     requireUninterrupted('pause')
-    await new Promise<void>((resolve) => {
-      const done = () => {
-        clearTimeout(timer)
-        interrupted.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = setTimeout(done, ms)
-      interrupted.addEventListener('abort', done)
-    })
+    const signal = AbortSignal.any([interrupted, ...(ended ? [ended] : [])])
+    await setTimeout(ms, undefined, { signal }).catch(() => {})
     requireUninterrupted('pause')
   }
 
@@ -169,6 +162,16 @@ export function openWire(options: WireOptions, machine: Machine, network: Networ
       }
     },
   }
+}
+
+/** Returns the error of a lost response. A response that is cut off is lost, too. Throws any other error. */
+function unreachedBy(error: unknown, { method, url }: WireRequest): ReachError {
+  if (error instanceof ReachError) return error
+  const isCutOff = error instanceof BrokenResponse && error.kind === 'cut-off'
+  if (isCutOff) return new ReachError('unreachable', new URL(url), error.message)
+  // The time-out may also occur while the body is read.
+  if ((error as Error).name !== 'TimeoutError') throw error
+  return reachError(new URL(url), error, `${method} ${url} in time`)
 }
 
 function unreached(step: string, failure: ReachError, { method, url }: WireRequest): ClientError {
