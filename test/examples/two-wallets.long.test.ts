@@ -394,3 +394,51 @@ async function twoProgramsPayEachOther(): Promise<void> {
 }
 
 test('two programs pay each other, started as the README says', twoProgramsPayEachOther)
+
+async function twoPaymentsSurviveCrashes(): Promise<void> {
+  const directories = await dataDirectories()
+  const ports = [`${await freePort()}`, `${await freePort()}`] as const
+  const [first, second] = [await directories.create(), await directories.create()]
+  const start = (own: 0 | 1) =>
+    startedWallet({
+      PORT: ports[own],
+      PEERS: `http://localhost:${ports[1 - own]}`,
+      ILP_TOKEN: 'a-secret-that-both-share',
+      DATA_DIR: own === 0 ? first : second,
+    })
+  try {
+    const crashing = await Promise.all([start(0), start(1)])
+    const [one, two] = crashing
+    const alice = await payerAt(one, 'alice')
+    const invoices = await Promise.all(
+      [1, 2].map(() => invoiceOf(two, 'bob', { incomingAmount: usd('200000') })),
+    )
+    const payments = await Promise.all(invoices.map(({ id }) => alice.pay(id)))
+    const received = async () =>
+      (await Promise.all(invoices.map((invoice) => invoice.read()))).map(({ receivedAmount }) =>
+        Number(receivedAmount.value),
+      )
+    await expect.poll(async () => Math.min(...(await received()))).toBeGreaterThan(0)
+    for (const { child } of crashing) child.kill('SIGKILL')
+    await Promise.all(crashing.map(({ ended }) => ended))
+
+    const again = await Promise.all([start(0), start(1)])
+    expect(Math.max(...(await received()))).toBeLessThan(200_000)
+    // The events of the payments are delivered again when their leases have ended, after three minutes.
+    for (const { id } of payments) {
+      const sent = async () => (await alice.read(id)).sentAmount
+      await expect.poll(sent, { timeout: 1_200_000, interval: 500 }).toEqual(usd('200000'))
+      expect(await alice.read(id)).toMatchObject({ failed: false })
+    }
+    expect(await received()).toEqual([200_000, 200_000])
+    const balances = await Promise.all(again.map(balanceAt))
+    expect(balances).toEqual([-400_000n * cent, 400_000n * cent])
+    for (const { child } of again) child.kill('SIGTERM')
+    expect(await Promise.all(again.map(({ ended }) => ended))).toEqual([exited, exited])
+  } finally {
+    killPrograms()
+    await directories.remove()
+  }
+}
+
+test('two payments at once survive the crash of both wallets, exactly', twoPaymentsSurviveCrashes)
