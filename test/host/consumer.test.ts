@@ -21,6 +21,7 @@ function scriptedSource(...script: readonly (() => Promise<DrainResult> | DrainR
       calls.push({ handler, options, at: Date.now() })
       return (await script[calls.length - 1]?.()) ?? nothing
     },
+    backlog: async () => ({ waiting: 0, oldestAgeMs: 0, setAside: 0 }),
     listSetAside: async () => [],
     async *iterateSetAside() {},
     retry: async () => ({ ok: true, changed: false }),

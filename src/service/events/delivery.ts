@@ -104,6 +104,16 @@ export interface ServerEvents {
    * pages of 100 as the loop proceeds. The loop may call `retry` and `discard`.
    */
   iterateSetAside(): AsyncIterable<SetAsideEvent>
+  /**
+   * Measures the undelivered events: how many wait, also those in delivery and those that failed and are due within an
+   * hour; the age of the oldest of them in milliseconds, 0 if none waits; and how many were set aside. It counts to at
+   * most `limit` (default 1,000, maximum 10,000), and reads what it counts.
+   *
+   * @throws {InvalidInputError} for an invalid limit.
+   */
+  backlog(
+    limit?: number,
+  ): Promise<{ readonly waiting: number; readonly oldestAgeMs: number; readonly setAside: number }>
   /** Schedules an event that was set aside for delivery. */
   retry(eventId: string): Promise<HostResult<object, 'event_unknown'>>
   /** Removes an event that was set aside. */

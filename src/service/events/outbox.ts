@@ -30,6 +30,7 @@ export function createServerEvents(context: ServiceContext): ServerEvents {
     drain: async (handler, options = {}) => drain(context, handler, drainSettings(options)),
     listSetAside: (limit = drainDefaults.limit) => listSetAside(context, limit),
     iterateSetAside: () => iterateSetAside(context),
+    backlog: (limit = 1_000) => backlog(context, limit),
     retry: (eventId) => retrySetAside(context, eventId),
     discard: (eventId) => discardSetAside(context, eventId),
   }
@@ -155,6 +156,20 @@ async function listSetAside(
     if (events.length === limit) break
   }
   return events
+}
+
+async function backlog(context: ServiceContext, limit: number) {
+  positiveInteger('limit', limit)
+  const atMost = Math.min(limit, storeBounds.dueLimit)
+  const { store, clock } = context
+  const now = clock.now()
+  // An event in delivery, or one that failed, is due later.
+  const before = now + drainDefaults.backoffMaxMs
+  const due = await store.due('event', await context.namespace(), before, atMost)
+  const waiting = (due as readonly EventRecord[]).filter(({ setAsideAt }) => !setAsideAt)
+  const oldest = waiting.reduce((at, { event }) => Math.min(at, event.at), now)
+  const setAside = await listSetAside(context, atMost)
+  return { waiting: waiting.length, oldestAgeMs: now - oldest, setAside: setAside.length }
 }
 
 function iterateSetAside(context: ServiceContext): AsyncIterable<SetAsideEvent> {

@@ -234,6 +234,26 @@ describe('a handler that fails', () => {
     ])
   })
 
+  test('leaves events in the backlog until they are delivered or set aside', async () => {
+    const setup = paymentServices()
+    expect(await setup.outbox.backlog()).toEqual({ waiting: 0, oldestAgeMs: 0, setAside: 0 })
+    const id = await setup.newPayment()
+    setup.clock.advance(30 * second)
+    await setup.receive(id)
+    const waiting = { waiting: 2, oldestAgeMs: 30 * second, setAside: 0 }
+    expect(await setup.outbox.backlog()).toEqual(waiting)
+    expect(await setup.outbox.backlog(1)).toMatchObject({ waiting: 1 })
+    await expect(setup.outbox.backlog(0)).rejects.toThrow('limit')
+    const { handler } = listener(({ type }) => type === 'incoming-payment.created')
+    await setup.outbox.drain(handler, { attemptsMax: 2 })
+    expect(await setup.outbox.backlog()).toEqual(waiting) // it is due again later
+    setup.clock.advance(60 * second)
+    await setup.outbox.drain(handler, { attemptsMax: 2 })
+    expect(await setup.outbox.backlog()).toMatchObject({ waiting: 1, setAside: 1 })
+    await setup.outbox.drain(handler)
+    expect(await setup.outbox.backlog()).toEqual({ waiting: 0, oldestAgeMs: 0, setAside: 1 })
+  })
+
   test('does not delay other records, however many events its own record has', async () => {
     const setup = paymentServices()
     const stuck = await setup.newPayment()
