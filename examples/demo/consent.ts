@@ -63,7 +63,7 @@ async function approve(consentPage: string) {
   const { page, location, cookie } = await decide(consentPage, 'approve')
   const text = page.replace(/<[^>]*>/g, '').replaceAll('\u00a0', ' ')
   const [limit = ''] = /Up to .*/.exec(text) ?? []
-  assert.equal(limit, 'Up to USD 25.00 every month, 12 times')
+  assert.equal(limit, 'Up to 25.00 USD every month, 12 times')
   tell('she reads', limit)
   assert(location, 'the wallet redirects the browser to the app')
   return { location, cookie }

@@ -43,6 +43,7 @@ export const sections: readonly Section[] = [
       essential(guide('mounting', 'Mount the servers')),
       guide('frameworks', 'Frameworks and runtimes'),
       essential(guide('grants', 'Show and revoke grants')),
+      guide('pages', 'Show pages to owners'),
       essential(guide('spending', 'Pay out, within limits')),
       guide('ilp', 'Receive and send over Interledger'),
       essential(guide('events', 'Consume events')),

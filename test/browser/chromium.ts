@@ -21,7 +21,9 @@ export interface Page {
   readonly accessibility: { snapshot(options: object): Promise<AccessibleNode> }
   goto(url: string): Promise<unknown>
   url(): string
-  setViewport(size: { width: number; height: number }): Promise<void>
+  setViewport(size: { width: number; height: number; deviceScaleFactor?: number }): Promise<void>
+  setContent(html: string): Promise<void>
+  screenshot(options: object): Promise<unknown>
   setExtraHTTPHeaders(headers: Record<string, string>): Promise<void>
   emulateMediaFeatures(features: { name: string; value: string }[]): Promise<void>
   waitForNavigation(): Promise<unknown>
@@ -87,6 +89,17 @@ export const focused = (page: Page) => page.evaluate('document.activeElement.tex
 export async function textOf(page: Page): Promise<string> {
   const text = String(await page.evaluate('document.body.innerText'))
   return text.replaceAll(/[\u00a0\u202f]/g, ' ').replaceAll(/[\u200e\u200f\u2066-\u2069]/g, '')
+}
+
+/** The text in the largest letters of the page. */
+export async function largest(page: Page): Promise<string> {
+  const text = await page.evaluate(`(() => {
+    const sized = [...document.querySelectorAll('main *')].map((element) =>
+      [Number.parseFloat(getComputedStyle(element).fontSize), element])
+    const size = Math.max(...sized.map(([each]) => each))
+    return sized.filter(([each]) => each === size).map(([, element]) => element.innerText)[0]
+  })()`)
+  return String(text).replaceAll(/[\u00a0\u202f]/g, ' ')
 }
 
 /** Every element of the accessibility tree that has a role, with its name. */

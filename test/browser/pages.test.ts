@@ -19,6 +19,7 @@ import {
   follow,
   hasBrowser,
   keepSaved,
+  largest,
   launched,
   type Page,
   press,
@@ -37,9 +38,9 @@ const languages = [
   {
     tag: 'en',
     direction: 'ltr',
-    amount: 'USD 25.50',
+    amount: '25.50 USD',
     period: 'every month, 12 times',
-    approve: 'Approve',
+    button: 'Approve',
     keys: 'Keys of your apps',
   },
   {
@@ -47,7 +48,7 @@ const languages = [
     direction: 'ltr',
     amount: '25,50 USD',
     period: 'jeden Monat, 12-mal',
-    approve: 'Zustimmen',
+    button: 'Zustimmen',
     keys: 'Schlüssel Ihrer Apps',
   },
   {
@@ -55,15 +56,15 @@ const languages = [
     direction: 'ltr',
     amount: '25,50 USD',
     period: 'cada mes, 12 veces',
-    approve: 'Autorizar',
+    button: 'Autorizar',
     keys: 'Claves de sus aplicaciones',
   },
   {
     tag: 'ar-EG',
     direction: 'rtl',
     amount: '٢٥٫٥٠ USD',
-    period: 'كل شهر، 12 مرة',
-    approve: 'موافقة',
+    period: 'كل شهر، ١٢ مرة',
+    button: 'موافقة',
     keys: 'مفاتيح تطبيقاتك',
   },
 ]
@@ -118,6 +119,8 @@ describe('in Chromium, the pages for owners', () => {
     return grant.interact.redirect
   }
 
+  const approve = (page: Page) => click(page, 'button[value=approve]')
+
   /** Opens a page in a browser of its own. */
   async function opened(url: string, language = 'en'): Promise<Page> {
     context = await browser.createBrowserContext()
@@ -134,7 +137,7 @@ describe('in Chromium, the pages for owners', () => {
     return keys.slice(1)
   }
 
-  describe.each(languages)('in $tag', ({ tag, direction, amount, period, approve, keys }) => {
+  describe.each(languages)('in $tag', ({ tag, direction, amount, period, button, keys }) => {
     test('ask for consent in this language, and break no rule of axe, light or dark', async () => {
       const page = await opened(await asked(), tag)
       expect(await page.evaluate('document.documentElement.lang')).toBe(tag)
@@ -143,7 +146,8 @@ describe('in Chromium, the pages for owners', () => {
       expect(text).toContain(amount)
       expect(text).toContain(period)
       expect(text).toContain(shop.walletAddress)
-      expect(await accessible(page)).toContain(`button ${approve}`)
+      expect(await largest(page)).toContain(amount)
+      expect(await accessible(page)).toContain(`button ${button}`)
       expect(await violations(page)).toEqual([])
       await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: 'dark' }])
       expect(await violations(page)).toEqual([])
@@ -152,8 +156,7 @@ describe('in Chromium, the pages for owners', () => {
 
     test('list the connected apps in this language, and break no rule of axe', async () => {
       const page = await opened(await asked(), tag)
-      await press(page, 'Tab')
-      await follow(page, 'Enter')
+      await approve(page)
       await page.goto(`${running.baseUrl}/grants`)
       expect(await textOf(page)).toContain(amount)
       expect(await violations(page)).toEqual([])
@@ -179,7 +182,7 @@ describe('in Chromium, the pages for owners', () => {
 
   test('let an owner approve with the keyboard alone, and lead back to the app', async () => {
     const page = await opened(await asked())
-    await press(page, 'Tab')
+    await press(page, 'Tab', 'Tab')
     expect(await focused(page)).toBe('Approve')
     await follow(page, 'Enter')
     const location = new URL(page.url())
@@ -189,7 +192,7 @@ describe('in Chromium, the pages for owners', () => {
 
   test('let an owner deny with the keyboard alone, and lead back to the app', async () => {
     const page = await opened(await asked())
-    await press(page, 'Tab', 'Tab')
+    await press(page, 'Tab', 'Tab', 'Tab')
     expect(await focused(page)).toBe('Deny')
     await follow(page, 'Space')
     expect(new URL(page.url()).origin).toBe(new URL(shop.finishUri).origin)
@@ -199,10 +202,9 @@ describe('in Chromium, the pages for owners', () => {
   test('say that a request has been answered', async () => {
     const url = await asked()
     const page = await opened(url)
-    await press(page, 'Tab', 'Tab')
-    await follow(page, 'Enter')
+    await click(page, 'button[value=deny]')
     await page.goto(url)
-    expect(await textOf(page)).toContain('You have already answered this request.')
+    expect(await textOf(page)).toContain('You have answered this request.')
     expect(await violations(page)).toEqual([])
   })
 
@@ -222,38 +224,40 @@ describe('in Chromium, the pages for owners', () => {
 
   test('name everything that a screen reader reads', async () => {
     const page = await opened(await asked())
+    const app = new URL(shop.walletAddress).host
     const roles = await accessible(page)
-    for (const expected of ['main', 'heading Do you approve?', 'button Approve', 'button Deny']) {
+    const heading = `heading ${app} asks to pay from your account`
+    for (const expected of ['main', heading, 'button Approve', 'button Deny']) {
       expect(roles).toContain(expected)
     }
-    await press(page, 'Tab')
-    await follow(page, 'Enter')
+    await approve(page)
     await page.goto(`${running.baseUrl}/grants`)
     const listed = await accessible(page)
     expect(listed).toContain('heading Connected apps')
-    expect(listed).toContain(`heading ${shop.walletAddress}`)
-    expect(listed).toContain(`button Revoke the access of ${shop.walletAddress}`)
+    expect(listed).toContain(`heading ${app}`)
+    expect(listed).toContain(`button Pause payments: ${app}`)
+    expect(listed.some((each) => each.endsWith(`Remove access: ${app}`))).toBe(true)
   })
 
   test('let an owner revoke a connected app with the keyboard alone', async () => {
     const page = await opened(await asked())
-    await press(page, 'Tab')
-    await follow(page, 'Enter')
+    await approve(page)
     await page.goto(`${running.baseUrl}/grants`)
-    const buttons = `document.querySelectorAll('button[name=grant]').length`
-    const before = Number(await page.evaluate(buttons))
+    const apps = `document.querySelectorAll('article').length`
+    const before = Number(await page.evaluate(apps))
     expect(before).toBeGreaterThan(0)
     const stops: string[] = []
-    while (stops.at(-1) !== 'Revoke' && stops.length < 6) {
+    while (stops.at(-1) !== 'Remove access' && stops.length < 6) {
       await press(page, 'Tab')
       stops.push(String(await focused(page)))
     }
-    // The new limit has a name of its own.
-    expect(stops).toEqual(['', 'Lower the limit', 'Pause payments', 'Revoke'])
+    expect(stops).toEqual(['Lower the limit', 'Details', 'Pause payments', 'Remove access'])
+    await press(page, 'Enter', 'Tab')
+    expect(await focused(page)).toContain('Remove the access of')
     await follow(page, 'Enter')
     expect(await accessible(page)).toContain('status')
     expect(await textOf(page)).toContain('The app no longer has access.')
-    expect(await page.evaluate(buttons)).toBe(before - 1)
+    expect(await page.evaluate(apps)).toBe(before - 1)
     expect(await violations(page)).toEqual([])
   })
 

@@ -5,8 +5,9 @@ import { type Describing, describeItem, every } from './access.js'
 import { addressOf, shortName } from './app-name.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
-import { formatAmount, formatDay, formatInstant, isolated, plain, say } from './locale.js'
+import { formatAmount, formatDay, formatInstant, isolated, plain, say, visible } from './locale.js'
 import { alertOf } from './notice.js'
+import type { TextKey } from './texts.js'
 
 /** An app with access, and what it has done with it. */
 export interface ConnectedApp {
@@ -72,9 +73,9 @@ export function connectedAppHtml(app: ConnectedApp, options: ConnectedAppsOption
   const isPaying = (item: ItemView) =>
     item.type === 'outgoing-payment' && item.actions.includes('create')
   const fields = html`${token}<input type="hidden" name="grant" value="${grantId}">`
-  const [act, label, full] = isPaused
-    ? (['resume', 'resume', 'resumeApp'] as const)
-    : (['pause', 'pause', 'pauseApp'] as const)
+  const act = isPaused ? 'resume' : 'pause'
+  // A name for screen readers begins with the visible words, by which speech control finds it.
+  const named = (key: TextKey) => `${plain(locale, key)}: ${visible(name)}`
   const date = approvedAt !== undefined && formatDay(approvedAt, locale)
   return html`<article class="card" aria-labelledby="${id}">
     <h2 id="${id}">${isolated(name)}</h2>
@@ -84,14 +85,14 @@ export function connectedAppHtml(app: ConnectedApp, options: ConnectedAppsOption
     <p class="quiet">${lastPaymentHtml(app, options)}</p>
     ${alsoLine(access.some(isPaying) ? 'also' : 'appsMay', access, locale)}
     ${subject && html`<ul><li>${say(locale, 'learns', { id: subject.id })}</li></ul>`}
-    <details><summary aria-label="${`${plain(locale, 'details')}: ${name}`}">${say(locale, 'details')}</summary>
+    <details><summary aria-label="${named('details')}">${say(locale, 'details')}</summary>
       ${access.map((item) => html`<ul>${describeItem(item, options).map((line) => html`<li>${line}</li>`)}</ul>${access.length > 1 && removeItemForm(item, fields, options)}`)}
       ${conditionsHtml(grant, options)}
       ${date && html`<p class="quiet small">${say(locale, 'since', { date })}</p>`}
     </details>
     <div class="actions">
-    ${access.some(({ type }) => type === 'outgoing-payment') && html`<form method="post">${fields}<button name="do" value="${act}" aria-label="${plain(locale, full, { app: name })}">${say(locale, label)}</button></form>`}
-    <details><summary aria-label="${plain(locale, 'removeApp', { app: name })}">${say(locale, 'remove')}</summary>
+    ${access.some(({ type }) => type === 'outgoing-payment') && html`<form method="post">${fields}<button name="do" value="${act}" aria-label="${named(act)}">${say(locale, act)}</button></form>`}
+    <details><summary aria-label="${named('remove')}">${say(locale, 'remove')}</summary>
       <p>${say(locale, 'removeQuestion')}</p>
       <form method="post">${fields}<button class="danger" name="do" value="revoke">${say(locale, 'removeApp', { app: name })}</button></form></details>
     </div>
@@ -141,9 +142,9 @@ function limitHtml(
   const parsed = interval === undefined ? undefined : parseInterval(interval)
   const often = parsed?.ok
     ? every(parsed.value, locale)
-    : interval === undefined
-      ? say(locale, 'inAll')
-      : isolated(interval)
+    : interval !== undefined
+      ? isolated(interval)
+      : limit && say(locale, 'inAll')
   const amount =
     limit === undefined
       ? say(locale, 'anyAmount')
@@ -179,7 +180,8 @@ function budgetHtml(
   const values = { spent: formatAmount(used, locale), limit: formatAmount(limit, locale) }
   const rest = { left: formatAmount(left, locale) }
   const end = window && formatDay(window.end, locale)
-  return html`<meter min="0" max="100" value="${percentOf(used, limit)}" aria-label="${plain(locale, 'spentOf', values)}"></meter>
+  const percent = percentOf(used, limit)
+  return html`<svg class="bar" role="meter" aria-valuemin="0" aria-valuemax="100" aria-valuenow="${percent}" aria-label="${plain(locale, 'spentOf', values)}"><rect width="${percent}%" height="100%"/></svg>
     <p class="sides quiet"><span>${say(locale, 'spentOf', values)}</span>
     <span>${end === undefined ? say(locale, 'left', rest) : say(locale, 'leftUntil', { ...rest, end })}</span></p>`
 }

@@ -136,10 +136,13 @@ function spendingBlock(
 /** How often, after the amount. */
 function oftenOf(
   text: string | undefined,
-  { interval, windows, end }: SpendingOutlook,
+  { limit, interval, windows, end }: SpendingOutlook,
   { locale }: ConsentOptions,
 ): Html {
-  if (interval === undefined) return text === undefined ? say(locale, 'inAll') : isolated(text)
+  if (interval === undefined) {
+    if (text !== undefined) return isolated(text)
+    return limit === undefined ? html`` : say(locale, 'inAll')
+  }
   if (windows === 1 && end !== undefined) {
     return say(locale, 'oneWindow', { end: formatDay(end, locale) })
   }

@@ -126,9 +126,7 @@ export function formatAmount(
   // The view of another version could contain anything.
   if (!/^\d+$/.test(digits)) return `${value} ${assetCode}`
   const fraction = digits.slice(digits.length - assetScale)
-  const isCurrency = /^[A-Z]{3}$/.test(assetCode)
   const format = new Intl.NumberFormat(tag, {
-    ...(isCurrency && { style: 'currency', currency: assetCode, currencyDisplay: 'code' }),
     minimumFractionDigits: assetScale > 0 ? 1 : 0,
     maximumFractionDigits: assetScale > 0 ? 1 : 0,
   })
@@ -136,8 +134,7 @@ export function formatAmount(
   const parts = format.formatToParts(BigInt(whole)).map(({ type, value: text }) => {
     return type === 'fraction' ? localDigits(fraction, tag) : text
   })
-  const text = parts.join('')
-  return isCurrency ? text : `${text}\u00a0${assetCode}`
+  return `${parts.join('')}\u00a0${assetCode}`
 }
 
 function localDigits(digits: string, tag: string): string {

@@ -29,16 +29,16 @@ a{color:var(--accent)}
 .amount span{display:block}
 .several .amount{font-size:1.5rem}
 dl{margin:0;border-block-start:1px solid var(--border)}
-dl div{display:grid;grid-template-columns:minmax(5.5rem,1fr) 3fr;gap:.25rem .75rem;padding:.55rem 0;border-block-end:1px solid var(--border)}
+dl>div{display:grid;grid-template-columns:minmax(5.5rem,1fr) 3fr;gap:.25rem .75rem;padding:.55rem 0;border-block-end:1px solid var(--border)}
 dt{color:var(--muted)}dd{margin:0}
 fieldset{border:0;margin:1rem 0;padding:0;min-width:0}
 legend{padding:0;font-weight:600;margin-block-end:.5rem}
 .choice{display:flex;gap:.75rem;align-items:center;border:1px solid var(--control);border-radius:calc(var(--radius)*.7);padding:.65rem .85rem;margin-block-end:.5rem;cursor:pointer}
 .choice:has(:checked){border-color:var(--accent);box-shadow:inset 0 0 0 1px var(--accent)}
 .choice input{flex:none;width:1.15rem;height:1.15rem;margin:0;accent-color:var(--accent)}
-.choice span{flex:1;min-width:0}.choice small{display:block;color:var(--muted);font-size:.875rem}
+.choice span{flex:1;min-width:0}.choice small{display:block;color:var(--muted);font-weight:400;font-size:.875rem}
 .warning{background:var(--warning);color:var(--on-warning);border-radius:calc(var(--radius)*.7);padding:.75rem 1rem}
-.error{border:2px solid var(--danger);border-radius:calc(var(--radius)*.7);padding:.75rem 1rem;margin-block-end:1rem;background:var(--surface)}
+.error{border:2px solid var(--danger);border-radius:calc(var(--radius)*.7);padding:.75rem 1rem;margin-block:.75rem 1rem;background:var(--surface)}
 .error h2{font-size:1rem}.error p{margin:.25rem 0 0}
 .done{border-inline-start:4px solid var(--accent);padding:.5rem .85rem;background:var(--surface);border-radius:4px}
 .buttons{display:grid;gap:.75rem;margin-block-start:1.25rem}
@@ -58,11 +58,8 @@ details>:last-child{margin-block-end:.25rem}
 .badge{display:inline-block;background:var(--warning);color:var(--on-warning);border-radius:99px;padding:.1rem .7rem;font-size:.875rem;font-weight:600}
 .limit{margin-block:1rem}
 .limit strong{display:block;font-size:1.0625rem}
-meter{display:block;width:100%;height:.6rem;margin-block:.5rem .35rem;border:0;border-radius:99px;background:var(--border);appearance:none;overflow:hidden}
-meter::-webkit-meter-inner-element{display:block}
-meter::-webkit-meter-bar{background:var(--border);border:0;border-radius:99px;height:.6rem}
-meter::-webkit-meter-optimum-value{background:var(--accent);border-radius:99px}
-meter::-moz-meter-bar{background:var(--accent);border-radius:99px}
+.bar{display:block;width:100%;height:.6rem;margin-block:.5rem .35rem;border-radius:99px;background:var(--border);fill:var(--accent);forced-color-adjust:none}
+[dir=rtl] .bar{transform:scaleX(-1)}
 .sides{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem;margin:0}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}
 @media (forced-colors:active){button.primary{border-width:3px}}

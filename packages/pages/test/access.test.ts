@@ -69,19 +69,19 @@ describe('the description of access', () => {
 
 describe('an amount', () => {
   test.each([
-    ['0', 2, 'USD 0.00'],
-    ['5', 2, 'USD 0.05'],
-    ['50', 2, 'USD 0.50'],
-    ['2500', 2, 'USD 25.00'],
-    ['123456789', 2, 'USD 1,234,567.89'],
-    ['7', 0, 'USD 7'],
-    ['0', 0, 'USD 0'],
-    ['1', 9, 'USD 0.000000001'],
-    ['1234567890', 9, 'USD 1.234567890'],
-    ['18446744073709551615', 2, 'USD 184,467,440,737,095,516.15'],
+    ['0', 2, '0.00 USD'],
+    ['5', 2, '0.05 USD'],
+    ['50', 2, '0.50 USD'],
+    ['2500', 2, '25.00 USD'],
+    ['123456789', 2, '1,234,567.89 USD'],
+    ['7', 0, '7 USD'],
+    ['0', 0, '0 USD'],
+    ['1', 9, '0.000000001 USD'],
+    ['1234567890', 9, '1.234567890 USD'],
+    ['18446744073709551615', 2, '184,467,440,737,095,516.15 USD'],
   ])('of %s at scale %i is %s', (value, assetScale, expected) => {
     const debitAmount = { value, assetCode: 'USD', assetScale }
-    expect(said(outgoing({ debitAmount }))).toMatch(new RegExp(`\\b${expected}(?![\\d.])`))
+    expect(said(outgoing({ debitAmount }))).toContain(`at most ${expected} is`)
   })
 
   test('is exact at every scale', () => {
@@ -93,8 +93,9 @@ describe('an amount', () => {
       fc.property(amount, ({ value, assetScale }) => {
         const debitAmount = { value: `${value}`, assetCode: 'XTS', assetScale }
         const [, whole = '', fraction = ''] =
-          /XTS (\d+)(?:\.(\d+))?(?!\S)/.exec(said(outgoing({ debitAmount })).replaceAll(',', '')) ??
-          []
+          /(?<!\S)(\d+)(?:\.(\d+))? XTS/.exec(
+            said(outgoing({ debitAmount })).replaceAll(',', ''),
+          ) ?? []
         expect(fraction).toHaveLength(assetScale)
         expect(whole).toMatch(/^(0|[1-9]\d*)$/)
         expect(BigInt(whole + fraction)).toBe(value)
@@ -176,7 +177,7 @@ describe('an interval', () => {
     ],
     ['R/P1M/1970-01-01T00:00:00Z', 'every month, which never happens'],
   ])('of %s has one window that determines the others', (interval, expected) => {
-    const line = `at most USD 25.00 is debited from your account ${expected}`
+    const line = `at most 25.00 USD is debited from your account ${expected}`
     expect(every(interval).split('\n').at(-1)).toBe(line)
   })
 
@@ -193,7 +194,7 @@ describe('in other languages', () => {
   })
 
   test.each([
-    ['en-GB', 'UTC', 'USD 1,234,567.89', 'from Tue, 1 December 2026, 00:00 UTC'],
+    ['en-GB', 'UTC', '1,234,567.89 USD', 'from Tue, 1 December 2026, 00:00 UTC'],
     ['de', 'Europe/Berlin', '1.234.567,89 USD', 'von Di., 1. Dezember 2026, 01:00 MEZ'],
     ['es', 'UTC', '1.234.567,89 USD', 'desde mar, 1 de diciembre de 2026, 00:00 UTC'],
     ['ar-EG', 'UTC', '١٬٢٣٤٬٥٦٧٫٨٩ USD', '١ ديسمبر ٢٠٢٦'],

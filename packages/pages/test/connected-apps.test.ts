@@ -63,23 +63,25 @@ describe('the page of connected apps', () => {
     for (const expected of [
       'Shop',
       'https://shop.example/app',
-      'Up to USD 50.00 every month',
-      'USD 12.00 of USD 50.00 spent',
-      'USD 38.00 left until January 1, 2027',
-      'Last payment: USD 12.00 on December 4, 2026',
+      'Up to 50.00 USD every month',
+      '12.00 USD of 50.00 USD spent',
+      '38.00 USD left until January 1, 2027',
+      'Last payment: 12.00 USD on December 4, 2026',
       'Approved on November 3, 2026',
       'It may also: see the payments it made.',
     ]) {
       expect(text).toContain(expected)
     }
-    expect(body).toMatch(/<meter min="0" max="100" value="24" aria-label="[^"]*spent[^"]*">/)
+    expect(body).toMatch(
+      /role="meter" [^>]*aria-valuenow="24" aria-label="[^"]*spent[^"]*"><rect width="24%"/,
+    )
   })
 
   test.each<[string, Partial<ConnectedApp>, string]>([
     [
       'has spent more than a limit that was lowered',
       { budgets: [budget('6000', '0')] },
-      'USD 60.00 of USD 50.00 spent',
+      '60.00 USD of 50.00 USD spent',
     ],
     [
       'cannot pay now',
@@ -102,11 +104,7 @@ describe('the page of connected apps', () => {
       { grant: grantOf({ conditions: { pausedUntil: now + 3_600_000 } }) },
       'Paused until Thu, December 10, 2026, 01:00 UTC',
     ],
-    [
-      'may pay anything',
-      { grant: grantOf({ access: [{ ...item, limits: {} }] }) },
-      'Any amount in all',
-    ],
+    ['may pay anything', { grant: grantOf({ access: [{ ...item, limits: {} }] }) }, 'Any amount'],
     [
       'learns who the owner is',
       { grant: grantOf({ subject: { id: 'me', format: 'uri' } }) },
@@ -119,7 +117,7 @@ describe('the page of connected apps', () => {
           conditions: { paymentMax: usd('100'), receivers: ['https://r.example'] },
         }),
       },
-      'at most USD 1.00 in one payment only to https://r.example',
+      'at most 1.00 USD in one payment only to https://r.example',
     ],
     [
       'has no address',
@@ -131,7 +129,7 @@ describe('the page of connected apps', () => {
   })
 
   test('fills the bar to the end and no further', () => {
-    expect(shown({ budgets: [budget('6000', '0')] }).body).toContain('value="100"')
+    expect(shown({ budgets: [budget('6000', '0')] }).body).toContain('<rect width="100%"')
   })
 
   test('offers to remove one of several permissions, and not the only one', () => {

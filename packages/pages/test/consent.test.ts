@@ -66,8 +66,8 @@ describe('the consent page', () => {
       'Shop asks to pay from your account',
       'https://shop.example/app',
       'The app chose its name.',
-      'Up to USD 25.00 every month, 12 times',
-      'In totalat most USD 300.00',
+      'Up to 25.00 USD every month, 12 times',
+      'In totalat most 300.00 USD',
       `From${alice}`,
       'StartsDecember 1, 2026',
       'EndsDecember 1, 2027',
@@ -81,23 +81,23 @@ describe('the consent page', () => {
     [
       'no interval',
       pay({ debitAmount: usd('2500') }),
-      ['Up to USD 25.00 in all', 'when you end it'],
+      ['Up to 25.00 USD in all', 'when you end it'],
     ],
     [
       'no end',
       pay({ debitAmount: usd('1'), interval: 'R/2026-12-01T00:00:00Z/P1W' }),
       ['every week', 'no maximum'],
     ],
-    ['no limit', pay(), ['Any amount in all', 'could spend all the money']],
+    ['no limit', pay(), ['Any amount There is no limit', 'could spend all the money']],
     [
       'a limit on what arrives',
       pay({ receiveAmount: usd('2500') }),
-      ['Up to USD 25.00 for the receiver', 'Fees and exchange rates'],
+      ['Up to 25.00 USD for the receiver', 'Fees and exchange rates'],
     ],
     [
       'one window',
       pay({ ...monthly, interval: 'R1/2026-12-01T00:00:00Z/P1M' }),
-      ['Up to USD 25.00 until January 1, 2027'],
+      ['Up to 25.00 USD until January 1, 2027'],
     ],
     [
       'times that are over',
@@ -127,9 +127,9 @@ describe('the consent page', () => {
 
   test('adds up the limits of several tokens, and names them in the details', () => {
     const { text } = shown(viewOf(['rent', 'food'].map((label) => ({ ...pay(monthly), label }))))
-    expect(text).toContain('Up to USD 50.00 every month, 12 times')
+    expect(text).toContain('Up to 50.00 USD every month, 12 times')
     expect(text).toContain('2 with this limit each, added up here')
-    expect(text).toMatch(/“rent”.*USD 25\.00.*“food”.*USD 25\.00/)
+    expect(text).toMatch(/“rent”.*25\.00 USD.*“food”.*25\.00 USD/)
   })
 
   test('shows the name of the app beside its verified address, and never instead', () => {

@@ -82,7 +82,7 @@ describe('the consent page', () => {
     const { as, world, id } = await asked()
     const alices = as('alice')
     const { status, text, headers } = await alices.open()
-    expect([status, text]).toEqual([200, expect.stringContaining('Up to USD 50.00 in all')])
+    expect([status, text]).toEqual([200, expect.stringContaining('Up to 50.00 USD in all')])
     expect(headers['content-security-policy']).toContain("form-action 'self' https://shop.example;")
     const answer = await alices.post({ decision: 'approve' })
     expect([answer.status, answer.headers['location']]).toEqual([
@@ -251,19 +251,19 @@ describe('the page of connected apps', () => {
     const { apps, grants, grantId } = await connected()
     const page = apps()
     const { text } = await page.open()
-    expect(text).toContain('USD 0.00 of USD 50.00 spent')
+    expect(text).toContain('0.00 USD of 50.00 USD spent')
     expect(text).toContain('No payment so far')
     const change = async (fields: Fields) => {
       const { status, headers } = await page.post({ grant: grantId, ...fields })
       return [status, headers['location']]
     }
     expect(await change({ do: 'lower', item: '1', most: '12,5' })).toEqual([303, '?done=changed'])
-    expect((await page.open()).text).toContain('of USD 12.50 spent')
+    expect((await page.open()).text).toContain('of 12.50 USD spent')
     expect(await change({ do: 'lower', item: '1', most: '\u0661\u0660\u066b\u0665' })).toEqual([
       303,
       '?done=changed',
     ])
-    expect((await page.open()).text).toContain('of USD 10.50 spent')
+    expect((await page.open()).text).toContain('of 10.50 USD spent')
     expect(await change({ do: 'pause' })).toEqual([303, '?done=changed'])
     expect((await page.open()).text).toContain('Paused')
     expect(await change({ do: 'resume' })).toEqual([303, '?done=changed'])

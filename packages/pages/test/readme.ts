@@ -20,7 +20,36 @@ export function mountPages(app: express.Express, wallet: Wallet, host: Host): vo
   app.use('/consent', toExpress(pages.consent)) // the path of consentUrl
   app.use('/apps', toExpress(pages.connectedApps))
 }
+
 // #endregion pages
+
+// #region parts
+import {
+  consentScreen,
+  consentSections,
+  html,
+  languages,
+  type PagesOptions,
+  type Texts,
+} from 'open-payments-pages'
+
+const dutch: Texts = { ...languages.en, approve: 'Goedkeuren' } // and so on
+
+/** Options of `createPages`: a note above the buttons, and one more language. */
+export const own: Pick<PagesOptions, 'screens' | 'languages'> = {
+  screens: {
+    consent: (view, options) =>
+      consentScreen(view, {
+        ...options,
+        sections: {
+          buttons: (...shown) =>
+            html`<p>Did you start this?</p>${consentSections.buttons(...shown)}`,
+        },
+      }),
+  },
+  languages: { ...languages, nl: dutch },
+}
+// #endregion parts
 
 interface Host {
   readonly formKey: Uint8Array

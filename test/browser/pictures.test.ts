@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  createPages,
+  html,
+  localeFor,
+  loginScreen,
+  type Owner,
+  page as pageOf,
+} from '../../packages/pages/src/index.js'
+import type { Handler, HttpResponse } from '../../src/entry-adapter.js'
+import type { Limits } from '../../src/index.js'
+import { manualClock } from '../support/clock.js'
+import { publishedKeys, testKey } from '../support/keys.js'
+import { createSpendingWorld, pay, usd } from '../support/spending.js'
+import { alice, interactionId, origin, withFinish } from '../support/world.js'
+import {
+  type Browser,
+  expectToFitAPhone,
+  hasBrowser,
+  launched,
+  type Page,
+  violations,
+} from './chromium.js'
+
+/** Whether to write the pictures of the documentation, which no other run changes. */
+const writes = process.env['TEST_PICTURES'] !== undefined
+
+const design = {
+  name: 'Your wallet',
+  logo: html`<svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="9" fill="var(--accent)"/>
+<path d="M8 12h16v10H8zM18 17h6" fill="none" stroke="var(--on-accent)" stroke-width="2.5"/></svg>`,
+}
+const accounts = [
+  { url: alice, publicName: 'Everyday', assetCode: 'USD', assetScale: 2 },
+  { url: `${origin}/savings`, publicName: 'Savings', assetCode: 'USD', assetScale: 2 },
+  { url: `${origin}/travel`, publicName: 'Travel', assetCode: 'EUR', assetScale: 2 },
+]
+const monthly = { debitAmount: usd(2500), interval: 'R12/2026-12-01T00:00:00Z/P1M' }
+const names: Readonly<Record<string, string>> = {
+  'https://shop.example': 'Green Energy',
+  'https://music.example': 'Tunes',
+}
+
+/** A wallet of Alice, and its pages. */
+function walletOf(owner: Partial<Owner> = {}) {
+  const clock = manualClock()
+  const clientKeys = publishedKeys()
+  const displayOf = async (uri: string) => ({ uri, ...(names[uri] && { name: names[uri] }) })
+  const auth = { clientKeys: { ...clientKeys, displayOf } }
+  const world = createSpendingWorld({ clock, auth })
+  const pages = createPages({
+    auth: world.auth,
+    resources: world.resources,
+    ownerOf: () => ({ id: 'alice', name: 'Alice', ...owner }),
+    accountsOf: () => accounts,
+    signIn: () => ({ status: 401, headers: {} }),
+    formKey: new Uint8Array(32),
+    connectedAppsUrl: '/apps',
+    design,
+    clock,
+  })
+
+  async function asked(limits: Limits, { app = 'shop', identifier = [alice] } = {}) {
+    clientKeys.publish(`https://${app}.example`, testKey(app))
+    const client = world.client(app)
+    const actions = ['create', 'read'] as const
+    const [account] = identifier
+    const item = { type: 'outgoing-payment', actions, limits } as const
+    const access = [{ ...item, ...(account !== undefined && { identifier: account }) }]
+    const { body } = await client.request(access, withFinish)
+    return { client, id: interactionId(body.interact.redirect), body }
+  }
+
+  /** Approves what an app asks, and pays for it. */
+  async function connected(limits: Limits, app: string, spent: number) {
+    const { client, id, body } = await asked(limits, { app })
+    const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
+    const approved = await world.auth.interactions.approve(id, approval)
+    if (!approved.ok || approved.redirect === undefined) throw new Error('it is not approved')
+    const reference = new URL(approved.redirect).searchParams.get('interact_ref') ?? ''
+    const { body: issued } = await client.continue(body.continue, reference)
+    const { status, body: payment } = await pay(client, issued.access_token.value, spent)
+    expect(status).toBe(201)
+    const { outgoingPayments } = world.resources
+    const paymentId = payment.id.split('/').at(-1)
+    const totals = { sentAmount: usd(spent), deliveredAmount: usd(spent), final: true }
+    expect(await outgoingPayments.begin(paymentId)).toMatchObject({ ok: true })
+    expect(await outgoingPayments.reportSent(paymentId, totals)).toMatchObject({ ok: true })
+    clock.advance(86_400_000)
+    return id
+  }
+
+  const get = (handle: Handler, url: string) =>
+    handle({ method: 'GET', url, headers: [], body: new Uint8Array() })
+  const consent = (id: string) => get(pages.consent, `/consent/${id}`)
+  return { world, clock, asked, connected, consent, apps: () => get(pages.connectedApps, '/apps') }
+}
+
+async function consentTo(limits: Limits, owner: Partial<Owner> = {}, identifier = [alice]) {
+  const wallet = walletOf(owner)
+  return wallet.consent((await wallet.asked(limits, { identifier })).id)
+}
+
+/** Two apps: one that has spent a part of its limit, and one that is paused. */
+async function connectedApps(owner: Partial<Owner> = {}): Promise<HttpResponse> {
+  const wallet = walletOf(owner)
+  const id = await wallet.connected(
+    { debitAmount: usd(2000), interval: 'R/2026-11-01T00:00:00Z/P1M' },
+    'music',
+    999,
+  )
+  const [grantId = ''] = id.split('.')
+  const conditions = { pausedUntil: Date.UTC(2027, 0, 4, 14) }
+  await wallet.world.auth.grants.amend(grantId, { resourceOwner: 'alice', conditions })
+  await wallet.connected(
+    { debitAmount: usd(5000), interval: 'R12/2026-11-01T00:00:00Z/P1M' },
+    'shop',
+    3150,
+  )
+  return wallet.apps()
+}
+
+async function answered(): Promise<HttpResponse> {
+  const wallet = walletOf()
+  const { id } = await wallet.asked(monthly)
+  await wallet.world.auth.interactions.deny(id, { resourceOwner: 'alice' })
+  return wallet.consent(id)
+}
+
+async function refused(): Promise<HttpResponse> {
+  const locale = localeFor({ headers: [] })
+  return pageOf(loginScreen({ locale, refusedName: 'alice' }), { locale, design, status: 401 })
+}
+
+interface Picture {
+  readonly name: string
+  readonly width?: number
+  readonly scheme?: 'dark'
+  readonly of: () => Promise<HttpResponse>
+}
+
+const pictures: readonly Picture[] = [
+  { name: 'consent-phone', of: () => consentTo(monthly) },
+  { name: 'consent-desktop', width: 900, of: () => consentTo(monthly) },
+  { name: 'consent-dark', scheme: 'dark', of: () => consentTo(monthly) },
+  { name: 'consent-arabic', of: () => consentTo(monthly, { language: 'ar' }) },
+  { name: 'consent-german', of: () => consentTo(monthly, { language: 'de' }) },
+  {
+    name: 'consent-account',
+    of: () =>
+      consentTo(
+        { debitAmount: usd(4999), receiver: 'https://bank.example/incoming-payments/usd-1' },
+        {},
+        [],
+      ),
+  },
+  { name: 'consent-any-amount', of: () => consentTo({}) },
+  { name: 'connected-apps', of: () => connectedApps() },
+  { name: 'connected-apps-dark', scheme: 'dark', of: () => connectedApps() },
+  { name: 'already-answered', of: answered },
+  { name: 'login', of: refused },
+]
+
+describe('in Chromium, the pages of the package', () => {
+  if (!hasBrowser) return test.skip('skipped: run .ci/browser', () => {})
+
+  let browser: Browser
+  let page: Page
+  beforeAll(async () => {
+    browser = await launched()
+    page = await (await browser.createBrowserContext()).newPage()
+  })
+  afterAll(() => browser?.close())
+
+  test.each(pictures)('look as in $name, and break no rule of axe', async (picture) => {
+    const { name, width = 390, scheme = 'light', of } = picture
+    const { body = '' } = await of()
+    await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }])
+    await page.setViewport({ width, height: 300, deviceScaleFactor: 1.75 })
+    await page.setContent(body)
+    expect(await violations(page)).toEqual([])
+    if (writes)
+      await page.screenshot({
+        path: `docs/pictures/${name}.webp`,
+        type: 'webp',
+        quality: 60,
+        fullPage: true,
+      })
+    await expectToFitAPhone(page)
+  })
+})
