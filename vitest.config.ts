@@ -34,7 +34,7 @@ export default defineConfig(({ mode }) => {
     resolve: {
       tsconfigPaths: true,
       // The templates of `create-open-payments-server` have a tsconfig.json of their own, without paths.
-      alias: { 'open-payments-server/core': resolve('src/entry-core.ts') },
+      alias: { 'open-payments-pages': resolve('packages/pages/src/index.ts') },
     },
     test: {
       name,

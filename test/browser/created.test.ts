@@ -54,7 +54,7 @@ describe('in Chromium, the pages of a created wallet', () => {
     const privateKey = createPrivateKey(await saved(page))
     const jwk = String(await page.evaluate(`document.getElementById('key').value`))
     await fill(page, { name: 'The "Shop"' })
-    await click(page, 'form[autocomplete=off] button:not([type=button])')
+    await click(page, '#add')
     return { keyId: JSON.parse(jwk).kid, privateKey }
   }
 
@@ -121,7 +121,7 @@ describe('in Chromium, the pages of a created wallet', () => {
     expect(await textOf(page)).toContain('Resume payments')
     await click(page, 'button[value=resume]')
     expect(await textOf(page)).toContain('Pause payments')
-    await click(page, 'button[name=grant]')
+    await click(page, 'button[value=revoke]')
     expect(await textOf(page)).toContain('No app has access to your account.')
   })
 })

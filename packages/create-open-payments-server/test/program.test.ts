@@ -99,6 +99,7 @@ describe('the questions', () => {
     expect(Object.keys(dependencies)).toEqual([
       '@hono/node-server',
       'hono',
+      'open-payments-pages',
       'open-payments-server',
       'pg',
     ])

@@ -1,20 +1,26 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import {
+  fieldsOf,
+  isForeignForm,
+  localeFor,
+  loginScreen,
+  noticeScreen,
+  type Owner,
+  page,
+  seeOther,
+} from 'open-payments-pages'
 import type { Handler } from 'open-payments-server'
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
-import { escapeHtml, fieldsOf, methodNotAllowed, page, pathOf, seeOther } from './page.js'
+import { design } from './design.js'
 import type { WalletSettings } from './settings.js'
 
 /**
  * A stub of your login, with one password for all owners and no limit of attempts: replace it with your own. The pages
- * need to know the owner of a browser, and a token that other sites cannot put into a form.
+ * need to know the owner of a browser, and where a browser signs in.
  */
 export interface Login {
-  /** Returns the signed-in owner. */
-  ownerOf(request: HttpRequest): string | undefined
-  /** Returns a hidden field for the forms of this browser. */
-  formField(request: HttpRequest): string
-  /** Returns whether the form was shown in this browser. */
-  isOwnForm(request: HttpRequest): boolean
+  /** Returns the signed-in owner. An owner can have a `language` and a `timeZone`. */
+  ownerOf(request: HttpRequest): Owner | undefined
   /** Returns a redirect to the login, and then back to the page of the request. */
   redirect(request: HttpRequest): HttpResponse
   readonly page: Handler
@@ -25,32 +31,24 @@ const lifetimeMs = 60 * 60_000
 export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSettings): Login {
   const isSecure = baseUrl.startsWith('https:')
   const cookieName = isSecure ? '__Host-wallet' : 'wallet'
-  const mac = (...parts: readonly string[]) =>
-    createHmac('sha256', sessionSecret).update(parts.join('\n')).digest('base64url')
+  const mac = (session: string) =>
+    createHmac('sha256', sessionSecret).update(`session\n${session}`).digest('base64url')
 
   function cookieFor(owner: string): string {
     const session = `${owner}.${Date.now() + lifetimeMs}`
     const attributes = ['Path=/', 'HttpOnly', 'SameSite=Lax', ...(isSecure ? ['Secure'] : [])]
-    return [`${cookieName}=${session}.${mac('session', session)}`, ...attributes].join('; ')
+    return [`${cookieName}=${session}.${mac(session)}`, ...attributes].join('; ')
   }
 
-  function sessionOf(request: HttpRequest) {
+  function ownerOf(request: HttpRequest): Owner | undefined {
     const [owner = '', until = '', given = ''] = cookieOf(request, cookieName).split('.')
     const session = `${owner}.${until}`
-    if (!isEqual(given, mac('session', session)) || Date.now() > Number(until)) return undefined
-    return { owner, formToken: mac('form', session) }
+    if (!isEqual(given, mac(session)) || Date.now() > Number(until)) return undefined
+    return { id: owner }
   }
 
   return {
-    ownerOf: (request) => sessionOf(request)?.owner,
-    formField: (request) =>
-      `<input type="hidden" name="token" value="${sessionOf(request)?.formToken ?? ''}">`,
-    isOwnForm(request) {
-      const session = sessionOf(request)
-      return (
-        session !== undefined && isEqual(fieldsOf(request).get('token') ?? '', session.formToken)
-      )
-    },
+    ownerOf,
     redirect(request) {
       const path = pathOf(request)
       // The link of an app to the page of keys fills its form.
@@ -59,36 +57,30 @@ export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSett
       return seeOther(`/login?${new URLSearchParams({ next })}`)
     },
     async page(request) {
-      if (request.method === 'GET' || request.method === 'HEAD') return loginPage(nextOf(request))
-      if (request.method !== 'POST') return methodNotAllowed()
+      if (request.method === 'GET' || request.method === 'HEAD') return loginPage(request)
+      if (request.method !== 'POST') return wrongMethod(request)
       // Another site must not sign a browser in, as an owner of its choice.
-      if (isForeignForm(request)) return loginPage(nextOf(request))
+      if (isForeignForm(request)) return loginPage(request)
       const fields = fieldsOf(request)
       const owner = fields.get('owner') ?? ''
       const isCorrect = isEqual(fields.get('password') ?? '', demoPassword)
-      if (!isCorrect || !/^[a-z]{1,32}$/.test(owner)) return loginPage(nextOf(request), owner)
+      if (!isCorrect || !/^[a-z]{1,32}$/.test(owner)) return loginPage(request, owner)
       return seeOther(nextOf(request), { 'set-cookie': cookieFor(owner) })
     },
   }
 }
 
-function loginPage(next: string, refusedOwner?: string): HttpResponse {
-  const problem =
-    refusedOwner === undefined
-      ? ''
-      : '<p role="alert"><strong>The name or the password is not correct.</strong></p>'
-  return page({
-    status: refusedOwner === undefined ? 200 : 401,
-    title: 'Sign in to your wallet',
-    content: `${problem}
-<form method="post" action="/login?${escapeHtml(new URLSearchParams({ next }).toString())}">
-<label for="owner">Name</label>
-<input id="owner" name="owner" autocomplete="username" required value="${escapeHtml(refusedOwner ?? '')}">
-<label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required>
-<button>Sign in</button>
-</form>`,
-  })
+function loginPage(request: HttpRequest, refusedName?: string): HttpResponse {
+  const locale = localeFor(request)
+  const action = `/login?${new URLSearchParams({ next: nextOf(request) })}`
+  const screen = loginScreen({ locale, action, refusedName })
+  return page(screen, { locale, design, status: refusedName === undefined ? 200 : 401 })
+}
+
+function wrongMethod(request: HttpRequest): HttpResponse {
+  const locale = localeFor(request)
+  const headers = { allow: 'GET, HEAD, POST' }
+  return page(noticeScreen('wrongMethod', locale), { locale, design, status: 405, headers })
 }
 
 /** Returns the page to show after the login: a path of this wallet, whatever the URL says. */
@@ -97,12 +89,9 @@ function nextOf({ url }: HttpRequest): string {
   return /^\/(?:apps|keys(?:\?[\w.*%&=+-]*)?|consent\/[\w.-]+)$/.test(next) ? next : '/apps'
 }
 
-/** Browsers say which site posts a form. */
-function isForeignForm({ headers }: HttpRequest): boolean {
-  return headers.some(
-    ([name, value]) =>
-      name.toLowerCase() === 'sec-fetch-site' && value !== 'same-origin' && value !== 'none',
-  )
+/** Returns the path of a request without its query. */
+function pathOf({ url }: HttpRequest): string {
+  return url.split('?', 1)[0] ?? ''
 }
 
 function cookieOf({ headers }: HttpRequest, name: string): string {

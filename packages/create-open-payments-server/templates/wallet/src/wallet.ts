@@ -1,3 +1,4 @@
+import { createPages } from 'open-payments-pages'
 import {
   createWallet as createServers,
   type Handler,
@@ -7,9 +8,7 @@ import {
   type WalletOptions,
 } from 'open-payments-server'
 import { clientKeysOn } from './client-keys.js'
-import { connectedAppsPage } from './connected-apps-page.js'
-import { consentPage } from './consent-page.js'
-import { keysPage } from './keys-page.js'
+import { design } from './design.js'
 import { type Ledger, ledgerOn } from './ledger.js'
 import { createLogin } from './login.js'
 import { pricingOf, type Receivers } from './pricing.js'
@@ -69,17 +68,20 @@ export function createWallet(
     ...ports,
   })
   const login = createLogin(settings)
-  return {
-    ...servers,
-    ledger,
-    database,
-    pages: {
-      login: login.page,
-      consent: consentPage(servers.auth.interactions, ledger, login),
-      connectedApps: connectedAppsPage(servers.auth.grants, login),
-      keys: keysPage(keys, ledger, login),
-    },
-  }
+  const pages = createPages({
+    auth: servers.auth,
+    resources: servers.resources,
+    ownerOf: login.ownerOf,
+    accountsOf: ledger.ownedBy,
+    signIn: login.redirect,
+    formKey: settings.sessionSecret,
+    keys,
+    connectedAppsUrl: '/apps',
+    design,
+    onError: console.error,
+    clock,
+  })
+  return { ...servers, ledger, database, pages: { ...pages, login: login.page } }
 }
 
 /** Responses give few details about a refusal. This hook receives the reason. */

@@ -28,7 +28,7 @@ test('the consent page needs a login, and ignores forms of other sites', async (
   expect(interactUrls).not.toEqual([])
   const [interactUrl = ''] = interactUrls
   const nobody: Browser = await browserOf(wallet.baseUrl, 'NOBODY')
-  expect((await nobody.open(interactUrl)).status).toBe(410)
+  expect((await nobody.open(interactUrl)).status).toBe(303)
   expect((await nobody.send(interactUrl, { decision: 'approve' })).status).toBe(303)
-  expect((await alice.send(interactUrl, { decision: 'approve' })).status).toBe(403)
+  expect((await alice.send(interactUrl, { decision: 'approve' })).status).toBe(400)
 })

@@ -139,7 +139,7 @@ test('The owner ends the access of an app on the page of connected apps', async 
   const { text, token: formToken } = await browser.open(`${wallet.baseUrl}/apps`)
   const grants = [...text.matchAll(/name="grant" value="([^"]+)"/g)].map(([, id = '']) => id)
   for (const grant of grants) {
-    await browser.send(`${wallet.baseUrl}/apps`, { token: formToken, grant })
+    await browser.send(`${wallet.baseUrl}/apps`, { token: formToken, grant, do: 'revoke' })
   }
   const request = { walletAddress: alice, incomingPayment: await invoice() }
   await expect(

@@ -60,7 +60,7 @@ test('other owners, other sites, and keys of another kind are refused', async ()
   const bob = await browserOf(wallet.baseUrl, 'bob')
   expect((await bob.open(page({ account, key }))).status).toBe(403)
   expect(await sent({ key }, bob)).toBe(403)
-  expect(await sent({ key, token: 'guessed' })).toBe(403)
+  expect(await sent({ key, token: 'guessed' })).toBe(400)
   const { publicKey: other } = generateKeyPairSync('x25519')
   const pem = `${other.export({ format: 'pem', type: 'spki' })}`
   expect(await sent({ key: pem })).toBe(400)
