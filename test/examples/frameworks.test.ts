@@ -12,7 +12,6 @@ const bin = './node_modules/.bin'
 /** How each framework starts. */
 const starts: Readonly<Record<string, (port: number) => readonly string[]>> = {
   Koa: () => ['node', '--import', 'tsx', 'koa.ts'],
-  Nest: () => ['node', '--import', 'tsx', 'nest.ts'],
   'Next.js': (port) => [`${bin}/next`, 'start', 'next', '-p', String(port)],
   Bun: () => [`${bin}/bun`, 'bun.ts'],
   Deno: () => [`${bin}/deno`, 'run', '--allow-net', '--allow-env', 'deno.ts'],

@@ -1,0 +1,93 @@
+import { Injectable } from '@nestjs/common'
+import type { MayPayAnswer, RequestedPayment, WalletAddress } from 'open-payments-server'
+import { postgresStore } from 'open-payments-server/postgres'
+import { Pool, type PoolClient } from 'pg'
+
+const columns = `wallet_address AS url, public_name AS "publicName",
+  asset_code AS "assetCode", asset_scale AS "assetScale", owner, balance`
+
+export interface Account extends WalletAddress {
+  readonly owner: string
+  readonly balance: string
+}
+
+/** The accounts and their money, in the database of the host. */
+@Injectable()
+export class AccountsService {
+  constructor(private readonly pool: Pool) {}
+
+  async open(url: string, owner: string, balance: string) {
+    const insert = `INSERT INTO accounts (wallet_address, owner, public_name, balance)
+      VALUES ($1, $2, $2, $3) ON CONFLICT DO NOTHING`
+    await this.pool.query(insert, [url, owner, balance])
+  }
+
+  async find(url: string): Promise<Account | undefined> {
+    const query = `SELECT ${columns} FROM accounts WHERE wallet_address = $1`
+    return (await this.pool.query(query, [url])).rows[0]
+  }
+
+  /** The accounts of an owner at one brand. */
+  async ownedBy(owner: string, baseUrl: string): Promise<readonly Account[]> {
+    const query = `SELECT ${columns} FROM accounts
+      WHERE owner = $1 AND starts_with(wallet_address, $2)`
+    return (await this.pool.query(query, [owner, `${baseUrl}/`])).rows
+  }
+
+  /** Holds the amount of a payment for a minute: `policy.mayPay`. */
+  hold({ holdId, outgoingPaymentId, walletAddress, debitAmount }: RequestedPayment) {
+    return postgresStore.transaction(
+      this.pool,
+      async (client: PoolClient): Promise<MayPayAnswer> => {
+        const lock = 'SELECT balance FROM accounts WHERE wallet_address = $1 FOR UPDATE'
+        const { rows } = await client.query(lock, [walletAddress])
+        const { rowCount } = await client.query(
+          `INSERT INTO holds (hold_id, payment_id, wallet_address, amount, ends_at)
+          SELECT $1, $2, $3, $4::numeric, clock_timestamp() + interval '1 minute'
+          WHERE $4::numeric <= $5::numeric - (
+            SELECT coalesce(sum(amount), 0) FROM holds WHERE wallet_address = $3 AND hold_id <> $1
+          )
+          ON CONFLICT (hold_id) DO UPDATE SET ends_at = excluded.ends_at`,
+          [holdId, outgoingPaymentId, walletAddress, debitAmount.value, rows[0]?.balance ?? 0],
+        )
+        if (rowCount === 1) return { ok: true, held: holdId }
+        return { ok: false, refusal: 'funds_insufficient' }
+      },
+    )
+  }
+
+  /** Moves money and ends the holds of a payment, in a transaction of the caller. */
+  async move(client: PoolClient, transfer: Transfer) {
+    const { paymentId, from, to, debit, credit } = transfer
+    // In one order, so that two opposite transfers do not wait for each other.
+    const both = 'SELECT wallet_address FROM accounts WHERE wallet_address = ANY($1)'
+    await client.query(`${both} ORDER BY wallet_address FOR UPDATE`, [[from, to]])
+    const add = 'UPDATE accounts SET balance = balance + $2::numeric WHERE wallet_address = $1'
+    await client.query(add, [from, `-${debit}`])
+    await client.query(add, [to, credit])
+    await client.query('DELETE FROM holds WHERE payment_id = $1', [paymentId])
+  }
+
+  async release(paymentId: string) {
+    await this.pool.query('DELETE FROM holds WHERE payment_id = $1', [paymentId])
+  }
+
+  /** Releases ended holds of which `isNeeded` does not know a payment in progress. */
+  async releaseEnded(isNeeded: (paymentId: string) => Promise<boolean>) {
+    const ended = 'ends_at < clock_timestamp()'
+    const query = `SELECT DISTINCT payment_id FROM holds WHERE ${ended} LIMIT 100`
+    for (const { payment_id: paymentId } of (await this.pool.query(query)).rows) {
+      if (await isNeeded(paymentId)) continue
+      const release = `DELETE FROM holds WHERE payment_id = $1 AND ${ended}`
+      await this.pool.query(release, [paymentId])
+    }
+  }
+}
+
+interface Transfer {
+  readonly paymentId: string
+  readonly from: string
+  readonly to: string
+  readonly debit: string
+  readonly credit: string
+}

@@ -1,0 +1,29 @@
+import { Logger, Module, type OnApplicationShutdown } from '@nestjs/common'
+import { migrate } from 'open-payments-server/postgres'
+import { Pool } from 'pg'
+import { tables } from './tables.js'
+
+const logger = new Logger('Database')
+
+/** Opens the database, with the tables of the library and your own. */
+async function openPool() {
+  const pool = new Pool({
+    connectionString: process.env['DATABASE_URL'],
+    connectionTimeoutMillis: 2_000,
+    query_timeout: 2_000,
+  })
+  pool.on('error', (error) => logger.warn(error.message))
+  await migrate(pool) // with several processes, in a job of its own
+  await pool.query(tables)
+  return pool
+}
+
+@Module({ providers: [{ provide: Pool, useFactory: openPool }], exports: [Pool] })
+export class DatabaseModule implements OnApplicationShutdown {
+  constructor(private readonly pool: Pool) {}
+
+  /** After the last request. */
+  async onApplicationShutdown() {
+    await this.pool.end()
+  }
+}

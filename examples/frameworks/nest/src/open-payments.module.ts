@@ -1,0 +1,70 @@
+import {
+  type BeforeApplicationShutdown,
+  ConfigurableModuleBuilder,
+  Inject,
+  Logger,
+  Module,
+  type OnModuleInit,
+} from '@nestjs/common'
+import { HttpAdapterHost } from '@nestjs/core'
+import type { EventHandler, Handler, Wallet } from 'open-payments-server'
+import { consumeEvents, runSweeps } from 'open-payments-server'
+import { toExpress } from 'open-payments-server/express'
+
+/** Injects the wallet into your own services: `@Inject(WALLET) wallet: Wallet`. */
+export const WALLET = Symbol('WALLET')
+
+export interface OpenPaymentsOptions {
+  readonly wallet: Wallet
+  /** The pages for owners, by their paths. */
+  readonly pages: Readonly<Record<string, Handler>>
+  readonly onEvent: EventHandler
+  /** Your own work between requests, such as the release of holds. */
+  readonly sweep: () => Promise<{ readonly more: boolean }>
+}
+
+const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
+  new ConfigurableModuleBuilder<OpenPaymentsOptions>().setClassMethodName('forRoot').build()
+
+const wallet = {
+  provide: WALLET,
+  inject: [MODULE_OPTIONS_TOKEN],
+  useFactory: (options: OpenPaymentsOptions) => options.wallet,
+}
+
+// #region nest-module
+@Module({ providers: [wallet], exports: [WALLET] })
+export class OpenPaymentsModule
+  extends ConfigurableModuleClass
+  implements OnModuleInit, BeforeApplicationShutdown
+{
+  private jobs: readonly { stop(): Promise<unknown> }[] = []
+
+  constructor(
+    @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
+    @Inject(MODULE_OPTIONS_TOKEN) private readonly options: OpenPaymentsOptions,
+  ) {
+    super()
+  }
+
+  /** Nest has added the controllers, and adds its own 404 afterwards. */
+  onModuleInit() {
+    const { pages, wallet, onEvent, sweep } = this.options
+    const { httpAdapter } = this.host
+    for (const path in pages) httpAdapter.use(path, toExpress(pages[path]))
+    httpAdapter.use(toExpress(wallet.handle, { fallthrough: true }))
+    const { auth, resources } = wallet
+    const logger = new Logger(OpenPaymentsModule.name)
+    const onError = (error: unknown) => logger.error(error)
+    this.jobs = [
+      consumeEvents([auth.events, resources.events], onEvent, { onError }),
+      runSweeps([auth, resources, { sweep }], { onError }),
+    ]
+  }
+
+  /** The pool of the database ends later, in `onApplicationShutdown`. */
+  async beforeApplicationShutdown() {
+    await Promise.all(this.jobs.map((job) => job.stop()))
+  }
+}
+// #endregion nest-module

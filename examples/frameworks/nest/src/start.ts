@@ -1,0 +1,23 @@
+import 'reflect-metadata'
+import type { IncomingMessage } from 'node:http'
+import { NestFactory } from '@nestjs/core'
+import { appAt } from './app.module.js'
+
+/** Answers preflights for your own front end, and leaves discovery, other OPTIONS requests, to the wallet. */
+function crossOrigin({ headers }: IncomingMessage, answer: (error: null, options: object) => void) {
+  const preflightContinue = headers['access-control-request-method'] === undefined
+  answer(null, { origin: 'https://app.wallet.example', preflightContinue })
+}
+
+// #region nest-start
+/** Starts the wallet of a brand, at the port of its URL. */
+export async function start(baseUrl: string) {
+  // Nest's body parsers run first: `rawBody` keeps the bytes that clients signed.
+  const app = await NestFactory.create(appAt(baseUrl), { rawBody: true })
+  app.setGlobalPrefix('api') // of your own controllers
+  app.enableCors(crossOrigin)
+  app.enableShutdownHooks()
+  await app.listen(new URL(baseUrl).port)
+  return app
+}
+// #endregion nest-start
