@@ -225,7 +225,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       const grant = await pending()
       expect(grant.continue.wait).toBe(5)
       const { page, location, answer } = await approved(grant)
-      expect(page).toMatch(/USD\s25\.00/)
+      expect(page).toMatch(/25\.00\sUSD/)
       const parameters = location?.searchParams
       const reference = parameters?.get('interact_ref') ?? ''
       const base = [nonce, grant.interact.finish, reference, auth].join('\n')
