@@ -1,5 +1,5 @@
 /**
- * Records spans and durations of the servers with OpenTelemetry.
+ * Records spans, durations and the waiting events of the servers with OpenTelemetry.
  *
  * @module open-payments-server/opentelemetry
  */
@@ -16,7 +16,7 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { requireKnownOptions } from '../src/entry-adapter.js'
-import type { Telemetry } from '../src/index.js'
+import type { ServerEvents, Telemetry } from '../src/index.js'
 
 type TelemetryActivity = Parameters<Telemetry['observe']>[0]
 type RequestOutcome = Parameters<Parameters<Parameters<Telemetry['observe']>[1]>[0]>[0]
@@ -90,6 +90,53 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
         }
       })
     },
+  }
+}
+
+export interface BacklogOptions {
+  /** Creates the gauges. Default: the meter named `open-payments-server` of the global provider. */
+  readonly meter?: Meter
+  /** Added to each measurement, as in `OpenTelemetryOptions`. Default: none. */
+  readonly attributes?: Attributes
+  /** The most events that are read and counted of each server, as in `ServerEvents.backlog`. Default 1,000. */
+  readonly limit?: number
+}
+
+/**
+ * Measures the undelivered events of the servers with `backlog`, each time that a metric reader collects. The gauges
+ * are `open_payments.events.waiting` and `open_payments.events.set_aside`, in events, and
+ * `open_payments.events.oldest_age`, in seconds. Their attribute `open_payments.server` is the name under which the
+ * events are passed. While the store fails, the SDK reports the error, and cumulative readers repeat the last values.
+ *
+ * Call it once, after the global provider is set, in one process: the processes share their events. It measures until
+ * the provider is shut down.
+ *
+ * @throws {InvalidInputError} for an unknown option or server.
+ */
+export function observeBacklog(
+  events: Readonly<Partial<Record<'authorizationServer' | 'resourceServer', ServerEvents>>>,
+  options: BacklogOptions = {},
+): void {
+  requireKnownOptions('events', events, { authorizationServer: true, resourceServer: true })
+  requireKnownOptions('', options, { meter: true, attributes: true, limit: true })
+  const { meter = metrics.getMeter(scope), limit } = options
+  const gauge = (name: string, unit: string, description: string) =>
+    meter.createObservableGauge(`open_payments.events.${name}`, { unit, description })
+  const waiting = gauge('waiting', '{event}', 'Events that wait for their delivery')
+  const oldestAge = gauge('oldest_age', 's', 'Age of the oldest event that waits')
+  const setAside = gauge('set_aside', '{event}', 'Events that were set aside')
+
+  for (const [server, source] of Object.entries(events)) {
+    const attributes = { ...options.attributes, 'open_payments.server': server }
+    meter.addBatchObservableCallback(
+      async (result) => {
+        const backlog = await source.backlog(limit)
+        result.observe(waiting, backlog.waiting, attributes)
+        result.observe(oldestAge, backlog.oldestAgeMs / 1_000, attributes)
+        result.observe(setAside, backlog.setAside, attributes)
+      },
+      [waiting, oldestAge, setAside],
+    )
   }
 }
 

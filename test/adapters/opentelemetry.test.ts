@@ -12,7 +12,11 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type OpenTelemetryOptions, openTelemetry } from '../../adapters/opentelemetry.js'
+import {
+  type OpenTelemetryOptions,
+  observeBacklog,
+  openTelemetry,
+} from '../../adapters/opentelemetry.js'
 import { memoryStore } from '../../src/index.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { bob, createWorld, incomingAccess, resourceServer } from '../support/world.js'
@@ -32,6 +36,7 @@ function meterProvider() {
   return {
     meters: new MeterProvider({ readers: [reader] }),
     async histograms() {
+      exporter.reset()
       await reader.forceFlush()
       const [resource] = exporter.getMetrics()
       return resource?.scopeMetrics.flatMap(({ metrics }) => metrics) ?? []
@@ -190,6 +195,84 @@ describe('with openTelemetry', () => {
     ]) {
       expect(text).not.toContain(secret)
     }
+  })
+})
+
+describe('with observeBacklog', () => {
+  /** The measurements of the gauges, each as a line. */
+  async function measured(read: ReturnType<typeof meterProvider>['histograms']) {
+    return (await read()).flatMap(({ descriptor: { name, unit }, dataPoints }) =>
+      dataPoints.map(({ value, attributes }) =>
+        [name, unit, attributes['open_payments.server'], attributes['brand'], value].join(' '),
+      ),
+    )
+  }
+
+  function observedBacklog(store = memoryStore()) {
+    const { meters, histograms } = meterProvider()
+    const world = createWorld({ store })
+    const { auth, resources } = world
+    const events = { authorizationServer: auth.events, resourceServer: resources.events }
+    const options = { meter: meters.getMeter('test'), attributes: { brand: 'north' } }
+    observeBacklog(events, options)
+    return { world, read: () => measured(histograms) }
+  }
+
+  async function completePayment(
+    { resources }: ReturnType<typeof createWorld>,
+    idempotencyKey: string,
+  ) {
+    const created = await resources.incomingPayments.create({ walletAddress: bob, idempotencyKey })
+    if (!created.ok) throw new Error(created.reason)
+    expect(await resources.incomingPayments.complete(created.payment.id)).toMatchObject({
+      ok: true,
+    })
+  }
+
+  test('the events that wait and those that were set aside are gauges of each server', async () => {
+    const { world, read } = observedBacklog()
+    await completePayment(world, '1')
+    await world.resources.events.drain(() => Promise.reject(new Error('no')), { attemptsMax: 1 })
+    await completePayment(world, '2')
+    world.clock.advance(2_500)
+    await completePayment(world, '3')
+    expect(await read()).toEqual([
+      'open_payments.events.waiting {event} authorizationServer north 0',
+      'open_payments.events.waiting {event} resourceServer north 5',
+      'open_payments.events.oldest_age s authorizationServer north 0',
+      'open_payments.events.oldest_age s resourceServer north 2.5',
+      'open_payments.events.set_aside {event} authorizationServer north 0',
+      'open_payments.events.set_aside {event} resourceServer north 1',
+    ])
+  })
+
+  test('the gauges of one server are measured while the store fails for the other', async () => {
+    const memory = memoryStore()
+    const due: typeof memory.due = (kind, namespace, ...rest) => {
+      seen.add(namespace)
+      return namespace === failing
+        ? Promise.reject(new Error('down'))
+        : memory.due(kind, namespace, ...rest)
+    }
+    const seen = new Set<string>()
+    let failing: string | undefined
+    const { world, read } = observedBacklog({ ...memory, due })
+    await world.auth.events.drain(() => {})
+    ;[failing] = seen
+    expect(await read()).toEqual([
+      'open_payments.events.waiting {event} resourceServer north 0',
+      'open_payments.events.oldest_age s resourceServer north 0',
+      'open_payments.events.set_aside {event} resourceServer north 0',
+    ])
+    failing = undefined
+    expect(await read()).toHaveLength(6)
+  })
+
+  test('an unknown server or option is refused', () => {
+    expect(() => observeBacklog({ auth: createWorld().auth.events } as never)).toThrow(
+      invalidInput('events.auth'),
+    )
+    expect(() => observeBacklog({}, { limits: 1 } as never)).toThrow(invalidInput('limits'))
   })
 })
 
