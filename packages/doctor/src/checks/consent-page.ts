@@ -24,7 +24,8 @@ export const consentPageCheck: Check = {
     const { answer } = await requestConsent(session, outgoing(session))
     const start = textAt(answer, 'interact', 'redirect')
     try {
-      return problemOf(await opened(session, start), start, session.finishUri)
+      const page = await opened(session, start)
+      return page === 'returned' ? undefined : problemOf(page, start, session.finishUri)
     } catch (error) {
       if (!(error instanceof ReachError) || error.failure === 'tls') throw error
       return unusable(`cannot be opened: ${error.message}`, start)
@@ -36,8 +37,8 @@ export const consentPageCheck: Check = {
   },
 }
 
-/** Opens a page like a browser without cookies. */
-async function opened(session: Session, start: string): Promise<Page | undefined> {
+/** Opens a page like a browser without cookies, until the wallet returns it to the client without a page. */
+async function opened(session: Session, start: string): Promise<Page | 'returned' | undefined> {
   let url = start
   for (let i = 0; i <= redirectsMax; i++) {
     const response = await session.fetch(url, {
@@ -51,6 +52,7 @@ async function opened(session: Session, start: string): Promise<Page | undefined
       return { url, response, text }
     }
     url = new URL(location, url).href
+    if (url.split('?', 1)[0] === session.finishUri) return 'returned'
   }
   return undefined
 }
