@@ -8,6 +8,7 @@ async function main(): Promise<void> {
   console.log(`The wallet starts on port ${settings.port}. It opens its database first.`)
   const database = openDatabase(settings.database)
   const { baseUrl, stop } = await startWallet(settings, database)
+  console.log(`Open first:       ${baseUrl}/`)
   console.log(`Wallet addresses: ${baseUrl}/alice and ${baseUrl}/bob`)
   console.log(
     `Connected apps:   ${baseUrl}/apps (sign in as alice or bob with DEMO_PASSWORD of .env)`,

@@ -14,6 +14,7 @@ import { createLogin } from './login.js'
 import { pricingOf, type Receivers } from './pricing.js'
 import type { WalletSettings } from './settings.js'
 import type { Database } from './sql.js'
+import { withStartPage } from './start-page.js'
 
 /** The servers and pages of the wallet. `server.ts` mounts them. */
 export interface Wallet extends Servers {
@@ -81,7 +82,13 @@ export function createWallet(
     onError: console.error,
     clock,
   })
-  return { ...servers, ledger, database, pages: { ...pages, login: login.page } }
+  return {
+    ...servers,
+    handle: withStartPage(baseUrl, servers.handle),
+    ledger,
+    database,
+    pages: { ...pages, login: login.page },
+  }
 }
 
 /** Responses give few details about a refusal. This hook receives the reason. */

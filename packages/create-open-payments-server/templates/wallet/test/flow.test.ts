@@ -146,3 +146,16 @@ test('The owner ends the access of an app on the page of connected apps', async 
     client.outgoingPayment.create(using(token), { ...request, debitAmount: dollars('1') }),
   ).rejects.toMatchObject({ status: 401 })
 })
+
+test('The page at / links to the accounts and the pages of their owners', async () => {
+  const response = await fetch(`${wallet.baseUrl}/`)
+  expect([response.status, response.headers.get('content-type')]).toEqual([
+    200,
+    'text/html; charset=utf-8',
+  ])
+  const links = [...(await response.text()).matchAll(/href="([^"]+)"/g)].map(([, url]) => url ?? '')
+  expect(links).toEqual(expect.arrayContaining([alice, bob, '/apps', '/keys']))
+  for (const link of links) {
+    expect((await fetch(new URL(link, wallet.baseUrl))).status, link).toBe(200)
+  }
+})
