@@ -1,4 +1,4 @@
-import type { SandboxAccount } from './wallet.js'
+import type { AccountWithKey } from './wallet.js'
 
 /** One of the two wallets. */
 export interface SandboxUrls {
@@ -17,5 +17,5 @@ export interface SandboxDescription {
   readonly now: string
   readonly wallets: readonly [SandboxUrls, SandboxUrls]
   /** The accounts of both wallets by name, with their keys. */
-  readonly accounts: Readonly<Record<string, SandboxAccount>>
+  readonly accounts: Readonly<Record<string, AccountWithKey>>
 }

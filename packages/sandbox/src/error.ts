@@ -1,17 +1,13 @@
-/**
- * Why the sandbox refused an option or a call.
- *
- * - `ERR_INVALID_OPTION`: an option, or a member of a fault or of a change of the clock, is not valid.
- * - `ERR_PORT_IN_USE`: another program listens on the port.
- * - `ERR_CANNOT_LISTEN`: the sandbox cannot listen on the port for another reason, such as missing rights.
- */
-export type SandboxErrorCode = 'ERR_INVALID_OPTION' | 'ERR_PORT_IN_USE' | 'ERR_CANNOT_LISTEN'
-
 /** The sandbox refused an option or a call. The message says why. */
 export class SandboxError extends Error {
-  readonly code: SandboxErrorCode
+  /**
+   * - `ERR_INVALID_OPTION`: an option, or a member of a fault or of a change of the clock, is not valid.
+   * - `ERR_PORT_IN_USE`: another program listens on the port.
+   * - `ERR_CANNOT_LISTEN`: the sandbox cannot listen on the port for another reason, such as missing rights.
+   */
+  readonly code: 'ERR_INVALID_OPTION' | 'ERR_PORT_IN_USE' | 'ERR_CANNOT_LISTEN'
 
-  constructor(code: SandboxErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: SandboxError['code'], message: string, options?: ErrorOptions) {
     super(message, options)
     this.code = code
   }

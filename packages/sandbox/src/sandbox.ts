@@ -11,7 +11,7 @@ import { type Fault, type PlantedFault, plantedFaults, readFault } from './fault
 import { frontOf, type Listening, listen } from './front.js'
 import type { SandboxKey } from './keys.js'
 import { type RecordedRequest, requestLog, type Seen } from './requests.js'
-import { openWallet, type SandboxAccount, type SandboxWallet } from './wallet.js'
+import { type AccountWithKey, openWallet, type SandboxWallet } from './wallet.js'
 
 export interface SandboxOptions extends ConsentRules {
   /** The port of the first wallet; the second has the next one. With 0, both are free ones. Default 4100. */
@@ -29,7 +29,7 @@ export interface Sandbox {
   readonly url: string
   readonly wallets: readonly [SandboxUrls, SandboxUrls]
   /** Returns an account with its current key. Throws a `SandboxError` for an unknown name. */
-  account(name: string): SandboxAccount
+  account(name: string): AccountWithKey
   /** Returns what `--json` prints. */
   describe(): SandboxDescription
   /** The time of both wallets. */

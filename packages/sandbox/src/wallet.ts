@@ -27,7 +27,7 @@ import { receiverClient } from './receiver-client.js'
 import type { Seen } from './requests.js'
 
 /** An account of the sandbox, which is a client instance too: its public key is in its `jwks.json`. */
-export interface SandboxAccount extends SandboxKey {
+export interface AccountWithKey extends SandboxKey {
   readonly name: string
   readonly walletAddress: string
   readonly publicName: string
@@ -52,7 +52,7 @@ export interface WalletSettings {
 export interface SandboxWallet {
   readonly baseUrl: string
   /** With their current keys. */
-  accounts(): readonly SandboxAccount[]
+  accounts(): readonly AccountWithKey[]
   /** Serves a request, except for the pages of the sandbox itself. */
   handle(request: HttpRequest): Promise<HttpResponse<string | Uint8Array>>
   /** Ends the grant to which an access token or continuation token belongs. */
@@ -189,7 +189,7 @@ export async function openWallet(settings: WalletSettings): Promise<SandboxWalle
     },
   }
 
-  function accountOf(name: string): SandboxAccount | undefined {
+  function accountOf(name: string): AccountWithKey | undefined {
     const walletAddress = `${baseUrl}/${name}`
     const account = accounts.all.find(({ url }) => url === walletAddress)
     const key = keyOf(walletAddress)
