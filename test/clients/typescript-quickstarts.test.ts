@@ -1,8 +1,9 @@
-import { randomUUID } from 'node:crypto'
+import { createPrivateKey, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { AuthenticatedClient, GrantRequest } from '@interledger/open-payments'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decide } from '../../examples/demo/browser.js'
+import { startSandbox } from '../../packages/sandbox/src/index.js'
 import { allWork, outcomesOf, type Snippets, variables } from '../support/clients/quickstarts.js'
 import { type Version, versions } from '../support/clients/versions.js'
 import {
@@ -25,10 +26,26 @@ const refused = {
   [bothLimits]: 'Invalid Grant Request', // by the client, which sends nothing
 }
 
-describe.each(whole)('the example wallet on $name', (deployment) => {
-  let running: RunningDeployment
+type QuickstartWallet = Pick<RunningDeployment, 'alice' | 'aliceKey' | 'stop'>
+
+async function sandboxWallet(): Promise<QuickstartWallet> {
+  const { account, stop } = await startSandbox({ port: 0 })
+  const { walletAddress, privateKeyPem } = account('alice')
+  return { alice: walletAddress, aliceKey: createPrivateKey(privateKeyPem), stop }
+}
+
+const wallets = [
+  ...whole.map((each) => ({
+    name: `the example wallet on ${each.name}`,
+    start: (): Promise<QuickstartWallet> => startDeployment(each),
+  })),
+  { name: 'the sandbox', start: sandboxWallet },
+]
+
+describe.each(wallets)('$name', ({ start }) => {
+  let running: QuickstartWallet
   beforeAll(async () => {
-    running = await startDeployment(deployment)
+    running = await start()
   })
   afterAll(() => running.stop())
 
@@ -51,7 +68,7 @@ describe.each(whole)('the example wallet on $name', (deployment) => {
  */
 async function quickstarts(
   version: Version,
-  { alice: WALLET_ADDRESS, aliceKey: privateKey }: RunningDeployment,
+  { alice: WALLET_ADDRESS, aliceKey: privateKey }: QuickstartWallet,
 ): Promise<Snippets> {
   const { createAuthenticatedClient, createUnauthenticatedClient, isPendingGrant } =
     versions[version]
