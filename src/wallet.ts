@@ -1,4 +1,7 @@
-import type { AuthorizationPolicy } from './http/authorization-server/policy.js'
+import {
+  type AuthorizationPolicy,
+  authorizationPolicyOptions,
+} from './http/authorization-server/policy.js'
 import {
   type AuthorizationServer,
   type AuthorizationServices,
@@ -6,7 +9,7 @@ import {
 } from './http/authorization-server.js'
 import type { Handler, HttpRequest, HttpResponse } from './http/message.js'
 import { present, type ServerOptions, serverOptions, sharedOf } from './http/options.js'
-import type { ResourcePolicy } from './http/resource-server/policy.js'
+import { type ResourcePolicy, resourcePolicyOptions } from './http/resource-server/policy.js'
 import {
   createResourceServer,
   type ResourceServer,
@@ -122,6 +125,7 @@ export function createWallet(options: WalletOptions): Wallet {
   optional(callback)('clientKeys.displayOf', others.displayOf)
   const accounts: WalletAddresses = { find: findReadable }
   const clientKeys = withOwnAccounts({ baseUrl: root, walletAddresses: accounts }, others)
+  requireKnownOptions('policy', policy, { ...authorizationPolicyOptions, ...resourcePolicyOptions })
   const { incomingPayments, quotes, outgoingPayments, mayPay, mayReceive, ...authorization } =
     policy
   const shared = { ...sharedOf(options), strippedPrefix }

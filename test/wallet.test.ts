@@ -325,4 +325,11 @@ describe('a wallet', () => {
   ])('is not created with a wrong %s', (option, more) => {
     expect(() => createWallet({ ...options, ...more })).toThrow(invalidInput(option))
   })
+
+  test('names the options of both servers for a policy that it does not know', () => {
+    const policy = { mayRecieve: () => ({ ok: true }) } as never
+    expect(() => createWallet({ ...options, policy })).toThrow(
+      /policy\.mayRecieve is not known: the options are .*\bmayRequest\b.*\bmayReceive\b/,
+    )
+  })
 })

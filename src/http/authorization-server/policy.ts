@@ -106,7 +106,8 @@ export interface AuthorizationPolicy {
 
 const day = 86_400_000
 
-const knownOptions: Readonly<Record<keyof AuthorizationPolicy, unknown>> = {
+/** The names of the options of the policy. */
+export const authorizationPolicyOptions: Readonly<Record<keyof AuthorizationPolicy, unknown>> = {
   accessTokens: true,
   interactions: true,
   continuation: true,
@@ -126,7 +127,7 @@ const countings = { occurrences: true, repetitions: true }
 
 /** Validates the policy, and fills in defaults. */
 export function authorizationRules(policy: AuthorizationPolicy) {
-  requireKnownOptions('policy', policy, knownOptions)
+  requireKnownOptions('policy', policy, authorizationPolicyOptions)
   const {
     clientKeys: keyRule = 'published',
     requiresConsent = needsConsentByDefault,

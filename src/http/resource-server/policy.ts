@@ -60,6 +60,9 @@ const defaults = {
   outgoingPayments: { holdMs: day, retentionMs: 365 * day },
 }
 
+/** The names of the options of the policy. */
+export const resourcePolicyOptions = { ...defaults, mayPay: true, mayReceive: true }
+
 /** Validates the policy, fills in defaults, and splits it by the services that use it. */
 export function resourcePolicy(given: ResourcePolicy): {
   readonly incoming: IncomingPaymentPolicy
@@ -67,7 +70,7 @@ export function resourcePolicy(given: ResourcePolicy): {
   readonly mayPay: MayPay | undefined
   readonly mayReceive: MayReceive | undefined
 } {
-  requireKnownOptions('policy', given, { ...defaults, mayPay: true, mayReceive: true })
+  requireKnownOptions('policy', given, resourcePolicyOptions)
   optional(callback)('policy.mayPay', given.mayPay)
   optional(callback)('policy.mayReceive', given.mayReceive)
   const incoming = durations(

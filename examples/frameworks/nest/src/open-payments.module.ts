@@ -11,6 +11,7 @@ import type { EventHandler, Handler, Wallet } from 'open-payments-server'
 import { consumeEvents, runSweeps } from 'open-payments-server'
 import { toExpress } from 'open-payments-server/express'
 
+// #region nest-module
 /** Injects the wallet into your own services: `@Inject(WALLET) wallet: Wallet`. */
 export const WALLET = Symbol('WALLET')
 
@@ -23,8 +24,10 @@ export interface OpenPaymentsOptions {
   readonly sweep: () => Promise<{ readonly more: boolean }>
 }
 
-const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
-  new ConfigurableModuleBuilder<OpenPaymentsOptions>().setClassMethodName('forRoot').build()
+const builder = new ConfigurableModuleBuilder<OpenPaymentsOptions>()
+const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = builder
+  .setClassMethodName('forRoot')
+  .build()
 
 const wallet = {
   provide: WALLET,
@@ -32,7 +35,6 @@ const wallet = {
   useFactory: (options: OpenPaymentsOptions) => options.wallet,
 }
 
-// #region nest-module
 @Module({ providers: [wallet], exports: [WALLET] })
 export class OpenPaymentsModule
   extends ConfigurableModuleClass
