@@ -1,5 +1,4 @@
 import { EventEmitter } from 'node:events'
-import { PGlite } from '@electric-sql/pglite'
 import { describe, expect, test } from 'vitest'
 import {
   fromPglite,
@@ -7,6 +6,7 @@ import {
   type PostgresPool,
   postgresStore,
 } from '../../../adapters/postgres.js'
+import { emptyPglite } from '../../support/databases.js'
 
 /** A pool of `pg` whose client reports the end of its connection as soon as it is passed on. */
 function poolOfEndedConnections() {
@@ -53,7 +53,7 @@ describe('a connection that ends as soon as the pool passes it on', () => {
 })
 
 test('a store whose tables do not exist says what creates them', async () => {
-  const database = await PGlite.create()
+  const database = await emptyPglite()
   const missing = expect.objectContaining({
     code: 'ERR_TABLES_MISSING',
     message:

@@ -7,6 +7,7 @@ import {
   verifyCandidates,
 } from '../../../src/protocol/http-signature/inspect.js'
 import { testKey } from '../../support/keys.js'
+import { runs } from '../../support/runs.js'
 import { type SignatureForm, signatureForms, signedIn } from '../../support/sdk-signatures.js'
 import { headerOf, type SignOptions, withHeader } from '../../support/sign.js'
 import {
@@ -168,7 +169,7 @@ describe.each(
           )
         }
       }),
-      { numRuns: 8, endOnFailure: true },
+      { numRuns: runs(8, 3), endOnFailure: true },
     )
   })
 
