@@ -44,6 +44,7 @@ export const sections: readonly Section[] = [
       guide('frameworks', 'Frameworks and runtimes'),
       essential(guide('grants', 'Show and revoke grants')),
       guide('pages', 'Show pages to owners'),
+      guide('client-keys', 'Clients and their keys'),
       essential(guide('spending', 'Pay out, within limits')),
       guide('ilp', 'Receive and send over Interledger'),
       essential(guide('events', 'Consume events')),

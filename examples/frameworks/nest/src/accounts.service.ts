@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common'
 import type { MayPayAnswer, RequestedPayment, WalletAddress } from 'open-payments-server'
 import { postgresStore } from 'open-payments-server/postgres'
 import { Pool, type PoolClient } from 'pg'
+import type { Transfer } from './own-accounts.js'
 
 const columns = `wallet_address AS url, public_name AS "publicName",
   asset_code AS "assetCode", asset_scale AS "assetScale", owner, balance`
@@ -82,12 +83,4 @@ export class AccountsService {
       await this.pool.query(release, [paymentId])
     }
   }
-}
-
-interface Transfer {
-  readonly paymentId: string
-  readonly from: string
-  readonly to: string
-  readonly debit: string
-  readonly credit: string
 }

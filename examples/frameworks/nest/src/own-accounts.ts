@@ -1,0 +1,81 @@
+import type { PriceAnswer, PriceRequest, ResourceServer, Store } from 'open-payments-server'
+import type { OutgoingPaymentEvent } from 'open-payments-server/core'
+import { postgresStore } from 'open-payments-server/postgres'
+import type { Pool, PoolClient } from 'pg'
+
+// #region own-price
+/** Prices what the incoming payment of an account of this wallet still takes. */
+export async function priceOfOwn(
+  { incomingPayments }: ResourceServer,
+  { account, receiver, debitAmount, receiveAmount }: PriceRequest,
+): Promise<PriceAnswer> {
+  const id = incomingPayments.idOf(receiver)
+  const payment = id && (await incomingPayments.get(id))
+  if (!payment || payment.completed || payment.expiresAt < Date.now()) {
+    return { ok: false, refusal: 'receiver_invalid' }
+  }
+  const { incomingAmount, received, walletAddress, expiresAt } = payment
+  const { assetCode, assetScale } = payment.asset
+  if (account.assetCode !== assetCode || account.assetScale !== assetScale) {
+    return { ok: false, refusal: 'receiver_invalid' } // you have no exchange rate
+  }
+  const left = incomingAmount && BigInt(incomingAmount.value) - BigInt(received)
+  const value = (debitAmount ?? receiveAmount)?.value ?? left?.toString()
+  if (value === undefined) return { ok: false, refusal: 'amount_missing' }
+  if (left !== undefined && BigInt(value) > left) {
+    return { ok: false, refusal: 'amount_invalid' }
+  }
+  const amount = { value, assetCode, assetScale }
+  return {
+    ok: true,
+    debitAmount: amount,
+    receiveAmount: amount,
+    receiverWalletAddress: walletAddress,
+    expiresAt,
+  }
+}
+// #endregion own-price
+
+// #region own-pay
+/** Carries out a payment in one transaction: a repeated event changes nothing. */
+export async function payOwn(
+  pool: Pool,
+  resources: ResourceServer,
+  { outgoingPaymentId, receiver, ...event }: OutgoingPaymentEvent,
+  move: (client: PoolClient, transfer: Transfer) => Promise<void>,
+) {
+  const begun = await resources.outgoingPayments.begin(outgoingPaymentId)
+  // A stopped process may have begun it.
+  if (!begun.ok && begun.refusal !== 'payment_begun') return
+  const incomingPaymentId = resources.incomingPayments.idOf(receiver) ?? ''
+  const { debitAmount, receiveAmount } = event
+  const arrival = { transferId: outgoingPaymentId, amount: receiveAmount }
+  const totals = { sentAmount: debitAmount, deliveredAmount: receiveAmount }
+  const work = async (client: PoolClient, store: Store) => {
+    const { incomingPayments, outgoingPayments } = resources.within(store)
+    const received = await incomingPayments.receive(incomingPaymentId, arrival)
+    if (!received.ok) return received
+    const sent = await outgoingPayments.reportSent(outgoingPaymentId, totals)
+    if (!sent.ok) throw new Error(`${outgoingPaymentId}: ${sent.reason}`)
+    if (received.changed) {
+      const [from, to] = [event.walletAddress, received.payment.walletAddress]
+      const amounts = { debit: debitAmount.value, credit: receiveAmount.value }
+      await move(client, { paymentId: outgoingPaymentId, from, to, ...amounts })
+    }
+    return received
+  }
+  const received = await postgresStore.transaction(pool, work)
+  if (received.ok) return
+  const { reason } = received // such as that the incoming payment has expired
+  await resources.outgoingPayments.fail(outgoingPaymentId, { reason })
+}
+// #endregion own-pay
+
+/** What a payment moves from one account to another. */
+export interface Transfer {
+  readonly paymentId: string
+  readonly from: string
+  readonly to: string
+  readonly debit: string
+  readonly credit: string
+}
