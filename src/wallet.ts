@@ -147,14 +147,20 @@ export function createWallet(options: WalletOptions): Wallet {
     policy: present({ incomingPayments, quotes, outgoingPayments, mayPay, mayReceive }),
   })
   const { clock, onRefusal, onError, telemetry, rateLimit } = options
-  const addresses = createWalletAddressServer({
+  const addressOptions = {
     strippedPrefix,
     baseUrl,
     walletAddresses: accounts,
     grantEndpoint,
     resourceServer,
-    ...present({ clock, onRefusal, onError, telemetry, rateLimit }),
+    ...present({ clock, onError }),
+  }
+  const addresses = createWalletAddressServer({
+    ...addressOptions,
+    ...present({ onRefusal, telemetry, rateLimit }),
   })
+  // Serves what another server has refused and reported.
+  const misplaced = createWalletAddressServer(addressOptions)
 
   /** Returns the path below `baseUrl`; every server of a wallet is there. */
   function pathBelow(option: string, text: string): string {
@@ -191,8 +197,8 @@ export function createWallet(options: WalletOptions): Wallet {
     const server = target.ok ? serverAt(request.method, target.value.path) : addresses
     const answer = await server.handle(request)
     if (server === addresses || !mayReadAccount(request, answer)) return answer
-    // An account at the path of a route, which would only seem to be missing: this server reports it.
-    const asAccount = await addresses.handle(request)
+    // An account at the path of a route would only seem to be missing. An error says that it exists.
+    const asAccount = await misplaced.handle(request)
     return asAccount.status === 500 ? asAccount : answer
   }
 

@@ -179,8 +179,13 @@ describe('a wallet', () => {
     expect([listed.status, errors]).toEqual([401, []])
   })
 
-  test('answers at a route without such an account as the route does', async () => {
-    const { wallet } = setUp()
+  test('answers at a route without such an account as the route does, and reports it once', async () => {
+    const refusals: RefusalReport[] = []
+    const limited: unknown[] = []
+    const { wallet } = setUp({
+      onRefusal: (report) => void refusals.push(report),
+      rateLimit: (call) => void limited.push(call),
+    })
     for (const [path, status] of [
       ['/auth', 405],
       ['/incoming-payments', 401],
@@ -188,6 +193,8 @@ describe('a wallet', () => {
     ] as const) {
       const bare = { method: 'GET', url: path, headers: [], body: new Uint8Array() }
       expect((await wallet.handle(bare)).status).toBe(status)
+      expect(refusals.splice(0)).toHaveLength(1)
+      expect(limited.splice(0).length).toBeLessThanOrEqual(1)
     }
   })
 
