@@ -22,11 +22,14 @@ export function withStartPage(
     }) => html`<tr><th scope="row"><a href="${url}">${url}</a></th>
       <td>${publicName}</td><td>${assetCode}</td><td><a href="${url}/jwks.json">keys</a></td></tr>`,
   )
-  const [{ url: first } = { url: baseUrl }] = accounts
+  const [payer = baseUrl, payee = baseUrl] = accounts.map(({ url }) => url)
+  const doctor = 'npx open-payments-doctor'
   const commands = [
-    `curl ${first}`,
-    `curl -X OPTIONS ${grantEndpoint}`,
-    `npx open-payments-doctor --allow-private ${first}`,
+    ['See what clients see first', `curl ${payer}`],
+    ['See how grants work here', `curl -X OPTIONS ${grantEndpoint}`],
+    ['Check the wallet', `${doctor} --allow-private ${payer}`],
+    ['Make a key, and add it to an account', `${doctor} key ${payer} --register ${baseUrl}/keys`],
+    ['Pay with it, after you approve', `${doctor} pay ${payee} --from ${payer} --amount 5.00`],
   ]
   const content = html`<h1>Example wallet</h1>
     <p>This wallet has no login: whoever opens its pages acts as the owner of an account.</p>
@@ -37,7 +40,7 @@ export function withStartPage(
     <ul><li><a href="/grants">Connected apps</a></li>
       <li><a href="/keys">Keys of apps</a>: make or register the key of a client here, to use it with an account</li></ul>
     <h2>What to type next</h2>
-    ${commands.map((command) => html`<pre><code>${command}</code></pre>`)}
+    ${commands.map(([aim, command]) => html`<p>${aim}:</p><pre><code>${command}</code></pre>`)}
     <p>Grants are requested at <code>${grantEndpoint}</code>, payments at <code>${baseUrl}</code>.</p>`
 
   return async (request) => {
@@ -52,4 +55,5 @@ export function withStartPage(
 }
 
 const css =
-  'main{max-width:52rem}th,td{text-align:start;padding:.25rem 1rem .25rem 0}pre{overflow-x:auto}'
+  'main{max-width:52rem}th,td{text-align:start;padding:.25rem 1rem .25rem 0}' +
+  'pre{white-space:pre-wrap;margin:0 0 1rem}p:has(+pre){margin:.25rem 0 0}'

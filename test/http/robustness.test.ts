@@ -8,7 +8,7 @@ import { createWorld, grantEndpoint } from '../support/world.js'
 
 /** The inputs of each test; `npm run test:inputs` sends two million in the same way. */
 const counts: Readonly<Record<Part, number>> = {
-  memory: runs(20_000, 1_000),
+  memory: runs(12_000, 1_000),
   pglite: 500,
   postgres: 1_500,
   redis: 1_500,

@@ -131,7 +131,7 @@ describe('whatever the host says about arrivals', () => {
           if (isChanged) expect(asked).toMatchObject([{ type: 'arrival', incomingPaymentId: id }])
         }
       }),
-      { numRuns: runs(300) },
+      { numRuns: runs(150, 25) },
     )
   })
 
@@ -156,7 +156,7 @@ describe('whatever the host says about arrivals', () => {
         }
         expect(await run({ mayReceive: () => allowed })).toEqual(await run({}))
       }),
-      { numRuns: runs(300) },
+      { numRuns: runs(150, 25) },
     )
   })
 })

@@ -3,7 +3,7 @@ import { isLong, runs } from '../support/runs.js'
 import { type LifeOptions, live } from './life.js'
 import { type MistakeName, mistakes } from './mistakes.js'
 
-const lives = runs(4_000, 60)
+const lives = runs(2_000, 60)
 const steps = runs(500, 200)
 
 const seedOf = (index: number) => String(index + 1)
