@@ -64,7 +64,7 @@ export const sections: readonly Section[] = [
     pages: [
       guide('operations', 'Operations'),
       guide('errors', 'Errors'),
-      guide('clients', 'Clients'),
+      guide('clients', 'Tested clients'),
       guide('deviations', 'Deviations'),
       guide('security', 'Threats and tests'),
       guide('rules', 'Rules'),
