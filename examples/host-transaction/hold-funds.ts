@@ -28,6 +28,7 @@ export function holdFunds(pool: Pool): MayPay {
 }
 // #endregion hold
 
+// #region release
 /** Releases ended holds whose payments do not exist or have ended. Call it often. */
 export async function releaseHolds(pool: Pool, { outgoingPayments }: ResourceServer) {
   const ended = 'ends_at < clock_timestamp()'
@@ -47,3 +48,4 @@ export async function releaseHolds(pool: Pool, { outgoingPayments }: ResourceSer
   }
   if (failure !== undefined) throw failure.error
 }
+// #endregion release

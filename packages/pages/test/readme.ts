@@ -14,11 +14,13 @@ export function mountPages(app: express.Express, wallet: Wallet, host: Host): vo
     signIn: ({ url }) => seeOther(`/login?${new URLSearchParams({ next: url })}`),
     formKey: host.formKey, // 32 random bytes
     connectedAppsUrl: '/apps',
+    keys: host.keys, // your table of owners' keys; without it, no page for keys
     design: { name: 'Your wallet', css: ':root{--accent:#7a1fa2;--radius:4px}' },
     onError: console.error,
   })
   app.use('/consent', toExpress(pages.consent)) // the path of consentUrl
   app.use('/apps', toExpress(pages.connectedApps))
+  app.use('/keys', toExpress(pages.keys))
 }
 
 // #endregion pages
@@ -51,8 +53,11 @@ export const own: Pick<PagesOptions, 'screens' | 'languages'> = {
 }
 // #endregion parts
 
+type OwnerKeys = NonNullable<PagesOptions['keys']>
+
 interface Host {
   readonly formKey: Uint8Array
+  readonly keys: OwnerKeys
   signedIn(headers: readonly (readonly [string, string])[]): Promise<{ id: string } | undefined>
   accountsOf(ownerId: string): Promise<readonly Account[]>
 }

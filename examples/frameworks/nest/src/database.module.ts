@@ -1,3 +1,4 @@
+// #region nest-database
 import { Logger, Module, type OnApplicationShutdown } from '@nestjs/common'
 import { migrate } from 'open-payments-server/postgres'
 import { Pool } from 'pg'
@@ -27,3 +28,4 @@ export class DatabaseModule implements OnApplicationShutdown {
     await this.pool.end()
   }
 }
+// #endregion nest-database

@@ -1,3 +1,4 @@
+// #region nest-module
 import {
   type BeforeApplicationShutdown,
   ConfigurableModuleBuilder,
@@ -11,7 +12,6 @@ import type { EventHandler, Handler, Wallet } from 'open-payments-server'
 import { consumeEvents, runSweeps } from 'open-payments-server'
 import { toExpress } from 'open-payments-server/express'
 
-// #region nest-module
 /** Injects the wallet into your own services: `@Inject(WALLET) wallet: Wallet`. */
 export const WALLET = Symbol('WALLET')
 

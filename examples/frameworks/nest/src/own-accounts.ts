@@ -1,12 +1,12 @@
-import type { PriceAnswer, PriceRequest, ResourceServer, Store } from 'open-payments-server'
+// #region own-price
+import type { PriceAnswer, PriceRequest, Store, Wallet } from 'open-payments-server'
 import type { OutgoingPaymentEvent } from 'open-payments-server/core'
 import { postgresStore } from 'open-payments-server/postgres'
 import type { Pool, PoolClient } from 'pg'
 
-// #region own-price
 /** Prices what the incoming payment of an account of this wallet still takes. */
 export async function priceOfOwn(
-  { incomingPayments }: ResourceServer,
+  { incomingPayments }: Wallet['resources'],
   { account, receiver, debitAmount, receiveAmount }: PriceRequest,
 ): Promise<PriceAnswer> {
   const id = incomingPayments.idOf(receiver)
@@ -40,7 +40,7 @@ export async function priceOfOwn(
 /** Carries out a payment in one transaction: a repeated event changes nothing. */
 export async function payOwn(
   pool: Pool,
-  resources: ResourceServer,
+  resources: Wallet['resources'],
   { outgoingPaymentId, receiver, ...event }: OutgoingPaymentEvent,
   move: (client: PoolClient, transfer: Transfer) => Promise<void>,
 ) {
@@ -69,7 +69,6 @@ export async function payOwn(
   const { reason } = received // such as that the incoming payment has expired
   await resources.outgoingPayments.fail(outgoingPaymentId, { reason })
 }
-// #endregion own-pay
 
 /** What a payment moves from one account to another. */
 export interface Transfer {
@@ -79,3 +78,4 @@ export interface Transfer {
   readonly debit: string
   readonly credit: string
 }
+// #endregion own-pay

@@ -1,15 +1,17 @@
+// #region nest-start
 import 'reflect-metadata'
 import type { IncomingMessage } from 'node:http'
 import { NestFactory } from '@nestjs/core'
 import { appAt } from './app.module.js'
 
-/** Answers preflights for your own front end, and leaves discovery, other OPTIONS requests, to the wallet. */
-function crossOrigin({ headers }: IncomingMessage, answer: (error: null, options: object) => void) {
+/** Answers preflights for your front end. Other OPTIONS requests are for the wallet. */
+function crossOrigin({ headers }: IncomingMessage, answer: Answer) {
   const preflightContinue = headers['access-control-request-method'] === undefined
   answer(null, { origin: 'https://app.wallet.example', preflightContinue })
 }
 
-// #region nest-start
+type Answer = (error: null, options: object) => void
+
 /** Starts the wallet of a brand, at the port of its URL. */
 export async function start(baseUrl: string) {
   // Nest's body parsers run first: `rawBody` keeps the bytes that clients signed.

@@ -1,3 +1,4 @@
+// #region nest-wallet
 import { Logger } from '@nestjs/common'
 import { createPages, seeOther } from 'open-payments-pages'
 import { createWallet, ilpPaymentMethods, type Wallet } from 'open-payments-server'
@@ -49,3 +50,4 @@ export function walletAt(
     sweep: () => payments.releaseHolds(wallet),
   }
 }
+// #endregion nest-wallet

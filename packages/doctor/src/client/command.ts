@@ -477,7 +477,7 @@ async function showKey(
     url.search = `${new URLSearchParams({ account: wanted, name: 'Command line', key: JSON.stringify(jwk) })}`
     if (!isPublished)
       wire.say(
-        `${opensBrowser && wire.machine.open(url.href) ? 'The browser opens' : 'Open'} this page, and add the key: ${url.href}`,
+        `${opensBrowser && wire.machine.open(url.href) ? 'Add the key on the page in the browser' : 'Open this page, and add the key'}: ${url.href}`,
       )
     const deadline = Date.now() + waitMs
     while (!isPublished) {
