@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common'
-import type { MayPayAnswer, RequestedPayment, WalletAddress } from 'open-payments-server'
+import type { MayPayAnswer, RequestedPayment, Wallet, WalletAddress } from 'open-payments-server'
 import { postgresStore } from 'open-payments-server/postgres'
 import { Pool, type PoolClient } from 'pg'
 import type { Transfer } from './own-accounts.js'
@@ -73,14 +73,17 @@ export class AccountsService {
     await this.pool.query('DELETE FROM holds WHERE payment_id = $1', [paymentId])
   }
 
-  /** Releases ended holds of which `isNeeded` does not know a payment in progress. */
-  async releaseEnded(isNeeded: (paymentId: string) => Promise<boolean>) {
+  /** Releases ended holds whose payments do not exist or have ended: work for the sweeps. */
+  async releaseHolds({ outgoingPayments }: Wallet['resources']) {
     const ended = 'ends_at < clock_timestamp()'
     const query = `SELECT DISTINCT payment_id FROM holds WHERE ${ended} LIMIT 100`
     for (const { payment_id: paymentId } of (await this.pool.query(query)).rows) {
-      if (await isNeeded(paymentId)) continue
+      const payment = await outgoingPayments.get(paymentId)
+      if (payment !== undefined && payment.endedAt === undefined) continue
+      // `ended` again: a repeated request may have extended the hold meanwhile.
       const release = `DELETE FROM holds WHERE payment_id = $1 AND ${ended}`
       await this.pool.query(release, [paymentId])
     }
+    return { more: false }
   }
 }

@@ -1,20 +1,16 @@
 import { Injectable } from '@nestjs/common'
-import type { EventHandler, PriceRequest, Wallet } from 'open-payments-server'
+import type { EventHandler, Wallet } from 'open-payments-server'
 import { Pool } from 'pg'
 import { AccountsService } from './accounts.service.js'
-import { payOwn, priceOfOwn } from './own-accounts.js'
+import { payOwn } from './own-accounts.js'
 
-/** Prices payments between accounts of the wallet, and carries them out. */
+/** Carries out payments between accounts of the wallet. */
 @Injectable()
 export class PaymentsService {
   constructor(
     private readonly pool: Pool,
     private readonly accounts: AccountsService,
   ) {}
-
-  price({ resources }: Wallet, request: PriceRequest) {
-    return priceOfOwn(resources, request)
-  }
 
   /** Handles each event at least once. */
   handle({ resources }: Wallet): EventHandler {
@@ -32,13 +28,5 @@ export class PaymentsService {
         await this.pool.query(insert, [event.id, event.walletAddress, event.type])
       }
     }
-  }
-
-  async releaseHolds({ resources }: Wallet) {
-    await this.accounts.releaseEnded(async (paymentId) => {
-      const payment = await resources.outgoingPayments.get(paymentId)
-      return payment !== undefined && payment.endedAt === undefined
-    })
-    return { more: false }
   }
 }

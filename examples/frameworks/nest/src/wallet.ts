@@ -6,6 +6,7 @@ import { postgresStore } from 'open-payments-server/postgres'
 import type { Pool } from 'pg'
 import type { AccountsService } from './accounts.service.js'
 import { keyFor } from './keys.js'
+import { priceOfOwn } from './own-accounts.js'
 import type { PaymentsService } from './payments.service.js'
 import { sessions } from './sessions.js'
 
@@ -28,7 +29,7 @@ export function walletAt(
       addressPrefix: 'test.wallet',
       secret: keyFor('payment details'),
     }),
-    pricing: { price: (request) => payments.price(wallet, request) },
+    pricing: { price: (request) => priceOfOwn(wallet.resources, request) },
     policy: { mayPay: (payment) => accounts.hold(payment) },
     onRefusal: ({ refusal, reason }) => logger.debug(`${refusal}: ${reason}`),
     onError,
@@ -47,7 +48,7 @@ export function walletAt(
     wallet,
     pages: { '/consent': pages.consent, '/apps': pages.connectedApps },
     onEvent: payments.handle(wallet),
-    sweep: () => payments.releaseHolds(wallet),
+    sweep: () => accounts.releaseHolds(wallet.resources),
   }
 }
 // #endregion nest-wallet
