@@ -1,5 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import {
   type AuthenticatedClient,
   createAuthenticatedClient,
@@ -17,6 +15,7 @@ import {
   tokenWithoutConsent,
   usd,
 } from '../support/official-client.js'
+import { exited, killPrograms, type Program, runNode, untilPrinted } from './program.js'
 
 /** Where `.ci/frameworks` has installed and built the example, and a PostgreSQL server. */
 const folder = process.env['TEST_FRAMEWORKS']
@@ -56,7 +55,6 @@ describe.each(Object.entries(builds))('a wallet in Nest, compiled to %s', (_, bu
     return test.skip('skipped: run .ci/frameworks', () => {})
   }
 
-  const children: ChildProcess[] = []
   let database: Database
   let origin: string
   let otherOrigin: string
@@ -64,35 +62,17 @@ describe.each(Object.entries(builds))('a wallet in Nest, compiled to %s', (_, bu
   let shop: Shop
   let client: AuthenticatedClient
 
-  interface Program {
-    readonly child: ChildProcess
-    output(): string
-    /** Resolves to the exit code or the signal. */
-    readonly ended: Promise<number | string | null>
-  }
-
-  function run(...args: readonly string[]): Program {
-    let output = ''
-    const child = spawn('node', args, {
-      cwd: `${folder}/${build}`,
-      env: {
-        ...process.env,
+  const run = (...args: readonly string[]): Program =>
+    runNode(
+      args,
+      {
         BASE_URLS: `${origin},${otherOrigin}`,
         DATABASE_URL: database.url,
         WALLET_SECRET: 'a secret of the tests, long enough',
-        NO_COLOR: '1',
       },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    children.push(child)
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.on('data', (chunk: Buffer) => {
-        output += chunk.toString()
-      })
-    }
-    const ended = once(child, 'close').then(([code, signal]) => signal ?? code)
-    return { child, output: () => output, ended }
-  }
+      `${folder}/${build}`,
+    )
+  const outputOf = ({ printed }: Program) => printed.out + printed.err
 
   /** Runs code with the module of the wallet, `baseUrl` and the classes of Nest. */
   const runCode = (code: string, baseUrl: string) =>
@@ -106,19 +86,21 @@ describe.each(Object.entries(builds))('a wallet in Nest, compiled to %s', (_, bu
       ${code}`,
     )
 
-  /** Waits until this many applications have started. */
-  const listens = ({ output }: Program, times: number) =>
-    vi.waitFor(
-      () => expect(output().match(/successfully started/g)?.length, output()).toBe(times),
-      { timeout: 120_000, interval: 100 },
-    )
+  /** Waits until an application has started for each base URL. Nest says so before it listens. */
+  async function listens(program: Program, ...baseUrls: readonly string[]) {
+    const started = (out: string) => out.match(/successfully started/g)?.length
+    await untilPrinted(program, (out) => started(out) === baseUrls.length)
+    for (const baseUrl of baseUrls) {
+      await vi.waitFor(() => fetch(`${baseUrl}/nobody`), { timeout: 120_000, interval: 100 })
+    }
+  }
 
   beforeAll(async () => {
     database = await freshDatabase(server)
     const ports = [await freePort(), await freePort()]
     ;[origin = '', otherOrigin = ''] = ports.map((port) => `http://localhost:${port}`)
     wallet = run('dist/main.js')
-    await listens(wallet, 2)
+    await listens(wallet, origin, otherOrigin)
     for (const [url, owner] of [
       [`${origin}/alice`, 'alice'],
       [`${origin}/bob`, 'bob'],
@@ -139,9 +121,7 @@ describe.each(Object.entries(builds))('a wallet in Nest, compiled to %s', (_, bu
   }, 180_000)
 
   afterAll(async () => {
-    for (const child of children) {
-      if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
-    }
+    killPrograms()
     shop?.stop()
     await database?.drop()
   })
@@ -345,11 +325,13 @@ describe.each(Object.entries(builds))('a wallet in Nest, compiled to %s', (_, bu
       await app.listen(new URL(baseUrl).port)`,
       baseUrl,
     )
-    await listens(program, 1)
+    await listens(program, baseUrl)
     const headers = { 'content-type': 'application/json' }
     const response = await fetch(`${baseUrl}/auth`, { method: 'POST', headers, body: '{}' })
     expect(response.status).toBe(500)
-    await expect.poll(program.output).toContain('NestFactory.create(AppModule, { rawBody: true })')
+    await expect
+      .poll(() => outputOf(program))
+      .toContain('NestFactory.create(AppModule, { rawBody: true })')
     program.child.kill()
     await program.ended
   })
@@ -363,15 +345,15 @@ describe.each(Object.entries(builds))('a wallet in Nest, compiled to %s', (_, bu
       console.log('closed')`,
       baseUrl,
     )
-    expect(await program.ended, program.output()).toBe(0)
-    expect(program.output()).toContain('closed')
-    expect(program.output()).not.toMatch(/ERROR|WARN/)
+    expect(await program.ended, outputOf(program)).toEqual(exited)
+    expect(outputOf(program)).toContain('closed')
+    expect(outputOf(program)).not.toMatch(/ERROR|WARN/)
   })
 
   test('ends in order with SIGTERM', async () => {
     wallet.child.kill('SIGTERM')
-    expect(await wallet.ended, wallet.output()).toBe('SIGTERM')
-    expect(wallet.output()).not.toMatch(/ERROR|WARN/)
+    expect(await wallet.ended, outputOf(wallet)).toEqual({ code: null, signal: 'SIGTERM' })
+    expect(outputOf(wallet)).not.toMatch(/ERROR|WARN/)
     expect(
       await database.query(`SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
       AND pid <> pg_backend_pid()`),

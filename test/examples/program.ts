@@ -11,7 +11,7 @@ const walletScript = 'examples/wallet/main.ts'
 /** The exit of a program that stopped on request. */
 export const exited = { code: 0, signal: null }
 
-export type Program = ReturnType<typeof run>
+export type Program = ReturnType<typeof runNode>
 
 const running = new Set<ChildProcess>()
 
@@ -20,13 +20,18 @@ export function killPrograms(): void {
   for (const child of running) child.kill('SIGKILL')
 }
 
-/** A program that runs next to the tests, with its output and its exit. */
-export function run(script: string, environment: Record<string, string>) {
+/** Runs a script of the repository next to the tests. */
+export function run(script: string, environment: Record<string, string>): Program {
+  return runNode(['--import', 'tsx', script], environment)
+}
+
+/** A run of Node.js next to the tests, with its output and its exit. */
+export function runNode(args: readonly string[], environment: Record<string, string>, cwd = root) {
   // Some of the names are in use: Vite sets a BASE_URL of its own.
   const { BASE_URL: _, PORT: __, ADAPTER: ___, ...inherited } = process.env
   const { DATABASE_URL: ____, DATA_DIR: _____, ROLE: ______, ...rest } = inherited
   const env = { ...rest, NO_COLOR: '1', ...environment }
-  const child = spawn(process.execPath, ['--import', 'tsx', script], { cwd: root, env })
+  const child = spawn(process.execPath, args, { cwd, env })
   running.add(child)
   child.once('close', () => running.delete(child))
   const printed = { out: '', err: '' }

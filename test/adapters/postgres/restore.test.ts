@@ -53,12 +53,11 @@ describe('after the restore of a backup', () => {
 
   test('a request can be repeated until its signature has expired, 300 s after it', async () => {
     await backUp()
-    const request = client.sign
     const body = JSON.stringify({
       client: client.client,
       access_token: { access: [incomingAccess] },
     })
-    const signed = request({ method: 'POST', url: 'https://wallet.example/auth', body })
+    const signed = client.sign({ method: 'POST', url: 'https://wallet.example/auth', body })
     const send = async () => (await world.handle(signed)).status
     expect(await send()).toBe(200)
     expect(await send()).toBe(401)
