@@ -150,18 +150,11 @@ export function benchWallet(
 }
 
 function counted(store: Store, counts: { store: number }): Store {
-  const readAll = store.loadAll?.bind(store)
   return {
     ...store,
-    ...(readAll && {
-      loadAll(keys) {
-        counts.store += 1
-        return readAll(keys)
-      },
-    }),
-    load(kind, id) {
+    load(keys) {
       counts.store += 1
-      return store.load(kind, id)
+      return store.load(keys)
     },
     commit(commit) {
       counts.store += 1

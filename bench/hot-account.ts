@@ -45,12 +45,11 @@ function distantStore(library: Library) {
       if (distance.callMs > 0) await sleep(distance.callMs)
       return call(...args)
     }
-  const { load, loadAll, commit } = memory
+  const { load, commit } = memory
   const store: Store = {
     ...memory,
     load: distant(load),
     commit: distant(commit),
-    ...(loadAll && { loadAll: distant(loadAll) }),
   }
   return { store, distance }
 }

@@ -167,11 +167,11 @@ async function send(
   return JSON.parse(response.body ?? '')
 }
 
-type Kind = Parameters<BenchWallet['store']['load']>[0]
+type Kind = Parameters<BenchWallet['store']['load']>[0][number]['kind']
 type Changes = Parameters<BenchWallet['store']['commit']>[0]['changes']
 
 async function load({ store }: BenchWallet, kind: Kind, id: string): Promise<Stored> {
-  const record = await store.load(kind, id)
+  const [record] = await store.load([{ kind, id }])
   if (record === undefined) throw new Error(`no ${kind} has this id`)
   return record
 }

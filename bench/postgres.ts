@@ -120,9 +120,9 @@ async function storeWorkOf(
   let grantId = ''
   const keeping: Store = {
     ...store,
-    load(kind, id) {
-      if (kind === 'grant') grantId = id
-      return store.load(kind, id)
+    load(keys) {
+      for (const { kind, id } of keys) if (kind === 'grant') grantId = id
+      return store.load(keys)
     },
     async commit(commit) {
       works.push({ grantId, commit })
@@ -138,7 +138,7 @@ async function storeWorkOf(
 }
 
 async function doStoreWork(store: Store, { grantId, commit }: StoreWork): Promise<void> {
-  await store.load('grant', grantId)
+  await store.load([{ kind: 'grant', id: grantId }])
   if (!(await store.commit(commit))) throw new Error('the commit failed')
 }
 
@@ -402,7 +402,7 @@ async function copiesOfAGrant(
 ): Promise<void> {
   const { value } = await newToken(wallet)
   const id = value.slice(4, value.indexOf('.'))
-  const grant = await store.load('grant', id)
+  const [grant] = await store.load([{ kind: 'grant', id }])
   const text = `INSERT INTO ${table} (kind, id, version, value, due_at)
     SELECT 'grant', $1 || md5(i::text), 1, replace($2, $3, $1 || md5(i::text)), $4::bigint + i
     FROM generate_series(1, $5::int) i`

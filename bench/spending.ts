@@ -7,7 +7,6 @@ import { publicUrl } from '../src/http/target.js'
 import { newCall } from '../src/service/context.js'
 import { createPaymentCreation } from '../src/service/create-outgoing-payment.js'
 import { createQuotes } from '../src/service/quote.js'
-import { loadAll } from '../src/service/write.js'
 import { type Database, hasDatabase, withDatabase } from './database.js'
 import {
   type BenchWallet,
@@ -123,7 +122,6 @@ async function onPostgres(library: Library): Promise<Figure[]> {
       const update = await floorUpdates(many)
       await warmUp(fresh)
       const create = serviceOf(payer)
-      const createApart = serviceOf(payer, loadingApart)
       const figures = await interleaved(rounds, {
         update: () => medianUs(Array.from({ length: creationsPerRound }), update),
         commit: async () => {
@@ -133,10 +131,7 @@ async function onPostgres(library: Library): Promise<Figure[]> {
           })
         },
         statements: async () => medianUs(await commitsOf(library, payer), statementsOf(payer)),
-        apart: async () =>
-          medianUs(await commitsOf(library, payer), statementsOf(payer, loadingApart)),
         service: async () => medianUs(await newQuotes(payer, creationsPerRound), create),
-        serviceApart: async () => medianUs(await newQuotes(payer, creationsPerRound), createApart),
         completed: () => creationUs(payer),
         fresh: async () => creationUs(await newPayer(fresh)),
       })
@@ -153,17 +148,7 @@ async function onPostgres(library: Library): Promise<Figure[]> {
         ratioFigure(`${commit}, ${commandId}`, figures.commit, figures.update, { most: 1.6 }),
         medianFigure(statements, figures.statements, 'µs'),
         ratioFigure(`${statements}, ${commandId}`, figures.statements, figures.update),
-        ratioFigure(
-          `${statements}, relative to one load for each record`,
-          figures.statements,
-          figures.apart,
-        ),
         medianFigure(service, figures.service, 'µs'),
-        ratioFigure(
-          `${service}, relative to one load for each record`,
-          figures.service,
-          figures.serviceApart,
-        ),
         ratioFigure(`${service}, ${commandId}`, figures.service, figures.update, { most: 2.5 }),
         ratioFigure(`${handle}, ${commandId}`, figures.completed, figures.update),
         await atOnce(fresh),
@@ -225,8 +210,10 @@ async function commitsOf(library: Library, payer: Payer): Promise<readonly Commi
   const written = new Map<string, Stored>()
   const keeping: Store = {
     ...store,
-    loadAll: undefined,
-    load: async (kind, id) => written.get(`${kind} ${id}`) ?? store.load(kind, id),
+    async load(keys) {
+      const found = await store.load(keys)
+      return keys.map(({ kind, id }, i) => written.get(`${kind} ${id}`) ?? found[i])
+    },
     async commit(commit) {
       commits.push(commit)
       for (const { kind, next } of commit.changes) written.set(`${kind} ${next.id}`, next)
@@ -238,23 +225,18 @@ async function commitsOf(library: Library, payer: Payer): Promise<readonly Commi
   return commits
 }
 
-/** Without `loadAll`, the library calls `load` for each record, concurrently. */
-function loadingApart(store: Store): Store {
-  return { ...store, loadAll: undefined }
-}
-
 /**
  * The store calls of a payment, in as many round trips as the library takes: grant, quote and budget, commit.
  */
 function statementsOf({ wallet, grantId }: Payer, change = (store: Store) => store) {
   const store = change(wallet.store)
   return async (commit: Commit) => {
-    await store.load('grant', grantId)
+    await store.load([{ kind: 'grant', id: grantId }])
     const read = { 'outgoing-payment': 'quote', budget: 'budget' } as const
     const keys = commit.changes.flatMap(({ kind, next: { id } }) =>
       kind === 'outgoing-payment' || kind === 'budget' ? { kind: read[kind], id } : [],
     )
-    await loadAll(store, keys)
+    await store.load(keys)
     if (!(await store.commit(commit))) throw new Error('the commit failed')
   }
 }

@@ -10,6 +10,7 @@ import {
 import { manualClock } from './support/clock.js'
 import { invalidInput } from './support/invalid-input.js'
 import { publishedKeys, testKey } from './support/keys.js'
+import { loadOne } from './support/one-record.js'
 import { seededRandom } from './support/random.js'
 import { signedRequest } from './support/sign.js'
 import { priceList } from './support/spending.js'
@@ -255,7 +256,7 @@ describe('a wallet', () => {
       idempotencyKey: 'invoice 1',
     })
     if (!created.ok) throw new Error(created.reason)
-    expect(await other.load('incoming-payment', created.payment.id)).toBeDefined()
+    expect(await loadOne(other, 'incoming-payment', created.payment.id)).toBeDefined()
     expect(await wallet.resources.incomingPayments.get(created.payment.id)).toBeUndefined()
     expect(Object.keys(inside).sort()).toEqual([
       'grants',

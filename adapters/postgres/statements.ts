@@ -1,7 +1,7 @@
-import type { Commit, ListQuery, RecordKey, Stored } from '../../src/entry-adapter.js'
+import type { Commit, ListQuery, RecordKey, Stored, VersionGuard } from '../../src/entry-adapter.js'
 import { type Instant, InvalidInputError } from '../../src/index.js'
 import { listNumbers } from '../sql/records.js'
-import { stepsOf } from '../sql/statements.js'
+import { compareKeys, stepsOf } from '../sql/statements.js'
 import { commitText, commitValues, shapeLengthMax, shapeOf } from './commit.js'
 import type { PostgresStatement } from './driver.js'
 
@@ -36,10 +36,7 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
       WHERE kind = $1 AND left(id, 8) = $2 AND due_at <= $3 ORDER BY due_at, id LIMIT $4`,
   )
   const move = statement('move', moveText(table))
-  const remove = statement(
-    'remove',
-    `DELETE FROM ${table} WHERE kind = $1 AND id = $2 AND version = $3 RETURNING version`,
-  )
+  const remove = statement('remove', removeText(table))
 
   return {
     load: loadStatements(table, statement),
@@ -61,7 +58,14 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
         records.map(({ dueAt = null }) => dueAt),
       )
     },
-    remove: (kind: string, id: string, version: number) => remove(kind, id, version),
+    remove(records: readonly VersionGuard[]) {
+      const sorted = records.toSorted(compareKeys)
+      return remove(
+        sorted.map(({ kind }) => kind),
+        sorted.map(({ id }) => id),
+        sorted.map(({ version }) => version),
+      )
+    },
   }
 }
 
@@ -152,6 +156,20 @@ function moveText(table: string): string {
   UPDATE ${table} AS stored SET due_at = moved.due_at FROM moved
     WHERE stored.kind = $1 AND stored.id = moved.id AND stored.version = moved.version
       AND moved.id IN (SELECT id FROM held)`
+}
+
+/** Returns the statement that removes records at their versions. It locks them in the same order as a commit. */
+function removeText(table: string): string {
+  return `WITH removed AS (
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY
+      AS removed (kind, id, version, place)
+  ),
+  held AS MATERIALIZED (
+    SELECT stored.kind, stored.id FROM removed JOIN ${table} AS stored USING (kind, id, version)
+      ORDER BY removed.place FOR UPDATE OF stored
+  )
+  DELETE FROM ${table} AS stored USING held WHERE stored.kind = held.kind AND stored.id = held.id
+    RETURNING stored.kind, stored.id`
 }
 
 /** Returns whether a commit is empty and so takes effect without a statement. */

@@ -5,7 +5,7 @@ import {
   storeBounds,
 } from '../../src/entry-adapter.js'
 import type { Store } from '../../src/index.js'
-import { pageOf, recordIn, recordOf } from '../sql/records.js'
+import { pageOf, recordIn, recordOf, removedOf } from '../sql/records.js'
 import { hostTransaction, retried, type TransactionResult } from '../sql/transactions.js'
 import {
   isLost,
@@ -160,7 +160,7 @@ function sharing(textsOf: TextsOf, tryOnce: TextsOf): TextsOf {
     waiting = []
     let [size, from] = [0, 0]
     for (const [i, { keys }] of all.entries()) {
-      if (size + keys.length > storeBounds.loadAllKeys && i > from) {
+      if (size + keys.length > storeBounds.loadKeys && i > from) {
         void share(all.slice(from, i))
         ;[size, from] = [0, i]
       }
@@ -209,11 +209,7 @@ function recordOrNone(text: unknown): Stored | undefined {
 
 function reads(statements: Statements, run: Run, textsOf: TextsOf): Omit<Store, 'commit'> {
   return {
-    async load(kind, id) {
-      const [text] = await textsOf([{ kind, id }])
-      return recordOrNone(text)
-    },
-    async loadAll(keys) {
+    async load(keys) {
       return (await textsOf(keys)).map(recordOrNone)
     },
     async list(query) {
@@ -229,8 +225,8 @@ function reads(statements: Statements, run: Run, textsOf: TextsOf): Omit<Store, 
         await run(statements.move(kind, moved))
       }
     },
-    async remove(kind, id, version) {
-      return (await run(statements.remove(kind, id, version))).length > 0
+    async remove(records) {
+      return removedOf(records, await run(statements.remove(records)))
     },
   }
 }

@@ -1,6 +1,7 @@
 import {
   type ListQuery,
   type RecordChange,
+  type RecordKey,
   type RecordPage,
   type Stored,
   storeBounds,
@@ -49,11 +50,24 @@ export function typeOf(column = ''): 'bigint' | 'text' {
 
 /** A row of a result. Which columns it has depends on the statement. */
 export interface Row {
+  readonly kind?: unknown
+  readonly id?: unknown
   readonly value?: unknown
+}
+
+/** Returns the records of a row that has a value or null for each key. */
+export function recordsOf(row: Row = {}): readonly (Stored | undefined)[] {
+  return Object.values(row).map((value) => (value === null ? undefined : recordIn(String(value))))
 }
 
 export function recordOf({ value }: Row): Stored {
   return recordIn(String(value))
+}
+
+/** Returns for each record whether the result has a row with its key. */
+export function removedOf(records: readonly RecordKey[], rows: readonly Row[]): readonly boolean[] {
+  const removed = new Set(rows.map(({ kind, id }) => `${kind} ${id}`))
+  return records.map(({ kind, id }) => removed.has(`${kind} ${id}`))
 }
 
 /** Returns the page of a query whose statement asked for one row more than the limit. */

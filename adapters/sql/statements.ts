@@ -1,4 +1,10 @@
-import type { Commit, ListQuery, RecordKind, VersionGuard } from '../../src/entry-adapter.js'
+import type {
+  Commit,
+  ListQuery,
+  RecordKey,
+  RecordKind,
+  VersionGuard,
+} from '../../src/entry-adapter.js'
 import type { Instant } from '../../src/index.js'
 import {
   type Cells,
@@ -53,7 +59,8 @@ function isNew({ version, cells }: Step): boolean {
   return version === 0 && cells !== undefined
 }
 
-function compareKeys(one: VersionGuard, other: VersionGuard): number {
+/** Orders records as a commit locks them. */
+export function compareKeys(one: VersionGuard, other: VersionGuard): number {
   const [left, right] = [kinds.indexOf(one.kind), kinds.indexOf(other.kind)]
   if (left !== right) return left - right
   if (one.id === other.id) return 0
@@ -80,6 +87,8 @@ export interface Dialect {
    * such clause.
    */
   readonly returning: string
+  /** Follows a query whose rows others must not change until the transaction ends. */
+  readonly locking: string
   /** Follows the table of a query that must use the index of a list. */
   usingIndex(name: string): string
 }
@@ -90,13 +99,13 @@ const ofRecord = 'kind = ? AND id = ?'
 export const atVersion = `${ofRecord} AND version = ?`
 
 /** The statements of a store that commits by a transaction: each of them must find exactly one row. */
-export function createStatements({ hold, unlessExists, returning, usingIndex }: Dialect) {
+export function createStatements(dialect: Dialect) {
+  const { hold, unlessExists, returning, locking, usingIndex } = dialect
   const marks = columns.map(() => '?').join(', ')
   const insert = `INSERT INTO ${recordsTable} (${columns.join(', ')}) VALUES (${marks}) ${unlessExists} ${returning}`
   const set = columns.slice(keyLength).map((column) => `${column} = ?`)
   const update = `UPDATE ${recordsTable} SET ${set.join(', ')} WHERE ${atVersion} ${returning}`
-  const remove = `DELETE FROM ${recordsTable} WHERE ${atVersion} ${returning}`
-  const load = `SELECT value FROM ${recordsTable} WHERE ${ofRecord}`
+  const load = `(SELECT value FROM ${recordsTable} WHERE ${ofRecord})`
   const due = `SELECT value FROM ${recordsTable}
     WHERE kind = ? AND namespace = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?`
   const forward = listText('>', 'ASC', usingIndex)
@@ -109,7 +118,11 @@ export function createStatements({ hold, unlessExists, returning, usingIndex }: 
   }
 
   return {
-    load: (kind: string, id: string): SqlStatement => ({ text: load, values: [kind, id] }),
+    /** Its row has a value or null for each key, in their order. One statement reads one snapshot. */
+    load(keys: readonly RecordKey[]): SqlStatement {
+      const text = `SELECT ${keys.map((_, i) => `${load} AS value_${i}`).join(', ')}`
+      return { text, values: keys.flatMap(({ kind, id }) => [kind, id]) }
+    },
     commit: ({ existing, created }: Steps) => [...existing, ...created].map(statementOf),
     list(query: ListQuery, name: string): SqlStatement {
       const { at, id } = query.cursor ?? (query.forward ? first : last)
@@ -121,11 +134,30 @@ export function createStatements({ hold, unlessExists, returning, usingIndex }: 
     due(kind: string, namespace: string, before: Instant, limit: number): SqlStatement {
       return { text: due, values: [kind, namespace, before, limit] }
     },
-    remove(kind: string, id: string, version: number): SqlStatement {
-      return { text: remove, values: [kind, id, version] }
+    /** Run both statements in one transaction: the first finds the records that the second removes. */
+    removals(records: readonly VersionGuard[]): readonly Removal[] {
+      const sorted = records.toSorted(compareKeys)
+      return Array.from({ length: Math.ceil(sorted.length / removalMax) }, (_, i) => {
+        const some = sorted.slice(i * removalMax, (i + 1) * removalMax)
+        const values = some.flatMap(({ kind, id, version }) => [kind, id, version])
+        const from = `FROM ${recordsTable} WHERE ${some.map(() => `(${atVersion})`).join(' OR ')}`
+        return {
+          find: { text: `SELECT kind, id ${from} ${locking}`, values },
+          remove: { text: `DELETE ${from}`, values },
+        }
+      })
     },
   }
 }
+
+/** Two statements that remove records, and find which of them were there. */
+export interface Removal {
+  readonly find: SqlStatement
+  readonly remove: SqlStatement
+}
+
+/** The records of one removal. SQLite limits the depth of an expression to 1,000. */
+const removalMax = 250
 
 // Before and after each id at each safe integer.
 const first = { at: Number.MIN_SAFE_INTEGER, id: '' }

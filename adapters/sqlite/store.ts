@@ -1,6 +1,6 @@
 import type { Commit } from '../../src/entry-adapter.js'
 import { type Store, TransactionError } from '../../src/index.js'
-import { pageOf, recordOf } from '../sql/records.js'
+import { pageOf, recordOf, recordsOf, removedOf } from '../sql/records.js'
 import { isBusy, sqliteBegin, sqliteListName, sqliteStatements } from '../sql/sqlite.js'
 import { type SqlStatement, stepsOf, withListNames } from '../sql/statements.js'
 import { retried, type TransactionResult } from '../sql/transactions.js'
@@ -34,7 +34,7 @@ export interface SqliteStore extends Store {
 export function sqliteStore(database: SqliteDatabase): SqliteStore {
   const session = sessionOn(database)
   return {
-    ...operations(session, session.run),
+    ...operations(session, session.run, outermost),
     async commit(commit) {
       const steps = statementsOf(commit)
       try {
@@ -51,12 +51,12 @@ export function sqliteStore(database: SqliteDatabase): SqliteStore {
 /** Runs work that does not wait. */
 type Run = <Result>(work: () => Result) => Promise<Result>
 
-function operations(session: Session, run: Run): Omit<Store, 'commit'> {
+function operations(session: Session, run: Run, frame: Frame): Omit<Store, 'commit'> {
   const rowsOf = (statement: SqlStatement) => run(() => session.rows(statement))
   return {
-    async load(kind, id) {
-      const [row] = await rowsOf(sqliteStatements.load(kind, id))
-      return row && recordOf(row)
+    async load(keys) {
+      const [row] = await rowsOf(sqliteStatements.load(keys))
+      return recordsOf(row)
     },
     async list(query) {
       return pageOf(query, await rowsOf(sqliteStatements.list(query, sqliteListName(query.list))))
@@ -64,8 +64,18 @@ function operations(session: Session, run: Run): Omit<Store, 'commit'> {
     async due(kind, namespace, before, limit) {
       return (await rowsOf(sqliteStatements.due(kind, namespace, before, limit))).map(recordOf)
     },
-    async remove(kind, id, version) {
-      return (await rowsOf(sqliteStatements.remove(kind, id, version))).length > 0
+    async remove(records) {
+      const removals = sqliteStatements.removals(records)
+      const rows = await run(() =>
+        inTransaction(session, frame, () =>
+          removals.flatMap(({ find, remove }) => {
+            const found = session.rows(find)
+            session.rows(remove)
+            return found
+          }),
+        ),
+      )
+      return removedOf(records, rows)
     },
   }
 }
@@ -74,7 +84,7 @@ function statementsOf(commit: Commit): readonly SqlStatement[] {
   return sqliteStatements.commit(withListNames(stepsOf(commit), sqliteListName))
 }
 
-/** The statements that begin and end the transaction of a commit. */
+/** The statements that begin and end the transaction of an operation. */
 interface Frame {
   readonly begin: string
   readonly commit: string
@@ -89,16 +99,23 @@ const nested: Frame = {
 }
 
 /** Runs statements that must each find a row; if one does not, all of them are undone. */
-function committed(
+function committed(session: Session, statements: readonly SqlStatement[], frame: Frame): boolean {
+  return inTransaction(session, frame, () =>
+    statements.every((statement) => session.rows(statement).length === 1),
+  )
+}
+
+/** Runs work that does not wait, and undoes it if it returns false or throws. */
+function inTransaction<Result>(
   session: Session,
-  statements: readonly SqlStatement[],
   { begin, commit, rollBack }: Frame,
-): boolean {
+  work: () => Result,
+): Result {
   session.exec(begin)
   try {
-    const isTaken = statements.every((statement) => session.rows(statement).length === 1)
-    session.exec(isTaken ? commit : rollBack)
-    return isTaken
+    const result = work()
+    session.exec(result === false ? rollBack : commit)
+    return result
   } catch (error) {
     rolledBack(session, rollBack)
     throw error
@@ -127,7 +144,7 @@ async function transaction<Result extends TransactionResult>(
     }
   }
   const inside: Store = {
-    ...operations(session, run),
+    ...operations(session, run, nested),
     async commit(commit) {
       const steps = statementsOf(commit)
       return run(() => committed(session, steps, nested))

@@ -74,7 +74,8 @@ function oldTokenOf(request: HttpRequest): OldToken | undefined {
 }
 
 async function find(old: OldToken, { store, key }: TokenExchangeOptions) {
-  const grant = (await store.load('grant', key.grantId(old.managementId))) as Grant | undefined
+  const [found] = await store.load([{ kind: 'grant', id: key.grantId(old.managementId) }])
+  const grant = found as Grant | undefined
   return grant?.continuation.tokenHash === hash(key.proof(old)) ? grant : undefined
 }
 

@@ -15,7 +15,7 @@ export function naiveStore(documents: Documents = documentDatabase()): Store {
   const versionOf = async (kind: RecordKind, id: string) =>
     (await documents.read(kind, id))?.version ?? 0
   return {
-    load: documents.read,
+    load: (keys) => Promise.all(keys.map(({ kind, id }) => documents.read(kind, id))),
     list: documents.list,
     due: documents.due,
     remove: documents.remove,
@@ -34,7 +34,11 @@ export function naiveStore(documents: Documents = documentDatabase()): Store {
 
 /** An in-memory database that waits between its steps, like one behind a network. */
 function documentDatabase(): Documents {
-  const { load: read, list, due, remove, commit } = memoryStore()
+  const { load, list, due, remove, commit } = memoryStore()
+  async function read(kind: RecordKind, id: string) {
+    const [document] = await load([{ kind, id }])
+    return document
+  }
   return {
     read,
     list,

@@ -3,9 +3,11 @@ import type { Store } from 'open-payments-server'
 import type {
   ListQuery,
   RecordChange,
+  RecordKey,
   RecordKind,
   RecordPage,
   Stored,
+  VersionGuard,
 } from 'open-payments-server/adapter'
 
 export interface DynamodbOptions {
@@ -45,10 +47,31 @@ export async function createDynamodbTable(client: DynamoDB, options: DynamodbOpt
 export function dynamodbStore(client: DynamoDB, options: DynamodbOptions = {}): Store {
   const TableName = options.table ?? 'open-payments'
 
-  async function load(kind: RecordKind, id: string): Promise<Stored | undefined> {
+  /** One item is read consistently, several in a transaction, which costs twice as much. */
+  async function load(keys: readonly RecordKey[]): Promise<readonly (Stored | undefined)[]> {
+    const [first] = keys
+    if (first !== undefined && keys.length === 1) {
+      const Key = recordKey(first.kind, first.id)
+      const { Item } = await client.getItem({ TableName, Key, ConsistentRead: true })
+      return [Item && recordIn(Item)]
+    }
+    // A transaction may not contain an item twice.
+    const wanted = new Map(keys.map(({ kind, id }) => [`${kind} ${id}`, recordKey(kind, id)]))
+    const TransactItems = [...wanted.values()].map((Key) => ({ Get: { TableName, Key } }))
+    const { Responses = [] } = await repeated(() => client.transactGetItems({ TransactItems }))
+    const items = new Map([...wanted.keys()].map((name, i) => [name, Responses[i]?.Item]))
+    return keys.map(({ kind, id }) => {
+      const item = items.get(`${kind} ${id}`)
+      return item && recordIn(item)
+    })
+  }
+
+  async function removeOne({ kind, id, version }: VersionGuard): Promise<boolean> {
+    const [record] = await load([{ kind, id }])
+    if (record?.version !== version) return false
+    const places = placesOf(kind, record).map(({ Key }) => ({ Delete: { TableName, Key } }))
     const Key = recordKey(kind, id)
-    const { Item } = await client.getItem({ TableName, Key, ConsistentRead: true })
-    return Item && recordIn(Item)
+    return isWritten(client, [{ Delete: { TableName, Key, ...atVersion(version) } }, ...places])
   }
 
   return {
@@ -77,12 +100,12 @@ export function dynamodbStore(client: DynamoDB, options: DynamodbOptions = {}): 
       return items.map(recordIn)
     },
 
-    async remove(kind, id, version) {
-      const record = await load(kind, id)
-      if (record?.version !== version) return false
-      const places = placesOf(kind, record).map(({ Key }) => ({ Delete: { TableName, Key } }))
-      const Key = recordKey(kind, id)
-      return isWritten(client, [{ Delete: { TableName, Key, ...atVersion(version) } }, ...places])
+    async remove(records) {
+      const removed: boolean[] = []
+      for (let from = 0; from < records.length; from += 25) {
+        removed.push(...(await Promise.all(records.slice(from, from + 25).map(removeOne))))
+      }
+      return removed
     },
   }
 }
@@ -183,22 +206,39 @@ async function query(client: DynamoDB, limit: number, asked: Parameters<DynamoDB
   }
 }
 
-/** Transactions that meet are cancelled, possibly all of them, so they are repeated for up to 3 s. */
 async function isWritten(client: DynamoDB, TransactItems: TransactWriteItem[]): Promise<boolean> {
   if (TransactItems.length === 0) return true
+  try {
+    await repeated(() => client.transactWriteItems({ TransactItems }))
+    return true
+  } catch (error) {
+    const codes = cancellationsOf(error)
+    // The transaction wrote nothing: it lost to another one, or met others for too long.
+    if (codes.includes('ConditionalCheckFailed') || codes.includes('TransactionConflict')) {
+      return false
+    }
+    throw error
+  }
+}
+
+/** Transactions that meet are cancelled, possibly all of them, so they are repeated for up to 3 s. */
+async function repeated<Answer>(transact: () => Promise<Answer>): Promise<Answer> {
   for (const startedAt = performance.now(); ; ) {
     try {
-      await client.transactWriteItems({ TransactItems })
-      return true
+      return await transact()
     } catch (error) {
-      const { CancellationReasons = [] } = error as { CancellationReasons?: { Code?: string }[] }
-      const codes = CancellationReasons.map(({ Code }) => Code)
-      if (codes.includes('ConditionalCheckFailed')) return false
-      if (!codes.includes('TransactionConflict')) throw error
-      if (performance.now() - startedAt > 3_000) return false
+      const codes = cancellationsOf(error)
+      const mayRepeat =
+        codes.includes('TransactionConflict') && !codes.includes('ConditionalCheckFailed')
+      if (!mayRepeat || performance.now() - startedAt > 3_000) throw error
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 32))
     }
   }
+}
+
+function cancellationsOf(error: unknown): readonly (string | undefined)[] {
+  const { CancellationReasons = [] } = error as { CancellationReasons?: { Code?: string }[] }
+  return CancellationReasons.map(({ Code }) => Code)
 }
 
 function atVersion(version: number) {

@@ -1,5 +1,11 @@
 import type { Store } from 'open-payments-server'
-import type { ListQuery, RecordKind, Stored } from 'open-payments-server/adapter'
+import type {
+  ListQuery,
+  RecordKey,
+  RecordKind,
+  Stored,
+  VersionGuard,
+} from 'open-payments-server/adapter'
 
 export interface EtcdOptions {
   /** The origin of the cluster's JSON gateway, such as `http://127.0.0.1:2379`. */
@@ -17,6 +23,14 @@ export interface EtcdOptions {
  */
 export function etcdStore({ url, prefix = 'open-payments' }: EtcdOptions): Store {
   const { recordKey, placesOf, isAt, isDone, load, recordsIn, keysBetween } = keysOver(url, prefix)
+
+  async function removeOne({ kind, id, version }: VersionGuard): Promise<boolean> {
+    const [record] = await load([{ kind, id }])
+    if (record?.version !== version) return false
+    const keys = [recordKey(kind, id), ...placesOf(kind, id, record)]
+    return isDone([isAt(kind, id, version)], keys.map(remove))
+  }
+
   return {
     load,
 
@@ -50,12 +64,7 @@ export function etcdStore({ url, prefix = 'open-payments' }: EtcdOptions): Store
       return recordsIn(kind, keys)
     },
 
-    async remove(kind, id, version) {
-      const record = await load(kind, id)
-      if (record?.version !== version) return false
-      const keys = [recordKey(kind, id), ...placesOf(kind, id, record)]
-      return isDone([isAt(kind, id, version)], keys.map(remove))
-    },
+    remove: (records) => Promise.all(records.map(removeOne)),
   }
 }
 
@@ -99,8 +108,13 @@ function keysOver(url: string, prefix: string) {
     return ((await call('range', { ...range, ...sorted })).kvs ?? []).map(({ key }) => text(key))
   }
 
-  async function load(kind: RecordKind, id: string): Promise<Stored | undefined> {
-    return (await call('range', { key: base64(recordKey(kind, id)) })).kvs?.map(recordIn)[0]
+  /** One transaction reads one revision. */
+  async function load(keys: readonly RecordKey[]): Promise<(Stored | undefined)[]> {
+    const reads = keys.map(({ kind, id }) => {
+      return { requestRange: { key: base64(recordKey(kind, id)) } }
+    })
+    const { responses = [] } = await call('txn', { success: reads })
+    return keys.map((_, i) => responses[i]?.response_range?.kvs?.map(recordIn)[0])
   }
 
   return { recordKey, placesOf, isAt, isDone, load, recordsIn, keysBetween }

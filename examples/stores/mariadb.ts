@@ -71,9 +71,20 @@ export function mariadbStore(pool: Pool, options: MariadbOptions = {}): Store {
   }
 
   return {
-    async load(kind, id) {
-      const [record] = await read(`SELECT body FROM ${records} WHERE kind = ? AND id = ?`, kind, id)
-      return record
+    async load(keys) {
+      // One statement reads one snapshot. The row of a key that exists has its place.
+      const found = await execute<[number | bigint, Buffer][]>(
+        pool,
+        keys
+          .map((_, i) => `SELECT ${i}, body FROM ${records} WHERE kind = ? AND id = ?`)
+          .join(' UNION ALL '),
+        keys.flatMap(({ kind, id }) => [kind, id]),
+      )
+      const texts = new Map(found.map(([place, body]) => [Number(place), body.toString()]))
+      return keys.map((_, i) => {
+        const text = texts.get(i)
+        return text === undefined ? undefined : (JSON.parse(text) as Stored)
+      })
     },
 
     async commit({ changes, guards }) {
@@ -104,8 +115,12 @@ export function mariadbStore(pool: Pool, options: MariadbOptions = {}): Store {
       )
     },
 
-    async remove(kind, id, version) {
-      return version > 0 && transact(pool, [erase({ kind, id, version })])
+    async remove(given) {
+      const removed: boolean[] = []
+      for (const each of given) {
+        removed.push(each.version > 0 && (await transact(pool, [erase(each)])))
+      }
+      return removed
     },
   }
 }

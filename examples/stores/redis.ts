@@ -6,7 +6,7 @@ import type { ListQuery, RecordKind, Stored, VersionGuard } from 'open-payments-
  * The part of a `redis` client that the store uses: clients of `createClient` and `createCluster` have it.
  */
 export interface RedisClient {
-  hGet(key: string, field: string): Promise<unknown>
+  hmGet(key: string, fields: string[]): Promise<unknown[]>
   eval(script: string, options: ScriptOptions): Promise<unknown>
   evalSha(sha1: string, options: ScriptOptions): Promise<unknown>
 }
@@ -40,7 +40,7 @@ export function redisStore(
   const recordsKey = `{${prefix}}:records`
   const keys = [recordsKey, `{${prefix}}:places`]
 
-  /** Writes each field's text, or removes the field for an empty text, if all versions are as expected. */
+  /** Writes each field's text if all versions are as expected. */
   async function write(expected: readonly VersionGuard[], texts: readonly string[]) {
     const args = [...conditionsOf(expected), ...texts]
     return (await run(client, writeAll, { keys, arguments: args })) === 1
@@ -52,9 +52,10 @@ export function redisStore(
   }
 
   return {
-    async load(kind, id) {
-      const text = await client.hGet(recordsKey, fieldOf(kind, id))
-      return typeof text === 'string' ? recordIn(text) : undefined
+    async load(keys) {
+      const fields = keys.map(({ kind, id }) => fieldOf(kind, id))
+      const texts = await client.hmGet(recordsKey, fields)
+      return texts.map((text) => (typeof text === 'string' ? recordIn(text) : undefined))
     },
 
     async commit({ changes, guards }) {
@@ -77,8 +78,10 @@ export function redisStore(
       return read('ZRANGEBYLEX', `[${list}`, `(${list}${position(before)}~`, limit)
     },
 
-    async remove(kind, id, version) {
-      return version > 0 && write([{ kind, id, version }], [fieldOf(kind, id), ''])
+    async remove(records) {
+      const args = records.flatMap(({ kind, id, version }) => [fieldOf(kind, id), String(version)])
+      const removed = (await run(client, removeEach, { keys, arguments: args })) as number[]
+      return removed.map((each) => each === 1)
     },
   }
 }
@@ -123,11 +126,25 @@ end
 for i = last + 2, #ARGV, 2 do
   local field, text = ARGV[i], ARGV[i + 1]
   local replaced = redis.call('HGET', KEYS[1], field) or ''
-  if text == '' then redis.call('HDEL', KEYS[1], field) else redis.call('HSET', KEYS[1], field, text) end
+  redis.call('HSET', KEYS[1], field, text)
   for place in string.gmatch(replaced, '\\n(%l[^\\n]*)') do redis.call('ZREM', KEYS[2], place) end
   for place in string.gmatch(text, '\\n(%l[^\\n]*)') do redis.call('ZADD', KEYS[2], 0, place) end
 end
 return 1
+`)
+
+const removeEach = script(`
+local removed = {}
+for i = 1, #ARGV, 2 do
+  local stored = redis.call('HGET', KEYS[1], ARGV[i]) or ''
+  local isAt = string.match(stored, '^%d+') == ARGV[i + 1]
+  if isAt then
+    redis.call('HDEL', KEYS[1], ARGV[i])
+    for place in string.gmatch(stored, '\\n(%l[^\\n]*)') do redis.call('ZREM', KEYS[2], place) end
+  end
+  removed[(i + 1) / 2] = isAt and 1 or 0
+end
+return removed
 `)
 
 const readRange = script(`

@@ -1,6 +1,6 @@
 import type { Instant } from '../core/instant.js'
 import type { Stored } from '../core/stored.js'
-import type { ListQuery, RecordKey, RecordKind, RecordPage, Store } from '../ports/store.js'
+import type { ListQuery, RecordKind, RecordPage, Store } from '../ports/store.js'
 
 /** One record, stored as text so that callers cannot mutate it. */
 interface Slot {
@@ -17,19 +17,12 @@ type Slots = Map<string, Slot>
 export function memoryStore(): Store {
   const slots = createSlots()
 
-  async function loadAll(keys: readonly RecordKey[]) {
-    await pause()
-    const found = keys.map(({ kind, id }) => slots(kind).get(id))
-    await pause()
-    return found.map((slot) => slot && recordIn(slot))
-  }
-
   return {
-    loadAll,
-
-    async load(kind, id) {
-      const [record] = await loadAll([{ kind, id }])
-      return record
+    async load(keys) {
+      await pause()
+      const found = keys.map(({ kind, id }) => slots(kind).get(id))
+      await pause()
+      return found.map((slot) => slot && recordIn(slot))
     },
 
     async commit({ changes, guards }) {
@@ -58,9 +51,13 @@ export function memoryStore(): Store {
       return due(recordsIn(slots(kind)), namespace, before).slice(0, limit)
     },
 
-    async remove(kind, id, version) {
+    async remove(records) {
       await pause()
-      return version > 0 && versionIn(slots(kind), id) === version && slots(kind).delete(id)
+      return records.map(({ kind, id, version }) => {
+        const isRemoved = version > 0 && versionIn(slots(kind), id) === version
+        if (isRemoved) slots(kind).delete(id)
+        return isRemoved
+      })
     },
   }
 }

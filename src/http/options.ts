@@ -215,7 +215,6 @@ export function durations<Name extends string>(
 /** Checks that a store has all methods of the contract. */
 function requireStore(store: Store): Store {
   requireMethods('store', store, ['load', 'commit', 'list', 'due', 'remove'])
-  if (store.loadAll !== undefined) requireMethods('store', store, ['loadAll'])
   return store
 }
 

@@ -50,14 +50,15 @@ export interface VersionGuard extends RecordKey {
  *   operations or events fill the rest.
  * - `recordLists`: the greatest number of lists of a record.
  * - `listLimit` and `dueLimit`: the greatest `limit` of `list` and of `due`. The least is 1.
- * - `loadAllKeys`: the greatest number of keys of `loadAll`. The least is 2.
+ * - `loadKeys` and `removeRecords`: the greatest number of keys of `load`, and of records of `remove`. The least is 1.
  */
 export const storeBounds = {
   commitSize: 90,
   recordLists: 3,
   listLimit: 100,
   dueLimit: 10_000,
-  loadAllKeys: 60,
+  loadKeys: 60,
+  removeRecords: 1_000,
 } as const
 
 /** All writes of one operation; they take effect together or not at all. */
@@ -87,7 +88,7 @@ export interface RecordPage {
 }
 
 /**
- * The storage that the host implements: five methods, and `loadAll`, which may be absent. The whole contract:
+ * The storage that the host implements: five methods. The whole contract:
  *
  * 1. `commit` is atomic, and each change is a compare-and-set. `true` means that this call wrote all of it.
  *    `false` means that the caller must reload. A part of a commit is never visible: once a call has returned it,
@@ -96,8 +97,9 @@ export interface RecordPage {
  *    fails for another reason. A commit that loses leaves no trace, in lists and due times too. A guard that no longer holds fails the
  *    commit. Contention must not make a call reject: a store retries deadlocks and serialization failures, and
  *    returns `false` for a commit that lost.
- * 3. `load`, `loadAll` and `list` see every commit that returned `true`, and a guard is compared with its result: no
- *    lagging replicas and no eventually consistent indexes.
+ * 3. `load` and `list` see every commit that returned `true`, and a guard is compared with its result: no lagging
+ *    replicas and no eventually consistent indexes. What one call of `load` returns is one snapshot: all its records as
+ *    they were at one moment of the call.
  * 4. A loaded value equals the stored JSON, key for key, including U+0000 and lone surrogates. It never
  *    shares memory with the stored value.
  * 5. A rejected promise means that the outcome is unknown. `false` can also come from a driver that retried
@@ -114,8 +116,11 @@ export interface RecordPage {
  * `storeConformance` in `open-payments-server-testing` checks each rule within these bounds.
  */
 export interface Store {
-  /** Resolves to the record, or to `undefined` if it does not exist. */
-  load(kind: RecordKind, id: string): Promise<Stored | undefined>
+  /**
+   * Resolves to the record with each key, in the order of the keys, or to `undefined` in the place of one that does not
+   * exist. A key may occur more than once.
+   */
+  load(keys: readonly RecordKey[]): Promise<readonly (Stored | undefined)[]>
   /** Writes all changes if every expected version and guard holds; resolves to whether it did. */
   commit(commit: Commit): Promise<boolean>
   /** Resolves to a page of the records in a list. */
@@ -132,17 +137,12 @@ export interface Store {
     before: Instant,
     limit: number,
   ): Promise<readonly Stored[]>
-  /** Removes a record if it is still at this version; resolves to whether it did. */
-  remove(kind: RecordKind, id: string, version: number): Promise<boolean>
   /**
-   * Resolves to what `load` resolves to for each key, in the order of the keys. It need not be one snapshot: each
-   * record is as it was at some moment of the call. A key may occur more than once. Without this method the library
-   * calls `load` for all keys concurrently; with it, a store reads them in one round trip. A wrapper that changes
-   * `load` must change `loadAll` too, or set it to `undefined`.
+   * Removes each of these records that is still at its version, with its places in lists; resolves to whether it did,
+   * in the order of the records. The records may be of several kinds; each occurs once. Unlike a commit, the removals
+   * need not take effect together.
    */
-  readonly loadAll?:
-    | ((keys: readonly RecordKey[]) => Promise<readonly (Stored | undefined)[]>)
-    | undefined
+  remove(records: readonly VersionGuard[]): Promise<readonly boolean[]>
 }
 
 /**

@@ -3,7 +3,7 @@ import type { GrantKey } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import type { Stored } from '../core/stored.js'
 import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
-import type { RecordKind } from '../ports/store.js'
+import type { RecordKey, RecordKind, Store } from '../ports/store.js'
 import { isIdOf, newPath } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { Replayed, ReplayRecord } from './replay.js'
@@ -55,7 +55,24 @@ export async function loadOwn<Found extends Stored>(
   id: string,
 ): Promise<Found | undefined> {
   if (!isIdOf(await namespace(), id)) return undefined
-  return (await store.load(kind, id)) as Found | undefined
+  return loadOne<Found>(store, { kind, id })
+}
+
+/** Loads one record. */
+export async function loadOne<Found extends Stored>(
+  store: Store,
+  key: RecordKey,
+): Promise<Found | undefined> {
+  const [found] = await store.load([key])
+  return found as Found | undefined
+}
+
+/** Loads the records with these keys, if there are any, as one snapshot. */
+export async function loadEach(
+  store: Store,
+  keys: readonly RecordKey[],
+): Promise<readonly (Stored | undefined)[]> {
+  return keys.length === 0 ? [] : store.load(keys)
 }
 
 export type AccountRefusal = 'wallet_address_unknown' | 'wallet_address_inactive'

@@ -28,6 +28,7 @@ import { hashText } from '../util/hash.js'
 import {
   type AccountRefusal,
   activeAccount,
+  loadEach,
   type ServiceContext,
   type SignedCall,
 } from './context.js'
@@ -36,7 +37,7 @@ import { grantListName, listsOf } from './lists.js'
 import type { PricingRefused, QuoteOperations } from './quote.js'
 import type { Replayed } from './replay.js'
 import { ContentionError, ofDependency } from './store-guard.js'
-import { type Decided, loadAll, type Read } from './write.js'
+import type { Decided, Read } from './write.js'
 
 /** The payment to create: from a quote, or directly to an incoming payment, which is priced now. */
 export type PaymentInput = {
@@ -128,7 +129,7 @@ export function createPaymentCreation(
       const items = payingItems(token.access, { namespace: grantNamespace, grantId }, now)
       const budgetKeys = items.flatMap(({ open }) => (open ? [budgetKey(open)] : []))
       const reads = [...own, ...budgetKeys, ...(mayPay && replay ? [replay.key] : [])]
-      const known = await loadAll(context.store, reads)
+      const known = await loadEach(context.store, reads)
       const read: Read = ({ kind, id }) =>
         known[reads.findIndex((key) => key.kind === kind && key.id === id)] as never
 

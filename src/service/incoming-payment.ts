@@ -36,6 +36,7 @@ import {
   type AccountRefusal,
   activeAccount,
   type Call,
+  loadOne,
   loadOwn,
   newCall,
   type ServiceContext,
@@ -46,7 +47,7 @@ import { createPaymentLists, listsOf } from './lists.js'
 import type { Replayed } from './replay.js'
 import { ofDependency } from './store-guard.js'
 import { removeRetired, type SweptKind } from './sweep.js'
-import { creating, type Decided, loadAll, type Read, type Write } from './write.js'
+import { creating, type Decided, type Read, type Write } from './write.js'
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
 export interface ReceivedFunds {
@@ -127,7 +128,7 @@ async function create(
   if (mayReceive !== undefined) {
     // A request whose nonce was used is refused by the commit, and the host is not asked about it.
     const { key } = call.replay ?? {}
-    const used = key && (await context.store.load(key.kind, key.id))
+    const used = key && (await loadOne(context.store, key))
     const refusal = used ? undefined : await refusalOf(mayReceive, decision.record)
     if (refusal !== undefined) return refusal
   }
@@ -195,7 +196,7 @@ async function createOnce(
   const key = { kind: 'replay', id } as const
   const requestHash = await hashText(canonicalJson({ ...request }))
   for (;;) {
-    const used = (await context.store.load('replay', id)) as UsedKey | undefined
+    const used = await loadOne<UsedKey>(context.store, { kind: 'replay', id })
     if (used !== undefined) {
       if (used.requestHash !== requestHash) {
         const reason = 'this idempotency key was used for another payment'
@@ -276,7 +277,7 @@ async function receive(
   const write = { reads, creates: [transferKey], together, decide }
   if (mayReceive === undefined) return context.run(write)
   // The host is asked before the arrival joins others in a commit, so that a slow host delays only this arrival.
-  const known = await loadAll(context.store, reads)
+  const known = await context.store.load(reads)
   const { changes, result } = decide(({ kind }) => known[kind === 'transfer' ? 1 : 0] as never)
   if (changes !== undefined && result.ok) {
     const refusal = await refusalOf(mayReceive, result.payment, { transferId, amount })

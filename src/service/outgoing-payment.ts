@@ -27,10 +27,9 @@ import {
 } from '../core/outgoing-payment.js'
 import type { QuotePolicy } from '../core/quote.js'
 import type { ActiveToken } from '../ports/host.js'
-import { loadOwn, newCall, type ServiceContext } from './context.js'
+import { loadEach, loadOne, loadOwn, newCall, type ServiceContext } from './context.js'
 import { createPaymentLists } from './lists.js'
 import { removeRetired, type SweptKind } from './sweep.js'
-import { loadAll } from './write.js'
 
 /** The policy for outgoing payments, quotes and budgets. */
 export interface SpendingPolicy {
@@ -75,7 +74,7 @@ function loadPayment(context: ServiceContext, id: string): Promise<OutgoingPayme
 }
 
 async function loadBudget({ store }: ServiceContext, id: string): Promise<Budget | undefined> {
-  return (await store.load('budget', id)) as Budget | undefined
+  return loadOne<Budget>(store, { kind: 'budget', id })
 }
 
 /** The budget of a granted item for outgoing payments. */
@@ -92,7 +91,7 @@ async function budgetsUnder(
   const namespace = await context.grantNamespace()
   const items = payingItems(access, { namespace, grantId }, now)
   const ids = items.flatMap(({ open }) => open?.budgetId ?? [])
-  const found = await loadAll(
+  const found = await loadEach(
     context.store,
     ids.map((id) => ({ kind: 'budget', id })),
   )
@@ -193,7 +192,7 @@ export function sweptBudgets(
   const { store } = context
 
   async function hasNoGrant({ grantId }: Budget): Promise<boolean> {
-    return hasGrants && (await store.load('grant', grantId)) === undefined
+    return hasGrants && (await loadOne(store, { kind: 'grant', id: grantId })) === undefined
   }
 
   return {
@@ -203,7 +202,8 @@ export function sweptBudgets(
       const budget = record as Budget
       if (budget.retainUntil !== undefined) return removeRetired(context, 'budget', budget, now)
       if (await hasNoGrant(budget)) {
-        const removed = await store.remove('budget', budget.id, budget.version)
+        const { id, version } = budget
+        const [removed] = await store.remove([{ kind: 'budget', id, version }])
         return removed ? 'removed' : undefined
       }
       const { commandId } = newCall(context)

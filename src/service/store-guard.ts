@@ -61,16 +61,12 @@ export function guardedStore(store: Store, options: StoreGuardOptions): Store {
     return telemetry.observe(activity, () => withinTime(name, timeoutMs, work))
   }
 
-  const { loadAll } = store
   return {
-    ...(loadAll && {
-      loadAll: (keys) => call('loadAll', keys[0]?.kind, () => loadAll.call(store, keys)),
-    }),
-    load: (kind, id) => call('load', kind, () => store.load(kind, id)),
+    load: (keys) => call('load', keys[0]?.kind, () => store.load(keys)),
     list: (query) => call('list', query.kind, () => store.list(query)),
     due: (kind, namespace, before, limit) =>
       call('due', kind, () => store.due(kind, namespace, before, limit)),
-    remove: (kind, id, version) => call('remove', kind, () => store.remove(kind, id, version)),
+    remove: (records) => call('remove', records[0]?.kind, () => store.remove(records)),
     commit(commit) {
       if (commit.changes.some(({ kind, next }) => kind === 'replay' && isTooLate(next, clock))) {
         const error = new ContentionError(

@@ -100,5 +100,5 @@ export async function removeRetired(
   now: Instant,
 ): Promise<'removed' | undefined> {
   const isRetired = retainUntil !== undefined && retainUntil <= now
-  return isRetired && (await store.remove(kind, id, version)) ? 'removed' : undefined
+  return isRetired && (await store.remove([{ kind, id, version }]))[0] ? 'removed' : undefined
 }

@@ -183,12 +183,12 @@ function withoutKnown({ known: _known, ...write }: Write<unknown>): Write<unknow
   return write
 }
 
-/** Removes the first waiting writes from the queue, as many as one call of `loadAll` can load. */
+/** Removes the first waiting writes from the queue, as many as one call of `load` can load. */
 function nextBatch(waiting: Waiting[]): readonly Waiting[] {
   const names = new Set<string>()
   const last = waiting.findIndex(({ write }) => {
     for (const key of keysOf(write)) names.add(nameOf(key))
-    return names.size > storeBounds.loadAllKeys
+    return names.size > storeBounds.loadKeys
   })
   return waiting.splice(0, last === -1 ? waiting.length : Math.max(last, 1))
 }
@@ -410,20 +410,11 @@ function knownRecords(members: readonly Member[]): Records | undefined {
   return undefined
 }
 
-/** Loads each record once: with one call of a store that has `loadAll`, and concurrent calls of `load` otherwise. */
+/** Loads each record once, as one snapshot. */
 async function loadRecords(store: Store, keys: readonly RecordKey[]): Promise<Records> {
   const wanted = new Map(keys.map((key) => [nameOf(key), key]))
-  const found = await loadAll(store, [...wanted.values()])
+  const found = wanted.size === 0 ? [] : await store.load([...wanted.values()])
   return new Map([...wanted.keys()].map((name, index) => [name, found[index]]))
-}
-
-/** Resolves to the records with these keys, in their order. */
-export async function loadAll(
-  store: Store,
-  keys: readonly RecordKey[],
-): Promise<readonly (Stored | undefined)[]> {
-  if (store.loadAll !== undefined && keys.length > 1) return store.loadAll(keys)
-  return Promise.all(keys.map(({ kind, id }) => store.load(kind, id)))
 }
 
 /** Returns a random delay below a bound that doubles, so that concurrent losers do not collide again. */

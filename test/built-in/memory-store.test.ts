@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { storeConformance } from '../../packages/testing/src/index.js'
 import type { RecordChange, Stored } from '../../src/entry-adapter.js'
 import { memoryStore } from '../../src/index.js'
+import { loadOne, removeOne } from '../support/one-record.js'
 
 function create(id: string, more: object = {}): RecordChange {
   const next: Stored = { id, version: 1, commandId: `command of ${id}`, ...more }
@@ -18,7 +19,7 @@ describe('beyond the contract, the memory store', () => {
   test('is empty initially and shares nothing with another instance', async () => {
     const [one, other] = [memoryStore(), memoryStore()]
     await one.commit({ changes: [create('a')], guards: [] })
-    expect(await other.load('grant', 'a')).toBeUndefined()
+    expect(await loadOne(other, 'grant', 'a')).toBeUndefined()
   })
 
   test('completes no call synchronously, so that it does not hide races', async () => {
@@ -27,11 +28,11 @@ describe('beyond the contract, the memory store', () => {
     await store.commit({ changes: [create('namespac-a', places)], guards: [] })
     const first: string[] = []
     const calls = [
-      store.load('grant', 'namespac-a'),
+      loadOne(store, 'grant', 'namespac-a'),
       store.commit({ changes: [create('b')], guards: [] }),
       store.list({ kind: 'grant', list: 'x', forward: true, limit: 1 }),
       store.due('grant', 'namespac', 1, 1),
-      store.remove('grant', 'namespac-a', 1),
+      removeOne(store, 'grant', 'namespac-a', 1),
     ].map((call) => call.then(() => first.push('the store')))
     const other = Promise.resolve().then(() => first.push('somebody else'))
     await Promise.all([...calls, other])
@@ -42,7 +43,7 @@ describe('beyond the contract, the memory store', () => {
     const store = memoryStore()
     const changes = [create('a'), create('b', { amount: 5n }), create('c')]
     await expect(store.commit({ changes, guards: [] })).rejects.toThrow(TypeError)
-    for (const id of ['a', 'b', 'c']) expect(await store.load('grant', id)).toBeUndefined()
+    for (const id of ['a', 'b', 'c']) expect(await loadOne(store, 'grant', id)).toBeUndefined()
   })
 
   test.each([true, false])(

@@ -5,6 +5,7 @@ import { createDynamodbTable, dynamodbStore } from '../../examples/stores/dynamo
 import { etcdStore } from '../../examples/stores/etcd.js'
 import { storeConformance } from '../../packages/testing/src/index.js'
 import type { Store } from '../../src/index.js'
+import { removeOne } from '../support/one-record.js'
 
 function keepsTheContract(makeStore: () => Store): void {
   for (const { name, rule, run } of storeConformance(makeStore, { sameData: true })) {
@@ -37,7 +38,7 @@ describe('the etcd recipe', () => {
       return Number(((await counted.json()) as { count?: string }).count ?? 0)
     }
     expect(await keys()).toBe(4)
-    expect(await store.remove(kind, 'removed-1', 2)).toBe(true)
+    expect(await removeOne(store, kind, 'removed-1', 2)).toBe(true)
     expect(await keys()).toBe(0)
   })
 })
@@ -64,7 +65,7 @@ describe('the DynamoDB recipe', () => {
     const change = { kind, next, expectedVersion: 1, previous: { lists, dueAt: 1 } }
     expect(await store.commit({ changes: [change], guards: [] })).toBe(true)
     expect((await client.scan({ TableName: table })).Count).toBe((before ?? 0) + 3)
-    expect(await store.remove(kind, 'removed-1', 2)).toBe(true)
+    expect(await removeOne(store, kind, 'removed-1', 2)).toBe(true)
     expect((await client.scan({ TableName: table })).Count).toBe(before)
   })
 })

@@ -8,6 +8,7 @@ import { type RedisClient, redisStore } from '../../examples/stores/redis.js'
 import { storeConformance } from '../../packages/testing/src/index.js'
 import type { Stored } from '../../src/entry-adapter.js'
 import { memoryStore, type Store } from '../../src/index.js'
+import { loadOne, removeOne } from '../support/one-record.js'
 
 const { TEST_REDIS_URL: redisUrl, TEST_MARIADB_URL: mariadbUrl } = process.env
 
@@ -112,14 +113,14 @@ describe('the Redis recipe', () => {
     await put(store, record('a', 1, { dueAt: 1, lists }))
     await put(store, record('a', 2, { dueAt: 2, lists: lists.slice(1) }))
     expect(await client.zCard(`{${own}}:places`)).toBe(3)
-    expect(await store.remove('grant', 'a', 2)).toBe(true)
+    expect(await removeOne(store, 'grant', 'a', 2)).toBe(true)
     expect((await keys()).filter((key) => key.includes(own))).toEqual([])
   })
 
   test('continues when Redis has forgotten its scripts', async () => {
     let forgotten = 0
     const forgetful: RedisClient = {
-      hGet: (key, field) => client.hGet(key, field),
+      hmGet: (key, fields) => client.hmGet(key, fields),
       eval: (script, options) => client.eval(script, options),
       evalSha: (_, options) => client.evalSha(String(forgotten++).padStart(40, '0'), options),
     }
@@ -189,7 +190,7 @@ describe('the MariaDB recipe', () => {
       })
       const next = [record(changed, 2), record(created, 1, { lists })]
       await expect(put(breaking, ...next)).rejects.toThrow()
-      expect((await store.load('grant', changed))?.version).toBe(1)
+      expect((await loadOne(store, 'grant', changed))?.version).toBe(1)
       expect([await rowsIn('records'), await rowsIn('places')]).toEqual(before)
       expect(pool.activeConnections()).toBe(0)
       expect(await put(store, ...next)).toBe(true)
@@ -235,7 +236,7 @@ describe('the MariaDB recipe', () => {
     const id = randomUUID()
     const before = [await rowsIn('records'), await rowsIn('places')]
     await put(store, record(id, 1, { lists: [...lists, { list: `${prefix} ${id}`, at: 2 }] }))
-    expect(await store.remove('grant', id, 1)).toBe(true)
+    expect(await removeOne(store, 'grant', id, 1)).toBe(true)
     expect([await rowsIn('records'), await rowsIn('places')]).toEqual(before)
   })
 })

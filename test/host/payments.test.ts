@@ -4,6 +4,7 @@ import { byWalletAddress, paymentReader } from '../../src/host/payments.js'
 import { memoryStore, type Store } from '../../src/index.js'
 import { createPaymentLists, listsOf } from '../../src/service/lists.js'
 import { invalidInput } from '../support/invalid-input.js'
+import { loadOne } from '../support/one-record.js'
 
 const bob = 'https://wallet.example/bob'
 const carol = 'https://wallet.example/carol'
@@ -23,7 +24,7 @@ function setUp() {
   const namespace = async () => 'namespac'
   const payments = {
     ...createPaymentLists<Stored>({ store: counted, namespace }, kind),
-    load: (id: string) => store.load(kind, id),
+    load: (id: string) => loadOne(store, kind, id),
   }
   const lists = paymentReader(
     payments,
@@ -109,7 +110,7 @@ describe('iterating over the payments of a wallet address', () => {
     for await (const { id } of lists.iterate({ walletAddress: bob })) {
       seen.push(id)
       if (seen.length === 50) {
-        await remove(kind, ids[10] ?? '', 1)
+        await remove([{ kind, id: ids[10] ?? '', version: 1 }])
         await add(9_000)
       }
     }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type AccessItem, memoryStore, type Store } from '../../src/index.js'
+import { loadOne, removeOne } from '../support/one-record.js'
 import {
   alice,
   bob,
@@ -204,7 +205,7 @@ describe('the host', () => {
   test('can complete a payment in another store, without effect on its own', async () => {
     const copied = memoryStore()
     const { world, paymentId } = await setUp()
-    const stored = await world.store.load('incoming-payment', paymentId)
+    const stored = await loadOne(world.store, 'incoming-payment', paymentId)
     if (stored === undefined) throw new Error('there is no payment')
     const change = { kind: 'incoming-payment', next: stored, expectedVersion: 0 } as const
     await copied.commit({ changes: [change], guards: [] })
@@ -224,7 +225,7 @@ function removingStore() {
       const [change] = commit.changes
       if (state.armed && change !== undefined) {
         state.armed = false
-        await sound.remove('incoming-payment', change.next.id, change.expectedVersion)
+        await removeOne(sound, 'incoming-payment', change.next.id, change.expectedVersion)
       }
       return sound.commit(commit)
     },
@@ -333,9 +334,9 @@ describe('the public view of an incoming payment', () => {
     const calls: string[] = []
     const store: Store = {
       ...sound,
-      load: (kind, id) => {
-        calls.push(`load ${kind}`)
-        return sound.load(kind, id)
+      load: (keys) => {
+        calls.push(`load ${keys.map(({ kind }) => kind)}`)
+        return sound.load(keys)
       },
       commit: (commit) => {
         calls.push('commit')

@@ -147,9 +147,9 @@ describe('a resource server that introspects a token', () => {
     const { ask, tokenFor, world } = setUp({
       store: {
         ...store,
-        load: (kind, id) => {
-          calls.push(`load ${kind}`)
-          return store.load(kind, id)
+        load: (keys) => {
+          calls.push(`load ${keys.map(({ kind }) => kind)}`)
+          return store.load(keys)
         },
         commit: (commit) => {
           calls.push(`commit ${commit.changes.map(({ kind }) => kind)}`)

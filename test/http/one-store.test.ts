@@ -10,6 +10,7 @@ import {
 } from '../../src/index.js'
 import { manualClock, startOfTests } from '../support/clock.js'
 import { invalidInput } from '../support/invalid-input.js'
+import { loadOne } from '../support/one-record.js'
 import { seededRandom } from '../support/random.js'
 import {
   createSpendingWorld,
@@ -102,11 +103,11 @@ describe('servers on one store', () => {
     const { outgoingPayments } = world.resources
     const paid = await outgoingPayments.get(idOfPayment(await pay(client, token, limit)))
     const budgetId = paid?.budgetId ?? ''
-    expect(await world.store.load('budget', budgetId)).toBeDefined()
+    expect(await loadOne(world.store, 'budget', budgetId)).toBeDefined()
     await world.auth.grants.revoke(grantId)
     world.clock.advance(800 * 86_400_000)
     for (const { sweep } of [world.auth, world.resources]) while ((await sweep()).more);
-    expect(await world.store.load('budget', budgetId)).toBeUndefined()
+    expect(await loadOne(world.store, 'budget', budgetId)).toBeUndefined()
   })
 })
 
@@ -184,7 +185,7 @@ describe('a resource server with an authorization server in the same process', (
       idempotencyKey: 'invoice 1',
     })
     if (!created.ok) throw new Error(created.reason)
-    expect(await world.store.load('incoming-payment', created.payment.id)).toMatchObject({
+    expect(await loadOne(world.store, 'incoming-payment', created.payment.id)).toMatchObject({
       createdAt: world.clock.now(),
     })
   })

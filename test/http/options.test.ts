@@ -173,12 +173,6 @@ describe('an implementation by the host', () => {
     ['verifier', 'clock', ['now']],
   ]
 
-  test('of loadAll must be a function, if there is one', () => {
-    for (const name of ['authorization', 'resource'] as const) {
-      expectRefused(name, 'store', { store: { ...memoryStore(), loadAll: 17 } })
-    }
-  })
-
   test.each(parts)('for the %s server must be an object with methods: %s', (name, option) => {
     for (const value of [null, 17, 'text', {}, () => undefined]) {
       expectRefused(name, option, { [option]: value })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { memoryStore, type Pricing, type Store } from '../../src/index.js'
+import { loadOne } from '../support/one-record.js'
 import {
   createSpendingWorld,
   grantToPay,
@@ -77,9 +78,9 @@ test('a report that returns nothing does not write the budget', async () => {
   const { world, client, token, host } = await paying()
   const paymentId = await begun(world, client, token, 100)
   const budgetId = (await host.get(paymentId))?.budgetId ?? ''
-  const before = await world.store.load('budget', budgetId)
+  const before = await loadOne(world.store, 'budget', budgetId)
   await host.reportSent(paymentId, { sentAmount: usd(10), deliveredAmount: usd(10) })
-  expect(await world.store.load('budget', budgetId)).toEqual(before)
+  expect(await loadOne(world.store, 'budget', budgetId)).toEqual(before)
 })
 
 describe('without a limited amount', () => {
@@ -127,39 +128,28 @@ describe('a request that waits', () => {
   })
 })
 
-test('a payment with a quote loads everything that it depends on concurrently', async () => {
-  const together = ['budget', 'budget', 'budget', 'outgoing-payment', 'quote']
-  const { store, asked } = answeringTogether(memoryStore(), together)
-  const { world, client } = await payingClient({ store })
+test('a payment with a quote loads everything that it depends on as one snapshot', async () => {
+  const store = memoryStore()
+  const asked: (readonly string[])[] = []
+  const watched: Store = {
+    ...store,
+    load(keys) {
+      asked.push(keys.map(({ kind }) => kind))
+      return store.load(keys)
+    },
+  }
+  const { world, client } = await payingClient({ store: watched })
   const limits = [outgoingItem({ debitAmount: usd(20) }), outgoingItem({ debitAmount: usd(100) })]
   const access = [...limits, outgoingItem({ debitAmount: usd(100) }, bob)]
   const { token } = await grantToPay(world, client, access)
   const url = await quoteUrl(client, { debitAmount: usd(20) })
   asked.length = 0
   expect((await payByQuote(client, token, url)).status).toBe(201)
-  expect(asked.filter((kind) => kind !== 'grant').toSorted()).toEqual(together)
+  expect(asked.map((kinds) => kinds.toSorted())).toEqual([
+    ['grant'],
+    ['budget', 'budget', 'budget', 'outgoing-payment', 'quote'],
+  ])
 })
-
-/** Delays these loads until all of them are requested. */
-function answeringTogether(store: Store, kinds: readonly string[]) {
-  const asked: string[] = []
-  const waiting: (() => void)[] = []
-  const together: Store = {
-    ...store,
-    loadAll: undefined,
-    async load(kind, id) {
-      asked.push(kind)
-      if (kinds.includes(kind)) {
-        await new Promise<void>((resolve) => {
-          waiting.push(resolve)
-          if (waiting.length === kinds.length) for (const go of waiting) go()
-        })
-      }
-      return store.load(kind, id)
-    },
-  }
-  return { store: together, asked }
-}
 
 describe('a receiver', () => {
   const spellings = [
@@ -210,7 +200,7 @@ describe('rotation and revocation', () => {
     expect(await host.reportSent(one, totals)).toMatchObject({ ok: true })
     expect(await host.fail(two, { sentAmount: usd(20) })).toMatchObject({ ok: true })
     const budget = (await host.get(one))?.budgetId ?? ''
-    expect(await world.store.load('budget', budget)).toMatchObject({
+    expect(await loadOne(world.store, 'budget', budget)).toMatchObject({
       spent: { debitAmount: usd(70) },
     })
   })

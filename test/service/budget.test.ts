@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { memoryStore } from '../../src/index.js'
+import { loadOne } from '../support/one-record.js'
 import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
 import type { World } from '../support/world.js'
 
@@ -10,7 +11,7 @@ async function budgetOf(world: World, { body }: { body: { id: string } }) {
   const payment = await world.resources.outgoingPayments.get(
     world.resources.outgoingPayments.idOf(body.id) ?? '',
   )
-  return world.store.load('budget', payment?.budgetId ?? '')
+  return loadOne(world.store, 'budget', payment?.budgetId ?? '')
 }
 
 async function paidUnder(
@@ -37,10 +38,10 @@ describe('the budget of a window', () => {
     world.clock.advance(kept - 1 - world.clock.now())
     await removeAll(world)
     const { id = '' } = (await budgetOf(world, payment)) ?? {}
-    expect(await world.store.load('budget', id)).toBeDefined()
+    expect(await loadOne(world.store, 'budget', id)).toBeDefined()
     world.clock.advance(1)
     await removeAll(world)
-    expect(await world.store.load('budget', id)).toBeUndefined()
+    expect(await loadOne(world.store, 'budget', id)).toBeUndefined()
   })
 })
 
@@ -71,7 +72,7 @@ describe('the budget for the lifetime of a grant', () => {
     const [id = ''] = [(await budgetOf(world, first.payment))?.id]
     while ((await world.resources.sweep({ limit: 1 })).more);
     expect(await store.due('budget', id.slice(0, 8), world.clock.now(), 10)).toEqual([])
-    expect(await store.load('budget', id), 'the grant still exists').toBeDefined()
+    expect(await loadOne(store, 'budget', id), 'the grant still exists').toBeDefined()
   })
 
   test('is removed once the grant is removed', async () => {
@@ -81,6 +82,6 @@ describe('the budget for the lifetime of a grant', () => {
     world.clock.advance(400 * day)
     await removeAll(world)
     expect(await world.auth.grants.getRecord(grant.grantId)).toBeUndefined()
-    expect(await world.store.load('budget', before?.id ?? '')).toBeUndefined()
+    expect(await loadOne(world.store, 'budget', before?.id ?? '')).toBeUndefined()
   })
 })

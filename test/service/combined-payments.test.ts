@@ -1,17 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { commitSizeOf } from '../../packages/testing/src/conformance/trial.js'
-import { type Commit, type Stored, storeBounds } from '../../src/entry-adapter.js'
+import { type Commit, storeBounds } from '../../src/entry-adapter.js'
 import { type MayPay, memoryStore, type Store } from '../../src/index.js'
 import { runs } from '../support/runs.js'
-import {
-  createSpendingWorld,
-  grantToPay,
-  outgoingItem,
-  pay,
-  usd,
-  withKey,
-} from '../support/spending.js'
+import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
 import { spentUnder } from '../support/spending-client.js'
 import { type Answer, alice, type WorldOptions } from '../support/world.js'
 
@@ -129,29 +122,5 @@ describe('concurrent payments under one grant', () => {
       { numRuns: runs(100) },
     )
     expect(Math.min(met.made, met.refused)).toBeGreaterThan(runs(100))
-  })
-
-  test('know a repeat that spent the budget while they read it', async () => {
-    const memory = memoryStore()
-    let repeat: (() => Promise<Answer>) | undefined
-    let earlier: Answer | undefined
-    const torn: Store = {
-      ...memory,
-      async loadAll(keys) {
-        const found: (Stored | undefined)[] = []
-        for (const { kind, id } of keys) {
-          found.push(await memory.load(kind, id))
-          const send = kind === 'outgoing-payment' ? repeat : undefined
-          repeat = send === undefined ? repeat : undefined
-          earlier ??= await send?.()
-        }
-        return found
-      },
-    }
-    const { client, token } = await payingClient([10], { store: torn })
-    repeat = () => pay(client, token, 10, {}, withKey('same'))
-    const answer = await pay(client, token, 10, {}, withKey('same'))
-    expect(earlier?.status).toBe(201)
-    expect(answer).toEqual(earlier)
   })
 })

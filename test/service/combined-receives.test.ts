@@ -155,27 +155,4 @@ describe('concurrent arrivals for one payment', () => {
     const every = ['amount_invalid', 'false', 'payment_completed', 'transfer_mismatch', 'true']
     expect([...met].toSorted()).toEqual(every)
   })
-
-  test('know a transfer that was counted while they read the records of its payment', async () => {
-    const store = memoryStore()
-    const sound = paymentServices({ store })
-    const id = await sound.newPayment('2')
-    let isTorn = false
-    const torn: Store = {
-      ...store,
-      async loadAll(keys) {
-        const [paymentKey, transferKey] = keys.map(
-          ({ kind, id }) =>
-            () =>
-              store.load(kind, id),
-        )
-        const transfer = await transferKey?.()
-        if (!isTorn) await sound.receive(id, '2', 'once')
-        isTorn = true
-        return [await paymentKey?.(), transfer]
-      },
-    }
-    const result = await paymentServices({ store: torn, seed: 'torn' }).receive(id, '2', 'once')
-    expect(result).toMatchObject({ ok: true, changed: false, payment: { completed: true } })
-  })
 })

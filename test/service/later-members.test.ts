@@ -25,8 +25,7 @@ function storeOfLaterVersion() {
     found === undefined ? found : { ...found, ...later }
   const loading: Store = {
     ...store,
-    load: async (kind, id) => withLater(await store.load(kind, id)),
-    loadAll: undefined,
+    load: async (keys) => (await store.load(keys)).map(withLater),
     async list(query) {
       const page = await store.list(query)
       return { ...page, records: page.records.map(withLater) }

@@ -11,6 +11,7 @@ import {
   readPage,
   readPageQuery,
 } from '../../src/service/lists.js'
+import { removeOne } from '../support/one-record.js'
 import { runs } from '../support/runs.js'
 
 const kind = 'incoming-payment'
@@ -107,7 +108,7 @@ describe('a page', () => {
           const cursor = (await cursorsOf(store))[index] ?? ''
           const [before, after] = [all.slice(0, index), all.slice(index + 1)]
           const here = isRemoved ? [] : all.slice(index, index + 1)
-          if (isRemoved) await store.remove(kind, all[index]?.id ?? '', 1)
+          if (isRemoved) await removeOne(store, kind, all[index]?.id ?? '', 1)
 
           const { result, pagination } = await pageOf(store, { [direction]: limit, cursor })
           const expected = direction === 'first' ? after.slice(0, limit) : before.slice(-limit)

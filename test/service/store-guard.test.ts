@@ -3,6 +3,7 @@ import type { HttpResponse } from '../../src/entry-adapter.js'
 import { memoryStore, type Store } from '../../src/index.js'
 import { guardedStore } from '../../src/service/store-guard.js'
 import { manualClock } from '../support/clock.js'
+import { loadOne, removeOne } from '../support/one-record.js'
 import { answerOf, createWorld, incomingAccess } from '../support/world.js'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
@@ -21,13 +22,12 @@ function frozen(method: keyof Store, store = memoryStore()): Store {
 
 describe('a store with a time limit', () => {
   const key = { kind: 'grant', id: 'unknown' } as const
-  const calls: Required<{ [Call in keyof Store]: Parameters<NonNullable<Store[Call]>> }> = {
-    load: ['grant', 'unknown'],
-    loadAll: [[key, key]],
+  const calls: { [Call in keyof Store]: Parameters<Store[Call]> } = {
+    load: [[key]],
     commit: [{ changes: [], guards: [{ ...key, version: 1 }] }],
     list: [{ kind: 'grant', list: 'all', forward: true, limit: 1 }],
     due: ['grant', 'namespac', 0, 1],
-    remove: ['grant', 'unknown', 1],
+    remove: [[{ ...key, version: 1 }]],
   }
 
   test.each(Object.entries(calls))(
@@ -50,8 +50,8 @@ describe('a store with a time limit', () => {
       ...memoryStore(),
       remove: () => Promise.reject(new Error('locked')),
     })
-    expect(await store.load('grant', 'unknown')).toBeUndefined()
-    await expect(store.remove('grant', 'unknown', 1)).rejects.toThrow('locked')
+    expect(await loadOne(store, 'grant', 'unknown')).toBeUndefined()
+    await expect(removeOne(store, 'grant', 'unknown', 1)).rejects.toThrow('locked')
     expect(vi.getTimerCount()).toBe(0)
   })
 })
@@ -110,7 +110,7 @@ describe('a server on a store that fails', () => {
   ])('responds with 503 and Retry-After if it %s', async (_, fail) => {
     const sound = memoryStore()
     let fails = false
-    const load: Store['load'] = (kind, id) => (fails ? fail() : sound.load(kind, id))
+    const load: Store['load'] = (keys) => (fails ? fail() : sound.load(keys))
     const world = createWorld({ store: { ...sound, load } })
     const client = world.client()
     const { body } = await client.request([incomingAccess])

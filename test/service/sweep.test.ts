@@ -6,6 +6,7 @@ import { retired, sweepKinds } from '../../src/service/sweep.js'
 import { manualClock, startOfTests } from '../support/clock.js'
 import { usd } from '../support/incoming-payments.js'
 import { invalidInput } from '../support/invalid-input.js'
+import { loadOne } from '../support/one-record.js'
 import { paymentServices, type Setup, type Written, withEventLog } from '../support/outbox.js'
 import { runs } from '../support/runs.js'
 import { checkThenAct, lastWriteWins } from '../support/stores.js'
@@ -163,9 +164,9 @@ const searches: readonly Search[] = [
         fault: 'claims the removal of a record that another process removed',
         twin: (_scheduler, store) => ({
           ...store,
-          async remove(kind, id, version) {
-            await store.remove(kind, id, version)
-            return true
+          async remove(records) {
+            await store.remove(records)
+            return records.map(() => true)
           },
         }),
       },
@@ -238,7 +239,7 @@ describe('a sweep', () => {
     })
     const lagging = { ...context, store: { ...store, due: async () => [found] } }
     expect(await sweepKinds(lagging, [retired(lagging, 'grant')])).toMatchObject({ removed: 0 })
-    expect(await store.load('grant', id)).toEqual(changed)
+    expect(await loadOne(store, 'grant', id)).toEqual(changed)
   })
 
   test('keeps a record that is due for another reason', async () => {
@@ -247,7 +248,7 @@ describe('a sweep', () => {
     const next = { id, version: 1, commandId: 'a', dueAt: 1, retainUntil: startOfTests + 1 }
     await store.commit({ changes: [{ kind: 'grant', next, expectedVersion: 0 }], guards: [] })
     expect(await sweepKinds(context, [retired(context, 'grant')])).toMatchObject({ removed: 0 })
-    expect(await store.load('grant', id)).toEqual(next)
+    expect(await loadOne(store, 'grant', id)).toEqual(next)
   })
 
   test('processes at most the given number of records of each kind', async () => {
@@ -290,9 +291,9 @@ describe('a sweep', () => {
     const controller = new AbortController()
     const stopping: Store = {
       ...store,
-      async remove(kind, id, version) {
+      async remove(records) {
         controller.abort()
-        return store.remove(kind, id, version)
+        return store.remove(records)
       },
     }
     const inside = { ...context, store: stopping }
@@ -341,9 +342,9 @@ describe('a sweep', () => {
     }
     const failing: Store = {
       ...store,
-      async remove(kind, id, version) {
-        if (id === ids[3]) throw new Error('locked')
-        return store.remove(kind, id, version)
+      async remove(records) {
+        if (records.some(({ id }) => id === ids[3])) throw new Error('locked')
+        return store.remove(records)
       },
     }
     const inside = { ...context, store: failing }
@@ -352,8 +353,8 @@ describe('a sweep', () => {
     await store.commit({ changes: [change], guards: [] })
     const kinds = [retired(inside, 'grant'), retired(inside, 'replay')]
     await expect(sweepKinds(inside, kinds)).rejects.toThrow('locked')
-    expect(await store.load('replay', replay.id), 'a record of another kind').toBeUndefined()
-    expect(await store.load('grant', ids[3] ?? '')).toBeDefined()
+    expect(await loadOne(store, 'replay', replay.id), 'a record of another kind').toBeUndefined()
+    expect(await loadOne(store, 'grant', ids[3] ?? '')).toBeDefined()
     expect(await store.due('grant', namespace, startOfTests, 100)).toHaveLength(1)
   })
 })

@@ -18,6 +18,7 @@ import {
 } from '../../src/service/write.js'
 import { boundedStore } from '../support/bounded-store.js'
 import { manualClock } from '../support/clock.js'
+import { loadOne } from '../support/one-record.js'
 import { type Fate, fates } from '../support/proxy-store.js'
 import { seededRandom } from '../support/random.js'
 import { runs } from '../support/runs.js'
@@ -100,7 +101,7 @@ function replayOf(commandId: string, byRefusal = true): ReplayRecord {
 }
 
 async function countOf(store: Store): Promise<number> {
-  return ((await store.load('grant', 'counter')) as Counter | undefined)?.count ?? 0
+  return ((await loadOne(store, 'grant', 'counter')) as Counter | undefined)?.count ?? 0
 }
 
 /** A store whose first commits meet these fates. */
@@ -132,13 +133,9 @@ function heldStore(store: Store = memoryStore()) {
   let isOpen = false
   const held: Store = {
     ...store,
-    load(kind, id) {
-      loads.push([{ kind, id }])
-      return store.load(kind, id)
-    },
-    async loadAll(keys) {
+    load(keys) {
       loads.push(keys)
-      return (await store.loadAll?.(keys)) ?? []
+      return store.load(keys)
     },
     async commit(commit) {
       commits.push(commit)
@@ -242,7 +239,7 @@ describe('an error of the transaction of a host', () => {
   test.each(codes)('%s from a commit or load is thrown without a retry', async (code) => {
     const failingCommit = { ...memoryStore(), commit: failing(code) }
     const load = failing(code)
-    const failingLoad = { ...memoryStore(), commit: losing, load, loadAll: undefined }
+    const failingLoad = { ...memoryStore(), commit: losing, load }
     for (const store of [failingCommit, failingLoad]) {
       const pacing = virtualPacing()
       const known = [undefined, undefined]
@@ -287,7 +284,7 @@ describe.each([
 
   test('ends with the error of the store when the store keeps failing', async () => {
     const fail = () => Promise.reject(new Error('the database is down'))
-    const down: Store = { ...memoryStore(), commit: fail, load: fail, loadAll: undefined }
+    const down: Store = { ...memoryStore(), commit: fail, load: fail }
     const written = runner(
       down,
       {},
@@ -328,7 +325,7 @@ test('the first load that fails is not repeated, because nothing is at stake', a
     calls += 1
     throw new Error('the database is down')
   }
-  const written = runner({ ...memoryStore(), loadAll: fail })(increment('me'))
+  const written = runner({ ...memoryStore(), load: fail })(increment('me'))
   await expect(written).rejects.toThrow('the database is down')
   expect(calls).toBe(1)
 })
@@ -338,12 +335,12 @@ describe('a load that fails after a lost race', () => {
   function failingOnce(losses: number): Store {
     const sound = memoryStore()
     const failures = [new Error('the connection was lost')]
-    const loadAll: Store['loadAll'] = async (keys) => {
+    const load: Store['load'] = async (keys) => {
       const failure = failures.pop()
       if (failure !== undefined) throw failure
-      return Promise.all(keys.map(({ kind, id }) => sound.load(kind, id)))
+      return sound.load(keys)
     }
-    return denyingFirst({ ...sound, loadAll }, losses)
+    return denyingFirst({ ...sound, load }, losses)
   }
   const write = increment('me', { known: [undefined, undefined] })
 
@@ -416,7 +413,7 @@ describe('a store that no longer settles', () => {
     const store: Store = {
       ...sound,
       commit: () => (answers.shift() ?? never)(),
-      loadAll: (keys) => (call === 'load' ? never() : (sound.loadAll?.(keys) ?? never())),
+      load: (keys) => (call === 'load' ? never() : sound.load(keys)),
     }
     const known = [undefined, undefined]
     const written = onServer(store)(increment('me', { known, ...name }))
@@ -428,7 +425,7 @@ describe('a store that no longer settles', () => {
     const sound = memoryStore()
     const store: Store = {
       ...sound,
-      loadAll: (keys) => wait(2_000, keys).then((after) => sound.loadAll?.(after) ?? []),
+      load: (keys) => wait(2_000, keys).then(sound.load),
       commit: (commit) => wait(2_000, commit).then(sound.commit),
     }
     const written = onServer(store)(increment('me'))
@@ -458,7 +455,7 @@ describe('a store that no longer settles', () => {
     let isFrozen = false
     const run = onServer({
       ...sound,
-      loadAll: (keys) => (isFrozen ? never() : (sound.loadAll?.(keys) ?? never())),
+      load: (keys) => (isFrozen ? never() : sound.load(keys)),
       async commit(commit) {
         await new Promise((resolve) => setTimeout(resolve, 100))
         const committed = await sound.commit(commit)
@@ -576,7 +573,7 @@ describe('a request that counts once', () => {
     for (const copy of ['first', 'second']) {
       expect(await run(once<{ ok: boolean }>(refusing, replayOf(copy, false)))).toBe(refusal)
     }
-    expect(await store.load('replay', 'once')).toBeUndefined()
+    expect(await loadOne(store, 'replay', 'once')).toBeUndefined()
   })
 
   test('writes no replay record when the changed record identifies the request', async () => {
@@ -585,7 +582,7 @@ describe('a request that counts once', () => {
     const telling: typeof decide = (read) => ({ ...decide(read), recordsSignature: true })
     const result = await runner(store)(once({ ...write, decide: telling }, replayOf('me', false)))
     expect(result).toEqual({ ok: true, count: 1 })
-    expect(await store.load('replay', 'once')).toBeUndefined()
+    expect(await loadOne(store, 'replay', 'once')).toBeUndefined()
   })
 
   test('is a replay, not a refusal, when the same bytes were accepted before', async () => {
@@ -611,7 +608,7 @@ describe('a request that counts once', () => {
   test('commits its nonce in the commit that follows a lost race', async () => {
     const store = memoryStore()
     await runner(denyingFirst(store, 1))(once(incrementOnce('me'), replayOf('me')))
-    expect(await store.load('replay', 'once')).toMatchObject({ commandId: 'me' })
+    expect(await loadOne(store, 'replay', 'once')).toMatchObject({ commandId: 'me' })
   })
 
   test('commits its nonce once, also if its operation commits twice', async () => {
@@ -637,60 +634,6 @@ describe('a write that changes nothing', () => {
     const key = { kind: 'grant', id: 'counter' } as const
     const idle = { reads: [key], known: [undefined], decide: () => ({ result: 'idle' }) }
     expect(await runner(untouchable)(idle)).toBe('idle')
-  })
-
-  /** A store that reads the keys of `loadAll` in this order, with a commit of somebody else after the first. */
-  function tearing(store: Store, forward: boolean, between: () => Promise<unknown>): Store {
-    let isTorn = false
-    return {
-      ...store,
-      async loadAll(keys) {
-        const found: (Stored | undefined)[] = []
-        for (const { kind, id } of forward ? keys : keys.toReversed()) {
-          found.push(await store.load(kind, id))
-          if (!isTorn) await between()
-          isTorn = true
-        }
-        return forward ? found : found.reverse()
-      },
-    }
-  }
-
-  /** Increments a counter up to a limit. */
-  function limited(commandId: string, max: number): Write<{ ok: boolean; count?: number }> {
-    const { decide, ...write } = incrementOnce(commandId)
-    return {
-      ...write,
-      decide(read) {
-        const isDone = read({ kind: 'transfer', id: `by-${commandId}` }) !== undefined
-        const count = read<Counter>(counterKey)?.count ?? 0
-        return isDone || count < max ? decide(read) : { result: refusal }
-      },
-    }
-  }
-
-  test.each([true, false])(
-    'answers as after its own earlier commit, read forward: %s',
-    async (forward) => {
-      const store = memoryStore()
-      const torn = tearing(store, forward, () => runner(store)(limited('same', 1)))
-      expect(await runner(torn)(limited('same', 1))).toEqual({ ok: true, count: 1 })
-      expect(await countOf(store)).toBe(1)
-    },
-  )
-
-  test('is a replay if a copy of the signed request took effect in between', async () => {
-    const store = memoryStore()
-    const copy = () => runner(store)(once(limited('copy', 1), replayOf('copy', false)))
-    const torn = tearing(store, false, copy)
-    const answer = await runner(torn)(once(limited('me', 1), replayOf('me', false)))
-    expect(answer).toMatchObject({ refusal: 'replayed' })
-  })
-
-  test('is refused if nothing of it took effect', async () => {
-    const store = memoryStore()
-    const torn = tearing(store, false, () => runner(store)(limited('another', 1)))
-    expect(await runner(torn)(limited('me', 1))).toBe(refusal)
   })
 })
 
@@ -849,7 +792,7 @@ describe('writes with one name', () => {
     for (const commit of commits) {
       expect(commitSizeOf(commit)).toBeLessThanOrEqual(storeBounds.commitSize)
     }
-    for (const keys of loads) expect(keys.length).toBeLessThanOrEqual(storeBounds.loadAllKeys)
+    for (const keys of loads) expect(keys.length).toBeLessThanOrEqual(storeBounds.loadKeys)
     // The counter, and a record with a list entry for each write.
     const inOne = Math.floor((storeBounds.commitSize - 1) / 2)
     expect(Math.max(...commits.map((commit) => incrementsIn(commit).length))).toBe(inOne)
@@ -861,8 +804,8 @@ describe('writes with one name', () => {
     for (let each = 0; each < 100; each++) void run(increment(`${each}`, together))
     await proceed(true)
     // The counter, and one record of each write.
-    const rest = 1 + 99 - (storeBounds.loadAllKeys - 1)
-    expect(loads.map((keys) => keys.length)).toEqual([2, storeBounds.loadAllKeys, rest])
+    const rest = 1 + 99 - (storeBounds.loadKeys - 1)
+    expect(loads.map((keys) => keys.length)).toEqual([2, storeBounds.loadKeys, rest])
   })
 
   /** Returns a write that changes a record, which is in the lists `before`, and perhaps in others after it. */
@@ -1065,7 +1008,7 @@ test('a new record is created once', async () => {
   const { store: held, commits, proceed } = heldStore(store)
   await proceed(true)
   expect(await runner(fated(held, 'lands-and-fails'))(write)).toBe('created')
-  expect(await store.load('quote', 'new')).toEqual(record)
+  expect(await loadOne(store, 'quote', 'new')).toEqual(record)
   expect(commits).toHaveLength(1)
 })
 
@@ -1145,20 +1088,16 @@ describe('random writes over shared records', () => {
     ...{ id, version: 0, commandId: '', balance: opening, applied: [] },
   })
 
-  /** A store that reads several records one after another, and whose commits meet these fates. */
+  /** A store whose calls take turns, and whose commits meet these fates. */
   function hostile(store: Store, scheduler: Scheduler, script: Fate[]): Store {
     const faulty = fated(store, ...script)
     const turn = () => scheduler.schedule(Promise.resolve(), 'turn')
-    const load: Store['load'] = async (kind, id) => {
-      await turn()
-      return store.load(kind, id)
-    }
     return {
       ...store,
-      load,
-      async loadAll(keys) {
-        const found: (Stored | undefined)[] = []
-        for (const { kind, id } of keys) found.push(await load(kind, id))
+      async load(keys) {
+        await turn()
+        const found = await store.load(keys)
+        await turn()
         return found
       },
       async commit(commit) {
@@ -1208,7 +1147,7 @@ describe('random writes over shared records', () => {
           )
           const all = moves.map((each, index) => processes[each.process]?.(moving(each, index)))
           const results = await scheduler.waitFor(Promise.allSettled(all))
-          const found = await Promise.all(accounts.map((id) => memory.load('grant', id)))
+          const found = await Promise.all(accounts.map((id) => loadOne(memory, 'grant', id)))
           const histories = found.map(
             (record, index) => (record ?? newAccount(accounts[index] ?? '')) as Account,
           )

@@ -38,7 +38,12 @@ export function connect(scheduler: Scheduler, database: Database, climate: Clima
     return value
   }
 
-  async function write(label: string, effect: () => boolean): Promise<boolean> {
+  /** @param denied the answer of a write that did not take effect. */
+  async function write<Answer>(
+    label: string,
+    effect: () => Answer,
+    denied: Answer,
+  ): Promise<Answer> {
     if (climate.isPeaceful) return effect()
     if (!draw.chance(climate.weather.writeLiesPercent)) {
       const written = await scheduler.turn(label, effect, true)
@@ -51,13 +56,13 @@ export function connect(scheduler: Scheduler, database: Database, climate: Clima
       throw await scheduler.turn(`${label} rejected`, () => fault('the write was rejected'))
     }
     if (lie === 'late') return late(label, effect)
-    const written = await scheduler.turn(`${label}, answered by ${lie}`, effect, true)
+    await scheduler.turn(`${label}, answered by ${lie}`, effect, true)
     if (lie === 'never') return new Promise(() => undefined)
     if (lie === 'error') throw fault('the response was lost')
-    return written && false
+    return denied
   }
 
-  function late(label: string, effect: () => boolean): Promise<boolean> {
+  function late<Answer>(label: string, effect: () => Answer): Promise<Answer> {
     return new Promise((resolve) => {
       const caller = scheduler.current()
       scheduler.land(label, () => {
@@ -68,15 +73,19 @@ export function connect(scheduler: Scheduler, database: Database, climate: Clima
   }
 
   return {
-    load: (kind, id) => read(`load ${kind}`, () => database.load(kind, id)),
+    load: (keys) => read(`load ${keys.map(({ kind }) => kind)}`, () => database.load(keys)),
     list: (query) => read(`list ${query.kind}`, () => database.list(query)),
     due(kind, namespace, before, limit) {
       const lags = draw.chance(climate.weather.lagPercent)
       return read(`due ${kind}`, () => database.due(kind, namespace, before, limit, lags))
     },
-    commit: (commit) => write(`commit ${kindsOf(commit)}`, () => database.commit(commit)),
-    remove: (kind, id, version) =>
-      write(`remove ${kind}`, () => database.remove(kind, id, version)),
+    commit: (commit) => write(`commit ${kindsOf(commit)}`, () => database.commit(commit), false),
+    remove: (records) =>
+      write(
+        `remove ${records.map(({ kind }) => kind)}`,
+        () => database.remove(records),
+        records.map(() => false),
+      ),
   }
 }
 

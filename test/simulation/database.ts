@@ -2,9 +2,11 @@ import type {
   Commit,
   ListQuery,
   RecordChange,
+  RecordKey,
   RecordKind,
   RecordPage,
   Stored,
+  VersionGuard,
 } from '../../src/entry-adapter.js'
 
 /** The rules of the store contract that a database keeps. A planted mistake switches one off. */
@@ -84,10 +86,12 @@ export function createDatabase(
       Array.from(slots(kind).values(), ({ record }) => record),
     text: () => [...kinds.values()].flatMap((all) => Array.from(all.values(), ({ text }) => text)),
 
-    load(kind: RecordKind, id: string): Stored | undefined {
-      const slot = slots(kind).get(id)
-      const seen = rules.readsLatest ? slot?.record : slot?.before
-      return seen && copy(seen)
+    load(keys: readonly RecordKey[]): readonly (Stored | undefined)[] {
+      return keys.map(({ kind, id }) => {
+        const slot = slots(kind).get(id)
+        const seen = rules.readsLatest ? slot?.record : slot?.before
+        return seen && copy(seen)
+      })
     },
 
     commit(commit: Commit): boolean {
@@ -103,12 +107,14 @@ export function createDatabase(
       return isWhole
     },
 
-    remove(kind: RecordKind, id: string, version: number): boolean {
-      const before = peek(kind, id)
-      if (before === undefined || before.version !== version) return false
-      slots(kind).delete(id)
-      watch([{ kind, before, after: undefined }])
-      return true
+    remove(records: readonly VersionGuard[]): readonly boolean[] {
+      return records.map(({ kind, id, version }) => {
+        const before = peek(kind, id)
+        if (before === undefined || before.version !== version) return false
+        slots(kind).delete(id)
+        watch([{ kind, before, after: undefined }])
+        return true
+      })
     },
 
     list({ kind, list, cursor, forward, limit }: ListQuery): RecordPage {

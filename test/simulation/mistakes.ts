@@ -1,6 +1,7 @@
 import type { Commit } from '../../src/entry-adapter.js'
 import type { Introspection, ResourceServer, Store } from '../../src/index.js'
 import type { Introspect } from '../../src/ports/host.js'
+import { loadOne } from '../support/one-record.js'
 import type { Mistake } from './world.js'
 
 /** Mistakes that a store or a wallet could make. The laws must find each of them. */
@@ -21,7 +22,10 @@ export type MistakeName = keyof typeof mistakes
 function withoutNonces(store: Store): Store {
   return {
     ...store,
-    load: async (kind, id) => (kind === 'replay' ? undefined : store.load(kind, id)),
+    async load(keys) {
+      const found = await store.load(keys)
+      return found.map((each, i) => (keys[i]?.kind === 'replay' ? undefined : each))
+    },
     async commit({ changes, guards }) {
       const others = changes.filter(({ kind }) => kind !== 'replay')
       return others.length === 0 || store.commit({ changes: others, guards })
@@ -34,7 +38,7 @@ function withStaleBudgets(store: Store): Store {
   async function current({ changes, guards }: Commit): Promise<Commit> {
     const rewritten = changes.map(async (change) => {
       if (change.kind !== 'budget') return change
-      const version = (await store.load('budget', change.next.id))?.version ?? 0
+      const version = (await loadOne(store, 'budget', change.next.id))?.version ?? 0
       const next = { ...change.next, version: version + 1 }
       return { ...change, next, expectedVersion: version }
     })

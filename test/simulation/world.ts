@@ -95,11 +95,11 @@ export function createWorld(seed: string, trace: Trace, mistake: Mistake = {}): 
   const servers = serverNames.map(start)
   const auditor = startServer(scheduler, createProcess('auditor'), `${seed} auditor`, {
     store: {
-      load: async (kind, id) => database.load(kind, id),
+      load: async (keys) => database.load(keys),
       list: async (query) => database.list(query),
       due: async (kind, namespace, before, limit) => database.due(kind, namespace, before, limit),
       commit: async (commit) => database.commit(commit),
-      remove: async (kind, id, version) => database.remove(kind, id, version),
+      remove: async (records) => database.remove(records),
     },
     clientKeys: { find: findKey },
     pricing: { price: async (request) => listPrice(request) },

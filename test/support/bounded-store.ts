@@ -19,7 +19,6 @@ const known = new WeakMap<Store, Map<string, Stored>>()
 export function boundedStore(store: Store): Store {
   const records = known.get(store) ?? new Map<string, Stored>()
   known.set(store, records)
-  const readAll = store.loadAll?.bind(store)
   return {
     ...store,
     async commit(commit) {
@@ -30,13 +29,16 @@ export function boundedStore(store: Store): Store {
         for (const { kind, next } of commit.changes) remember(records, `${kind} ${next.id}`, next)
       return committed
     },
-    ...(readAll && {
-      async loadAll(keys) {
-        if (keys.length < 2) throw new Error(`loadAll: for ${keys.length} keys`)
-        requireLimit('loadAll', keys.length, storeBounds.loadAllKeys)
-        return readAll(keys)
-      },
-    }),
+    async load(keys) {
+      requireLimit('load', keys.length, storeBounds.loadKeys)
+      return store.load(keys)
+    },
+    async remove(removed) {
+      requireLimit('remove', removed.length, storeBounds.removeRecords)
+      const names = new Set(removed.map(({ kind, id }) => `${kind} ${id}`))
+      if (names.size < removed.length) throw new Error('remove: a record occurs twice')
+      return store.remove(removed)
+    },
     async list(query) {
       requireLimit('list', query.limit, storeBounds.listLimit)
       return store.list(query)

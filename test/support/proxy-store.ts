@@ -1,5 +1,6 @@
 import type { RecordKind, Stored } from '../../src/entry-adapter.js'
 import type { Store } from '../../src/index.js'
+import { loadOne } from './one-record.js'
 
 /**
  * The fate of a call: it works; it fails before anything is written; it takes effect but its response is
@@ -32,33 +33,43 @@ export function lyingStore(store: Store, fateOf: (method: keyof Store) => Fate):
     return read()
   }
 
-  async function writing(method: 'commit' | 'remove', write: () => Promise<boolean>) {
+  /** @param denied the answer of a write that did not take effect. */
+  async function writing<Answer>(
+    method: 'commit' | 'remove',
+    write: () => Promise<Answer>,
+    denied: Answer,
+  ): Promise<Answer> {
     const fate = fateOf(method)
     struck.set(fate, (struck.get(fate) ?? 0) + 1)
     if (fate === 'fails') throw lost()
     const landed = await write()
     if (fate === 'lands-and-fails') throw lost()
-    return landed && fate !== 'lands-and-denies'
+    return fate === 'lands-and-denies' ? denied : landed
   }
 
   return {
     struck,
     store: {
-      load: (kind, id) => reading('load', () => store.load(kind, id)),
+      load: (keys) => reading('load', () => store.load(keys)),
       list: (query) => reading('list', () => store.list(query)),
       due: (...query) => reading('due', () => store.due(...query)),
-      remove: (...record) => writing('remove', () => store.remove(...record)),
+      remove: (records) =>
+        writing(
+          'remove',
+          () => store.remove(records),
+          records.map(() => false),
+        ),
       commit(commit) {
         for (const { kind, next } of commit.changes) {
           written.set(`${kind} ${next.id}`, [kind, next.id])
         }
-        return writing('commit', () => store.commit(commit))
+        return writing('commit', () => store.commit(commit), false)
       },
     },
     async records() {
       const found: (readonly [RecordKind, Stored])[] = []
       for (const [kind, id] of written.values()) {
-        const record = await store.load(kind, id)
+        const record = await loadOne(store, kind, id)
         if (record !== undefined) found.push([kind, record])
       }
       return found

@@ -172,9 +172,11 @@ function keptStore() {
       }
       return committed
     },
-    async remove(kind, id, version) {
-      const removed = await memory.remove(kind, id, version)
-      if (removed) records.delete(`${kind} ${id}`)
+    async remove(given) {
+      const removed = await memory.remove(given)
+      for (const [i, { kind, id }] of given.entries()) {
+        if (removed[i]) records.delete(`${kind} ${id}`)
+      }
       return removed
     },
   }

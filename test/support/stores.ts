@@ -1,8 +1,13 @@
 import type { Scheduler } from 'fast-check'
 import type { Store } from '../../src/index.js'
-import { checkThenAct as checkThenActOver } from './broken-stores/commits.js'
+import {
+  checkThenAct as checkThenActOver,
+  lastWriteWins as lastWriteWinsOver,
+} from './broken-stores/commits.js'
+import { broken } from './broken-stores/one-record.js'
 
-export { lastWriteWins } from './broken-stores/commits.js'
+/** A faulty store: the last write wins. */
+export const lastWriteWins = broken(lastWriteWinsOver)
 
 /** Lets the scheduler choose when each call begins and when its response arrives, and so their order. */
 export function scheduledStore(store: Store, scheduler: Scheduler): Store {
@@ -25,7 +30,7 @@ export function scheduledStore(store: Store, scheduler: Scheduler): Store {
 
 /** A faulty store: between checking the versions and writing, it waits for the scheduler. */
 export function checkThenAct(scheduler: Scheduler, store: Store): Store {
-  return checkThenActOver(store, () =>
-    scheduler.schedule(Promise.resolve(), 'between check and act'),
-  )
+  return broken((each) =>
+    checkThenActOver(each, () => scheduler.schedule(Promise.resolve(), 'between check and act')),
+  )(store)
 }

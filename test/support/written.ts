@@ -24,10 +24,12 @@ export function watchedStore(store: Store): { readonly store: Store; readonly wr
           for (const { kind, next } of commit.changes) records.set(`${kind} ${next.id}`, next)
         return landed
       },
-      async remove(kind, id, version) {
+      async remove(given) {
         count += 1
-        const removed = await store.remove(kind, id, version)
-        if (removed) records.delete(`${kind} ${id}`)
+        const removed = await store.remove(given)
+        for (const [i, { kind, id }] of given.entries()) {
+          if (removed[i]) records.delete(`${kind} ${id}`)
+        }
         return removed
       },
     },

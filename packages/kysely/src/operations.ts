@@ -1,5 +1,5 @@
 import type { Store } from 'open-payments-server'
-import { pageOf, type Row, recordOf } from '../../../adapters/sql/records.js'
+import { pageOf, type Row, recordOf, recordsOf, removedOf } from '../../../adapters/sql/records.js'
 import type { SqlStatement } from '../../../adapters/sql/statements.js'
 import { type Client, onTables, type Result } from './client.js'
 import type { Engine } from './engines.js'
@@ -30,13 +30,18 @@ export async function missingOf(
   return undefined
 }
 
-export function operations(run: Run, { statements, listName }: Engine): Omit<Store, 'commit'> {
+/** @param alone runs statements in one transaction, without others between them. */
+export function operations(
+  run: Run,
+  alone: <Found>(work: (run: Run) => Promise<Found>) => Promise<Found>,
+  { statements, listName }: Engine,
+): Omit<Store, 'commit'> {
   const rowsOf = async (statement: SqlStatement): Promise<readonly Row[]> =>
     (await run(statement)).rows
   return {
-    async load(kind, id) {
-      const [row] = await rowsOf(statements.load(kind, id))
-      return row && recordOf(row)
+    async load(keys) {
+      const [row] = await rowsOf(statements.load(keys))
+      return recordsOf(row)
     },
     async list(query) {
       const name = await listName(query.list)
@@ -45,8 +50,17 @@ export function operations(run: Run, { statements, listName }: Engine): Omit<Sto
     async due(kind, namespace, before, limit) {
       return (await rowsOf(statements.due(kind, namespace, before, limit))).map(recordOf)
     },
-    async remove(kind, id, version) {
-      return (await run(statements.remove(kind, id, version))).found > 0
+    async remove(records) {
+      const removals = statements.removals(records)
+      const rows = await alone(async (run) => {
+        const found: Row[] = []
+        for (const { find, remove } of removals) {
+          found.push(...(await run(find)).rows)
+          await run(remove)
+        }
+        return found
+      })
+      return removedOf(records, rows)
     },
   }
 }

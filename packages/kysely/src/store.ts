@@ -67,20 +67,21 @@ function overPool<Database>(db: Kysely<Database>, options: KyselyStoreOptions): 
   const engine = engineOf(dialect)
   const runPlainly = runOn(clientOf(db), engine)
   const run: Run = (statement) => retried(() => runPlainly(statement), engine.isTransient)
+  const alone = <Result>(work: (run: Run) => Promise<Result>): Promise<Result> =>
+    retried(
+      () => onOneConnection(db, (client) => transact(client, engine, work)),
+      engine.isTransient,
+    )
   return {
-    ...operations(run, engine),
+    ...operations(run, alone, engine),
     async commit(requested) {
       // The caller may change the records as soon as this function waits.
       const steps = await namedSteps(engine, stepsOf(requested))
       const statements = engine.statements.commit(steps)
-      const attempt = () =>
-        onOneConnection(db, (client) =>
-          transact(client, engine, async (inside) => {
-            return (await missingOf(inside, engine, statements)) === undefined
-          }),
-        )
       try {
-        return await retried(attempt, engine.isTransient)
+        return await alone(
+          async (inside) => (await missingOf(inside, engine, statements)) === undefined,
+        )
       } catch (error) {
         if (engine.isTransient(error)) return false
         throw error
@@ -95,8 +96,8 @@ function inTransaction<Database>(trx: Transaction<Database>, options: KyselyStor
     return postgresStore.inTransaction(postgresClientOf(trx), { prepare: false })
   }
   const engine = engineOf(dialect)
-  const { run, commit } = storeInTransaction(clientOf(trx), engine)
-  return { ...operations(run, engine), commit }
+  const { run, alone, commit } = storeInTransaction(clientOf(trx), engine)
+  return { ...operations(run, alone, engine), commit }
 }
 
 function inHostTransaction<Database, Result extends TransactionResult>(
@@ -118,17 +119,17 @@ function dialectOf(options: KyselyStoreOptions): KyselyDialect {
   return options.dialect
 }
 
-/** Runs work in a transaction, which is committed if the work resolves to true, and rolled back otherwise. */
-async function transact(
+/** Runs work in a transaction, which is rolled back if the work rejects or resolves to false. */
+async function transact<Result>(
   client: Client,
   engine: Engine,
-  work: (run: Run) => Promise<boolean>,
-): Promise<boolean> {
+  work: (run: Run) => Promise<Result>,
+): Promise<Result> {
   for (const text of engine.begin) await client.run(text)
   try {
-    const isDone = await work(runOn(client, engine))
-    await client.run(isDone ? 'COMMIT' : 'ROLLBACK')
-    return isDone
+    const result = await work(runOn(client, engine))
+    await client.run(result === false ? 'ROLLBACK' : 'COMMIT')
+    return result
   } catch (error) {
     // A connection that is broken rolls back by itself.
     await client.run('ROLLBACK').catch(() => undefined)

@@ -32,6 +32,8 @@ export function storeInTransaction(client: Client, engine: Engine) {
 
   return {
     run,
+    alone: <Result>(work: (run: Run) => Promise<Result>): Promise<Result> =>
+      enqueue(() => explained(() => work(runPlainly))),
     commit(requested: Commit): Promise<boolean> {
       const steps = stepsOf(requested)
       return enqueue(() => explained(() => commitOrRollBack(client, engine, steps)))

@@ -6,6 +6,7 @@ import {
   type HostDatabase,
   kyselyDatabases,
 } from '../../../test/support/kysely.js'
+import { loadOne } from '../../../test/support/one-record.js'
 import { isLong } from '../../../test/support/runs.js'
 import { storeConformance } from '../../testing/src/index.js'
 import { kyselyStore, migrate, migrationsOf } from '../src/index.js'
@@ -59,7 +60,7 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
         'run migrate(db, { dialect }) of open-payments-server-kysely',
       ),
     })
-    await expect(store.load('quote', 'no-tables')).rejects.toEqual(missing)
+    await expect(loadOne(store, 'quote', 'no-tables')).rejects.toEqual(missing)
     await expect(put(store, change('no-tables'))).rejects.toEqual(missing)
     await empty.drop()
   })
@@ -97,7 +98,7 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
         return put(kyselyStore.inTransaction(trx, { dialect }), change('together'))
       })
       expect([isWritten, await balance()]).toEqual([true, 25])
-      expect(await stores()[1].load('quote', 'together')).toBeDefined()
+      expect(await loadOne(stores()[1], 'quote', 'together')).toBeDefined()
     })
 
     test('neither is written if the host rolls back', async () => {
@@ -108,7 +109,7 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
       })
       await expect(work).rejects.toThrow('the account is closed')
       expect(await balance()).not.toBe(-1)
-      expect(await stores()[1].load('quote', 'not-written')).toBeUndefined()
+      expect(await loadOne(stores()[1], 'quote', 'not-written')).toBeUndefined()
     })
 
     test('that `transaction` runs is committed if its result is ok, and rolled back if not', async () => {
@@ -128,7 +129,9 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
       expect(await attempt('is-not-ok', false)).toEqual({ ok: false, isWritten: true })
       expect(await balance()).toBe(50)
       const [store] = stores()
-      const found = await Promise.all(['is-ok', 'is-not-ok'].map((id) => store.load('quote', id)))
+      const found = await Promise.all(
+        ['is-ok', 'is-not-ok'].map((id) => loadOne(store, 'quote', id)),
+      )
       expect(found.map((record) => record?.version)).toEqual([1, undefined])
     })
 
@@ -162,7 +165,9 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
         expect(await put(inside, change('lost-here', 2))).toBe(true)
       })
       const [store] = stores()
-      const versions = ['undone-it', 'beside-it', 'lost-here'].map((id) => store.load('quote', id))
+      const versions = ['undone-it', 'beside-it', 'lost-here'].map((id) =>
+        loadOne(store, 'quote', id),
+      )
       expect((await Promise.all(versions)).map((found) => found?.version)).toEqual([
         undefined,
         1,
@@ -193,7 +198,7 @@ describe('a transaction on MariaDB', () => {
       .setIsolationLevel('repeatable read')
       .execute(async (trx) => {
         const inside = kyselyStore.inTransaction(trx, { dialect })
-        expect((await inside.load('quote', 'snapshot'))?.version).toBe(1)
+        expect((await loadOne(inside, 'quote', 'snapshot'))?.version).toBe(1)
         expect(await put(outside, change('snapshot', 2))).toBe(true)
         await put(inside, change('snapshot', 2))
       })
@@ -232,7 +237,7 @@ describe('a transaction on MariaDB', () => {
     expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
     const rejected = outcomes.find((outcome) => outcome.status === 'rejected')
     expect(rejected?.reason).toMatchObject({ code: 'ERR_RESTART_TRANSACTION' })
-    const versions = await Promise.all(order.map((id) => other.load('quote', id)))
+    const versions = await Promise.all(order.map((id) => loadOne(other, 'quote', id)))
     expect(versions.map((found) => found?.version)).toEqual([2, 2])
   })
 })

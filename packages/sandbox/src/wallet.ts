@@ -148,8 +148,10 @@ export async function openWallet(settings: WalletSettings): Promise<SandboxWalle
     },
     async expireGrant(token) {
       const { grantId } = parseCredential('opa_', token) ?? parseCredential('opc_', token) ?? {}
-      const grant = grantId && ((await store.load('grant', grantId)) as Grant | undefined)
-      if (!grant || grant.finalized !== undefined) return
+      if (grantId === undefined) return
+      const [found] = await store.load([{ kind: 'grant', id: grantId }])
+      const grant = found as Grant | undefined
+      if (grant === undefined || grant.finalized !== undefined) return
       const { version: expectedVersion, lists, dueAt, interaction } = grant
       const expiresAt = clock.now()
       const expired =

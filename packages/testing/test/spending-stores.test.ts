@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { RecordChange } from '../../../src/entry-adapter.js'
 import { memoryStore, type Store } from '../../../src/index.js'
+import { loadOne } from '../../../test/support/one-record.js'
 import { racingStore } from '../src/spending/stores.js'
 
 /** A slow store that logs the start and the end of commits. */
@@ -9,9 +10,9 @@ function watchedStore() {
   const memory = memoryStore()
   const store: Store = {
     ...memory,
-    async load(kind, id) {
-      told.push(`read ${id}`)
-      return memory.load(kind, id)
+    async load(keys) {
+      told.push(...keys.map(({ id }) => `read ${id}`))
+      return memory.load(keys)
     },
     async commit(commit) {
       const names = commit.changes.map(({ next }) => next.id).join()
@@ -32,7 +33,7 @@ function change(kind: RecordChange['kind'], id: string, more: object = {}): Reco
 /** A task that reads and, after a number of its own microtasks, writes. */
 function writing(store: Store, id: string, turns: number) {
   return async () => {
-    await store.load('grant', id)
+    await loadOne(store, 'grant', id)
     for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve))
     return store.commit({ changes: [change('grant', id, { metadata: id })], guards: [] })
   }

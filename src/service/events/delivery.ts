@@ -192,7 +192,9 @@ export async function attemptDelivery(
     settings.onFailure?.({ event, attempt, error, ...again })
     return 'failed'
   }
-  const removed = await context.store.remove('event', leased.id, leased.version)
+  const [removed] = await context.store.remove([
+    { kind: 'event', id: leased.id, version: leased.version },
+  ])
   return removed ? 'delivered' : 'overrun'
 }
 

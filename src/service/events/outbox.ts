@@ -1,7 +1,7 @@
 import type { HostResult } from '../../core/decision.js'
 import { storeBounds } from '../../ports/store.js'
 import { callback, positiveInteger, text } from '../../util/input.js'
-import { newCall, type ServiceContext } from '../context.js'
+import { loadOne, newCall, type ServiceContext } from '../context.js'
 import { iterateList } from '../lists.js'
 import { inParallel } from '../parallel.js'
 import {
@@ -110,8 +110,8 @@ async function standBehind(
   if (dueAt === undefined || (head.failedAt === undefined && head.attempts === 1)) return
   const behind = found.filter(({ id, dueAt: at = dueAt }) => id !== head.id && at < dueAt)
   const { commandId } = newCall(context)
-  for (let first = 0; first < behind.length; first += storeBounds.loadAllKeys) {
-    const some = behind.slice(first, first + storeBounds.loadAllKeys)
+  for (let first = 0; first < behind.length; first += storeBounds.loadKeys) {
+    const some = behind.slice(first, first + storeBounds.loadKeys)
     await context.run<void>({
       reads: some.map(({ id }) => ({ kind: 'event', id })),
       known: some,
@@ -206,7 +206,10 @@ async function retrySetAside(context: ServiceContext, eventId: string): Promise<
 async function discardSetAside(context: ServiceContext, eventId: string): Promise<SetAsideResult> {
   const record = await loadSetAside(context, eventId)
   if (record === undefined) return unknownEvent
-  return { ok: true, changed: await context.store.remove('event', eventId, record.version) }
+  const [changed = false] = await context.store.remove([
+    { kind: 'event', id: eventId, version: record.version },
+  ])
+  return { ok: true, changed }
 }
 
 const idPattern = /^[A-Za-z0-9._-]{8,128}$/
@@ -217,6 +220,6 @@ async function loadSetAside(
 ): Promise<EventRecord | undefined> {
   text('eventId', eventId)
   if (!eventId.startsWith(await namespace()) || !idPattern.test(eventId)) return undefined
-  const record = (await store.load('event', eventId)) as EventRecord | undefined
+  const record = await loadOne<EventRecord>(store, { kind: 'event', id: eventId })
   return record?.setAsideAt === undefined ? undefined : record
 }

@@ -7,6 +7,7 @@ import {
   postgresStore,
 } from '../../../adapters/postgres.js'
 import { emptyPglite } from '../../support/databases.js'
+import { loadOne } from '../../support/one-record.js'
 
 /** A pool of `pg` whose client reports the end of its connection as soon as it is passed on. */
 function poolOfEndedConnections() {
@@ -32,7 +33,7 @@ function poolOfEndedConnections() {
 describe('a connection that ends as soon as the pool passes it on', () => {
   test('rejects the operation, and does not end the process', async () => {
     const { pool, client, released, ended } = poolOfEndedConnections()
-    await expect(postgresStore(pool).load('grant', 'any')).rejects.toBe(ended)
+    await expect(loadOne(postgresStore(pool), 'grant', 'any')).rejects.toBe(ended)
     expect(released).toEqual([true])
     expect(client.listenerCount('error')).toBe(0)
   })
@@ -64,7 +65,7 @@ test('a store whose tables do not exist says what creates them', async () => {
   const store = postgresStore(fromPglite(database))
   const change = { kind: 'quote', next: { id: 'no-tables', version: 1, commandId: 'a' } } as const
   const commit = { changes: [{ ...change, expectedVersion: 0 }], guards: [] }
-  await expect(store.load('quote', 'no-tables')).rejects.toEqual(missing)
+  await expect(loadOne(store, 'quote', 'no-tables')).rejects.toEqual(missing)
   await expect(store.commit(commit)).rejects.toEqual(missing)
   await database.transaction(async (inside) => {
     const within = postgresStore.inTransaction(fromPglite(inside))

@@ -8,6 +8,7 @@ import {
   postgresStore,
 } from '../../../adapters/postgres.js'
 import { emptyPglite } from '../../support/databases.js'
+import { loadOne } from '../../support/one-record.js'
 
 describe('a transaction of a query builder', () => {
   let lite: PGlite
@@ -39,7 +40,7 @@ describe('a transaction of a query builder', () => {
       })
     const written = async () => {
       const { rows } = await lite.query('SELECT 1 FROM entries WHERE id = $1', [id])
-      const record = await postgresStore(fromPglite(lite)).load('quote', `record-${id}`)
+      const record = await loadOne(postgresStore(fromPglite(lite)), 'quote', `record-${id}`)
       return [rows.length > 0, record !== undefined]
     }
     return { run, written, count: () => count }
@@ -79,7 +80,7 @@ describe('a transaction of a query builder', () => {
   test('rejects if a statement of the store fails, with the SQLSTATE', async () => {
     const missing = postgresStore.transaction(
       builder(),
-      async (_, store) => ({ ok: (await store.load('quote', 'record-any')) !== undefined }),
+      async (_, store) => ({ ok: (await loadOne(store, 'quote', 'record-any')) !== undefined }),
       { schema: 'missing' },
     )
     await expect(missing).rejects.toMatchObject({

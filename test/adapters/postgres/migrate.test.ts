@@ -11,6 +11,7 @@ import {
 import { InvalidInputError } from '../../../src/index.js'
 import { emptyPglite, type FreshPostgres, freshPostgres, servers } from '../../support/databases.js'
 import { invalidInput } from '../../support/invalid-input.js'
+import { loadOne } from '../../support/one-record.js'
 import { isLong } from '../../support/runs.js'
 
 const change = {
@@ -32,7 +33,7 @@ describe.runIf(isLong || servers.PostgreSQL === undefined)('migrating PGlite', (
     expect(await migrate(database)).toEqual({ applied: ['records'] })
     expect(await postgresStore(database).commit({ changes: [change], guards: [] })).toBe(true)
     expect(await migrate(database)).toEqual({ applied: [] })
-    expect(await postgresStore(database).load('grant', 'a')).toEqual(change.next)
+    expect(await loadOne(postgresStore(database), 'grant', 'a')).toEqual(change.next)
   })
 
   test('rejects tables of a later version of the library and does not change them', async () => {

@@ -4,11 +4,10 @@ import { fromPglite, type PostgresStatement, postgresStore } from '../../../adap
 import type { RecordKey, Stored } from '../../../src/entry-adapter.js'
 import type { Store } from '../../../src/index.js'
 import { anyPostgres } from '../../support/databases.js'
+import { loadOne } from '../../support/one-record.js'
 import { runs } from '../../support/runs.js'
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
-
-type LoadingStore = Store & { loadAll: NonNullable<Store['loadAll']> }
 
 type Callback = (error: unknown, result?: { rows: object[] }) => void
 
@@ -51,7 +50,7 @@ function scriptedPool(
     query: () => Promise.reject(new Error('not used')),
   }
   return {
-    store: postgresStore(pool as never) as LoadingStore,
+    store: postgresStore(pool as never),
     pool,
     sent,
     statements,
@@ -74,21 +73,15 @@ const key = (number: number): RecordKey => ({ kind: 'grant', id: `record-${numbe
 const keysOfLoads = (count: number, from = 0) =>
   Array.from({ length: count }, (_, i) => key(from + i))
 
-/** The keys of some calls in one turn: one for `load`, and any number for `loadAll`. */
+/** The keys of some calls in one turn. */
 const calls = fc.array(
   fc.array(fc.integer({ min: 0, max: 9 }).map(key), { minLength: 1, maxLength: 30 }),
   { minLength: 1, maxLength: 12 },
 )
 
-async function call(store: LoadingStore, keys: readonly RecordKey[]) {
-  const [first] = keys
-  if (keys.length > 1 || first === undefined) return store.loadAll(keys)
-  return [await store.load(first.kind, first.id)]
-}
-
 /** Begins a load. While it is being answered, others are collected. */
-function opening(store: LoadingStore): Promise<unknown> {
-  return store.load('quote', 'opening')
+function opening(store: Store): Promise<unknown> {
+  return loadOne(store, 'quote', 'opening')
 }
 const openingKeys = [{ kind: 'quote', id: 'opening' }]
 
@@ -98,7 +91,7 @@ describe('loads over a pool', () => {
     for (const asked of [[key(0)], [key(1), key(2)]]) {
       sent.length = 0
       const turnEnds = turn()
-      const loaded = call(store, asked)
+      const loaded = store.load(asked)
       await turnEnds
       expect(sent).toEqual([asked])
       await loaded
@@ -111,9 +104,9 @@ describe('loads over a pool', () => {
     const [first, second, ...rest] = asked
     await Promise.all([
       opening(store),
-      store.load('grant', first?.id ?? ''),
-      store.loadAll(rest),
-      Promise.resolve().then(() => store.load('grant', second?.id ?? '')),
+      loadOne(store, 'grant', first?.id ?? ''),
+      store.load(rest),
+      Promise.resolve().then(() => loadOne(store, 'grant', second?.id ?? '')),
     ])
     expect(sent).toEqual([openingKeys, [first, ...rest, second]])
   })
@@ -123,9 +116,9 @@ describe('loads over a pool', () => {
       await turn()
       await turn()
     })
-    const first = store.load('grant', key(0).id)
+    const first = loadOne(store, 'grant', key(0).id)
     await expect.poll(() => sent).toHaveLength(1)
-    const second = store.load('grant', key(1).id)
+    const second = loadOne(store, 'grant', key(1).id)
     await Promise.all([first, second])
     expect(sent).toEqual([[key(0)], [key(1)]])
   })
@@ -134,7 +127,7 @@ describe('loads over a pool', () => {
     await fc.assert(
       fc.asyncProperty(calls, async (asked) => {
         const { store, sent } = scriptedPool()
-        await Promise.all(asked.map((keys) => call(store, keys)))
+        await Promise.all(asked.map((keys) => store.load(keys)))
         expect(sent.flat()).toEqual(asked.flat())
         expect(sent.filter(({ length }) => length > 60)).toEqual([])
         // No two that follow each other would fit together.
@@ -153,7 +146,7 @@ describe('loads over a pool', () => {
     const texts = new Set<string>()
     for (let count = 1; count <= 60; count++) {
       const { store, statements } = scriptedPool()
-      const loads = () => keysOfLoads(count).map(({ kind, id }) => store.load(kind, id))
+      const loads = () => keysOfLoads(count).map(({ kind, id }) => loadOne(store, kind, id))
       await Promise.all([opening(store), ...loads()])
       expect(statements).toHaveLength(2)
       names.add(statements[1]?.name)
@@ -175,13 +168,13 @@ describe('loads over a pool', () => {
     }
     const { store, put } = scriptedPool(undefined, answering)
     put(key(0), 1)
-    const before = store.load('grant', key(0).id)
+    const before = loadOne(store, 'grant', key(0).id)
     await expect.poll(() => reads).toBe(1)
     put(key(0), 2)
-    const after = [store.load('grant', key(0).id)]
+    const after = [loadOne(store, 'grant', key(0).id)]
     await turn()
     await turn()
-    after.push(store.load('grant', key(0).id))
+    after.push(loadOne(store, 'grant', key(0).id))
     release()
     expect((await before)?.version).toBe(1)
     expect((await Promise.all(after)).map((found) => found?.version)).toEqual([2, 2])
@@ -212,7 +205,7 @@ describe('loads over a pool', () => {
             put(key(each.commit), version)
           } else {
             const least = each.load.map((number) => versions[number] ?? 0)
-            const loaded = call(store, each.load.map(key))
+            const loaded = store.load(each.load.map(key))
             loads.push(loaded.then((found) => missed.push(...outdated(found, least))))
           }
         }
@@ -234,7 +227,7 @@ describe('loads over a pool', () => {
           if (isPoisoned(keys)) throw refused
         })
         for (const each of keysOfLoads(10)) put(each, 1)
-        const results = await Promise.allSettled(asked.map((keys) => call(store, keys)))
+        const results = await Promise.allSettled(asked.map((keys) => store.load(keys)))
         expect(results.map(({ status }) => status)).toEqual(
           asked.map((keys) => (isPoisoned(keys) ? 'rejected' : 'fulfilled')),
         )
@@ -250,7 +243,7 @@ describe('loads over a pool', () => {
       if (sent.length === 2) throw new Error('Connection terminated unexpectedly')
     })
     put(key(1), 7)
-    const loads = () => [0, 1].map((id) => store.load('grant', key(id).id))
+    const loads = () => [0, 1].map((id) => loadOne(store, 'grant', key(id).id))
     const [, none, one] = await Promise.all([opening(store), ...loads()])
     expect([none, one]).toMatchObject([undefined, { version: 7 }])
     expect(sent).toEqual([openingKeys, [key(0), key(1)], [key(0)], [key(1)]])
@@ -260,7 +253,7 @@ describe('loads over a pool', () => {
     const { store, put, texts } = scriptedPool()
     put(key(0), 3)
     texts.set(`grant ${key(1).id}`, '{')
-    const loads = () => [0, 1].map((id) => store.load('grant', key(id).id))
+    const loads = () => [0, 1].map((id) => loadOne(store, 'grant', key(id).id))
     const [, sound, broken] = await Promise.allSettled([opening(store), ...loads()])
     expect(sound).toMatchObject({ status: 'fulfilled', value: { version: 3 } })
     expect(broken).toMatchObject({ status: 'rejected', reason: expect.any(SyntaxError) })
@@ -289,7 +282,7 @@ describe('loads over a client of the host, which may choose its connection itsel
       postgresStore(fromPglite({ query: (_text, values = []) => query({ text: '', values }) })),
     ]) {
       sent.length = 0
-      await Promise.all(keysOfLoads(3).map(({ kind, id }) => store.load(kind, id)))
+      await Promise.all(keysOfLoads(3).map(({ kind, id }) => loadOne(store, kind, id)))
       expect(sent).toEqual([[key(0)], [key(1)], [key(2)]])
     }
   })
@@ -319,18 +312,17 @@ describe('loads that share a SELECT of a database', () => {
     'return what single loads return, for any mixture of keys, with `prepare: %s`',
     async (prepare) => {
       const store = postgresStore(database.client, { ...database.options, prepare })
-      const shared = store as LoadingStore
       const changes = stored.map(([kind, next]) => ({ kind, next, expectedVersion: 0 }))
       await store.commit({ changes, guards: [] })
       const single = new Map<RecordKey, Stored | undefined>()
       for (const each of [...known, ...missing]) {
-        single.set(each, await store.load(each.kind, each.id))
+        single.set(each, await loadOne(store, each.kind, each.id))
       }
       expect(known.map((each) => single.get(each))).toEqual(stored.map(([, record]) => record))
       const some = fc.array(fc.constantFrom(...known, ...missing), { minLength: 1, maxLength: 20 })
       await fc.assert(
         fc.asyncProperty(fc.array(some, { minLength: 1, maxLength: 8 }), async (asked) => {
-          const found = await Promise.all(asked.map((keys) => call(shared, keys)))
+          const found = await Promise.all(asked.map((keys) => store.load(keys)))
           expect(found).toEqual(asked.map((keys) => keys.map((each) => single.get(each))))
         }),
         { numRuns: runs(50) },

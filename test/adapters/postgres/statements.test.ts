@@ -56,7 +56,7 @@ const all = () => [
   statements.list({ kind: 'grant', list: 'x', forward: false, limit: 1 }),
   statements.due('grant', 'abcdefgh', 1, 1),
   statements.move('grant', [record('a', 1)]),
-  statements.remove('grant', 'a', 1),
+  statements.remove([{ kind: 'grant', id: 'a', version: 1 }]),
 ]
 const texts = () => [
   ...all().map(({ text }) => text),

@@ -9,6 +9,7 @@ import { type ConformanceCase, storeConformance } from '../../../packages/testin
 import type { Commit, RecordKind } from '../../../src/entry-adapter.js'
 import type { Store } from '../../../src/index.js'
 import { type FreshPostgres, freshPglite, freshPostgres, servers } from '../../support/databases.js'
+import { loadOne } from '../../support/one-record.js'
 import { isLong } from '../../support/runs.js'
 
 function reversed({ changes, guards }: Commit): Commit {
@@ -91,7 +92,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
         const changes = await Promise.all(
           [...new Set(picked)].map(async (kind = 'budget', i) => {
             const isNew = worker % 3 === 0 && i === 0
-            const version = isNew ? 0 : ((await store.load(kind, id))?.version ?? 0)
+            const version = isNew ? 0 : ((await loadOne(store, kind, id))?.version ?? 0)
             return { kind, next: { id, version: version + 1, commandId }, expectedVersion: version }
           }),
         )
@@ -127,7 +128,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
     const commits = Array.from({ length: 200 }, () => losing).flat()
     const outcomes = await Promise.all(commits.map((each) => store.commit(each)))
     expect(outcomes).toEqual(commits.map(() => false))
-    expect(await store.load('quote', 'new')).toBeUndefined()
+    expect(await loadOne(store, 'quote', 'new')).toBeUndefined()
     expect(connections).toEqual({ opened: 4, closed: 0 })
   })
 
@@ -156,7 +157,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
       await client.query('ROLLBACK')
       client.release()
     }
-    expect(await store.load('quote', first)).toBeUndefined()
+    expect(await loadOne(store, 'quote', first)).toBeUndefined()
     expect(closed).toBe(0)
   })
 
@@ -233,7 +234,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
         client.release()
       }
       expect(await indexed('f')).toBe(40)
-      expect(await store().load('event', `${namespace}-event`)).toBeDefined()
+      expect(await loadOne(store(), 'event', `${namespace}-event`)).toBeDefined()
     })
   })
 
@@ -247,9 +248,9 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
       const client = await fresh.connect({ max: 1 }).connect()
       try {
         const store = postgresStore(client, { schema: fresh.schema })
-        expect(await store.load('grant', 'any')).toBeUndefined()
+        expect(await loadOne(store, 'grant', 'any')).toBeUndefined()
         await client.query('DEALLOCATE ALL')
-        await expect(store.load('grant', 'any')).rejects.toMatchObject(lost)
+        await expect(loadOne(store, 'grant', 'any')).rejects.toMatchObject(lost)
       } finally {
         client.release(true)
       }
@@ -259,9 +260,9 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
       const pool = fresh.connect({ max: 1 })
       const store = postgresStore(pool, { schema: fresh.schema })
       await pool.query(`PREPARE op_load_1_${fresh.schema} AS SELECT 1`)
-      await expect(store.load('grant', 'any')).rejects.toMatchObject(lost)
+      await expect(loadOne(store, 'grant', 'any')).rejects.toMatchObject(lost)
       const unprepared = postgresStore(pool, { schema: fresh.schema, prepare: false })
-      expect(await unprepared.load('grant', 'any')).toBeUndefined()
+      expect(await loadOne(unprepared, 'grant', 'any')).toBeUndefined()
     })
 
     test('so does one in a transaction of the host', async () => {
@@ -270,7 +271,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
         await client.query('BEGIN')
         await client.query(`PREPARE op_load_1_${fresh.schema} AS SELECT 1`)
         const inside = postgresStore.inTransaction(client, { schema: fresh.schema })
-        await expect(inside.load('grant', 'any')).rejects.toMatchObject({
+        await expect(loadOne(inside, 'grant', 'any')).rejects.toMatchObject({
           code: 'ERR_TRANSACTION_FAILED',
           message: lost.message,
         })

@@ -4,6 +4,7 @@ import { fromPglite, postgresStore } from '../../../adapters/postgres.js'
 import type { RecordChange } from '../../../src/entry-adapter.js'
 import { type Store, TransactionError } from '../../../src/index.js'
 import { type FreshPostgres, freshPglite, freshPostgres, servers } from '../../support/databases.js'
+import { loadOne } from '../../support/one-record.js'
 import { isLong } from '../../support/runs.js'
 
 function change(id: string, version: number): RecordChange {
@@ -24,17 +25,17 @@ describe.runIf(isLong || servers.PostgreSQL === undefined)('in a transaction of 
         const inside = postgresStore.inTransaction(client)
         expect(await put(inside, change('a', 1))).toBe(true)
         expect(await put(inside, change('a', 1), change('b', 1))).toBe(false)
-        expect(await inside.load('grant', 'a')).toEqual(change('a', 1).next)
+        expect(await loadOne(inside, 'grant', 'a')).toEqual(change('a', 1).next)
       })
-      expect(await outside.load('grant', 'a')).toEqual(change('a', 1).next)
-      expect(await outside.load('grant', 'b')).toBeUndefined()
+      expect(await loadOne(outside, 'grant', 'a')).toEqual(change('a', 1).next)
+      expect(await loadOne(outside, 'grant', 'b')).toBeUndefined()
 
       const rolledBack = lite.transaction(async (client) => {
         await put(postgresStore.inTransaction(client), change('a', 2))
         throw new Error('the host changed its mind')
       })
       await expect(rolledBack).rejects.toThrow('the host changed its mind')
-      expect((await outside.load('grant', 'a'))?.version).toBe(1)
+      expect((await loadOne(outside, 'grant', 'a'))?.version).toBe(1)
     } finally {
       await lite.close()
     }
@@ -75,10 +76,10 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
   test('a commit becomes visible to others with COMMIT, and not before', async () => {
     await within(async (inside, client) => {
       expect(await put(inside, change('a', 1))).toBe(true)
-      expect((await inside.load('grant', 'a'))?.version).toBe(1)
-      expect(await outside.load('grant', 'a')).toBeUndefined()
+      expect((await loadOne(inside, 'grant', 'a'))?.version).toBe(1)
+      expect(await loadOne(outside, 'grant', 'a')).toBeUndefined()
       await client.query('COMMIT')
-      expect((await outside.load('grant', 'a'))?.version).toBe(1)
+      expect((await loadOne(outside, 'grant', 'a'))?.version).toBe(1)
     })
   })
 
@@ -92,20 +93,22 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
       expect(await put(inside, change('a', 2))).toBe(true)
       await client.query('COMMIT')
     })
-    const loaded = await Promise.all(['a', 'b', 'c', 'd'].map((id) => outside.load('grant', id)))
+    const loaded = await Promise.all(
+      ['a', 'b', 'c', 'd'].map((id) => loadOne(outside, 'grant', id)),
+    )
     expect(loaded.map((record) => record?.version)).toEqual([2, 1, undefined, undefined])
   })
 
   test('a record that another transaction changed is read in its current version', async () => {
     await put(outside, change('a', 1))
     await within(async (inside) => {
-      expect((await inside.load('grant', 'a'))?.version).toBe(1)
+      expect((await loadOne(inside, 'grant', 'a'))?.version).toBe(1)
       await put(outside, change('a', 2))
       expect(await put(inside, change('a', 2))).toBe(false)
-      expect((await inside.load('grant', 'a'))?.version).toBe(2)
+      expect((await loadOne(inside, 'grant', 'a'))?.version).toBe(2)
       expect(await put(inside, change('a', 3))).toBe(true)
     })
-    expect((await outside.load('grant', 'a'))?.version).toBe(2)
+    expect((await loadOne(outside, 'grant', 'a'))?.version).toBe(2)
   })
 
   test('concurrent operations do not interfere with each other', async () => {
@@ -114,14 +117,14 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
       const outcomes = await Promise.all([
         put(inside, change('a', 2)),
         put(inside, change('a', 2)),
-        inside.load('grant', 'a'),
+        loadOne(inside, 'grant', 'a'),
         put(inside, change('b', 1)),
         put(inside, change('b', 1)),
       ])
       expect(outcomes).toEqual([true, false, change('a', 2).next, true, false])
       await client.query('COMMIT')
     })
-    expect((await outside.load('grant', 'b'))?.version).toBe(1)
+    expect((await loadOne(outside, 'grant', 'b'))?.version).toBe(1)
   })
 
   test.each(['REPEATABLE READ', 'SERIALIZABLE'])(
@@ -132,10 +135,10 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
           code: 'ERR_TRANSACTION_FAILED',
           message: expect.stringContaining(level.toLowerCase()),
         }
-        await expect(inside.load('grant', 'a')).rejects.toMatchObject(refusal)
+        await expect(loadOne(inside, 'grant', 'a')).rejects.toMatchObject(refusal)
         await expect(put(inside, change('a', 1))).rejects.toMatchObject(refusal)
       }, `BEGIN ISOLATION LEVEL ${level}`)
-      expect(await outside.load('grant', 'a')).toBeUndefined()
+      expect(await loadOne(outside, 'grant', 'a')).toBeUndefined()
     },
   )
 
@@ -150,14 +153,14 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
     } finally {
       client.release()
     }
-    expect(await outside.load('grant', 'a')).toBeUndefined()
+    expect(await loadOne(outside, 'grant', 'a')).toBeUndefined()
   })
 
   test('after an error of the host, every operation reports that the transaction cannot continue', async () => {
     await within(async (inside, client) => {
       await expect(client.query('SELECT 1 / 0')).rejects.toThrow('division by zero')
       const failed = { code: 'ERR_TRANSACTION_FAILED' }
-      await expect(inside.load('grant', 'a')).rejects.toMatchObject(failed)
+      await expect(loadOne(inside, 'grant', 'a')).rejects.toMatchObject(failed)
       await expect(put(inside, change('a', 1))).rejects.toMatchObject(failed)
     })
   })
@@ -176,7 +179,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
     const errors = outcomes.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
     expect(errors).toMatchObject([{ code: 'ERR_RESTART_TRANSACTION' }])
     expect(errors[0]).toBeInstanceOf(TransactionError)
-    const versions = await Promise.all(['a', 'b'].map((id) => outside.load('grant', id)))
+    const versions = await Promise.all(['a', 'b'].map((id) => loadOne(outside, 'grant', id)))
     expect(versions.map((record) => record?.version)).toEqual([2, 2])
   })
 })

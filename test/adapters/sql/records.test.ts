@@ -11,6 +11,7 @@ import {
 } from '../../../adapters/sql/records.js'
 import type { Stored } from '../../../src/entry-adapter.js'
 import { anyPostgres } from '../../support/databases.js'
+import { loadOne } from '../../support/one-record.js'
 import { runs } from '../../support/runs.js'
 
 const record = { id: 'id', version: 3, commandId: 'command' }
@@ -142,7 +143,7 @@ describe('in PostgreSQL', () => {
     for (const next of records) {
       const change = { kind: 'outgoing-payment', next, expectedVersion: 0 } as const
       expect(await store.commit({ changes: [change], guards: [] })).toBe(true)
-      expect(JSON.stringify(await store.load('outgoing-payment', next.id))).toBe(
+      expect(JSON.stringify(await loadOne(store, 'outgoing-payment', next.id))).toBe(
         JSON.stringify(next),
       )
     }

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { migrate, sqliteStore } from '../../../adapters/sqlite.js'
+import { loadOne } from '../../support/one-record.js'
 import { freshSqlite, sqliteDrivers, withoutSqlite } from '../../support/sqlite.js'
 
 const run = promisify(execFile)
@@ -19,8 +20,8 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (driver, open)
       )
       const lost = (await Promise.all(writers)).map(({ stdout }) => Number(stdout))
       const store = sqliteStore(fresh.connect())
-      expect((await store.load('budget', 'counter-'))?.version).toBe(4 * times)
-      expect(await store.load('event', `counter-${4 * times}`)).toBeDefined()
+      expect((await loadOne(store, 'budget', 'counter-'))?.version).toBe(4 * times)
+      expect(await loadOne(store, 'event', `counter-${4 * times}`)).toBeDefined()
       // Otherwise they have not written at the same time.
       expect(Math.max(...lost)).toBeGreaterThan(0)
     } finally {
@@ -38,7 +39,7 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (driver, open)
       const next = { id: 'locked-out', version: 1, commandId: 'locked out' }
       const changes = [{ kind: 'quote', next, expectedVersion: 0 }] as const
       expect(await store.commit({ changes, guards: [] })).toBe(false)
-      expect(await store.load('quote', 'locked-out')).toBeUndefined()
+      expect(await loadOne(store, 'quote', 'locked-out')).toBeUndefined()
       const restart = { code: 'ERR_RESTART_TRANSACTION' }
       await expect(store.transaction(async () => ({ ok: true }))).rejects.toMatchObject(restart)
       holder.exec('ROLLBACK')

@@ -8,6 +8,7 @@ import {
 } from '../../../adapters/sqlite.js'
 import { storeConformance } from '../../../packages/testing/src/index.js'
 import type { Store } from '../../../src/index.js'
+import { loadOne } from '../../support/one-record.js'
 import { isLong } from '../../support/runs.js'
 import {
   freshSqlite,
@@ -62,7 +63,7 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
       code: 'ERR_TABLES_MISSING',
       message: expect.stringContaining('run migrate(database) of open-payments-server/sqlite'),
     })
-    await expect(store.load('quote', 'no-tables')).rejects.toEqual(missing)
+    await expect(loadOne(store, 'quote', 'no-tables')).rejects.toEqual(missing)
     await expect(put(store, change('no-tables'))).rejects.toEqual(missing)
     await expect(
       store.transaction(async (inside) => ({ ok: await put(inside, change('no-tables')) })),
@@ -129,11 +130,11 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
       const result = await stores[0].transaction(async (inside) => {
         expect(await put(inside, change('together'))).toBe(true)
         database.exec('UPDATE accounts SET balance = balance + 25')
-        expect(await stores[1].load('quote', 'together')).toBeUndefined()
+        expect(await loadOne(stores[1], 'quote', 'together')).toBeUndefined()
         return { ok: true, note: 'credited' }
       })
       expect([result, balance()]).toEqual([{ ok: true, note: 'credited' }, 25])
-      expect(await stores[1].load('quote', 'together')).toBeDefined()
+      expect(await loadOne(stores[1], 'quote', 'together')).toBeDefined()
     })
 
     test('neither is written if the work rejects', async () => {
@@ -145,7 +146,7 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
       })
       await expect(work).rejects.toThrow('the account is closed')
       expect(balance()).toBe(before)
-      expect(await stores[0].load('quote', 'not-written')).toBeUndefined()
+      expect(await loadOne(stores[0], 'quote', 'not-written')).toBeUndefined()
     })
 
     test('neither is written if the result is not ok, which the caller gets', async () => {
@@ -158,7 +159,7 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
       })
       expect(result).toBe(refused)
       expect(balance()).toBe(before)
-      expect(await stores[1].load('quote', 'refused-it')).toBeUndefined()
+      expect(await loadOne(stores[1], 'quote', 'refused-it')).toBeUndefined()
       expect(await put(stores[1], change('refused-it'))).toBe(true)
     })
 
@@ -169,8 +170,8 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
         expect(await put(inside, change('lost-here', 2))).toBe(true)
         return { ok: true }
       })
-      expect(await stores[0].load('quote', 'undone-it')).toBeUndefined()
-      expect((await stores[0].load('quote', 'lost-here'))?.version).toBe(2)
+      expect(await loadOne(stores[0], 'quote', 'undone-it')).toBeUndefined()
+      expect((await loadOne(stores[0], 'quote', 'lost-here'))?.version).toBe(2)
     })
 
     test('other calls on the connection wait for its end, also those of another transaction', async () => {
@@ -184,9 +185,9 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
       })
       const again = sqliteStore(database)
       const second = again.transaction(async () => ({ ok: order.push('second') > 0 }))
-      const loaded = again
-        .load('quote', 'in-order')
-        .then((found) => order.push(`${found?.version}`))
+      const loaded = loadOne(again, 'quote', 'in-order').then((found) =>
+        order.push(`${found?.version}`),
+      )
       await Promise.all([first, second, loaded])
       expect(order.slice(0, 2)).toEqual(['first begins', 'first ends'])
       expect(order.slice(2).toSorted()).toEqual(['1', 'second'])
@@ -198,7 +199,7 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
         code: 'ERR_TRANSACTION_FAILED',
         message: expect.stringContaining('has ended'),
       }
-      await expect(inside.load('quote', 'any-quote')).rejects.toMatchObject(ended)
+      await expect(loadOne(inside, 'quote', 'any-quote')).rejects.toMatchObject(ended)
       await expect(put(inside, change('too-late'))).rejects.toMatchObject(ended)
     })
   })

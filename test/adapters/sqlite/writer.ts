@@ -1,4 +1,5 @@
 import { migrate, sqliteStore } from '../../../adapters/sqlite.js'
+import { loadOne } from '../../support/one-record.js'
 import { sqliteDrivers } from '../../support/sqlite.js'
 
 /** Adds to one record as one of several processes: `writer.ts <driver> <file> <times>`. Prints the commits that lost. */
@@ -12,7 +13,7 @@ const id = 'counter-'
 const commandId = `${process.pid}`
 let lost = 0
 for (let done = 0; done < Number(times); ) {
-  const version = (await store.load('budget', id))?.version ?? 0
+  const version = (await loadOne(store, 'budget', id))?.version ?? 0
   const next = { id, version: version + 1, commandId }
   const event = { id: `${id}${version + 1}`, version: 1, commandId }
   const changes = [

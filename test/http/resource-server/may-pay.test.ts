@@ -7,6 +7,7 @@ import {
   type RequestedPayment,
   type Store,
 } from '../../../src/index.js'
+import { loadOne } from '../../support/one-record.js'
 import { type Fate, fates, lyingStore } from '../../support/proxy-store.js'
 import {
   createSpendingWorld,
@@ -270,7 +271,7 @@ describe('the permission of the host to pay', () => {
       resources: { policy: { mayPay } },
     })
     async function changeGrant() {
-      const grant = await world.store.load('grant', grantId)
+      const grant = await loadOne(world.store, 'grant', grantId)
       if (grant === undefined) throw new Error('the grant is missing')
       const { version, lists } = grant
       const next = { ...grant, version: version + 1, commandId: 'another-command-id-123' }

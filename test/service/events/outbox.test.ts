@@ -12,6 +12,7 @@ import {
 import type { EventRecord } from '../../../src/service/events/record.js'
 import { type ManualClock, manualClock } from '../../support/clock.js'
 import { invalidInput } from '../../support/invalid-input.js'
+import { loadOne, removeOne } from '../../support/one-record.js'
 import { paymentServices, positionOf, type Setup, withEventLog } from '../../support/outbox.js'
 import { fates, lyingStore } from '../../support/proxy-store.js'
 import { runs } from '../../support/runs.js'
@@ -756,7 +757,7 @@ type Watcher = ReturnType<typeof watcher>
 async function leasedIn(store: Store, { changes }: Commit): Promise<EventRecord | undefined> {
   const [change] = changes
   if (change?.kind !== 'event' || change.expectedVersion === 0) return undefined
-  const before = (await store.load('event', change.next.id)) as EventRecord | undefined
+  const before = (await loadOne(store, 'event', change.next.id)) as EventRecord | undefined
   const next = change.next as EventRecord
   return next.attempts > (before?.attempts ?? 0) ? next : undefined
 }
@@ -920,7 +921,7 @@ const twins: readonly { readonly fault: string; readonly problem: RegExp; readon
           const committed = await store.commit(commit)
           for (const { kind, next, expectedVersion } of commit.changes) {
             const leased = kind === 'event' && expectedVersion > 0
-            if (committed && leased) await store.remove(kind, next.id, next.version)
+            if (committed && leased) await removeOne(store, kind, next.id, next.version)
           }
           return committed
         },
@@ -934,7 +935,7 @@ const twins: readonly { readonly fault: string; readonly problem: RegExp; readon
         async commit({ changes, guards }) {
           const lenient = changes.map(async (change) => {
             if (change.kind !== 'event' || change.expectedVersion === 0) return change
-            const current = await store.load('event', change.next.id)
+            const current = await loadOne(store, 'event', change.next.id)
             return { ...change, expectedVersion: current?.version ?? 0 }
           })
           return store.commit({ changes: await Promise.all(lenient), guards })
@@ -964,7 +965,7 @@ const twins: readonly { readonly fault: string; readonly problem: RegExp; readon
           const committed = await store.commit(commit)
           for (const { kind, next } of commit.changes) {
             if (kind === 'event' && 'failedAt' in next) {
-              await store.remove(kind, next.id, next.version)
+              await removeOne(store, kind, next.id, next.version)
             }
           }
           return committed

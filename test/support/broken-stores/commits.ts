@@ -7,7 +7,7 @@ import {
   storeBounds,
   type VersionGuard,
 } from '../../../src/entry-adapter.js'
-import type { Store } from '../../../src/index.js'
+import type { OneRecordStore } from './one-record.js'
 
 /** Waits as long as a step in a real database might take. */
 export async function pause(steps = 3): Promise<void> {
@@ -15,18 +15,21 @@ export async function pause(steps = 3): Promise<void> {
 }
 
 /** A fault of a store. */
-export type Break = (store: Store) => Store
+export type Break = (store: OneRecordStore) => OneRecordStore
 
 type Operation = 'load' | 'commit' | 'list' | 'due' | 'remove'
 
 /** Replaces one operation of a store. */
 export function on<Name extends Operation>(
   name: Name,
-  operate: (store: Store, ...given: Parameters<Store[Name]>) => ReturnType<Store[Name]>,
+  operate: (
+    store: OneRecordStore,
+    ...given: Parameters<OneRecordStore[Name]>
+  ) => ReturnType<OneRecordStore[Name]>,
 ): Break {
   return (store) => ({
     ...store,
-    [name]: (...given: Parameters<Store[Name]>) => operate(store, ...given),
+    [name]: (...given: Parameters<OneRecordStore[Name]>) => operate(store, ...given),
   })
 }
 
@@ -42,16 +45,19 @@ function rewriting(
   })
 }
 
-async function versionIn(store: Store, kind: RecordKind, id: string): Promise<number> {
+async function versionIn(store: OneRecordStore, kind: RecordKind, id: string): Promise<number> {
   return (await store.load(kind, id))?.version ?? 0
 }
 
 /** The same change, but expecting the currently stored version. */
-async function overwriting(store: Store, change: RecordChange): Promise<RecordChange> {
+async function overwriting(store: OneRecordStore, change: RecordChange): Promise<RecordChange> {
   return { ...change, expectedVersion: await versionIn(store, change.kind, change.next.id) }
 }
 
-async function guardsHold(store: Store, guards: readonly VersionGuard[]): Promise<boolean> {
+async function guardsHold(
+  store: OneRecordStore,
+  guards: readonly VersionGuard[],
+): Promise<boolean> {
   for (const { kind, id, version } of guards) {
     if ((await versionIn(store, kind, id)) !== version) return false
   }
@@ -67,7 +73,10 @@ export const lastWriteWins = on('commit', async (store, { changes }) => {
 })
 
 /** Checks the versions, waits, and overwrites intermediate changes. */
-export function checkThenAct(store: Store, between: () => Promise<unknown> = () => pause()): Store {
+export function checkThenAct(
+  store: OneRecordStore,
+  between: () => Promise<unknown> = () => pause(),
+): OneRecordStore {
   const blind = lastWriteWins(store)
   return {
     ...store,
@@ -83,17 +92,20 @@ export function checkThenAct(store: Store, between: () => Promise<unknown> = () 
 }
 
 /** Serializes commits, and then checks and writes: this is correct within one process only. */
-export function locksInProcess(store: Store): Store {
+export function locksInProcess(store: OneRecordStore): OneRecordStore {
   return oneAtATime(checkThenAct(store))
 }
 
 /** Locks the guarded records within one process only; what it changes is correct in all processes. */
-export function guardsInProcess(store: Store): Store {
+export function guardsInProcess(store: OneRecordStore): OneRecordStore {
   return oneAtATime(guardsFirst(store, () => pause(30)))
 }
 
 /** @param queue The commits of one process; the same for two stores that share a lock. */
-function oneAtATime(store: Store, queue: Queue = { last: Promise.resolve() }): Store {
+function oneAtATime(
+  store: OneRecordStore,
+  queue: Queue = { last: Promise.resolve() },
+): OneRecordStore {
   return {
     ...store,
     commit(commit) {
@@ -108,9 +120,9 @@ interface Queue {
   last: Promise<unknown>
 }
 
-const queues = new WeakMap<Store, Queue>()
+const queues = new WeakMap<OneRecordStore, Queue>()
 
-function queueOf(store: Store): Queue {
+function queueOf(store: OneRecordStore): Queue {
   const queue = queues.get(store) ?? { last: Promise.resolve() }
   queues.set(store, queue)
   return queue
@@ -150,7 +162,7 @@ export const takesAnyVersionBesideOthers = comparing(({ kind }, _, { changes }) 
 )
 
 /** Compares budgets before the commit, and then overwrites them. Other records are compared by the commit. */
-export function comparesBudgetsFirst(store: Store): Store {
+export function comparesBudgetsFirst(store: OneRecordStore): OneRecordStore {
   const overwriter = oneAtATime({
     ...store,
     async commit({ changes, guards }) {
@@ -174,7 +186,7 @@ export function comparesBudgetsFirst(store: Store): Store {
 }
 
 /** Does so only beside a payment, as if the statement that creates payments alone were wrong. */
-export function comparesBudgetsFirstBesidePayments(store: Store): Store {
+export function comparesBudgetsFirstBesidePayments(store: OneRecordStore): OneRecordStore {
   const broken = comparesBudgetsFirst(store)
   return {
     ...store,
@@ -229,7 +241,7 @@ export const writesKindByKindReversed = kindByKind((a, b) => (a > b ? -1 : 1))
 
 /** Makes one kind visible later than another, only in a commit of just these two. */
 export function writesPairOneByOne(one: RecordKind, other: RecordKind) {
-  return (store: Store): Store => {
+  return (store: OneRecordStore): OneRecordStore => {
     const broken = writesKindByKind(store)
     // All commits wait for each other, so that only what a reader sees is wrong.
     const others = oneAtATime(store, queueOf(store))
@@ -293,7 +305,7 @@ export const rejectsDuplicates = on('commit', async (store, commit) => {
 })
 
 /** Resolves to the number of rows written, and to null for an absent record. */
-export function answersLikeTheDriver(store: Store): Store {
+export function answersLikeTheDriver(store: OneRecordStore): OneRecordStore {
   return {
     ...store,
     load: async (kind, id) => (await store.load(kind, id)) ?? (null as unknown as undefined),
@@ -339,7 +351,10 @@ export const guardsOnlyWhatExists = on('commit', async (store, { changes, guards
 })
 
 /** Checks the guards before the write, but not atomically with it. */
-export function guardsFirst(store: Store, between: () => Promise<unknown> = () => pause()): Store {
+export function guardsFirst(
+  store: OneRecordStore,
+  between: () => Promise<unknown> = () => pause(),
+): OneRecordStore {
   return {
     ...store,
     async commit({ changes, guards }) {
@@ -380,7 +395,7 @@ export const refusesNothing = on('commit', async (store, commit) =>
 )
 
 /** Resolves a repeated commit to the result of the first one. */
-export function remembersCommits(store: Store): Store {
+export function remembersCommits(store: OneRecordStore): OneRecordStore {
   const done = new Set<string>()
   return {
     ...store,
@@ -401,7 +416,7 @@ export const retriesWhatLanded = on('commit', async (store, commit) => {
 })
 
 /** Fails concurrent commits, like a database whose serialization failures the store does not retry. */
-export function failsUnderContention(store: Store): Store {
+export function failsUnderContention(store: OneRecordStore): OneRecordStore {
   let running = 0
   return {
     ...store,
@@ -418,7 +433,7 @@ export function failsUnderContention(store: Store): Store {
 }
 
 /** Runs one commit at a time, and resolves the others to false without a check. */
-export function losesSpuriously(store: Store): Store {
+export function losesSpuriously(store: OneRecordStore): OneRecordStore {
   let running = 0
   return {
     ...store,
@@ -435,7 +450,7 @@ export function losesSpuriously(store: Store): Store {
 }
 
 /** Locks records in the order of the commit, so that two commits can deadlock. */
-export function deadlocks(store: Store): Store {
+export function deadlocks(store: OneRecordStore): OneRecordStore {
   const locks = new Map<string, Promise<void>>()
 
   async function lock(key: string): Promise<() => void> {
@@ -484,3 +499,91 @@ export const removesWhatIsNotThere = on('remove', async (store, kind, id, versio
   await store.remove(kind, id, version)
   return (await versionIn(store, kind, id)) === 0
 })
+
+/** Removes several records at once, as a store does. */
+async function removing(
+  store: OneRecordStore,
+  records: readonly VersionGuard[],
+): Promise<readonly boolean[]> {
+  return Promise.all(records.map(({ kind, id, version }) => store.remove(kind, id, version)))
+}
+
+/** Compares the version of the first record only. */
+export function removesAnyVersionButTheFirst(store: OneRecordStore): OneRecordStore {
+  return {
+    ...store,
+    async removeAll([first, ...others]) {
+      const current = others.map(async (each) => {
+        return { ...each, version: await versionIn(store, each.kind, each.id) }
+      })
+      return removing(store, [...(first ? [first] : []), ...(await Promise.all(current))])
+    },
+  }
+}
+
+/** Reports all records as removed, as a driver does that only tells whether it failed. */
+export function reportsAllRemoved(store: OneRecordStore): OneRecordStore {
+  return {
+    ...store,
+    async removeAll(records) {
+      await removing(store, records)
+      return records.map(() => true)
+    },
+  }
+}
+
+/** Reports the removals in the order in which it found the records. */
+export function reportsRemovalsInItsOwnOrder(store: OneRecordStore): OneRecordStore {
+  return {
+    ...store,
+    async removeAll(records) {
+      const removed = await removing(store, records)
+      return removed.toSorted((one, other) => Number(other) - Number(one))
+    },
+  }
+}
+
+/** Removes several records by their ids alone, as if all were of the kind of the first. */
+export function removesOfOneKind(store: OneRecordStore): OneRecordStore {
+  return {
+    ...store,
+    async removeAll(records) {
+      const [first] = records
+      return removing(
+        store,
+        records.map((each) => ({ ...each, kind: first?.kind ?? each.kind })),
+      )
+    },
+  }
+}
+
+/** Removes at most 500 records at once, and ignores the others. */
+export function removesFirst500(store: OneRecordStore): OneRecordStore {
+  return {
+    ...store,
+    async removeAll(records) {
+      const removed = await removing(store, records.slice(0, 500))
+      return records.map((_, i) => removed[i] ?? false)
+    },
+  }
+}
+
+/** Leaves the list entries of records that it removes together. */
+export function removesTogetherWithoutPlaces(store: OneRecordStore): OneRecordStore {
+  const left: Stored[] = []
+  return {
+    ...store,
+    async removeAll(records) {
+      for (const { kind, id } of records) {
+        const found = await store.load(kind, id)
+        if (found !== undefined) left.push(found)
+      }
+      return removing(store, records)
+    },
+    async list(query) {
+      const { records, more } = await store.list(query)
+      const stale = left.filter(({ lists }) => lists?.some(({ list }) => list === query.list))
+      return { records: [...records, ...stale], more }
+    },
+  }
+}

@@ -1,6 +1,6 @@
 import type { Commit, RecordChange, RecordKind, Stored } from '../../../src/entry-adapter.js'
-import type { Store } from '../../../src/index.js'
 import { type Break, on, pause } from './commits.js'
+import type { OneRecordStore } from './one-record.js'
 
 /** Stores with indexes of their own for lists and due times, which go wrong beside the records. */
 
@@ -45,7 +45,7 @@ export const lostCommitsLeaveEntries = leavingEntries(() => true)
 export const lostGuardsLeaveEntries = leavingEntries(({ guards }) => guards.length > 0)
 
 /** Writes due times before it compares versions. */
-export function lostCommitsLeaveDueTimes(store: Store): Store {
+export function lostCommitsLeaveDueTimes(store: OneRecordStore): OneRecordStore {
   const left: { kind: RecordKind; id: string; dueAt: number }[] = []
   return {
     ...store,
@@ -225,7 +225,7 @@ function copied(methods: readonly ('list' | 'loadAll')[]): Break {
     const copies = new Map<string, Stored>()
     const copyOf = <Found extends Stored | undefined>(kind: RecordKind, found: Found): Found =>
       found && (structuredClone(copies.get(`${kind} ${found.id}`) ?? found) as Found)
-    const late: Partial<Store> = {
+    const late: Partial<OneRecordStore> = {
       async list(query) {
         const page = await store.list(query)
         return { ...page, records: page.records.map((each) => copyOf(query.kind, each)) }
@@ -262,7 +262,7 @@ export const listsShowLater = copied(['list'])
 export const loadAllShowsLater = copied(['loadAll'])
 
 /** Adds the list entries of a commit a moment after its records, and only then returns. */
-export function entriesShowLater(store: Store): Store {
+export function entriesShowLater(store: OneRecordStore): OneRecordStore {
   const pending = new Map<string, number>()
   return {
     ...store,
@@ -288,7 +288,7 @@ export function entriesShowLater(store: Store): Store {
 }
 
 /** Adds entries of at most 25 lists per commit. */
-export function dropsLaterEntries(store: Store): Store {
+export function dropsLaterEntries(store: OneRecordStore): OneRecordStore {
   const dropped = new Set<string>()
   return {
     ...store,

@@ -1,9 +1,9 @@
 import type { RecordKind } from '../../../src/entry-adapter.js'
-import type { Store } from '../../../src/index.js'
+import type { OneRecordStore } from './one-record.js'
 
 /** Applies a fault to the records of one kind, as if only the table of that kind had it. */
-export function plantedIn(kind: RecordKind, breaks: (store: Store) => Store) {
-  return (store: Store): Store => {
+export function plantedIn(kind: RecordKind, breaks: (store: OneRecordStore) => OneRecordStore) {
+  return (store: OneRecordStore): OneRecordStore => {
     const broken = breaks(store)
     const of = (asked: RecordKind) => (asked === kind ? broken : store)
     return {

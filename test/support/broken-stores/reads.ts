@@ -1,15 +1,16 @@
 import type { ListQuery, RecordPage, Stored } from '../../../src/entry-adapter.js'
-import { memoryStore, type Store } from '../../../src/index.js'
+import { memoryStore } from '../../../src/index.js'
 import { type Break, on, pause } from './commits.js'
+import { type OneRecordStore, oneRecordStore } from './one-record.js'
 
 /** A replica: it receives every write of the store after a delay. */
-function replicaOf(store: Store, lag: () => Promise<unknown>) {
-  const replica = memoryStore()
+function replicaOf(store: OneRecordStore, lag: () => Promise<unknown>) {
+  const replica = oneRecordStore(memoryStore())
   let applied: Promise<unknown> = Promise.resolve()
   const later = (write: () => Promise<unknown>) => {
     applied = Promise.all([applied, lag()]).then(write)
   }
-  const writing: Pick<Store, 'commit' | 'remove'> = {
+  const writing: Pick<OneRecordStore, 'commit' | 'remove'> = {
     async commit(commit) {
       const { changes } = structuredClone(commit)
       const committed = await store.commit(commit)
@@ -46,13 +47,13 @@ export const laggingList = lagging('list')
 export const laggingDue = lagging('due')
 
 /** Resolves to true after the decision to write, and writes shortly afterwards. */
-export function trueBeforeDurable(store: Store): Store {
+export function trueBeforeDurable(store: OneRecordStore): OneRecordStore {
   const { replica, writing } = replicaOf(store, () => pause(12))
   return { ...replica, ...writing }
 }
 
 /** Each store instance has a cache that only its own writes update. */
-export function cachesLoads(store: Store): Store {
+export function cachesLoads(store: OneRecordStore): OneRecordStore {
   const cache = new Map<string, Stored>()
   return {
     ...store,
@@ -76,7 +77,7 @@ export function cachesLoads(store: Store): Store {
 }
 
 /** Also caches pages of `list`; only its own writes clear the cache. */
-export function cachesPages(store: Store): Store {
+export function cachesPages(store: OneRecordStore): OneRecordStore {
   const cache = new Map<string, RecordPage>()
   return {
     ...store,
@@ -125,7 +126,7 @@ export function relisted(order: Compare, afterCursor: Compare = order): Break {
 }
 
 async function everything(
-  store: Store,
+  store: OneRecordStore,
   query: Pick<ListQuery, 'kind' | 'list'>,
 ): Promise<readonly Stored[]> {
   return (await store.list({ kind: query.kind, list: query.list, forward: true, limit: 1e9 }))
@@ -137,7 +138,7 @@ function placeIn({ lists = [] }: Stored, commandId: string): number {
 }
 
 /** Returns records at the same position in a different order on each call. */
-export function unstableOrder(store: Store): Store {
+export function unstableOrder(store: OneRecordStore): OneRecordStore {
   let calls = 0
   const rank = (id: string) => ((id.charCodeAt(id.length - 1) * 31 + 7 * calls) % 11) - 5
   const restless: Compare = (a, b) => a.at - b.at || rank(a.id) - rank(b.id)
@@ -215,7 +216,7 @@ export const moreTooLate = on('list', async (store, query) => {
 })
 
 /** Paginates by offset, although records may be added or removed between pages. */
-export function pagesByOffset(store: Store): Store {
+export function pagesByOffset(store: OneRecordStore): OneRecordStore {
   const offsets = new Map<string, number>()
   const keyOf = (commandId: string, place: Place) => `${commandId} ${place.at} ${place.id}`
   return {
@@ -261,7 +262,7 @@ export const firstListOnly = on('list', async (store, query) => {
 })
 
 /** Adds records to its list index but never removes them. */
-export function keepsOldPlaces(store: Store): Store {
+export function keepsOldPlaces(store: OneRecordStore): OneRecordStore {
   const former = new Map<string, Stored>()
   return {
     ...store,
@@ -344,7 +345,7 @@ export const dueOfGrantsOnly = on('due', (store, _, ns, before, limit) =>
 )
 
 /** Uses the first due time of a record, even after it has changed. */
-export function dueAsAtFirst(store: Store): Store {
+export function dueAsAtFirst(store: OneRecordStore): OneRecordStore {
   const first = new Map<string, number>()
   return {
     ...store,
@@ -364,7 +365,7 @@ export function dueAsAtFirst(store: Store): Store {
 }
 
 /** Keeps a copy in the index of due times, and replaces it only when the due time changes. */
-export function dueKeepsCopies(store: Store): Store {
+export function dueKeepsCopies(store: OneRecordStore): OneRecordStore {
   const copies = new Map<string, Stored>()
   return {
     ...store,
@@ -385,7 +386,7 @@ export function dueKeepsCopies(store: Store): Store {
 }
 
 /** Leaves the entries of a removed record in its lists, where they wait for a record with the same id. */
-export function removeLeavesPlaces(store: Store): Store {
+export function removeLeavesPlaces(store: OneRecordStore): OneRecordStore {
   const left = new Map<string, string>()
   return {
     ...store,
@@ -420,7 +421,7 @@ export const rejectsRemovedRecords = on('list', async (store, query) => {
 })
 
 /** Answers commits that write nothing from a replica. */
-export function guardsFromReplica(store: Store): Store {
+export function guardsFromReplica(store: OneRecordStore): OneRecordStore {
   const { replica, writing } = replicaOf(store, aTick)
   return {
     ...store,
@@ -430,17 +431,45 @@ export function guardsFromReplica(store: Store): Store {
 }
 
 /** Its methods call each other through `this`. */
-export function needsThis(store: Store): Store {
+export function needsThis(store: OneRecordStore): OneRecordStore {
   return {
     ...store,
-    async load(this: Store | undefined, kind, id) {
+    async load(this: OneRecordStore | undefined, kind, id) {
       if (this === undefined) throw new TypeError('Cannot read properties of undefined')
       return store.load(kind, id)
     },
   }
 }
 
-type LoadAll = NonNullable<Store['loadAll']>
+/** Reads several records one after another, and so at different moments. */
+export function loadsOneAfterAnother(store: OneRecordStore): OneRecordStore {
+  return {
+    ...store,
+    async loadAll(keys) {
+      const found: (Stored | undefined)[] = []
+      for (const { kind, id } of keys) found.push(await store.load(kind, id))
+      return found
+    },
+  }
+}
+
+/** Reads each kind as a whole, one after another, as a store does that has a table for each kind. */
+export function loadsKindByKind(store: OneRecordStore): OneRecordStore {
+  return {
+    ...store,
+    async loadAll(keys) {
+      const found = new Map<string, Stored | undefined>()
+      for (const kind of new Set(keys.map((key) => key.kind))) {
+        const own = keys.filter((key) => key.kind === kind)
+        const records = (await store.loadAll?.(own)) ?? []
+        for (const [i, { id }] of own.entries()) found.set(`${kind} ${id}`, records[i])
+      }
+      return keys.map(({ kind, id }) => found.get(`${kind} ${id}`))
+    },
+  }
+}
+
+type LoadAll = NonNullable<OneRecordStore['loadAll']>
 
 function readingAll(change: (readAll: LoadAll) => LoadAll): Break {
   return (store) => {

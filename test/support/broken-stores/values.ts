@@ -1,6 +1,6 @@
 import type { RecordChange, RecordKind, Stored } from '../../../src/entry-adapter.js'
-import type { Store } from '../../../src/index.js'
 import { type Break, on } from './commits.js'
+import type { OneRecordStore } from './one-record.js'
 
 interface Translation {
   /** How an id changes before it is stored. */
@@ -233,7 +233,7 @@ export const mergesVersions = on('commit', async (store, { changes, guards }) =>
 })
 
 /** Returns the stored objects themselves. */
-export function handsOutItsOwn(store: Store): Store {
+export function handsOutItsOwn(store: OneRecordStore): OneRecordStore {
   const kept = new Map<string, { readonly text: string; readonly value: Stored }>()
   const own = (kind: RecordKind, found: Stored): Stored => {
     const key = `${kind} ${found.id}`
@@ -260,7 +260,7 @@ export function handsOutItsOwn(store: Store): Store {
 }
 
 /** Keeps the object that was passed to `commit`. */
-export function keepsWhatWasPassed(store: Store): Store {
+export function keepsWhatWasPassed(store: OneRecordStore): OneRecordStore {
   const passed = new Map<string, Stored>()
   return {
     ...store,

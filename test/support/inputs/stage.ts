@@ -89,10 +89,10 @@ function watchedStore(inner: () => Store, current: () => Passage | undefined): S
     return Promise.reject(Object.assign(new Error('lost'), { code: 'ERR_TRANSACTION_FAILED' }))
   }
   return {
-    load: (kind, id) => call((store) => store.load(kind, id)),
+    load: (keys) => call((store) => store.load(keys)),
     list: (query) => call((store) => store.list(query)),
     due: (...query) => call((store) => store.due(...query)),
-    remove: (...record) => call((store) => store.remove(...record)),
+    remove: (records) => call((store) => store.remove(records)),
     async commit(commit) {
       const landed = await call((store) => store.commit(commit))
       if (landed) current()?.written.push(...commit.changes)

@@ -11,7 +11,7 @@ const repeated = { rule: 5 } as const
 const single = cases(atomic, {
   async 'a commit creates a record that does not exist exactly once'(t) {
     const first = record(t.id('a'))
-    const absent = await t.load(t.kind, first.id)
+    const absent = await t.find(t.kind, first.id)
     demand(absent === undefined, `load returned ${show(absent)} for a record that does not exist`)
     await t.mustPut(first)
     const again = await t.put(record(first.id, 1, { commandId: 'another' }))

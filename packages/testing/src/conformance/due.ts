@@ -1,5 +1,6 @@
-import { demand, demandFalse } from './expectations.js'
-import { cases, change, record, type Trial } from './trial.js'
+import { storeBounds } from 'open-payments-server/adapter'
+import { demand, demandFalse, demandSame } from './expectations.js'
+import { cases, change, record, type TestRecord, type Trial } from './trial.js'
 
 const due = { rule: 'due', needs: { due: true } } as const
 const removal = { rule: 'remove' } as const
@@ -130,7 +131,7 @@ const removals = cases(removal, {
     await t.mustPut(record(id))
     await t.mustPut(record(id, 2))
     for (const version of [0, 1, 3]) {
-      const removed = await t.remove(t.kind, id, version)
+      const removed = await t.removeOne(t.kind, id, version)
       demandFalse(removed, `removing version ${version} of a record at version 2`)
       await t.finds(record(id, 2), 'the record, which must still exist')
     }
@@ -141,15 +142,67 @@ const removals = cases(removal, {
     const [a, b] = [record(t.id('a')), t.id('b')]
     await t.mustPut(a)
     for (const version of [0, 1]) {
-      demandFalse(await t.remove(t.kind, b, version), 'removing a record that does not exist')
-      const foreign = await t.remove(t.other, a.id, version)
+      demandFalse(await t.removeOne(t.kind, b, version), 'removing a record that does not exist')
+      const foreign = await t.removeOne(t.other, a.id, version)
       demandFalse(foreign, `removing a ${t.other} with an id that only a ${t.kind} has`)
     }
     await t.finds(a, 'the record after a removal of its id as another kind')
   },
+
+  async 'remove of several records says for each, in their order, whether it was removed'(t) {
+    const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => record(t.id(name))) as [
+      TestRecord,
+      TestRecord,
+      TestRecord,
+      TestRecord,
+    ]
+    await t.mustPut(c, a, b, d)
+    await t.mustPut(record(b.id, 2))
+    await t.mustWrite([change(record(a.id), t.other)])
+    const at = (id: string, version: number, kind = t.kind) => ({ kind, id, version })
+    const asked = [at(d.id, 1), at(b.id, 1), at(t.id('none'), 1), at(a.id, 1), at(c.id, 2)]
+    // If there is only one kind to try, the other kind is the same.
+    const another = t.other === t.kind ? [] : [at(a.id, 1, t.other)]
+    demandSame(
+      await t.remove([...asked, ...another]),
+      [true, false, false, true, false, ...another.map(() => true)],
+      'the answers of remove for records of which some are at another version or do not exist',
+    )
+    await t.finds(record(b.id, 2), 'the record of a removal at an earlier version')
+    await t.finds(c, 'the record of a removal at a later version')
+    demand((await t.version(a.id)) === 0, 'load returned a removed record; expected undefined')
+    demand(
+      (await t.version(a.id, t.other)) === 0,
+      'load returned a removed record; expected undefined',
+    )
+  },
+
+  async 'remove takes the greatest number of records'(t) {
+    const written = Array.from({ length: 24 }, (_, i) => record(t.id(`x${i}`)))
+    await t.mustPut(...written)
+    const asked = Array.from({ length: storeBounds.removeRecords }, (_, i) => {
+      // Every 40th exists.
+      const id = i % 40 === 0 ? t.id(`x${i / 40}`) : t.id(`absent${i}`)
+      return { kind: t.kind, id, version: 1 }
+    })
+    const expected = asked.map(({ id }) => written.some((each) => each.id === id))
+    demandSame(await t.remove(asked), expected, 'the answers of remove for 1,000 records')
+  },
 })
 
 const removalsOfPlaces = cases(removalOfPlaces, {
+  async 'records that are removed together are gone from every list, and not due'(t) {
+    const list = t.listName()
+    const all = ['a', 'b', 'c'].map((name, at) =>
+      record(t.id(name), 1, { dueAt: 1, lists: [{ list, at }] }),
+    )
+    const [a, b, c] = all as [TestRecord, TestRecord, TestRecord]
+    await t.mustPut(...all)
+    await t.remove([a, c].map(({ id }) => ({ kind: t.kind, id, version: 1 })))
+    await t.lists(list, [b], 'a list of three records of which two were removed together')
+    await t.dues([b], { before: 1 })
+  },
+
   async 'a removed record is gone from load and from every list'(t) {
     const list = t.listName()
     const [a, b] = [t.id('a'), t.id('b')]
@@ -161,7 +214,7 @@ const removalsOfPlaces = cases(removalOfPlaces, {
       const query = { forward, limit: 1 }
       await t.lists(list, [kept], 'a list of two records of which one was removed', query)
     }
-    demandFalse(await t.remove(t.kind, a, 1), 'removing a record for a second time')
+    demandFalse(await t.removeOne(t.kind, a, 1), 'removing a record for a second time')
     await t.finds(kept, 'the record next to the removed one')
   },
 
@@ -180,7 +233,7 @@ const removalsOfPlaces = cases(removalOfPlaces, {
     await t.mustPut(record(id, 1, { dueAt: 1, lists: [{ list, at: 1 }] }))
     await t.mustPut(kept)
     for (const version of [1, 3]) {
-      const removed = await t.remove(t.kind, id, version)
+      const removed = await t.removeOne(t.kind, id, version)
       demandFalse(removed, `removing version ${version} of a record at version 2`)
       await t.lists(list, [kept], 'the list of a record that was not removed')
       await t.dues([kept], { before: 1 })

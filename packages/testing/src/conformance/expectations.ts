@@ -1,5 +1,5 @@
 /** A rule of the `Store` contract, by number, or the part of it that a case checks. */
-export type ConformanceRule = 1 | 2 | 3 | 4 | 5 | 6 | 'ids' | 'due' | 'remove' | 'loadAll'
+export type ConformanceRule = 1 | 2 | 3 | 4 | 5 | 6 | 'ids' | 'due' | 'remove' | 'load'
 
 /** The breach of another rule than the one that the case is named after. */
 export class RuleError extends Error {

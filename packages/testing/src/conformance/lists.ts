@@ -265,7 +265,7 @@ const races = cases(searchingLists, {
           for (let i = 0; paging && i < 200; i++) {
             const next = entry(id(`new${i}`), list, index(5))
             await t.mustPut(next, old(i % 12, 2 + Math.floor(i / 12)))
-            if (i >= 3) await t.remove(t.kind, id(`new${i - 3}`), 1)
+            if (i >= 3) await t.removeOne(t.kind, id(`new${i - 3}`), 1)
           }
         }
         const read = async () => {

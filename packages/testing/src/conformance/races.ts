@@ -146,7 +146,7 @@ const sets = cases(atomic, {
 })
 
 const readers = cases(atomic, {
-  async 'a reader never sees a part of a commit of several kinds, by load, loadAll and list'(t) {
+  async 'a reader never sees a part of a commit of several kinds, by load and list'(t) {
     // Half of the others, because the trials of the other half write the same pairs; and all kinds together.
     const partners = t.others.slice(0, Math.ceil(t.others.length / 2))
     const mixtures = [...partners.map((other) => [t.kind, other]), [t.kind, ...t.others]]
@@ -178,12 +178,16 @@ const readers = cases(atomic, {
           return version > newest ? version : 0
         }),
       ]
-      const { loadAll } = t
-      if (loadAll !== undefined && keys.length > 1) {
-        reads.push(async () =>
-          Math.min(...(await loadAll(keys)).map((found) => found?.version ?? 0)),
+      reads.push(async () => {
+        const versions = (await t.load(keys)).map((found) => found?.version ?? 0)
+        demand(
+          new Set(versions).size === 1,
+          () =>
+            `one load returned the versions ${show(versions)} of records that are always committed together; ` +
+            'expected one snapshot',
         )
-      }
+        return versions[0] ?? 0
+      })
       const index = seededIndex(`readers ${t.kind} ${i}`)
       await readWhile(t, 6 * t.searches, write, () => shuffled(reads, index))
     })
@@ -236,7 +240,7 @@ const removals = cases(removal, {
     await t.rounds(2, async (round) => {
       const id = t.id(round)
       await t.mustPut(record(id))
-      const outcomes = await atOnce(16, () => t.remove(t.kind, id, 1))
+      const outcomes = await atOnce(16, () => t.removeOne(t.kind, id, 1))
       demandOne(outcomes, '16 calls removed one record concurrently')
       demand((await t.version(id)) === 0, 'a record still exists after its removal')
     })
@@ -248,7 +252,7 @@ const removals = cases(removal, {
       await t.mustPut(record(id))
       const [removed, replaced] = await atOnce(2, async (i) => {
         await steps(i === 0 ? round % 4 : (round >> 2) % 3)
-        return i === 0 ? t.remove(t.kind, id, 1) : t.put(record(id, 2))
+        return i === 0 ? t.removeOne(t.kind, id, 1) : t.put(record(id, 2))
       })
       const version = await t.version(id)
       demand(
@@ -305,7 +309,7 @@ async function nothingIsLost(t: Trial, stores: readonly TrialStore[]): Promise<v
     `a ${t.kind} that counts ${total} successful commits, each of which added 1`,
   )
   const counted = await atOnce(total, async (i) => {
-    const event = await t.load(t.other, `${id}.${i % workers}.${Math.floor(i / workers)}`)
+    const event = await t.find(t.other, `${id}.${i % workers}.${Math.floor(i / workers)}`)
     return event === undefined ? 0 : countOf(event)
   })
   demandSame(
@@ -376,7 +380,7 @@ async function guardIsKept(
     const end = async () => {
       await steps(round % 5)
       const ended = await (fate === 'removed'
-        ? t.remove(t.kind, guarded, 1)
+        ? t.removeOne(t.kind, guarded, 1)
         : t.put(record(guarded, 2)))
       return { ended, visible: await t.versions(ids) }
     }
@@ -500,7 +504,7 @@ async function contend(
     )
     demandSame(
       await Promise.all(
-        [...current, ...fresh].map(async ({ id }) => (await t.load(t.kind, id)) ?? null),
+        [...current, ...fresh].map(async ({ id }) => (await t.find(t.kind, id)) ?? null),
       ),
       expected,
       'the records after 10 commits that create, replace and guard some of them (commits that returned true must ' +

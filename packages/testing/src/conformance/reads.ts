@@ -17,19 +17,18 @@ const freshListsOfTwo = { rule: 3, needs: { lists: 1 }, stores: 2 } as const
 const guards = { rule: 3, search: true } as const
 const guardsOfTwo = { rule: 3, search: true, stores: 2 } as const
 const methods = { rule: 1, needs: { lists: 1, due: true } } as const
-const all = { rule: 'loadAll' } as const
+const all = { rule: 'load' } as const
 const own = { rule: 4 } as const
 
-/** The cases of `loadAll`, which may be absent, pass on a store without it. */
 export const readCases = [
   cases(fresh, {
     'load sees a commit as soon as it has returned true': ofOne(loadSees),
-    'loadAll, if there is one, sees a commit as soon as it has returned true': ofOne(loadAllSees),
+    'load of several keys sees a commit as soon as it has returned true': ofOne(loadAllSees),
   }),
   cases(freshOfTwo, {
     'load from a second store sees a commit of the first as soon as it has returned true':
       ofTwo(loadSees),
-    'loadAll of a second store, if there is one, sees a commit of the first as soon as it has returned true':
+    'load of several keys from a second store sees a commit of the first as soon as it has returned true':
       ofTwo(loadAllSees),
   }),
   cases(freshLists, {
@@ -49,21 +48,18 @@ export const readCases = [
 
   cases(methods, {
     async 'the methods of a store work without their object'(t) {
-      const { load, commit, list, due, remove, loadAll } = t.given
+      const { load, commit, list, due, remove } = t.given
       const store = t.present({
-        load: (kind, id) => load(kind, id),
+        load: (keys) => load(keys),
         commit: (changes) => commit(changes),
         list: (query) => list(query),
         due: (kind, namespace, before, limit) => due(kind, namespace, before, limit),
-        remove: (kind, id, version) => remove(kind, id, version),
-        ...(loadAll && { loadAll: (keys) => loadAll(keys) }),
+        remove: (records) => remove(records),
       })
       const lists = [{ list: t.listName(), at: 1 }]
       const written = record(t.id('a'), 1, { dueAt: 1, lists })
       await store.mustPut(written)
       await store.finds(written, 'the record from load, called without its object')
-      const found = [[keyOf(store.kind, written), written] as const]
-      await loadsAll(store, [...found, ...found], 'records from loadAll, called without its object')
       await store.lists(t.listName(), [written], 'the page from list, called without its object')
       await store.due(store.kind, t.namespace, 1, 5)
       await store.mustRemove(written.id, 1)
@@ -71,7 +67,7 @@ export const readCases = [
   }),
 
   cases(all, {
-    async 'loadAll, if there is one, returns a record for each key, and undefined for none'(t) {
+    async 'load returns a record for each key, and undefined for none'(t) {
       const written = ['c', 'a', 'b'].map((name) => record(t.id(name)))
       await t.mustPut(...written)
       const expected: [RecordKey, Stored | undefined][] = [
@@ -79,34 +75,33 @@ export const readCases = [
         ...written.map((each): [RecordKey, Stored] => [keyOf(t.kind, each), each]),
         [{ kind: t.kind, id: t.id('d') }, undefined],
       ]
-      await loadsAll(t, expected, 'the records of loadAll, in the order of their keys')
-      await loadsAll(t, expected.toReversed(), 'the records of loadAll, in the reverse order')
+      await loadsAll(t, expected, 'the records of load, in the order of their keys')
+      await loadsAll(t, expected.toReversed(), 'the records of load, in the reverse order')
     },
 
-    async 'loadAll, if there is one, takes the greatest number of keys, and each of them twice'(t) {
-      const written = Array.from({ length: storeBounds.loadAllKeys / 2 }, (_, i) => record(t.id(i)))
+    async 'load takes the greatest number of keys, and each of them twice'(t) {
+      const written = Array.from({ length: storeBounds.loadKeys / 2 }, (_, i) => record(t.id(i)))
       await t.mustPut(...written)
       const each = written.map((one) => [keyOf(t.kind, one), one] as const)
-      await loadsAll(t, [...each, ...each], 'the records of loadAll, each key twice')
-      for (let count = 2; count < 12; count++) {
-        await loadsAll(t, each.slice(0, count), `the records of loadAll for ${count} keys`)
+      await loadsAll(t, [...each, ...each], 'the records of load, each key twice')
+      for (let count = 1; count < 12; count++) {
+        await loadsAll(t, each.slice(0, count), `the records of load for ${count} keys`)
       }
     },
   }),
 
   cases(own, {
-    async 'loadAll, if there is one, returns values that share nothing with any other'(t) {
+    async 'load of several keys returns values that share nothing with any other'(t) {
       const written = ['a', 'b'].map((name) => t.dress(record(t.id(name))))
       await t.bare.mustPut(...structuredClone(written))
       const expected = [...written, ...written]
       const keys = expected.map((each) => keyOf(t.kind, each))
-      const load = async () => (await t.bare.loadAll?.(keys)) as TestRecord[] | undefined
+      const load = async () => (await t.bare.load(keys)) as TestRecord[]
       const [mine, others] = [await load(), await load()]
-      if (mine === undefined) return
       for (const each of mine.slice(0, 2)) Reflect.set(each, 'defaced', true)
-      demandSame(mine.slice(2), written, 'a value from loadAll after an equal one was changed')
-      demandSame(others, expected, 'values from loadAll after values of another call were changed')
-      demandSame(await load(), expected, 'the records after values from loadAll were changed')
+      demandSame(mine.slice(2), written, 'a value from load after an equal one was changed')
+      demandSame(others, expected, 'values from load after values of another call were changed')
+      demandSame(await load(), expected, 'the records after values from load were changed')
     },
   }),
 ].flat()
@@ -139,7 +134,7 @@ async function loadAllSees(t: Trial, reader: TrialStore): Promise<void> {
     const written = ids.map((id) => record(id, version))
     await t.mustPut(...written)
     const expected = written.map((each) => [keyOf(t.kind, each), each] as const)
-    const what = 'the records of loadAll right after a commit returned true'
+    const what = 'the records of load right after a commit returned true'
     await atOnce(4, () => loadsAll(reader, expected, what))
   }
 }
@@ -182,14 +177,13 @@ function keyOf(kind: RecordKey['kind'], { id }: Stored): RecordKey {
   return { kind, id }
 }
 
-/** Loads and compares records, if the store can; `undefined` is a record that must not exist. */
+/** Loads and compares records; `undefined` is a record that must not exist. */
 async function loadsAll(
   store: TrialStore,
   expected: readonly (readonly [RecordKey, Stored | undefined])[],
   what: string,
 ): Promise<void> {
-  const found = await store.loadAll?.(expected.map(([key]) => key))
-  if (found === undefined) return
+  const found = await store.load(expected.map(([key]) => key))
   // A difference of JSON cannot tell undefined from a member that is absent.
   const shown = (records: readonly (Stored | undefined)[]) => records.map((each) => each ?? 'none')
   demandSame(shown(found), shown(expected.map(([, each]) => each)), what)

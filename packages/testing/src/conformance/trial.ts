@@ -111,9 +111,21 @@ function trialStore(given: Store, setting: Setting) {
     )
   }
 
+  /** Resolves to a record, or to `undefined` if it does not exist. */
+  async function find(own: RecordKind, id: string): Promise<Stored | undefined> {
+    const [found] = await store.load([{ kind: own, id }])
+    return found
+  }
+
+  /** Removes one record if it is at this version; resolves to whether it did. */
+  async function removeOne(own: RecordKind, id: string, version: number): Promise<boolean> {
+    const [removed = false] = await store.remove([{ kind: own, id, version }])
+    return removed
+  }
+
   /** Resolves to the stored version, 0 for a record that does not exist. */
   async function version(id: string, own = kind): Promise<number> {
-    return (await store.load(own, id))?.version ?? 0
+    return (await find(own, id))?.version ?? 0
   }
 
   /** Reads a page of a list, by default its first 100 records. */
@@ -127,6 +139,8 @@ function trialStore(given: Store, setting: Setting) {
     /** A second kind of record, for cases that need two. */
     other,
     mustWrite,
+    find,
+    removeOne,
     version,
     page,
     /** Tries to commit. */
@@ -147,20 +161,20 @@ function trialStore(given: Store, setting: Setting) {
     },
     /** Removes a record that is at this version and has no other writer. */
     async mustRemove(id: string, at: number) {
-      const removed = await store.remove(kind, id, at)
+      const removed = await removeOne(kind, id, at)
       demand(removed, `remove of ${id} at its version returned false; expected true`)
     },
     versions: (ids: readonly string[]) => Promise.all(ids.map((id) => version(id))),
     /** Resolves to a record that must exist. */
     async existing(id: string): Promise<Stored> {
-      const found = await store.load(kind, id)
+      const found = await find(kind, id)
       const written = 'which was written by a commit that returned true'
       demand(found !== undefined, `load does not find ${id}, ${written}`)
       return found
     },
     /** Fails unless `load` returns this record. */
     async finds(expected: Stored, what: string, own = kind) {
-      demandSame(await store.load(own, expected.id), expected, what)
+      demandSame(await find(own, expected.id), expected, what)
     },
     /** Fails unless these records are the page that `query` asks for, by default the whole list. */
     async lists(list: string, expected: readonly Stored[], what: string, query: PageQuery = {}) {
@@ -281,38 +295,28 @@ function newNamespace(): string {
 /** Wraps a store so that it dresses and undresses records, and a rejection or a wrong result fails the case. */
 function checkedStore(store: Store, setting: Setting): Store {
   const { ledger, dresser } = setting
-  const readAll = store.loadAll?.bind(store)
   const undress = (kind: RecordKind, found: Stored, method: string) =>
     dresser?.undress(kind, found, method) ?? found
 
   return {
-    ...(readAll && {
-      async loadAll(keys) {
-        const found: unknown = await answerOf('loadAll', readAll(keys))
-        demand(
-          Array.isArray(found) &&
-            found.length === keys.length &&
-            found.every((each) => each === undefined || isObject(each)),
-          () =>
-            `loadAll returned ${show(found)} for ${keys.length} keys; expected an array with a record, or ` +
-            'undefined, for each key',
-        )
-        return (found as (Stored | undefined)[]).map(
-          (each, i) => each && undress(keys[i]?.kind ?? 'event', each, 'loadAll'),
-        )
-      },
-    }),
-    async load(kind, id) {
-      const found: unknown = await answerOf('load', store.load(kind, id))
+    async load(keys) {
+      const found: unknown = await answerOf('load', store.load(keys))
       demand(
-        found === undefined || isObject(found),
-        () => `load returned ${show(found)}; expected a record, or undefined if it does not exist`,
+        Array.isArray(found) &&
+          found.length === keys.length &&
+          found.every((each) => each === undefined || isObject(each)),
+        () =>
+          `load returned ${show(found)} for ${keys.length} keys; expected an array with a record, or undefined if ` +
+          'it does not exist, for each key',
       )
-      if (found === undefined) return undefined
-      const loaded = found as unknown as Stored
-      const written = ledger.get(`${kind} ${id}`)
-      if (written && (written.last?.version ?? 0) < loaded.version) written.last = placesOf(loaded)
-      return undress(kind, loaded, 'load')
+      return keys.map(({ kind, id }, i) => {
+        const loaded = (found as readonly (Stored | undefined)[])[i]
+        if (loaded === undefined) return undefined
+        const written = ledger.get(`${kind} ${id}`)
+        if (written && (written.last?.version ?? 0) < loaded.version)
+          written.last = placesOf(loaded)
+        return undress(kind, loaded, 'load')
+      })
     },
     async list(query) {
       const found: unknown = await answerOf('list', store.list(query))
@@ -349,11 +353,22 @@ function checkedStore(store: Store, setting: Setting): Store {
       }
       return committed
     },
-    async remove(kind, id, version) {
-      const removed = boolean('remove', await answerOf('remove', store.remove(kind, id, version)))
-      const written = ledger.get(`${kind} ${id}`)
-      if (removed && written?.last?.version === version) written.last = undefined
-      return removed
+    async remove(records) {
+      const removed: unknown = await answerOf('remove', store.remove(records))
+      demand(
+        Array.isArray(removed) &&
+          removed.length === records.length &&
+          removed.every((each) => typeof each === 'boolean'),
+        () =>
+          `remove returned ${show(removed)} for ${records.length} records; expected an array with true or false ` +
+          'for each record',
+      )
+      return records.map(({ kind, id, version }, i) => {
+        const isRemoved = (removed as readonly boolean[])[i] === true
+        const written = ledger.get(`${kind} ${id}`)
+        if (isRemoved && written?.last?.version === version) written.last = undefined
+        return isRemoved
+      })
     },
   }
 }
@@ -415,18 +430,38 @@ function boolean(method: string, answer: unknown): boolean {
 
 /** Removes everything that a case wrote. Rejects if the store does not remove it. */
 export async function removeWritten(store: Store, ledger: Ledger): Promise<void> {
-  const left = [...ledger.values()]
-  await atOnce(16, async () => {
-    for (let written = left.pop(); written !== undefined; written = left.pop()) {
-      const { kind, id, last } = written
-      if (last !== undefined && (await store.remove(kind, id, last.version))) continue
-      const found = await store.load(kind, id)
-      if (found === undefined || (await store.remove(kind, id, found.version))) continue
-      throw new Error(
-        `the suite could not remove its record, ${kind} ${id} at version ${found.version}`,
-      )
-    }
-  })
+  const written = [...ledger.values()]
+  const known = written.flatMap(({ kind, id, last }) =>
+    last ? [{ kind, id, version: last.version }] : [],
+  )
+  await removeAll(store, known)
+  const { loadKeys } = storeBounds
+  for (let from = 0; from < written.length; from += loadKeys) {
+    const keys = written.slice(from, from + loadKeys).map(({ kind, id }) => ({ kind, id }))
+    const found = await store.load(keys)
+    const left = keys.flatMap((key, i) => {
+      const version = found[i]?.version
+      return version === undefined ? [] : [{ ...key, version }]
+    })
+    const [first] = await removeAll(store, left)
+    if (first === undefined) continue
+    const { kind, id, version } = first
+    throw new Error(`the suite could not remove its record, ${kind} ${id} at version ${version}`)
+  }
+}
+
+/** Removes records, 100 at a time. Resolves to those that were not removed. */
+async function removeAll(
+  store: Store,
+  records: readonly VersionGuard[],
+): Promise<readonly VersionGuard[]> {
+  const left: VersionGuard[] = []
+  for (let from = 0; from < records.length; from += 100) {
+    const some = records.slice(from, from + 100)
+    const removed = await store.remove(some)
+    left.push(...some.filter((_, i) => removed[i] !== true))
+  }
+  return left
 }
 
 /** Returns a record whose command id is made from text, by default from its id and version. */

@@ -62,7 +62,7 @@ const anyRecords = cases(exactInAnyShape, {
     const written = { zebra: inner, ...record(t.id('a')), apple: [inner], Mango: 1, b: 2 }
     await t.bare.mustPut(written)
     await t.bare.finds(written, 'the record from load, compared with the committed one')
-    const found = await t.bare.load(t.kind, written.id)
+    const found = await t.bare.find(t.kind, written.id)
     demand(
       JSON.stringify(found) === JSON.stringify(written),
       `the order of keys changed: committed ${show(written)}, load returned ${show(found)} ` +
@@ -111,7 +111,7 @@ const anyRecords = cases(exactInAnyShape, {
       given.last = 1
       demand(await running, 'commit of a new record did not return true')
       given.marks[0] = 2
-      const found = await store.load(store.kind, given.id)
+      const found = await store.find(store.kind, given.id)
       demand(
         [0, 1].some((mark) => isSame(found, { ...given, marks: [mark, mark], last: mark })),
         `a value changed during its commit; the stored value must be the one before or after the change, but is ` +
@@ -128,8 +128,8 @@ const ownValues = cases(own, {
   async 'changing a loaded value changes neither the record nor other loaded values'(t) {
     const [store, written] = [t.bare, wholeRecord(t)]
     await store.mustPut(structuredClone(written))
-    const mine = await store.load(t.kind, written.id)
-    const others = await store.load(t.kind, written.id)
+    const mine = await store.find(t.kind, written.id)
+    const others = await store.find(t.kind, written.id)
     deface(mine)
     demandSame(others, written, 'a loaded value after another loaded value was changed')
     await store.finds(written, 'the record after a loaded value was changed')
@@ -178,7 +178,7 @@ const identity = cases(ids, {
     await Promise.all(all.map((id) => t.finds(record(id), `the record with the id ${show(id)}`)))
     await Promise.all(
       [...unwritten, t.namespace.slice(0, -1)].map(async (id) => {
-        const found = await t.load(t.kind, id)
+        const found = await t.find(t.kind, id)
         demand(
           found === undefined,
           `load returned ${show(found)} for the id ${show(id)}, which was never written; compare ids byte for byte`,
@@ -237,7 +237,7 @@ const longIds = cases(idsInLists, {
     const records = ['A', 'a', 'b'].map((ending) => record(`${start}${ending}`, 1, { lists }))
     await t.mustPut(...records.toReversed())
     for (const next of records) await t.finds(next, 'a record with an id of 128 characters')
-    const cut = await t.load(t.kind, start)
+    const cut = await t.find(t.kind, start)
     const what = `the first 127 characters of an id of 128 found a record: ${show(cut)}`
     demand(cut === undefined, what)
     await t.lists(t.listName(), records, 'a list of ids that differ in the last of 128 characters')

@@ -22,7 +22,7 @@ export function failingStore(store: Store): FailingStore {
     if (isDown) throw new TransactionError('ERR_TRANSACTION_FAILED', 'the store is down')
   }
 
-  async function write(work: () => Promise<boolean>): Promise<boolean> {
+  async function write<Answer>(work: () => Promise<Answer>): Promise<Answer> {
     requireUp()
     if (next === undefined) return work()
     const failure = next
@@ -39,10 +39,10 @@ export function failingStore(store: Store): FailingStore {
 
   return {
     store: {
-      load: (kind, id) => read(() => store.load(kind, id)),
+      load: (keys) => read(() => store.load(keys)),
       list: (query) => read(() => store.list(query)),
       due: (...query) => read(() => store.due(...query)),
-      remove: (...record) => write(() => store.remove(...record)),
+      remove: (records) => write(() => store.remove(records)),
       commit: (commit) => write(() => store.commit(commit)),
     },
     fail(failure) {
@@ -90,10 +90,10 @@ export function racingStore(store: Store): RacingStore {
   const barrier: Barrier = { running: 0, held: [], order: 'together' }
   return {
     store: {
-      load: (kind, id) => store.load(kind, id),
+      load: (keys) => store.load(keys),
       list: (query) => store.list(query),
       due: (...query) => store.due(...query),
-      remove: (...record) => store.remove(...record),
+      remove: (records) => store.remove(records),
       commit(requested) {
         const { changes } = requested
         const racing = barrier.running > 0 && !changes.some(({ kind }) => kind === 'quote')

@@ -1,0 +1,23 @@
+import type { RecordKind, Stored } from '../../src/entry-adapter.js'
+import type { Store } from '../../src/index.js'
+
+/** Loads one record. */
+export async function loadOne<Found extends Stored = Stored>(
+  store: Store,
+  kind: RecordKind,
+  id: string,
+): Promise<Found | undefined> {
+  const [found] = await store.load([{ kind, id }])
+  return found as Found | undefined
+}
+
+/** Removes one record if it is at this version; resolves to whether it did. */
+export async function removeOne(
+  store: Store,
+  kind: RecordKind,
+  id: string,
+  version: number,
+): Promise<boolean> {
+  const [removed = false] = await store.remove([{ kind, id, version }])
+  return removed
+}
