@@ -1,3 +1,4 @@
+import type { Instant } from '../core/instant.js'
 import type { Random } from '../ports/host.js'
 import { toBase64url } from '../util/bytes.js'
 import { hashText, hmacSha256 } from '../util/hash.js'
@@ -60,9 +61,28 @@ export function newPath(random: Random): string {
   return toBase64url(random.getRandomValues(new Uint8Array(pathBytes)))
 }
 
-/** Creates an id that starts with the namespace of the server. */
-export function newId(namespace: string, random: Random): string {
-  return namespace + newPath(random)
+/**
+ * Creates an id: the namespace of the server, the second of its creation, and 128 random bits. The ids of one server
+ * ascend with time, so that a store adds them at the end of its indexes, where pages are already in memory.
+ */
+export function newId(namespace: string, now: Instant, random: Random): string {
+  return namespace + timeText(now) + newPath(random)
+}
+
+/** Base64url in the order of its bytes. */
+const ascending = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
+/** Enough for 2,177 years. */
+const timeLength = 6
+
+/** Formats the second of an instant so that later texts are greater, byte by byte. */
+function timeText(at: Instant): string {
+  let seconds = Math.max(0, Math.floor(at / 1_000))
+  let text = ''
+  for (let i = 0; i < timeLength; i++) {
+    text = ascending.charAt(seconds % ascending.length) + text
+    seconds = Math.floor(seconds / ascending.length)
+  }
+  return text
 }
 
 /** Whether an id has the form of ids from a server with this namespace. */

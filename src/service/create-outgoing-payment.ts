@@ -114,7 +114,7 @@ export function createPaymentCreation(
     const id = isByQuote
       ? input.quoteId
       : idempotencyKey === undefined
-        ? newId(namespace, context.random)
+        ? newId(namespace, now, context.random)
         : namespace + (await idOfKey(client, idempotencyKey))
     const paymentKey = { kind: 'outgoing-payment', id } as const
     const quoteKey = { kind: 'quote', id } as const
@@ -241,7 +241,7 @@ export function createPaymentCreation(
 
 /** Derives an id of the same length as random ids, so that clients cannot distinguish them. */
 async function idOfKey(client: string, idempotencyKey: string): Promise<string> {
-  return (await hashText(`${client} ${idempotencyKey}`)).slice(0, 22)
+  return (await hashText(`${client} ${idempotencyKey}`)).slice(0, 28)
 }
 
 function budgetKey({ budgetId: id }: { readonly budgetId: string }) {

@@ -148,7 +148,7 @@ async function request(
   const command = {
     ...input,
     commandId: call.commandId,
-    id: newId(namespace, random),
+    id: newId(namespace, call.now, random),
     listName: clientListName(namespace, clientId(input.client)),
     interaction: { path: newPath(random), nonce: newSecret(random) },
     continuation: { path: newPath(random), tokenHash: await hashSecret(continuationSecret) },

@@ -151,7 +151,7 @@ async function decideCreation(
     walletAddress,
     ...asked,
     commandId,
-    id: newId(namespace, context.random),
+    id: newId(namespace, now, context.random),
     asset: { assetCode, assetScale },
     lists: listsOf(namespace, walletAddress, client, now),
     ...(client !== undefined && { client }),

@@ -78,9 +78,9 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
   ): Promise<QuoteAnswer | PricingRefused | Replayed> {
     const priced = await price(request, client)
     if (!priced.ok) return priced
-    const id = newId(await context.namespace(), context.random)
     const { walletAddress, receiver } = request
     const { now, commandId } = call
+    const id = newId(await context.namespace(), now, context.random)
     const command = { ...priced.value, commandId, id, walletAddress, client, receiver }
     const decision = createQuote(command, now, policy)
     if (!decision.ok) return decision

@@ -7,6 +7,7 @@ import {
   type PaymentMethods,
 } from '../../src/index.js'
 import { newId } from '../../src/protocol/credential.js'
+import { startOfTests } from '../support/clock.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { importWithoutNode } from '../support/portable.js'
 import { seededRandom } from '../support/random.js'
@@ -31,7 +32,7 @@ async function detailsOf(methods: PaymentMethods, paymentId: string) {
 }
 
 const random = seededRandom()
-const paymentIds = Array.from({ length: 50 }, () => newId('namespac', random))
+const paymentIds = Array.from({ length: 50 }, () => newId('namespac', startOfTests, random))
 
 describe('payment details', () => {
   test('have the form of the OpenAPI schema', async () => {

@@ -18,6 +18,7 @@ import {
   parsePath,
   pooled,
 } from '../../src/protocol/credential.js'
+import { startOfTests } from '../support/clock.js'
 import { importWithoutNode } from '../support/portable.js'
 import { seededRandom } from '../support/random.js'
 import { runs } from '../support/runs.js'
@@ -136,7 +137,7 @@ describe('randomness', () => {
   test('all tokens and paths are distinct and can be parsed', () => {
     const random = seededRandom()
     const secrets = Array.from({ length: 200 }, () => newSecret(random))
-    const ids = Array.from({ length: 200 }, () => newId('namespac', random))
+    const ids = Array.from({ length: 200 }, () => newId('namespac', startOfTests, random))
     expect(new Set([...secrets, ...ids]).size).toBe(400)
     for (const [index, secret] of secrets.entries()) {
       const grantId = ids[index] ?? ''
@@ -149,8 +150,37 @@ describe('randomness', () => {
 })
 
 describe('ids', () => {
+  const second = fc.integer({ min: 0, max: 64 ** 6 - 1 })
+
+  test('ascend byte by byte with the second of their creation', () => {
+    fc.assert(
+      fc.property(second, second, fc.nat(999), (one, other, ms) => {
+        const [a, b] = [one, other].map((at) => newId('namespac', at * 1_000 + ms, seededRandom()))
+        expect(Math.sign(Buffer.compare(Buffer.from(a ?? ''), Buffer.from(b ?? '')))).toBe(
+          Math.sign(one - other),
+        )
+      }),
+    )
+  })
+
+  test('have 36 characters, also at the ends of time', () => {
+    for (const at of [Number.MIN_SAFE_INTEGER, -1, 0, startOfTests, Number.MAX_SAFE_INTEGER]) {
+      const id = newId('namespac', at, seededRandom())
+      expect(id).toHaveLength(36)
+      expect(isIdOf('namespac', id)).toBe(true)
+    }
+  })
+
+  test('of the same second differ in 128 random bits', () => {
+    const ids = [0, 0xff].map((byte) => newId('namespac', startOfTests, constantRandom(byte)))
+    expect(ids[0]?.slice(0, 14)).toBe(ids[1]?.slice(0, 14))
+    expect(ids.map((id) => id.slice(14))).toEqual(
+      [0, 0xff].map((byte) => newPath(constantRandom(byte))),
+    )
+  })
+
   test('an id belongs only to the namespace in which it was created', () => {
-    const id = newId('namespac', seededRandom())
+    const id = newId('namespac', startOfTests, seededRandom())
     expect(isIdOf('namespac', id)).toBe(true)
     expect(isIdOf('namespaC', id)).toBe(false)
     expect(isIdOf('amespac', id)).toBe(false)
