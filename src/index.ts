@@ -65,7 +65,7 @@ export {
   type WalletAddressServerOptions,
 } from './http/wallet-address-server.js'
 export {
-  type OwnAccounts,
+  ClientKeyError,
   type RemoteClientKeysOptions,
   remoteClientKeys,
 } from './outbound/client-keys.js'
@@ -78,6 +78,7 @@ export {
   HostUnreachableError,
   NoResponseError,
 } from './outbound/guarded-fetch.js'
+export type { OwnAccounts } from './outbound/own-accounts.js'
 export { type RemoteGrantsOptions, remoteGrants } from './outbound/remote-grants.js'
 export type {
   ClientKeys,
@@ -115,11 +116,11 @@ export type {
   SetAsideEvent,
 } from './service/events/delivery.js'
 export type { EventType } from './service/events/record.js'
-export { HostAnswerError } from './service/host-answer.js'
 export type { ReceivedFunds } from './service/incoming-payment.js'
 export type { ListPage, PageQuery } from './service/lists.js'
 export { ContentionError, StoreTimeoutError } from './service/store-guard.js'
 export type { SweepOptions, SweepResult } from './service/sweep.js'
 export { ClockError } from './service/time.js'
+export { HostAnswerError } from './util/errors.js'
 export { InvalidInputError } from './util/input.js'
 export { createWallet, type Wallet, type WalletOptions } from './wallet.js'

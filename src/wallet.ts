@@ -21,7 +21,8 @@ import {
   createWalletAddressServer,
   type WalletAddressServer,
 } from './http/wallet-address-server.js'
-import { remoteClientKeys, withOwnAccounts } from './outbound/client-keys.js'
+import { remoteClientKeys } from './outbound/client-keys.js'
+import { withOwnAccounts } from './outbound/own-accounts.js'
 import type {
   ClientKeys,
   PaymentMethods,
@@ -32,7 +33,7 @@ import type {
 } from './ports/host.js'
 import type { Store } from './ports/store.js'
 import { isLoopback } from './protocol/url.js'
-import { HostAnswerError } from './service/host-answer.js'
+import { HostAnswerError } from './util/errors.js'
 import {
   callback,
   InvalidInputError,

@@ -5,6 +5,7 @@ import * as main from '../src/index.js'
 describe('the main entry', () => {
   test('exports the servers, the ports of the library and the errors, and no other value', () => {
     expect(Object.keys(main).sort()).toEqual([
+      'ClientKeyError',
       'ClockError',
       'ContentionError',
       'FetchRefusedError',

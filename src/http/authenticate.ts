@@ -10,9 +10,8 @@ import {
 } from '../protocol/http-signature/inspect.js'
 import type { ServiceContext } from '../service/context.js'
 import { type KeyLookup, signingKey } from '../service/grant.js'
-import { isWrongAnswer } from '../service/host-answer.js'
 import type { Proof } from '../service/replay.js'
-import { hasCode } from '../util/errors.js'
+import { hasCode, isWrongAnswer } from '../util/errors.js'
 import { type Exchange, refuse } from './pipeline.js'
 import type { HttpRefusal, HttpResult } from './refusals.js'
 
@@ -123,6 +122,7 @@ export async function findKey(
     const key = await clientKeys.find({ walletAddress, kid, mayBeNew: true })
     return key === undefined ? refuse('client_invalid', 'the client has no such key') : ok(key)
   } catch (error) {
+    if (hasCode(error, 'ERR_KEY_UNUSABLE')) return saying(error, 'client_invalid')
     if (!hasCode(error, 'ERR_FETCH_REFUSED')) return unavailable(error)
     // The same response as for an unknown key, so that clients cannot probe the network of this server.
     return refuse('client_invalid', `the keys of the client were not fetched: ${messageOf(error)}`)
@@ -140,7 +140,14 @@ async function available<Value>(ask: () => Promise<Value>): Promise<HttpResult<V
 
 function unavailable(error: unknown): HttpRefusal {
   if (isWrongAnswer(error)) throw error
+  if (hasCode(error, 'ERR_KEY_SET')) return saying(error, 'client_unavailable')
   return refuse('client_unavailable', messageOf(error))
+}
+
+/** Tells the client what it must change in its key set. */
+function saying(error: unknown, refusal: 'client_invalid' | 'client_unavailable'): HttpRefusal {
+  const problem = messageOf(error)
+  return { ...refuse(refusal, problem), details: { problem } }
 }
 
 function messageOf(error: unknown): string {

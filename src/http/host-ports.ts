@@ -13,8 +13,8 @@ import { publishedJwk, screenJwk } from '../protocol/http-signature/jwk.js'
 import { mayBePublic } from '../protocol/ip-address.js'
 import { parseWith } from '../protocol/schema.js'
 import { canonicalUrl, isLoopback, resourceId } from '../protocol/url.js'
-import { HostAnswerError } from '../service/host-answer.js'
 import { ofDependency } from '../service/store-guard.js'
+import { HostAnswerError } from '../util/errors.js'
 
 // The host's ports, as the servers use them. The server responds with 503 if a port rejects, and with 500 if its answer
 // breaks its contract: otherwise each client would have to find out what is wrong.

@@ -24,6 +24,7 @@ import type {
 } from '../ports/host.js'
 import { isIdOf, newId } from '../protocol/credential.js'
 import { canonicalJson } from '../protocol/json.js'
+import { HostAnswerError } from '../util/errors.js'
 import { hashText } from '../util/hash.js'
 import {
   type AccountRefusal,
@@ -32,7 +33,7 @@ import {
   type ServiceContext,
   type SignedCall,
 } from './context.js'
-import { HostAnswerError, readHostAnswer, refusedByHost } from './host-answer.js'
+import { readHostAnswer, refusedByHost } from './host-answer.js'
 import { grantListName, listsOf } from './lists.js'
 import type { PricingRefused, QuoteOperations } from './quote.js'
 import type { Replayed } from './replay.js'

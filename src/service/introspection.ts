@@ -4,9 +4,9 @@ import type { Grant, IssuedToken } from '../core/grant/record.js'
 import { activeToken } from '../core/grant/rotation.js'
 import type { ActiveToken, Introspect, Introspection, TokenRefusal } from '../ports/host.js'
 import { accessTokenClass, hashSecret, parseCredential } from '../protocol/credential.js'
+import { isWrongAnswer } from '../util/errors.js'
 import type { ServiceContext } from './context.js'
 import { type Grants, type KeyLookup, signingKey } from './grant.js'
-import { isWrongAnswer } from './host-answer.js'
 
 const inactive: Introspection = { active: false }
 

@@ -12,6 +12,7 @@ import type { JsonObject } from '../core/stored.js'
 import type { PriceRefusal, Pricing, WalletAddresses } from '../ports/host.js'
 import { newId } from '../protocol/credential.js'
 import { type QuoteRequest, readPriceAnswer } from '../protocol/quote.js'
+import { HostAnswerError } from '../util/errors.js'
 import {
   type AccountRefusal,
   activeAccount,
@@ -19,7 +20,6 @@ import {
   type ServiceContext,
   type SignedCall,
 } from './context.js'
-import { HostAnswerError } from './host-answer.js'
 import type { Replayed } from './replay.js'
 import { creating } from './write.js'
 

@@ -1,8 +1,7 @@
 import type { Stored } from '../core/stored.js'
 import type { Clock, Telemetry } from '../ports/host.js'
 import type { RecordKind, Store, TransactionError } from '../ports/store.js'
-import { hasCode } from '../util/errors.js'
-import { isWrongAnswer } from './host-answer.js'
+import { hasCode, isWrongAnswer } from '../util/errors.js'
 import { replayMarginMs } from './time.js'
 
 /** A call of the store that did not settle in time. A commit may still take effect. */

@@ -17,3 +17,21 @@ export async function callHook(hook: () => unknown, onError?: OnError): Promise<
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code
 }
+
+/**
+ * The error for an answer of the host's code that breaks the contract of a port or of a policy. The client instance
+ * receives 500, and `onError` receives this error. Its message names what is wrong, and contains no value.
+ */
+export class HostAnswerError extends TypeError {
+  readonly code = 'ERR_HOST_ANSWER'
+
+  /** `source` is the function of the host, such as `walletAddresses.find`. */
+  constructor(source: string, problem: string) {
+    super(`the answer of ${source} is wrong: ${problem.trim()}`)
+  }
+}
+
+/** Whether an answer of the host was wrong, which is not an outage. */
+export function isWrongAnswer(error: unknown): boolean {
+  return hasCode(error, 'ERR_HOST_ANSWER')
+}

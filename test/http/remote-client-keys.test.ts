@@ -43,6 +43,41 @@ async function setUp() {
 
 const fetchRefusal = Object.assign(new Error('not public'), { code: 'ERR_FETCH_REFUSED' })
 
+describe('a client whose key set cannot be used until it changes it', () => {
+  const unavailable = 'Client keys cannot be fetched at the moment'
+  const unknown = 'Could not determine client'
+  const ofSet = (change: object) =>
+    response(JSON.stringify({ keys: [{ ...jwkOf(shopKey), ...change }] }))
+  test.each<[number, string, string, FetchedDocument]>([
+    [503, unavailable, 'the key set must not be a redirect', response('', { status: 302 })],
+    [
+      503,
+      unavailable,
+      'the response for the key set must have status 200',
+      response('', { status: 403 }),
+    ],
+    [503, unavailable, 'the key set must be an object with an array keys', response('[]')],
+    [400, unknown, 'the key must have alg EdDSA', ofSet({ alg: undefined })],
+    [400, unknown, 'the key must have kty OKP and crv Ed25519', ofSet({ kty: 'RSA' })],
+  ])('gets %i "%s", and is told: %s', async (status, description, problem, reply) => {
+    const { network, client, restart } = await setUp()
+    restart()
+    network.reply = reply
+    const { body, ...answer } = await client.request([incomingAccess])
+    expect(answer.status).toBe(status)
+    expect(body.error).toMatchObject({ description, details: { problem } })
+  })
+
+  test('is not told to change it after a failure that may be temporary', async () => {
+    const { network, client, restart } = await setUp()
+    restart()
+    network.reply = response('', { status: 500 })
+    const { status, body } = await client.request([incomingAccess])
+    expect([status, body.error.description]).toEqual([503, unavailable])
+    expect(body.error).not.toHaveProperty('details')
+  })
+})
+
 describe('a grant request of a client whose URL is never fetched', () => {
   /** A wallet with the default options, in front of a client with this wallet address. */
   async function requestOf(walletAddress: string, addresses: readonly string[]) {
