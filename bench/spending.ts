@@ -260,7 +260,7 @@ function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store
     const spender = { client, token, renew }
     const answer = await create(input, spender, {
       ...newCall(context),
-      key: { kid: token.key.kid, thumbprint: token.key.thumbprint },
+      key: token.key,
       replay: undefined,
       commit: context.run,
     })

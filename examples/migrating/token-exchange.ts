@@ -104,7 +104,8 @@ async function exchange(
     const grant = await find(old, options)
     if (grant === undefined) return undefined
     if (grant.tokens?.[0]?.hash === next.hash && grant.finalized === undefined) return grant
-    const client = { ...grant.client, kid: publicKey.kid, thumbprint: thumbprintOf(publicKey) }
+    const { kid, x } = publicKey
+    const client = { ...grant.client, kid, x, thumbprint: thumbprintOf(publicKey) }
     const decision = decideGrant<'continue'>(
       { ...grant, client },
       {

@@ -115,9 +115,9 @@ function withKey<Refusal extends string>(
 ): Decision<Grant, GrantEvent, Refusal> {
   if (decision.outcome !== 'changed' || key === undefined) return decision
   const { client } = decision.record
-  if (client.walletAddress === undefined || client.x !== undefined) return decision
-  const { kid, thumbprint } = key
-  if (client.kid === kid && client.thumbprint === thumbprint) return decision
-  const record = { ...decision.record, client: { ...client, kid, thumbprint } }
+  const { walletAddress } = client
+  if (walletAddress === undefined) return decision
+  if (client.kid === key.kid && client.thumbprint === key.thumbprint) return decision
+  const record = { ...decision.record, client: { walletAddress, ...key } }
   return changed(record, grantEvent('grant.key-changed', record, now), ...decision.events)
 }

@@ -58,26 +58,38 @@ export function presentedCredential(
     : ok(credential)
 }
 
-/** Verifies one of the signatures with this key, then applies the rate limit of its client. */
+/** Verifies one of the signatures with the key of a client, then applies the rate limit of its client. */
 export async function prove(
-  { server, seen, limit, telemetry }: Exchange,
+  exchange: Exchange,
   candidates: Candidates,
-  key: PublicJwk,
-  client: Pick<GrantClient, 'walletAddress' | 'thumbprint'>,
+  client: GrantClient,
 ): Promise<HttpResult<Proof>> {
-  const verify = () => verifyCandidates(candidates, key)
-  const candidate = await (telemetry?.observe({ type: 'verify', server }, verify) ?? verify())
+  const { walletAddress: _walletAddress, ...key } = client
+  const candidate = await signatureBy(exchange, candidates, key)
   if (candidate === undefined) {
     return refuse('signature_invalid', 'no signature verifies with the key of the client')
   }
+  const { seen, limit } = exchange
   seen.client = clientId(client)
   const { keyid, createdAt, nonce, signature } = candidate
   const limited = await limit({ client: seen.client, keyid })
   if (limited !== undefined) return limited
-  const { thumbprint } = client
-  const proof = { thumbprint, keyid, createdAt, signature }
+  const proof = { key, createdAt, signature }
   return ok(nonce === undefined ? proof : { nonce, ...proof })
 }
+
+/** Resolves to a signature by this key, if there is one. */
+export async function signatureBy(
+  { server, telemetry }: Exchange,
+  candidates: Candidates,
+  key: PublicJwk,
+): Promise<SignatureCandidate | undefined> {
+  const verify = () => verifyCandidates(candidates, key)
+  return telemetry?.observe({ type: 'verify', server }, verify) ?? verify()
+}
+
+const withdrawn = refuse('client_invalid', 'the client does not publish this key')
+const replaced = refuse('client_invalid', 'the client now publishes another key with this kid')
 
 /** Verifies one of the signatures with a key that signs for the grant. Looks up one key for each `keyid`. */
 export async function proveGrant(
@@ -98,15 +110,12 @@ export async function proveGrant(
     }
     const key = answer.value
     if (key.ok) {
-      const signer = { ...client, thumbprint: key.value.thumbprint }
-      const proof = await prove(exchange, candidates, key.value, signer)
+      const proof = await prove(exchange, candidates, { ...client, ...key.value })
       if (proof.ok || proof.refusal === 'rate_limited') return proof
-      refused = proof
+      const isOther = key.value.x !== client.x
+      refused = isOther && (await signatureBy(exchange, candidates, client)) ? replaced : proof
     } else if (key.problem !== 'other') {
-      refused =
-        key.problem === 'withdrawn'
-          ? refuse('client_invalid', 'the client does not publish this key')
-          : refuse('signature_invalid', 'the client now publishes another key with this kid')
+      refused = key.problem === 'replaced' ? replaced : withdrawn
     }
   }
   return refused

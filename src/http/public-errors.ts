@@ -118,11 +118,8 @@ export const authorizationErrors = {
   resource_server_invalid: {
     introspectToken: resourceServerInvalid,
   },
-  client_invalid: {
-    requestGrant: [400, 'invalid_client', 'Could not determine client'],
-    continueGrant: [400, 'invalid_client', 'Could not determine client'],
-    otherwise: [401, 'invalid_client', 'Could not determine client'],
-  },
+  // Deployed clients take this status and code as the sign that their key was withdrawn.
+  client_invalid: [400, 'invalid_client', 'Could not determine client'],
   client_unavailable: [503, 'request_denied', 'Client keys cannot be fetched at the moment'],
   rate_limited: [429, 'request_denied', 'Too many requests'],
   replayed: {

@@ -26,9 +26,9 @@ export interface WalletAddress extends Asset {
   /** When false, new payments and quotes are refused with `inactive_wallet_address`. Default true. */
   readonly active?: boolean
   /**
-   * Ed25519 public keys of the account as a client instance, at most 20, each with a `kid` of its own. Published at
+   * Ed25519 public keys of the account as a client instance, each with a `kid` of its own. Published at
    * `{url}/jwks.json`, also while `active` is false: to stop the account as a client, remove them. `readClientKey` reads
-   * those that an owner registers.
+   * those that an owner registers. Other wallets may read no more than 64 KiB, which are some 400 keys.
    */
   readonly keys?: readonly PublicJwk[]
 }
@@ -59,8 +59,9 @@ export interface ClientKeys {
    * Resolves to the key, or to `undefined` only if the key set is known to be gone (404 or 410) or to lack the key:
    * `undefined` ends what the key signs. Rejects when the keys cannot be read at the moment, for
    * whatever reason; the client then receives 503, and no grant changes. A grant request gets 400 instead, as for an
-   * unknown key, if the `code` of the error is `ERR_FETCH_REFUSED`: the client named a URL that is never fetched. A key
-   * with another `kid` is taken for `undefined`; one that is not a sound Ed25519 key results in 500.
+   * unknown key, if the `code` of the error is `ERR_FETCH_REFUSED`: the client named a URL that is never fetched. A
+   * `ClientKeyError` says in the response what the client must change. A key with another `kid` is taken for
+   * `undefined`; one that is not a sound Ed25519 key results in 500.
    */
   find(query: {
     /** The client instance's wallet address, canonical. */
@@ -112,7 +113,15 @@ export interface Subjects {
 
 /** The result of introspecting an access token (RFC 9767 section 3.3). */
 export type Introspection =
-  | { readonly active: false }
+  | {
+      readonly active: false
+      /**
+       * The key that the grant records, if the token is inactive only because the client instance no longer publishes
+       * it, and no other key signs for the grant. A request that this key signed is refused for its signature, as
+       * every other request of the client instance, and not for its token.
+       */
+      readonly withdrawnKey?: PublicJwk
+    }
   | {
       readonly active: true
       readonly grantId: string
@@ -142,13 +151,15 @@ export type Introspect = (query: {
   readonly accessToken: string
   /** The `keyid` of the signature that came with the token, which need not be verified. */
   readonly keyid?: string
+  /** Whether the answer must not be a cached one, because it decides about a payment. Default: false. */
+  readonly isFresh?: boolean
 }) => Promise<Introspection>
 
 /** The introspection of an active token. */
 export type ActiveToken = Extract<Introspection, { readonly active: true }>
 
-/** Why introspection did not return an active token. */
-export type TokenRefusal = 'token_unknown' | 'introspection_unavailable'
+/** Why a request cannot use its token: it is not active, the key that signed was withdrawn, or nobody can tell. */
+export type TokenRefusal = 'token_unknown' | 'signature_invalid' | 'introspection_unavailable'
 
 /**
  * How an incoming payment can be paid over Interledger.

@@ -11,7 +11,7 @@ import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import { lastInstant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
 import type { Json, JsonObject } from '../core/stored.js'
-import type { ActiveToken, Introspect, PublicJwk } from '../ports/host.js'
+import type { ActiveToken, Introspect, Introspection, PublicJwk } from '../ports/host.js'
 import { publishedJwk, screenJwk } from './http-signature/jwk.js'
 import { isObject } from './json.js'
 import { amountSchema, objectOf, type Parsed, parseWith, urlSchema } from './schema.js'
@@ -116,13 +116,18 @@ export function introspectionRequestBody(
 }
 
 /**
- * Returns the response for an active token. `grant`, `client`, `conditions` and, in items of `access`, `itemId` and
+ * Returns the response for a token. `grant`, `client`, `conditions` and, in items of `access`, `itemId` and
  * `intervalCounting` are extensions, which the resource server needs to count spending per grant and item. A resource
- * server without access to outgoing payments does not receive the conditions.
+ * server without access to outgoing payments does not receive the conditions. `withdrawnKey` is an extension, by which
+ * the resource server refuses a request for its signature instead of its token.
  *
  * @see RFC 9767 section 3.3
  */
-export function introspectionBody(token: ActiveToken, issuer: string) {
+export function introspectionBody(token: Introspection, issuer: string) {
+  if (!token.active) {
+    const { active, withdrawnKey } = token
+    return { active, ...(withdrawnKey && { withdrawnKey: keyBody(withdrawnKey) }) }
+  }
   const { grantId, access, conditions, key, walletAddress, expiresAt } = token
   const isPaying = access.some(({ type }) => type === 'outgoing-payment')
   return {
@@ -130,11 +135,15 @@ export function introspectionBody(token: ActiveToken, issuer: string) {
     iss: issuer,
     exp: Math.floor(expiresAt / 1000),
     access: access.map(grantedItemBody),
-    key: { proof, jwk: publishedJwk(key) },
+    key: keyBody(key),
     grant: grantId,
     ...(walletAddress === undefined ? {} : { client: { walletAddress } }),
     ...(conditions === undefined || !isPaying ? {} : { conditions }),
   }
+}
+
+function keyBody(key: PublicJwk) {
+  return { proof, jwk: publishedJwk(key) }
 }
 
 function grantedItemBody(item: GrantedItem): GrantedItem {
@@ -186,6 +195,10 @@ const conditionsSchema = objectOf(
 
 const lastSecond = Date.UTC(10_000, 0) / 1000 - 1
 
+const givenKeySchema = objectOf(v.object({ proof: v.literal(proof), jwk: v.unknown() }))
+
+const inactiveSchema = objectOf(v.object({ withdrawnKey: v.exactOptional(givenKeySchema) }))
+
 const activeSchema = objectOf(
   v.object({
     iss: v.string(),
@@ -197,7 +210,7 @@ const activeSchema = objectOf(
         'contains a duplicate itemId',
       ),
     ),
-    key: objectOf(v.object({ proof: v.literal(proof), jwk: v.unknown() })),
+    key: givenKeySchema,
     grant: v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be a grant id')),
     client: v.exactOptional(objectOf(v.object({ walletAddress: urlSchema }))),
     conditions: v.exactOptional(conditionsSchema),
@@ -210,7 +223,7 @@ const activeSchema = objectOf(
 
 /** An introspection response, which contains neither a version nor a thumbprint. */
 type IntrospectionAnswer =
-  | { readonly active: false }
+  | Extract<Introspection, { readonly active: false }>
   | (Omit<ActiveToken, 'grantVersion' | 'key'> & { readonly key: PublicJwk })
 
 /** Reads an introspection response of the authorization server whose grant endpoint is `issuer`. */
@@ -219,7 +232,7 @@ export function readIntrospectionAnswer(
   issuer: string,
 ): Parsed<IntrospectionAnswer> {
   const active = isObject(body) ? body['active'] : undefined
-  if (active === false) return ok({ active })
+  if (active === false) return readInactive(body)
   if (active !== true) return { ok: false, path: 'active', problem: 'must be true or false' }
   const parsed = parseWith(activeSchema, body)
   if (!parsed.ok) return parsed
@@ -237,4 +250,14 @@ export function readIntrospectionAnswer(
     ...client,
     expiresAt: exp * 1000,
   })
+}
+
+function readInactive(body: Json | undefined): Parsed<IntrospectionAnswer> {
+  const parsed = parseWith(inactiveSchema, body)
+  if (!parsed.ok) return parsed
+  const { withdrawnKey } = parsed.value
+  if (withdrawnKey === undefined) return ok({ active: false })
+  const screened = screenJwk(withdrawnKey.jwk)
+  if (!screened.ok) return { ok: false, path: 'withdrawnKey.jwk', problem: screened.problem }
+  return ok({ active: false, withdrawnKey: screened.value })
 }

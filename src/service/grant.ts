@@ -20,7 +20,7 @@ import {
   type GrantDecision,
   type GrantRefusals,
 } from '../core/grant.js'
-import type { ClientKeys, PublicJwk, Random } from '../ports/host.js'
+import type { ClientKeys, Random } from '../ports/host.js'
 import {
   type Credential,
   deriveSecret,
@@ -332,20 +332,18 @@ interface KeyProblem {
  * another key, the client instance does not publish this one, or it publishes a different key with the same `kid`.
  */
 export async function signingKey(
-  { walletAddress, kid: ownKid, thumbprint: ownThumbprint, x: ownX }: GrantClient,
+  { walletAddress, ...own }: GrantClient,
   kid: string,
   { clientKeys, keyRule }: KeyLookup,
-): Promise<Result<PublicJwk & GrantKey, KeyProblem>> {
-  const isBound = keyRule === 'bound' || ownX !== undefined || walletAddress === undefined
-  if (isBound && kid !== ownKid) return { ok: false, problem: 'other' }
-  if (ownX !== undefined) return ok({ kid, x: ownX, thumbprint: ownThumbprint })
-  if (walletAddress === undefined || kid.length > kidLengthMax) {
-    return { ok: false, problem: 'withdrawn' }
-  }
+): Promise<Result<GrantKey, KeyProblem>> {
+  const isBound = keyRule === 'bound' || walletAddress === undefined
+  if (isBound && kid !== own.kid) return { ok: false, problem: 'other' }
+  if (walletAddress === undefined) return ok(own)
+  if (kid.length > kidLengthMax) return { ok: false, problem: 'withdrawn' }
   // The request presents a credential of the grant, so it is not a stranger's, although the key may be new.
   const key = await clientKeys.find({ walletAddress, kid, mayBeNew: false })
   if (key === undefined) return { ok: false, problem: 'withdrawn' }
   const thumbprint = await thumbprintOf(key)
-  if (isBound && thumbprint !== ownThumbprint) return { ok: false, problem: 'replaced' }
-  return ok({ ...key, thumbprint })
+  if (isBound && thumbprint !== own.thumbprint) return { ok: false, problem: 'replaced' }
+  return ok({ kid, x: key.x, thumbprint })
 }

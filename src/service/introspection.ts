@@ -2,7 +2,7 @@ import { type GrantedItem, itemsOf } from '../core/access.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Grant, IssuedToken } from '../core/grant/record.js'
 import { activeToken } from '../core/grant/rotation.js'
-import type { ActiveToken, Introspect, Introspection, TokenRefusal } from '../ports/host.js'
+import type { Introspect, Introspection } from '../ports/host.js'
 import { accessTokenClass, hashSecret, parseCredential } from '../protocol/credential.js'
 import { isWrongAnswer } from '../util/errors.js'
 import type { ServiceContext } from './context.js'
@@ -15,7 +15,8 @@ const inactive: Introspection = { active: false }
  * replaced token, and a token without a key that signs for it are inactive.
  *
  * The answer contains the key that the resource server asks about, if it signs for the grant. Otherwise it contains
- * the recorded one, so that the resource server refuses the signature, and not the token.
+ * the recorded one, so that the resource server refuses the signature, and not the token. If that one is withdrawn too,
+ * only a client instance that has it is told so: for all others, the token is inactive.
  */
 export function createIntrospect(
   context: ServiceContext,
@@ -30,12 +31,10 @@ export function createIntrospect(
     const token = activeToken(grant, tokenHash, context.clock.now())
     if (token === undefined) return inactive
 
-    const { kid: recorded, walletAddress } = grant.client
+    const { walletAddress, kid, x } = grant.client
     const asked = keyid === undefined ? undefined : await signingKey(grant.client, keyid, keys)
-    const key =
-      asked?.ok || keyid === recorded ? asked : await signingKey(grant.client, recorded, keys)
-    if (!key?.ok) return inactive
-    const { kid, x, thumbprint } = key.value
+    const key = asked?.ok || keyid === kid ? asked : await signingKey(grant.client, kid, keys)
+    if (!key?.ok) return { active: false, withdrawnKey: { kid, x } }
     const { conditions } = grant
     return {
       active: true,
@@ -43,7 +42,7 @@ export function createIntrospect(
       grantVersion: grant.version,
       access: accessOf(grant, token),
       ...(conditions === undefined ? {} : { conditions }),
-      key: { kid, x, thumbprint },
+      key: key.value,
       ...(walletAddress === undefined ? {} : { walletAddress }),
       expiresAt: token.expiresAt,
     }
@@ -56,18 +55,16 @@ function accessOf({ granted = [] }: Grant, { label }: IssuedToken): readonly Gra
   return itemsOf(granted, label).map(({ label: _label, ...item }) => item)
 }
 
-/** Resolves to an active token, or refuses an inactive one or a failed introspection. */
+/** Introspects a token, or refuses because that failed. */
 export async function introspected(
   introspect: Introspect,
   query: Parameters<Introspect>[0],
-): Promise<Result<ActiveToken, Refused<TokenRefusal>>> {
-  let token: Introspection
+): Promise<Result<Introspection, Refused<'introspection_unavailable'>>> {
   try {
-    token = await introspect(query)
+    return ok(await introspect(query))
   } catch (error) {
     if (isWrongAnswer(error)) throw error
     const reason = error instanceof Error ? error.message : 'introspection failed'
     return refused('introspection_unavailable', reason)
   }
-  return token.active ? ok(token) : refused('token_unknown', 'the token is not active')
 }

@@ -1,4 +1,5 @@
 import { type Refused, refused } from '../core/decision.js'
+import type { GrantKey } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import { retained, type Stored } from '../core/stored.js'
 import type { RecordKey } from '../ports/store.js'
@@ -10,9 +11,8 @@ import type { Write } from './write.js'
 
 /** A verified signature and its replay identifier. */
 export interface Proof {
-  /** The thumbprint of the key that signed. */
-  readonly thumbprint: string
-  readonly keyid: string
+  /** The key that signed. */
+  readonly key: GrantKey
   readonly createdAt: number
   readonly nonce?: string
   readonly signature: Uint8Array
@@ -48,7 +48,7 @@ const replayed: Replayed = refused('replayed', 'the signature or nonce has alrea
 /** Returns the record that makes a request count once, or `undefined` if repeats are accepted. */
 export async function replayRecordOf(
   { namespace, signatureRules }: ReplaySettings,
-  { thumbprint, nonce, signature, createdAt }: Proof,
+  { key: { thumbprint }, nonce, signature, createdAt }: Proof,
   rule: RepeatRule,
   commandId: string,
 ): Promise<ReplayRecord | undefined> {

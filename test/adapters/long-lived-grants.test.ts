@@ -234,7 +234,7 @@ describe.each(deployments)(
       expect((await pay(client, token.value, 100, {}, by(second))).status).toBe(201)
       publish(second)
       expect((await pay(client, token.value, 100, {}, by(first))).status).toBe(401)
-      expect((await client.rotate(token, by(first))).status).toBe(401)
+      expect((await client.rotate(token, by(first))).status).toBe(400)
       publish(second, first)
       const rotated = await client.rotate(token, by(second))
       expect(rotated.status).toBe(200)

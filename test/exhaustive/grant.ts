@@ -171,8 +171,8 @@ function nameOf({ kind, replays, windows, amends, keys, labels }: GrantSetting):
 
 /** The key that signed the request for the grant, and another one that the client instance publishes. */
 const twoKeys: readonly GrantKey[] = [
-  { kid: 'key-of-the-shop', thumbprint: 'thumbprint-of-the-shop' },
-  { kid: 'second-key', thumbprint: 'thumbprint-of-the-second-key' },
+  { kid: 'key-of-the-shop', x: 'shop', thumbprint: 'thumbprint-of-the-shop' },
+  { kid: 'second-key', x: 'second', thumbprint: 'thumbprint-of-the-second-key' },
 ]
 
 /** The operation signed with each of the two keys. */

@@ -97,7 +97,7 @@ describe('a token', () => {
     world.clientKeys.publish('https://shop.example', key)
     const sent = await client.createPayment(token.value, { walletAddress: bob }, { key })
     expect([sent.status, sent.body.error.code]).toEqual([401, 'invalid_token'])
-    expect((await client.rotate(token, { key })).status).toBe(401)
+    expect((await client.rotate(token, { key })).status).toBe(400)
     world.clientKeys.publish('https://shop.example', client.key)
     expect((await client.rotate(token)).status).toBe(200)
   })

@@ -96,6 +96,9 @@ const foreignKey: Row = {
   ...badSignature,
   requestGrant: '400 invalid_client',
   continueGrant: '400 invalid_client',
+  cancelGrant: '400 invalid_client',
+  rotateToken: '400 invalid_client',
+  revokeToken: '400 invalid_client',
 }
 
 /** Requests with a token or a grant that its client or the host has revoked. */

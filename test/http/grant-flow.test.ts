@@ -507,7 +507,7 @@ describe('continuing a grant', () => {
     const replaced = { ...testKey('replacement'), kid: client.key.kid }
     world.clientKeys.publish('https://shop.example', replaced)
     const answer = await client.continue(body.continue, interactRef, { key: replaced })
-    expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_client'])
+    expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_client'])
   })
 })
 
@@ -617,7 +617,7 @@ describe('rotating a token', () => {
     const proof = { method: 'httpsig', alg: 'ed25519' }
     const asked = await client.post(token.manage, { key: { proof, jwk: jwkOf(key) } }, token.value)
     expect([asked.status, asked.body.error.code]).toEqual([400, 'invalid_rotation'])
-    expect((await client.rotate(token, { key })).status).toBe(401)
+    expect((await client.rotate(token, { key })).status).toBe(400)
     expect((await client.rotate(token)).status).toBe(200)
   })
 

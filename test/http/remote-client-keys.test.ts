@@ -191,10 +191,10 @@ describe('a live token', () => {
       const attempts = async () => [(await use()).status, (await client.rotate(token)).status]
       network.reply = response(JSON.stringify({ keys }))
       clock.advance(301 * second)
-      expect(await attempts()).toEqual([401, 401])
+      expect(await attempts()).toEqual([401, 400])
       network.reply = keySet
       clock.advance(5 * second - 1)
-      expect(await attempts()).toEqual([401, 401])
+      expect(await attempts()).toEqual([401, 400])
       clock.advance(1)
       expect(await attempts()).toEqual([201, 200])
     },

@@ -104,6 +104,11 @@ describe('the introspection of a token', () => {
     expect(read({ ...body, iat: 17, sub: 'x', instance_id: 'y' })).toEqual(read(body))
   })
 
+  test('may name the key that was withdrawn', () => {
+    const inactive = { active: false, withdrawnKey: { kid, x } } as const
+    expect(read(wired(introspectionBody(inactive, issuer)))).toEqual({ ok: true, value: inactive })
+  })
+
   test.each([{ active: false }, { active: false, access: [], reason: 'x' }])(
     'is inactive for %j',
     (answer) => {
@@ -140,6 +145,12 @@ const malformed: [string, Json | undefined][] = [
         : [[`${name}: ${JSON.stringify(value)}`, { ...body, [name]: value }]],
     ),
   ]),
+  ['a withdrawn key without a key', { active: false, withdrawnKey: { proof: 'httpsig' } }],
+  ['a null withdrawn key', { active: false, withdrawnKey: null }],
+  [
+    'a withdrawn key with another proof method',
+    { active: false, withdrawnKey: { proof: 'mtls', jwk } },
+  ],
   ['another issuer', { ...body, iss: `${issuer}/` }],
   ['a time that is a string', { ...body, exp: '1795262400' }],
   ['a fractional time', { ...body, exp: 17.5 }],

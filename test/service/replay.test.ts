@@ -101,8 +101,7 @@ describe('a request whose host takes longer than its signature is valid', () => 
 
 describe('the record of a signed request', () => {
   const proof: Proof = {
-    thumbprint: 'thumbprint',
-    keyid: 'key',
+    key: { kid: 'key', x: 'x', thumbprint: 'thumbprint' },
     createdAt: 1_000 * second,
     signature: new Uint8Array(64),
   }
@@ -129,7 +128,8 @@ describe('the record of a signed request', () => {
     const same = await recordOf('refuse-repeat', { nonce: 'n1', signature })
     expect(same?.key).toEqual(one?.key)
     expect([one?.of, same?.of]).toEqual(['nonce', 'nonce'])
-    for (const other of [{ nonce: 'n2' }, { nonce: 'n1', thumbprint: 'another' }]) {
+    const otherKey = { ...proof.key, thumbprint: 'another' }
+    for (const other of [{ nonce: 'n2' }, { nonce: 'n1', key: otherKey }]) {
       expect((await recordOf('accept-repeat', other))?.key).not.toEqual(one?.key)
     }
   })

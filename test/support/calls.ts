@@ -3,7 +3,7 @@ import { createRunner } from '../../src/service/write.js'
 
 /** The call of a request whose repeats are accepted. */
 export function unguardedCall(context: ServiceContext): SignedCall {
-  const key = { kid: 'a key', thumbprint: 'a thumbprint' }
+  const key = { kid: 'a key', x: 'an x', thumbprint: 'a thumbprint' }
   return { ...newCall(context), key, replay: undefined, commit: (write) => context.run(write) }
 }
 

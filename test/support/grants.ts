@@ -59,6 +59,7 @@ export const grantPolicy: GrantPolicy = {
 export const shop: GrantClient = {
   walletAddress: 'https://shop.example',
   kid: 'key-of-the-shop',
+  x: 'shop',
   thumbprint: 'thumbprint-of-the-shop',
 }
 

@@ -89,7 +89,8 @@ export async function grantToPay(
   world.clock.advance(5_000)
   const { body } = await client.continue(requested.body.continue)
   const [grantId = ''] = id.split('.')
-  return { grantId, token: body.access_token.value as string, accessToken: body.access_token }
+  const { access_token: accessToken, continue: continuation } = body
+  return { grantId, token: accessToken.value as string, accessToken, continuation }
 }
 
 /** Requests a token for quotes, which needs no consent. */

@@ -97,9 +97,14 @@ export function createWorld(options: WorldOptions = {}) {
 
   const { carry = handle } = options
   /** A client instance with a wallet address, or with only a key. */
-  function client(name = 'shop', { byKey = false }: { readonly byKey?: boolean } = {}) {
+  function client(
+    name = 'shop',
+    {
+      byKey = false,
+      walletAddress = `https://${name}.example`,
+    }: { readonly byKey?: boolean; readonly walletAddress?: string } = {},
+  ) {
     const key = testKey(name)
-    const walletAddress = `https://${name}.example`
     if (!byKey) clientKeys.publish(walletAddress, key)
     return createClient(byKey ? { jwk: jwkOf(key) } : walletAddress, key, carry, clock)
   }

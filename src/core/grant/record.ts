@@ -10,15 +10,16 @@ import { retained, type Stored } from '../stored.js'
  */
 export interface GrantClient {
   readonly walletAddress?: string
+  /** The `kid` of the key that signed the request, or the last continuation or rotation that was recorded. */
   readonly kid: string
-  /** The thumbprint of the key (RFC 7638) that signed the request, or the last continuation or rotation that was recorded. */
+  /** The public key, base64url. */
+  readonly x: string
+  /** Its thumbprint (RFC 7638). */
   readonly thumbprint: string
-  /** The public key, if the client instance has no wallet address. */
-  readonly x?: string
 }
 
 /** The key that signed a request of a client instance. */
-export type GrantKey = Pick<GrantClient, 'kid' | 'thumbprint'>
+export type GrantKey = Omit<GrantClient, 'walletAddress'>
 
 /** The redirect of the browser at the end of the interaction (RFC 9635 section 2.5.2). */
 export interface FinishMethod {

@@ -201,9 +201,9 @@ async function proveClient(
       continue
     }
     const key = found.value
-    const identity = 'jwk' in named ? { x: key.x } : { walletAddress: named.walletAddress }
-    const client = { ...identity, kid, thumbprint: await thumbprintOf(key) }
-    const proof = await prove(exchange, candidates, key, client)
+    const identity = 'jwk' in named ? {} : { walletAddress: named.walletAddress }
+    const client = { ...identity, kid, x: key.x, thumbprint: await thumbprintOf(key) }
+    const proof = await prove(exchange, candidates, client)
     if (proof.ok) return ok({ client, proof: proof.value })
     if (proof.refusal === 'rate_limited') return proof
     refused = proof

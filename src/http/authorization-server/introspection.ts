@@ -1,7 +1,7 @@
 import { type GrantedItem, permits } from '../../core/access.js'
 import { ok } from '../../core/decision.js'
 import type { Json } from '../../core/stored.js'
-import type { ActiveToken, Introspect } from '../../ports/host.js'
+import type { Introspect, Introspection } from '../../ports/host.js'
 import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
 import {
   type IntrospectionRequest,
@@ -50,11 +50,13 @@ export function introspectToken(deps: IntrospectionDependencies): Serve {
     if (!request.ok) return refuseProblem('body_invalid', request)
     const token = await tokenFor(request.value, resourceServer, deps.introspect)
     if (!token.ok) return token
-    if (token.value !== undefined) {
-      return json(200, introspectionBody(token.value, deps.grantEndpoint))
-    }
-    return inactive
+    const { value } = token
+    return isBare(value) ? inactive : json(200, introspectionBody(value, deps.grantEndpoint))
   })
+}
+
+function isBare(token: Introspection): boolean {
+  return !token.active && token.withdrawnKey === undefined
 }
 
 /**
@@ -102,8 +104,8 @@ async function proveResourceServer(
   for (const key of keys) {
     if (!candidates.some(({ keyid }) => keyid === key.kid)) continue
     // Hooks receive the id in `client`, which is otherwise the wallet address of a client instance.
-    const named = { walletAddress: id, thumbprint: await thumbprintOf(key) }
-    const proof = await prove(exchange, candidates, key, named)
+    const named = { walletAddress: id, ...key, thumbprint: await thumbprintOf(key) }
+    const proof = await prove(exchange, candidates, named)
     if (proof.ok) return proof
     refused = proof
   }
@@ -111,22 +113,22 @@ async function proveResourceServer(
 }
 
 /**
- * Resolves to the token with the access that this resource server serves, or to `undefined` if the token is
- * not active there or does not allow the access that the request asks to check.
+ * Resolves to the token with the access that this resource server serves. It is inactive if that is none, or not the
+ * access that the request asks to check.
  */
 async function tokenFor(
   { answerable, needed, ...query }: IntrospectionRequest,
   { accessTypes }: RegisteredResourceServer,
   introspect: Introspect,
-): Promise<HttpResult<ActiveToken | undefined>> {
-  if (!answerable) return ok(undefined)
-  const active = await introspected(introspect, query)
-  if (!active.ok) return active.refusal === 'token_unknown' ? ok(undefined) : active
-  const token = active.value
+): Promise<HttpResult<Introspection>> {
+  if (!answerable) return ok({ active: false })
+  const introspection = await introspected(introspect, query)
+  if (!introspection.ok || !introspection.value.active) return introspection
+  const token = introspection.value
   const access = token.access.filter(({ type }) => accessTypes?.includes(type) ?? true)
-  if (access.length === 0) return ok(undefined)
+  if (access.length === 0) return ok({ active: false })
   const allowed = needed.every(({ type, actions, identifier }) =>
     actions.every((action) => permits<GrantedItem>(access, type, action, identifier) !== undefined),
   )
-  return ok(allowed ? { ...token, access } : undefined)
+  return ok(allowed ? { ...token, access } : { active: false })
 }

@@ -5,7 +5,7 @@ import type { ActiveToken, Introspect, TokenRefusal } from '../../ports/host.js'
 import type { ServiceContext } from '../../service/context.js'
 import { introspected } from '../../service/introspection.js'
 import type { Proof, RepeatRule } from '../../service/replay.js'
-import { inspect, presentedToken, prove } from '../authenticate.js'
+import { inspect, presentedToken, prove, signatureBy } from '../authenticate.js'
 import { type Exchange, refuse, type Serve, type ServeSigned, signed } from '../pipeline.js'
 import type { HttpRefusal, HttpResult } from '../refusals.js'
 
@@ -47,6 +47,9 @@ export function foreignIdentifier(): HttpRefusal {
   return refuse('identifier_foreign', 'the token is for another wallet address')
 }
 
+const inactive = refused('token_unknown', 'the token is not active')
+const withdrawn = refused('signature_invalid', 'the key that signed was withdrawn')
+
 /**
  * Checks the signature's form, the token, introspection and the signature itself: the cheapest check first.
  */
@@ -65,9 +68,15 @@ export async function authorize(
     const introspection = await introspected(introspect, query)
     if (!introspection.ok) return introspection
     const token = introspection.value
+    if (!token.active) {
+      const { withdrawnKey } = token
+      const isOfClient =
+        withdrawnKey && (await signatureBy(exchange, candidates.value, withdrawnKey))
+      return isOfClient ? withdrawn : inactive
+    }
     const { key, walletAddress, access } = token
     const client = walletAddress === undefined ? key : { ...key, walletAddress }
-    const proof = await prove(exchange, candidates.value, key, client)
+    const proof = await prove(exchange, candidates.value, client)
     if (proof.ok) {
       const own = clientId(client)
       const permitted = (type: AccessType, action: AccessAction, at?: string) =>
@@ -76,8 +85,10 @@ export async function authorize(
         token,
         async renew() {
           const renewed = await introspected(introspect, query)
-          const isSame = !renewed.ok || renewed.value.key.thumbprint === key.thumbprint
-          return isSame ? renewed : refused('token_unknown', 'the key that signed was withdrawn')
+          if (!renewed.ok) return renewed
+          const { value } = renewed
+          if (!value.active) return value.withdrawnKey?.x === key.x ? withdrawn : inactive
+          return value.key.x === key.x ? ok(value) : withdrawn
         },
         client: own,
         proof: proof.value,

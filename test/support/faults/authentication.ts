@@ -104,7 +104,7 @@ export const authenticationFaults: readonly Fault[] = [
   {
     refusal: 'client_invalid',
     name: 'the client does not publish the key',
-    at: { continueGrant: '400 invalid_client', cancelGrant: '401 invalid_client' },
+    at: { continueGrant: '400 invalid_client', cancelGrant: '400 invalid_client' },
     kind: 'client',
     arrange(scene) {
       const { asked, sending } = scene
@@ -114,10 +114,7 @@ export const authenticationFaults: readonly Fault[] = [
   },
   {
     refusal: 'client_invalid',
-    at: {
-      ...each(['requestGrant', 'continueGrant'], '400 invalid_client'),
-      ...each(['cancelGrant', ...management], '401 invalid_client'),
-    },
+    at: each(atGrants, '400 invalid_client'),
     kind: 'client',
     host: ({ surface }) => surface.world.clientKeys.publish('https://shop.example'),
   },
