@@ -60,11 +60,13 @@ export interface GrantSource {
   readonly grantEndpoint: string
   /**
    * Introspects an access token (RFC 9767 section 3.3). Rejects if the authorization server cannot be reached: the
-   * client then receives 503, because an outage must not look like an invalid token.
+   * client then receives 503, because an outage must not look like an invalid token. With `isFresh`, the answer must
+   * not be a cached one.
    */
   introspect(query: {
     readonly accessToken: string
     readonly keyid?: string
+    readonly isFresh?: boolean
   }): Promise<Introspection>
   /** The options of an authorization server in this process, whose grants are in `shared.store`. */
   readonly shared?: Omit<ServerOptions, 'strippedPrefix'>

@@ -38,13 +38,13 @@ export interface RemoteGrantsOptions {
   /** Timeout for a response, in milliseconds, at most 60,000. Default: 2,000. */
   readonly timeoutMs?: number
   /**
-   * Caches active tokens. This avoids most requests, but a revoked token stays valid until its cache entry expires.
-   * Default: no cache.
+   * Caches active tokens. This avoids most requests, but a revoked token stays valid until its cache entry expires. The
+   * creation of an outgoing payment does not use the cache. Default: no cache.
    */
   readonly cache?: {
     /**
      * How long an active token is cached, in milliseconds, at most 60,000. A revoked token can still be used for this
-     * time.
+     * time, but not for an outgoing payment.
      */
     readonly ttlMs: number
     /** Maximum number of cached tokens. The least recently used are removed first. Default: 10,000. */
@@ -97,6 +97,7 @@ export function remoteGrants(options: RemoteGrantsOptions): {
   introspect(query: {
     readonly accessToken: string
     readonly keyid?: string
+    readonly isFresh?: boolean
   }): Promise<Introspection>
 } {
   requireKnownOptions('', options, knownOptions)
@@ -265,7 +266,8 @@ interface CachedToken {
 
 /**
  * Caches active tokens by the SHA-256 of token and `keyid`, until they expire at the latest. Does not cache failures,
- * inactive tokens, which may become active later, or an answer with another key.
+ * inactive tokens, which may become active later, or an answer with another key. A fresh answer takes the place of a
+ * cached one.
  */
 export function cachedIntrospect(
   introspect: Introspect,
@@ -297,9 +299,10 @@ export function cachedIntrospect(
     const id = await hashOfQuery(query)
     // The lifetime starts before the request, because the token may be revoked while it is in progress.
     const askedAt = clock.now()
-    const remembered = known(id, askedAt)
+    const remembered = query.isFresh ? undefined : known(id, askedAt)
     if (remembered !== undefined) return remembered
     const token = await introspect(query)
+    entries.delete(id)
     if (token.active && isForKey(token, query)) {
       remember(id, { token, until: Math.min(askedAt + ttlMs, token.expiresAt) })
     }

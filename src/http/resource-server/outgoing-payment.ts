@@ -1,5 +1,6 @@
 import { ok } from '../../core/decision.js'
 import type { OutgoingPayment } from '../../core/outgoing-payment/record.js'
+import type { Introspect } from '../../ports/host.js'
 import {
   type OutgoingPaymentRequest,
   outgoingPaymentResource,
@@ -36,8 +37,10 @@ const type = 'outgoing-payment'
  * repeats a `quoteId`, or an `Idempotency-Key`, with an equal body gets the existing payment.
  */
 export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
+  // The owner may have paused, lowered or revoked the grant since its token was cached.
+  const introspect: Introspect = (query) => deps.introspect({ ...query, isFresh: true })
   async function authenticate(exchange: Exchange) {
-    const caller = await authorize(exchange, deps)
+    const caller = await authorize(exchange, { ...deps, introspect })
     const request = readContent(exchange.message, readOutgoingPaymentRequest)
     return caller.ok ? ok({ ...caller.value, request }) : caller
   }
