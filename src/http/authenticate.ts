@@ -58,7 +58,7 @@ export function presentedCredential(
     : ok(credential)
 }
 
-/** Verifies one of the signatures with the key of a client, then applies the rate limit of its client. */
+/** Verifies one of the signatures with the key of a client, then applies its rate limit. */
 export async function prove(
   exchange: Exchange,
   candidates: Candidates,

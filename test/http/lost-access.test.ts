@@ -114,6 +114,16 @@ const keyLost = {
   disconnect: [400, 'invalid_client', 'disconnected'],
 } as const
 
+const tokenOver = {
+  pay: badToken,
+  spent: badToken,
+  request: success,
+  continue: success,
+  rotate: success,
+  revoke: noContent,
+  disconnect: disconnected,
+} as const
+
 type Expected = readonly [status: number, code: string | undefined, conclusion: string]
 
 /** Each cause for which a client loses access, what it does, and the answer to each operation after it. */
@@ -173,27 +183,11 @@ const causes: Record<
   },
   'the token expired': {
     happens: ({ world }) => world.clock.advance(600_000),
-    answers: {
-      pay: badToken,
-      spent: badToken,
-      request: success,
-      continue: success,
-      rotate: success,
-      revoke: noContent,
-      disconnect: disconnected,
-    },
+    answers: tokenOver,
   },
   'the token was rotated': {
     happens: ({ client, accessToken }) => client.rotate(accessToken),
-    answers: {
-      pay: badToken,
-      spent: badToken,
-      request: success,
-      continue: success,
-      rotate: success,
-      revoke: [401, 'invalid_client', 'failure'],
-      disconnect: disconnected,
-    },
+    answers: { ...tokenOver, revoke: [401, 'invalid_client', 'failure'] },
   },
 }
 
