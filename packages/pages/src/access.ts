@@ -8,16 +8,9 @@ import {
   type SpendingWindow,
   windowAt,
 } from 'open-payments-server/core'
+import { formatAmount } from './amounts.js'
 import { type Html, html } from './html.js'
-import {
-  formatAmount,
-  formatInstant,
-  isolated,
-  type Locale,
-  listed,
-  say,
-  timesOf,
-} from './locale.js'
+import { formatInstant, isolated, type Locale, listed, say, timesOf } from './locale.js'
 import type { TextKey } from './texts.js'
 
 /** What a description of access needs besides the access. */

@@ -2,10 +2,11 @@ import type { Amount, GrantView, ItemBudget, ItemView, OutgoingPayment } from 'o
 import { hasFailed, parseInterval } from 'open-payments-server/core'
 import { alsoLine } from './abilities.js'
 import { type Describing, describeItem, every } from './access.js'
+import { formatAmount } from './amounts.js'
 import { addressOf, shortName } from './app-name.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
-import { formatAmount, formatDay, formatInstant, isolated, plain, say, visible } from './locale.js'
+import { formatDay, formatInstant, isolated, plain, say, visible } from './locale.js'
 import { alertOf } from './notice.js'
 import type { TextKey } from './texts.js'
 

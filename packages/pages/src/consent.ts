@@ -2,19 +2,11 @@ import type { Asset, InteractionView, TokenItem, TokenView } from 'open-payments
 import { fitsAccount } from 'open-payments-server/core'
 import { accessLines, alsoLine } from './abilities.js'
 import { type Describing, describeItem, every, outlookOf, type SpendingOutlook } from './access.js'
+import { formatAmount } from './amounts.js'
 import { addressOf, shortName } from './app-name.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
-import {
-  formatAmount,
-  formatDay,
-  formatInstant,
-  isolated,
-  plain,
-  say,
-  timesOf,
-  visible,
-} from './locale.js'
+import { formatDay, formatInstant, isolated, plain, say, timesOf, visible } from './locale.js'
 import { alertOf } from './notice.js'
 import type { TextKey } from './texts.js'
 

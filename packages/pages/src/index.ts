@@ -4,6 +4,7 @@
  * @module open-payments-pages
  */
 
+export { formatAmount, readAmount } from './amounts.js'
 export {
   type ConnectedApp,
   type ConnectedAppsOptions,
@@ -30,7 +31,6 @@ export {
 } from './keys.js'
 export { type Design, type PageOptions, page, type Screen, seeOther } from './layout.js'
 export {
-  formatAmount,
   formatDay,
   formatInstant,
   isolated,

@@ -1,4 +1,3 @@
-import type { Amount } from 'open-payments-server'
 import type { HttpRequest } from 'open-payments-server/adapter'
 import { type Html, type HtmlValue, html } from './html.js'
 import { arabic } from './languages/ar.js'
@@ -114,32 +113,6 @@ export function visible(text: string): string {
     /[\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,
     '\ufffd',
   )
-}
-
-/** Formats an amount exactly, at the scale of its asset, whatever number of digits it has. */
-export function formatAmount(
-  { value, assetCode, assetScale }: Amount,
-  { tag }: Pick<Locale, 'tag'>,
-): string {
-  const digits = value.padStart(assetScale + 1, '0')
-  const whole = digits.slice(0, digits.length - assetScale)
-  // The view of another version could contain anything.
-  if (!/^\d+$/.test(digits)) return `${value} ${assetCode}`
-  const fraction = digits.slice(digits.length - assetScale)
-  const format = new Intl.NumberFormat(tag, {
-    minimumFractionDigits: assetScale > 0 ? 1 : 0,
-    maximumFractionDigits: assetScale > 0 ? 1 : 0,
-  })
-  // The format has places for more digits than a number is exact to, so it writes one, which stands for all.
-  const parts = format.formatToParts(BigInt(whole)).map(({ type, value: text }) => {
-    return type === 'fraction' ? localDigits(fraction, tag) : text
-  })
-  return `${parts.join('')}\u00a0${assetCode}`
-}
-
-function localDigits(digits: string, tag: string): string {
-  const format = new Intl.NumberFormat(tag)
-  return digits.replace(/\d/g, (digit) => format.format(Number(digit)))
 }
 
 /** Formats an instant in the owner's time zone, which it names. */

@@ -16,6 +16,7 @@ import {
   requireKnownOptions,
 } from 'open-payments-server/adapter'
 import type { IntervalCounting } from 'open-payments-server/core'
+import { readAmount } from './amounts.js'
 import {
   type ConnectedApp,
   type ConnectedAppsOptions,
@@ -345,7 +346,7 @@ export function createPages(options: PagesOptions): Pages {
       await grants.revoke(grantId)
       return seeOther('?done=removed')
     }
-    const changes = changesOf(grant, fields)
+    const changes = changesOf(grant, fields, locale)
     if (changes === undefined) return refuse('unreadable')
     const amended = await grants.amend(grantId, { resourceOwner: owner.id, ...changes })
     return amended.ok ? seeOther('?done=changed') : refuse('notNarrower')
@@ -408,7 +409,7 @@ function isOpen({ status, issuedAt }: InteractionView): boolean {
 }
 
 /** Returns what the form of an owner changes, or `undefined` if it cannot be read. */
-function changesOf({ access }: GrantView, fields: URLSearchParams) {
+function changesOf({ access }: GrantView, fields: URLSearchParams, locale: Locale) {
   const isChosen = ({ itemId }: ItemView) => itemId === fields.get('item')
   switch (fields.get('do')) {
     case 'pause':
@@ -419,7 +420,7 @@ function changesOf({ access }: GrantView, fields: URLSearchParams) {
       return { access: access.filter((item) => !isChosen(item)) }
     case 'lower': {
       const item = access.find(isChosen)
-      const lower = item && lowered(item, fields.get('most') ?? '')
+      const lower = item && lowered(item, fields.get('most') ?? '', locale)
       return lower && { access: access.map((each) => (each === item ? lower : each)) }
     }
     default:
@@ -428,18 +429,10 @@ function changesOf({ access }: GrantView, fields: URLSearchParams) {
 }
 
 /** Returns the item with another limit, or `undefined` if the amount cannot be read. */
-function lowered(item: ItemView, text: string): ItemView | undefined {
+function lowered(item: ItemView, text: string, locale: Locale): ItemView | undefined {
   const limit = item.limits?.debitAmount
-  const [, whole = '', fraction = ''] = /^(\d{1,15})(?:[.,](\d{1,15}))?$/.exec(western(text)) ?? []
-  if (limit === undefined || whole === '' || fraction.length > limit.assetScale) return undefined
-  const value = BigInt(whole + fraction.padEnd(limit.assetScale, '0')).toString()
+  if (limit === undefined) return undefined
+  const value = readAmount(text, limit, locale)
+  if (value === undefined) return undefined
   return { ...item, limits: { ...item.limits, debitAmount: { ...limit, value } } }
-}
-
-/** Replaces the digits and the decimal mark of Arabic. */
-function western(text: string): string {
-  const digits = text
-    .trim()
-    .replace(/[\u0660-\u0669]/g, (digit) => `${digit.charCodeAt(0) - 0x660}`)
-  return digits.replace('\u066b', '.')
 }

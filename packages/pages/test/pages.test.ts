@@ -257,7 +257,7 @@ describe('the page of connected apps', () => {
       const { status, headers } = await page.post({ grant: grantId, ...fields })
       return [status, headers['location']]
     }
-    expect(await change({ do: 'lower', item: '1', most: '12,5' })).toEqual([303, '?done=changed'])
+    expect(await change({ do: 'lower', item: '1', most: '12.5' })).toEqual([303, '?done=changed'])
     expect((await page.open()).text).toContain('of 12.50 USD spent')
     expect(await change({ do: 'lower', item: '1', most: '\u0661\u0660\u066b\u0665' })).toEqual([
       303,
@@ -276,6 +276,8 @@ describe('the page of connected apps', () => {
   test.each([
     ['a higher limit', { do: 'lower', item: '1', most: '60' }, 'A limit can only become lower.'],
     ['no amount', { do: 'lower', item: '1', most: '1e3' }, 'such as 12.50'],
+    ['the mark of another language', { do: 'lower', item: '1', most: '12,5' }, 'such as 12.50'],
+    ['more than 64 bits', { do: 'lower', item: '1', most: '9'.repeat(25) }, 'such as 12.50'],
     ['too many digits', { do: 'lower', item: '1', most: '1.234' }, 'such as 12.50'],
     ['another item', { do: 'lower', item: '2', most: '1' }, 'such as 12.50'],
     ['nothing to do', {}, 'such as 12.50'],

@@ -1,0 +1,101 @@
+import type { Amount, Asset } from 'open-payments-server'
+import { parseValue } from 'open-payments-server/core'
+import type { Locale } from './locale.js'
+
+/** Formats an amount exactly, at the scale of its asset, whatever number of digits it has. */
+export function formatAmount(
+  { value, assetCode, assetScale }: Amount,
+  { tag }: Pick<Locale, 'tag'>,
+): string {
+  const digits = value.padStart(assetScale + 1, '0')
+  const whole = digits.slice(0, digits.length - assetScale)
+  // The view of another version could contain anything.
+  if (!/^\d+$/.test(digits)) return `${value} ${assetCode}`
+  const fraction = digits.slice(digits.length - assetScale)
+  const format = new Intl.NumberFormat(tag, {
+    minimumFractionDigits: assetScale > 0 ? 1 : 0,
+    maximumFractionDigits: assetScale > 0 ? 1 : 0,
+  })
+  // The format has places for more digits than a number is exact to, so it writes one, which stands for all.
+  const parts = format.formatToParts(BigInt(whole)).map(({ type, value: text }) => {
+    return type === 'fraction' ? localDigits(fraction, tag) : text
+  })
+  return `${parts.join('')}\u00a0${assetCode}`
+}
+
+function localDigits(digits: string, tag: string): string {
+  const format = new Intl.NumberFormat(tag)
+  return digits.replace(/\d/g, (digit) => format.format(Number(digit)))
+}
+
+/** More than the digits of a value, its groups and the longest asset code. */
+const typedLengthMax = 400
+
+/**
+ * Reads an amount that a person types: as the language writes it, with its own marks, except that groups and zeros at
+ * the end may be missing. The marks of another language would change the amount, as in `1.000`.
+ *
+ * @returns the value in the smallest units of the asset, or `undefined`.
+ */
+export function readAmount(
+  text: string,
+  { assetCode, assetScale }: Asset,
+  { tag }: Pick<Locale, 'tag'>,
+): string | undefined {
+  if (text.length > typedLengthMax) return undefined
+  const typed = plainMarks(text).trim()
+  const code = ` ${plainMarks(assetCode)}`
+  // A code with digits could be the last group of a number.
+  const number = typed.endsWith(code) && !/\d/.test(code) ? typed.slice(0, -code.length) : typed
+  for (const system of [undefined, 'latn', 'arab']) {
+    const value = readNumber(number, assetScale, system === undefined ? tag : inDigits(tag, system))
+    if (value !== undefined) return parseValue(value) === undefined ? undefined : value
+  }
+  return undefined
+}
+
+/** Keyboards have one space and one apostrophe. */
+function plainMarks(text: string): string {
+  return text.replace(/\s/g, ' ').replaceAll('\u2019', "'")
+}
+
+function inDigits(tag: string, numberingSystem: string): string {
+  return new Intl.Locale(tag, { numberingSystem }).toString()
+}
+
+function readNumber(number: string, scale: number, tag: string): string | undefined {
+  const [whole = '', fraction, ...more] = number.split(decimalMark(tag))
+  const digits = asciiDigits(whole, tag)
+  if (digits === '' || more.length > 0 || !formsOf(BigInt(digits), tag).includes(whole)) {
+    return undefined
+  }
+  const decimals = fraction === undefined ? '' : asciiDigits(fraction, tag)
+  if (fraction !== undefined && (fraction === '' || localDigits(decimals, tag) !== fraction)) {
+    return undefined
+  }
+  if (decimals.length > scale) return undefined
+  return BigInt(digits + decimals.padEnd(scale, '0')).toString()
+}
+
+function decimalMark(tag: string): string {
+  const parts = new Intl.NumberFormat(tag).formatToParts(0.5)
+  return parts.find(({ type }) => type === 'decimal')?.value ?? '.'
+}
+
+/** The whole number as the language writes it: with its groups, also where it leaves them out, and without. */
+function formsOf(whole: bigint, tag: string): readonly string[] {
+  // TypeScript does not know the values of useGrouping that Node.js 20 has.
+  const groupings = ['auto', 'always', false] as unknown as readonly boolean[]
+  return groupings.map((useGrouping) =>
+    plainMarks(new Intl.NumberFormat(tag, { useGrouping }).format(whole)),
+  )
+}
+
+/** The digits of a text, which are those of the language. */
+function asciiDigits(text: string, tag: string): string {
+  const local = Array.from('0123456789', (digit) => localDigits(digit, tag))
+  return Array.from(text, (character) => {
+    const digit = local.indexOf(character)
+    return digit < 0 ? '' : digit
+  }).join('')
+}
