@@ -19,7 +19,7 @@ export interface Locale {
 export interface LocaleSettings {
   /** A BCP 47 language tag, such as `de-CH`. */
   readonly language?: string | undefined
-  /** An IANA time zone. Default: UTC. */
+  /** An IANA time zone. Default, and instead of one that the runtime does not know: UTC. */
   readonly timeZone?: string | undefined
 }
 
@@ -37,9 +37,10 @@ export const languages = {
 /** Returns the locale for a request: the owner's language, else the browser's, else English or the first language. */
 export function localeFor(
   request: Pick<HttpRequest, 'headers'>,
-  { language, timeZone = 'UTC' }: LocaleSettings = {},
+  { language, timeZone: wantedZone }: LocaleSettings = {},
   from: Languages = languages,
 ): Locale {
+  const timeZone = knownZone(wantedZone)
   const wanted = [...(language === undefined ? [] : [language]), ...acceptedLanguages(request)]
   const fallback = Object.hasOwn(from, 'en') ? 'en' : (Object.keys(from)[0] ?? '')
   for (const text of [...wanted, fallback]) {
@@ -49,6 +50,16 @@ export function localeFor(
     if (tag !== undefined && texts !== undefined) return { tag, timeZone, texts }
   }
   return { tag: 'en', timeZone, texts: languages.en }
+}
+
+/** Returns the time zone if this runtime knows it. Browsers report some that it does not, such as `Etc/Unknown`. */
+function knownZone(timeZone = 'UTC'): string {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone })
+    return timeZone
+  } catch {
+    return 'UTC'
+  }
 }
 
 /** The languages of `Accept-Language` (RFC 9110 section 12.5.4), the preferred one first. */

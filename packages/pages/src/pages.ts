@@ -302,13 +302,15 @@ export function createPages(options: PagesOptions): Pages {
     outcome?: ConnectedAppsOptions['outcome'],
   ): Promise<HttpResponse> {
     const query = new URLSearchParams(request.url.split('?')[1])
-    const cursor = query.get('before') ?? undefined
-    const { result, pagination } = await grants.list({
-      resourceOwner: owner.id,
-      statuses: ['approved'],
-      last: appsMax,
-      ...(cursor !== undefined && { cursor }),
-    })
+    const newest = { resourceOwner: owner.id, statuses: ['approved'], last: appsMax } as const
+    const cursor = query.get('before')
+    const { result, pagination } = await (cursor === null
+      ? grants.list(newest)
+      : grants.list({ ...newest, cursor }).catch((error) => {
+          // A link on any page can contain any cursor.
+          if (error instanceof InvalidInputError) return grants.list(newest)
+          throw error
+        }))
     const { hasPreviousPage, startCursor } = pagination
     const done = query.get('done')
     const screen = screens.connectedApps(

@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { english } from '../src/languages/en.js'
-import { type LocaleSettings, languages, localeFor, plain, say } from '../src/locale.js'
+import {
+  formatDay,
+  formatInstant,
+  type LocaleSettings,
+  languages,
+  localeFor,
+  plain,
+  say,
+} from '../src/locale.js'
 import { requireTexts, type TextKey } from '../src/texts.js'
 
 function chosen(acceptLanguage: string | undefined, settings?: LocaleSettings) {
@@ -38,6 +46,17 @@ describe('the language of a page', () => {
     expect(chosen('de').timeZone).toBe('UTC')
     expect(chosen('de', { timeZone: 'Asia/Tokyo' }).timeZone).toBe('Asia/Tokyo')
   })
+
+  test.each(['Etc/Unknown', 'UTC+2', 'Mars/Olympus', '', ' ', '\0', null])(
+    'comes with UTC, which pages name, for the time zone %j',
+    (timeZone) => {
+      for (const language of ['en', 'fr', 'x-unknown']) {
+        const locale = chosen(undefined, { language, timeZone: timeZone as string })
+        expect(formatInstant(0, locale)).toMatch(/00:00.*UTC/)
+        expect(formatDay(0, locale)).toBe('January 1, 1970')
+      }
+    },
+  )
 })
 
 describe('the texts', () => {

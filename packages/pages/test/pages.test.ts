@@ -273,6 +273,32 @@ describe('the page of connected apps', () => {
     expect((await grants.get(grantId))?.status).toBe('revoked')
   })
 
+  test('reads a limit in the language in which it writes amounts', async () => {
+    const { apps, grants, grantId } = await connected()
+    const page = apps()
+    await page.open()
+    const { status } = await page.post({ grant: grantId, do: 'lower', item: '1', most: '12,5' }, [
+      ['accept-language', 'de'],
+    ])
+    expect(status).toBe(303)
+    expect((await grants.get(grantId))?.access[0]?.limits?.debitAmount).toEqual(usd(1250))
+  })
+
+  test.each(['junk', '', '\u0000', 'a'.repeat(500), '__proto__', '../x'])(
+    'shows the first apps for the cursor %j, which is none',
+    async (before) => {
+      const errors: unknown[] = []
+      const { as, pages } = await asked({ onError: (error) => void errors.push(error) })
+      const alices = as('alice')
+      await alices.open()
+      await alices.post({ decision: 'approve' })
+      const url = `/apps?${new URLSearchParams({ before })}`
+      const { status, text } = await visitor(pages.connectedApps, url).open()
+      expect([status, errors]).toEqual([200, []])
+      expect(text).toContain('0.00 USD of 50.00 USD spent')
+    },
+  )
+
   test.each([
     ['a higher limit', { do: 'lower', item: '1', most: '60' }, 'A limit can only become lower.'],
     ['no amount', { do: 'lower', item: '1', most: '1e3' }, 'such as 12.50'],
