@@ -135,6 +135,9 @@ describe.each<[string, () => RegisteredKeys]>([
       [{ key: other, name: ' ' }, 'name of 1 to 64 characters'],
       [{ key: other, name: 'n'.repeat(65) }, 'name of 1 to 64 characters'],
       [{ key: other, name: 'no\0name' }, 'name of 1 to 64 characters'],
+      [{ key: other, name: 'Shop\u202egro.live' }, 'name of 1 to 64 characters'],
+      [{ key: other, name: '\u2066Shop' }, 'name of 1 to 64 characters'],
+      [{ key: other, name: 'Sh\u200bop' }, 'name of 1 to 64 characters'],
       [{ key: other, kid: 'schlüssel' }, 'The kid of this key must have'],
       [{ key: other, kid: 'first' }, 'already has a key with this key ID'],
       [{ key: other, kid: 'alice-1' }, 'already has a key with this key ID'],
@@ -202,6 +205,12 @@ describe('the page of keys', async () => {
     expect(body).toContain('value="Shop"')
     expect(body).toContain(`>\n${escaped(key)}</textarea>`)
     expect(await keys.of(account)).toEqual([])
+  })
+
+  test('shows no text of a link that reorders what is around it', async () => {
+    const { body = '' } = await linked({ name: 'Shop\u202egro.live', kid: 'a\u2066b' })
+    expect(body).toContain('value="Shop\ufffdgro.live"')
+    expect(body).toContain('value="a\ufffdb"')
   })
 
   test('repeats no private key, and no other text that is not a public key', async () => {

@@ -2,7 +2,7 @@ import { type PublicJwk, readClientKey } from 'open-payments-server'
 import type { OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
-import { formatDay, isolated, type Locale, plain, say } from './locale.js'
+import { formatDay, isolated, type Locale, plain, say, visible } from './locale.js'
 import { alertOf } from './notice.js'
 import type { TextKey } from './texts.js'
 
@@ -44,7 +44,6 @@ export interface KeysOptions {
 }
 
 const nameLengthMax = 64
-const nameForm = /^\P{Cc}{1,64}$/u
 const ed25519 = { kty: 'OKP', crv: 'Ed25519' }
 
 /** Reads the key of a form, whose `kid` is that of the form, else that of the key, else a random one. */
@@ -61,7 +60,7 @@ export function readKey(
   const named = readClientKey(JSON.stringify({ ...ed25519, x, kid }))
   if (!named.ok) return { ok: false, problem: { reason: named.reason } }
   const name = form.get('name')?.trim() ?? ''
-  const isNamed = name.length <= nameLengthMax && nameForm.test(name)
+  const isNamed = name !== '' && name.length <= nameLengthMax && visible(name) === name
   return isNamed ? { ok: true, key: { kid, x, name, addedAt } } : { ok: false, problem: 'name' }
 }
 
@@ -110,7 +109,7 @@ function addForm({ locale, account, accounts, given, token }: KeysOptions): Html
     <label for="account">${say(locale, 'keyAccount')}</label>
     <select id="account" name="account">${options}</select>
     <label for="name">${say(locale, 'keyName')}</label>
-    <input id="name" name="name" required maxlength="${nameLengthMax}" value="${given.get('name')}">
+    <input id="name" name="name" required maxlength="${nameLengthMax}" value="${visible(given.get('name') ?? '')}">
     <label for="key">${say(locale, 'keyText')}</label>
     <textarea id="key" name="key" required rows="6" dir="ltr" spellcheck="false">
 ${readClientKey(key).ok && key}</textarea>
@@ -118,7 +117,7 @@ ${readClientKey(key).ok && key}</textarea>
       data-unsupported="${plain(locale, 'keyUnsupported')}">${say(locale, 'keyMake')}</button></p>
     <p id="made" role="status"></p>
     <label for="kid">${say(locale, 'keyNewId')}</label>
-    <input id="kid" name="kid" maxlength="256" dir="ltr" value="${given.get('kid')}">
+    <input id="kid" name="kid" maxlength="256" dir="ltr" value="${visible(given.get('kid') ?? '')}">
     <div class="buttons"><button class="primary" id="add">${say(locale, 'keyAdd')}</button></div></form></section>`
 }
 

@@ -95,12 +95,10 @@ export function readClientKey(text: string):
   const trimmed = text.trim()
   if (trimmed.startsWith('-----BEGIN ')) return readPem(trimmed)
   if (!trimmed.startsWith('{')) return pasted('key_missing')
+  if (namesPrivatePart(trimmed)) return pasted('key_private')
   const value = parseJson(encodeUtf8(trimmed))
-  // Text that is cut off may contain the private part.
-  if (!isObject(value)) return pasted(/"d"\s{0,9}:/.test(text) ? 'key_private' : 'key_damaged')
+  if (!isObject(value)) return pasted('key_damaged')
   const keys: readonly unknown[] = Array.isArray(value['keys']) ? value['keys'] : [value]
-  const isSecret = (key: unknown) => isObject(key) && ('d' in key || 'k' in key)
-  if ([value, ...keys].some(isSecret)) return pasted('key_private')
   const [key] = keys
   if (keys.length > 1) return pasted('keys_several')
   if (!isObject(key) || key['kty'] === undefined) return pasted('key_missing')
@@ -115,6 +113,20 @@ export function readClientKey(text: string):
   if (typeof x !== 'string' || !/^[\w-]{43}$/.test(x)) return pasted('key_damaged')
   if (!isSoundKey({ x })) return pasted('key_unsound')
   return { ok: true, key: { x, ...(kid !== undefined && { kid }) } }
+}
+
+/** The private members of JWKs (RFC 7518 section 6), and other names for them. */
+const privateMember = /"(?:d|k|p|q|dp|dq|qi|oth|seed|priv[^"]{0,64}|secret[^"]{0,64})":/i
+
+/**
+ * Whether JSON has a member that is named like the private part of a key, at any depth. The text is searched, not its
+ * value, because it may be cut off, and a repeated member replaces the one before.
+ */
+function namesPrivatePart(text: string): boolean {
+  const unescaped = text.replace(/\\u([\da-f]{4})/gi, (_, code) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  )
+  return privateMember.test(unescaped.replace(/\s/g, ''))
 }
 
 type ReadKey = ReturnType<typeof readClientKey>
