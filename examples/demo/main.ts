@@ -17,7 +17,10 @@ import { payAcross } from './two-wallets.js'
 async function main(): Promise<void> {
   const adapter = (process.env['ADAPTER'] ?? 'express') as AdapterName
   const shop = await openShop()
-  const { baseUrl, stop } = await startWallet({ adapter, port: await freePort(), fee })
+  // A busy machine needs more than the default.
+  const outboundTimeoutMs = Number(process.env['OUTBOUND_TIMEOUT_MS'] ?? 2_000)
+  const settings = { adapter, outboundTimeoutMs }
+  const { baseUrl, stop } = await startWallet({ ...settings, port: await freePort(), fee })
   const connect = ({ keyId, privateKey }: ShopKey) =>
     createAuthenticatedClient({
       walletAddressUrl: shop.walletAddress,
@@ -25,8 +28,7 @@ async function main(): Promise<void> {
       privateKey,
       useHttp: true,
       validateResponses: true,
-      // The default is 5 s, less than the first quote of another wallet can take on a busy machine.
-      requestTimeoutMs: 600_000,
+      requestTimeoutMs: 5 * outboundTimeoutMs, // a quote of another wallet can take four times as long
     })
   const client = await connect(shop)
   const scene = { client, shop, baseUrl }
@@ -42,7 +44,7 @@ async function main(): Promise<void> {
     title('The grant changes')
     const renewed = await change({ ...scene, connect, session }, last)
     title('Two wallets')
-    await payAcross({ client: renewed, shop }, adapter)
+    await payAcross({ client: renewed, shop }, settings)
   } finally {
     await stop()
     shop.stop()

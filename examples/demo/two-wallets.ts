@@ -14,7 +14,7 @@ import {
   peerWallet,
   type StreamReceivers,
 } from '../wallet/rail.js'
-import { type AdapterName, startWallet } from '../wallet/start.js'
+import { type StartOptions, startWallet } from '../wallet/start.js'
 import { accessTo, dollars, fee } from './app.js'
 import { decide } from './browser.js'
 import type { Shop } from './shop.js'
@@ -24,6 +24,8 @@ interface App {
   readonly client: AuthenticatedClient
   readonly shop: Shop
 }
+
+type WalletSettings = Pick<StartOptions, 'adapter' | 'outboundTimeoutMs'>
 
 /** The origins of two running wallets, and the packets sent between them. */
 interface Pair {
@@ -36,10 +38,10 @@ interface Pair {
 /** Two wallets are each other's peers: Alice, in dollars, pays an invoice of Carol's, in euros. */
 export async function payAcross(
   app: App,
-  adapter: AdapterName,
+  wallets: WalletSettings,
   receivers?: StreamReceivers,
 ): Promise<void> {
-  const pair = await startPair(adapter, receivers)
+  const pair = await startPair(wallets, receivers)
   try {
     const invoice = await requestMoney(app, pair)
     const payment = await payInvoice(app, pair, invoice.id)
@@ -50,7 +52,7 @@ export async function payAcross(
   }
 }
 
-async function startPair(adapter: AdapterName, receivers?: StreamReceivers): Promise<Pair> {
+async function startPair(settings: WalletSettings, receivers?: StreamReceivers): Promise<Pair> {
   step('Two wallets start as each other’s peers')
   const home = `http://localhost:${await freePort()}`
   const away = `http://localhost:${await freePort()}`
@@ -61,7 +63,8 @@ async function startPair(adapter: AdapterName, receivers?: StreamReceivers): Pro
     const peers = [peerWallet(peer, ilpAddress)]
     const onPacket = (packet: FulfilledPacket) => void packets.push(packet)
     const rail = { ilpAddress, peers, token, onPacket, ...(receivers && { receivers }) }
-    return startWallet({ adapter, port: Number(new URL(baseUrl).port), settle: 'auto', rail, fee })
+    const port = Number(new URL(baseUrl).port)
+    return startWallet({ ...settings, port, settle: 'auto', rail, fee })
   }
   const wallets = [await start(home, away), await start(away, home)]
   tell('Alice’s wallet', `${home}, receives packets for ${ilpAddressOf(home)}`)

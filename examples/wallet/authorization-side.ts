@@ -32,12 +32,11 @@ export function authorizationSide(
     store: storage.store,
     recordsEvents: true, // the log of the demo shows every event
     consentUrl: `${authUrl}/consent`,
-    // Clients of the demo publish their keys on this machine, which may be busy. A real wallet omits these options.
     clientKeys:
       surroundings.clientKeys ??
       remoteClientKeys({
-        allowLoopback: true,
-        timeoutMs: 20_000,
+        allowLoopback: true, // clients of the demo are on this machine: a real wallet omits this option
+        timeoutMs: surroundings.outboundTimeoutMs,
         // The keys of the accounts, unless they are in the storage of another process.
         ...(key === undefined && { ownAccounts: { baseUrl, walletAddresses: accounts.published } }),
       }),

@@ -14,15 +14,14 @@ export interface ForeignReceiversOptions {
   readonly fetch: GuardedFetch
   /** Creates the client when the first receiver is read, because it compiles the schemas of all responses. */
   readonly openClient: () => Promise<ReceiverClient>
-  /** The time limit for one receiver in milliseconds, for all requests together. Default 8,000. */
-  readonly deadlineMs?: number
+  /** The time limit for one receiver in milliseconds, for all requests together. */
+  readonly deadlineMs: number
   /** The time by which receivers expire. Default: `Date.now`. */
   readonly now?: () => number
 }
 
 /** The maximum number of concurrent reads. */
 const readsMax = 32
-const deadlineDefaultMs = 8_000
 
 /**
  * Reads receivers in other wallets, in three steps: the public view of the incoming payment names its
@@ -37,7 +36,7 @@ export function foreignReceivers({
   baseUrl,
   fetch,
   openClient,
-  deadlineMs = deadlineDefaultMs,
+  deadlineMs,
   now = Date.now,
 }: ForeignReceiversOptions): Receivers {
   const tokens = tokenCache(async (authServer) => requestToken(await client(), authServer))

@@ -14,7 +14,7 @@ import { ledger } from './ledger.js'
 import { prices } from './prices.js'
 import { createRail, type Rail, railPaymentMethods } from './rail.js'
 import { noReceiver, type Receivers, receiversOf } from './receivers.js'
-import { type Secrets, secretKey, signingKey } from './secrets.js'
+import { secretKey, signingKey } from './secrets.js'
 import { type PaymentSender, paymentSender } from './sending.js'
 import type { Side, Surroundings } from './side.js'
 
@@ -98,14 +98,13 @@ function assetsOf({ all }: Surroundings['accounts']): readonly Asset[] {
 }
 
 /** Receivers in other wallets. If this wallet is on loopback, they may be too, for development. */
-function receiversElsewhere({ baseUrl, accounts, time, openClient }: Surroundings): Receivers {
-  const allowLoopback = isLoopback(baseUrl)
-  // Another wallet on this machine may be slow: it has an embedded database, and the machine may be busy.
-  const fetch = guardedFetch({ allowLoopback, timeoutMs: allowLoopback ? 60_000 : 2_000 })
+function receiversElsewhere({ baseUrl, accounts, time, ...rest }: Surroundings): Receivers {
+  const { openClient, outboundTimeoutMs: timeoutMs } = rest
+  const fetch = guardedFetch({ allowLoopback: isLoopback(baseUrl), timeoutMs })
   return foreignReceivers({
     baseUrl,
     fetch,
-    ...(allowLoopback && { deadlineMs: 180_000 }),
+    deadlineMs: 4 * timeoutMs,
     ...(time.clock && { now: time.clock.now }),
     openClient:
       openClient ??
@@ -138,20 +137,20 @@ export interface RemoteAuthorization {
   readonly resourceServerKey: string
 }
 
-export async function remoteAuthorization(
-  { grantEndpoint, resourceServer }: Pick<Surroundings, 'grantEndpoint' | 'resourceServer'>,
-  secrets: Secrets,
-): Promise<RemoteAuthorization> {
-  const key = await signingKey(secrets, 'resource-server')
+export async function remoteAuthorization({
+  grantEndpoint,
+  resourceServer,
+  storage,
+  outboundTimeoutMs: timeoutMs,
+}: Surroundings): Promise<RemoteAuthorization> {
+  const key = await signingKey(storage.secrets, 'resource-server')
   const { x: resourceServerKey = '' } = createPublicKey(key).export({ format: 'jwk' })
   const grants = remoteGrants({
     grantEndpoint,
     resourceServerId: resourceServer,
     key: { kid: resourceServerKey, privateKey: key.export({ format: 'jwk' }) },
-    // Both processes are on this machine and slow because of their embedded databases. A real wallet omits
-    // this option.
-    allowLoopback: true,
-    timeoutMs: 10_000,
+    allowLoopback: true, // both processes are on this machine: a real wallet omits this option
+    timeoutMs,
   })
   return { grants, resourceServerKey }
 }

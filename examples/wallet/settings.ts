@@ -15,6 +15,8 @@ export interface Settings {
   readonly settle: 'auto' | 'manual'
   readonly fee: Fee
   readonly rail: RailSettings
+  /** The time limit for a request to another server. */
+  readonly outboundTimeoutMs?: number
   readonly databaseUrl?: string
   readonly dataDir?: string
   /** The URL for events, and the secret that signs them. */
@@ -57,6 +59,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
     settle: readSettle(environment),
     fee: readFee(environment),
     rail: readRail(environment, served.baseUrl),
+    ...readOutboundTimeout(environment),
     ...(DATABASE_URL && { databaseUrl: DATABASE_URL }),
     ...(DATA_DIR && { dataDir: DATA_DIR }),
     ...(WEBHOOK_URL && WEBHOOK_SECRET && { webhook: { url: WEBHOOK_URL, secret: WEBHOOK_SECRET } }),
@@ -78,6 +81,16 @@ function readFee({ FEE }: NodeJS.ProcessEnv): Fee {
   }
   const value = BigInt(whole + hundredths.padEnd(2, '0'))
   return percent === '%' ? { ...noFee, basisPoints: value } : { ...noFee, fixed: value }
+}
+
+function readOutboundTimeout({
+  OUTBOUND_TIMEOUT_MS: text,
+}: NodeJS.ProcessEnv): Pick<Settings, 'outboundTimeoutMs'> {
+  if (!text) return {}
+  if (!/^[1-9]\d{0,4}$/.test(text) || Number(text) > 60_000) {
+    throw new Error('OUTBOUND_TIMEOUT_MS must be a number of milliseconds, at most 60000')
+  }
+  return { outboundTimeoutMs: Number(text) }
 }
 
 const ilpAddress = /^test(?:\.[a-zA-Z0-9_~-]+)+$/

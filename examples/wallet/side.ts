@@ -31,6 +31,8 @@ export interface Surroundings {
   readonly mayPay?: MayPay
   readonly clientKeys?: ClientKeys
   readonly openClient?: () => Promise<ReceiverClient>
+  /** The time limit for a request to another server, in milliseconds. */
+  readonly outboundTimeoutMs: number
   readonly watch: {
     readonly onRefusal?: (report: RefusalReport) => void
     readonly onError: (error: unknown) => void

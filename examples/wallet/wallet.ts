@@ -57,6 +57,11 @@ export interface WalletOptions {
   readonly clientKeys?: ClientKeys
   /** Opens the client that reads receivers in other wallets. Default: the published one, as the operator. */
   readonly openClient?: () => Promise<ReceiverClient>
+  /**
+   * The time limit for a request to another server, in milliseconds; a receiver in another wallet, which takes several
+   * requests, has four times as long. Default 2,000, because clients give up after 5 s to 10 s.
+   */
+  readonly outboundTimeoutMs?: number
 }
 
 /** A wallet: accounts, pages for their owners and a ledger, with this library for everything else. */
@@ -99,6 +104,7 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
     ...(mayPay && { mayPay }),
     ...(clientKeys && { clientKeys }),
     ...(openClient && { openClient }),
+    outboundTimeoutMs: options.outboundTimeoutMs ?? 2_000,
   }
 
   function assembled(pages: Side['mounts'], ...sides: readonly Side[]): Wallet {
@@ -123,7 +129,7 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
     return assembled(await ownerPages(surroundings, side.auth), side)
   }
   if (role?.name === 'resource') {
-    const remote = await remoteAuthorization(surroundings, storage.secrets)
+    const remote = await remoteAuthorization(surroundings)
     const side = await resourceSide(surroundings, remote.grants)
     const { resourceServerKey } = remote
     return { ...assembled([], side), sender: side.sender, resourceServerKey }

@@ -81,7 +81,11 @@ describe('in Chromium, the pages for owners', () => {
   beforeAll(async () => {
     browser = await launched()
     shop = await openShop()
-    running = await startWallet({ adapter: 'express', port: await freePort() })
+    running = await startWallet({
+      adapter: 'express',
+      port: await freePort(),
+      outboundTimeoutMs: 60_000,
+    })
     const { walletAddress: walletAddressUrl, keyId, privateKey } = shop
     client = await createAuthenticatedClient({
       walletAddressUrl,

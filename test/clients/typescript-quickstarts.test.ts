@@ -29,7 +29,7 @@ const refused = {
 type QuickstartWallet = Pick<RunningDeployment, 'alice' | 'aliceKey' | 'stop'>
 
 async function sandboxWallet(): Promise<QuickstartWallet> {
-  const { account, stop } = await startSandbox({ port: 0 })
+  const { account, stop } = await startSandbox({ port: 0, outboundTimeoutMs: 60_000 })
   const { walletAddress, privateKeyPem } = account('alice')
   return { alice: walletAddress, aliceKey: createPrivateKey(privateKeyPem), stop }
 }

@@ -28,7 +28,11 @@ describe('its two wallets', () => {
   test.each(kindsOfReceivers)('pay each other if both receive with %s', async (_, receivers) => {
     const printed = vi.spyOn(console, 'log').mockReturnValue()
     try {
-      await payAcross({ client: await clientOf(shop), shop }, 'express', receivers)
+      await payAcross(
+        { client: await clientOf(shop), shop },
+        { adapter: 'express', outboundTimeoutMs: 60_000 },
+        receivers,
+      )
       expect(printed.mock.calls.flat().join('\n')).toContain('her invoice is paid')
     } finally {
       printed.mockRestore()

@@ -30,7 +30,7 @@ export function runNode(args: readonly string[], environment: Record<string, str
   // Some of the names are in use: Vite sets a BASE_URL of its own.
   const { BASE_URL: _, PORT: __, ADAPTER: ___, ...inherited } = process.env
   const { DATABASE_URL: ____, DATA_DIR: _____, ROLE: ______, ...rest } = inherited
-  const env = { ...rest, NO_COLOR: '1', ...environment }
+  const env = { ...rest, NO_COLOR: '1', OUTBOUND_TIMEOUT_MS: '60000', ...environment }
   const child = spawn(process.execPath, args, { cwd, env })
   running.add(child)
   child.once('close', () => running.delete(child))

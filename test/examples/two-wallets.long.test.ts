@@ -42,6 +42,7 @@ async function startPair(
       port: ports[own],
       storage: storages[own],
       settle,
+      outboundTimeoutMs: 60_000,
       rail: { ilpAddress, peers, token, ...more },
       fee: { ...noFee, basisPoints: 100n },
       onEvent: (event) => void events.push(event),
@@ -335,6 +336,7 @@ test('a payment is sent automatically, once, although the event receiver fails',
     adapter: 'express',
     port: await freePort(),
     settle: 'auto',
+    outboundTimeoutMs: 60_000,
     onEvent({ type }) {
       told.push(type)
       if (told.filter((other) => other === type).length < 3) throw new Error('it is unavailable')

@@ -24,7 +24,11 @@ describe('the wallet, over HTTP', () => {
 
   beforeAll(async () => {
     shop = await openShop()
-    running = await startWallet({ adapter: 'express', port: await freePort() })
+    running = await startWallet({
+      adapter: 'express',
+      port: await freePort(),
+      outboundTimeoutMs: 60_000,
+    })
     client = await clientOf(shop)
     ;[alice, bob] = [`${running.baseUrl}/alice`, `${running.baseUrl}/bob`]
   })

@@ -65,7 +65,7 @@ export async function startDeployment(
   fee: Fee = noFee,
 ): Promise<RunningDeployment> {
   const storage = memoryStorage() // of the process with the accounts
-  const settings = { adapter, fee, storage }
+  const settings = { adapter, fee, storage, outboundTimeoutMs: 60_000 }
   const wallets = split ? await startSplit(settings) : await startWhole(settings)
   const { baseUrl } = wallets.resource
   return {
@@ -88,7 +88,9 @@ interface Wallets {
   readonly auth?: RunningWallet
 }
 
-type WalletSettings = Required<Pick<StartOptions, 'adapter' | 'fee' | 'storage'>>
+type WalletSettings = Required<
+  Pick<StartOptions, 'adapter' | 'fee' | 'storage' | 'outboundTimeoutMs'>
+>
 
 async function startWhole(settings: WalletSettings): Promise<Wallets> {
   const resource = await startWallet({ ...settings, port: await freePort() })
@@ -96,7 +98,7 @@ async function startWhole(settings: WalletSettings): Promise<Wallets> {
 }
 
 async function startSplit(settings: WalletSettings): Promise<Wallets> {
-  const { adapter } = settings
+  const { adapter, outboundTimeoutMs } = settings
   const port = await freePort()
   const authUrl = `http://localhost:${port}`
   const resource = await startWallet({
@@ -107,7 +109,11 @@ async function startSplit(settings: WalletSettings): Promise<Wallets> {
   const { baseUrl, wallet } = resource
   const resourceServerKey = wallet.resourceServerKey ?? ''
   const role = { name: 'auth', authUrl, resourceServerKey } as const
-  return { authUrl, resource, auth: await startWallet({ adapter, port, baseUrl, role }) }
+  return {
+    authUrl,
+    resource,
+    auth: await startWallet({ adapter, port, baseUrl, role, outboundTimeoutMs }),
+  }
 }
 
 /** The requested access. */
@@ -120,6 +126,8 @@ export const clientSettings = {
   useHttp: true,
   validateResponses: true,
   logLevel: 'silent',
+  // The default of 5 s is too short for a busy machine.
+  requestTimeoutMs: 600_000,
 } as const
 
 /** Creates the published client of a shop, or of an impostor. It is expensive: create it once per file. */

@@ -35,7 +35,12 @@ describe('the suite for servers finds a server that', () => {
   beforeAll(async () => {
     proxy = await startFaultyProxy()
     const port = await freePort()
-    wallet = await startWallet({ adapter: 'express', port, baseUrl: proxy.origin })
+    wallet = await startWallet({
+      adapter: 'express',
+      port,
+      baseUrl: proxy.origin,
+      outboundTimeoutMs: 60_000,
+    })
     proxy.upstream = port
     sign = resigner(proxy.origin, keyPairOf(shop.privateKey, shop.keyId))
   })

@@ -14,7 +14,11 @@ describe('the suite for servers', () => {
   let wallet: RunningWallet
 
   beforeAll(async () => {
-    wallet = await startWallet({ adapter: 'hono', port: await freePort() })
+    wallet = await startWallet({
+      adapter: 'hono',
+      port: await freePort(),
+      outboundTimeoutMs: 60_000,
+    })
   })
   afterAll(() => wallet.stop())
 

@@ -21,6 +21,11 @@ export interface SandboxOptions extends ConsentRules {
    * Default: only the loopback addresses, so that no other machine reaches the sandbox.
    */
   readonly host?: string
+  /**
+   * The time limit for a request of a wallet to another server, such as that of a client's keys, in milliseconds, at
+   * most 60,000. A receiver in another wallet has four times as long. Default 2,000.
+   */
+  readonly outboundTimeoutMs?: number
 }
 
 /** A running sandbox. */
@@ -82,7 +87,10 @@ const opened: readonly (readonly NewAccount[])[] = [
  * @throws a `SandboxError` for an invalid option, and if a port is in use.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { approve = [], deny = [], host } = options
+  const { approve = [], deny = [], host, outboundTimeoutMs = 2_000 } = options
+  if (!Number.isInteger(outboundTimeoutMs) || outboundTimeoutMs < 1 || outboundTimeoutMs > 60_000) {
+    throw invalidOption('outboundTimeoutMs must be an integer from 1 to 60000')
+  }
   const ports = await portsOf(options.port ?? 4100)
   const [home, away] = [`http://localhost:${ports[0]}`, `http://localhost:${ports[1]}`]
   const clock = sandboxClock()
@@ -94,6 +102,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     token: randomBytes(32).toString('base64url'),
     consent: { approve, deny },
     clock,
+    outboundTimeoutMs,
     seen: () => current.getStore(),
   }
   const open = (baseUrl: string, peerUrl: string, accounts: readonly NewAccount[]) =>

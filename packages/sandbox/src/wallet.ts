@@ -44,6 +44,8 @@ export interface WalletSettings {
   readonly accounts: readonly NewAccount[]
   readonly consent: ConsentRules
   readonly clock: SandboxClock
+  /** The time limit for a request to another server. */
+  readonly outboundTimeoutMs: number
   /** Returns what is known of the request that is being served. */
   readonly seen: () => Seen | undefined
 }
@@ -77,7 +79,7 @@ const pollMs = 25
 
 /** Opens a wallet in memory: the example wallet with keys that can be rotated, faults, and consent by rule. */
 export async function openWallet(settings: WalletSettings): Promise<SandboxWallet> {
-  const { baseUrl, clock, seen } = settings
+  const { baseUrl, clock, seen, outboundTimeoutMs } = settings
   const storage = memoryStorage()
   const { store, secrets } = storage
   const opened = await demoAccounts(baseUrl, secrets, storage.keys, settings.accounts)
@@ -93,8 +95,10 @@ export async function openWallet(settings: WalletSettings): Promise<SandboxWalle
   const ilpAddress = ilpAddressOf(baseUrl)
   const clientKeys = remoteClientKeys({
     allowLoopback: true,
+    timeoutMs: outboundTimeoutMs,
     ownAccounts: { baseUrl, walletAddresses: accounts.published },
   })
+  const fetch = guardedFetch({ allowLoopback: true, timeoutMs: outboundTimeoutMs })
   const mayPay: MayPay = () =>
     seen()?.lacksFunds === true
       ? { ok: false, refusal: 'funds_insufficient', reason: 'a fault of the sandbox' }
@@ -111,7 +115,8 @@ export async function openWallet(settings: WalletSettings): Promise<SandboxWalle
     clock,
     mayPay,
     clientKeys,
-    openClient: async () => receiverClient(operator, guardedFetch({ allowLoopback: true })),
+    openClient: async () => receiverClient(operator, fetch),
+    outboundTimeoutMs,
     onRefusal,
     onError(error) {
       // Tests set the clock back.

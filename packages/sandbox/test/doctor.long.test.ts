@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 test.each([[[]], [['all']]])(
   'the doctor finds nothing wrong with the sandbox, which approves %j by rule',
   async (approve: readonly string[]) => {
-    const sandbox = await startSandbox({ port: 0, approve })
+    const sandbox = await startSandbox({ port: 0, approve, outboundTimeoutMs: 60_000 })
     try {
       const { walletAddress, privateKeyPem } = sandbox.account('app')
       const key = join(folder, 'key.pem')

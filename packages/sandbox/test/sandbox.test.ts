@@ -1,13 +1,18 @@
 import { type AuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { failure, usd } from '../../../test/support/official-client.js'
+import { failure, tokenWithoutConsent, usd } from '../../../test/support/official-client.js'
 import { type Fault, type Sandbox, startSandbox } from '../src/index.js'
 import { askToPay, clientFor, finishUri, invoiceOf, payerOf, visit } from './support/payer.js'
 
 let sandbox: Sandbox
 let client: AuthenticatedClient
 beforeAll(async () => {
-  sandbox = await startSandbox({ port: 0, approve: ['all'], deny: ['fumi'] })
+  sandbox = await startSandbox({
+    port: 0,
+    approve: ['all'],
+    deny: ['fumi'],
+    outboundTimeoutMs: 60_000,
+  })
   client = await clientFor(sandbox)
 })
 afterAll(() => sandbox.stop())
@@ -154,10 +159,18 @@ describe('the clock', () => {
   test('lets what was begun before end before', async () => {
     const invoice = await invoiceOf(client, addressOf('dana'), '100')
     const payer = await payerOf(client, addressOf('alice'))
+    const { expiresAt } = await invoice.read()
     await payer.pay(invoice.id)
-    // A second before the access tokens expire.
-    await sandbox.advance('PT9M59S')
-    expect(await invoice.read()).toMatchObject({ completed: true, receivedAmount: usd('100') })
+    const now = new Date(Date.parse(`${expiresAt}`) + 1).toISOString()
+    await sandbox.moveClock({ now })
+    const { authServer } = await client.walletAddress.get({ url: addressOf('dana') })
+    const accessToken = await tokenWithoutConsent(client, authServer, [
+      { type: 'incoming-payment', actions: ['read'] },
+    ])
+    expect(await client.incomingPayment.get({ url: invoice.id, accessToken })).toMatchObject({
+      completed: true,
+      receivedAmount: usd('100'),
+    })
   })
 
   test.each([

@@ -79,6 +79,7 @@ export async function testWallet(options: Partial<StartOptions> = {}) {
   const running = await startWallet({
     adapter: 'express',
     settle: 'auto',
+    outboundTimeoutMs: 60_000,
     ...options,
     port,
     storage,
