@@ -45,7 +45,7 @@ export function authorizationSide(
   })
   return {
     auth,
-    mounts: [{ path: '/auth', handle: auth.handle }],
+    mounts: [{ path: '/auth', handle: auth.handle, servesAnyHost: true }],
     events: auth.events,
     sweep: auth.sweep,
   }

@@ -11,6 +11,7 @@ import {
 } from 'open-payments-server'
 import { foreignReceivers } from './foreign-receivers.js'
 import { ledger } from './ledger.js'
+import { loopbackNames } from './own-hosts.js'
 import { prices } from './prices.js'
 import { createRail, type Rail, railPaymentMethods } from './rail.js'
 import { noReceiver, type Receivers, receiversOf } from './receivers.js'
@@ -62,10 +63,14 @@ export async function resourceSide(
   return {
     resources,
     mounts: [
-      ...pathsOf(resources).map((path) => ({ path, handle: resources.handle })),
-      { path: '/ilp', handle: rail.handle },
+      ...pathsOf(resources).map((path) => ({
+        path,
+        handle: resources.handle,
+        servesAnyHost: true as const,
+      })),
+      { path: '/ilp', handle: rail.handle, servesAnyHost: true },
       { path: '/ledger', handle: ledger(resources, rail) },
-      { path: '', handle: walletAddresses(surroundings).handle },
+      { path: '', handle: walletAddresses(surroundings).handle, servesAnyHost: true },
     ],
     events: resources.events,
     sender: paymentSender({ resources, receivers, rail, book: storage.sendings }),
@@ -116,7 +121,7 @@ function receiversElsewhere({ baseUrl, accounts, time, ...rest }: Surroundings):
 }
 
 function isLoopback(baseUrl: string): boolean {
-  return ['localhost', '127.0.0.1', '[::1]'].includes(new URL(baseUrl).hostname)
+  return loopbackNames.includes(new URL(baseUrl).hostname)
 }
 
 /** Only finds receivers that a peer has a route to: others cannot be paid, so they have no price. */

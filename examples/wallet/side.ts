@@ -39,12 +39,17 @@ export interface Surroundings {
   }
 }
 
+/** A handler, and the path that it serves. */
+export interface Mount {
+  readonly path: string
+  readonly handle: Handler<string | Uint8Array>
+  /** Whether it serves what is public, signed, or has a token. Default: only the hosts of the wallet are served. */
+  readonly servesAnyHost?: true
+}
+
 /** One side of the wallet: its authorization server or its resource server. */
 export interface Side {
-  readonly mounts: readonly {
-    readonly path: string
-    readonly handle: Handler<string | Uint8Array>
-  }[]
+  readonly mounts: readonly Mount[]
   readonly events: ServerEvents
   readonly sweep: AuthorizationServer['sweep']
 }

@@ -9,11 +9,20 @@ export interface StartPageOptions {
   readonly accounts: readonly Account[]
 }
 
-/** Shows the accounts of the wallet and what to try, at the path `/` only: `others` serves every other path. */
+/** Serves the page at the path `/` only: `others` serves every other path. */
 export function withStartPage(
-  { baseUrl, grantEndpoint, accounts }: StartPageOptions,
+  start: Handler<string | Uint8Array>,
   others: Handler<string | Uint8Array>,
 ): Handler<string | Uint8Array> {
+  return async (request) => {
+    const { method, url } = request
+    const isHere = url === '/' && (method === 'GET' || method === 'HEAD')
+    return isHere ? start(request) : others(request)
+  }
+}
+
+/** Shows the accounts of the wallet, and what to try. */
+export function startPage({ baseUrl, grantEndpoint, accounts }: StartPageOptions): Handler {
   const rows = accounts.map(
     ({
       url,
@@ -43,10 +52,7 @@ export function withStartPage(
     ${commands.map(([aim, command]) => html`<p>${aim}:</p><pre><code>${command}</code></pre>`)}
     <p>Grants are requested at <code>${grantEndpoint}</code>, payments at <code>${baseUrl}</code>.</p>`
 
-  return async (request) => {
-    const { method } = request
-    const isHere = request.url === '/' && (method === 'GET' || method === 'HEAD')
-    if (!isHere) return others(request)
+  return async ({ method }) => {
     const { texts, timeZone } = localeFor({ headers: [] })
     const locale = { tag: 'en', timeZone, texts } // a page for developers
     const shown = page({ title: 'Example wallet', content }, { locale, design: { css } })

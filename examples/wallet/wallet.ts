@@ -1,7 +1,6 @@
 import type {
   ClientKeys,
   Clock,
-  Handler,
   Interactions,
   MayPay,
   RefusalReport,
@@ -11,13 +10,14 @@ import { type Account, type Accounts, demoAccounts, requireFreePaths } from './a
 import { authorizationSide } from './authorization-side.js'
 import type { ReceiverClient } from './foreign-receivers.js'
 import { health } from './health.js'
+import { atHosts } from './own-hosts.js'
 import { ownerPages } from './owner-pages.js'
 import { type Fee, noFee } from './prices.js'
 import { ilpAddressOf, type RailSettings } from './rail.js'
 import { remoteAuthorization, resourceSide } from './resource-side.js'
 import type { PaymentSender } from './sending.js'
-import type { Side, Surroundings } from './side.js'
-import { withStartPage } from './start-page.js'
+import type { Mount, Side, Surroundings } from './side.js'
+import { startPage, withStartPage } from './start-page.js'
 import type { WalletStorage } from './storage.js'
 
 /** The side of the wallet that a process serves, and what it needs to know about the other side. */
@@ -57,6 +57,8 @@ export interface WalletOptions {
   readonly clientKeys?: ClientKeys
   /** Opens the client that reads receivers in other wallets. Default: the published one, as the operator. */
   readonly openClient?: () => Promise<ReceiverClient>
+  /** More names under which browsers reach the pages and the ledger, besides those in URLs and of this machine. */
+  readonly hostNames?: readonly string[]
   /**
    * The time limit for a request to another server, in milliseconds; a receiver in another wallet, which takes several
    * requests, has four times as long. Default 2,000, because clients give up after 5 s to 10 s.
@@ -68,10 +70,7 @@ export interface WalletOptions {
 export interface Wallet {
   readonly accounts: readonly Account[]
   /** The handlers by path; the last entry, if its path is empty, serves all other paths. */
-  readonly mounts: readonly {
-    readonly path: string
-    readonly handle: Handler<string | Uint8Array>
-  }[]
+  readonly mounts: readonly Pick<Mount, 'path' | 'handle'>[]
   /** What owners decide, in a process that serves the authorization server. */
   readonly interactions?: Interactions
   /** Events that have not been delivered. */
@@ -107,12 +106,19 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
     outboundTimeoutMs: options.outboundTimeoutMs ?? 2_000,
   }
 
-  function assembled(pages: Side['mounts'], ...sides: readonly Side[]): Wallet {
-    const mounts = [
-      { path: '/healthz', handle: health(storage.store) },
+  const { hostNames = [] } = options
+  const names = [...[baseUrl, authUrl].map((url) => new URL(url).hostname), ...hostNames]
+
+  function assembled(pages: readonly Mount[], ...sides: readonly Side[]): Wallet {
+    const all: readonly Mount[] = [
+      { path: '/healthz', handle: health(storage.store), servesAnyHost: true },
       ...pages,
       ...sides.flatMap(({ mounts }) => mounts),
     ]
+    const mounts = all.map(({ path, handle, servesAnyHost = false }) => ({
+      path,
+      handle: servesAnyHost ? handle : atHosts(names, handle),
+    }))
     requireFreePaths(accounts.all, mounts)
     return {
       accounts: accounts.all,
@@ -141,7 +147,7 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
   const { interactions } = auth
   const wallet = assembled(pages, authorization, resource)
   const { grantEndpoint } = surroundings
-  const start = { baseUrl, grantEndpoint, accounts: accounts.all }
+  const start = atHosts(names, startPage({ baseUrl, grantEndpoint, accounts: accounts.all }))
   const mounts = wallet.mounts.map(({ path, handle }) =>
     path === '' ? { path, handle: withStartPage(start, handle) } : { path, handle },
   )

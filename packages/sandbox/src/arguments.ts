@@ -12,7 +12,8 @@ export const usage = `Usage: open-payments-sandbox [options]
 Starts two Open Payments wallets that pay each other, for tests: no database, and nothing is kept.
 
   --port <number>    port of the first wallet; the second has the next one. 4100 by default, 0 for free ones
-  --host <address>   address to listen on; only loopback by default. URLs name localhost in any case
+  --host <address>   address or name to listen on; only loopback by default. URLs name localhost in any case, and pages
+                     are served at localhost and at this name only
   --approve <rule>   approves requests for consent without a page: all, a client or an account, by name or URL
   --deny <rule>      denies them; both options can be repeated, and a name outweighs all
   --json             prints one line of JSON with all URLs, accounts and keys when the sandbox is ready

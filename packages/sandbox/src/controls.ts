@@ -5,7 +5,7 @@ import { json } from '../../../examples/wallet/json.js'
 import type { SandboxDescription } from './description.js'
 import { SandboxError } from './error.js'
 import type { PlantedFault } from './faults.js'
-import { send } from './front.js'
+import { failure, send } from './front.js'
 import type { SandboxKey } from './keys.js'
 import { pageOf, rowOf } from './page.js'
 import type { RequestLog } from './requests.js'
@@ -21,8 +21,6 @@ export interface Controls {
   plant(fault: unknown): PlantedFault & { readonly key?: SandboxKey }
   /** Returns the faults that were removed. */
   remove(id?: string): readonly PlantedFault[]
-  /** The hosts of the sandbox's URLs; `undefined` if it listens on an address that other machines reach. */
-  readonly hosts: readonly string[] | undefined
   readonly stopping: AbortSignal
 }
 
@@ -86,9 +84,6 @@ export function controlsOf(
     const { url = '', headers } = request
     const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '')
     const path = (url.split('?', 1)[0] ?? '').replace(/\/$/, '')
-    if (controls.hosts !== undefined && !controls.hosts.includes(headers.host ?? '')) {
-      return send(response, failure(421, 'this is not a host of the sandbox'))
-    }
     const wants = headers.accept ?? ''
     if (method === 'GET' && path === '/sandbox/requests' && wants.includes('text/event-stream')) {
       return follow(response)
@@ -137,8 +132,4 @@ async function answerTo(
     if (error instanceof SandboxError) return failure(400, error.message)
     throw error
   }
-}
-
-function failure(status: number, description: string): HttpResponse {
-  return json(status, { error: { code: 'sandbox_refused', description } })
 }

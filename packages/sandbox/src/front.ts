@@ -2,6 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bodyBytesMax, type HttpRequest, type HttpResponse } from 'open-payments-server/adapter'
 import { headerLines, readNodeBody } from '../../../adapters/node-body.js'
+import { json } from '../../../examples/wallet/json.js'
+import { isForHost } from '../../../examples/wallet/own-hosts.js'
 import type { SandboxClock } from './clock.js'
 import { SandboxError } from './error.js'
 import { type Faults, operationOf, type RequestFault } from './faults.js'
@@ -17,6 +19,8 @@ export interface FrontOptions {
   readonly within: <Result>(seen: Seen, work: () => Promise<Result>) => Promise<Result>
   /** Serves the pages of the sandbox, below `/sandbox`. */
   readonly serveControls: (request: IncomingMessage, response: ServerResponse) => Promise<void>
+  /** The names under which the pages are served, besides those of this machine. */
+  readonly hostNames: readonly string[]
   readonly stopping: AbortSignal
 }
 
@@ -26,11 +30,18 @@ type Answer = HttpResponse<string | Uint8Array>
 export function frontOf(
   options: FrontOptions,
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const { wallet, faults, log, clock, within, serveControls, stopping } = options
+  const { wallet, faults, log, clock, within, serveControls, hostNames, stopping } = options
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { url = '/', method = '' } = request
     const path = url.split('?', 1)[0] ?? ''
+    const headers = headerLines(request)
+    const isOwn = /^\/(?:sandbox|consent|grants|keys|ledger|ilp|healthz)?(?:\/|$)/.test(path)
+    const operation = isOwn ? undefined : operationOf(method, path)
+    const servesAnyHost = operation !== undefined || /^\/(?:ilp|healthz)(?:\/|$)/.test(path)
+    if (!servesAnyHost && !isForHost({ headers }, hostNames)) {
+      return send(response, failure(421, 'this is not a host of the sandbox: see --host'))
+    }
     if (path === '/sandbox' || path.startsWith('/sandbox/')) return serveControls(request, response)
     if (path === '/' && method === 'GET') {
       response.writeHead(302, { location: '/sandbox' }).end()
@@ -39,9 +50,7 @@ export function frontOf(
     const [at, started] = [new Date(), performance.now()]
     const body = await readNodeBody(request, {}, '')
     if (body === undefined) return
-    const message = { method, url, headers: headerLines(request), body }
-    const isPage = /^\/(?:consent|grants|keys|ledger|ilp|healthz)(?:\/|$)/.test(path)
-    const operation = isPage ? undefined : operationOf(method, path)
+    const message = { method, url, headers, body }
     const fault = faults.take(wallet.baseUrl, operation)
     const lacksFunds = fault?.fault === 'insufficient-funds'
     const seen: Seen = lacksFunds ? { lacksFunds } : {}
@@ -121,6 +130,11 @@ function headerOf({ headers }: HttpRequest, name: string): string | undefined {
 
 function keyidOf(message: HttpRequest): string | undefined {
   return /keyid="([^"]{1,200})"/.exec(headerOf(message, 'signature-input') ?? '')?.[1]
+}
+
+/** An error of the sandbox itself. */
+export function failure(status: number, description: string): HttpResponse {
+  return json(status, { error: { code: 'sandbox_refused', description } })
 }
 
 export function send(

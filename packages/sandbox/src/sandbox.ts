@@ -17,8 +17,9 @@ export interface SandboxOptions extends ConsentRules {
   /** The port of the first wallet; the second has the next one. With 0, both are free ones. Default 4100. */
   readonly port?: number
   /**
-   * The address to listen on, such as `0.0.0.0` in a container. The URLs of the wallets name `localhost` in any case.
-   * Default: only the loopback addresses, so that no other machine reaches the sandbox.
+   * The address or name to listen on, such as `0.0.0.0` in a container. The URLs of the wallets name `localhost` in any
+   * case; pages and controls are served under this name, too. Default: only the loopback addresses, so that no other
+   * machine reaches the sandbox.
    */
   readonly host?: string
   /**
@@ -98,10 +99,13 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const log = requestLog()
   const current = new AsyncLocalStorage<Seen>()
   const stopping = new AbortController()
+  const hostNames =
+    host === undefined ? [] : [host.includes(':') ? `[${host}]` : host.toLowerCase()]
   const shared = {
     token: randomBytes(32).toString('base64url'),
     consent: { approve, deny },
     clock,
+    hostNames,
     outboundTimeoutMs,
     seen: () => current.getStore(),
   }
@@ -160,12 +164,20 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     faults: faults.list,
     plant,
     remove,
-    hosts: host === undefined ? ports.flatMap(hostsOf) : undefined,
     stopping: stopping.signal,
   })
   const within = <Result>(seen: Seen, work: () => Promise<Result>) => current.run(seen, work)
   const front = (wallet: SandboxWallet) =>
-    frontOf({ wallet, faults, log, clock, within, serveControls, stopping: stopping.signal })
+    frontOf({
+      wallet,
+      faults,
+      log,
+      clock,
+      within,
+      serveControls,
+      hostNames,
+      stopping: stopping.signal,
+    })
 
   const listening: Listening[] = []
   async function stop(): Promise<void> {
@@ -219,11 +231,6 @@ async function portsOf(port: number): Promise<readonly [number, number]> {
 
 function urlsOf(url: string): SandboxUrls {
   return { url, authServer: `${url}/auth`, resourceServer: url }
-}
-
-/** What browsers and clients send as `Host`. */
-function hostsOf(port: number): readonly string[] {
-  return ['localhost', '127.0.0.1', '[::1]'].map((name) => `${name}:${port}`)
 }
 
 function isFound<Value>(value: Value | undefined): value is Value {

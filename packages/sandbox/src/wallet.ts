@@ -44,6 +44,8 @@ export interface WalletSettings {
   readonly accounts: readonly NewAccount[]
   readonly consent: ConsentRules
   readonly clock: SandboxClock
+  /** The names under which the pages are served, besides those of this machine. */
+  readonly hostNames: readonly string[]
   /** The time limit for a request to another server. */
   readonly outboundTimeoutMs: number
   /** Returns what is known of the request that is being served. */
@@ -116,6 +118,7 @@ export async function openWallet(settings: WalletSettings): Promise<SandboxWalle
     mayPay,
     clientKeys,
     openClient: async () => receiverClient(operator, fetch),
+    hostNames: settings.hostNames,
     outboundTimeoutMs,
     onRefusal,
     onError(error) {

@@ -262,18 +262,66 @@ describe('the controls over HTTP', () => {
     expect(response.status).toBe(status)
     expect(await response.json()).toMatchObject({ error: { description: expect.any(String) } })
   })
+})
 
-  test('are not there for another host, such as one that a site has bound to this machine', async () => {
-    const { hostname, port } = new URL(sandbox.url)
-    const { request } = await import('node:http')
-    const status = await new Promise((resolve, reject) => {
-      const headers = { host: `evil.example:${port}` }
-      request({ hostname, port, path: '/sandbox', headers }, ({ statusCode }) =>
-        resolve(statusCode),
-      )
-        .on('error', reject)
-        .end()
+/** Sends a request with any Host, and resolves to its status and headers. */
+async function ask(port: string, host: string, method: string, path: string, body = '') {
+  const { request } = await import('node:http')
+  return new Promise<{ status?: number; headers: object }>((resolve, reject) => {
+    const isJson = /^\/(?:sandbox|auth)/.test(path)
+    const type = isJson ? 'application/json' : 'application/x-www-form-urlencoded'
+    const headers = { host, 'content-type': type, 'sec-fetch-site': 'same-origin' }
+    request({ hostname: 'localhost', port, method, path, headers }, (response) => {
+      const { statusCode: status, headers } = response.resume()
+      resolve({ ...(status !== undefined && { status }), headers })
     })
-    expect(status).toBe(421)
+      .on('error', reject)
+      .end(body)
+  })
+}
+
+describe('another host, such as one that a site has bound to this machine', () => {
+  test.each([
+    ['GET', '/'],
+    ['GET', '/sandbox'],
+    ['POST', '/sandbox/clock', '{"advance":"P1D"}'],
+    ['GET', '/grants'],
+    ['POST', '/grants', 'owner=alice'],
+    ['GET', '/keys'],
+    ['GET', '/ledger/peers'],
+  ])('gets nothing but a refusal for %s %s', async (method, path, body = '') => {
+    for (const { url } of sandbox.wallets) {
+      const { port } = new URL(url)
+      const response = await ask(port, `evil.example:${port}`, method, path, body)
+      expect(response.status).toBe(421)
+      expect(response.headers).not.toHaveProperty('set-cookie')
+    }
+  })
+
+  test('cannot visit the page for consent, which a rule would approve', async () => {
+    const { redirect } = (await askToPay(client, addressOf('alice'))).interact
+    const { port, pathname } = new URL(redirect)
+    expect((await ask(port, `evil.example:${port}`, 'GET', pathname)).status).toBe(421)
+    expect((await visit(redirect)).location?.origin).toBe(new URL(finishUri).origin)
+  })
+
+  test('is refused, too, if the sandbox listens on an address that other machines reach', async () => {
+    const open = await startSandbox({ port: 0, host: '127.0.0.1' })
+    const { port } = new URL(open.url)
+    const statusFor = async (host: string, path: string) =>
+      (await ask(port, `${host}:${port}`, 'GET', path)).status
+    for (const path of ['/sandbox', '/keys', '/ledger/peers']) {
+      expect(await statusFor('evil.example', path)).toBe(421)
+      for (const own of ['localhost', '127.0.0.1']) {
+        expect(await statusFor(own, path)).not.toBe(421)
+      }
+    }
+    await open.stop()
+  })
+
+  test('reaches what is public or signed, under the name of a container', async () => {
+    const { port } = new URL(sandbox.url)
+    expect((await ask(port, `sandbox:${port}`, 'GET', '/alice')).status).toBe(200)
+    expect((await ask(port, `sandbox:${port}`, 'POST', '/auth', '{}')).status).toBe(401)
   })
 })
