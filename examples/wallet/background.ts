@@ -42,6 +42,8 @@ export interface BackgroundOptions {
   /** Receives all events. Default: without `settle: 'auto'`, events stay in the store. */
   readonly onEvent?: EventHandler
   readonly onUndelivered?: (failure: FailedDelivery) => void
+  /** Receives the errors of sweeps and of the store. Default: `console.error`. */
+  readonly onError?: (error: unknown) => void
   /** How often events are looked for, in milliseconds. Default 250: a payment is sent within a second. */
   readonly pollMs?: number
 }
@@ -49,11 +51,14 @@ export interface BackgroundOptions {
 const sweepPauseMs = 5_000
 
 /** The work of a wallet in addition to its requests: sweeps, and the delivery of its events. */
-export function walletBackground(
-  wallet: Wallet,
-  { settle = 'manual', onEvent, onUndelivered, pollMs = 250 }: BackgroundOptions,
-): Background {
-  const onError = console.error
+export function walletBackground(wallet: Wallet, options: BackgroundOptions): Background {
+  const {
+    settle = 'manual',
+    onEvent,
+    onUndelivered,
+    pollMs = 250,
+    onError = console.error,
+  } = options
   const background = [repeatedly(sweepPauseMs, wallet.sweep, onError)]
   const stopping = new AbortController()
   const send = settle === 'auto' ? wallet.sender?.(stopping.signal) : undefined

@@ -36,7 +36,7 @@ export function isOf(name: string, url: string): boolean {
 }
 
 /**
- * Decides a pending request by the rules. Resolves to the URL of the client instance to which the browser returns, to
+ * Decides a pending request by the rules, and denies what they approve and no owner can. Resolves to the URL of the client instance to which the browser returns, to
  * `null` if there is none, and to `undefined` if the page has to answer.
  */
 export async function decideByRule(
@@ -49,19 +49,21 @@ export async function decideByRule(
   if (view === undefined || (view.status !== 'pending' && view.status !== 'approved'))
     return undefined
   const account = accountOf(view, accounts.all)
-  const decision = account && decisionOf(rules, [view.client, account.url])
-  if (account === undefined || decision === undefined) return undefined
-  const { owner: resourceOwner, url } = account
-  const approval = {
-    resourceOwner,
-    walletAddresses: accounts.ownedBy(resourceOwner),
-    ...(view.needAccount.length > 0 && { account: url }),
+  const decision = decisionOf(rules, [view.client, ...(account ? [account.url] : [])])
+  if (decision === undefined) return undefined
+  if (decision === 'approve' && account !== undefined) {
+    const { owner: resourceOwner, url } = account
+    const approved = await interactions.approve(id, {
+      resourceOwner,
+      walletAddresses: accounts.ownedBy(resourceOwner),
+      ...(view.needAccount.length > 0 && { account: url }),
+    })
+    if (approved.ok) return approved.redirect ?? null
   }
-  const result =
-    decision === 'approve'
-      ? await interactions.approve(id, approval)
-      : await interactions.deny(id, { resourceOwner })
-  return result.ok ? (result.redirect ?? null) : undefined
+  // Nobody waits at the page, so what no owner can approve is denied.
+  const resourceOwner = (account ?? accounts.all[0])?.owner ?? ''
+  const denied = await interactions.deny(id, { resourceOwner })
+  return denied.ok ? (denied.redirect ?? null) : undefined
 }
 
 /** The account that the request names, or the first that it fits. */

@@ -137,9 +137,9 @@ function concerns(fault: PlantedFault, wallet: string, operation: ServerOperatio
 export function readFault(value: unknown, wallets: readonly string[]): Fault {
   if (typeof value !== 'object' || value === null) throw invalidOption('a fault is an object')
   const { fault, ...members } = value as Record<string, unknown>
-  const own = typeof fault === 'string' ? membersOf[fault] : undefined
+  const own = membersOf.get(String(fault))
   if (own === undefined) {
-    throw invalidOption(`fault must be one of ${Object.keys(membersOf).join(', ')}`)
+    throw invalidOption(`fault must be one of ${[...membersOf.keys()].join(', ')}`)
   }
   for (const [name, member] of Object.entries(members)) {
     if (!own.includes(name)) {
@@ -154,14 +154,14 @@ export function readFault(value: unknown, wallets: readonly string[]): Fault {
 }
 
 const scope = ['times', 'wallet', 'operation']
-const membersOf: Readonly<Record<string, readonly string[]>> = {
-  'lost-response': scope,
-  slow: ['delayMs', ...scope],
-  unavailable: ['retryAfterSeconds', ...scope],
-  'expired-grant': scope,
-  'insufficient-funds': ['times', 'wallet'],
-  'rotated-key': ['account'],
-}
+const membersOf: ReadonlyMap<string, readonly string[]> = new Map([
+  ['lost-response', scope],
+  ['slow', ['delayMs', ...scope]],
+  ['unavailable', ['retryAfterSeconds', ...scope]],
+  ['expired-grant', scope],
+  ['insufficient-funds', ['times', 'wallet']],
+  ['rotated-key', ['account']],
+])
 
 function check(name: string, value: unknown, wallets: readonly string[]): void {
   const upTo = (most: number, least = 1) => {

@@ -95,7 +95,7 @@ export function frontOf(
 
   return (request, response) => {
     serve(request, response).catch((error: unknown) => {
-      console.error(error)
+      if (!stopping.aborted) console.error(error)
       response.destroy()
     })
   }

@@ -108,6 +108,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     hostNames,
     outboundTimeoutMs,
     seen: () => current.getStore(),
+    stopping: stopping.signal,
   }
   const open = (baseUrl: string, peerUrl: string, accounts: readonly NewAccount[]) =>
     openWallet({ ...shared, baseUrl, peerUrl, accounts })

@@ -50,6 +50,8 @@ export interface WalletSettings {
   readonly outboundTimeoutMs: number
   /** Returns what is known of the request that is being served. */
   readonly seen: () => Seen | undefined
+  /** Aborted when the sandbox stops. */
+  readonly stopping: AbortSignal
 }
 
 /** One of the two wallets. */
@@ -81,7 +83,7 @@ const pollMs = 25
 
 /** Opens a wallet in memory: the example wallet with keys that can be rotated, faults, and consent by rule. */
 export async function openWallet(settings: WalletSettings): Promise<SandboxWallet> {
-  const { baseUrl, clock, seen, outboundTimeoutMs } = settings
+  const { baseUrl, clock, seen, outboundTimeoutMs, stopping } = settings
   const storage = memoryStorage()
   const { store, secrets } = storage
   const opened = await demoAccounts(baseUrl, secrets, storage.keys, settings.accounts)
@@ -109,6 +111,11 @@ export async function openWallet(settings: WalletSettings): Promise<SandboxWalle
     const request = seen()
     if (request !== undefined) request.refusal = report
   }
+  const onError = (error: unknown) => {
+    // Tests set the clock back, and connections between the wallets end when the sandbox stops.
+    if (stopping.aborted || (error as { code?: unknown }).code === 'ERR_CLOCK') return
+    console.error(error)
+  }
   const created = await createWallet({
     baseUrl,
     storage,
@@ -121,10 +128,7 @@ export async function openWallet(settings: WalletSettings): Promise<SandboxWalle
     hostNames: settings.hostNames,
     outboundTimeoutMs,
     onRefusal,
-    onError(error) {
-      // Tests set the clock back.
-      if ((error as { code?: unknown }).code !== 'ERR_CLOCK') console.error(error)
-    },
+    onError,
   })
   const { interactions, sender } = created
   if (interactions === undefined || sender === undefined) throw new Error('the wallet has no role')
@@ -134,8 +138,13 @@ export async function openWallet(settings: WalletSettings): Promise<SandboxWalle
     ...created,
     sender: (stopping: AbortSignal) => counted(sender(stopping), inProgress),
   }
-  const background = walletBackground(wallet, { settle: 'auto', pollMs })
-  const stopping = new AbortController()
+  const background = walletBackground(wallet, {
+    settle: 'auto',
+    pollMs,
+    onError,
+    // A payment that has to wait for its receiver is sent again.
+    onUndelivered: ({ error, retryAt }) => retryAt === undefined && onError(error),
+  })
 
   return {
     baseUrl,
@@ -188,13 +197,12 @@ export async function openWallet(settings: WalletSettings): Promise<SandboxWalle
     forgetKeys: clientKeys.forget,
     async settle() {
       // The consumer leaves to this call what it has not begun to deliver.
-      const handler = counted(sender(stopping.signal), inProgress)
+      const handler = counted(sender(stopping), inProgress)
       for (const { drain } of created.events) while ((await drain(handler)).delivered > 0);
       await Promise.allSettled(inProgress)
     },
-    sweep: () => created.sweep(stopping.signal),
+    sweep: () => created.sweep(stopping),
     async stop() {
-      stopping.abort()
       await background.stop()
     },
   }

@@ -1,4 +1,8 @@
-import { type AuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
+import {
+  type AuthenticatedClient,
+  isPendingGrant,
+  OpenPaymentsClientError,
+} from '@interledger/open-payments'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { failure, tokenWithoutConsent, usd } from '../../../test/support/official-client.js'
 import { type Fault, type Sandbox, startSandbox } from '../src/index.js'
@@ -61,7 +65,38 @@ describe('consent by rule', () => {
       code: 'request_denied',
     })
   })
+
+  const subjectOf = (id: string) => ({ subject: { sub_ids: [{ format: 'uri', id }] } })
+  const inAsset = (assetCode: string) => {
+    const limits = { debitAmount: { value: '100', assetCode, assetScale: 2 } }
+    return { access_token: { access: [{ type: 'outgoing-payment', actions: ['create'], limits }] } }
+  }
+  test.each([
+    ['the subject of another wallet', () => subjectOf(addressOf('dana'))],
+    ['a subject that is no account', () => subjectOf(`${sandbox.wallets[0].url}/nobody`)],
+    ['payments in a currency that no account has', () => inAsset('XTS')],
+  ])('denies %s, because no owner here can approve it', async (_, request) => {
+    const redirect = await interactionOf(request())
+    const { status, location } = await visit(redirect)
+    expect([status, location?.href.startsWith(finishUri)]).toEqual([303, true])
+    expect(sandbox.requests().at(-1)).toMatchObject({ status: 303, consent: 'by rule' })
+    expect(location?.searchParams.get('result')).toBe('grant_rejected')
+    expect((await visit(redirect)).status).toBe(410)
+  })
 })
+
+/** Requests what needs consent at the first wallet, and returns the URL of the page. */
+async function interactionOf(request: object): Promise<string> {
+  const { authServer } = await client.walletAddress.get({ url: addressOf('alice') })
+  const finish = { method: 'redirect', uri: finishUri, nonce: 'a-nonce' }
+  const interact = { start: ['redirect'], finish }
+  const grant = await client.grant.request({ url: authServer }, {
+    ...request,
+    interact,
+  } as unknown as Parameters<AuthenticatedClient['grant']['request']>[1])
+  if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
+  return grant.interact.redirect
+}
 
 describe('a fault', () => {
   const plant = (fault: Fault) => sandbox.fault(fault)
@@ -131,6 +166,9 @@ describe('a fault', () => {
 
   test.each([
     [{ fault: 'fire' }, 'fault must be one of'],
+    [{ fault: '__proto__' }, 'fault must be one of'],
+    [{ fault: 'constructor' }, 'fault must be one of'],
+    [{ fault: 'toString', times: 2 }, 'fault must be one of'],
     [{ fault: 'slow', delay: 1 }, 'slow has no member delay'],
     [{ fault: 'slow', delayMs: 0 }, 'delayMs must be an integer from 1'],
     [{ fault: 'unavailable', times: 5000 }, 'times must be an integer from 1 to 1000'],

@@ -78,12 +78,12 @@ export async function payerOf(client: AuthenticatedClient, walletAddress: string
   const accessToken = issued.access_token.value
   const quote = (receiver: string) =>
     client.quote.create({ url, accessToken: quoting }, { walletAddress, receiver, method: 'ilp' })
+  const create = (quoteId: string) =>
+    client.outgoingPayment.create({ url, accessToken }, { walletAddress, quoteId })
   return {
     quote,
-    pay: async (receiver: string) => {
-      const { id: quoteId } = await quote(receiver)
-      return client.outgoingPayment.create({ url, accessToken }, { walletAddress, quoteId })
-    },
+    create,
+    pay: async (receiver: string) => create((await quote(receiver)).id),
     read: (id: string) => client.outgoingPayment.get({ url: id, accessToken }),
   }
 }
