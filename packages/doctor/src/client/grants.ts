@@ -3,9 +3,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { jwkOf } from '../../../testing/src/key.js'
 import type { WireAnswer, WireRequest } from '../conformance/exchange.js'
-import { demandUrl, pick, textAt } from '../conformance/expectations.js'
+import { pick, textAt } from '../conformance/expectations.js'
 import { type AccessItem, readWallet, tokenIn, type Wallet } from '../conformance/session.js'
 import { type ClientKey, type KeptGrant, keepGrant, keptGrants, removeGrant } from './files.js'
+import { consentPage, urlAtServer } from './urls.js'
 import { ClientError, codeOf, refused, type SendOptions, type Wire } from './wire.js'
 
 /** A wallet address with what its document says. */
@@ -95,6 +96,8 @@ function kept(
     key: wire.key.pair.thumbprint,
     access: pick(answer.body, 'access_token', 'access') as readonly AccessItem[],
     ...tokenIn(answer),
+    manage: urlAtServer(answer, authServer, 'access_token', 'manage'),
+    continueUri: urlAtServer(answer, authServer, 'continue', 'uri'),
     ...expiryOf(answer),
     ...(quote !== undefined && { quote }),
   }
@@ -161,19 +164,13 @@ async function decided(
   finish: Finish | undefined,
   { opensBrowser, waitMs }: ConsentOptions,
 ): Promise<WireAnswer> {
-  const page = textAt(pending, 'interact', 'redirect')
-  demandUrl(page.split(/[?#]/, 1)[0], 'interact.redirect')
+  const page = consentPage(pending)
   const opened = opensBrowser && wire.machine.open(page)
   wire.say(`${opened ? 'The browser opens' : 'Open'} this page, and decide there:`)
   wire.say(`  ${page}`)
   const deadline = Date.now() + waitMs
-  if (finish === undefined) return continued(wire, pending, undefined, deadline)
-  return continued(
-    wire,
-    pending,
-    await referenceOf(wire, authServer, pending, finish, waitMs),
-    deadline,
-  )
+  const reference = finish && (await referenceOf(wire, authServer, pending, finish, waitMs))
+  return continued(wire, authServer, pending, reference, deadline)
 }
 
 /** Returns the interaction reference of the browser's return, after verifying its hash (RFC 9635 section 4.2.3). */
@@ -229,6 +226,7 @@ const pollPauseMaxS = 60
 /** Continues a grant until it has a token. Without a reference, it polls. */
 async function continued(
   wire: Wire,
+  authServer: string,
   pending: WireAnswer,
   interactRef: string | undefined,
   deadline: number,
@@ -242,7 +240,7 @@ async function continued(
     if (reference === undefined) await wire.pause(pauseMs)
     const request: WireRequest = {
       method: 'POST',
-      url: textAt(state, 'continue', 'uri'),
+      url: urlAtServer(state, authServer, 'continue', 'uri'),
       token: textAt(state, 'continue', 'access_token', 'value'),
       ...(reference !== undefined && { body: { interact_ref: reference } }),
     }
@@ -298,7 +296,7 @@ async function rotated(wire: Wire, grant: KeptGrant): Promise<KeptGrant> {
   const next: KeptGrant = {
     ...grant,
     value: textAt(answer, 'access_token', 'value'),
-    manage: textAt(answer, 'access_token', 'manage'),
+    manage: urlAtServer(answer, grant.authServer, 'access_token', 'manage'),
     ...expiryOf(answer),
   }
   keepGrant(wire.key, next)

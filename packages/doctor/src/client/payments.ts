@@ -12,6 +12,7 @@ import {
   simpleToken,
 } from './grants.js'
 import { type Amount, amountIn, amountOf, isSameAsset, money, reaches } from './money.js'
+import { urlAtServer } from './urls.js'
 import { ClientError, codeOf, redacted, refused, type Wire } from './wire.js'
 
 export interface PayOptions extends ConsentOptions {
@@ -56,7 +57,7 @@ export async function pay(wire: Wire, options: PayOptions): Promise<Outcome> {
   }
 
   const { answer, grant } = await created(wire, payer, quote, options)
-  const payment = textAt(answer, 'id')
+  const payment = urlAtServer(answer, payer.resourceServer, 'id')
   wire.exists.delete('quote')
   wire.exists.set(
     'payment',
@@ -164,7 +165,7 @@ async function createIncoming(wire: Wire, payee: Account, asked: object) {
     { method: 'POST', url, token, body },
     { statuses: [200, 201] },
   )
-  const id = textAt(answer, 'id')
+  const id = urlAtServer(answer, payee.resourceServer, 'id')
   wire.exists.set('incoming payment', `the incoming payment ${id}`)
   return { id, token, answer }
 }

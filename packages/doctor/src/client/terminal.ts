@@ -40,9 +40,13 @@ function openBrowser(url: string): boolean {
       : process.platform === 'win32'
         ? ['rundll32', 'url.dll,FileProtocolHandler']
         : ['xdg-open']
-  const child = spawn(command, [...args, url], { stdio: 'ignore', detached: true })
-  // The URL is printed, too.
-  child.on('error', () => {})
-  child.unref()
-  return true
+  // In any case, the URL is printed, too.
+  try {
+    const child = spawn(command, [...args, url], { stdio: 'ignore', detached: true })
+    child.on('error', () => {})
+    child.unref()
+    return true
+  } catch {
+    return false
+  }
 }
