@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs'
 
 export interface Settings {
   readonly port: number
+  /** The address or name to listen on. */
+  readonly host: string
   /** The public origin of the wallet, without a slash at the end. Clients sign it, so it must be exact. */
   readonly baseUrl: string
   readonly database: string
@@ -14,7 +16,7 @@ export interface Settings {
 }
 
 /** The settings that do not depend on how the wallet is started. */
-export type WalletSettings = Omit<Settings, 'port' | 'database'>
+export type WalletSettings = Omit<Settings, 'port' | 'host' | 'database'>
 
 /**
  * Reads the settings from the environment, and from .env if that file exists.
@@ -29,6 +31,7 @@ export function readSettings(): Settings {
   }
   return {
     port,
+    host: process.env['HOST'] || 'localhost',
     baseUrl: originOf(process.env['BASE_URL'] ?? `http://localhost:${port}`),
     database: required('DATABASE'),
     sessionSecret: secret('SESSION_SECRET'),

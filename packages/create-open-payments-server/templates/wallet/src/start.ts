@@ -17,12 +17,12 @@ export interface RunningWallet {
 
 /** Starts the wallet, and resolves when it accepts requests. */
 export async function startWallet(settings: Settings, database: Database): Promise<RunningWallet> {
-  const { port, baseUrl } = settings
+  const { port, host, baseUrl } = settings
   await migrate(database)
   await openDemoAccounts(database, baseUrl)
   const wallet = createWallet(settings, database)
   const server = await serverOf(wallet)
-  server.listen(port)
+  server.listen(port, host)
   await once(server, 'listening')
   const background = startBackground(wallet)
   return {

@@ -6,6 +6,7 @@ import {
   type RefusalReport,
   type Wallet as Servers,
   type WalletOptions,
+  walletAddressSubjects,
 } from 'open-payments-server'
 import { clientKeysOn } from './client-keys.js'
 import { design } from './design.js'
@@ -43,6 +44,7 @@ export function createWallet(
     baseUrl, // grants at /auth, payments at /incoming-payments, accounts at their URLs
     consentUrl: `${baseUrl}/consent`,
     store: database.store,
+    subjects: walletAddressSubjects, // apps may ask an owner which account is theirs
     walletAddresses: {
       async find(url) {
         const account = await ledger.find(url)

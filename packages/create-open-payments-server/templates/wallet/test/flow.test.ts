@@ -1,3 +1,4 @@
+import { networkInterfaces } from 'node:os'
 import {
   type AuthenticatedClient,
   createAuthenticatedClient,
@@ -145,6 +146,34 @@ test('The owner ends the access of an app on the page of connected apps', async 
   await expect(
     client.outgoingPayment.create(using(token), { ...request, debitAmount: dollars('1') }),
   ).rejects.toMatchObject({ status: 401 })
+})
+
+test('An owner tells an app which wallet address is theirs, after consent', async () => {
+  const subject = { sub_ids: [{ id: alice, format: 'uri' as const }] }
+  const finish = { method: 'redirect' as const, uri: shop.finishUri, nonce: 'a-nonce' }
+  const grant = await client.grant.request(
+    { url: authUrl() },
+    { subject, interact: { start: ['redirect'], finish } },
+  )
+  if (!isPendingGrant(grant)) throw new Error('a subject needs consent')
+  const browser = await browserOf(wallet.baseUrl, 'alice')
+  const returned = new URL(await decide(browser, grant.interact.redirect, 'approve'))
+  const { uri: url, access_token: continuation } = grant.continue
+  const continued = await client.grant.continue(
+    { url, accessToken: continuation.value },
+    { interact_ref: returned.searchParams.get('interact_ref') ?? '' },
+  )
+  expect(continued).toMatchObject({ subject })
+})
+
+test('Only this machine reaches the wallet, unless HOST says otherwise', async () => {
+  const { port } = new URL(wallet.baseUrl)
+  const others = Object.values(networkInterfaces())
+    .flatMap((addresses = []) => addresses)
+    .filter(({ internal, family }) => !internal && family === 'IPv4')
+  for (const { address } of others) {
+    await expect(fetch(`http://${address}:${port}/alice`), address).rejects.toThrow()
+  }
 })
 
 test('The page at / links to the accounts and the pages of their owners', async () => {

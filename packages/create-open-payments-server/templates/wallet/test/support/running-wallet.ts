@@ -14,6 +14,7 @@ export async function runningWallet() {
   const database = await freshDatabase()
   const settings = {
     port,
+    host: 'localhost',
     baseUrl: `http://localhost:${port}`,
     database: '',
     sessionSecret: randomBytes(32),
