@@ -1,3 +1,4 @@
+import { TransactionError } from '../../src/index.js'
 import { TablesMissingError } from '../sql/versions.js'
 
 /** A statement with its values. The driver may keep a named statement prepared. */
@@ -9,7 +10,11 @@ export interface PostgresStatement {
 
 /** What the library needs of a connection or a pool. A `Client` or `Pool` of `pg` satisfies it. */
 export interface PostgresClient {
-  query(statement: PostgresStatement): Promise<{ readonly rows: readonly PostgresRow[] }>
+  query(statement: PostgresStatement): Promise<{
+    readonly rows: readonly PostgresRow[]
+    /** The command that the server executed: `ROLLBACK` for the COMMIT of a transaction that had failed. */
+    readonly command?: string
+  }>
 }
 
 export interface PostgresRow {
@@ -77,8 +82,10 @@ export async function inOneTransaction<Client extends PostgresPoolClient, Result
   try {
     await client.query({ text: 'BEGIN ISOLATION LEVEL READ COMMITTED', values: [] })
     const result = await work(client)
-    await client.query({ text: 'COMMIT', values: [] })
-    return result
+    const { command = 'COMMIT' } = await client.query({ text: 'COMMIT', values: [] })
+    if (command === 'COMMIT') return result
+    const message = `PostgreSQL answered COMMIT with ${command}: a statement failed and its error was caught`
+    throw new TransactionError('ERR_TRANSACTION_FAILED', message)
   } catch (error) {
     await client.query({ text: 'ROLLBACK', values: [] }).catch(onError)
     throw error

@@ -22,7 +22,7 @@ import {
   type PostgresTransactions,
 } from './host-transaction.js'
 import { checkedSchema, createStatements, isEmpty, type Statements } from './statements.js'
-import { type Run, storeInTransaction } from './transaction.js'
+import { type Run, requireOpen, storeInTransaction } from './transaction.js'
 
 export interface PostgresStoreOptions {
   /**
@@ -55,9 +55,12 @@ export interface PostgresStore {
    * commit or roll back together with the host's own rows. Create one for each transaction and pass it to
    * `within` of a server. The isolation level must be READ COMMITTED.
    *
-   * No write is visible to others, or certain, before the host's COMMIT. Rejects with a `TransactionError` if
-   * the transaction cannot continue: with code `ERR_RESTART_TRANSACTION` after a deadlock or serialization
-   * failure, so that the host can restart it from BEGIN, otherwise with `ERR_TRANSACTION_FAILED`.
+   * No write is visible to others, or certain, before the host's COMMIT. After a statement that failed, PostgreSQL
+   * rolls back at COMMIT and reports no error: check that the `command` of its result is `COMMIT`.
+   *
+   * Rejects with a `TransactionError` if the transaction cannot continue: with code `ERR_RESTART_TRANSACTION` after a
+   * deadlock or serialization failure, so that the host can restart it from BEGIN, otherwise with
+   * `ERR_TRANSACTION_FAILED`.
    */
   inTransaction(client: PostgresClient, options?: PostgresStoreOptions): Store
   /**
@@ -69,6 +72,8 @@ export interface PostgresStore {
    * @param pool a `Pool` of `pg`, or another object whose `connect` resolves to a connection.
    * @throws the error of `run` or of the driver. If COMMIT itself fails, its outcome is unknown: run the transaction
    *   again, with calls that may be repeated.
+   * @throws {TransactionError} with code `ERR_TRANSACTION_FAILED` if PostgreSQL has rolled the transaction back,
+   *   because a statement failed and `run` caught its error.
    */
   transaction<Client extends PostgresPoolClient, Result extends TransactionResult>(
     pool: { connect(): Promise<Client> },
@@ -125,11 +130,12 @@ function inHostTransaction<Transaction, Result extends TransactionResult>(
   options?: PostgresStoreOptions,
 ): Promise<Result> {
   const { begin, clientOf, isTransient } = hostTransactionsOf(database)
-  return hostTransaction(
+  return hostTransaction<Transaction, Result>({
     begin,
-    (transaction) => run(transaction, inTransaction(clientOf(transaction), options)),
+    run: (transaction) => run(transaction, inTransaction(clientOf(transaction), options)),
+    requireOpen: (transaction) => requireOpen(clientOf(transaction)),
     isTransient,
-  )
+  })
 }
 
 /** Resolves to the text of the record with each key, in their order, or null if there is none. */

@@ -79,6 +79,24 @@ async function isCommittedBy(client: PostgresClient, commit: PostgresStatement):
   }
 }
 
+/**
+ * Rejects unless the transaction can commit. PostgreSQL answers COMMIT without an error if a statement has failed or if
+ * no transaction is in progress.
+ */
+export async function requireOpen(client: PostgresClient): Promise<void> {
+  try {
+    await client.query(savepoint)
+  } catch (cause) {
+    throw failed(reasons[sqlState(cause) ?? ''] ?? 'the transaction cannot be committed', cause)
+  }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  '25P01': 'the transaction has ended: leave COMMIT and ROLLBACK to `transaction`',
+  '25P02':
+    'PostgreSQL has rolled the transaction back: a statement failed and its error was caught',
+}
+
 const savepoint = { text: 'SAVEPOINT open_payments', values: [] }
 const rollBackToSavepoint = { text: 'ROLLBACK TO SAVEPOINT open_payments', values: [] }
 const releaseSavepoint = { text: 'RELEASE SAVEPOINT open_payments', values: [] }

@@ -11,40 +11,63 @@ export type Begin<Transaction> = <Result>(
   work: (transaction: Transaction) => Promise<Result>,
 ) => Promise<Result>
 
+/** A transaction of the host. */
+export interface HostTransaction<Transaction, Result> {
+  readonly begin: Begin<Transaction>
+  run(transaction: Transaction): Promise<Result>
+  /**
+   * Rejects if the database has rolled the transaction back, or if it has ended. The host may have caught the error
+   * that said so, and COMMIT then reports none.
+   */
+  requireOpen(transaction: Transaction): Promise<void>
+  isTransient(error: unknown): boolean
+}
+
 /**
  * Runs a transaction of the host. Commits it if its result is `ok`, rolls it back otherwise, and restarts it after
  * conflicts.
  */
 export async function hostTransaction<Transaction, Result extends TransactionResult>(
-  begin: Begin<Transaction>,
-  run: (transaction: Transaction) => Promise<Result>,
-  isTransient: (error: unknown) => boolean,
+  transaction: HostTransaction<Transaction, Result>,
 ): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await committedIfOk(begin, run)
+      return await committedIfOk(transaction)
     } catch (error) {
-      if (attempt === attemptsMax || !(isTransient(error) || asksToRestart(error))) throw error
+      const mayRestart = transaction.isTransient(error) || asksToRestart(error)
+      if (attempt === attemptsMax || !mayRestart) throw error
       await pauseAfter(attempt)
     }
   }
 }
 
-async function committedIfOk<Transaction, Result extends TransactionResult>(
-  begin: Begin<Transaction>,
-  run: (transaction: Transaction) => Promise<Result>,
-): Promise<Result> {
+async function committedIfOk<Transaction, Result extends TransactionResult>({
+  begin,
+  run,
+  requireOpen,
+}: HostTransaction<Transaction, Result>): Promise<Result> {
   let refused: Result | undefined
-  try {
-    return await begin(async (transaction) => {
+  let failure: { readonly error: unknown } | undefined
+  const work = async (transaction: Transaction) => {
+    try {
       const result = await run(transaction)
-      if (result.ok) return result
-      refused = result
-      throw new Error('the result is not ok, so the transaction is rolled back')
-    })
+      if (!result.ok) {
+        refused = result
+        throw new Error('the result is not ok, so the transaction is rolled back')
+      }
+      await requireOpen(transaction)
+      return result
+    } catch (error) {
+      failure = { error }
+      throw error
+    }
+  }
+  try {
+    return await begin(work)
   } catch (error) {
-    if (refused === undefined) throw error
-    return refused
+    if (refused !== undefined) return refused
+    // A ROLLBACK that fails, too, would hide the first error.
+    throw failure === undefined ? error : failure.error
   }
 }
 

@@ -16,8 +16,8 @@ export interface SqliteStore extends Store {
    * anything slow. Transactions run one after the other.
    *
    * Rejects with the error of the work or of COMMIT, or with a `TransactionError`: with code `ERR_RESTART_TRANSACTION`
-   * if another connection held the lock for 3 s and the work has not begun, and with `ERR_TRANSACTION_FAILED` if the
-   * database reported another error to the library.
+   * if another connection held the lock for 3 s and the work has not begun, and with `ERR_TRANSACTION_FAILED` if SQLite
+   * has rolled the transaction back, or reported another error to the library.
    */
   transaction<Result extends TransactionResult>(
     work: (inside: Store) => Promise<Result>,
@@ -137,6 +137,7 @@ async function transaction<Result extends TransactionResult>(
   let isOpen = true
   const run: Run = async (step) => {
     if (!isOpen) throw failed('the transaction of this store has ended')
+    requireOpen(session)
     try {
       return step()
     } catch (error) {
@@ -153,14 +154,31 @@ async function transaction<Result extends TransactionResult>(
   try {
     const result = await work(inside)
     isOpen = false
-    if (result.ok) session.exec('COMMIT')
-    else rolledBack(session, 'ROLLBACK')
+    if (!result.ok) rolledBack(session, 'ROLLBACK')
+    else {
+      requireOpen(session)
+      session.exec('COMMIT')
+    }
     return result
   } catch (error) {
     isOpen = false
     rolledBack(session, 'ROLLBACK')
     throw error
   }
+}
+
+/**
+ * Throws if no transaction is in progress. SQLite rolls it back after some errors, which the host may have caught, and
+ * a savepoint would then begin another one.
+ */
+function requireOpen(session: Session): void {
+  try {
+    session.exec('BEGIN')
+  } catch {
+    return // SQLite refuses BEGIN inside a transaction
+  }
+  session.exec('ROLLBACK')
+  throw failed('the transaction has ended, or SQLite has rolled it back')
 }
 
 async function begun(session: Session): Promise<void> {

@@ -86,6 +86,29 @@ describe.each(examples)('a transaction of %s', (_, installed) => {
     expect(await bank.status(paymentId)).toEqual(status)
   })
 
+  test('rejects if the host catches an error after which PostgreSQL rolls everything back', async () => {
+    const paymentId = await bank.open()
+    const funds = transfer('100')
+    const failing: Resources = {
+      within(store) {
+        const services = world.resources.within(store)
+        const receive: typeof services.incomingPayments.receive = async (...given) => {
+          const result = await services.incomingPayments.receive(...given)
+          // PostgreSQL refuses U+0000 in text.
+          await expect(store.load('quote', 'quote-\0')).rejects.toThrow()
+          return result.ok ? { ...result, changed: false } : result
+        }
+        return { ...services, incomingPayments: { ...services.incomingPayments, receive } }
+      },
+    }
+    const failed = { code: 'ERR_TRANSACTION_FAILED' }
+    await expect(example.creditIncoming(failing, paymentId, funds)).rejects.toMatchObject(failed)
+    const none = { received: '0', credited: '0' }
+    expect(await bank.sums(paymentId, [funds.transferId])).toEqual(none)
+    const again = await example.creditIncoming(world.resources, paymentId, funds)
+    expect(again).toMatchObject({ ok: true, changed: true })
+  })
+
   test.each([
     ['arrives after completion', {}, undefined, 'payment_completed'],
     ['is in another asset', { amount: eur('1') }, undefined, 'amount_invalid'],

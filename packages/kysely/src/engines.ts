@@ -31,6 +31,8 @@ export interface Engine {
   readonly migrations: readonly Migration[]
   /** The statements that begin a transaction. */
   readonly begin: readonly string[]
+  /** Sets the savepoint `open_payments`, and rejects if no transaction is in progress. */
+  readonly setSavepoint: (run: (text: string) => Promise<unknown>) => Promise<void>
   /** Returns the name under which the database keeps a list. */
   readonly listName: (list: string) => string | Promise<string>
   readonly parameter: (value: SqlValue) => unknown
@@ -51,6 +53,11 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
     migrations: mysqlMigrations(),
     // At this level, transactions lock no gaps between records.
     begin: ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION'],
+    async setSavepoint(run) {
+      await run('SAVEPOINT open_payments')
+      // Outside a transaction, SAVEPOINT has no effect and reports no error.
+      await run('ROLLBACK TO SAVEPOINT open_payments')
+    },
     listName: mysqlListName,
     parameter: (value) => value,
     isTransient: isMysqlConflict,
@@ -63,6 +70,18 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
     versionsTable: sqliteVersionsTable,
     migrations: sqliteMigrations(),
     begin: [sqliteDurable, sqliteBegin],
+    async setSavepoint(run) {
+      // Outside a transaction, SAVEPOINT begins one. Inside, SQLite refuses BEGIN.
+      const isOpen = await run('BEGIN').then(
+        () => false,
+        () => true,
+      )
+      if (!isOpen) {
+        await run('ROLLBACK')
+        throw new Error('no transaction is in progress')
+      }
+      await run('SAVEPOINT open_payments')
+    },
     listName: sqliteListName,
     // A driver may write a number as a floating-point number.
     parameter: (value) => (typeof value === 'number' ? BigInt(value) : value),

@@ -3,6 +3,7 @@ import type { Store } from 'open-payments-server'
 import { requireKnownOptions } from 'open-payments-server/adapter'
 import { isTransient } from '../../../adapters/postgres/driver.js'
 import { postgresStore } from '../../../adapters/postgres/store.js'
+import { requireOpen as requireOpenPostgres } from '../../../adapters/postgres/transaction.js'
 import { stepsOf } from '../../../adapters/sql/statements.js'
 import {
   hostTransaction,
@@ -12,7 +13,7 @@ import {
 import { type Client, clientOf, onOneConnection, postgresClientOf } from './client.js'
 import { type Engine, engineOf, type KyselyDialect, namedSteps, requireDialect } from './engines.js'
 import { missingOf, operations, type Run, runOn } from './operations.js'
-import { storeInTransaction } from './transaction.js'
+import { requireOpen, storeInTransaction } from './transaction.js'
 
 export interface KyselyStoreOptions {
   /** The SQL that the database understands: `mysql` also for MariaDB. */
@@ -48,6 +49,8 @@ export interface KyselyStore {
    *
    * @throws the error of `run` or of Kysely. If COMMIT itself fails, its outcome is unknown: run the transaction again,
    *   with calls that may be repeated.
+   * @throws {TransactionError} with code `ERR_TRANSACTION_FAILED` if the database has rolled the transaction back,
+   *   because a statement failed and `run` caught its error.
    */
   transaction<Database, Result extends TransactionResult>(
     db: Kysely<Database>,
@@ -106,11 +109,16 @@ function inHostTransaction<Database, Result extends TransactionResult>(
   options: KyselyStoreOptions,
 ): Promise<Result> {
   const dialect = dialectOf(options)
-  return hostTransaction(
-    (work) => db.transaction().setIsolationLevel('read committed').execute(work),
-    (trx: Transaction<Database>) => run(trx, inTransaction(trx, options)),
-    dialect === 'postgres' ? isTransient : engineOf(dialect).isTransient,
-  )
+  const engine = dialect === 'postgres' ? undefined : engineOf(dialect)
+  return hostTransaction<Transaction<Database>, Result>({
+    begin: (work) => db.transaction().setIsolationLevel('read committed').execute(work),
+    run: (trx) => run(trx, inTransaction(trx, options)),
+    requireOpen: (trx) =>
+      engine === undefined
+        ? requireOpenPostgres(postgresClientOf(trx))
+        : requireOpen(clientOf(trx), engine),
+    isTransient: engine?.isTransient ?? isTransient,
+  })
 }
 
 function dialectOf(options: KyselyStoreOptions): KyselyDialect {

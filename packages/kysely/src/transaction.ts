@@ -44,7 +44,7 @@ export function storeInTransaction(client: Client, engine: Engine) {
 async function commitOrRollBack(client: Client, engine: Engine, steps: Steps): Promise<boolean> {
   const statements = engine.statements.commit(await namedSteps(engine, steps))
   const run = runOn(client, engine)
-  await client.run('SAVEPOINT open_payments')
+  await requireOpen(client, engine)
   const missing = await missingOf(run, engine, statements)
   if (missing === undefined) {
     await client.run('RELEASE SAVEPOINT open_payments')
@@ -76,6 +76,18 @@ async function requireCurrentReads(
   const newest = await read({ text: `${text} FOR UPDATE`, values })
   if (newest === (await read({ text, values }))) return
   throw failed('the isolation level of the transaction must be READ COMMITTED')
+}
+
+/**
+ * Sets a savepoint, and rejects if no transaction is in progress. After a deadlock, MariaDB and MySQL execute each
+ * statement in a transaction of its own; so does SQLite after some errors. The host may have caught the error.
+ */
+export async function requireOpen(client: Client, { setSavepoint }: Engine): Promise<void> {
+  try {
+    await setSavepoint((text) => client.run(text))
+  } catch (cause) {
+    throw failed('the transaction has ended, or the database has rolled it back', cause)
+  }
 }
 
 function transactionError({ isTransient }: Engine, cause: unknown): TransactionError {

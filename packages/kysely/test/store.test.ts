@@ -1,4 +1,4 @@
-import { CamelCasePlugin } from 'kysely'
+import { CamelCasePlugin, CompiledQuery } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { InvalidInputError, type Store } from '../../../src/index.js'
 import {
@@ -153,6 +153,26 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
       expect(attempts).toBe(6)
     })
 
+    test('rejects if the host rolled it back, and writes nothing afterwards', async () => {
+      const attempt = (writes: (store: Store) => Promise<boolean>) =>
+        kyselyStore.transaction(
+          databases[0],
+          async (trx, store) => {
+            await put(store, change('rolled-back'))
+            await trx.executeQuery(CompiledQuery.raw('ROLLBACK'))
+            return { ok: await writes(store) }
+          },
+          { dialect },
+        )
+      const failed = { code: 'ERR_TRANSACTION_FAILED' }
+      await expect(attempt(async () => true)).rejects.toMatchObject(failed)
+      const later = attempt((store) => put(store, change('written-later')))
+      await expect(later).rejects.toMatchObject(failed)
+      for (const id of ['rolled-back', 'written-later']) {
+        expect(await stores()[1].load('quote', id)).toBeUndefined()
+      }
+    })
+
     test('a commit that loses leaves the transaction usable, also beside another one', async () => {
       await put(stores()[0], change('lost-here'))
       await begun(databases[0]).execute(async (trx) => {
@@ -239,6 +259,72 @@ describe('a transaction on MariaDB', () => {
     expect(rejected?.reason).toMatchObject({ code: 'ERR_RESTART_TRANSACTION' })
     const versions = await Promise.all(order.map((id) => loadOne(other, 'quote', id)))
     expect(versions.map((found) => found?.version)).toEqual([2, 2])
+  })
+
+  test.each([
+    ['is ok', 'deadlock-ok', async () => true],
+    ['writes again', 'deadlock-again', (store: Store) => put(store, change('after-deadlock'))],
+  ])('rejects if the host catches a deadlock and then %s', async (_, id, ends) => {
+    const [db, other] = databases
+    await db.schema
+      .createTable('accounts')
+      .ifNotExists()
+      .addColumn('id', 'varchar(20)', (column) => column.primaryKey())
+      .addColumn('balance', 'integer', (column) => column.notNull())
+      .execute()
+    await db
+      .replaceInto('accounts')
+      .values([
+        { id: 'alice', balance: 0 },
+        { id: 'bob', balance: 0 },
+      ])
+      .execute()
+    const add = (trx: HostDatabase, account: string, amount: number) =>
+      trx
+        .updateTable('accounts')
+        .set(({ eb }) => ({ balance: eb('balance', '+', amount) }))
+        .where('id', '=', account)
+        .execute()
+    const doors = [door(), door()] as const
+    let caught = 0
+    const ours = kyselyStore.transaction(
+      db,
+      async (trx, store) => {
+        await put(store, change(id))
+        await add(trx, 'alice', 1)
+        doors[0].open()
+        await doors[1].opened
+        await add(trx, 'bob', 1).catch((error) => {
+          expect(error.errno).toBe(1213)
+          caught++
+        })
+        return { ok: await ends(store) }
+      },
+      { dialect },
+    )
+    // It has written more rows, so the other one is the victim.
+    const theirs = other.transaction().execute(async (trx) => {
+      await trx
+        .insertInto('accounts')
+        .values(Array.from({ length: 50 }, (_, i) => ({ id: `${id} ${i}`, balance: 0 })))
+        .execute()
+      await add(trx, 'bob', 10)
+      doors[1].open()
+      await doors[0].opened
+      await add(trx, 'alice', 10)
+    })
+    await expect(ours).rejects.toMatchObject({ code: 'ERR_TRANSACTION_FAILED' })
+    await theirs
+    expect(caught).toBe(1)
+    const balances = await db
+      .selectFrom('accounts')
+      .select('balance')
+      .where('id', 'in', ['alice', 'bob'])
+      .execute()
+    expect(balances).toEqual([{ balance: 10 }, { balance: 10 }])
+    for (const each of [id, 'after-deadlock']) {
+      expect(await kyselyStore(other, { dialect }).load('quote', each)).toBeUndefined()
+    }
   })
 })
 

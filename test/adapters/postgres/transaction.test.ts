@@ -184,6 +184,49 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
   })
 })
 
+describe.skipIf(servers.PostgreSQL === undefined)('a transaction on a pool', () => {
+  let fresh: FreshPostgres
+  beforeAll(async () => {
+    fresh = await freshPostgres()
+  })
+  afterAll(() => fresh.drop())
+
+  const ignore = () => undefined
+
+  test.each<[string, string, (client: PoolClient) => unknown]>([
+    [
+      'a statement failed and the host caught its error',
+      'failed-and-caught',
+      (client) => client.query('SELECT 1 / 0').catch(ignore),
+    ],
+    ['the host rolled it back', 'host-rollback', (client) => client.query('ROLLBACK')],
+    [
+      'a statement that the host does not wait for fails before COMMIT',
+      'not-waited-for',
+      (client) => {
+        void client.query('SELECT 1').then(() => client.query('SELECT 1 / 0').catch(ignore))
+      },
+    ],
+  ])('rejects if %s', async (_, id, end) => {
+    const { schema } = fresh
+    const attempt = (isEnded: boolean) =>
+      postgresStore.transaction(
+        fresh.pool,
+        async (client: PoolClient, store) => {
+          const ok = await put(store, change(id, 1))
+          if (isEnded) await end(client)
+          return { ok }
+        },
+        { schema },
+      )
+    await expect(attempt(true)).rejects.toMatchObject({ code: 'ERR_TRANSACTION_FAILED' })
+    const store = postgresStore(fresh.pool, { schema })
+    expect(await store.load('grant', id)).toBeUndefined()
+    expect(await attempt(false)).toEqual({ ok: true })
+    expect(await store.load('grant', id)).toBeDefined()
+  })
+})
+
 /** Releases all callers once `count` have arrived. */
 function barrier(count: number): () => Promise<void> {
   let come = 0

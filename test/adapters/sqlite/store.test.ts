@@ -174,6 +174,35 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
       expect((await loadOne(stores[0], 'quote', 'lost-here'))?.version).toBe(2)
     })
 
+    const rolledBack = { code: 'ERR_TRANSACTION_FAILED' }
+    /** An error after which SQLite rolls the transaction back, caught by the host. */
+    const rollBackByError = () => {
+      database.exec('CREATE TABLE IF NOT EXISTS entries (id TEXT PRIMARY KEY)')
+      const insert = "INSERT OR ROLLBACK INTO entries VALUES ('same')"
+      expect(() => database.exec(`${insert}; ${insert}`)).toThrow('UNIQUE constraint failed')
+    }
+
+    test.each([
+      ['an error that the host caught', rollBackByError],
+      ['the host', () => database.exec('ROLLBACK')],
+    ])('rejects if %s rolled it back, and writes nothing afterwards', async (_, rollBack) => {
+      const before = balance()
+      const attempt = (writes: (inside: Store) => Promise<boolean>) =>
+        stores[0].transaction(async (inside) => {
+          await put(inside, change('rolled-back'))
+          database.exec('UPDATE accounts SET balance = balance + 1')
+          rollBack()
+          return { ok: await writes(inside) }
+        })
+      await expect(attempt(async () => true)).rejects.toMatchObject(rolledBack)
+      const later = attempt((inside) => put(inside, change('written-later')))
+      await expect(later).rejects.toMatchObject(rolledBack)
+      expect(balance()).toBe(before)
+      for (const id of ['rolled-back', 'written-later']) {
+        expect(await stores[1].load('quote', id)).toBeUndefined()
+      }
+    })
+
     test('other calls on the connection wait for its end, also those of another transaction', async () => {
       const order: string[] = []
       const first = stores[0].transaction(async (inside) => {
