@@ -32,9 +32,13 @@ const snippets = documents.flatMap((document) => {
   return [...found].map(([, file = '', name = '', code = '']) => ({ document, file, name, code }))
 })
 
-const exampleFiles = readdirSync('examples', { recursive: true, encoding: 'utf8' })
-  .map((path) => join('examples', path))
-  .filter((path) => /\.c?[jt]s$/.test(path) && !/node_modules|\.next|\/dist\//.test(path))
+function sourcesIn(folder: string): readonly string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((path) => join(folder, path))
+    .filter((path) => /\.c?[jt]s$/.test(path) && !/node_modules|\.next|\/dist\//.test(path))
+}
+
+const exampleFiles = sourcesIn('examples')
 
 /** The text of a document outside of its code blocks. */
 function proseOf(document: string): string {
@@ -113,6 +117,24 @@ describe('the documents', () => {
       expect(tooLong).toEqual([])
     },
   )
+
+  test('and the code to copy listen to errors of each pool and of its clients, also in a transaction', () => {
+    const templates = 'packages/create-open-payments-server/templates'
+    const blocks = documents.flatMap((document) =>
+      codeBlocksOf(document).map(({ code }) => ({ place: document, code })),
+    )
+    const files = [...exampleFiles, ...sourcesIn(templates)].map((place) => {
+      return { place, code: read(place) }
+    })
+    const pools = [...blocks, ...files].filter(({ code }) => /new Pool\(/.test(code))
+    expect(pools.length).toBeGreaterThan(5)
+    const silent = pools.filter(
+      ({ code }) =>
+        !/\.on\('error'/.test(code) ||
+        !/\.on\('connect', \(client\) => client\.on\('error'/.test(code),
+    )
+    expect(silent.map(({ place }) => place)).toEqual([])
+  })
 
   test('show each region of the examples', () => {
     const shown = new Set(snippets.map(({ file, name }) => `${file}#${name}`))

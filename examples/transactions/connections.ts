@@ -60,13 +60,11 @@ function opened<Database>(
   }
 }
 
-// #region listening
 /** Returns a pool whose connections may end in a transaction; the process goes on. */
 function listening(pool: Pool): Pool {
   const ignore = () => undefined // the next statement fails
   return pool.on('error', ignore).on('connect', (client) => client.on('error', ignore))
 }
-// #endregion listening
 
 /** How each query builder and ORM shares a pool with `postgresStore`. */
 export const connections: Readonly<Record<string, (config: PoolConfig) => Promise<Opened>>> = {

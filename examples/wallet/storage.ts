@@ -56,8 +56,9 @@ async function openPostgres(
 ): Promise<WalletStorage> {
   // Without both time-outs, a database that is frozen holds every request.
   const pool = new Pool({ connectionString, connectionTimeoutMillis: 5_000, query_timeout: 8_000 })
-  // An error of an idle connection must not end the process: the pool opens another connection.
+  // Without both listeners, a connection that the server ends would end the process.
   pool.on('error', (error) => console.error(`PostgreSQL: ${error.message}`))
+  pool.on('connect', (client) => client.on('error', () => undefined))
   const close = () => pool.end()
   const description = `PostgreSQL at ${withoutCredentials(connectionString)}`
   return closingOnFailure(close, async () => {

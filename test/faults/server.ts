@@ -23,8 +23,9 @@ import { alice, bob, grantEndpoint, origin, resourceServer } from '../support/wo
 const [, , databaseUrl = '', schema = '', eventsFile = '', customers = ''] = process.argv
 
 const pool = new Pool({ connectionString: databaseUrl, max: 10, application_name: schema })
-// Without a listener, losing an idle connection would end the process.
+// Without both listeners, losing a connection would end the process.
 pool.on('error', () => {})
+pool.on('connect', (client) => client.on('error', () => {}))
 
 const usd = { assetCode: 'USD', assetScale: 2 }
 const clientKeys = publishedKeys()

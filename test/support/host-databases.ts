@@ -44,6 +44,7 @@ const { connections } = (
 const pg: OpenExample = async (config) => {
   const pool = new Pool(config)
   pool.on('error', () => undefined)
+  pool.on('connect', (client) => client.on('error', () => undefined))
   return {
     pool,
     creditIncoming: (...funds) => creditIncoming(pool, ...funds),

@@ -76,14 +76,20 @@ export class AccountsService {
   /** Releases ended holds whose payments do not exist or have ended: work for the sweeps. */
   async releaseHolds({ outgoingPayments }: Wallet['resources']) {
     const ended = 'ends_at < clock_timestamp()'
-    const query = `SELECT DISTINCT payment_id FROM holds WHERE ${ended} LIMIT 100`
+    const query = `SELECT DISTINCT payment_id FROM holds WHERE ${ended}`
+    let failure: { error: unknown } | undefined
     for (const { payment_id: paymentId } of (await this.pool.query(query)).rows) {
-      const payment = await outgoingPayments.get(paymentId)
-      if (payment !== undefined && payment.endedAt === undefined) continue
-      // `ended` again: a repeated request may have extended the hold meanwhile.
-      const release = `DELETE FROM holds WHERE payment_id = $1 AND ${ended}`
-      await this.pool.query(release, [paymentId])
+      try {
+        const payment = await outgoingPayments.get(paymentId)
+        if (payment !== undefined && payment.endedAt === undefined) continue
+        // `ended` again: a repeated request may have extended the hold meanwhile.
+        const release = `DELETE FROM holds WHERE payment_id = $1 AND ${ended}`
+        await this.pool.query(release, [paymentId])
+      } catch (error) {
+        failure = { error } // the other holds do not wait for this one
+      }
     }
+    if (failure !== undefined) throw failure.error
     return { more: false }
   }
 }

@@ -13,7 +13,9 @@ async function openPool() {
     connectionTimeoutMillis: 2_000,
     query_timeout: 2_000,
   })
+  // Without both listeners, a connection that the server ends would end the process.
   pool.on('error', (error) => logger.warn(error.message))
+  pool.on('connect', (client) => client.on('error', () => undefined))
   await migrate(pool) // with several processes, in a job of its own
   await pool.query(tables)
   return pool

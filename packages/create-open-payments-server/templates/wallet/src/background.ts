@@ -65,13 +65,19 @@ async function pay({ database, resources, ledger }: Wallet, event: OutgoingPayme
 }
 
 /** Releases the holds of payments that have ended, and of those that were never created, such as after a crash. */
-async function releaseHolds({ resources, ledger }: Wallet) {
+export async function releaseHolds({ resources, ledger }: Pick<Wallet, 'resources' | 'ledger'>) {
   const before = Date.now() - holdMs
+  let failure: { error: unknown } | undefined
   for (const paymentId of await ledger.heldBefore(before)) {
-    const payment = await resources.outgoingPayments.get(paymentId)
-    // A repeated request may have renewed a hold meanwhile.
-    if (payment?.endedAt !== undefined) await ledger.release(paymentId)
-    else if (payment === undefined) await ledger.release(paymentId, before)
+    try {
+      const payment = await resources.outgoingPayments.get(paymentId)
+      // A repeated request may have renewed a hold meanwhile.
+      if (payment?.endedAt !== undefined) await ledger.release(paymentId)
+      else if (payment === undefined) await ledger.release(paymentId, before)
+    } catch (error) {
+      failure = { error } // the other holds do not wait for this one
+    }
   }
+  if (failure !== undefined) throw failure.error
   return { more: false }
 }

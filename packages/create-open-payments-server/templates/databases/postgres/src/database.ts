@@ -10,8 +10,9 @@ export function openDatabase(connectionString: string): Database {
     connectionTimeoutMillis: 5_000,
     query_timeout: 8_000,
   })
-  // An error of an idle connection must not end the process: the pool opens another one.
+  // Without both listeners, a connection that the server ends would end the process.
   pool.on('error', (error) => console.error(`PostgreSQL: ${error.message}`))
+  pool.on('connect', (client) => client.on('error', () => undefined))
   return {
     store: postgresStore(pool),
     sql: sqlOn(pool),
