@@ -28,6 +28,7 @@ export {
 export type { TransactionResult } from './sql/transactions.js'
 export {
   DatabaseNewerError,
+  DatabaseSettingsError,
   type Migrated,
   type Migration,
   TablesMissingError,

@@ -8,6 +8,7 @@ export { sqliteMigrations as migrationsOf } from './sql/sqlite.js'
 export type { TransactionResult } from './sql/transactions.js'
 export {
   DatabaseNewerError,
+  DatabaseSettingsError,
   type Migrated,
   type Migration,
   TablesMissingError,

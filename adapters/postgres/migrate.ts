@@ -1,5 +1,5 @@
 import { requireKnownOptions } from '../../src/entry-adapter.js'
-import { type Migrated, type Migration, missing } from '../sql/versions.js'
+import { DatabaseSettingsError, type Migrated, type Migration, missing } from '../sql/versions.js'
 import {
   inOneTransaction,
   type PostgresClient,
@@ -30,6 +30,7 @@ const createdByAnother: readonly (string | undefined)[] = ['23505', '42P07', '42
  * it concurrently: one applies the steps while the others wait. If there is nothing to do, it only reads.
  *
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
+ * @throws {DatabaseSettingsError} if the encoding of the database is neither UTF8 nor SQL_ASCII.
  * @throws {InvalidInputError} for an invalid schema and for an unknown option.
  */
 export async function migrate(
@@ -38,12 +39,23 @@ export async function migrate(
 ): Promise<Migrated> {
   requireKnownOptions('', options, { schema: true, reports: true })
   const schema = checkedSchema(options.schema)
+  await requireEncoding(database)
   const steps = [await applied(database, schema, 'open_payments_migrations', migrationsOf(schema))]
   if (options.reports === true) {
     const table = 'open_payments_report_migrations'
     steps.push(await applied(database, schema, table, reportMigrationsOf(schema)))
   }
   return { applied: steps.flat() }
+}
+
+/** In other encodings, the database rejects records with characters that they lack. SQL_ASCII stores any bytes. */
+async function requireEncoding(client: PostgresClient): Promise<void> {
+  const text = `SELECT current_setting('server_encoding') AS encoding`
+  const [row] = (await client.query({ text, values: [] })).rows
+  const encoding = row?.['encoding']
+  if (encoding === 'UTF8' || encoding === 'SQL_ASCII') return
+  const message = `the encoding of the database is ${encoding}, and must be UTF8`
+  throw new DatabaseSettingsError(message)
 }
 
 /** Applies the steps that are missing in a table of versions, and returns their names. */

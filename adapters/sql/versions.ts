@@ -15,6 +15,11 @@ export class DatabaseNewerError extends Error {
   readonly code = 'ERR_DATABASE_NEWER'
 }
 
+/** The error of `migrate` if the database or its sessions would not return records unchanged and up to date. */
+export class DatabaseSettingsError extends Error {
+  readonly code = 'ERR_DATABASE_SETTINGS'
+}
+
 /** The error of a store whose tables do not exist. Its message says what creates them. */
 export class TablesMissingError extends Error {
   readonly code = 'ERR_TABLES_MISSING'

@@ -1,6 +1,6 @@
 import { sqliteBegin, sqliteLog, sqliteMigrations, sqliteVersionsTable } from '../sql/sqlite.js'
 import { migrationsTable } from '../sql/statements.js'
-import { type Migrated, missing } from '../sql/versions.js'
+import { DatabaseSettingsError, type Migrated, missing } from '../sql/versions.js'
 import { type Session, type SqliteDatabase, sessionOn } from './driver.js'
 
 /**
@@ -8,10 +8,12 @@ import { type Session, type SqliteDatabase, sessionOn } from './driver.js'
  * concurrently. If there is nothing to do, it only reads.
  *
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
+ * @throws {DatabaseSettingsError} if the connection returns rows as arrays.
  */
 export function migrate(database: SqliteDatabase): Promise<Migrated> {
   const session = sessionOn(database)
   return session.run(() => {
+    requireNamedColumns(session)
     session.exec(sqliteLog)
     if (missing(sqliteMigrations(), appliedVersions(session)).length === 0) return { applied: [] }
     session.exec(sqliteBegin)
@@ -24,6 +26,13 @@ export function migrate(database: SqliteDatabase): Promise<Migrated> {
       throw error
     }
   })
+}
+
+function requireNamedColumns(session: Session): void {
+  const [row] = session.rows({ text: 'SELECT 1 AS value', values: [] })
+  if (row?.value !== undefined) return
+  const message = 'the rows of the connection must be objects: open it without `returnArrays`'
+  throw new DatabaseSettingsError(message)
 }
 
 function migrateIn(session: Session): readonly string[] {

@@ -59,7 +59,7 @@ export async function onMysqlServers(
       url.pathname = `/${name}`
       const pool = createPool({ uri: url.href, connectionLimit: 6 })
       pool.on('connection', (connection) => {
-        for (const setting of settings) connection.query(`SET SESSION ${setting}`)
+        for (const setting of settings) connection.query(`SET ${setting}`)
       })
       const db = kyselyOver(new MysqlDialect({ pool }))
       opened.push(db)

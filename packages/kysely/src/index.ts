@@ -7,10 +7,11 @@
 export type { TransactionResult } from '../../../adapters/sql/transactions.js'
 export {
   DatabaseNewerError,
+  DatabaseSettingsError,
   type Migrated,
   type Migration,
   TablesMissingError,
 } from '../../../adapters/sql/versions.js'
 export type { KyselyDialect } from './engines.js'
-export { migrate, migrationsOf, OutdatedReadsError } from './migrate.js'
+export { migrate, migrationsOf } from './migrate.js'
 export { type KyselyStore, type KyselyStoreOptions, kyselyStore } from './store.js'

@@ -4,15 +4,15 @@ import { migrate as migratePostgres } from '../../../adapters/postgres/migrate.j
 import { migrationsOf as postgresMigrations } from '../../../adapters/postgres/migrations.js'
 import { sqliteLog } from '../../../adapters/sql/sqlite.js'
 import { migrationsTable } from '../../../adapters/sql/statements.js'
-import { type Migrated, type Migration, missing } from '../../../adapters/sql/versions.js'
+import {
+  DatabaseSettingsError,
+  type Migrated,
+  type Migration,
+  missing,
+} from '../../../adapters/sql/versions.js'
 import { type Client, clientOf, postgresDatabaseOf } from './client.js'
 import { engineOf, type KyselyDialect, requireDialect } from './engines.js'
 import type { KyselyStoreOptions } from './store.js'
-
-/** The error of `migrate` on a node of a Galera cluster that may not yet have the commits of another node. */
-export class OutdatedReadsError extends Error {
-  readonly code = 'ERR_OUTDATED_READS'
-}
 
 /** Returns all migration steps, for hosts with their own migration tool. */
 export function migrationsOf(dialect: KyselyDialect): readonly Migration[] {
@@ -24,7 +24,8 @@ export function migrationsOf(dialect: KyselyDialect): readonly Migration[] {
  * Brings the tables up to date. Any number of processes may call it concurrently. If there is nothing to do, it only
  * reads. On SQLite it sets `journal_mode` to WAL, which the file keeps.
  *
- * @throws {OutdatedReadsError} on a node of a Galera cluster whose connections may read outdated rows.
+ * @throws {DatabaseSettingsError} for a session or a database that would not return records unchanged and up to date,
+ *   such as with the character set latin1.
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
  * @throws {InvalidInputError} for an unknown dialect or option.
  */
@@ -37,7 +38,7 @@ export async function migrate<Database>(
   requireDialect(dialect)
   if (dialect === 'postgres') return migratePostgres(postgresDatabaseOf(db))
   const client = clientOf(db)
-  if (dialect === 'mysql') await requireCurrentReads(client)
+  if (dialect === 'mysql') await requireSettings(client)
   else await client.run(sqliteLog)
   const { migrations, versionsTable } = engineOf(dialect)
   const done = await appliedVersions(client).catch(() => undefined)
@@ -59,14 +60,31 @@ async function appliedVersions(client: Client): Promise<number[]> {
   return rows.map(({ value }) => Number(value))
 }
 
-/** On Galera, a node may not yet have the commits of another node. Other servers do not have these variables. */
-async function requireCurrentReads(client: Client): Promise<void> {
-  const text = `SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_sync_wait')`
-  const { rows } = await client.run(text)
+/** The store cannot see the sessions that a pool opens later: this checks one. */
+async function requireSettings(client: Client): Promise<void> {
+  const charsets = ['character_set_client', 'character_set_connection', 'character_set_results']
+  const names = ['autocommit', 'sql_mode', 'wsrep_on', 'wsrep_sync_wait', ...charsets]
+  const { rows } = await client.run(
+    `SHOW VARIABLES WHERE Variable_name IN (${names.map((name) => `'${name}'`).join(', ')})`,
+  )
   const variables = rows as readonly { readonly Variable_name?: string; readonly Value?: string }[]
-  const setting = (name: string) => variables.find((row) => row.Variable_name === name)?.Value
+  const setting = (name: string) => variables.find((row) => row.Variable_name === name)?.Value ?? ''
+
+  for (const name of charsets) {
+    const charset = setting(name)
+    // Without a character set for results, the server returns text as it is stored.
+    if (/^utf8(?:mb[34])?$/.test(charset) || (name === charsets[2] && charset === '')) continue
+    throw new DatabaseSettingsError(`${name} is ${charset}, and must be utf8mb4`)
+  }
+  if (setting('sql_mode').includes('NO_BACKSLASH_ESCAPES')) {
+    throw new DatabaseSettingsError('sql_mode must not contain NO_BACKSLASH_ESCAPES')
+  }
+  if (setting('autocommit') !== 'ON') {
+    throw new DatabaseSettingsError('autocommit must be ON in each session')
+  }
+  // A node of a Galera cluster may not yet have the commits of another node. Other servers do not have these variables.
   if (setting('wsrep_on') === 'ON' && (Number(setting('wsrep_sync_wait')) & 1) === 0) {
     const remedy = 'set wsrep_sync_wait = 1 in each session, when the pool opens it'
-    throw new OutdatedReadsError(`on Galera, ${remedy}`)
+    throw new DatabaseSettingsError(`on Galera, ${remedy}`)
   }
 }

@@ -1,10 +1,13 @@
 import { CamelCasePlugin, CompiledQuery } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { InvalidInputError, type Store } from '../../../src/index.js'
+import { servers } from '../../../test/support/databases.js'
 import {
   type FreshKysely,
   type HostDatabase,
   kyselyDatabases,
+  mysqlUrl,
+  onMysqlServers,
 } from '../../../test/support/kysely.js'
 import { loadOne } from '../../../test/support/one-record.js'
 import { isLong } from '../../../test/support/runs.js'
@@ -195,6 +198,48 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
       ])
     })
   })
+})
+
+describe('migrating MariaDB', () => {
+  const { MariaDB: server } = servers
+  if (server === undefined) return test.skip('skipped: there is no MariaDB', () => {})
+  const dialect = 'mysql'
+  /** Runs work on connections with a setting. */
+  async function withSetting(setting: string, work: (db: HostDatabase) => Promise<void>) {
+    const fresh = await onMysqlServers([mysqlUrl(server ?? '')], [setting])
+    await work(fresh.connect()).finally(() => fresh.drop())
+  }
+
+  test.each([
+    ["character_set_client = 'latin1'", 'character_set_client is latin1, and must be utf8mb4'],
+    ["character_set_connection = 'latin1'", 'character_set_connection is latin1'],
+    ["character_set_results = 'latin1'", 'character_set_results is latin1'],
+    ["sql_mode = 'NO_BACKSLASH_ESCAPES'", 'sql_mode must not contain NO_BACKSLASH_ESCAPES'],
+    ['autocommit = 0', 'autocommit must be ON'],
+  ])(
+    'refuses sessions with %s, which would change records or keep them from others',
+    async (setting, message) => {
+      await withSetting(setting, async (db) => {
+        const refusal = { code: 'ERR_DATABASE_SETTINGS', message: expect.stringContaining(message) }
+        await expect(migrate(db, { dialect })).rejects.toMatchObject(refusal)
+        expect(await db.introspection.getTables()).toEqual([])
+      })
+    },
+  )
+
+  test.each(['NAMES utf8mb3', 'NAMES utf8mb4', 'character_set_results = NULL'])(
+    'accepts sessions with %s, which return all text unchanged',
+    async (setting) => {
+      await withSetting(setting, async (db) => {
+        await migrate(db, { dialect })
+        const store = kyselyStore(db, { dialect })
+        const next = { ...change('any-text').next, text: "\u20ac \u0142 \ud83d\ude00 \\ ' \u0000" }
+        const changes = [{ kind: 'quote', next, expectedVersion: 0 }] as const
+        expect(await store.commit({ changes, guards: [] })).toBe(true)
+        expect(await store.load('quote', 'any-text')).toEqual(next)
+      })
+    },
+  )
 })
 
 describe('a transaction on MariaDB', () => {

@@ -1,7 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import type { PGlite } from '@electric-sql/pglite'
+import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   DatabaseNewerError,
+  DatabaseSettingsError,
   fromPglite,
   migrate,
   migrationsOf,
@@ -54,6 +57,52 @@ describe.runIf(isLong || servers.PostgreSQL === undefined)('migrating PGlite', (
       expect(() => postgresStore(database, { schema })).toThrow('schema must be')
     },
   )
+})
+
+describe.skipIf(servers.PostgreSQL === undefined)('a database in another encoding', () => {
+  async function withEncoding(encoding: string, work: (pool: Pool) => Promise<void>) {
+    const name = `encoding_${randomBytes(6).toString('hex')}`
+    const admin = new Pool({ connectionString: servers.PostgreSQL, max: 1 })
+    const url = new URL(servers.PostgreSQL ?? '')
+    url.pathname = `/${name}`
+    await admin.query(
+      `CREATE DATABASE ${name} TEMPLATE template0 ENCODING '${encoding}' LC_COLLATE 'C' LC_CTYPE 'C'`,
+    )
+    const pool = new Pool({ connectionString: url.href })
+    // The pool ends before the server has closed its connections, and DROP DATABASE ends them.
+    pool.on('error', () => undefined)
+    pool.on('connect', (client) => client.on('error', () => undefined))
+    try {
+      await work(pool)
+    } finally {
+      await pool.end()
+      await admin.query(`DROP DATABASE ${name} WITH (FORCE)`)
+      await admin.end()
+    }
+  }
+
+  test('is refused if it cannot store all text', async () => {
+    await withEncoding('LATIN1', async (pool) => {
+      const error = await migrate(pool).catch((thrown) => thrown)
+      expect(error).toBeInstanceOf(DatabaseSettingsError)
+      expect(error).toMatchObject({
+        code: 'ERR_DATABASE_SETTINGS',
+        message: 'the encoding of the database is LATIN1, and must be UTF8',
+      })
+      const { rows } = await pool.query("SELECT FROM pg_tables WHERE tablename LIKE 'open%'")
+      expect(rows).toEqual([])
+    })
+  })
+
+  test('is accepted if it stores all bytes', async () => {
+    await withEncoding('SQL_ASCII', async (pool) => {
+      await migrate(pool)
+      const next = { ...change.next, text: '\u20ac \ud83d\ude00' }
+      const store = postgresStore(pool)
+      expect(await store.commit({ changes: [{ ...change, next }], guards: [] })).toBe(true)
+      expect(await store.load('grant', 'a')).toEqual(next)
+    })
+  })
 })
 
 test('migration steps have consecutive, unique versions', () => {

@@ -119,6 +119,23 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
     }
   })
 
+  test('refuses a connection whose rows are arrays', async () => {
+    const arrays = {
+      exec: (sql: string) => database.exec(sql),
+      prepare(sql: string) {
+        const statement = database.prepare(sql)
+        return {
+          all: (...values: unknown[]) =>
+            statement.all(...values).map((row) => Object.values(row as object)),
+        }
+      },
+    }
+    await expect(migrate(arrays)).rejects.toMatchObject({
+      code: 'ERR_DATABASE_SETTINGS',
+      message: expect.stringContaining('returnArrays'),
+    })
+  })
+
   describe('in a transaction of the host', () => {
     const balance = () => scalar('SELECT balance FROM accounts')
     beforeAll(() => {
