@@ -184,7 +184,8 @@ async function runCase(
 
 const stuck =
   'did not finish; the database must resolve commits that wait for each other, or the store must lock ' +
-  'rows in a fixed order'
+  'rows in a fixed order; no statement of a commit may run outside of the connection of its transaction; ' +
+  'the pool must have a free connection, or get one when a call ends'
 
 function messageOf(reason: unknown): string {
   return reason instanceof Error ? reason.message : String(reason)

@@ -833,14 +833,29 @@ describe('the suite', () => {
     const cases = casesOf(commits.rejectsDuplicates, { kinds: two })
     const creates = cases.find(({ name }) => name.includes('creates a record that does not exist'))
     const problem = creates && (await problemOf(creates))
+    expect(problem).toMatch(
+      /: commit rejected with: duplicate key value violates unique constraint/,
+    )
     expect(problem).toContain('return false for a conflict with another writer')
-    expect(problem).toContain('duplicate key value violates unique constraint')
+  })
+
+  test('reports the error of a store that cannot remove the records of a case', async () => {
+    const remove = () => Promise.reject(new Error('Lock wait timeout exceeded'))
+    const [first] = storeConformance(() => ({ ...memoryStore(), remove }), { kinds: two })
+    const problem = first && (await problemOf(first))
+    expect(problem).toMatch(
+      /^Store contract, remove: remove rejected with: Lock wait timeout exceeded/,
+    )
+    expect(problem).toContain('retry serialization failures and deadlocks')
   })
 
   test('stops waiting for a store that hangs', async () => {
     const hanging: Store = { ...memoryStore(), commit: () => new Promise(() => {}) }
     const [first] = storeConformance(() => hanging, { timeoutMs: 20 })
-    expect(first && (await problemOf(first))).toContain('within 20 ms the case did not finish')
+    const problem = first && (await problemOf(first))
+    expect(problem).toContain('within 20 ms the case did not finish')
+    expect(problem).toContain('outside of the connection of its transaction')
+    expect(problem).toContain('the pool must have a free connection')
   })
 
   test('fails when the store cannot be made', async () => {

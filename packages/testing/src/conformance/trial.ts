@@ -412,9 +412,9 @@ async function answerOf<Answer>(method: string, answer: Promise<Answer>): Promis
   } catch (error) {
     const problem = error instanceof Error ? error.message : show(error)
     throw new Error(
-      `${method} rejected, which means that its outcome is unknown. While the database is available, ` +
-        'return false for a conflict with another writer, and retry serialization failures and ' +
-        `deadlocks. It rejected with: ${problem}`,
+      `${method} rejected with: ${problem}. The outcome of a call that rejects is unknown. If this is a conflict ` +
+        'while the database is available, return false for a conflict with another writer, and ' +
+        'retry serialization failures and deadlocks',
       { cause: error },
     )
   }
@@ -458,7 +458,7 @@ async function removeAll(
   const left: VersionGuard[] = []
   for (let from = 0; from < records.length; from += 100) {
     const some = records.slice(from, from + 100)
-    const removed = await store.remove(some)
+    const removed = await answerOf('remove', store.remove(some))
     left.push(...some.filter((_, i) => removed[i] !== true))
   }
   return left
