@@ -51,6 +51,8 @@ export interface VersionGuard extends RecordKey {
  * - `recordLists`: the greatest number of lists of a record.
  * - `listLimit` and `dueLimit`: the greatest `limit` of `list` and of `due`. The least is 1.
  * - `loadKeys` and `removeRecords`: the greatest number of keys of `load`, and of records of `remove`. The least is 1.
+ * - `listNameLength`: the greatest length of the name of a list, in characters: the namespace and two URLs.
+ * - `valueBytes`: the greatest size of a record, in bytes of its JSON.
  */
 export const storeBounds = {
   commitSize: 90,
@@ -59,6 +61,8 @@ export const storeBounds = {
   dueLimit: 10_000,
   loadKeys: 60,
   removeRecords: 1_000,
+  listNameLength: 4_106,
+  valueBytes: 256 * 1024,
 } as const
 
 /** All writes of one operation; they take effect together or not at all. */
@@ -112,7 +116,7 @@ export interface RecordPage {
  * Ids match `[A-Za-z0-9._-]{8,128}`, are compared and ordered byte for byte, and begin with the namespace of
  * the server that created them, 8 characters. Command ids match `[A-Za-z0-9_-]{22}`. A commit contains each
  * record at most once, as a change or as a guard. A record is in at most three lists, once in each. Instants
- * are safe integers. `storeBounds` limits the size of a commit and the limits of queries.
+ * are safe integers. `storeBounds` limits the sizes of commits, records and names, and the limits of queries.
  * `storeConformance` in `open-payments-server-testing` checks each rule within these bounds.
  */
 export interface Store {

@@ -84,6 +84,11 @@ function problemOf(commit: Commit, records: ReadonlyMap<string, Stored>): string
     if (!idPattern.test(id)) return `${about} has another form of id`
     if (!commandIdPattern.test(commandId)) return `${about} has the command id ${commandId}`
     if (lists.length > storeBounds.recordLists) return `${about} has ${lists.length} lists`
+    for (const { list } of lists) {
+      if (list.length > storeBounds.listNameLength) return `${about} has the list ${list}`
+    }
+    const bytes = Buffer.byteLength(JSON.stringify(next))
+    if (bytes > storeBounds.valueBytes) return `${about} has ${bytes} bytes`
     if (version !== expectedVersion + 1) return `${about} has version ${version}`
     if ((previous === undefined) !== (expectedVersion === 0)) return `${about} has a wrong previous`
     const old = records.get(about)

@@ -358,7 +358,7 @@ const faults: Readonly<
   'no member called __proto__': [values.losesProto, 'any key is kept'],
   'sorted keys': [values.sortsKeys, 'order of the keys of an object is kept'],
   'values cut at 100 levels': [values.cutsDepth, '200 levels'],
-  'text cut to 65535 characters': [values.cutsLongText, '64 KiB'],
+  'text cut to 65535 characters': [values.cutsLongText, 'a value of the greatest size'],
   'versions merged into each other': [
     values.mergesVersions,
     'including members that the next version lacks',
