@@ -87,6 +87,7 @@ export async function requireOpen(client: PostgresClient): Promise<void> {
   try {
     await client.query(savepoint)
   } catch (cause) {
+    if (isTransient(cause)) throw transactionError(cause)
     throw failed(reasons[sqlState(cause) ?? ''] ?? 'the transaction cannot be committed', cause)
   }
 }

@@ -16,6 +16,7 @@ import {
   withReportSent,
 } from '../support/bank.js'
 import { createHostDatabase, type Example, examples } from '../support/host-databases.js'
+import { loadOne } from '../support/one-record.js'
 import { alice, bob, type World } from '../support/world.js'
 
 describe.each(examples)('a transaction of %s', (_, installed) => {
@@ -95,7 +96,7 @@ describe.each(examples)('a transaction of %s', (_, installed) => {
         const receive: typeof services.incomingPayments.receive = async (...given) => {
           const result = await services.incomingPayments.receive(...given)
           // PostgreSQL refuses U+0000 in text.
-          await expect(store.load('quote', 'quote-\0')).rejects.toThrow()
+          await expect(loadOne(store, 'quote', 'quote-\0')).rejects.toThrow()
           return result.ok ? { ...result, changed: false } : result
         }
         return { ...services, incomingPayments: { ...services.incomingPayments, receive } }

@@ -82,10 +82,11 @@ async function requireCurrentReads(
  * Sets a savepoint, and rejects if no transaction is in progress. After a deadlock, MariaDB and MySQL execute each
  * statement in a transaction of its own; so does SQLite after some errors. The host may have caught the error.
  */
-export async function requireOpen(client: Client, { setSavepoint }: Engine): Promise<void> {
+export async function requireOpen(client: Client, engine: Engine): Promise<void> {
   try {
-    await setSavepoint((text) => client.run(text))
+    await engine.setSavepoint((text) => client.run(text))
   } catch (cause) {
+    if (engine.isTransient(cause)) throw transactionError(engine, cause)
     throw failed('the transaction has ended, or the database has rolled it back', cause)
   }
 }

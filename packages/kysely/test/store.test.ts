@@ -172,7 +172,7 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
       const later = attempt((store) => put(store, change('written-later')))
       await expect(later).rejects.toMatchObject(failed)
       for (const id of ['rolled-back', 'written-later']) {
-        expect(await stores()[1].load('quote', id)).toBeUndefined()
+        expect(await loadOne(stores()[1], 'quote', id)).toBeUndefined()
       }
     })
 
@@ -236,7 +236,7 @@ describe('migrating MariaDB', () => {
         const next = { ...change('any-text').next, text: "\u20ac \u0142 \ud83d\ude00 \\ ' \u0000" }
         const changes = [{ kind: 'quote', next, expectedVersion: 0 }] as const
         expect(await store.commit({ changes, guards: [] })).toBe(true)
-        expect(await store.load('quote', 'any-text')).toEqual(next)
+        expect(await loadOne(store, 'quote', 'any-text')).toEqual(next)
       })
     },
   )
@@ -368,7 +368,7 @@ describe('a transaction on MariaDB', () => {
       .execute()
     expect(balances).toEqual([{ balance: 10 }, { balance: 10 }])
     for (const each of [id, 'after-deadlock']) {
-      expect(await kyselyStore(other, { dialect }).load('quote', each)).toBeUndefined()
+      expect(await loadOne(kyselyStore(other, { dialect }), 'quote', each)).toBeUndefined()
     }
   })
 })

@@ -100,7 +100,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('a database in another encodin
       const next = { ...change.next, text: '\u20ac \ud83d\ude00' }
       const store = postgresStore(pool)
       expect(await store.commit({ changes: [{ ...change, next }], guards: [] })).toBe(true)
-      expect(await store.load('grant', 'a')).toEqual(next)
+      expect(await loadOne(store, 'grant', 'a')).toEqual(next)
     })
   })
 })

@@ -216,7 +216,7 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
       await expect(later).rejects.toMatchObject(rolledBack)
       expect(balance()).toBe(before)
       for (const id of ['rolled-back', 'written-later']) {
-        expect(await stores[1].load('quote', id)).toBeUndefined()
+        expect(await loadOne(stores[1], 'quote', id)).toBeUndefined()
       }
     })
 
