@@ -143,7 +143,7 @@ export function createStatements(dialect: Dialect) {
         const from = `FROM ${recordsTable} WHERE ${some.map(() => `(${atVersion})`).join(' OR ')}`
         return {
           find: { text: `SELECT kind, id ${from} ${locking}`, values },
-          remove: { text: `DELETE ${from}`, values },
+          remove: { text: `DELETE ${from} ${returning}`, values },
         }
       })
     },
