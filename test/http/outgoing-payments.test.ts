@@ -466,15 +466,23 @@ describe('reading the spent amounts', () => {
     })
   })
 
-  test('needs a token for outgoing payments, with any action', async () => {
+  test('needs a token that may create outgoing payments, as at the reference server', async () => {
     const { world, client } = await payingClient()
     const url = `${resourceServer}/outgoing-payment-grant`
-    expect(errorOf(await client.getPayment(await quoteToken(client), url))).toEqual([
-      403,
-      'insufficient_access',
-    ])
-    const readOnly = { ...outgoingItem({ debitAmount: usd(10) }), actions: ['read'] as const }
-    const { token } = await grantToPay(world, client, [readOnly])
-    expect((await client.getPayment(token, url)).body.spentDebitAmount).toEqual(usd(0))
+    const tokenTo = async (actions: readonly ('create' | 'read' | 'list')[]) => {
+      const item = { ...outgoingItem({ debitAmount: usd(10) }), actions } as AccessItem
+      return (await grantToPay(world, client, [item])).token
+    }
+    for (const token of [
+      await quoteToken(client),
+      await tokenTo(['read']),
+      await tokenTo(['list']),
+    ]) {
+      const answer = await client.getPayment(token, url)
+      expect(errorOf(answer)).toEqual([403, 'insufficient_access'])
+      expect(answer.body.error.description).toBe('Insufficient Grant')
+    }
+    const { body } = await client.getPayment(await tokenTo(['create']), url)
+    expect(body.spentDebitAmount).toEqual(usd(0))
   })
 })

@@ -86,14 +86,13 @@ export function getOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
 }
 
 /**
- * `GET /outgoing-payment-grant` (`get-outgoing-payment-grant`): the amounts spent under the token's grant.
+ * `GET /outgoing-payment-grant` (`get-outgoing-payment-grant`): the amounts spent under the token's grant, for a token
+ * that may create outgoing payments.
  */
 export function getOutgoingPaymentGrant(deps: OutgoingPaymentDependencies): Serve {
   const { payments } = deps
-  return authorized(deps, async (exchange, { token }) => {
-    if (!token.access.some((item) => item.type === type)) {
-      return refuse('access_insufficient', 'the token has no access to outgoing payments')
-    }
+  return authorized(deps, async (exchange, { permitted, token }) => {
+    if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
     const spent = await payments.spentUnder(token, exchange.call.now)
     return json(200, {
       spentDebitAmount: spent.debitAmount,
