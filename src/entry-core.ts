@@ -127,6 +127,7 @@ export {
   type CancelPayment,
   decideOutgoingPayment,
   type FailPayment,
+  type FailureReasons,
   type LapsePayment,
   type OutgoingPaymentCommand,
   type OutgoingPaymentDecision,

@@ -45,7 +45,9 @@ export async function applyReport(
     // The receiver will never accept more: the money was not sent, and the payer may spend it on something
     // else. A mismatch is different: it means that another report was first.
     if (credited.refusal !== 'transfer_mismatch') {
-      await outgoingPayments.fail(paymentId, { reason: `receiver: ${credited.refusal}` })
+      const reason = `receiver: ${credited.refusal}`
+      const publicReason = 'the receiver did not accept the payment'
+      await outgoingPayments.fail(paymentId, { reason, publicReason })
     }
     return credited
   }

@@ -35,17 +35,23 @@ export interface ReportSent extends Totals {
  * The host gives up. The amounts sent stay charged; the rest returns to the budget. If only one total is reported, the
  * other is derived from it at the price of the payment, rounded up.
  */
-export interface FailPayment extends Partial<Totals> {
+export interface FailPayment extends Partial<Totals>, FailureReasons {
   readonly type: 'fail'
   readonly commandId: string
-  readonly reason?: string
 }
 
 /** The resource owner or the host cancels a payment that has not been begun. */
-export interface CancelPayment {
+export interface CancelPayment extends FailureReasons {
   readonly type: 'cancel'
   readonly commandId: string
+}
+
+/** Why a payment fails, in the words of the host. */
+export interface FailureReasons {
+  /** For the host alone; never part of a response. */
   readonly reason?: string
+  /** For the client instance, which reads it as `metadata.cancellationReason`. */
+  readonly publicReason?: string
 }
 
 /** The host did not begin the payment before its hold expired. */
@@ -162,20 +168,24 @@ function fail(
   if (isWhole(payment, totals.value)) {
     return refused('payment_sent', 'the payment has been sent in full, so it cannot fail')
   }
-  const changes = { ...inProportion(payment, totals.value, command), ...failed(command.reason) }
+  const changes = {
+    ...inProportion(payment, totals.value, command),
+    ...failed(command.reason, command.publicReason),
+  }
   return nextPayment(payment, changes, 'outgoing-payment.failed', command.commandId, now, policy)
 }
 
 function cancel(
   payment: OutgoingPayment,
-  { commandId, reason = 'cancelled' }: CancelPayment,
+  { commandId, reason = 'cancelled', publicReason }: CancelPayment,
   now: Instant,
   policy: OutgoingPaymentPolicy,
 ): OutgoingPaymentDecision<'cancel'> {
   if (payment.state === 'begun') return refused('payment_begun', 'the payment has been begun')
   if (payment.state === 'failed' && payment.sent === '0') return unchanged(payment)
   if (isOver(payment)) return over(payment)
-  return nextPayment(payment, failed(reason), 'outgoing-payment.failed', commandId, now, policy)
+  const changes = failed(reason, publicReason)
+  return nextPayment(payment, changes, 'outgoing-payment.failed', commandId, now, policy)
 }
 
 function lapse(
@@ -257,6 +267,10 @@ function over({ state }: OutgoingPayment) {
   return refused('payment_over', `the payment has ${state}`)
 }
 
-function failed(failure: string | undefined) {
-  return { state: 'failed', ...(failure === undefined ? {} : { failure }) } as const
+function failed(failure?: string, publicReason?: string) {
+  return {
+    state: 'failed',
+    ...(failure === undefined ? {} : { failure }),
+    ...(publicReason === undefined ? {} : { publicReason }),
+  } as const
 }

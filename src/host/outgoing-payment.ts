@@ -5,11 +5,20 @@ import type { Grant } from '../core/grant/record.js'
 import type { SpendingWindow } from '../core/interval.js'
 import type { CountedAmount } from '../core/limits.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
-import type { OutgoingPaymentRefusals, Totals } from '../core/outgoing-payment.js'
+import type { FailureReasons, OutgoingPaymentRefusals, Totals } from '../core/outgoing-payment.js'
 import type { Clock } from '../ports/host.js'
+import { publicReasonLengthMax } from '../protocol/host-answers.js'
 import { type OutgoingPaymentBody, outgoingPaymentResource } from '../protocol/outgoing-payment.js'
 import type { OutgoingPayments } from '../service/outgoing-payment.js'
-import { boolean, exactly, InvalidInputError, optional, string, text } from '../util/input.js'
+import {
+  boolean,
+  exactly,
+  InvalidInputError,
+  optional,
+  string,
+  text,
+  textOfAtMost,
+} from '../util/input.js'
 import type { ItemView } from './approval.js'
 import { itemView } from './grant.js'
 import {
@@ -91,18 +100,20 @@ export interface OutgoingPaymentServices
    * Fails a payment that was begun. The totals sent stay charged; the rest returns to the budget. Without totals, the
    * last reported ones apply. With only one, the library derives the other from it at the price of the payment, rounded
    * up, and never less than the last reported total. `reason` is for your own use; never part of a response.
+   * `publicReason`, of 1 to 256 characters, is for the client: it reads it as `metadata.cancellationReason`, unless it
+   * sent a member of this name.
    */
   fail(
     paymentId: string,
-    report?: Partial<Totals> & { readonly reason?: string },
+    report?: Partial<Totals> & FailureReasons,
   ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['fail']>>
   /**
-   * Cancels a payment that was not begun. Its whole amount returns to the budget. `reason` is for your own use; never
-   * part of a response.
+   * Cancels a payment that was not begun. Its whole amount returns to the budget. `reason` and `publicReason` are those
+   * of `fail`.
    */
   cancel(
     paymentId: string,
-    report?: { readonly reason?: string },
+    report?: FailureReasons,
   ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['cancel']>>
 }
 
@@ -121,13 +132,18 @@ const sentReport = exactly<SentReport>({
   final: optional(boolean),
 })
 
+const failureReasons = {
+  reason: optional(string),
+  publicReason: optional(textOfAtMost(publicReasonLengthMax)),
+}
+
 const failureReport = exactly<FailureReport>({
   sentAmount: optional(amount),
   deliveredAmount: optional(amount),
-  reason: optional(string),
+  ...failureReasons,
 })
 
-const cancellationReport = exactly<CancellationReport>({ reason: optional(string) })
+const cancellationReport = exactly<CancellationReport>(failureReasons)
 
 export function outgoingPaymentServices(
   payments: OutgoingPayments,

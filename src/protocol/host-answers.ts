@@ -3,6 +3,9 @@ import { assetMembers, objectOf, refusing, uriProblem } from './schema.js'
 
 // What the ports of the host must resolve to. Hosts may return more members.
 
+/** The longest reason that a host publishes to client instances, in characters. */
+export const publicReasonLengthMax = 256
+
 export const keySchema = objectOf(v.object({ kid: v.string(), x: v.string() }))
 
 export const accountSchema = objectOf(

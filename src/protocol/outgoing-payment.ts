@@ -77,7 +77,8 @@ export function outgoingPaymentBody(
   urls: { readonly id: string; readonly quoteId?: string },
   now: Instant,
 ): OutgoingPaymentBody {
-  const { walletAddress, receiver, debitAmount, receiveAmount, metadata } = payment
+  const { walletAddress, receiver, debitAmount, receiveAmount } = payment
+  const metadata = publicMetadata(payment)
   return {
     id: urls.id,
     walletAddress,
@@ -90,6 +91,15 @@ export function outgoingPaymentBody(
     ...(metadata === undefined ? {} : { metadata }),
     createdAt: formatInstant(payment.createdAt),
   }
+}
+
+/**
+ * Returns the metadata of the client, with the public reason of a failure where deployed clients read it. A member that
+ * the client sent is never replaced.
+ */
+function publicMetadata({ metadata, publicReason }: OutgoingPayment): JsonObject | undefined {
+  if (publicReason === undefined) return metadata
+  return { cancellationReason: publicReason, ...metadata }
 }
 
 /** An outgoing payment as clients see it, with the URLs of the payment and of its quote. */

@@ -40,6 +40,14 @@ export const text = checking(
   (value) => typeof value === 'string' && value !== '',
 )
 
+/** A check of a non-empty string that has at most `lengthMax` characters. */
+export function textOfAtMost(lengthMax: number): Check {
+  return checking(
+    `must have 1 to ${lengthMax} characters`,
+    (value) => typeof value === 'string' && value !== '' && value.length <= lengthMax,
+  )
+}
+
 export const integer = checking('must be an integer', Number.isSafeInteger)
 
 export const positiveInteger = checking(

@@ -391,8 +391,10 @@ describe('failing', () => {
       type: 'fail',
       commandId: 'why',
       reason: 'the ledger is down',
+      publicReason: 'not possible today',
     })
     expect(one.payment().failure).toBe('the ledger is down')
+    expect(one.payment().publicReason).toBe('not possible today')
     expect(JSON.stringify(decision.outcome === 'changed' && decision.events)).not.toContain(
       'ledger',
     )

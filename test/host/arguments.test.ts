@@ -284,23 +284,25 @@ function callsOn(ids: {
       },
       fail: {
         names: ['paymentId', 'report'],
-        good: [begun, { ...totals, reason: 'no route' }],
+        good: [begun, { ...totals, reason: 'no route', publicReason: 'failed' }],
         parts: {
           paymentId: 'text',
           report: 'object or undefined',
           ...amountAt('report.sentAmount', 'object or undefined'),
           ...amountAt('report.deliveredAmount', 'object or undefined'),
           'report.reason': 'string or undefined',
+          'report.publicReason': 'text or undefined',
           'report.sentAmout': 'unknown',
         },
       },
       cancel: {
         names: ['paymentId', 'report'],
-        good: [created, { reason: 'changed my mind' }],
+        good: [created, { reason: 'changed my mind', publicReason: 'cancelled' }],
         parts: {
           paymentId: 'text',
           report: 'object or undefined',
           'report.reason': 'string or undefined',
+          'report.publicReason': 'text or undefined',
           'report.why': 'unknown',
         },
       },

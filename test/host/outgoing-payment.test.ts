@@ -160,3 +160,14 @@ describe('an outgoing payment that has ended', () => {
     expect(await kept()).toEqual([undefined, 'begun'])
   })
 })
+
+test('a public reason has at most 256 characters', async () => {
+  const { world, client, token } = await payingClient()
+  const id = idOfPayment(await pay(client, token, 10))
+  const { cancel, get } = world.resources.outgoingPayments
+  const tooLong = cancel(id, { publicReason: 'x'.repeat(257) })
+  await expect(tooLong).rejects.toThrow('report.publicReason must have 1 to 256 characters')
+  expect((await get(id))?.state).toBe('created')
+  const longest = { publicReason: 'x'.repeat(256) }
+  expect(await cancel(id, longest)).toMatchObject({ ok: true, payment: longest })
+})

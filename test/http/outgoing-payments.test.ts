@@ -338,6 +338,50 @@ describe('reading an outgoing payment', () => {
     expect(payment && world.resources.outgoingPayments.toResource(payment)).toEqual(read)
   })
 
+  const reasons = { reason: 'the account is blocked', publicReason: 'the receiver is closed' }
+
+  test.each([
+    ['a failed payment', true],
+    ['a cancelled payment', false],
+  ])('shows the public reason of %s, and never the private one', async (_, isBegun) => {
+    const { world, client, token } = await payingClient()
+    const { outgoingPayments } = world.resources
+    const created = await pay(client, token, 10, { metadata: { order: 7 } })
+    const id = idOfPayment(created)
+    if (isBegun) await outgoingPayments.begin(id)
+    const ended = await outgoingPayments[isBegun ? 'fail' : 'cancel'](id, reasons)
+    expect(ended).toMatchObject({ ok: true, changed: true })
+    const { body } = await client.getPayment(token, created.body.id)
+    const metadata = { order: 7, cancellationReason: 'the receiver is closed' }
+    expect(body).toMatchObject({ failed: true, metadata })
+    const list = `${collection}?wallet-address=${encodeURIComponent(alice)}`
+    expect((await client.getPayment(token, list)).body.result).toEqual([body])
+    expect(JSON.stringify(body)).not.toContain('blocked')
+    const record = await outgoingPayments.get(id)
+    expect(record).toMatchObject({ metadata: { order: 7 }, failure: 'the account is blocked' })
+  })
+
+  test('shows a public reason without metadata of the client, and none that was not published', async () => {
+    const { world, client, token } = await payingClient()
+    const { outgoingPayments } = world.resources
+    const [published, kept] = [await pay(client, token, 10), await pay(client, token, 10)]
+    await outgoingPayments.cancel(idOfPayment(published), { publicReason: 'closed' })
+    await outgoingPayments.cancel(idOfPayment(kept), { reason: 'blocked' })
+    const one = await client.getPayment(token, published.body.id)
+    expect(one.body.metadata).toStrictEqual({ cancellationReason: 'closed' })
+    const other = await client.getPayment(token, kept.body.id)
+    expect(other.body).not.toHaveProperty('metadata')
+  })
+
+  test('keeps the metadata of the client if it has a reason of its own', async () => {
+    const { world, client, token } = await payingClient()
+    const metadata = { cancellationReason: 'of the client' }
+    const created = await pay(client, token, 10, { metadata })
+    await world.resources.outgoingPayments.cancel(idOfPayment(created), reasons)
+    const { body } = await client.getPayment(token, created.body.id)
+    expect(body.metadata).toStrictEqual(metadata)
+  })
+
   test('shows it as failed once the host can no longer begin it', async () => {
     const { world, client } = await payingClient({
       auth: { policy: { accessTokens: { lifetimeMs: 10 * day } } },

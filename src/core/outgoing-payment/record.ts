@@ -44,6 +44,8 @@ export interface OutgoingPayment extends Stored {
   readonly endedAt?: Instant
   /** Why it failed, as text from the host or the library. Clients do not see it. */
   readonly failure?: string
+  /** Why it failed, as text that the host published to the client. */
+  readonly publicReason?: string
   readonly metadata?: JsonObject
 }
 
@@ -108,7 +110,9 @@ export function sentAmount({ sent, debitAmount }: OutgoingPayment): Amount {
 /** Returns the next version of a payment. Every transition uses it to update version and retention. */
 export function nextPayment(
   payment: OutgoingPayment,
-  changes: Partial<Pick<OutgoingPayment, 'state' | 'sent' | 'delivered' | 'failure'>>,
+  changes: Partial<
+    Pick<OutgoingPayment, 'state' | 'sent' | 'delivered' | 'failure' | 'publicReason'>
+  >,
   type: OutgoingPaymentEvent['type'],
   commandId: string,
   now: Instant,

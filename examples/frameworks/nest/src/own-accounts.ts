@@ -67,7 +67,8 @@ export async function payOwn(
   const received = await postgresStore.transaction(pool, work)
   if (received.ok) return
   const { reason } = received // such as that the incoming payment has expired
-  await resources.outgoingPayments.fail(outgoingPaymentId, { reason })
+  const publicReason = 'the receiver did not accept the payment'
+  await resources.outgoingPayments.fail(outgoingPaymentId, { reason, publicReason })
 }
 
 /** What a payment moves from one account to another. */

@@ -61,7 +61,10 @@ async function pay({ database, resources, ledger }: Wallet, event: OutgoingPayme
     }
     return received
   })
-  if (!received.ok) await resources.outgoingPayments.fail(paymentId, { reason: received.reason })
+  if (received.ok) return
+  const { reason } = received
+  const publicReason = 'the receiver did not accept the payment'
+  await resources.outgoingPayments.fail(paymentId, { reason, publicReason })
 }
 
 /** Releases the holds of payments that have ended, and of those that were never created, such as after a crash. */
