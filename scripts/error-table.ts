@@ -1,3 +1,4 @@
+import { publicReasons } from '../src/core/public-reasons.js'
 import { type Refusal, refusals, type ServerOperation } from '../src/index.js'
 
 type PublicError = NonNullable<(typeof refusals)[Refusal]['resourceServer']>
@@ -47,6 +48,14 @@ export function errorTable(): string {
     '|---|---|---|',
     ...rows,
   ].join('\n')
+}
+
+/** Returns the table of the reasons that clients learn as Markdown. */
+export function publicReasonTable(): string {
+  const rows = publicReasons.map(([refusal, path, problem]) => {
+    return `| \`${refusal}\` | \`${path}\` | ${problem} |`
+  })
+  return ['| public reason of | `path` | `problem` |', '|---|---|---|', ...rows].join('\n')
 }
 
 /** Returns the errors at these places, each behind its operations unless it holds for the whole server. */

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { writtenClientTable } from './client-table.js'
-import { errorTable } from './error-table.js'
+import { errorTable, publicReasonTable } from './error-table.js'
 
 /** Replaces the table of a document whose first heading cell is `heading`. */
 function replaceTable(file: string, heading: string, table: string): void {
@@ -14,4 +14,5 @@ function replaceTable(file: string, heading: string, table: string): void {
 }
 
 replaceTable('docs/errors.md', 'refusal', errorTable())
+replaceTable('docs/errors.md', 'public reason of', publicReasonTable())
 replaceTable('docs/clients.md', 'call', await writtenClientTable())

@@ -127,7 +127,6 @@ export {
   type CancelPayment,
   decideOutgoingPayment,
   type FailPayment,
-  type FailureReasons,
   type LapsePayment,
   type OutgoingPaymentCommand,
   type OutgoingPaymentDecision,

@@ -14,13 +14,13 @@ export { memoryStore } from './built-in/memory-store.js'
 export { walletAddressSubjects } from './built-in/wallet-address-subjects.js'
 export type { AccessItem, Limits, TokenItem } from './core/access.js'
 export type { Amount, Asset } from './core/amount.js'
-export type { HostResult } from './core/decision.js'
+export type { HostReasons, HostResult } from './core/decision.js'
 export type { Grant, GrantStatus } from './core/grant/record.js'
 export type { IncomingPayment } from './core/incoming-payment.js'
 export type { Instant } from './core/instant.js'
 export type { GrantConditions } from './core/limits.js'
 export type { OutgoingPayment } from './core/outgoing-payment/record.js'
-export type { FailureReasons, Totals } from './core/outgoing-payment.js'
+export type { Totals } from './core/outgoing-payment.js'
 export type { SpendingTotal } from './core/spending-total.js'
 export type { GrantAmendment, GrantApproval, ItemView } from './host/approval.js'
 export { type ConsumeOptions, consumeEvents, type EventConsumer } from './host/consumer.js'
@@ -31,7 +31,11 @@ export type { InteractionView, TokenView } from './host/interaction-view.js'
 export type { ItemBudget, OutgoingPaymentServices } from './host/outgoing-payment.js'
 export type { PaymentReader } from './host/payments.js'
 export { type RunSweepsOptions, runSweeps } from './host/sweep-runner.js'
-export type { AuthorizationPolicy, MayRequest } from './http/authorization-server/policy.js'
+export type {
+  AuthorizationPolicy,
+  MayRequest,
+  MayRequestAnswer,
+} from './http/authorization-server/policy.js'
 export type { RegisteredResourceServer } from './http/authorization-server/resource-server-registry.js'
 export {
   type AuthorizationServer,

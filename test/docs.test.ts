@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { errorTable } from '../scripts/error-table.js'
+import { errorTable, publicReasonTable } from '../scripts/error-table.js'
 
 const documents = [
   'README.md',
@@ -221,8 +221,9 @@ test('each adapter that the package exports has a name in the documents', () => 
   expect(entries.filter((name) => !known.includes(name.replace('.ts', '')))).toEqual([])
 })
 
-test('docs/errors.md contains the generated table of errors (`npm run docs:tables` updates it)', () => {
+test('docs/errors.md contains the generated tables of errors (`npm run docs:tables` updates it)', () => {
   expect(read('docs/errors.md')).toContain(errorTable())
+  expect(read('docs/errors.md')).toContain(publicReasonTable())
 })
 
 /** Returns the tests that a document quotes, each with its file. */

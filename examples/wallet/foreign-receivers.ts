@@ -83,7 +83,10 @@ async function within(deadlineMs: number, reading: Promise<FoundReceiver>): Prom
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<FoundReceiver>((resolve) => {
     const reason = `the other wallet did not respond within ${deadlineMs} ms`
-    timer = setTimeout(() => resolve({ ok: false, reason, temporary: true }), deadlineMs)
+    timer = setTimeout(
+      () => resolve({ ...noReceiver(unreachable, reason), temporary: true }),
+      deadlineMs,
+    )
   })
   return Promise.race([reading, late]).finally(() => clearTimeout(timer))
 }
@@ -245,5 +248,15 @@ function failedRead(error: unknown): FoundReceiver {
     code === 'ERR_FETCH_REFUSED' ||
     validationErrors !== undefined ||
     (status !== undefined && status < 500 && status !== 408 && status !== 429)
-  return lasting ? noReceiver(reason) : { ok: false, reason, temporary: true }
+  // The app must not learn from which private network or host there was no answer.
+  const publicReason =
+    status === 404
+      ? 'the incoming payment does not exist'
+      : validationErrors !== undefined || status === 200
+        ? 'its server did not respond with an incoming payment'
+        : unreachable
+  const failed = noReceiver(publicReason, reason)
+  return lasting ? failed : { ...failed, temporary: true }
 }
+
+const unreachable = 'its server cannot be reached, or does not let this wallet read it'

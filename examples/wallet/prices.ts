@@ -24,10 +24,17 @@ export function prices(receivers: Receivers, fee = noFee): Pricing {
       const found = await receivers(url)
       // Also for a wallet that may respond later: its URL may be worthless, and the client can retry in
       // either case.
-      if (!found.ok) return invalid(found.reason)
+      if (!found.ok) {
+        const { reason, publicReason } = found
+        const told = publicReason === undefined ? {} : { publicReason }
+        return { ok: false, refusal: 'receiver_invalid', reason, ...told }
+      }
       const { asset, wanted, ilp, walletAddress: receiverWalletAddress, expiresAt } = found.receiver
       const exchange = exchangeOf(walletAddress, asset, fee)
-      if (exchange === undefined) return invalid('no exchange rate for its currency')
+      if (exchange === undefined) {
+        const publicReason = 'this wallet has no exchange rate for its currency'
+        return { ok: false, refusal: 'receiver_invalid', publicReason }
+      }
       if (receiveAmount !== undefined && !sameAsset(asset, receiveAmount)) {
         return unpriceable('receiveAmount is not in the currency of the receiver')
       }
@@ -103,10 +110,6 @@ function priceToDebit(exchange: Exchange, debitAmount: Amount): PriceAnswer {
   return { ok: true, debitAmount, receiveAmount: amountOf(received, exchange.received) }
 }
 
-function invalid(reason: string): PriceAnswer {
-  return { ok: false, refusal: 'receiver_invalid', reason }
-}
-
 function amountOf(value: bigint, { assetCode, assetScale }: Asset): Amount {
   return { value: `${value}`, assetCode, assetScale }
 }
@@ -121,6 +124,6 @@ function dividedUp(dividend: bigint, divisor: bigint): bigint {
   return (dividend + divisor - 1n) / divisor
 }
 
-function unpriceable(reason: string): PriceAnswer {
-  return { ok: false, refusal: 'amount_invalid', reason }
+function unpriceable(publicReason: string): PriceAnswer {
+  return { ok: false, refusal: 'amount_invalid', publicReason }
 }

@@ -20,6 +20,8 @@ export type FoundReceiver =
       readonly ok: false
       /** For the operator. */
       readonly reason: string
+      /** For the app: a public fact about the receiver. */
+      readonly publicReason?: string
       /** The other wallet may respond later. Absent: the receiver will never accept the payment. */
       readonly temporary?: true
     }
@@ -83,6 +85,6 @@ export function sameAsset(one: Asset, other: Asset): boolean {
   return one.assetCode === other.assetCode && one.assetScale === other.assetScale
 }
 
-export function noReceiver(reason: string): FoundReceiver {
-  return { ok: false, reason }
+export function noReceiver(publicReason: string, reason = publicReason) {
+  return { ok: false, reason, publicReason } as const
 }

@@ -131,7 +131,7 @@ function reachable(receivers: Receivers, rail: Rail): Receivers {
     const { ilp } = found.ok ? found.receiver : {}
     return ilp === undefined || rail.reaches(ilp.ilpAddress)
       ? found
-      : noReceiver(`no peer has a route to ${ilp.ilpAddress}`)
+      : noReceiver('this wallet has no route to it', `no peer has a route to ${ilp.ilpAddress}`)
   }
 }
 

@@ -4,6 +4,7 @@ import { ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
 import type { SpendingWindow } from './interval.js'
 import { type Allowance, allow, allowanceAt, type CountedAmount, type Spending } from './limits.js'
+import { refusedPublicly } from './public-reasons.js'
 import { retained, type Stored } from './stored.js'
 
 /**
@@ -64,19 +65,17 @@ export function decideSpending(
   now: Instant,
   policy: BudgetPolicy,
 ): Result<ChargedBudget, Refused<'limits_exceeded'>> {
-  let refusal = refused(
+  let refusal: Refused<'limits_exceeded'> = refused(
     'limits_exceeded',
     'no granted item allows payments from this wallet address',
   )
   for (const { item, budget } of candidates) {
     const allowed = allow(item, spending, now)
-    if (!allowed.ok) {
-      refusal = allowed
-      continue
-    }
-    const next = reserve(budget, item, allowed.value, spending, charge, now, policy)
-    if (next !== undefined) return ok({ item, budget: next })
-    refusal = refused('limits_exceeded', 'the budget of the window is spent')
+    const next = allowed.ok
+      ? reserve(budget, item, allowed.value, spending, charge, now, policy)
+      : allowed
+    if (next.ok) return ok({ item, budget: next.value })
+    refusal = next
   }
   return refusal
 }
@@ -98,11 +97,14 @@ function reserve(
   charge: Charge,
   now: Instant,
   policy: BudgetPolicy,
-): Budget | undefined {
+): Result<Budget, Refused<'limits_exceeded'>> {
   const { limit, window } = allowance
   if (limit !== undefined) {
-    const total = counted(budget, limit) + spentValue(spending[limit.counts])
-    if (total > valueOr(0n, limit.maximum.value)) return undefined
+    const { counts, maximum } = limit
+    const total = counted(budget, limit) + spentValue(spending[counts])
+    if (total > valueOr(0n, maximum.value)) {
+      return refusedPublicly('limits_exceeded', `limits.${counts}`, 'leaves less than this payment')
+    }
   }
   const base = budget ?? {
     id: budgetId(charge, item, allowance),
@@ -111,12 +113,8 @@ function reserve(
     ...(window === undefined ? {} : { windowStart: window.start, windowEnd: window.end }),
   }
   const spent = totalSpent([...(budget === undefined ? [] : [budget.spent]), spending])
-  return nextBudget(
-    { ...base, ...retention(window?.end, now, policy) },
-    budget,
-    spent,
-    charge.commandId,
-  )
+  const fields = { ...base, ...retention(window?.end, now, policy) }
+  return ok(nextBudget(fields, budget, spent, charge.commandId))
 }
 
 /** What has been spent of a limited amount. Treats an unreadable total as the maximum, so that it fails closed. */

@@ -1,4 +1,5 @@
 import type { Instant } from './instant.js'
+import type { JsonObject } from './stored.js'
 
 /** The machine accepted the command: commit the record and its events together. */
 export interface Changed<R, E> {
@@ -15,7 +16,7 @@ export interface Unchanged<R> {
   readonly record: R
 }
 
-/** The machine declined. `reason` is for the operator; `refusal` alone determines what the caller sees. */
+/** The machine declined. `reason` is for the operator; the caller sees what `refusal` determines, and `details`. */
 export interface Refused<Refusal extends string> {
   readonly ok: false
   readonly outcome: 'refused'
@@ -23,6 +24,16 @@ export interface Refused<Refusal extends string> {
   readonly reason: string
   /** When the same call may succeed. Set only if waiting helps. */
   readonly retryAt?: Instant
+  /** What the client instance learns of the reason: see `publicReasons`. Absent if the reason is private. */
+  readonly details?: JsonObject
+}
+
+/** Why the host refuses or fails something, in its own words. */
+export interface HostReasons {
+  /** For the operator; never part of a response. */
+  readonly reason?: string
+  /** For the client instance, of 1 to 256 characters. Absent: it learns no reason. */
+  readonly publicReason?: string
 }
 
 /** The result of a state machine, which never throws for anything that a caller can cause. */

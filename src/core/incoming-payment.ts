@@ -15,6 +15,7 @@ import {
   unchanged,
 } from './decision.js'
 import type { Instant } from './instant.js'
+import { refusedPublicly } from './public-reasons.js'
 import { type JsonObject, retained, type Stored } from './stored.js'
 
 /**
@@ -105,18 +106,24 @@ export function createIncomingPayment(
   const { incomingAmount, expiresAt = now + policy.expiryDefaultMs, ...rest } = command
   if (incomingAmount !== undefined) {
     if (!sameAsset(incomingAmount, command.asset)) {
-      return refused('amount_invalid', 'incomingAmount is not in the asset of the wallet address')
+      return refusedPublicly(
+        'amount_invalid',
+        'incomingAmount',
+        'must be in the asset of the wallet address',
+      )
     }
     const value = parseValue(incomingAmount.value)
     if (value === undefined || value === 0n) {
-      return refused('amount_invalid', 'incomingAmount is not a positive amount')
+      return refusedPublicly('amount_invalid', 'incomingAmount', 'must be positive')
     }
   }
   if (!Number.isSafeInteger(expiresAt))
     return refused('expiry_invalid', 'expiresAt must be an integer')
-  if (expiresAt <= now) return refused('expiry_invalid', 'expiresAt is not in the future')
+  if (expiresAt <= now) {
+    return refusedPublicly('expiry_invalid', 'expiresAt', 'must be in the future')
+  }
   if (expiresAt > now + policy.expiryMaxMs) {
-    return refused('expiry_invalid', 'expiresAt is later than the policy allows')
+    return refusedPublicly('expiry_invalid', 'expiresAt', 'must be earlier')
   }
   // In Node 20, a literal that begins with a spread takes 1 µs for each member that the spread object lacks.
   const payment: IncomingPayment = {

@@ -3,6 +3,7 @@ import { type Amount, isWithin, parseValue, sameAsset } from './amount.js'
 import { ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
 import { parseInterval, type SpendingWindow, windowAt } from './interval.js'
+import { refusedPublicly } from './public-reasons.js'
 import type { JsonObject } from './stored.js'
 
 /** The payment fields that limits check. */
@@ -41,18 +42,18 @@ export function allow(
 ): Result<Allowance, Refused<LimitsRefusal>> {
   const { receiver } = item.limits ?? {}
   if (receiver !== undefined && receiver !== spending.receiver) {
-    return refused('limits_exceeded', 'the receiver is not the receiver in the limits')
+    return refusedPublicly('limits_exceeded', 'limits.receiver', 'is another receiver')
   }
   const allowed = allowanceAt(item, now)
   if (!allowed.ok || allowed.value.limit === undefined) return allowed
   const { counts, maximum } = allowed.value.limit
   const amount = spending[counts]
   if (!sameAsset(maximum, amount)) {
-    return refused('limits_exceeded', `${counts} is not in the asset of the limit`)
+    return refusedPublicly('limits_exceeded', `limits.${counts}`, 'is in another asset')
   }
   const [asked, most] = [parseValue(amount.value), parseValue(maximum.value)]
   if (asked === undefined || most === undefined || asked > most) {
-    return refused('limits_exceeded', `${counts} alone exceeds the limit`)
+    return refusedPublicly('limits_exceeded', `limits.${counts}`, 'is less than this payment')
   }
   return allowed
 }
@@ -67,8 +68,9 @@ export function allowanceAt(
   if (interval !== undefined) {
     const parsed = parseInterval(interval)
     window = parsed.ok ? windowAt(parsed.value, now, intervalCounting) : undefined
-    if (window === undefined)
-      return refused('limits_exceeded', 'the time is outside all windows of the grant')
+    if (window === undefined) {
+      return refusedPublicly('limits_exceeded', 'limits.interval', 'has no window at this time')
+    }
   }
   const maximum = debitAmount ?? receiveAmount
   const counts = debitAmount === undefined ? 'receiveAmount' : 'debitAmount'

@@ -1,5 +1,13 @@
 import { type Amount, parseValue, sameAsset, valueOr } from './amount.js'
-import { type Decision, ok, type Refused, type Result, refused, unchanged } from './decision.js'
+import {
+  type Decision,
+  type HostReasons,
+  ok,
+  type Refused,
+  type Result,
+  refused,
+  unchanged,
+} from './decision.js'
 import type { Instant } from './instant.js'
 import {
   isOver,
@@ -35,23 +43,15 @@ export interface ReportSent extends Totals {
  * The host gives up. The amounts sent stay charged; the rest returns to the budget. If only one total is reported, the
  * other is derived from it at the price of the payment, rounded up.
  */
-export interface FailPayment extends Partial<Totals>, FailureReasons {
+export interface FailPayment extends Partial<Totals>, HostReasons {
   readonly type: 'fail'
   readonly commandId: string
 }
 
 /** The resource owner or the host cancels a payment that has not been begun. */
-export interface CancelPayment extends FailureReasons {
+export interface CancelPayment extends HostReasons {
   readonly type: 'cancel'
   readonly commandId: string
-}
-
-/** Why a payment fails, in the words of the host. */
-export interface FailureReasons {
-  /** For the host alone; never part of a response. */
-  readonly reason?: string
-  /** For the client instance, which reads it as `metadata.cancellationReason`. */
-  readonly publicReason?: string
 }
 
 /** The host did not begin the payment before its hold expired. */

@@ -1,6 +1,7 @@
 import { type Amount, type Asset, parseValue, sameAmount, sameAsset } from './amount.js'
 import { type Changed, changed, ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
+import { refusedPublicly } from './public-reasons.js'
 import { retained, type Stored } from './stored.js'
 
 /**
@@ -128,9 +129,15 @@ export function usableQuote(
     return refused('quote_unknown', 'this client has no such quote')
   }
   if (quote.walletAddress !== walletAddress) {
-    return refused('quote_mismatch', 'the quote is for another wallet address')
+    return refusedPublicly(
+      'quote_mismatch',
+      'walletAddress',
+      'must be the wallet address of the quote',
+    )
   }
-  return now >= quote.expiresAt ? refused('quote_expired', 'the quote has expired') : ok(quote)
+  return now >= quote.expiresAt
+    ? refusedPublicly('quote_expired', 'quoteId', 'has expired')
+    : ok(quote)
 }
 
 function quoteEvent(quote: Quote): QuoteEvent {

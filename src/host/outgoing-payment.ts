@@ -1,11 +1,11 @@
 import type { Amount } from '../core/amount.js'
 import { type SpentAmounts, totalSpent } from '../core/budget.js'
-import type { PaymentResult } from '../core/decision.js'
+import type { HostReasons, PaymentResult } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
 import type { SpendingWindow } from '../core/interval.js'
 import type { CountedAmount } from '../core/limits.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
-import type { FailureReasons, OutgoingPaymentRefusals, Totals } from '../core/outgoing-payment.js'
+import type { OutgoingPaymentRefusals, Totals } from '../core/outgoing-payment.js'
 import type { Clock } from '../ports/host.js'
 import { publicReasonLengthMax } from '../protocol/host-answers.js'
 import { type OutgoingPaymentBody, outgoingPaymentResource } from '../protocol/outgoing-payment.js'
@@ -105,7 +105,7 @@ export interface OutgoingPaymentServices
    */
   fail(
     paymentId: string,
-    report?: Partial<Totals> & FailureReasons,
+    report?: Partial<Totals> & HostReasons,
   ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['fail']>>
   /**
    * Cancels a payment that was not begun. Its whole amount returns to the budget. `reason` and `publicReason` are those
@@ -113,7 +113,7 @@ export interface OutgoingPaymentServices
    */
   cancel(
     paymentId: string,
-    report?: FailureReasons,
+    report?: HostReasons,
   ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['cancel']>>
 }
 

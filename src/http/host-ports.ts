@@ -111,8 +111,8 @@ export function hostPricing(
   return {
     async price(request) {
       if (isAccepted(request.receiver)) return ofDependency('pricing', () => port.price(request))
-      const reason = 'the receiver is not on the public internet'
-      return { ok: false, refusal: 'receiver_invalid', reason }
+      const publicReason = 'must be on the public internet'
+      return { ok: false, refusal: 'receiver_invalid', publicReason }
     },
   }
 }
@@ -153,5 +153,5 @@ function requireAnswer<Schema extends Parameters<typeof parseWith>[0]>(
 
 function requireKey(source: string, key: Parameters<typeof publishedJwk>[0]): void {
   const screened = screenJwk(publishedJwk(key))
-  if (!screened.ok) throw new HostAnswerError(source, screened.problem)
+  if (!screened.ok) throw new HostAnswerError(source, `the key ${screened.problem}`)
 }

@@ -313,13 +313,16 @@ function understand(
   return message.ok ? ok({ message: message.value, ...match.value }) : message
 }
 
+const notJson = { path: '', problem: 'the body is not JSON, or exceeds a limit for JSON' }
+
+/** The problem of content where none is allowed. */
+export const notEmpty = { path: '', problem: 'the body must be empty' }
+
 /** Parses the JSON of a request's body. `value` is `undefined` if the body is empty. */
 export function readBody({ body }: SignedMessage): HttpResult<Json | undefined> {
   if (body.length === 0) return ok(undefined)
   const value = parseJson(body)
-  return value === undefined
-    ? refuse('body_invalid', 'the body is not JSON, or exceeds a limit for JSON')
-    : ok(value)
+  return value === undefined ? refuseProblem('body_invalid', notJson) : ok(value)
 }
 
 export function refuse(refusal: Refusal, reason: string): HttpRefusal {
@@ -337,10 +340,10 @@ export function readContent<Content>(
   return content.ok ? content : refuseProblem('body_invalid', content)
 }
 
-/** Refuses a body or query; the response's `details` contain the path and the problem. */
+/** Refuses a part of a request; the response's `details` contain the path and the problem. */
 export function refuseProblem(
-  refusal: 'body_invalid' | 'query_invalid',
-  { path, problem }: BodyProblem,
+  refusal: 'body_invalid' | 'query_invalid' | 'idempotency_key_invalid',
+  { path, problem }: Omit<BodyProblem, 'ok'>,
 ): HttpRefusal {
   const details = path === '' ? { problem } : { path, problem }
   return { ...refuse(refusal, `${path} ${problem}`.trim()), details }

@@ -124,7 +124,7 @@ export const authorizationErrors = {
   rate_limited: [429, 'request_denied', 'Too many requests'],
   replayed: {
     introspectToken: resourceServerInvalid,
-    otherwise: [401, 'invalid_client', 'Invalid signature'],
+    otherwise: [401, 'invalid_client', 'Signature has already been used'],
   },
   key_rotation_unsupported: {
     rotateToken: [400, 'invalid_rotation', 'Key rotation is not supported'],
@@ -216,7 +216,8 @@ export const resourceErrors = {
     'introspection_unavailable',
     'Token cannot be checked at the moment',
   ],
-  replayed: [401, 'invalid_signature', 'Signature validation error'],
+  // Deployed clients take the text of an invalid signature for a withdrawn key.
+  replayed: [401, 'signature_used', 'Signature has already been used'],
   access_insufficient: [403, 'insufficient_access', 'Insufficient Grant'],
   body_invalid: [400, 'invalid_request', 'Invalid request body'],
   query_invalid: [400, 'invalid_request', 'Invalid query parameters'],
@@ -235,7 +236,8 @@ export const resourceErrors = {
   quote_unknown: [404, 'invalid_quote', 'unknown quote'],
   quote_mismatch: [400, 'invalid_quote', 'invalid quote'],
   quote_expired: [400, 'invalid_quote', 'invalid quote'],
-  // The same as an exhausted budget: a client does not learn the owner's conditions.
+  // The same as an exhausted budget: a client does not learn the owner's conditions. That there are no details tells
+  // it what it can calculate from its limits and what it has spent.
   grant_paused: [403, 'insufficient_grant', 'unauthorized'],
   conditions_exceeded: [403, 'insufficient_grant', 'unauthorized'],
   // Deployed clients interpret this text as an exhausted budget.

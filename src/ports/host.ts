@@ -1,5 +1,6 @@
 import type { GrantedItem } from '../core/access.js'
 import type { Amount, Asset } from '../core/amount.js'
+import type { HostReasons } from '../core/decision.js'
 import type { SubjectId } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
@@ -205,7 +206,7 @@ export interface PriceRequest extends PriceQuery {
 /** The price of a payment, or why it has none. */
 export type PriceAnswer =
   | ({ readonly ok: true } & Price)
-  | {
+  | ({
       readonly ok: false
       /**
        * - `receiver_invalid`: the incoming payment does not exist, or does not accept further funds.
@@ -219,11 +220,9 @@ export type PriceAnswer =
         | 'amount_missing'
         | 'amount_too_small'
         | 'amount_invalid'
-      /** For the operator; never part of a response. */
-      readonly reason?: string
       /** With `amount_too_small`: the smallest debit amount that delivers something. */
       readonly minDebitAmount?: Amount
-    }
+    } & HostReasons)
 
 export type PriceRefusal = Extract<PriceAnswer, { readonly ok: false }>
 
@@ -275,16 +274,14 @@ export type MayPayAnswer =
       /** The `holdId` whose funds are held, or `nothing` if you hold no funds before `begin`. */
       readonly held: RequestedPayment['holdId'] | 'nothing'
     }
-  | {
+  | ({
       readonly ok: false
       /**
        * - `funds_insufficient`: the account cannot pay the amount. The client receives 403 `insufficient_funds`.
        * - `payment_not_allowed`: any other reason. The client receives 403 `payment_denied`.
        */
       readonly refusal: 'funds_insufficient' | 'payment_not_allowed'
-      /** For the operator; never part of a response. */
-      readonly reason?: string
-    }
+    } & HostReasons)
 
 /**
  * Decides whether an outgoing payment may be created. It runs before the commit, and again if the grant changed before
@@ -322,16 +319,14 @@ export type MayReceiveQuery = {
 /** Whether an account may receive. */
 export type MayReceiveAnswer =
   | { readonly ok: true }
-  | {
+  | ({
       readonly ok: false
       /**
        * - `amount_too_large`: the account may receive less. The client receives 400 `invalid_amount`.
        * - `payment_not_allowed`: any other reason. The client receives 403 `payment_denied`.
        */
       readonly refusal: 'amount_too_large' | 'payment_not_allowed'
-      /** For the operator; never part of a response. */
-      readonly reason?: string
-    }
+    } & HostReasons)
 
 /**
  * Decides whether an incoming payment may be created, and whether each arrival of funds for one may be counted. It runs

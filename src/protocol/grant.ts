@@ -6,9 +6,10 @@ import {
   publicItem,
   type TokenItem,
 } from '../core/access.js'
-import { ok, type Refused, type Result, refused } from '../core/decision.js'
+import { ok, type Refused } from '../core/decision.js'
 import type { FinishMethod, SubjectId } from '../core/grant/record.js'
 import { parseInterval, shortestWindowMs } from '../core/interval.js'
+import { refusedPublicly } from '../core/public-reasons.js'
 import type { Json } from '../core/stored.js'
 import type { PublicJwk } from '../ports/host.js'
 import { finishUriProblem } from './finish.js'
@@ -43,17 +44,15 @@ const tokensMax = 4
 const labelLengthMax = 64
 const nonceLengthMax = 256
 
-type ReadClient = Result<RequestingClient, Refused<'body_invalid' | 'client_invalid'>>
-
 /**
  * Reads `client`: a wallet address as a string or in an object, or a key by value.
  *
  * @see RFC 9635 section 2.3; Open Payments OpenAPI, schema `client`
  */
-export function readClient(body: Json): ReadClient {
+export function readClient(body: Json): Parsed<RequestingClient> | Refused<'client_invalid'> {
   const client = isObject(body) ? body['client'] : undefined
   if (typeof client === 'string') return readWalletAddress(client)
-  if (!isObject(client)) return refused('body_invalid', 'client is missing')
+  if (!isObject(client)) return { ok: false, path: 'client', problem: 'is missing' }
   const { walletAddress, jwk } = client
   const [member, ...others] = Object.keys(client).filter((name) => client[name] !== null)
   if (others.length === 0 && member === 'walletAddress' && typeof walletAddress === 'string') {
@@ -61,16 +60,18 @@ export function readClient(body: Json): ReadClient {
   }
   if (others.length === 0 && member === 'jwk') {
     const screened = screenJwk(jwk)
-    return screened.ok ? ok({ jwk: screened.value }) : refused('client_invalid', screened.problem)
+    return screened.ok
+      ? ok({ jwk: screened.value })
+      : refusedPublicly('client_invalid', 'client.jwk', screened.problem)
   }
-  return refused('body_invalid', 'client must have either walletAddress or jwk')
+  return { ok: false, path: 'client', problem: 'must have either walletAddress or jwk' }
 }
 
-function readWalletAddress(text: string): ReadClient {
+function readWalletAddress(text: string) {
   const walletAddress = canonicalUrl(text)
   if (walletAddress !== undefined) return ok({ walletAddress })
-  const problem = 'is not a canonical wallet address with https, or with http on loopback'
-  return refused('client_invalid', `client ${problem}`)
+  const problem = 'must be an https URL without userinfo, query or fragment'
+  return refusedPublicly('client_invalid', 'client', problem)
 }
 
 const uniqueActions = <Action extends string>(actions: readonly Action[]) =>

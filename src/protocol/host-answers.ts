@@ -6,6 +6,16 @@ import { assetMembers, objectOf, refusing, uriProblem } from './schema.js'
 /** The longest reason that a host publishes to client instances, in characters. */
 export const publicReasonLengthMax = 256
 
+export const publicReasonSchema = v.optional(
+  v.pipe(
+    v.string(),
+    v.check(
+      ({ length }) => length > 0 && length <= publicReasonLengthMax,
+      `must have 1 to ${publicReasonLengthMax} characters`,
+    ),
+  ),
+)
+
 export const keySchema = objectOf(v.object({ kid: v.string(), x: v.string() }))
 
 export const accountSchema = objectOf(

@@ -39,7 +39,7 @@ export function readResourceServer(
   const screened = screenJwk(key['jwk'])
   return screened.ok
     ? ok({ jwk: screened.value })
-    : refused('resource_server_invalid', screened.problem)
+    : refused('resource_server_invalid', `the key ${screened.problem}`)
 }
 
 /** Access that a token must include for the resource server to accept it. */

@@ -5,6 +5,7 @@ import { formatInstant } from '../core/instant.js'
 import type { Price, PriceQuery, Quote } from '../core/quote.js'
 import type { Json } from '../core/stored.js'
 import type { PriceRefusal } from '../ports/host.js'
+import { publicReasonSchema } from './host-answers.js'
 import {
   amountSchema,
   objectOf,
@@ -72,6 +73,7 @@ const priceRefusalSchema = objectOf(
       'amount_invalid',
     ]),
     reason: v.optional(v.string()),
+    publicReason: publicReasonSchema,
     minDebitAmount: v.optional(amountSchema),
   }),
 )
@@ -84,11 +86,12 @@ export function readPriceAnswer(answer: unknown): Parsed<Result<Price, PriceRefu
   if (Object(answer).ok === false) {
     const parsed = parseWith(priceRefusalSchema, answer)
     if (!parsed.ok) return parsed
-    const { refusal, reason, minDebitAmount } = parsed.value
+    const { refusal, reason, publicReason, minDebitAmount } = parsed.value
     return ok({
       ok: false,
       refusal,
       ...(reason === undefined ? {} : { reason }),
+      ...(publicReason === undefined ? {} : { publicReason }),
       ...(minDebitAmount && { minDebitAmount }),
     })
   }

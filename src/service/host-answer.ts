@@ -1,10 +1,11 @@
-import { type Refused, refused } from '../core/decision.js'
+import { type HostReasons, type Refused, refused } from '../core/decision.js'
+import { publicReasonSchema } from '../protocol/host-answers.js'
+import { parseWith } from '../protocol/schema.js'
 import { HostAnswerError } from '../util/errors.js'
 
-interface HostRefusal {
+interface HostRefusal extends HostReasons {
   readonly ok: false
   readonly refusal: unknown
-  readonly reason: string | undefined
 }
 
 /**
@@ -14,10 +15,17 @@ interface HostRefusal {
  * @throws {HostAnswerError} for an answer that is neither `{ ok: true }` nor a refusal.
  */
 export function readHostAnswer(name: string, answer: unknown): { readonly ok: true } | HostRefusal {
-  const { ok, refusal, reason }: Readonly<Record<string, unknown>> = Object(answer)
+  const { ok, refusal, reason, publicReason }: Readonly<Record<string, unknown>> = Object(answer)
   if (ok === true) return { ok }
   if (ok !== false) throw wrongAnswer(name)
-  return { ok, refusal, reason: typeof reason === 'string' ? reason : undefined }
+  const told = parseWith(publicReasonSchema, publicReason)
+  if (!told.ok) throw new HostAnswerError(name, `publicReason ${told.problem}`)
+  return {
+    ok,
+    refusal,
+    ...(typeof reason === 'string' && { reason }),
+    ...(told.value !== undefined && { publicReason: told.value }),
+  }
 }
 
 /**
@@ -27,13 +35,31 @@ export function readHostAnswer(name: string, answer: unknown): { readonly ok: tr
  */
 export function refusedByHost<Refusal extends string>(
   name: string,
-  { refusal, reason }: HostRefusal,
+  { refusal, ...own }: HostRefusal,
   reasons: Readonly<Record<Refusal, string>>,
 ): Refused<Refusal> {
   const known = (text: string): text is Refusal => Object.hasOwn(reasons, text)
   const text = String(refusal)
   if (!known(text)) throw wrongAnswer(name)
-  return refused(text, reason ?? reasons[text])
+  return refusedFor(text, own, reasons[text])
+}
+
+/**
+ * Returns a refusal with the reasons of the host. The client instance learns the public one.
+ *
+ * @param otherwise the reason for the operator if the host gives none.
+ * @param path of the member of the request that the reasons are about, if they are about one.
+ */
+export function refusedFor<Refusal extends string>(
+  refusal: Refusal,
+  { publicReason, reason = publicReason }: HostReasons,
+  otherwise: string,
+  path?: string,
+): Refused<Refusal> {
+  const answer = refused(refusal, reason ?? otherwise)
+  if (publicReason === undefined) return answer
+  const details = { ...(path !== undefined && { path }), problem: publicReason }
+  return { ...answer, details }
 }
 
 function wrongAnswer(name: string): HostAnswerError {

@@ -1,5 +1,6 @@
 import { parseValue, sameAsset } from '../core/amount.js'
-import { type Refused, type Result, refused } from '../core/decision.js'
+import type { Refused, Result } from '../core/decision.js'
+import { refusedPublicly } from '../core/public-reasons.js'
 import {
   createQuote,
   type Price,
@@ -8,7 +9,6 @@ import {
   type Quote,
   type QuotePolicy,
 } from '../core/quote.js'
-import type { JsonObject } from '../core/stored.js'
 import type { PriceRefusal, Pricing, WalletAddresses } from '../ports/host.js'
 import { newId } from '../protocol/credential.js'
 import { type QuoteRequest, readPriceAnswer } from '../protocol/quote.js'
@@ -20,6 +20,7 @@ import {
   type ServiceContext,
   type SignedCall,
 } from './context.js'
+import { refusedFor } from './host-answer.js'
 import type { Replayed } from './replay.js'
 import { creating } from './write.js'
 
@@ -28,10 +29,8 @@ interface QuotePorts {
   readonly pricing: Pricing
 }
 
-/** Why a payment cannot be priced. `details` is part of the response to the client instance. */
-export type PricingRefused = Refused<AccountRefusal | PriceRefusal['refusal'] | 'quote_expired'> & {
-  readonly details?: JsonObject
-}
+/** Why a payment cannot be priced. */
+export type PricingRefused = Refused<AccountRefusal | PriceRefusal['refusal'] | 'quote_expired'>
 
 interface QuoteAnswer {
   readonly ok: true
@@ -52,20 +51,23 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
     const found = await activeAccount(ports.walletAddresses, request.walletAddress)
     if (!found.ok) return found
     const account = found.value
-    const { debitAmount, receiveAmount } = request
-    const asked = debitAmount ?? receiveAmount
-    if (asked !== undefined && parseValue(asked.value) === 0n) {
-      return refused('amount_invalid', 'the amount must be positive')
-    }
-    if (debitAmount !== undefined && !sameAsset(debitAmount, account)) {
-      return refused('amount_invalid', 'debitAmount is not in the asset of the wallet address')
-    }
     const query = queryOf(request)
+    for (const name of ['debitAmount', 'receiveAmount'] as const) {
+      const asked = query[name]
+      if (asked !== undefined && parseValue(asked.value) === 0n) {
+        return refusedPublicly('amount_invalid', name, 'must be positive')
+      }
+    }
+    const { debitAmount } = query
+    if (debitAmount !== undefined && !sameAsset(debitAmount, account)) {
+      const problem = 'must be in the asset of the wallet address'
+      return refusedPublicly('amount_invalid', 'debitAmount', problem)
+    }
     const given = await ports.pricing.price({ ...query, account, client, method: 'ilp' })
     const answer = readPriceAnswer(given)
     if (!answer.ok) throw wrongPrice(`${answer.path} ${answer.problem}`)
     const priced = answer.value
-    if (!priced.ok) return refusedPrice(priced)
+    if (!priced.ok) return refusedPrice(priced, query)
     const problem = priceProblem(priced.value, query, account)
     if (problem !== undefined) throw wrongPrice(problem)
     return priced
@@ -95,11 +97,17 @@ function queryOf({ receiver, debitAmount, receiveAmount }: QuoteRequest): PriceQ
   return { receiver, ...(debitAmount && { debitAmount }), ...(receiveAmount && { receiveAmount }) }
 }
 
-function refusedPrice({ refusal, reason, minDebitAmount }: PriceRefusal): PricingRefused {
-  const answer = refused(refusal, reason ?? 'the host has no price for this payment')
+function refusedPrice(
+  { refusal, minDebitAmount, ...own }: PriceRefusal,
+  { debitAmount, receiveAmount }: PriceQuery,
+): PricingRefused {
+  const asked = debitAmount ? 'debitAmount' : receiveAmount ? 'receiveAmount' : undefined
+  const path = refusal === 'receiver_invalid' ? 'receiver' : asked
+  const answer = refusedFor(refusal, own, 'the host has no price for this payment', path)
   if (minDebitAmount === undefined) return answer
   const { value, assetCode, assetScale } = minDebitAmount
-  return { ...answer, details: { minSendAmount: { value, assetCode, assetScale } } }
+  const minSendAmount = { value, assetCode, assetScale }
+  return { ...answer, details: { ...answer.details, minSendAmount } }
 }
 
 function wrongPrice(problem: string): HostAnswerError {

@@ -128,7 +128,7 @@ describe('a further payment', () => {
     })
     expect(spend([{ item: limited, budget: second }], 1n)).toMatchObject({
       refusal: 'limits_exceeded',
-      reason: 'the budget of the window is spent',
+      reason: 'limits.debitAmount leaves less than this payment',
     })
     expect(spend([{ item: limited, budget: first }], 61n)).toHaveProperty('refusal')
   })
@@ -168,7 +168,7 @@ describe('a further payment', () => {
     const full = taken([{ item: capped(50n) }], 50n)
     const elsewhere = item({ receiver: 'https://bank.example/incoming-payments/2' }, '2')
     expect(spend([{ item: capped(50n), budget: full }, { item: elsewhere }], 1n)).toMatchObject({
-      reason: 'the receiver is not the receiver in the limits',
+      reason: 'limits.receiver is another receiver',
     })
     expect(spend([], 1n)).toMatchObject({
       refusal: 'limits_exceeded',

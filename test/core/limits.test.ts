@@ -27,7 +27,7 @@ describe('checking a payment against the limits of one granted item', () => {
   test('allows only the granted receiver', () => {
     expect(allow(item({ receiver }), spending, now)).toEqual({ ok: true, value: {} })
     expect(allow(item({ receiver: elsewhere }), spending, now)).toMatchObject(
-      refusedBecause('the receiver is not the receiver in the limits'),
+      refusedBecause('limits.receiver is another receiver'),
     )
   })
 
@@ -41,14 +41,14 @@ describe('checking a payment against the limits of one granted item', () => {
       value: { limit: { counts, maximum: of(value) } },
     })
     expect(allow(item({ [counts]: of(value - 1n) }), spending, now)).toMatchObject(
-      refusedBecause(`${counts} alone exceeds the limit`),
+      refusedBecause(`limits.${counts} is less than this payment`),
     )
   })
 
   test.each<readonly [Limits, string]>([
-    [{ debitAmount: euros(100) }, 'debitAmount is not in the asset of the limit'],
-    [{ debitAmount: { ...dollars(100), assetScale: 0 } }, 'debitAmount is not in the asset'],
-    [{ receiveAmount: dollars(100) }, 'receiveAmount is not in the asset of the limit'],
+    [{ debitAmount: euros(100) }, 'limits.debitAmount is in another asset'],
+    [{ debitAmount: { ...dollars(100), assetScale: 0 } }, 'limits.debitAmount is in another asset'],
+    [{ receiveAmount: dollars(100) }, 'limits.receiveAmount is in another asset'],
   ])('refuses another asset than that of the limit: %o', (limits, reason) => {
     expect(allow(item(limits), spending, now)).toMatchObject({
       refusal: 'limits_exceeded',
@@ -70,10 +70,10 @@ describe('checking a payment against the limits of one granted item', () => {
     (value) => {
       const limited = item({ debitAmount: dollars(1000) })
       expect(allow(limited, { ...spending, debitAmount: dollars(value) }, now)).toMatchObject(
-        refusedBecause('debitAmount alone exceeds the limit'),
+        refusedBecause('limits.debitAmount is less than this payment'),
       )
       expect(allow(item({ debitAmount: dollars(value) }), spending, now)).toMatchObject(
-        refusedBecause('debitAmount alone exceeds the limit'),
+        refusedBecause('limits.debitAmount is less than this payment'),
       )
     },
   )
@@ -98,7 +98,7 @@ describe('an item with an interval', () => {
   ])('applies its limit to the current window: %s', (_, instant, window) => {
     const allowance = allowanceAt(item(windows), instant)
     const limit = { counts: 'debitAmount', maximum: windows.debitAmount }
-    const closed = refusedBecause('the time is outside all windows of the grant')
+    const closed = refusedBecause('limits.interval has no window at this time')
     if (window === undefined) expect(allowance).toMatchObject(closed)
     else expect(allowance).toEqual({ ok: true, value: { limit, window } })
     expect(allow(item(windows), spending, instant)).toMatchObject(

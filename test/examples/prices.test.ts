@@ -203,23 +203,21 @@ describe('there is no price', () => {
   const asked = { debitAmount: amount(100) }
 
   test.each<[string, Parameters<typeof priceOf>[1]]>([
-    ['that is complete', { completed: true }],
-    ['that has expired', { expiresAt: Date.now() - 1 }],
-    ['that does not exist', { id: 'none' }],
-    ['in a currency without a rate', { to: 'XTS' }],
-  ])('for a receiver %s', async (_, more) => {
-    expect(await priceOf(asked, more)).toMatchObject({ refusal: 'receiver_invalid' })
+    ['the incoming payment is complete', { completed: true }],
+    ['the incoming payment has expired', { expiresAt: Date.now() - 1 }],
+    ['the incoming payment does not exist', { id: 'none' }],
+    ['this wallet has no exchange rate for its currency', { to: 'XTS' }],
+  ])('if %s, and the app learns it', async (publicReason, more) => {
+    const refusal = 'receiver_invalid'
+    expect(await priceOf(asked, more)).toMatchObject({ refusal, publicReason })
   })
 
   test('for a receiver in another wallet that cannot be read', async () => {
     const temporary = { ok: false, reason: 'it did not respond', temporary: true } as const
-    for (const found of [noReceiver('it is unknown'), temporary]) {
-      expect(await priceElsewhere(found)).toEqual({
-        ok: false,
-        refusal: 'receiver_invalid',
-        reason: found.ok ? '' : found.reason,
-      })
-    }
+    const unknown = { reason: 'status 404', publicReason: 'it is unknown' }
+    const refusal = { ok: false, refusal: 'receiver_invalid' }
+    expect(await priceElsewhere({ ok: false, ...unknown })).toEqual({ ...refusal, ...unknown })
+    expect(await priceElsewhere(temporary)).toEqual({ ...refusal, reason: 'it did not respond' })
   })
 
   test.each([amount(100, 'EUR'), { ...amount(100), assetScale: 3 }])(

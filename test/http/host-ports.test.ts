@@ -159,7 +159,7 @@ describe('an account', () => {
     [
       'a key that is not on the curve',
       { keys: [{ kid: 'key', x: 'A'.repeat(43) }] },
-      'x is not a canonical Ed25519 public key, or is of small order',
+      'the key must have a canonical x that is not of small order',
     ],
   ]
 
@@ -229,7 +229,7 @@ describe('the key of a client instance', () => {
     [
       'a point that is not on the curve',
       { kid, x: 'A'.repeat(43) },
-      'x is not a canonical Ed25519 public key, or is of small order',
+      'the key must have a canonical x that is not of small order',
     ],
   ])('with %s is a mistake of the host', async (_, key, problem) => {
     const found: { key?: unknown } = {}

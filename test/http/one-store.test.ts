@@ -86,7 +86,7 @@ describe('servers on one store', () => {
     const request = paymentRequest(setup, resourceServer, 'once')
     expect(answerOf(await setup.world.handle(request)).status).toBe(201)
     const again = await another(setup.world, { baseUrl }).handle(request)
-    expect(answerOf(again).body.error.code).toBe('invalid_signature')
+    expect(answerOf(again).body.error.code).toBe('signature_used')
   })
 
   test('with different base URLs share the limits of a grant', async () => {

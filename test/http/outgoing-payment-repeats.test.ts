@@ -151,7 +151,7 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
     const { client, token } = await payingClient()
     const ask = await request(client, token)
     expect((await ask({}, { nonce: 'n1' })).status).toBe(201)
-    expect(errorOf(await ask({}, { nonce: 'n1' }))).toEqual([401, 'invalid_signature'])
+    expect(errorOf(await ask({}, { nonce: 'n1' }))).toEqual([401, 'signature_used'])
   })
 
   test('in ten concurrent requests, with equal bytes or not, creates one payment', async () => {
@@ -278,7 +278,7 @@ describe('a payment with neither quote nor key', () => {
     expect(one.body.id).not.toBe(two.body.id)
     const sign = withoutNonce(world, client)
     expect((await pay(client, token, 100, {}, sign)).status).toBe(201)
-    expect(errorOf(await pay(client, token, 100, {}, sign))).toEqual([401, 'invalid_signature'])
+    expect(errorOf(await pay(client, token, 100, {}, sign))).toEqual([401, 'signature_used'])
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(300))
   })
 
@@ -288,7 +288,7 @@ describe('a payment with neither quote nor key', () => {
     const sign = withoutNonce(world, client)
     expect(errorOf(await pay(client, token, 100, {}, sign))[0]).toBe(403)
     await world.resources.outgoingPayments.cancel(idOfPayment(all))
-    expect(errorOf(await pay(client, token, 100, {}, sign))).toEqual([401, 'invalid_signature'])
+    expect(errorOf(await pay(client, token, 100, {}, sign))).toEqual([401, 'signature_used'])
     expect((await pay(client, token, 100)).status).toBe(201)
   })
 

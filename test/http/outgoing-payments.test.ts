@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type AccessItem, memoryStore, type Pricing } from '../../src/index.js'
+import { type AccessItem, type Limits, memoryStore, type Pricing } from '../../src/index.js'
 import {
   eur,
   euroReceiver,
@@ -38,7 +38,12 @@ const collection = `${resourceServer}/outgoing-payments`
 const minute = 60_000
 const day = 86_400_000
 const most = 2n ** 64n - 1n
-const overBudget = { code: 'insufficient_grant', description: 'unauthorized' }
+/** The error for limits that do not permit a payment. `details` name the limit. */
+const beyond = (limit: string, problem: string) => {
+  const details = { path: `limits.${limit}`, problem }
+  return { code: 'insufficient_grant', description: 'unauthorized', details }
+}
+const overBudget = beyond('debitAmount', 'leaves less than this payment')
 
 describe('creating an outgoing payment', () => {
   test('with a quote returns 201 with its amounts and the spent amounts of its grant', async () => {
@@ -162,25 +167,44 @@ describe('creating an outgoing payment', () => {
     expect([over.status, over.body]).toEqual([403, { error: overBudget }])
     expect(world.refusals.at(-1)).toMatchObject({
       refusal: 'limits_exceeded',
-      reason: 'the budget of the window is spent',
+      reason: 'limits.debitAmount leaves less than this payment',
       operation: 'createOutgoingPayment',
     })
   })
 
-  test.each<readonly [string, AccessItem]>([
-    ['has another receiver', outgoingItem({ receiver: otherReceiver })],
-    ['is too large by itself', outgoingItem({ debitAmount: usd(9) })],
-    ['has another asset than the debit limit', outgoingItem({ debitAmount: eur(100) })],
-    ['has another asset than the receive limit', outgoingItem({ receiveAmount: eur(100) })],
-    ['precedes the first window', outgoingItem({ interval: 'R/2027-01-01T00:00:00Z/P1D' })],
-    ['follows the last window', outgoingItem({ interval: 'R2/2026-11-01T00:00:00Z/P1W' })],
-  ])('is refused if the payment %s', async (_, access) => {
+  const otherAsset = 'is in another asset'
+  const noWindow = beyond('interval', 'has no window at this time')
+
+  test.each<readonly [string, Limits, object]>([
+    [
+      'has another receiver',
+      { receiver: otherReceiver },
+      beyond('receiver', 'is another receiver'),
+    ],
+    [
+      'is too large by itself',
+      { debitAmount: usd(9) },
+      beyond('debitAmount', 'is less than this payment'),
+    ],
+    [
+      'has another asset than the debit limit',
+      { debitAmount: eur(100) },
+      beyond('debitAmount', otherAsset),
+    ],
+    [
+      'has another asset than the receive limit',
+      { receiveAmount: eur(100) },
+      beyond('receiveAmount', otherAsset),
+    ],
+    ['precedes the first window', { interval: 'R/2027-01-01T00:00:00Z/P1D' }, noWindow],
+    ['follows the last window', { interval: 'R2/2026-11-01T00:00:00Z/P1W' }, noWindow],
+  ])('is refused if the payment %s', async (_, limits, error) => {
     const { world, client } = await payingClient()
     // The second item is usable forever, so that the grant does not end.
     const elsewhere = outgoingItem(undefined, bob)
-    const { token } = await grantToPay(world, client, [access, elsewhere])
+    const { token } = await grantToPay(world, client, [outgoingItem(limits), elsewhere])
     const answer = await pay(client, token, 10)
-    expect([answer.status, answer.body.error]).toEqual([403, overBudget])
+    expect([answer.status, answer.body.error]).toEqual([403, error])
   })
 
   test.each([
@@ -294,9 +318,10 @@ describe('paying a quote', () => {
     const access = [outgoingItem(undefined, alice), outgoingItem(undefined, bob)]
     const { token } = await grantToPay(world, client, access)
     const answer = await payByQuote(client, token, await quoteUrl(client), { walletAddress: bob })
+    const details = { path: 'walletAddress', problem: 'must be the wallet address of the quote' }
     expect([answer.status, answer.body.error]).toEqual([
       400,
-      { code: 'invalid_quote', description: 'invalid quote' },
+      { code: 'invalid_quote', description: 'invalid quote', details },
     ])
     expect(world.refusals.at(-1)?.refusal).toBe('quote_mismatch')
   })

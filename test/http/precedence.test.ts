@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { publicReasons } from '../../src/core/public-reasons.js'
 import { refusals, type ServerOperation } from '../../src/index.js'
 import { arrange, beforehand, type Fault, faults, type Scene } from '../support/faults.js'
 import { sent } from '../support/given.js'
 import { runs } from '../support/runs.js'
 import { cell, createSurface } from '../support/surface.js'
-import { grantEndpoint } from '../support/world.js'
+import { type Answer, grantEndpoint } from '../support/world.js'
 
 const { routes } = await createSurface()
 const table = [...beforehand, ...faults]
@@ -42,6 +43,16 @@ async function check(operation: ServerOperation, some: readonly Fault[]): Promis
     expect(answer.headers['www-authenticate']).toBe(`GNAP as_uri=${grantEndpoint}`)
   }
   if (answer.status === 405) expect(answer.headers['allow']).toBeDefined()
+  const { details } = answer.body?.error ?? {}
+  if (details !== undefined) expect(mayExplain(first?.refusal, details)).toBe(true)
+}
+
+/** Whether a client learns this about a refusal. Problems in bodies, queries and keys of repeats are always its own. */
+function mayExplain(refusal: Fault['refusal'] | undefined, details: Answer['body']): boolean {
+  const { path, problem, minSendAmount } = details
+  const isOwn = /^(?:body|query|idempotency_key)_invalid$/.test(refusal ?? '')
+  const isListed = publicReasons.some((row) => `${row}` === `${[refusal, path, problem]}`)
+  return isOwn || isListed || (refusal === 'amount_too_small' && minSendAmount !== undefined)
 }
 
 describe('a request with several faults', () => {

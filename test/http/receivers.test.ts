@@ -65,7 +65,7 @@ describe('a receiver on this machine or in a private network', () => {
     expect(priced).toEqual([])
     expect(world.refusals.at(-1)).toMatchObject({
       refusal: 'receiver_invalid',
-      reason: 'the receiver is not on the public internet',
+      reason: 'must be on the public internet',
     })
   })
 

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { HttpRequest } from '../../src/entry-adapter.js'
 import { type Proof, type RepeatRule, replayRecordOf } from '../../src/service/replay.js'
+import { pay } from '../support/spending.js'
+import { payingClient, withoutNonce } from '../support/spending-client.js'
 import {
   bob,
   createWorld,
@@ -140,5 +142,26 @@ describe('the record of a signed request', () => {
     expect((await recordOf('refuse-every-repeat'))?.key).toEqual(one?.key)
     const other = await recordOf('refuse-repeat', { signature: new Uint8Array(64).fill(1) })
     expect(other?.key).not.toEqual(one?.key)
+  })
+})
+
+describe('a byte-identical repeat', () => {
+  test('of a payment is not answered as a withdrawn key or an expired token', async () => {
+    const { world, client, token } = await payingClient()
+    const sign = withoutNonce(world, client)
+    expect((await pay(client, token, 1, {}, sign)).status).toBe(201)
+    const { status, body } = await pay(client, token, 1, {}, sign)
+    const error = { code: 'signature_used', description: 'Signature has already been used' }
+    expect([status, body.error]).toEqual([401, error])
+  })
+
+  test('of a rotation is not answered as an invalid signature', async () => {
+    const world = createWorld()
+    const client = world.client()
+    const { token } = await issuedGrant(world, client)
+    expect((await client.rotate(token, { nonce: 'n1' })).status).toBe(200)
+    const { status, body } = await client.rotate(token, { nonce: 'n1' })
+    const error = { code: 'invalid_client', description: 'Signature has already been used' }
+    expect([status, body.error]).toEqual([401, error])
   })
 })

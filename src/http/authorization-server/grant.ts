@@ -21,7 +21,7 @@ import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
 import { isObject } from '../../protocol/json.js'
 import type { ServiceContext } from '../../service/context.js'
 import type { Grants, KeyLookup } from '../../service/grant.js'
-import { readHostAnswer } from '../../service/host-answer.js'
+import { readHostAnswer, refusedByHost } from '../../service/host-answer.js'
 import type { Proof, RepeatRule } from '../../service/replay.js'
 import { ofDependency } from '../../service/store-guard.js'
 import {
@@ -36,6 +36,7 @@ import {
   type Exchange,
   json,
   noContent,
+  notEmpty,
   readBody,
   readContent,
   refuse,
@@ -103,7 +104,8 @@ async function refuseAsked(
   const answer = await ofDependency('mayRequest', () => mayRequest(asked))
   const given = readHostAnswer('mayRequest', answer)
   if (given.ok) return undefined
-  return refuse('request_not_allowed', given.reason ?? 'the host does not allow it')
+  const refused = { ...given, refusal: 'request_not_allowed' }
+  return refusedByHost('mayRequest', refused, { request_not_allowed: 'the host does not allow it' })
 }
 
 /** `POST /continue/{id}` (RFC 9635 sections 5.1 and 5.2). */
@@ -177,7 +179,7 @@ async function identifyClient(
   if (!read.ok) return read
   const body = read.value ?? null
   const named = readClient(body)
-  if (!named.ok) return named
+  if (!named.ok) return 'problem' in named ? refuseProblem('body_invalid', named) : named
   const proved = await proveClient(exchange, candidates.value, named.value, clientKeys)
   return proved.ok ? ok({ body, ...proved.value }) : proved
 }
@@ -265,13 +267,13 @@ function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
   const body = readBody(message)
   if (!body.ok) return body
   if (body.value === undefined) return undefined
-  if (!isObject(body.value)) return refuse('body_invalid', 'the body is not an object')
+  if (!isObject(body.value)) return refuseProblem('body_invalid', notEmpty)
   const members = Object.entries(body.value).filter(([, value]) => value !== null)
   const asked = members.map(([name]) => name)
   if (asked.includes('key')) {
     return refuse('key_rotation_unsupported', 'the body requests a key rotation')
   }
-  return asked.length === 0 ? undefined : refuse('body_invalid', 'the body must be empty')
+  return asked.length === 0 ? undefined : refuseProblem('body_invalid', notEmpty)
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { TokenItem } from '../../core/access.js'
+import type { HostReasons } from '../../core/decision.js'
 import type { GrantPolicy, SubjectId } from '../../core/grant/record.js'
 import {
   boolean,
@@ -12,7 +13,7 @@ import { durations } from '../options.js'
 
 /**
  * Decides whether a client instance may make a grant request, whose signature has been verified, before anything is
- * granted. `reason` is for the operator; never part of a response.
+ * granted. The client instance receives a `publicReason` as `details.problem`.
  */
 export type MayRequest = (asked: {
   /** Wallet address of the client instance, or the URN of its key's thumbprint. */
@@ -20,10 +21,10 @@ export type MayRequest = (asked: {
   /** The requested access of all tokens. Empty if only a subject is requested. */
   readonly access: readonly TokenItem[]
   readonly subject?: SubjectId
-}) =>
-  | { readonly ok: true }
-  | { readonly ok: false; readonly reason?: string }
-  | Promise<{ readonly ok: true } | { readonly ok: false; readonly reason?: string }>
+}) => MayRequestAnswer | Promise<MayRequestAnswer>
+
+/** Whether a client instance may make a grant request. */
+export type MayRequestAnswer = { readonly ok: true } | ({ readonly ok: false } & HostReasons)
 
 /** The host's policy for grants. Every member has a default; durations are in milliseconds. */
 export interface AuthorizationPolicy {

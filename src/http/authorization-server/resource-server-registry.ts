@@ -73,7 +73,7 @@ function readKey(where: string, key: PublicJwk): PublicJwk {
   if ('d' in key) throw new InvalidInputError(where, 'must not contain a private key')
   const screened = screenJwk(publishedJwk(key))
   if (!screened.ok) {
-    throw new InvalidInputError(where, `contains an unusable key: ${screened.problem}`)
+    throw new InvalidInputError(where, `contains an unusable key, which ${screened.problem}`)
   }
   return screened.value
 }

@@ -1,6 +1,7 @@
 import { type AccessAction, type AccessType, type GrantedItem, permits } from '../../core/access.js'
 import { ok, type Refused, type Result, refused } from '../../core/decision.js'
 import { clientId } from '../../core/grant/record.js'
+import { refusedPublicly } from '../../core/public-reasons.js'
 import type { ActiveToken, Introspect, TokenRefusal } from '../../ports/host.js'
 import type { ServiceContext } from '../../service/context.js'
 import { introspected } from '../../service/introspection.js'
@@ -42,9 +43,10 @@ export function insufficient(type: AccessType, action: AccessAction): HttpRefusa
   return refuse('access_insufficient', `the token does not allow ${action} of ${type}`)
 }
 
-/** Refuses a request for a wallet address that the token does not allow. */
-export function foreignIdentifier(): HttpRefusal {
-  return refuse('identifier_foreign', 'the token is for another wallet address')
+/** Refuses a request for a wallet address, in a body or a query, that the token does not allow. */
+export function foreignIdentifier(path: 'walletAddress' | 'wallet-address'): HttpRefusal {
+  const problem = 'must be the identifier in the access of the token'
+  return refusedPublicly('identifier_foreign', path, problem)
 }
 
 const inactive = refused('token_unknown', 'the token is not active')

@@ -11,9 +11,11 @@ import type { IncomingPayments, PayablePayment } from '../../service/incoming-pa
 import {
   type Exchange,
   json,
+  notEmpty,
   readBody,
   readContent,
   refuse,
+  refuseProblem,
   type Serve,
   unsigned,
 } from '../pipeline.js'
@@ -43,7 +45,7 @@ export function createIncomingPayment(deps: IncomingPaymentDependencies): Serve 
     if (!request.ok) return request
     const { walletAddress } = request.value
     if (permitted(type, 'create', walletAddress) === undefined) {
-      return foreignIdentifier()
+      return foreignIdentifier('walletAddress')
     }
     const answer = await deps.payments.create(request.value, client, exchange.call)
     return answer.ok ? json(201, payableBody(answer, deps)) : answer
@@ -109,7 +111,7 @@ function unwantedBody({ message }: Exchange): HttpRefusal | undefined {
   if (!body.ok) return body
   const { value } = body
   const empty = value === undefined || (isObject(value) && Object.keys(value).length === 0)
-  return empty ? undefined : refuse('body_invalid', 'the body must be empty')
+  return empty ? undefined : refuseProblem('body_invalid', notEmpty)
 }
 
 const unknownPayment = refuse('resource_unknown', 'the incoming payment does not exist')

@@ -13,8 +13,8 @@ import type {
   PaymentInput,
 } from '../../service/create-outgoing-payment.js'
 import type { OutgoingPayments } from '../../service/outgoing-payment.js'
-import { type Exchange, json, readContent, refuse, type Serve, signed } from '../pipeline.js'
-import type { HttpResult } from '../refusals.js'
+import { type Exchange, json, readContent, refuseProblem, type Serve, signed } from '../pipeline.js'
+import type { HttpRefusal, HttpResult } from '../refusals.js'
 import {
   authorize,
   authorized,
@@ -56,12 +56,20 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
     const key = 'quoteId' in input ? ok(undefined) : readIdempotencyKey(exchange)
     if (!key.ok) return key
     if (permitted(type, 'create', input.walletAddress) === undefined) {
-      return foreignIdentifier()
+      return foreignIdentifier('walletAddress')
     }
 
     const answer = await deps.create(input, { client, token, renew }, exchange.call, key.value)
-    return answer.ok ? json(201, createdBody(answer, exchange, deps)) : answer
+    return answer.ok ? json(201, createdBody(answer, exchange, deps)) : nameReceiver(answer, input)
   })
+}
+
+/** Pricing names the receiver as a quote does. Here, the body of a payment without a quote names it `incomingPayment`. */
+function nameReceiver<Refusal extends HttpRefusal>(refusal: Refusal, input: PaymentInput): Refusal {
+  const { details } = refusal
+  return 'incomingPayment' in input && details?.['path'] === 'receiver'
+    ? { ...refusal, details: { ...details, path: 'incomingPayment' } }
+    : refusal
 }
 
 /** `GET /outgoing-payments` (`list-outgoing-payments`). */
@@ -113,9 +121,9 @@ const keyPattern = /^[\x21-\x7e]{1,255}$/
 function readIdempotencyKey({ message }: Exchange): HttpResult<string | undefined> {
   const [key, ...others] = message.fields.get('idempotency-key') ?? []
   if (key === undefined) return ok(undefined)
-  return keyPattern.test(key) && others.length === 0
-    ? ok(key)
-    : refuse('idempotency_key_invalid', 'Idempotency-Key must be 1 to 255 visible ASCII characters')
+  if (keyPattern.test(key) && others.length === 0) return ok(key)
+  const problem = 'Idempotency-Key must be 1 to 255 visible ASCII characters'
+  return refuseProblem('idempotency_key_invalid', { path: '', problem })
 }
 
 function createdBody(

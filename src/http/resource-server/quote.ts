@@ -25,7 +25,7 @@ export function createQuote(deps: QuoteDependencies): Serve {
     const request = readContent(exchange.message, readQuoteRequest)
     if (!request.ok) return request
     if (permitted(type, 'create', request.value.walletAddress) === undefined) {
-      return foreignIdentifier()
+      return foreignIdentifier('walletAddress')
     }
     const answer = await quotes.create(request.value, client, exchange.call)
     if (!answer.ok) return answer

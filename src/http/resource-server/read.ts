@@ -73,7 +73,7 @@ export function listResources<Resource extends Stored>(
     if (!request.ok) return refuseProblem('query_invalid', request)
     const { walletAddress, page } = request.value
     if (permitted(type, 'list', walletAddress) === undefined) {
-      return foreignIdentifier()
+      return foreignIdentifier('wallet-address')
     }
     const ofAll = permitted(type, 'list-all', walletAddress) !== undefined
     const scope = ofAll ? { walletAddress } : { walletAddress, client }

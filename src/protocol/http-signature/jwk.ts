@@ -1,4 +1,5 @@
 import { ok, type Problem, type Result } from '../../core/decision.js'
+import type { PublicProblem } from '../../core/public-reasons.js'
 import type { PublicJwk } from '../../ports/host.js'
 import { encodeUtf8, fromBase64, toBase64url } from '../../util/bytes.js'
 import { hashText } from '../../util/hash.js'
@@ -11,8 +12,12 @@ export const kidLengthMax = 256
 /** 32 bytes in base64url. */
 const xLength = 43
 
-/** A key that was read, or why it is rejected. The problem never quotes the key. */
-export type ScreenedJwk = Result<PublicJwk, Problem>
+/** A key that was read, or why it is rejected. */
+export type ScreenedJwk = Result<PublicJwk, JwkProblem>
+
+interface JwkProblem extends Problem {
+  readonly problem: PublicProblem<'client_invalid', 'client.jwk'>
+}
 
 /**
  * Screens a JSON Web Key that a client instance presents or publishes: an Ed25519 public key with `kid`
@@ -27,17 +32,18 @@ export function screenJwk(value: unknown): ScreenedJwk {
 
 /** Reads `kid` and `x` of a JSON Web Key. Checks everything except whether `x` is a sound point, which takes longer. */
 export function readPublicJwk(value: unknown): ScreenedJwk {
-  if (!isObject(value)) return { ok: false, problem: 'the key is not a JSON object' }
+  if (!isObject(value)) return { ok: false, problem: 'must be a JSON object' }
   const { kty, crv, alg, use, kid, x } = value
-  if (Object.hasOwn(value, 'd')) return { ok: false, problem: 'the key is a private key' }
-  if (kty !== 'OKP' || crv !== 'Ed25519')
-    return { ok: false, problem: 'the key must have kty OKP and crv Ed25519' }
-  if (alg !== 'EdDSA' && alg !== 'Ed25519')
-    return { ok: false, problem: 'the key must have alg EdDSA' }
-  if (use !== undefined && use !== 'sig')
-    return { ok: false, problem: 'the key must have use sig, or no use' }
+  if (Object.hasOwn(value, 'd')) return { ok: false, problem: 'must not contain a private key' }
+  if (kty !== 'OKP' || crv !== 'Ed25519') {
+    return { ok: false, problem: 'must have kty OKP and crv Ed25519' }
+  }
+  if (alg !== 'EdDSA' && alg !== 'Ed25519') return { ok: false, problem: 'must have alg EdDSA' }
+  if (use !== undefined && use !== 'sig') {
+    return { ok: false, problem: 'must have use sig, or no use' }
+  }
   if (typeof kid !== 'string' || kid === '' || kid.length > kidLengthMax) {
-    return { ok: false, problem: `the key must have a kid of 1 to ${kidLengthMax} characters` }
+    return { ok: false, problem: `must have a kid of 1 to ${kidLengthMax} characters` }
   }
   return typeof x === 'string' && x.length === xLength ? ok({ kid, x }) : unsound
 }
@@ -47,9 +53,9 @@ export function isSoundKey({ x }: Pick<PublicJwk, 'x'>): boolean {
   return verifierOf(x) !== undefined
 }
 
-const unsound: Problem = {
+const unsound: JwkProblem = {
   ok: false,
-  problem: 'x is not a canonical Ed25519 public key, or is of small order',
+  problem: 'must have a canonical x that is not of small order',
 }
 
 /** Returns the thumbprint of a key (RFC 7638), computed over the canonical form that `screenJwk` accepts. */

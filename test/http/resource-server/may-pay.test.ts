@@ -243,7 +243,7 @@ describe('the permission of the host to pay', () => {
       const { asked, world, client, token } = await setUp(no)
       const same = withoutNonce(world, client)
       expect((await pay(client, token, 10, {}, same)).status).toBe(403)
-      expect(errorOf(await pay(client, token, 10, {}, same))).toEqual([401, 'invalid_signature'])
+      expect(errorOf(await pay(client, token, 10, {}, same))).toEqual([401, 'signature_used'])
       expect(asked).toHaveLength(1)
     },
   )

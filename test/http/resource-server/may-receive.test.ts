@@ -154,7 +154,7 @@ describe('the permission of the host to receive', () => {
     expect((await client.createPayment(token, requested, same)).status).toBe(201)
     expect(errorOf(await client.createPayment(token, requested, same))).toEqual([
       401,
-      'invalid_signature',
+      'signature_used',
     ])
     const id = await created()
     expect(await incomingPayments.create(invoice)).toMatchObject({ changed: false })

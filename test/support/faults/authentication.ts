@@ -147,7 +147,7 @@ export const authenticationFaults: readonly Fault[] = [
   },
   {
     refusal: 'replayed',
-    at: signatureCells,
+    at: { ...signatureCells, ...each(resources, '401 signature_used') },
     spoils: true,
     async arrange(scene) {
       const { ask, send } = scene.surface

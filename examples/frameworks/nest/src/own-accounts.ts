@@ -12,18 +12,19 @@ export async function priceOfOwn(
   const id = incomingPayments.idOf(receiver)
   const payment = id && (await incomingPayments.get(id))
   if (!payment || payment.completed || payment.expiresAt < Date.now()) {
-    return { ok: false, refusal: 'receiver_invalid' }
+    return { ok: false, refusal: 'receiver_invalid', publicReason: 'it takes no funds' }
   }
   const { incomingAmount, received, walletAddress, expiresAt } = payment
   const { assetCode, assetScale } = payment.asset
   if (account.assetCode !== assetCode || account.assetScale !== assetScale) {
-    return { ok: false, refusal: 'receiver_invalid' } // you have no exchange rate
+    const publicReason = 'there is no exchange rate for its currency'
+    return { ok: false, refusal: 'receiver_invalid', publicReason }
   }
   const left = incomingAmount && BigInt(incomingAmount.value) - BigInt(received)
   const value = (debitAmount ?? receiveAmount)?.value ?? left?.toString()
   if (value === undefined) return { ok: false, refusal: 'amount_missing' }
   if (left !== undefined && BigInt(value) > left) {
-    return { ok: false, refusal: 'amount_invalid' }
+    return { ok: false, refusal: 'amount_invalid', publicReason: 'it accepts less' }
   }
   const amount = { value, assetCode, assetScale }
   return {

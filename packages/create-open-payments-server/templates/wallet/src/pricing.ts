@@ -36,7 +36,7 @@ export function pricingOf(receivers: () => Receivers, clock: Clock): Pricing {
         return {
           ok: false,
           refusal: 'amount_invalid',
-          reason: 'the receiver does not accept that much',
+          publicReason: 'the receiver does not accept that much',
         }
       }
       const value = { value: amount.value, assetCode, assetScale }
@@ -57,6 +57,6 @@ function remainingOf({ incomingAmount, received }: Receiver): Amount | undefined
   return { ...incomingAmount, value: `${BigInt(incomingAmount.value) - BigInt(received)}` }
 }
 
-function invalid(reason: string): PriceAnswer {
-  return { ok: false, refusal: 'receiver_invalid', reason }
+function invalid(publicReason: string): PriceAnswer {
+  return { ok: false, refusal: 'receiver_invalid', publicReason }
 }
