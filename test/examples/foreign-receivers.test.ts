@@ -297,6 +297,24 @@ describe('an unusable receiver', () => {
     })
   })
 
+  test.each<[string, Behaviour, string]>([
+    ['does not exist', { view: json({}, 404) }, 'the incoming payment does not exist'],
+    ['is an HTML page', { view: html }, 'its server did not respond with an incoming payment'],
+    ['has expired', { payment: broken({ expiresAt: '2020-01-01T00:00:00Z' }) }, 'has expired'],
+  ])('that %s is refused with a reason that the app may know', async (_, behaviour, reason) => {
+    answer = behave(behaviour)
+    const publicReason = expect.stringContaining(reason)
+    expect(await development()(receiverUrl())).toMatchObject({ ok: false, publicReason })
+  })
+
+  test('in a private network looks to the app like one that does not respond', async () => {
+    answer = silent
+    const late = await development({ timeoutMs: 200 })(receiverUrl())
+    const inside = await development()('https://10.0.0.1/incoming-payments/1')
+    const publicReason = expect.stringContaining('cannot be reached')
+    for (const found of [late, inside]) expect(found).toMatchObject({ ok: false, publicReason })
+  })
+
   test('is refused at its deadline, regardless of the number of requests', async () => {
     answer = behave({ payment: silent })
     expect(await development({ deadlineMs: 1 })(receiverUrl())).toMatchObject({
