@@ -67,7 +67,7 @@ function listed(keys: readonly Json[]): KeySet {
     const kid = isObject(key) ? key['kid'] : undefined
     if (typeof kid !== 'string' || kid.length > kidLengthMax) continue
     const read = readPublicJwk(key)
-    const one = read.ok ? read.value : { kid, problem: read.problem }
+    const one = read.ok ? read.value : { kid, problem: `the key ${read.problem}` }
     byKid.set(kid, byKid.has(kid) ? { kid, problem: 'several keys have this kid' } : one)
   }
   return [...byKid.values()]
@@ -84,5 +84,7 @@ function invalid(problem: string): KeySetFailure {
 export function keyIn(keys: KeySet, kid: string): Result<PublicJwk, Problem> | undefined {
   const found = keys.find((key) => key.kid === kid)
   if (found === undefined) return undefined
-  return 'x' in found ? screenJwk(publishedJwk(found)) : { ok: false, problem: found.problem }
+  if (!('x' in found)) return { ok: false, problem: found.problem }
+  const screened = screenJwk(publishedJwk(found))
+  return screened.ok ? screened : { ok: false, problem: `the key ${screened.problem}` }
 }

@@ -498,7 +498,7 @@ describe('an invalid key document', () => {
 describe('a key in the set', () => {
   const ambiguous = 'several keys have this kid'
   const ofOtherKind = 'the key must have kty OKP and crv Ed25519'
-  const unsound = 'x is not a canonical Ed25519 public key, or is of small order'
+  const unsound = 'the key must have a canonical x that is not of small order'
   const identityPoint = Buffer.from([1, ...Array<number>(31).fill(0)]).toString('base64url')
   const rsa = { kid: keyA.kid, kty: 'RSA', alg: 'RS256', n: 'AQAB', e: 'AQAB' }
 
@@ -507,7 +507,7 @@ describe('a key in the set', () => {
     ['is listed twice', ambiguous, jwkOf(keyA), jwkOf(keyA)],
     ['shares its kid with another kind of key', ambiguous, rsa, jwkOf(keyA)],
     ['is an RSA key', ofOtherKind, rsa],
-    ['is private', 'the key is a private key', { ...jwkOf(keyA), d: keyB.x }],
+    ['is private', 'the key must not contain a private key', { ...jwkOf(keyA), d: keyB.x }],
     ['is of another type', ofOtherKind, { ...jwkOf(keyA), kty: 'EC' }],
     ['is on another curve', ofOtherKind, { ...jwkOf(keyA), crv: 'X25519' }],
     ['has no alg', 'the key must have alg EdDSA', { ...jwkOf(keyA), alg: undefined }],
