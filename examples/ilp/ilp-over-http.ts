@@ -77,7 +77,7 @@ export function sendOverHttp({ url, token, timeoutMs }: SendOverHttpOptions): Il
     const prepare = readPrepare(packet)
     if (prepare === undefined) return reject('F01', 'The packet is not an ILP Prepare')
     const timeLeft = prepare.expiresAt.getTime() - Date.now()
-    if (timeLeft <= 0) return reject('R00', 'The packet has expired')
+    if (timeLeft <= 0) return reject('R02', 'The packet has expired')
     const signal = AbortSignal.timeout(Math.min(timeLeft, timeoutMs ?? timeLeft, timeoutMax))
     try {
       const response = await fetch(url, {

@@ -6,6 +6,7 @@ import {
   type IlpPrepare,
   type IlpReply,
   isFulfill,
+  isReject,
   serializeIlpReject,
 } from 'ilp-packet'
 import { Packet } from 'ilp-protocol-stream/dist/src/packet.js'
@@ -49,6 +50,14 @@ export function fulfills(reply: IlpReply | undefined, { executionCondition }: Il
   return isFulfill(reply) && sha256(reply.fulfillment).equals(executionCondition)
 }
 
+/**
+ * Returns whether a reply leaves open whether its packet was, or still will be, fulfilled: a node did not get a reply
+ * (R00), or failed while it processed the packet (T00).
+ */
+export function isUnknown(reply: IlpReply | undefined): boolean {
+  return reply === undefined || (isReject(reply) && ['R00', 'T00'].includes(reply.code))
+}
+
 export function sha256(bytes: Uint8Array): Buffer {
   return createHash('sha256').update(bytes).digest()
 }
@@ -65,6 +74,18 @@ function hmac(key: Uint8Array, message: string | Uint8Array): Buffer {
  */
 export function streamFulfillment(sharedSecret: Uint8Array, data: Uint8Array): Buffer {
   return hmac(hmac(sharedSecret, 'ilp_stream_fulfillment'), data)
+}
+
+/**
+ * Returns whether a receiver with this shared secret can fulfill a packet that carries money. Others only probe the
+ * path.
+ */
+export function isFulfillable(
+  { amount, data, executionCondition }: IlpPrepare,
+  sharedSecret: Uint8Array,
+): boolean {
+  if (amount === '0') return false
+  return sha256(streamFulfillment(sharedSecret, data)).equals(executionCondition)
 }
 
 /**

@@ -103,7 +103,7 @@ async function readPaid(receiver: Receiver, packet: Uint8Array): Promise<Read> {
   const refused = (...reason: Parameters<Receiver['reject']>): Read => ({ ok: false, reason })
   const prepare = readPrepare(packet)
   if (prepare === undefined) return refused('F01', 'The packet is not an ILP Prepare')
-  if (timeLeft(receiver, prepare) <= 0) return refused('R00', 'The packet has expired')
+  if (timeLeft(receiver, prepare) <= 0) return refused('R02', 'The packet has expired')
 
   const credentials = await paymentMethods.credentialsOf(prepare.destination)
   if (credentials === undefined) return refused('F02', 'The address is not one of this receiver')
@@ -111,7 +111,12 @@ async function readPaid(receiver: Receiver, packet: Uint8Array): Promise<Read> {
   const request = await readStream(sharedSecret, prepare.data)
   if (request?.ilpPacketType !== IlpPacketType.Prepare)
     return refused('F06', 'The data does not decrypt')
-  const payment = await incomingPayments.get(paymentId)
+  const payment = await incomingPayments.get(paymentId).catch((error) => {
+    report(receiver, error)
+    return 'unreadable' as const
+  })
+  // Nothing was credited, which T00 would leave open.
+  if (payment === 'unreadable') return refused('T03', 'The payment could not be read')
   if (payment === undefined) return refused('F02', 'The payment does not exist')
   const fulfillment = streamFulfillment(sharedSecret, prepare.data)
   const encryptionKey = streamEncryptionKey(sharedSecret)

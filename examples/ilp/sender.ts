@@ -16,7 +16,16 @@ import { isFulfill } from 'ilp-packet'
 import { IlpPacketType } from 'ilp-protocol-stream/dist/src/packet.js'
 import type { Asset, IlpPaymentMethod } from 'open-payments-server'
 import type { Rate } from './connector.js'
-import { type IlpHandler, readReply, readStream, rejectsOf } from './packet.js'
+import {
+  fulfills,
+  type IlpHandler,
+  isFulfillable,
+  isUnknown,
+  readPrepare,
+  readReply,
+  readStream,
+  rejectsOf,
+} from './packet.js'
 
 export interface PayOverIlpOptions {
   readonly send: IlpHandler
@@ -37,6 +46,11 @@ export interface PayOverIlpOptions {
    * start.
    */
   readonly minRate?: Rate
+  /**
+   * The rate at which you exchange. What arrives may be less by rounding, up to one unit in a packet. A receiver that
+   * acknowledges less than it got could otherwise take the rest of `maxSourceAmount`.
+   */
+  readonly rate?: Rate
   /** Abort it to stop sending; it is read before each packet. The result follows when no packet is in flight. */
   readonly signal?: Pick<AbortSignal, 'aborted'>
   /** Called after each fulfilled packet, with the totals of all fulfilled packets. */
@@ -45,7 +59,7 @@ export interface PayOverIlpOptions {
 
 /** What was sent and delivered: the sums over the fulfilled packets. */
 export interface Sent {
-  /** In the sender's asset. Never above `maxSourceAmount`. */
+  /** In the sender's asset. With `unknown`, never above `maxSourceAmount`. */
   readonly sent: bigint
   /**
    * In the receiver's asset, as the receiver acknowledged it. A receiver can overstate it, to its own loss:
@@ -55,26 +69,35 @@ export interface Sent {
   readonly packets: number
 }
 
+export interface Ended extends Sent {
+  /**
+   * The sum of the packets whose outcome is unknown, in the sender's asset. The receiver may have them, so they count as
+   * sent. After the first of them, no packet with money is sent.
+   */
+  readonly unknown: bigint
+}
+
 export type PayOverIlpResult =
-  | ({ readonly ok: true } & Sent)
+  | ({ readonly ok: true } & Ended)
   | ({
       readonly ok: false
       /** A `PaymentError` of `@interledger/pay`, `'Aborted'`, `'AssetMismatch'` or `'Unexpected'`. */
       readonly problem: string
       /** The thrown error, for `'Unexpected'`. */
       readonly cause?: unknown
-    } & Sent)
+    } & Ended)
 
 /** Pays an incoming payment over Interledger in as many packets as necessary. The promise never rejects. */
 export async function payOverIlp(options: PayOverIlpOptions): Promise<PayOverIlpResult> {
   const { signal, onProgress, receiver } = options
-  const plugin = pluginOf(options)
+  const { plugin, unknown } = pluginOf(options)
   let total: Sent = { sent: 0n, delivered: 0n, packets: 0 }
   const failed = (problem: string, cause?: unknown): PayOverIlpResult => ({
     ok: false,
     problem: signal?.aborted ? 'Aborted' : problem,
     ...(cause === undefined ? {} : { cause }),
     ...total,
+    unknown: unknown(),
   })
   function progressHandler({ amountSent, amountDelivered }: PaymentProgress): void {
     if (amountSent === total.sent) return
@@ -101,7 +124,7 @@ export async function payOverIlp(options: PayOverIlpOptions): Promise<PayOverIlp
     if (code !== assetCode || scale !== assetScale) return failed('AssetMismatch')
     const quote = await quoteFor(options, plugin, destination)
     const { error } = await pay({ plugin, destination, quote, progressHandler })
-    return error === undefined ? { ok: true, ...total } : failed(error)
+    return error === undefined ? { ok: true, ...total, unknown: unknown() } : failed(error)
   } catch (error) {
     return isPaymentError(error) ? failed(error) : failed('Unexpected', error)
   } finally {
@@ -111,17 +134,35 @@ export async function payOverIlp(options: PayOverIlpOptions): Promise<PayOverIlp
 
 type Plugin = Parameters<typeof setupPayment>[0]['plugin']
 
-function pluginOf({ send, signal, receiver }: PayOverIlpOptions): Plugin {
+/** Counts the packets with money whose outcome is unknown, and sends none after the first of them. */
+function pluginOf({ send, signal, receiver }: PayOverIlpOptions) {
   // F00 is final, so the sender does not retry.
   const stopped = rejectsOf('')('F00', 'The sender has stopped')
   const sharedSecret = Buffer.from(receiver.sharedSecret, 'base64url')
-  return {
+  let open = 0n
+  let isStopped = false
+  async function sent(packet: Uint8Array): Promise<Uint8Array> {
+    const prepare = readPrepare(packet)
+    if (prepare === undefined || !isFulfillable(prepare, sharedSecret)) return send(packet)
+    if (isStopped) return stopped
+    open += BigInt(prepare.amount)
+    const bytes = await send(packet)
+    const reply = readReply(bytes)
+    if (fulfills(reply, prepare) || (!isUnknown(reply) && !isFulfill(reply))) {
+      open -= BigInt(prepare.amount)
+    } else {
+      isStopped = true
+    }
+    return bytes
+  }
+  const plugin: Plugin = {
     async sendData(data) {
       return Buffer.from(
-        signal?.aborted ? stopped : await withAnswerCode(await send(data), sharedSecret),
+        signal?.aborted ? stopped : await withAnswerCode(await sent(data), sharedSecret),
       )
     },
   }
+  return { plugin, unknown: () => open }
 }
 
 /**
@@ -139,7 +180,7 @@ async function withAnswerCode(reply: Uint8Array, sharedSecret: Buffer): Promise<
 
 /** Probes the path for its rate and its maximum packet amount, and sets the limits of the payment. */
 async function quoteFor(
-  { amount, maxSourceAmount, minRate }: PayOverIlpOptions,
+  { amount, maxSourceAmount, minRate, rate }: PayOverIlpOptions,
   plugin: Plugin,
   destination: ResolvedPayment,
 ): Promise<Quote> {
@@ -147,7 +188,9 @@ async function quoteFor(
   // `startQuote` computes limits from floating-point prices. A slippage of 1 disables them; these limits are
   // exact.
   const probed = await startQuote({ plugin, destination, amountToSend: debit, slippage: 1 })
-  const minExchangeRate = ratioOf(minRate ?? defaultMinRate(amount, debit, probed))
+  const rates = [ratioOf(minRate ?? defaultMinRate(amount, debit, probed))]
+  if (rate !== undefined) rates.push(ratioOf(roundedDown(rate, probed.maxPacketAmount, debit)))
+  const minExchangeRate = rates.reduce((one, other) => (one.isGreaterThan(other) ? one : other))
   if (!probed.lowEstimatedExchangeRate.isGreaterThanOrEqualTo(minExchangeRate)) {
     throw PaymentError.InsufficientExchangeRate
   }
@@ -169,6 +212,14 @@ function defaultMinRate(
   return 'deliver' in amount
     ? { numerator: amount.deliver, denominator: debit }
     : { numerator: a.value * 99n, denominator: b.value * 100n }
+}
+
+/** Returns the rate of the largest packet if it loses a unit. At par, nothing is rounded. */
+function roundedDown({ numerator, denominator }: Rate, packetMax: bigint, debit: bigint): Rate {
+  if (numerator === denominator) return { numerator, denominator }
+  const largest = packetMax < debit ? packetMax : debit
+  const arriving = largest * numerator - denominator
+  return { numerator: arriving > 0n ? arriving : 0n, denominator: largest * denominator }
 }
 
 function ratioOf({ numerator, denominator }: Rate): Ratio {

@@ -58,7 +58,8 @@ export async function sendOverIlp(
   const delivered = paid.delivered < deliver ? paid.delivered : deliver
   return {
     arrived: paid.ok,
-    sentAmount: add(sentAmount, paid.sent),
+    // The receiver may have packets whose outcome is unknown.
+    sentAmount: add(sentAmount, paid.sent + paid.unknown),
     deliveredAmount: add(deliveredAmount, delivered),
   }
 }

@@ -1,25 +1,26 @@
-import { isFulfill, isReject, serializeIlpPrepare } from 'ilp-packet'
+import { type IlpReject, isFulfill, isReject, serializeIlpPrepare } from 'ilp-packet'
 import {
   fulfills,
   type IlpHandler,
+  isFulfillable,
+  isUnknown,
   readPrepare,
   readReply,
   readStream,
   rejectsOf,
-  sha256,
-  streamFulfillment,
 } from '../ilp/packet.js'
 import type { PendingPacket, Progress, SendingBook } from './sending-book.js'
 
 /** Sends the packets of one payment, and records each before it is sent. */
 export interface PacketRecord {
   progress(): Progress
+  /** The packets whose outcome is unknown. The receiver may have them, so they count as sent. */
+  unknown(): Promise<UnknownPackets>
+  /** Records what the receiver had received before the first packet. Later calls change nothing. */
+  startFrom(received: bigint): void
   /** Returns a handler that sends packets to the receiver with this shared secret, base64url. */
   sendTo(sharedSecret: string): IlpHandler
-  /**
-   * Repeats the packets whose outcome is unknown. Connectors and the receiver count a packet once, so that one that
-   * arrived is fulfilled again.
-   */
+  /** Repeats the packets whose outcome is unknown, where everyone counts a packet once: `countsRepeats`. */
   repeatPending(): Promise<void>
   /**
    * Resolves once everything is written. Rejects if another process has taken over the payment, which then reports its
@@ -28,8 +29,23 @@ export interface PacketRecord {
   close(): Promise<void>
 }
 
+export interface UnknownPackets {
+  /** In the payer's asset. */
+  readonly sent: bigint
+  /** What they asked the receiver for, in its asset. */
+  readonly asked: bigint
+  /** Whether one of them may be repeated. */
+  readonly mayRepeat: boolean
+  /** Whether none of them can arrive any more. */
+  readonly haveExpired: boolean
+}
+
 export interface PacketRecordOptions {
   readonly send: IlpHandler
+  /** Sends packets that nobody can fulfill. */
+  readonly probe: IlpHandler
+  /** Whether all nodes on the way to this ILP address count a packet once that they get twice. */
+  readonly countsRepeats: (ilpAddress: string) => boolean
   readonly book: SendingBook
   readonly paymentId: string
   readonly writer: string
@@ -38,17 +54,12 @@ export interface PacketRecordOptions {
   readonly now?: () => number
 }
 
-/** Codes that leave open whether the packet was fulfilled. */
-const unknownOutcomes: readonly string[] = ['R00', 'T00']
 /** How long a repeated packet is valid. */
 const repeatMs = 30_000
 
-/**
- * After a packet with an unknown outcome, or after another process has taken over the payment, it sends nothing new: the
- * amount might arrive twice.
- */
+/** After another process has taken over the payment, it sends nothing new: the amount might arrive twice. */
 export function packetRecord(options: PacketRecordOptions): PacketRecord {
-  const { send, book, paymentId, writer, now = Date.now } = options
+  const { send, probe, countsRepeats, book, paymentId, writer, now = Date.now } = options
   const reject = rejectsOf('')
   let { progress } = options
   let stopped = false
@@ -70,13 +81,13 @@ export function packetRecord(options: PacketRecordOptions): PacketRecord {
   async function settle(
     pending: PendingPacket,
     bytes: Uint8Array,
-    isFinal: (code: string, data: Buffer) => Promise<boolean>,
-  ): Promise<boolean> {
+    isFinal: (reject: IlpReject) => Promise<boolean>,
+  ): Promise<void> {
     const prepare = readPrepare(bytesOf(pending))
     const reply = readReply(bytes)
-    if (prepare === undefined || reply === undefined) return false
+    if (prepare === undefined || reply === undefined) return
     if (isReject(reply)) {
-      if (!(await isFinal(reply.code, reply.data))) return false
+      if (!(await isFinal(reply))) return
       replace(pending)
     } else if (isFulfill(reply) && fulfills(reply, prepare)) {
       const delivered = await deliveredBy(pending, prepare.data, reply.data)
@@ -88,11 +99,10 @@ export function packetRecord(options: PacketRecordOptions): PacketRecord {
       }
       replace(pending)
     } else {
-      return false
+      return
     }
     // If this cannot be written, the packet is repeated, and its outcome is the same.
     write().catch(() => undefined)
-    return true
   }
 
   async function repeat(old: PendingPacket): Promise<void> {
@@ -108,17 +118,37 @@ export function packetRecord(options: PacketRecordOptions): PacketRecord {
     await settle(
       pending,
       await send(packet),
-      async (_, data) => hasExpired && (await readStream(secretOf(pending), data)) !== undefined,
+      async ({ data }) => hasExpired && (await readStream(secretOf(pending), data)) !== undefined,
     )
+  }
+
+  function mayRepeat(packet: PendingPacket): boolean {
+    const prepare = readPrepare(bytesOf(packet))
+    return prepare !== undefined && countsRepeats(prepare.destination)
   }
 
   return {
     progress: () => progress,
+    async unknown() {
+      let [sent, asked, haveExpired] = [0n, 0n, true]
+      for (const packet of progress.pending) {
+        const prepare = readPrepare(bytesOf(packet))
+        if (prepare === undefined) continue
+        sent += BigInt(prepare.amount)
+        asked += await askedBy(packet, prepare.data)
+        haveExpired &&= prepare.expiresAt.getTime() <= now()
+      }
+      return { sent, asked, mayRepeat: progress.pending.some(mayRepeat), haveExpired }
+    },
+    startFrom(received) {
+      progress = { receivedBefore: received, ...progress }
+    },
     sendTo(sharedSecret) {
       const secret = Buffer.from(sharedSecret, 'base64url')
       return async (bytes) => {
         if (stopped) return reject('F00', 'The sender has stopped')
-        if (!isFulfillable(bytes, secret)) return send(bytes)
+        const prepare = readPrepare(bytes)
+        if (prepare === undefined || !isFulfillable(prepare, secret)) return probe(bytes)
         const packet = Buffer.from(bytes).toString('base64')
         const pending: PendingPacket = { packet, sharedSecret }
         progress = { ...progress, pending: [...progress.pending, pending] }
@@ -128,17 +158,12 @@ export function packetRecord(options: PacketRecordOptions): PacketRecord {
           return reject('F00', 'The packet could not be recorded')
         }
         const reply = await send(bytes)
-        const isKnown = await settle(
-          pending,
-          reply,
-          async (code) => !unknownOutcomes.includes(code),
-        )
-        stopped ||= !isKnown
+        await settle(pending, reply, async (reject) => !isUnknown(reject))
         return reply
       }
     },
     async repeatPending() {
-      await Promise.all(progress.pending.map(repeat))
+      await Promise.all(progress.pending.filter(mayRepeat).map(repeat))
     },
     async close() {
       if (!(await write().catch(() => true))) throw takenOver(paymentId)
@@ -158,19 +183,16 @@ function secretOf({ sharedSecret }: PendingPacket): Buffer {
   return Buffer.from(sharedSecret, 'base64url')
 }
 
-/** Returns whether the receiver can fulfill a packet with money. Others only probe the path. */
-function isFulfillable(bytes: Uint8Array, sharedSecret: Uint8Array): boolean {
-  const prepare = readPrepare(bytes)
-  if (prepare === undefined || prepare.amount === '0') return false
-  const fulfillment = streamFulfillment(sharedSecret, prepare.data)
-  return sha256(fulfillment).equals(prepare.executionCondition)
+/** Returns what a packet asks the receiver for. */
+async function askedBy(pending: PendingPacket, data: Buffer): Promise<bigint> {
+  const request = await readStream(secretOf(pending), data)
+  return BigInt(request?.prepareAmount.toString() ?? 0)
 }
 
 /** Returns what a packet delivered: what the receiver acknowledges, at least what the packet asked for. */
-async function deliveredBy(pending: PendingPacket, asked: Buffer, answered: Buffer) {
-  const request = await readStream(secretOf(pending), asked)
+async function deliveredBy(pending: PendingPacket, request: Buffer, answered: Buffer) {
+  const asked = await askedBy(pending, request)
   const answer = await readStream(secretOf(pending), answered)
-  const least = BigInt(request?.prepareAmount.toString() ?? 0)
   const told = BigInt(answer?.prepareAmount.toString() ?? 0)
-  return told > least ? told : least
+  return told > asked ? told : asked
 }

@@ -23,7 +23,7 @@ export function memoryPeerBalances(): PeerBalances {
   }
 }
 
-/** Balances in tables of the wallet's own. Each entry and the new balance are written in one statement. */
+/** Balances in tables of the wallet's own. An entry and the new balance are written in one statement. */
 export async function postgresPeerBalances(
   database: PostgresClient,
   wallet: string,
@@ -44,29 +44,55 @@ export async function postgresPeerBalances(
       peer text NOT NULL,
       id text NOT NULL,
       amount numeric NOT NULL,
+      is_repeated boolean NOT NULL DEFAULT false,
       added_at timestamptz NOT NULL DEFAULT now(),
       PRIMARY KEY (wallet, peer, id)
     )`,
   )
+  /** Adds an entry, or marks it as repeated. If two calls add it at once, one fails as a whole. */
+  async function add(peer: string, id: string, amount: bigint, max?: bigint) {
+    const { rows } = await query(
+      `WITH known AS (
+          UPDATE wallet_peer_entries SET is_repeated = true
+            WHERE wallet = $1 AND peer = $2 AND id = $3 RETURNING amount
+        ), counted AS (
+          INSERT INTO wallet_peer_balances SELECT $1, $2, $4::numeric
+            WHERE NOT EXISTS (SELECT FROM known) AND ($5::numeric IS NULL OR $4::numeric <= $5::numeric)
+            ON CONFLICT (wallet, peer)
+              DO UPDATE SET balance = wallet_peer_balances.balance + excluded.balance
+              WHERE $5::numeric IS NULL
+                OR wallet_peer_balances.balance + excluded.balance <= $5::numeric
+            RETURNING peer
+        ), entry AS (
+          INSERT INTO wallet_peer_entries SELECT $1, $2, $3, $4::numeric FROM counted
+            RETURNING amount
+        )
+        SELECT amount::text, false AS is_new FROM known
+          UNION ALL SELECT amount::text, true FROM entry`,
+      [wallet, peer, id, `${amount}`, max === undefined ? null : `${max}`],
+    )
+    const [entry] = rows
+    return entry && { amount: BigInt(entry['amount']), isNew: entry['is_new'] === true }
+  }
+
   return {
     of: (peer) => ({
-      async add(id, amount) {
+      async add(...entry) {
+        return add(peer, ...entry).catch((error) => {
+          if (!isConflict(error)) throw error
+          return add(peer, ...entry)
+        })
+      },
+      async release(id) {
         await query(
-          `WITH entry AS (
-            INSERT INTO wallet_peer_entries VALUES ($1, $2, $3, $4)
-              ON CONFLICT DO NOTHING RETURNING amount
+          `WITH released AS (
+            DELETE FROM wallet_peer_entries
+              WHERE wallet = $1 AND peer = $2 AND id = $3 AND NOT is_repeated RETURNING amount
           )
-          INSERT INTO wallet_peer_balances SELECT $1, $2, amount FROM entry
-            ON CONFLICT (wallet, peer)
-              DO UPDATE SET balance = wallet_peer_balances.balance + excluded.balance`,
-          [wallet, peer, id, `${amount}`],
-        )
-        const { rows } = await query(
-          `SELECT amount::text FROM wallet_peer_entries
-            WHERE wallet = $1 AND peer = $2 AND id = $3`,
+          UPDATE wallet_peer_balances SET balance = balance - released.amount
+            FROM released WHERE wallet = $1 AND peer = $2`,
           [wallet, peer, id],
         )
-        return rows[0]?.['amount'] === `${amount}`
       },
       async value() {
         const { rows } = await query(
@@ -85,4 +111,9 @@ export async function postgresPeerBalances(
       )
     },
   }
+}
+
+/** A unique violation, a serialization failure or a deadlock. */
+function isConflict(error: unknown): boolean {
+  return ['23505', '40001', '40P01'].includes((error as { readonly code?: string }).code ?? '')
 }

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { isFulfill } from 'ilp-packet'
+import { type IlpPrepare, isFulfill } from 'ilp-packet'
 import {
   type Amount,
   type Asset,
@@ -8,21 +8,26 @@ import {
   type IncomingPaymentServices,
   ilpPaymentMethods,
 } from 'open-payments-server'
-import { type ConnectorOptions, createConnector, type Peer } from '../ilp/connector.js'
+import { type ConnectorOptions, createConnector, type Peer, routeTo } from '../ilp/connector.js'
 import { ilpOverHttp, sendOverHttp } from '../ilp/ilp-over-http.js'
-import { type IlpHandler, isWithin, readPrepare, readReply } from '../ilp/packet.js'
+import { type IlpHandler, isFulfillable, readPrepare, readReply } from '../ilp/packet.js'
 import { createStreamReceiver } from '../ilp/receiver.js'
 import { failure } from './json.js'
 import type { PeerBalances } from './peer-balances.js'
 import { rateOf } from './rates.js'
 import { sameAsset } from './receivers.js'
 
-/** Another wallet that sends and receives packets. It must count a packet once, also if this wallet repeats it. */
+/** Another wallet that sends and receives packets. */
 export interface PeerWallet {
   /** Packets for this ILP address, and for those below it, go to this peer. */
   readonly ilpAddress: string
   /** The URL where it receives packets from this wallet. */
   readonly url: string
+  /**
+   * Whether the peer, and every node behind it, counts a packet once that it gets twice, as the wallets of this example
+   * do. Default `false`: a packet without a reply is not repeated, and counts as sent.
+   */
+  readonly countsRepeats?: boolean
 }
 
 export interface RailSettings {
@@ -68,6 +73,12 @@ export interface Rail {
   readonly handle: Handler<string | Uint8Array>
   /** Returns a handler that sends packets from an account in this asset. */
   from(asset: Asset): IlpHandler
+  /** The same for packets that nobody can fulfill. */
+  probesFrom(asset: Asset): IlpHandler
+  /** Whether the peer with a route to an address counts a packet once that it gets twice. */
+  countsRepeats(ilpAddress: string): boolean
+  /** The rate at which this wallet exchanges. */
+  readonly rateOf: ConnectorOptions['rateOf']
   /** Returns whether a peer has a route to an address. */
   reaches(ilpAddress: string): boolean
   /** What each peer owes this wallet, negative if this wallet owes the peer. */
@@ -103,7 +114,8 @@ export function ilpAddressOf(baseUrl: string): string {
  * `ownAddress`.
  */
 export function peerWallet(baseUrl: string, ownAddress: string): PeerWallet {
-  return { ilpAddress: ilpAddressOf(baseUrl), url: `${baseUrl}/ilp/${ownAddress}` }
+  const url = `${baseUrl}/ilp/${ownAddress}`
+  return { ilpAddress: ilpAddressOf(baseUrl), url, countsRepeats: true }
 }
 
 function addressFor(ilpAddress: string, { assetCode }: Asset): string {
@@ -150,6 +162,8 @@ export function createRail(options: RailOptions): Rail {
     ilpAddress: addressFor(ilpAddress, asset),
     asset,
     send: receiverIn(asset, options),
+    countsRepeats: true, // `receive` counts a transfer id once
+    canFulfill: fulfillableBy(options),
     packetAmountMax: accountPacketMax,
   }))
   const links = peers.map((peer) => ({
@@ -157,13 +171,15 @@ export function createRail(options: RailOptions): Rail {
     asset: linkAsset,
     balance: balances.of(peer.ilpAddress),
     send: linkTo(peer, options),
+    countsRepeats: peer.countsRepeats ?? false,
     packetAmountMax: linkPacketMax,
     creditMax,
   }))
+  const rates = options.rateOf ?? rateOf
   const connector = createConnector({
     ilpAddress,
     peers: [...accounts, ...links],
-    rateOf: options.rateOf ?? rateOf,
+    rateOf: rates,
     onError,
   })
   const entrances = new Map(
@@ -182,7 +198,10 @@ export function createRail(options: RailOptions): Rail {
       return entrance === undefined ? failure(404, 'not_found') : entrance(request)
     },
     from: (asset) => connector.from(addressFor(ilpAddress, asset)),
-    reaches: (address) => peers.some((peer) => isWithin(address, peer.ilpAddress)),
+    probesFrom: (asset) => connector.probesFrom(addressFor(ilpAddress, asset)),
+    reaches: (address) => routeTo(peers, address) !== undefined,
+    countsRepeats: (address) => routeTo(peers, address)?.countsRepeats ?? false,
+    rateOf: rates,
     async balances() {
       const entries = links.map(
         async ({ ilpAddress: peer, asset, balance }) =>
@@ -193,8 +212,8 @@ export function createRail(options: RailOptions): Rail {
     async settle(peer, { id, amount }) {
       const link = links.find((each) => each.ilpAddress === peer)
       if (link === undefined) return 'peer_unknown'
-      const added = await link.balance.add(`settlement ${id}`, -amount)
-      return added ? 'settled' : 'transfer_mismatch'
+      const entry = await link.balance.add(`settlement ${id}`, -amount)
+      return entry?.amount === -amount ? 'settled' : 'transfer_mismatch'
     },
   }
 }
@@ -218,6 +237,15 @@ function receiverIn(
     },
     onError,
   })
+}
+
+/** Another receiver than that of this library's examples has secrets of its own: all its packets count. */
+function fulfillableBy({ paymentMethods, receivers = ownReceivers }: RailOptions) {
+  return async (packet: IlpPrepare): Promise<boolean> => {
+    if (receivers !== ownReceivers) return true
+    const credentials = await paymentMethods.credentialsOf(packet.destination)
+    return credentials !== undefined && isFulfillable(packet, credentials.sharedSecret)
+  }
 }
 
 function linkTo(

@@ -4,6 +4,7 @@ import { parseValue } from 'open-payments-server/core'
 /** An incoming payment that accepts money, in this wallet or in another one. */
 export interface Receiver {
   readonly asset: Asset
+  readonly receivedAmount: Amount
   /** The amount that is still missing, if the payment has an amount. */
   readonly wanted?: Amount
   /** Absent if it is not known for sure. */
@@ -24,6 +25,8 @@ export type FoundReceiver =
       readonly publicReason?: string
       /** The other wallet may respond later. Absent: the receiver will never accept the payment. */
       readonly temporary?: true
+      /** What the receiver has received, if it could be read. */
+      readonly receivedAmount?: Amount
     }
 
 /** Finds the receiver of a payment by its URL. */
@@ -65,17 +68,16 @@ export function receiverFrom(
   { completed, incomingAmount, receivedAmount, expiresAt }: Terms,
   now: number,
 ): FoundReceiver {
-  if (completed) return noReceiver('the incoming payment is complete')
-  if (expiresAt !== undefined && now > expiresAt) {
-    return noReceiver('the incoming payment has expired')
-  }
+  const closed = (reason: string): FoundReceiver => ({ ok: false, reason, receivedAmount })
+  if (completed) return closed('the incoming payment is complete')
+  if (expiresAt !== undefined && now > expiresAt) return closed('the incoming payment has expired')
   const { assetCode, assetScale } = receivedAmount
   const asset = { assetCode, assetScale }
-  const receiver = { asset, ...(expiresAt !== undefined && { expiresAt }) }
+  const receiver = { asset, receivedAmount, ...(expiresAt !== undefined && { expiresAt }) }
   if (incomingAmount === undefined) return { ok: true, receiver }
   const [asked, received] = [parseValue(incomingAmount.value), parseValue(receivedAmount.value)]
   if (asked === undefined || received === undefined || asked <= received) {
-    return noReceiver('the incoming payment has received its amount')
+    return closed('the incoming payment has received its amount')
   }
   const wanted = { ...asset, value: `${asked - received}` }
   return { ok: true, receiver: { ...receiver, wanted } }

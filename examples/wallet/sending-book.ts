@@ -9,6 +9,8 @@ export interface Progress {
   readonly delivered: bigint
   /** The packets whose outcome is unknown. */
   readonly pending: readonly PendingPacket[]
+  /** What the receiver had received before the first packet, in its asset. */
+  readonly receivedBefore?: bigint
 }
 
 export interface PendingPacket {
@@ -67,6 +69,7 @@ export async function postgresSendingBook(
       sent numeric NOT NULL,
       delivered numeric NOT NULL,
       pending jsonb NOT NULL,
+      received_before numeric,
       PRIMARY KEY (wallet, payment)
     )`,
   )
@@ -76,17 +79,30 @@ export async function postgresSendingBook(
       const { rows } = await query(
         `INSERT INTO wallet_sendings VALUES ($1, $2, $3, 0, 0, '[]')
           ON CONFLICT (wallet, payment) DO UPDATE SET writer = excluded.writer
-          RETURNING sent::text, delivered::text, pending::text`,
+          RETURNING sent::text, delivered::text, pending::text, received_before::text`,
         [wallet, paymentId, writer],
       )
-      const { sent, delivered, pending } = rows[0] ?? {}
-      return { sent: BigInt(sent), delivered: BigInt(delivered), pending: JSON.parse(pending) }
+      const { sent, delivered, pending, received_before: before } = rows[0] ?? {}
+      return {
+        sent: BigInt(sent),
+        delivered: BigInt(delivered),
+        pending: JSON.parse(pending),
+        ...(before !== null && { receivedBefore: BigInt(before) }),
+      }
     },
-    async write(paymentId, writer, { sent, delivered, pending }) {
+    async write(paymentId, writer, { sent, delivered, pending, receivedBefore }) {
       const { rows } = await query(
-        `UPDATE wallet_sendings SET sent = $4, delivered = $5, pending = $6
+        `UPDATE wallet_sendings SET sent = $4, delivered = $5, pending = $6, received_before = $7
           WHERE wallet = $1 AND payment = $2 AND writer = $3 RETURNING payment`,
-        [wallet, paymentId, writer, `${sent}`, `${delivered}`, JSON.stringify(pending)],
+        [
+          wallet,
+          paymentId,
+          writer,
+          `${sent}`,
+          `${delivered}`,
+          JSON.stringify(pending),
+          receivedBefore === undefined ? null : `${receivedBefore}`,
+        ],
       )
       return rows.length === 1
     },

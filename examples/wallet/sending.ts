@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Amount, EventHandler, OutgoingPayment, ResourceServices } from 'open-payments-server'
-import { readPrepare } from '../ilp/packet.js'
 import { type PayOverIlpOptions, payOverIlp } from '../ilp/sender.js'
-import { type PacketRecord, packetRecord } from './packet-record.js'
+import { type PacketRecord, packetRecord, type UnknownPackets } from './packet-record.js'
 import type { Rail } from './rail.js'
 import { applyReport } from './rail-reports.js'
 import { type Receivers, sameAsset } from './receivers.js'
@@ -11,7 +10,7 @@ import type { SendingBook } from './sending-book.js'
 export interface SenderOptions {
   readonly resources: ResourceServices
   readonly receivers: Receivers
-  readonly rail: Pick<Rail, 'from'>
+  readonly rail: Pick<Rail, 'from' | 'probesFrom' | 'countsRepeats' | 'rateOf'>
   readonly book: SendingBook
   /** Milliseconds since the epoch. Default `Date.now`. */
   readonly now?: () => number
@@ -22,7 +21,7 @@ export type PaymentSender = (stopping: AbortSignal) => EventHandler
 
 /** The maximum attempts while the other wallet or the peer does not respond: about 15 s in total. */
 const attemptsMax = 5
-/** The maximum attempts while the outcome of a packet is unknown: about half an hour in total. */
+/** The maximum attempts while the outcome of a packet may still become known: about half an hour in total. */
 const pendingAttemptsMax = 12
 /** Well below the lease of an event, after which another process may take over the payment. */
 const attemptMs = 30_000
@@ -32,10 +31,9 @@ const attemptMs = 30_000
  * another wallet in ILP packets. The event is redelivered, also to another process, until the payment is
  * over.
  *
- * A process that ends between two packets leaves its record behind. The next process first repeats the packets whose
- * outcome is unknown, which are counted once, and then sends the remainder. Only if their outcome stays unknown, it ends
- * the payment and counts them as sent: the payer may be debited for a packet that did not arrive, and the receiver is
- * never paid twice.
+ * A process that ends between two packets leaves its record behind, and the next process continues. A packet without a
+ * reply counts as sent, because the receiver may have it. If all nodes count a packet once, it is repeated until its
+ * outcome is known. Otherwise, the remainder is sent without it, and the receiver tells whether it has arrived.
  */
 export function paymentSender(options: SenderOptions): PaymentSender {
   const { incomingPayments, outgoingPayments } = options.resources
@@ -63,46 +61,32 @@ async function sendToOtherWallet(
   delivery: Parameters<EventHandler>[1],
   stopping: AbortSignal,
 ): Promise<void> {
-  const { rail, book, receivers } = options
-  const { id: paymentId } = payment
+  const { rail, book, now = Date.now } = options
+  const { id: paymentId, debitAmount } = payment
   const writer = randomUUID()
   const progress = await book.take(paymentId, writer)
-  const send = rail.from(payment.debitAmount)
-  const { now = Date.now } = options
-  const record = packetRecord({ send, book, paymentId, writer, progress, now })
+  const [send, probe] = [rail.from(debitAmount), rail.probesFrom(debitAmount)]
+  const { countsRepeats } = rail
+  const sending = { send, probe, countsRepeats, book, paymentId, writer, progress, now }
+  const record = packetRecord(sending)
   const attempt = { payment, writer, record }
+  const later = (problem: string) => new Error(`${paymentId}: ${problem}`)
+  const lastAttempt = delivery.attempt >= attemptsMax
+  const lastAttemptToKnow = delivery.attempt >= pendingAttemptsMax
 
   await record.repeatPending()
-  const known = () => record.progress().pending.length === 0
-  if (!known()) {
-    const problem = 'the outcome of a packet is unknown'
-    if (delivery.attempt < pendingAttemptsMax) throw new Error(`${paymentId}: ${problem}`)
-    return end(options, attempt, problem)
-  }
-  if (record.progress().delivered >= BigInt(payment.receiveAmount.value)) {
-    return end(options, attempt)
-  }
-  const found = await receivers(payment.receiver)
-  const lastAttempt = delivery.attempt >= attemptsMax
-  if (!found.ok) {
-    if (found.temporary && !lastAttempt) throw new Error(`${paymentId}: ${found.reason}`)
-    return end(options, attempt, found.reason)
-  }
-  const { asset, ilp } = found.receiver
-  if (ilp === undefined || !sameAsset(asset, payment.receiveAmount)) {
-    return end(options, attempt, 'the asset of the receiver has changed')
-  }
-  const until = performance.now() + attemptMs
-  const signal = {
-    get aborted() {
-      return stopping.aborted || delivery.signal.aborted || performance.now() >= until
-    },
-  }
-  const problem = await sendPackets(options, attempt, { ...ilp, asset }, signal)
-  const isOver = problem === undefined || (lastAttempt && known())
-  if (!isOver) throw new Error(`${paymentId}: ${problem}`)
-  return end(options, attempt, problem)
+  if ((await record.unknown()).mayRepeat && !lastAttemptToKnow) throw later(unknownOutcome)
+  const problem = await sendRemainder(options, attempt, delivery.signal, stopping)
+  if (problem?.isTemporary && !lastAttempt) throw later(problem.reason)
+
+  const unknown = await record.unknown()
+  const arrived = await arrivedOf(options, attempt, unknown)
+  const mayArrive = arrived.value < arrivingOf(payment, unknown) && !unknown.haveExpired
+  if ((mayArrive || arrived.isTemporary) && !lastAttemptToKnow) throw later(unknownOutcome)
+  await end(options, attempt, arrived.value, problem?.reason)
 }
+
+const unknownOutcome = 'the outcome of a packet is unknown'
 
 interface Attempt {
   readonly payment: OutgoingPayment
@@ -111,28 +95,69 @@ interface Attempt {
   readonly record: PacketRecord
 }
 
-/** Sends the remainder of a payment. Resolves to why it did not arrive, or to `undefined`. */
+/** Why a payment did not arrive, or not yet. */
+interface Problem {
+  readonly reason: string
+  readonly isTemporary: boolean
+}
+
+/** Sends what was not sent yet, if the receiver still accepts it. */
+async function sendRemainder(
+  options: SenderOptions,
+  attempt: Attempt,
+  ended: AbortSignal,
+  stopping: AbortSignal,
+): Promise<Problem | undefined> {
+  const { payment, record } = attempt
+  const { debitAmount, receiveAmount } = payment
+  const [{ sent, delivered }, unknown] = [record.progress(), await record.unknown()]
+  const remainder = BigInt(receiveAmount.value) - delivered - arrivingOf(payment, unknown)
+  const maxSourceAmount = mostSent(debitAmount, receiveAmount) - sent - unknown.sent
+  if (remainder <= 0n || maxSourceAmount <= 0n) return undefined
+  const final = (reason: string): Problem => ({ reason, isTemporary: false })
+  const found = await options.receivers(payment.receiver)
+  if (!found.ok) return { reason: found.reason, isTemporary: found.temporary ?? false }
+  const { asset, ilp, wanted, receivedAmount } = found.receiver
+  if (ilp === undefined || !sameAsset(asset, receiveAmount)) {
+    return final('the asset of the receiver has changed')
+  }
+  if (wanted !== undefined && BigInt(wanted.value) < remainder) {
+    return final('the receiver does not accept that much')
+  }
+  record.startFrom(BigInt(receivedAmount.value))
+  const until = performance.now() + attemptMs
+  const signal = {
+    get aborted() {
+      return stopping.aborted || ended.aborted || performance.now() >= until
+    },
+  }
+  const rate = options.rail.rateOf(debitAmount, receiveAmount)
+  const reason = await sendPackets(options, attempt, {
+    receiver: { ...ilp, asset },
+    amount: { deliver: remainder },
+    maxSourceAmount,
+    ...(rate && { rate }),
+    signal,
+  })
+  return reason === undefined ? undefined : { reason, isTemporary: true }
+}
+
+/** Sends packets. Resolves to why the amount did not arrive, or to `undefined`. */
 async function sendPackets(
   { resources }: SenderOptions,
   { payment, record }: Attempt,
-  receiver: PayOverIlpOptions['receiver'],
-  signal: Pick<AbortSignal, 'aborted'>,
+  order: Omit<PayOverIlpOptions, 'send'>,
 ): Promise<string | undefined> {
-  const { id, debitAmount, receiveAmount } = payment
-  const before = record.progress()
   let reporting: Promise<void> | undefined
   async function show(): Promise<void> {
-    const { delivered } = record.progress()
+    const totals = totalsOf(payment, record.progress().delivered)
     // What clients read may lag behind: the report at the end counts.
-    await resources.outgoingPayments.reportSent(id, totalsOf(payment, delivered)).catch(() => {})
+    await resources.outgoingPayments.reportSent(payment.id, totals).catch(() => {})
     reporting = undefined
   }
   const result = await payOverIlp({
-    send: record.sendTo(receiver.sharedSecret),
-    receiver,
-    amount: { deliver: BigInt(receiveAmount.value) - before.delivered },
-    maxSourceAmount: mostSent(debitAmount, receiveAmount) - before.sent,
-    signal,
+    ...order,
+    send: record.sendTo(order.receiver.sharedSecret),
     onProgress() {
       reporting ??= show()
     },
@@ -140,6 +165,32 @@ async function sendPackets(
   await reporting
   await record.close()
   return result.ok ? undefined : result.problem
+}
+
+/** Returns what packets deliver if they arrive, at least. In the same asset, that is what was sent. */
+function arrivingOf(
+  { debitAmount, receiveAmount }: OutgoingPayment,
+  { sent, asked }: UnknownPackets,
+): bigint {
+  return sameAsset(debitAmount, receiveAmount) ? sent : asked
+}
+
+/** Returns how much of the packets whose outcome is unknown has arrived, as the receiver tells. */
+async function arrivedOf(
+  { receivers }: SenderOptions,
+  { payment, record }: Attempt,
+  unknown: UnknownPackets,
+): Promise<{ readonly value: bigint; readonly isTemporary: boolean }> {
+  const { delivered, receivedBefore } = record.progress()
+  const none = { value: 0n, isTemporary: false }
+  if (unknown.sent === 0n || receivedBefore === undefined) return none
+  const found = await receivers(payment.receiver)
+  const { receivedAmount } = found.ok ? found.receiver : found
+  if (receivedAmount === undefined) return { ...none, isTemporary: !found.ok && !!found.temporary }
+  if (!sameAsset(receivedAmount, payment.receiveAmount)) return none
+  // At most the packets, because others may pay it, too.
+  const more = BigInt(receivedAmount.value) - receivedBefore - delivered
+  return more <= 0n ? none : { ...none, value: least(more, arrivingOf(payment, unknown)) }
 }
 
 /**
@@ -156,21 +207,18 @@ function mostSent(debitAmount: Amount, receiveAmount: Amount): bigint {
 async function end(
   { resources, book }: SenderOptions,
   { payment, writer, record }: Attempt,
-  problem?: string,
+  arrived: bigint,
+  problem = unknownOutcome,
 ): Promise<void> {
   const { outgoingPayments } = resources
   const { id: paymentId, debitAmount, receiveAmount } = payment
-  const { delivered, pending } = record.progress()
-  const open = pending.reduce((sum, { packet }) => {
-    const prepare = readPrepare(Buffer.from(packet, 'base64'))
-    return sum + BigInt(prepare?.amount ?? 0)
-  }, 0n)
-  const totals = totalsOf(payment, delivered, open)
+  const unknown = (await record.unknown()).sent
+  const totals = totalsOf(payment, record.progress().delivered, { arrived, sent: unknown })
   const { sentAmount, deliveredAmount } = totals
   const ended =
     deliveredAmount.value === receiveAmount.value || sentAmount.value === debitAmount.value
       ? await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
-      : await outgoingPayments.fail(paymentId, { ...totals, ...(problem && { reason: problem }) })
+      : await outgoingPayments.fail(paymentId, { ...totals, reason: problem })
   if (!ended.ok && ended.refusal !== 'payment_over')
     throw new Error(`${paymentId}: ${ended.reason}`)
   await book.forget(paymentId, writer)
@@ -178,15 +226,20 @@ async function end(
 
 /**
  * Returns what the payer is debited for what was delivered, at the quoted price: the wallet keeps any difference to the
- * packets' cost. Packets without a reply count in full.
+ * packets' cost. Packets whose outcome is unknown are debited in full.
  */
-function totalsOf({ debitAmount, receiveAmount }: OutgoingPayment, arrived: bigint, open = 0n) {
+function totalsOf(
+  { debitAmount, receiveAmount }: OutgoingPayment,
+  delivered: bigint,
+  unknown = { arrived: 0n, sent: 0n },
+) {
   const [most, asked] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
-  const delivered = least(arrived, asked)
-  const debited = least(dividedUp(most * delivered, asked) + open, most)
+  const priceOf = (amount: bigint) => dividedUp(most * least(amount, asked), asked)
+  const all = least(delivered + unknown.arrived, asked)
+  const debited = greatest(priceOf(delivered) + unknown.sent, priceOf(all))
   return {
-    sentAmount: valued(debited, debitAmount),
-    deliveredAmount: valued(delivered, receiveAmount),
+    sentAmount: valued(least(debited, most), debitAmount),
+    deliveredAmount: valued(all, receiveAmount),
   }
 }
 
@@ -196,6 +249,10 @@ function valued(value: bigint, { assetCode, assetScale }: Amount): Amount {
 
 function least(one: bigint, other: bigint): bigint {
   return one < other ? one : other
+}
+
+function greatest(one: bigint, other: bigint): bigint {
+  return one > other ? one : other
 }
 
 /** Divides and rounds up. */

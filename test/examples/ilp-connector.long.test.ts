@@ -63,6 +63,7 @@ function setUp(
     ilpAddress,
     asset,
     balance: memoryBalance(),
+    countsRepeats: true,
     send: recording(ilpAddress, send),
   })
   const peers: readonly Peer[] = [
@@ -136,7 +137,7 @@ describe('a connector', () => {
   })
 
   test.each<[string, string, Partial<IlpPrepare>, Partial<ConnectorOptions>?]>([
-    ['has expired', 'R00', { expiresAt: new Date(startOfTests) }],
+    ['has expired', 'R02', { expiresAt: new Date(startOfTests) }],
     ['would expire before a reply', 'R02', { expiresAt: new Date(startOfTests + 1_000) }],
     ['has no route', 'F02', { destination: 'test.bobby.payment' }],
     ['would return to its sender', 'F02', { destination: 'test.alice.x' }],
@@ -196,12 +197,12 @@ describe('a connector', () => {
   test('rejects a packet with R00 if it cannot be counted, and counts its repetition', async () => {
     let isDown = true
     const errors: unknown[] = []
-    const { add, value } = memoryBalance()
+    const { add, ...others } = memoryBalance()
     const balance = {
-      value,
-      add: async (id: string, amount: bigint) => {
+      ...others,
+      add: async (...entry: Parameters<typeof add>) => {
         if (isDown) throw new Error('the database is down')
-        return add(id, amount)
+        return add(...entry)
       },
     }
     const onError = (error: unknown) => void errors.push(error)
@@ -218,9 +219,9 @@ describe('a connector', () => {
     for (const expected of ['fulfill', 'fulfill', 'T04']) {
       expect(outcomeOf(await forward(another()))).toBe(expected)
     }
-    expect(await alice?.add('settlement 1', -150n)).toBe(true)
-    expect(await alice?.add('settlement 1', -150n)).toBe(true)
-    expect(await alice?.add('settlement 1', -160n)).toBe(false)
+    expect(await alice?.add('settlement 1', -150n)).toEqual({ amount: -150n, isNew: true })
+    expect(await alice?.add('settlement 1', -150n)).toEqual({ amount: -150n, isNew: false })
+    expect(await alice?.add('settlement 1', -160n)).toEqual({ amount: -150n, isNew: false })
     expect(await balanceOf('test.alice')).toBe(50n)
     for (const expected of ['fulfill', 'fulfill', 'T04']) {
       expect(outcomeOf(await forward(another()))).toBe(expected)
@@ -234,7 +235,6 @@ describe('a connector', () => {
       'F05',
       async () => serializeIlpFulfill({ fulfillment: randomBytes(32), data: Buffer.alloc(0) }),
     ],
-    ['bytes that are not an ILP packet', 'T00', async () => Buffer.from('hello')],
   ])('does not change the balance for %s', async (_, code, bob) => {
     const { forward, balanceOf } = setUp({}, {}, bob)
     expect(outcomeOf(await forward())).toBe(code)
@@ -242,20 +242,73 @@ describe('a connector', () => {
     expect(await balanceOf('test.bob')).toBe(0n)
   })
 
-  test('does not change the balance for a packet that is fulfilled after its expiry', async () => {
-    let now = startOfTests
-    const { forward, balanceOf } = setUp({ now: () => now }, {}, async () => {
-      now += 20_000
-      return fulfilled
-    })
-    expect(outcomeOf(await forward())).toBe('R00')
-    expect(await balanceOf('test.bob')).toBe(0n)
+  test.each<[string, string, IlpHandler]>([
+    ['never replies', 'R00', () => new Promise(() => {})],
+    ['did not get a reply itself', 'R00', async () => rejectsOf('test.bob')('R00', '')],
+    ['fails', 'T00', async () => rejectsOf('test.bob')('T00', '')],
+    ['replies with other bytes', 'T00', async () => Buffer.from('hello')],
+    ['cannot be asked', 'R00', () => Promise.reject(new Error('no connection'))],
+  ])('counts a packet whose outcome is unknown because the next node %s', async (_, code, bob) => {
+    const { forward, balanceOf } = setUp({}, {}, bob)
+    expect(outcomeOf(await forward({ expiresAt: new Date(startOfTests + 1_050) }))).toBe(code)
+    expect([await balanceOf('test.alice'), await balanceOf('test.bob')]).toEqual([100n, -100n])
   })
 
-  test('rejects a packet if the next node does not reply in time', async () => {
-    const { forward, balanceOf } = setUp({}, {}, () => new Promise(() => {}))
+  test.each<[string, Uint8Array, bigint]>([
+    [
+      'a reject, which takes it out of the balances',
+      rejectsOf('test.bob')('F06', 'unexpected'),
+      0n,
+    ],
+    ['a Fulfill', fulfilled, 100n],
+  ])('hears a reply after a packet has expired: %s', async (_, late, owed) => {
+    let reply = (_: Uint8Array) => {}
+    const { forward, balanceOf } = setUp({}, {}, () => new Promise((resolve) => (reply = resolve)))
     expect(outcomeOf(await forward({ expiresAt: new Date(startOfTests + 1_050) }))).toBe('R00')
-    expect(await balanceOf('test.alice')).toBe(0n)
+    expect(await balanceOf('test.alice')).toBe(100n)
+    reply(late)
+    await expect.poll(() => balanceOf('test.alice')).toBe(owed)
+    expect(await balanceOf('test.bob')).toBe(-owed)
+  })
+
+  test('keeps the entry of a packet that was sent again, although one of both is rejected', async () => {
+    const replies = [rejectsOf('test.bob')('R00', 'no reply'), rejectsOf('test.bob')('F06', 'no')]
+    const { forward, balanceOf } = setUp({}, {}, async () => replies.shift() ?? fulfilled)
+    for (const code of ['R00', 'F06', 'fulfill']) expect(outcomeOf(await forward())).toBe(code)
+    expect([await balanceOf('test.alice'), await balanceOf('test.bob')]).toEqual([100n, -100n])
+  })
+
+  test('sends a packet again with the amount that it had, although the rate has changed', async () => {
+    let numerator = 9n
+    const rateOf = () => ({ numerator, denominator: 10n })
+    const { forward, balanceOf, sent } = setUp({ rateOf })
+    await forward()
+    numerator = 8n
+    expect(outcomeOf(await forward())).toBe('fulfill')
+    expect(sent.map(({ prepare }) => prepare.amount)).toEqual(['90', '90'])
+    expect([await balanceOf('test.alice'), await balanceOf('test.bob')]).toEqual([100n, -90n])
+  })
+
+  test('does not count a packet that the receiver cannot fulfill, nor one that its sender calls a probe', async () => {
+    const isOpen = new Promise<Uint8Array>(() => {})
+    const bob = { ilpAddress: 'test.bob', asset: usd, balance: memoryBalance() }
+    const alice = { ilpAddress: 'test.alice', asset: usd, balance: memoryBalance() }
+    const connector = createConnector({
+      ilpAddress: 'test.connector',
+      peers: [
+        { ...alice, send: fulfilling },
+        { ...bob, send: () => isOpen, canFulfill: async ({ data }) => data.length > 4 },
+      ],
+      rateOf: () => ({ numerator: 1n, denominator: 1n }),
+      now: () => startOfTests,
+    })
+    const soon = { expiresAt: new Date(startOfTests + 1_050) }
+    expect(outcomeOf(await connector.from('test.alice')(packet(soon)))).toBe('R00')
+    const longer = { ...soon, data: Buffer.from('longer') }
+    expect(outcomeOf(await connector.probesFrom('test.alice')(packet(longer)))).toBe('R00')
+    expect([await alice.balance.value(), await bob.balance.value()]).toEqual([0n, 0n])
+    expect(outcomeOf(await connector.from('test.alice')(packet(longer)))).toBe('R00')
+    expect([await alice.balance.value(), await bob.balance.value()]).toEqual([100n, -100n])
   })
 
   test('rejects bytes that are not a packet', async () => {

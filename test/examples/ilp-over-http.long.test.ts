@@ -150,7 +150,7 @@ describe('the client', () => {
       response.end(fulfilled)
     })
     const send = sendOverHttp({ url, token: 'x' })
-    expect(outcomeOf(await send(packet(0)))).toBe('R00')
+    expect(outcomeOf(await send(packet(0)))).toBe('R02')
     expect(outcomeOf(await send(Buffer.from('hello')))).toBe('F01')
     expect(requests).toBe(0)
   })

@@ -34,7 +34,7 @@ import { carol } from '../support/world.js'
 
 const usd: Asset = { assetCode: 'USD', assetScale: 2 }
 const eur: Asset = { assetCode: 'EUR', assetScale: 2 }
-const nothing = { sent: 0n, delivered: 0n, packets: 0 }
+const nothing = { sent: 0n, delivered: 0n, packets: 0, unknown: 0n }
 const network = createNetwork()
 afterAll(network.close)
 
@@ -88,7 +88,7 @@ describe('a payment over ILP', () => {
     const seen: bigint[] = []
     const onProgress = ({ sent }: Sent) => void seen.push(sent)
     const result = await pay(send, details, { debit: 1_000n }, { onProgress })
-    expect(result).toEqual({ ok: true, sent: 1_000n, delivered: 1_000n, packets: 4 })
+    expect(result).toEqual({ ok: true, sent: 1_000n, delivered: 1_000n, packets: 4, unknown: 0n })
     expect(seen).toEqual([250n, 500n, 750n, 1_000n])
     expect(await wallet.payment(details)).toMatchObject({ received: '1000', completed: false })
     expect(await owed()).toBe(1_000n)
@@ -101,7 +101,7 @@ describe('a payment over ILP', () => {
     const details = await wallet.createPayment({ incomingAmount })
     const { send } = await path(wallet.receiver())
     const result = await pay(send, details, { deliver: 1_234n })
-    expect(result).toEqual({ ok: true, sent: 1_234n, delivered: 1_234n, packets: 5 })
+    expect(result).toEqual({ ok: true, sent: 1_234n, delivered: 1_234n, packets: 5, unknown: 0n })
     expect(await wallet.payment(details)).toMatchObject({ received: '1234', completed: true })
   })
 
@@ -111,7 +111,7 @@ describe('a payment over ILP', () => {
     const { send, owing } = await path(wallet.receiver(), { to: eur })
     const result = await pay(send, details, { debit: 1_000n }, { asset: eur })
     // 250 * 0.9137 is 228.425
-    expect(result).toEqual({ ok: true, sent: 1_000n, delivered: 912n, packets: 4 })
+    expect(result).toEqual({ ok: true, sent: 1_000n, delivered: 912n, packets: 4, unknown: 0n })
     expect(await wallet.received(details)).toBe(912n)
     expect(await owing()).toBe(912n)
   })
@@ -183,7 +183,7 @@ describe('a payment over ILP', () => {
       return receiver(packet)
     })
     const result = await pay(send, details, { debit: 5_000n })
-    const sent = { sent: 500n, delivered: 500n, packets: 2 }
+    const sent = { sent: 500n, delivered: 500n, packets: 2, unknown: 0n }
     expect(result).toEqual({ ok: false, problem: 'ClosedByReceiver', ...sent })
     expect(await wallet.received(details)).toBe(500n)
   })
@@ -238,7 +238,7 @@ describe.each(kindsOfReceivers)('a receiver of another wallet: %s', (_, receiver
     const details = await wallet.createPayment({}, carol)
     const { send } = await path(wallet.receiver(), { to: eur })
     const result = await pay(send, details, { debit: 1_000n }, { asset: eur })
-    expect(result).toEqual({ ok: true, sent: 1_000n, delivered: 912n, packets: 4 })
+    expect(result).toEqual({ ok: true, sent: 1_000n, delivered: 912n, packets: 4, unknown: 0n })
     expect(await wallet.received(details)).toBe(912n)
   })
 
@@ -412,7 +412,7 @@ describe('a dishonest receiver', () => {
       return amount / 2n
     })
     const result = await pay(send, details, { deliver: 1_000n })
-    const totals = { sent: 1_000n, delivered: 999n, packets: 4 }
+    const totals = { sent: 1_000n, delivered: 999n, packets: 4, unknown: 0n }
     expect(result).toEqual({ ok: false, problem: 'ReceiverProtocolViolation', ...totals })
     expect(await owed()).toBe(1_000n)
   })

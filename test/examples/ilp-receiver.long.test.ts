@@ -144,8 +144,8 @@ describe('a packet is refused and not credited', () => {
   })
 
   test.each([
-    ['has expired', 0, 'R00'],
-    ['expired long ago', -86_400_000, 'R00'],
+    ['has expired', 0, 'R02'],
+    ['expired long ago', -86_400_000, 'R02'],
     ['expires before a reply could return', 400, 'R02'],
   ])('when it %s', async (_, leftMs, code) => {
     const { clock, send, received } = await setUp()
@@ -331,7 +331,7 @@ describe('when crediting a packet fails', () => {
       incomingPayments: { ...wallet.incomingPayments, get: () => Promise.reject(failure) },
       onError: (error) => void errors.push(error),
     })
-    expect(outcomeOf(await handle(packet({ amount: 700n })))).toBe('T00')
+    expect(outcomeOf(await handle(packet({ amount: 700n })))).toBe('T03')
     expect(errors).toEqual([failure])
   })
 })

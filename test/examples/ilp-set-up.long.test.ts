@@ -1,8 +1,10 @@
 import { createServer, type Server } from 'node:http'
 import express from 'express'
+import { isFulfill } from 'ilp-packet'
 import { afterEach, expect, test } from 'vitest'
 import { toExpress } from '../../adapters/express.js'
 import { sendOverHttp } from '../../examples/ilp/ilp-over-http.js'
+import { type IlpHandler, readPrepare, readReply, rejectsOf } from '../../examples/ilp/packet.js'
 import { type Receiver, receiveOverIlp, sendOverIlp } from '../../examples/ilp/set-up.js'
 import type { OutgoingPaymentEvent } from '../../src/entry-core.js'
 import { type IlpPaymentMethod, ilpPaymentMethods } from '../../src/index.js'
@@ -72,6 +74,18 @@ test('a payment that does not arrive leaves the totals unchanged', async () => {
   const before = { sentAmount: usd('401'), deliveredAmount: usd('400') }
   const result = await sendOverIlp(outgoing(before), receiver, send)
   expect(result).toEqual({ arrived: false, ...before })
+})
+
+test('a packet without a reply counts as sent, because the receiver may have it', async () => {
+  const { wallet, details, receiver, send } = await setUp()
+  const losing: IlpHandler = async (packet) => {
+    const reply = await send(packet)
+    const isMoney = readPrepare(packet)?.amount !== '0' && isFulfill(readReply(reply))
+    return isMoney ? rejectsOf('')('R00', 'its reply is lost') : reply
+  }
+  const unknown = { arrived: false, sentAmount: usd('900'), deliveredAmount: usd('0') }
+  expect(await sendOverIlp(outgoing(), receiver, losing)).toEqual(unknown)
+  expect(await wallet.received(details)).toBe(900n)
 })
 
 test('an incoming payment without details cannot be paid', async () => {

@@ -181,18 +181,23 @@ function priceElsewhere(found: FoundReceiver, debitAmount: Amount | undefined = 
 
 describe('the price of a payment to another wallet', () => {
   const asset = { assetCode: 'EUR', assetScale: 4 }
+  const receivedAmount = { value: '0', ...asset }
 
   test('is in its asset at any scale, and expires with it', async () => {
     const debitAmount = amount(1010)
     const receiveAmount = { value: '92592', ...asset }
     const price = { ok: true, debitAmount, receiveAmount }
-    expect(await priceElsewhere({ ok: true, receiver: { asset } })).toEqual(price)
-    expect(await priceElsewhere({ ok: true, receiver: { asset, expiresAt } })).toEqual({
+    expect(await priceElsewhere({ ok: true, receiver: { asset, receivedAmount } })).toEqual(price)
+    expect(
+      await priceElsewhere({ ok: true, receiver: { asset, receivedAmount, expiresAt } }),
+    ).toEqual({
       ...price,
       expiresAt,
     })
     const walletAddress = 'https://bank.example/bob'
-    expect(await priceElsewhere({ ok: true, receiver: { asset, walletAddress } })).toEqual({
+    expect(
+      await priceElsewhere({ ok: true, receiver: { asset, receivedAmount, walletAddress } }),
+    ).toEqual({
       ...price,
       receiverWalletAddress: walletAddress,
     })
@@ -256,7 +261,8 @@ test.each([
   ['1000001', false],
 ])('a payment of %s to another wallet has a price: %s', async (value, ok) => {
   const ilp = { ilpAddress: 'test.other', sharedSecret: 'secret' }
-  const receiver = { asset: { assetCode: 'USD', assetScale: 2 }, ilp }
+  const asset = { assetCode: 'USD', assetScale: 2 }
+  const receiver = { asset, receivedAmount: amount(0), ilp }
   const price = await prices(async () => ({ ok: true, receiver })).price({
     account: walletAddress,
     receiver: 'https://other.example/incoming-payments/p',

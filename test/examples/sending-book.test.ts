@@ -14,7 +14,7 @@ describe.each<[string, () => SendingBook]>([
 ])('the record of payments in progress, %s', (_, open) => {
   const nothing = { sent: 0n, delivered: 0n, pending: [] }
   const pending = [{ packet: 'AAEC', sharedSecret: 'c2VjcmV0' }]
-  const much = { sent: 2n ** 63n, delivered: 1n, pending }
+  const much = { sent: 2n ** 63n, delivered: 1n, pending, receivedBefore: 2n ** 62n }
 
   test('keeps the progress for the next writer of a payment', async () => {
     const book = open()

@@ -1,14 +1,24 @@
+import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { serializeIlpReject } from 'ilp-packet'
+import { isFulfill, serializeIlpFulfill, serializeIlpReject, serializeIlpReply } from 'ilp-packet'
+import { Packet } from 'ilp-protocol-stream/dist/src/packet.js'
 import { describe, expect, test } from 'vitest'
 import { createConnector, memoryBalance, type Rate } from '../../examples/ilp/connector.js'
 import { type IlpHandler, readPrepare } from '../../examples/ilp/packet.js'
-import type { FoundReceiver } from '../../examples/wallet/receivers.js'
+import { type FoundReceiver, receiverFrom } from '../../examples/wallet/receivers.js'
 import { paymentSender } from '../../examples/wallet/sending.js'
 import { memorySendingBook } from '../../examples/wallet/sending-book.js'
-import type { OutgoingPayment } from '../../src/index.js'
+import type { Amount, OutgoingPayment } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
-import { createReceivingWallet, ilpAddress, outcomeOf, streamRequest } from '../support/ilp.js'
+import {
+  createReceivingWallet,
+  encryptionKeyOf,
+  ilpAddress,
+  outcomeOf,
+  replyOf,
+  streamReply,
+  streamRequest,
+} from '../support/ilp.js'
 import { runs } from '../support/runs.js'
 import {
   createSpendingWorld,
@@ -38,9 +48,10 @@ type Line = (
 const goodLine: Line = (_, forward) => forward()
 
 /**
- * A paying wallet, a receiving wallet, and the connection between their connectors, which carries 2.50 in each packet.
+ * A paying wallet, a receiving wallet, and the connection between their connectors, which carries `packetMax` in each
+ * packet. Without `countsRepeats`, the receiving wallet counts each packet that it gets, also one that it got before.
  */
-async function opened() {
+async function opened({ countsRepeats = true, packetMax = 250n } = {}) {
   const clock = manualClock(Date.now())
   const paying = createSpendingWorld({ clock })
   const receiving = createReceivingWallet()
@@ -57,45 +68,71 @@ async function opened() {
 
   /** The receiving wallet, in a new process. `interrupt` can end it before it has counted a packet. */
   const there = (interrupt = () => {}) => {
-    const { add, value } = balances.there
+    if (!countsRepeats) return countingEach(interrupt)
+    const { add, ...others } = balances.there
     const balance = {
-      value,
-      async add(id: string, amount: bigint) {
+      ...others,
+      async add(...entry: Parameters<typeof add>) {
         interrupt()
-        return add(id, amount)
+        return add(...entry)
       },
     }
     return createConnector({
       ilpAddress: 'test.there',
       peers: [
         { ilpAddress: 'test.here', asset, balance, send: unused },
-        { ilpAddress, asset, send: receiving.receiver() },
+        { ilpAddress, asset, send: receiving.receiver(), countsRepeats: true },
       ],
       rateOf: () => rate.now,
     }).from('test.here')
+  }
+  function countingEach(interrupt: () => void): IlpHandler {
+    const { get, receive } = receiving.incomingPayments
+    const receiver = receiving.receiver({
+      incomingPayments: {
+        get,
+        async receive(id, funds) {
+          interrupt()
+          return receive(id, { ...funds, transferId: randomUUID() })
+        },
+      },
+    })
+    return async (packet) => {
+      const reply = await receiver(packet)
+      const amount = BigInt(readPrepare(packet)?.amount ?? 0)
+      if (outcomeOf(reply) === 'fulfill') await balances.there.add(randomUUID(), amount)
+      return reply
+    }
   }
   /** The connector of the paying wallet, in a new process. */
   const here = (send: IlpHandler) =>
     createConnector({
       ilpAddress: 'test.here',
       peers: [
-        { ilpAddress: 'test.here.usd', asset, send: unused, packetAmountMax: 250n },
-        { ilpAddress, asset, balance: balances.here, send },
+        { ilpAddress: 'test.here.usd', asset, send: unused, packetAmountMax: packetMax },
+        { ilpAddress, asset, balance: balances.here, send, countsRepeats },
       ],
       rateOf: par,
-    }).from('test.here.usd')
+    })
 
-  /** Creates a payment to a new incoming payment in the other wallet. */
-  async function created(value: string, account = bob) {
-    const details = await receiving.createPayment({}, account)
+  /** Creates a payment to a new incoming payment in the other wallet, which asks for an amount or is open. */
+  async function created(value: string, account = bob, incomingAmount?: Amount) {
+    const asked = incomingAmount === undefined ? {} : { incomingAmount }
+    const details = await receiving.createPayment(asked, account)
     const receiver = account === carol ? { incomingPayment: euroReceiver } : {}
     const { body } = await pay(client, token, value, receiver)
     const id = outgoingPayments.idOf(body.id) ?? ''
-    const { asset: received } = await receiving.payment(details)
-    const found: FoundReceiver = { ok: true, receiver: { asset: received, ilp: details } }
+
+    /** The receiver as its resource server returns it. */
+    async function live(): Promise<FoundReceiver> {
+      const payment = await receiving.payment(details)
+      const receivedAmount = { ...payment.asset, value: payment.received }
+      const found = receiverFrom({ ...payment, receivedAmount }, clock.now())
+      return found.ok ? { ...found, receiver: { ...found.receiver, ilp: details } } : found
+    }
 
     /** A process that receives the payment's event, and the connection that it uses. */
-    function process(line: Line = goodLine, receiver: FoundReceiver = found, end = there()) {
+    function process(line: Line = goodLine, receiver?: FoundReceiver, end = there()) {
       const stopping = new AbortController()
       let arrived = 0
       const counted = async (packet: Uint8Array) => {
@@ -103,14 +140,19 @@ async function opened() {
         if (outcomeOf(reply) === 'fulfill' && readPrepare(packet)?.amount !== '0') arrived += 1
         return reply
       }
-      const send = here(async (packet) => {
+      const connector = here(async (packet) => {
         const { prepareAmount } = await streamRequest(details, packet)
         return line(arrived, () => counted(packet), prepareAmount.greaterThan(0))
       })
       const options = {
         resources: paying.resources,
-        receivers: async () => receiver,
-        rail: { from: () => send },
+        receivers: async () => receiver ?? live(),
+        rail: {
+          from: () => connector.from('test.here.usd'),
+          probesFrom: () => connector.probesFrom('test.here.usd'),
+          countsRepeats: () => countsRepeats,
+          rateOf: () => rate.now,
+        },
         book,
         now: clock.now,
       }
@@ -295,8 +337,17 @@ describe('a payment to another wallet', () => {
 
   test.each<[string, FoundReceiver]>([
     ['accepts no more', { ok: false, reason: 'complete' }],
-    ['has another asset', { ok: true, receiver: { asset: { ...asset, assetScale: 3 } } }],
-    ['has no payment method', { ok: true, receiver: { asset } }],
+    [
+      'has another asset',
+      {
+        ok: true,
+        receiver: {
+          asset: { ...asset, assetScale: 3 },
+          receivedAmount: { ...usd(0), assetScale: 3 },
+        },
+      },
+    ],
+    ['has no payment method', { ok: true, receiver: { asset, receivedAmount: usd(0) } }],
   ])('fails immediately if the receiver %s', async (_, receiver) => {
     const { created } = await opened()
     const { process, status } = await created('1000')
@@ -368,8 +419,8 @@ describe('a payment to another wallet', () => {
         await balances.here.add(`settlement ${owed}`, settled)
         await balances.there.add(`settlement ${owed}`, -settled)
         if ((await balances.here.value()) !== here) owed += 1n
-        // A packet whose reply was lost has been counted at the other end only.
-        expect(-here).toBeLessThanOrEqual(over)
+        // A packet that was lost has been counted at this end only.
+        expect(over).toBeLessThanOrEqual(-here)
         const now = BigInt((await status()).sent)
         expect(now).toBeGreaterThanOrEqual(sent)
         expect(now).toBeLessThanOrEqual(1_000n)
@@ -382,6 +433,149 @@ describe('a payment to another wallet', () => {
     })
     await fc.assert(property, { numRuns: runs(60) })
   })
+})
+
+/** Whoever receives counts each packet, as most wallets on Interledger do. */
+describe('a payment to a wallet that counts each packet that it gets', () => {
+  const each = { countsRepeats: false }
+  const all = { state: 'completed', sent: '1000', delivered: '1000', received: '1000' }
+
+  test.each<[string, Amount?]>([['an open receiver'], ['a receiver with an amount', usd(1_000)]])(
+    'arrives once at %s although a reply is lost, at the next attempt',
+    async (_, amount) => {
+      const { created, clock, balances } = await opened(each)
+      const { process, status } = await created('1000', bob, amount)
+      expect(await process(losingReply(1)).drain()).toMatchObject({ failed: 1 })
+      expect(await status()).toMatchObject({ state: 'begun' })
+      clock.advance(1_000)
+      expect(await process().drain()).toMatchObject({ failed: 0 })
+      expect(await status()).toEqual(all)
+      expect([await balances.here.value(), await balances.there.value()]).toEqual([-1_000n, 1_000n])
+    },
+  )
+
+  test('is debited for a packet without a reply, and ends when it cannot arrive any more', async () => {
+    const { created, clock, balances } = await opened(each)
+    const { process, status } = await created('1000')
+    const losing: Line = async (arrived, forward, asksForMoney) =>
+      arrived === 2 && asksForMoney ? rejected('R00') : forward()
+    expect(await process(losing).drain()).toMatchObject({ failed: 1 })
+    clock.advance(1_000)
+    expect(await process().drain()).toMatchObject({ failed: 1 })
+    expect(await status()).toMatchObject({ state: 'begun', received: '750' })
+    clock.advance(30_000)
+    expect(await process().drain()).toMatchObject({ failed: 0 })
+    const less = { sent: '1000', delivered: '750', received: '750' }
+    expect(await status()).toEqual({ state: 'completed', ...less })
+    expect(await balances.here.value()).toBe(-1_000n)
+  })
+
+  test('is over when the receiver was completed without a packet whose reply was lost', async () => {
+    const { created, clock, receiving } = await opened(each)
+    const { process, status, details } = await created('1000')
+    const losing: Line = async (arrived, forward, asksForMoney) =>
+      arrived === 2 && asksForMoney ? rejected('R00') : forward()
+    await process(losing).drain()
+    await receiving.incomingPayments.complete(details.id)
+    clock.advance(31_000)
+    expect(await process().drain()).toMatchObject({ failed: 0 })
+    const part = { sent: '750', delivered: '500', received: '500' }
+    const failure = 'the incoming payment is complete'
+    expect(await status()).toEqual({ state: 'failed', failure, ...part })
+  })
+
+  const fault = fc.record({
+    after: fc.nat(4),
+    many: fc.boolean(),
+    how: fc.constantFrom(
+      'lost reply',
+      'lost packet',
+      'refused',
+      'stopped',
+      'crashed before it left',
+      'crashed before its reply',
+      'the peer crashed',
+    ),
+    waitMs: fc.constantFrom(1_000, 3_600_000),
+  })
+
+  test('is never sent nor received beyond its debit, and its peer is told, for all losses and crashes', async () => {
+    const property = fc.asyncProperty(
+      fc.array(fault, { maxLength: 4 }),
+      fc.boolean(),
+      async (faults, isInvoice) => {
+        const { created, clock, balances, there } = await opened(each)
+        const { process, status } = await created('1000', bob, isInvoice ? usd(1_000) : undefined)
+        async function check() {
+          const { sent, delivered, received } = await status()
+          const booked = -(await balances.here.value())
+          expect(BigInt(received)).toBeLessThanOrEqual(booked)
+          expect(BigInt(received)).toBe(await balances.there.value())
+          expect(booked).toBeLessThanOrEqual(1_000n)
+          expect(BigInt(delivered)).toBeLessThanOrEqual(BigInt(received))
+          return { sent: BigInt(sent), booked }
+        }
+        for (const { after, many, how, waitMs } of faults) {
+          let done = false
+          let crash = () => {}
+          const crashed = new Promise<void>((resolve) => {
+            crash = resolve
+          })
+          const hang = () => {
+            crash()
+            return new Promise<never>(() => {})
+          }
+          const interrupted = there(() => {
+            if (how !== 'the peer crashed' || (done && !many)) return
+            done = true
+            throw new Error('the peer crashed')
+          })
+          const line: Line = async (arrived, forward, asksForMoney) => {
+            const isFaulty = many ? arrived >= after : arrived === after && !done
+            if (how === 'the peer crashed' || !isFaulty || !asksForMoney) return forward()
+            done = true
+            if (how === 'stopped') running.stop()
+            if (how === 'lost packet') return rejected('R00')
+            if (how === 'refused') return rejected('F00')
+            if (how === 'crashed before it left') return hang()
+            const reply = await forward()
+            if (how === 'crashed before its reply') return hang()
+            return how === 'lost reply' ? rejected('R00') : reply
+          }
+          const running = process(line, undefined, interrupted)
+          await Promise.race([running.drain(), crashed])
+          await check()
+          clock.advance(waitMs)
+        }
+        // Nothing is lost any more. What is unknown is decided when the last packet has expired.
+        for (const waitMs of [3_600_000, 31_000]) {
+          clock.advance(waitMs)
+          await process().drain()
+        }
+        expect(['completed', 'failed']).toContain((await status()).state)
+        const { sent, booked } = await check()
+        expect(booked).toBeLessThanOrEqual(sent)
+        expect(BigInt((await status()).received)).toBe(BigInt((await status()).delivered))
+      },
+    )
+    await fc.assert(property, { numRuns: runs(60) })
+  })
+})
+
+test('a payment is not sent if its receiver wants less than when it was quoted', async () => {
+  for (const countsRepeats of [true, false]) {
+    const { created, receiving } = await opened({ countsRepeats })
+    const { process, status, details } = await created('400')
+    // Another payment of 4.00 has arrived for an invoice of 5.00, at a wallet that accepts more.
+    const terms = { asset, receivedAmount: usd(400), wanted: usd(100), ilp: details }
+    expect(await process(goodLine, { ok: true, receiver: terms }).drain()).toMatchObject({
+      failed: 0,
+    })
+    const nothing = { sent: '0', delivered: '0', received: '0' }
+    const failure = 'the receiver does not accept that much'
+    expect(await status()).toEqual({ state: 'failed', failure, ...nothing })
+    expect(await receiving.received(details)).toBe(0n)
+  }
 })
 
 describe('a payment in another currency', () => {
@@ -406,6 +600,31 @@ describe('a payment in another currency', () => {
       expect(['5000', '5001']).toContain(received)
     },
   )
+
+  test('costs at most a unit of each packet more if the receiver acknowledges less than it got', async () => {
+    const { created, rate, there, balances } = await opened({ packetMax: 5_000n })
+    rate.now = rateOf(1_000n)
+    const { process, status, details } = await created('100000', carol)
+    const honest = there()
+    /** Acknowledges what each packet asks for, which is less than it gets. */
+    const lying: IlpHandler = async (packet) => {
+      const reply = replyOf(await honest(packet))
+      if (!isFulfill(reply)) return serializeIlpReply(reply)
+      const { prepareAmount } = await streamRequest(details, packet)
+      const { sequence, ilpPacketType, frames } = await streamReply(
+        details,
+        serializeIlpReply(reply),
+      )
+      const told = new Packet(sequence, ilpPacketType, prepareAmount, frames)
+      const data = await told.serializeAndEncrypt(encryptionKeyOf(details))
+      return serializeIlpFulfill({ ...reply, data })
+    }
+    await process(goodLine, undefined, lying).drain()
+    const { state, sent, delivered, received } = await status()
+    expect([state, sent, delivered]).toEqual(['completed', '100000', '50000'])
+    expect(BigInt(received)).toBeLessThanOrEqual(50_000n + 22n)
+    expect(-(await balances.here.value())).toBeLessThanOrEqual(100_000n + 44n)
+  })
 
   test('waits at a worse rate, and fails with what arrived if the rate stays', async () => {
     const { created, rate, clock } = await opened()
@@ -464,10 +683,16 @@ test('a payment within the wallet arrives automatically, once', async () => {
   const incoming = (await client.request([incomingAccess])).body.access_token.value
   const { body: receiver } = await client.createPayment(incoming, { walletAddress: bob })
   const { body } = await pay(client, token, 1000, { incomingPayment: receiver.id })
+  const noPacket: IlpHandler = () => Promise.reject(new Error('no packet is sent'))
   const sender = paymentSender({
     resources: paying.resources,
     receivers: () => Promise.reject(new Error('no receiver is read')),
-    rail: { from: () => () => Promise.reject(new Error('no packet is sent')) },
+    rail: {
+      from: () => noPacket,
+      probesFrom: () => noPacket,
+      countsRepeats: () => true,
+      rateOf: () => undefined,
+    },
     book: memorySendingBook(),
   })
   const handler = sender(new AbortController().signal)
