@@ -144,9 +144,7 @@ export function createConnector(options: ConnectorOptions): Connector {
     if (!checked.ok) return reject(...checked.reason)
     const { to } = checked
     try {
-      const reserved = isProbe
-        ? { ...checked, release: async () => {} }
-        : await reserve(from, incoming, to, checked.outgoing)
+      const reserved = await reserve(from, incoming, to, checked.outgoing, isProbe)
       if (!reserved.ok) return reject(...reserved.reason)
       return await exchange(incoming, to, reserved.outgoing, reserved.release)
     } catch (error) {
@@ -216,8 +214,9 @@ async function reserve(
   incoming: IlpPrepare,
   to: Peer,
   outgoing: IlpPrepare,
+  isProbe: boolean,
 ): Promise<Reserved> {
-  const isMoney = incoming.amount !== '0' && ((await to.canFulfill?.(incoming)) ?? true)
+  const isMoney = !isProbe && incoming.amount !== '0' && ((await to.canFulfill?.(incoming)) ?? true)
   if (!isMoney) return { ok: true, outgoing, release: async () => {} }
   const refused = (...reason: RejectReason): Reserved => ({ ok: false, reason })
   const condition = incoming.executionCondition.toString('base64url')

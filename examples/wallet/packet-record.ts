@@ -101,7 +101,7 @@ export function packetRecord(options: PacketRecordOptions): PacketRecord {
     } else {
       return
     }
-    // If this cannot be written, the packet is repeated, and its outcome is the same.
+    // If this cannot be written, the outcome is unknown to the next process.
     write().catch(() => undefined)
   }
 

@@ -77,7 +77,7 @@ async function sendToOtherWallet(
   await record.repeatPending()
   if ((await record.unknown()).mayRepeat && !lastAttemptToKnow) throw later(unknownOutcome)
   const problem = await sendRemainder(options, attempt, delivery.signal, stopping)
-  if (problem?.isTemporary && !lastAttempt) throw later(problem.reason)
+  if (problem?.isTemporary && (!lastAttempt || stopping.aborted)) throw later(problem.reason)
 
   const unknown = await record.unknown()
   const arrived = await arrivedOf(options, attempt, unknown)

@@ -371,7 +371,9 @@ describe('a receiver that answers under another code', () => {
     expect(result).toMatchObject({ ok: false, problem: 'ReceiverProtocolViolation' })
     const received = await wallet.received(details)
     expect(received).toBeGreaterThan(0n)
-    expect([result.sent, result.delivered, await owed()]).toEqual([received, received, received])
+    expect([result.sent, await owed()]).toEqual([received, received])
+    // Without data, what arrived is what the packet asked for: the last one asks for a unit less.
+    expect(received - result.delivered).toBeLessThanOrEqual(1n)
   })
 })
 

@@ -11,12 +11,17 @@ describe('the settings of the wallet', () => {
     const rail = { ilpAddress: 'test.localhost-3000', peers: [], token: '' }
     expect(readSettings({}).rail).toEqual(rail)
     const PEERS = 'http://localhost:3001, test.bank=https://bank.example/ilp'
+    // Only another wallet of this example is known to count a packet once that it gets twice.
     expect(readSettings({ PEERS, ILP_TOKEN, ILP_ADDRESS: 'test.ours' })).toMatchObject({
       settle: 'auto',
       rail: {
         ilpAddress: 'test.ours',
         peers: [
-          { ilpAddress: 'test.localhost-3001', url: 'http://localhost:3001/ilp/test.ours' },
+          {
+            ilpAddress: 'test.localhost-3001',
+            url: 'http://localhost:3001/ilp/test.ours',
+            countsRepeats: true,
+          },
           { ilpAddress: 'test.bank', url: 'https://bank.example/ilp' },
         ],
         token: ILP_TOKEN,
