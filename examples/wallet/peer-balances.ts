@@ -78,18 +78,26 @@ export async function postgresPeerBalances(
   return {
     of: (peer) => ({
       async add(...entry) {
-        return add(peer, ...entry).catch((error) => {
-          if (!isConflict(error)) throw error
-          return add(peer, ...entry)
-        })
+        for (let attempt = 1; ; attempt++) {
+          try {
+            return await add(peer, ...entry)
+          } catch (error) {
+            if (attempt === attemptsMax || !isConflict(error)) throw error
+          }
+        }
       },
       async release(id) {
+        // The balance is locked before the entry, as by `add`, so that the two cannot wait for each other.
         await query(
-          `WITH released AS (
+          `WITH balance AS (
+            SELECT FROM wallet_peer_balances WHERE wallet = $1 AND peer = $2 FOR UPDATE
+          ), released AS (
             DELETE FROM wallet_peer_entries
-              WHERE wallet = $1 AND peer = $2 AND id = $3 AND NOT is_repeated RETURNING amount
+              WHERE EXISTS (SELECT FROM balance)
+                AND wallet = $1 AND peer = $2 AND id = $3 AND NOT is_repeated
+              RETURNING amount
           )
-          UPDATE wallet_peer_balances SET balance = balance - released.amount
+          UPDATE wallet_peer_balances SET balance = wallet_peer_balances.balance - released.amount
             FROM released WHERE wallet = $1 AND peer = $2`,
           [wallet, peer, id],
         )
@@ -113,7 +121,9 @@ export async function postgresPeerBalances(
   }
 }
 
-/** A unique violation, a serialization failure or a deadlock. */
+const attemptsMax = 5
+
+/** Another call has added the entry: a unique violation. */
 function isConflict(error: unknown): boolean {
-  return ['23505', '40001', '40P01'].includes((error as { readonly code?: string }).code ?? '')
+  return (error as { readonly code?: unknown }).code === '23505'
 }

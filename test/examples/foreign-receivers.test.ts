@@ -139,7 +139,8 @@ describe('a receiver in another wallet', () => {
       sharedSecret: 'MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI',
     }
     const walletAddress = `${origin}/bob`
-    const receiver = { asset: { assetCode: 'USD', assetScale: 2 }, ilp, walletAddress }
+    const asset = { assetCode: 'USD', assetScale: 2 }
+    const receiver = { asset, receivedAmount: amount('0'), ilp, walletAddress }
     expect(await elsewhere(receiverUrl())).toEqual({ ok: true, receiver })
     expect(await elsewhere(receiverUrl())).toEqual({ ok: true, receiver })
     const seen = requests.map(({ method, url, headers }) => [

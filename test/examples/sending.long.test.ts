@@ -186,6 +186,58 @@ const losingReply =
     return arrived === after && outcomeOf(reply) === 'fulfill' ? rejected(code) : reply
   }
 
+/** What interrupts a payment, and after how many packets that arrived. */
+const faults = {
+  after: fc.nat(4),
+  how: fc.constantFrom(
+    'lost reply',
+    'lost packet',
+    'refused',
+    'stopped',
+    'crashed before it left',
+    'crashed before its reply',
+    'the peer crashed',
+  ),
+}
+
+interface Fault {
+  readonly after: number
+  readonly how: string
+  /** Whether it happens to all further packets with money, or to one packet. */
+  readonly many: boolean
+}
+
+/** A line and an interruption of the other wallet, and when the paying process has crashed. */
+function faulty({ after, how, many }: Fault, stop: () => void) {
+  let done = false
+  let crash = () => {}
+  const crashed = new Promise<void>((resolve) => {
+    crash = resolve
+  })
+  const hang = () => {
+    crash()
+    return new Promise<never>(() => {})
+  }
+  const interrupt = () => {
+    if (how !== 'the peer crashed' || (done && !many)) return
+    done = true
+    throw new Error('the peer crashed')
+  }
+  const line: Line = async (arrived, forward, asksForMoney) => {
+    const isHit = many ? asksForMoney && arrived >= after : !done && arrived === after
+    if (how === 'the peer crashed' || !isHit) return forward()
+    done = true
+    if (how === 'stopped') stop()
+    if (how === 'lost packet') return rejected('R00')
+    if (how === 'refused') return rejected('F00')
+    if (how === 'crashed before it left') return hang()
+    const reply = await forward()
+    if (how === 'crashed before its reply') return hang()
+    return how === 'lost reply' ? rejected('R00') : reply
+  }
+  return { line, interrupt, crashed }
+}
+
 describe('a payment to another wallet', () => {
   test('is sent in packets, and leaves no record behind', async () => {
     const { created, book } = await opened()
@@ -365,19 +417,7 @@ describe('a payment to another wallet', () => {
     Object.assign(book, { write })
   })
 
-  const fault = fc.record({
-    after: fc.nat(4),
-    how: fc.constantFrom(
-      'lost reply',
-      'lost packet',
-      'refused',
-      'stopped',
-      'crashed before it left',
-      'crashed before its reply',
-      'the peer crashed',
-    ),
-    settled: fc.bigInt({ min: -500n, max: 500n }),
-  })
+  const fault = fc.record({ ...faults, settled: fc.bigInt({ min: -500n, max: 500n }) })
 
   test('loses and doubles nothing, for all losses, refusals, stops, crashes and settlements', async () => {
     const property = fc.asyncProperty(fc.array(fault, { maxLength: 4 }), async (faults) => {
@@ -385,33 +425,9 @@ describe('a payment to another wallet', () => {
       const { process, status } = await created('1000')
       let owed = 0n
       let sent = 0n
-      for (const { after, how, settled } of faults) {
-        let done = false
-        let crash = () => {}
-        const crashed = new Promise<void>((resolve) => {
-          crash = resolve
-        })
-        const hang = () => {
-          crash()
-          return new Promise<never>(() => {})
-        }
-        const interrupted = there(() => {
-          if (how !== 'the peer crashed' || done) return
-          done = true
-          throw new Error('the peer crashed')
-        })
-        const line: Line = async (arrived, forward) => {
-          if (how === 'the peer crashed' || done || arrived !== after) return forward()
-          done = true
-          if (how === 'stopped') running.stop()
-          if (how === 'lost packet') return rejected('R00')
-          if (how === 'refused') return rejected('F00')
-          if (how === 'crashed before it left') return hang()
-          const reply = await forward()
-          if (how === 'crashed before its reply') return hang()
-          return how === 'lost reply' ? rejected('R00') : reply
-        }
-        const running = process(line, undefined, interrupted)
+      for (const { settled, ...fault } of faults) {
+        const { line, interrupt, crashed } = faulty({ ...fault, many: false }, () => running.stop())
+        const running = process(line, undefined, there(interrupt))
         await Promise.race([running.drain(), crashed])
         clock.advance(3_600_000)
 
@@ -485,17 +501,8 @@ describe('a payment to a wallet that counts each packet that it gets', () => {
   })
 
   const fault = fc.record({
-    after: fc.nat(4),
+    ...faults,
     many: fc.boolean(),
-    how: fc.constantFrom(
-      'lost reply',
-      'lost packet',
-      'refused',
-      'stopped',
-      'crashed before it left',
-      'crashed before its reply',
-      'the peer crashed',
-    ),
     waitMs: fc.constantFrom(1_000, 3_600_000),
   })
 
@@ -515,34 +522,9 @@ describe('a payment to a wallet that counts each packet that it gets', () => {
           expect(BigInt(delivered)).toBeLessThanOrEqual(BigInt(received))
           return { sent: BigInt(sent), booked }
         }
-        for (const { after, many, how, waitMs } of faults) {
-          let done = false
-          let crash = () => {}
-          const crashed = new Promise<void>((resolve) => {
-            crash = resolve
-          })
-          const hang = () => {
-            crash()
-            return new Promise<never>(() => {})
-          }
-          const interrupted = there(() => {
-            if (how !== 'the peer crashed' || (done && !many)) return
-            done = true
-            throw new Error('the peer crashed')
-          })
-          const line: Line = async (arrived, forward, asksForMoney) => {
-            const isFaulty = many ? arrived >= after : arrived === after && !done
-            if (how === 'the peer crashed' || !isFaulty || !asksForMoney) return forward()
-            done = true
-            if (how === 'stopped') running.stop()
-            if (how === 'lost packet') return rejected('R00')
-            if (how === 'refused') return rejected('F00')
-            if (how === 'crashed before it left') return hang()
-            const reply = await forward()
-            if (how === 'crashed before its reply') return hang()
-            return how === 'lost reply' ? rejected('R00') : reply
-          }
-          const running = process(line, undefined, interrupted)
+        for (const { waitMs, ...fault } of faults) {
+          const { line, interrupt, crashed } = faulty(fault, () => running.stop())
+          const running = process(line, undefined, there(interrupt))
           await Promise.race([running.drain(), crashed])
           await check()
           clock.advance(waitMs)
