@@ -1,4 +1,4 @@
-import type { ClientKeys, Clock, Handler } from 'open-payments-server'
+import { type ClientKeys, type Clock, type Handler, InvalidInputError } from 'open-payments-server'
 import type { HttpRequest } from 'open-payments-server/adapter'
 import { requireKnownOptions } from 'open-payments-server/adapter'
 import { type FullJwk, jwkOf, keyFromText } from './key.js'
@@ -84,16 +84,23 @@ const knownParts: Readonly<Record<keyof ClientRequest, true>> = {
 /**
  * Creates a client instance for tests. Its key is derived from the seed and is not secret.
  *
- * @throws {InvalidInputError} for an unknown option.
+ * @throws {InvalidInputError} for an invalid or unknown option. So does `sign` for a request without method or URL.
  */
 export function testClient(options: TestClientOptions): TestClient {
   requireKnownOptions('', options, knownOptions)
   const { seed, kid, walletAddress, clock = Date } = options
+  requireText('seed', seed)
+  requireText('kid', kid)
+  if (walletAddress !== undefined) requireText('walletAddress', walletAddress)
+  if (typeof clock.now !== 'function')
+    throw new InvalidInputError('clock', 'must have a method now')
   const key = keyFromText(seed, kid)
   const publicJwk = jwkOf(key)
 
   function sign(unsigned: ClientRequest): HttpRequest {
     requireKnownOptions('request', unsigned, knownParts)
+    requireText('request.method', unsigned.method)
+    requireText('request.url', unsigned.url)
     const { body, created, strippedPrefix = '', ...request } = unsigned
     const signed = signedRequest({
       ...request,
@@ -115,6 +122,12 @@ export function testClient(options: TestClientOptions): TestClient {
       const { status, headers, body } = await handle(sign(request))
       return { status, headers, body: body === undefined ? undefined : JSON.parse(body) }
     },
+  }
+}
+
+function requireText(path: string, value: unknown): void {
+  if (typeof value !== 'string' || value === '') {
+    throw new InvalidInputError(path, 'must be a non-empty string')
   }
 }
 

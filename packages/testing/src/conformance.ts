@@ -98,6 +98,12 @@ export function storeConformance(
   makeStore: () => Store | Promise<Store>,
   options: ConformanceOptions = {},
 ): readonly ConformanceCase[] {
+  if (typeof makeStore !== 'function') {
+    throw new InvalidInputError(
+      'makeStore',
+      'must be a function that returns a store for each case',
+    )
+  }
   const settings = settingsOf(options)
   return definitions
     .filter(({ stores = 1, shapes }) => {
@@ -120,15 +126,21 @@ export function storeConformance(
 function settingsOf(options: ConformanceOptions): Settings {
   requireKnownOptions('', options, { ...defaults })
   const settings = { ...defaults, ...options }
-  const { kinds, shapes, searches } = settings
+  const { kinds, shapes } = settings
   if (kinds.length === 0 || !kinds.every((kind) => everyKind.includes(kind))) {
     throw new InvalidInputError('kinds', `must contain some of ${everyKind.join(', ')}`)
   }
   if (shapes !== 'any' && shapes !== 'real') {
     throw new InvalidInputError('shapes', "must be 'any' or 'real'")
   }
-  if (!Number.isSafeInteger(searches) || searches < 1) {
-    throw new InvalidInputError('searches', 'must be a positive integer')
+  for (const [name, min] of [
+    ['searches', 1],
+    ['dueLagMs', 0],
+    ['timeoutMs', 1],
+  ] as const) {
+    if (!Number.isSafeInteger(settings[name]) || settings[name] < min) {
+      throw new InvalidInputError(name, `must be an integer of at least ${min}`)
+    }
   }
   return settings
 }

@@ -6,8 +6,16 @@ import {
   type Handler,
   memoryStore,
 } from '../../../src/index.js'
+import { invalidInput } from '../../../test/support/invalid-input.js'
 import { headerOf, withHeader } from '../../../test/support/sign.js'
-import { clientKeysOf, manualClock, seededRandom, startOfTests, testClient } from '../src/index.js'
+import {
+  clientKeysOf,
+  manualClock,
+  seededRandom,
+  startOfTests,
+  type TestClientOptions,
+  testClient,
+} from '../src/index.js'
 
 const grantEndpoint = 'https://wallet.example/auth'
 const walletAddress = 'https://shop.example'
@@ -135,6 +143,26 @@ describe('a test client', () => {
       expect(answer.headers).toEqual({ 'content-type': 'text/plain' })
     }
     expect(bodies).toEqual([' {"a": 1}\n', 'bytes', '{"a":[1,null]}', '["b"]'])
+  })
+
+  test.each([
+    ['kid', { kid: undefined }],
+    ['kid', { kid: '' }],
+    ['kid', { kid: 1 }],
+    ['seed', { seed: undefined }],
+    ['seed', { seed: Buffer.alloc(32) }],
+    ['walletAddress', { walletAddress: new URL(walletAddress) }],
+    ['walletAddress', { walletAddress: '' }],
+    ['clock', { clock: () => 0 }],
+  ])('is not created with an invalid %s: %j', (name, invalid) => {
+    const options = { seed: 'shop', kid: 'shop-key', ...invalid } as TestClientOptions
+    expect(() => testClient(options)).toThrow(invalidInput(name))
+  })
+
+  test.each(['method', 'url'])('does not sign a request without %s', (name) => {
+    const request = { method: 'GET', url: grantEndpoint, [name]: undefined }
+    const client = testClient({ seed: 'shop', kid: 'shop-key' })
+    expect(() => client.sign(request)).toThrow(invalidInput(`request.${name}`))
   })
 
   test('covers the idempotency key and no other additional header', () => {

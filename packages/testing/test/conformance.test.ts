@@ -783,9 +783,16 @@ describe('the suite', () => {
     ['kinds', { kinds: ['payment'] }],
     ['shapes', { shapes: 'some' }],
     ['searches', { searches: 0 }],
+    ['dueLagMs', { dueLagMs: '1s' }],
+    ['timeoutMs', { timeoutMs: Number.NaN }],
   ])('rejects an invalid value of %s', (option, options) => {
     const make = () => storeConformance(memoryStore, options as ConformanceOptions)
     expect(make).toThrow(invalidInput(option))
+  })
+
+  test('rejects a store in the place of the function that returns one', () => {
+    const store = memoryStore() as unknown as typeof memoryStore
+    expect(() => storeConformance(store)).toThrow(invalidInput('makeStore'))
   })
 
   test('says which guard was expected to hold', async () => {
