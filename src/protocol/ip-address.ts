@@ -1,3 +1,10 @@
+/**
+ * The groups before the zeros and the IPv4 address in 64:ff9b::/96, to which DNS64 and NAT64 translate (RFC 6052).
+ * Prefixes for local use (64:ff9b:1::/48, RFC 8215) are not public: they may lead to private IPv4 addresses, and do not
+ * show where they embed them.
+ */
+const translatedPrefix = '64:ff9b'
+
 /** IPv4 ranges without public hosts: private, local, reserved, documentation. */
 const specialIpv4 = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16'],
@@ -9,7 +16,10 @@ const specialIpv4 = [
 const globalUnicast = rangeOf('2000::/3')
 const specialIpv6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(rangeOf)
 
-/** An address. Its first 32 bits determine the range to which it belongs. */
+/**
+ * An address. Its first 32 bits determine the range to which it belongs. An IPv4 address that a network without IPv4
+ * translates is the IPv4 address: it leads there.
+ */
 interface Address {
   readonly version: 4 | 6
   readonly leading: number
@@ -29,6 +39,11 @@ export function isPublicAddress(text: string): boolean {
     isIn(address, globalUnicast) &&
     !specialIpv6.some((range) => isIn(address, range))
   )
+}
+
+/** Whether the text is an IPv6 address that does not translate an IPv4 address. */
+export function isNativeIpv6(text: string): boolean {
+  return parseAddress(text)?.version === 6
 }
 
 export function isLoopbackAddress(text: string): boolean {
@@ -79,10 +94,19 @@ function parseIpv4(text: string): Address | undefined {
 function parseIpv6(text: string): Address | undefined {
   const url = `http://[${text}]/`
   if (!/^[\da-f:.]+$/i.test(text) || !URL.canParse(url)) return undefined
-  // Canonical: `::` replaces the zeros that follow the groups before it.
-  const [first = '', second = ''] =
-    new URL(url).hostname.slice(1, -1).split('::')[0]?.split(':') ?? []
-  return { version: 6, leading: (groupOf(first) << 16) | groupOf(second) }
+  // Canonical: `::` replaces the longest run of zeros.
+  const [before = '', after = ''] = new URL(url).hostname.slice(1, -1).split('::')
+  const groups = after.split(':')
+  if (before === translatedPrefix && groups.length <= 2) {
+    const [last = '', secondToLast = ''] = groups.toReversed()
+    return { version: 4, leading: bitsOf(secondToLast, last) }
+  }
+  const [first = '', second = ''] = before.split(':')
+  return { version: 6, leading: bitsOf(first, second) }
+}
+
+function bitsOf(high: string, low: string): number {
+  return (groupOf(high) << 16) | groupOf(low)
 }
 
 function groupOf(text: string): number {

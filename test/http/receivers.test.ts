@@ -52,6 +52,7 @@ const forbidden = [
   'https://169.254.169.254/latest/meta-data/incoming-payments/1',
   'https://[::1]/incoming-payments/1',
   'https://[::ffff:169.254.169.254]/incoming-payments/1',
+  'https://[64:ff9b::169.254.169.254]/incoming-payments/1',
   'https://[fd00:ec2::254]/incoming-payments/1',
   'https://[fe80::1]/incoming-payments/1',
 ]

@@ -372,45 +372,58 @@ describe('a port', () => {
   })
 })
 
+/** Ways to write addresses that are not public. */
+const attacks: readonly (readonly [what: string, host: string])[] = [
+  ['loopback', '127.0.0.1'],
+  ['loopback, short', '127.1'],
+  ['loopback, decimal', '2130706433'],
+  ['loopback, octal', '0177.0.0.1'],
+  ['loopback with one octal part', '017700000001'],
+  ['loopback, hexadecimal', '0x7f000001'],
+  ['loopback, hexadecimal octets', '0x7f.0x0.0x0.0x1'],
+  ['loopback with a trailing dot', '127.0.0.1.'],
+  ['loopback, escaped', '%31%32%37.0.0.1'],
+  ['loopback in full-width digits', '１２７.０.０.１'],
+  ['loopback with ideographic full stops', '127。0。0。1'],
+  ['this host', '0.0.0.0'],
+  ['private', '10.0.0.1'],
+  ['private', '172.16.0.1'],
+  ['private', '172.31.255.255'],
+  ['private, decimal', '3232235777'],
+  ['CGNAT', '100.64.0.1'],
+  ['link-local', '169.254.1.1'],
+  ['metadata', '169.254.169.254'],
+  ['metadata, decimal', '2852039166'],
+  ['metadata, hexadecimal', '0xa9fea9fe'],
+  ['another metadata service', '100.100.100.200'],
+  ['multicast', '224.0.0.1'],
+  ['loopback', '[::1]'],
+  ['loopback in full', '[0:0:0:0:0:0:0:1]'],
+  ['mapped loopback', '[::ffff:127.0.0.1]'],
+  ['mapped private', '[::ffff:10.0.0.1]'],
+  ['mapped metadata', '[::ffff:a9fe:a9fe]'],
+  ['NAT64 of private', '[64:ff9b::10.0.0.1]'],
+  ['6to4 of private', '[2002:0a00:0001::]'],
+  ['unique local', '[fd00::1]'],
+  ['metadata over IPv6', '[fd00:ec2::254]'],
+  ['local NAT64', '[64:ff9b:1::8.8.8.8]'],
+]
+
+/** Those that are IPv4 addresses, as NAT64 translates them (RFC 6052). */
+const translated = attacks
+  .map(([what, host]) => [what, new URL(`https://${host}/`).hostname] as const)
+  .filter(([, host]) => !host.startsWith('['))
+  .map(([what, host]) => [`NAT64 of ${what}`, `64:ff9b::${host}`] as const)
+
 describe('an address in the URL', () => {
-  test.each([
-    ['loopback', '127.0.0.1'],
-    ['loopback, short', '127.1'],
-    ['loopback, decimal', '2130706433'],
-    ['loopback, octal', '0177.0.0.1'],
-    ['loopback with one octal part', '017700000001'],
-    ['loopback, hexadecimal', '0x7f000001'],
-    ['loopback, hexadecimal octets', '0x7f.0x0.0x0.0x1'],
-    ['loopback with a trailing dot', '127.0.0.1.'],
-    ['loopback, escaped', '%31%32%37.0.0.1'],
-    ['loopback in full-width digits', '１２７.０.０.１'],
-    ['loopback with ideographic full stops', '127。0。0。1'],
-    ['this host', '0.0.0.0'],
-    ['private', '10.0.0.1'],
-    ['private', '172.16.0.1'],
-    ['private', '172.31.255.255'],
-    ['private, decimal', '3232235777'],
-    ['CGNAT', '100.64.0.1'],
-    ['link-local', '169.254.1.1'],
-    ['metadata', '169.254.169.254'],
-    ['metadata, decimal', '2852039166'],
-    ['metadata, hexadecimal', '0xa9fea9fe'],
-    ['another metadata service', '100.100.100.200'],
-    ['multicast', '224.0.0.1'],
-    ['loopback', '[::1]'],
-    ['loopback in full', '[0:0:0:0:0:0:0:1]'],
-    ['mapped loopback', '[::ffff:127.0.0.1]'],
-    ['mapped private', '[::ffff:10.0.0.1]'],
-    ['mapped metadata', '[::ffff:a9fe:a9fe]'],
-    ['NAT64 of private', '[64:ff9b::10.0.0.1]'],
-    ['6to4 of private', '[2002:0a00:0001::]'],
-    ['unique local', '[fd00::1]'],
-    ['metadata over IPv6', '[fd00:ec2::254]'],
-  ])('that is %s is refused: %s', async (_, host) => {
-    const resolve = namesLeadTo('8.8.8.8')
-    await expectRefused(guardedFetch({ resolve })(new URL(`https://${host}/jwks.json`)))
-    expect(resolve).not.toHaveBeenCalled()
-  })
+  test.each([...attacks, ...translated.map(([what, address]) => [what, `[${address}]`] as const)])(
+    'that is %s is refused: %s',
+    async (_, host) => {
+      const resolve = namesLeadTo('8.8.8.8')
+      await expectRefused(guardedFetch({ resolve })(new URL(`https://${host}/jwks.json`)))
+      expect(resolve).not.toHaveBeenCalled()
+    },
+  )
 
   test('that is private is refused even if loopback is allowed', async () => {
     await expectRefused(guardedFetch(local)(new URL('https://10.0.0.1/')))
@@ -435,6 +448,8 @@ describe('a hostname', () => {
     [['8.8.8.8', '10.0.0.1']],
     [['10.0.0.1', '8.8.8.8']],
     [['2606:4700:4700::1111', '1.1.1.1', '::1']],
+    ...translated.map(([, address]) => [[address]]),
+    [['8.8.8.8', '64:ff9b::10.0.0.1']],
   ])('that resolves to %j is refused', async (addresses) => {
     const resolve = namesLeadTo(...addresses)
     await expectRefused(guardedFetch({ resolve })(new URL('https://shop.example/')))
@@ -484,6 +499,17 @@ describe('a hostname', () => {
     })
   })
 
+  test.each([[['93.184.215.14', '64:ff9b::5db8:d70e']], [['64:ff9b::5db8:d70e']]])(
+    'that DNS64 translates for a network with IPv6 alone is reached: %j',
+    async (addresses) => {
+      const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
+      expect(await connectionTargets(namesLeadTo(...addresses), { all: true })).toEqual([
+        null,
+        found,
+      ])
+    },
+  )
+
   test('is resolved once, and only the checked addresses are used', async () => {
     const found = [
       { address: '8.8.8.8', family: 4 },
@@ -502,12 +528,12 @@ async function connectionTargets(
   options: object,
 ): Promise<unknown[]> {
   type Lookup = (host: string, options: object, callback: (...args: unknown[]) => void) => void
-  return new Promise((settle) => {
+  return new Promise((settle, reject) => {
     vi.spyOn(https, 'request').mockImplementation(((_url: URL, { lookup }: { lookup: Lookup }) => {
       lookup('shop.example', options, (...args) => settle(args))
       return { on: () => undefined, end: () => undefined }
     }) as never)
-    guardedFetch({ resolve })(new URL('https://shop.example/')).catch(() => undefined)
+    guardedFetch({ resolve })(new URL('https://shop.example/')).catch(reject)
   })
 }
 

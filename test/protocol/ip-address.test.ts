@@ -27,7 +27,6 @@ const special = [
   ['IPv4-compatible', '::/96'],
   ['IPv4-mapped', '::ffff:0:0/96'],
   ['IPv4-translated (SIIT)', '::ffff:0:0:0/96'],
-  ['NAT64', '64:ff9b::/96'],
   ['local NAT64', '64:ff9b:1::/48'],
   ['discard', '100::/64'],
   ['dummy prefix', '100:0:0:1::/64'],
@@ -80,6 +79,7 @@ function textOf(value: bigint, bits: 32 | 128): string {
 
 const ranges = special.map(([, cidr]) => rangeOf(cidr))
 const globalUnicast = rangeOf('2000::/3')
+const nat64 = rangeOf('64:ff9b::/96')
 
 function within(value: bigint, { first, last }: Range): boolean {
   return value >= first && value <= last
@@ -123,6 +123,42 @@ describe('a public address', () => {
       }
     },
   )
+
+  test.each(special.filter(([, cidr]) => !cidr.includes(':')))(
+    'is not in the range %s (%s), translated to IPv6 with the prefix of RFC 6052',
+    (_, cidr) => {
+      const { first, last } = rangeOf(cidr)
+      for (const value of [first, first + 1n, (first + last) / 2n, last - 1n, last]) {
+        const dotted = `64:ff9b::${textOf(value, 32)}`
+        for (const text of [dotted, textOf(nat64.first + value, 128), dotted.toUpperCase()]) {
+          expect(isPublicAddress(text), text).toBe(false)
+          expect(isLoopbackAddress(text), text).toBe(false)
+        }
+      }
+    },
+  )
+
+  test('translated to IPv6 with the prefix of RFC 6052 is judged as the IPv4 address', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 2n ** 32n - 1n }), (value) => {
+        const translated = textOf(nat64.first + value, 128)
+        expect(isPublicAddress(translated), translated).toBe(!isSpecial(value, 32))
+      }),
+      { numRuns: runs(2_000) },
+    )
+  })
+
+  test.each([
+    '64:ff9a:ffff:ffff:ffff:ffff:808:808',
+    '64:ff9b::1:808:808',
+    '64:ff9b:0:0:8000::808:808',
+    '64:ff9b:1::808:808',
+    '64:ff9b:1:fffe:8:808:800:0',
+    '164:ff9b::808:808',
+    '::64:ff9b:808:808',
+  ])('is not %s, which that prefix does not contain', (address) => {
+    expect(isPublicAddress(address)).toBe(false)
+  })
 
   test('may be directly adjacent to those ranges', () => {
     const neighbours = ranges
@@ -187,10 +223,10 @@ describe('a public address', () => {
     )
   })
 
-  test('is never unallocated: IPv6 addresses are allocated from 2000::/3 only', () => {
+  test('is otherwise never outside 2000::/3, from which all others are allocated', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 128n - 1n), (value) => {
-        fc.pre(!within(value, globalUnicast))
+        fc.pre(!within(value, globalUnicast) && !within(value, nat64))
         expect(isPublicAddress(textOf(value, 128)), textOf(value, 128)).toBe(false)
       }),
       { numRuns: runs(1_000) },

@@ -107,6 +107,11 @@ describe('the doctor finds nothing wrong with', () => {
     expect(connections).toBe(1)
   })
 
+  test('a network with IPv6 alone, which translates the IPv4 addresses of the wallet', async () => {
+    const addresses = ['64:ff9b::5db8:d70e']
+    expect(await outcome(mounted(livingWorld()), { addresses })).toEqual(clean)
+  })
+
   test('a limit of the rate of each client instance', async () => {
     const perSecond = (callsMax: number) => {
       const limit = perMinute(callsMax)

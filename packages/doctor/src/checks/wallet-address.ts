@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { addressIn, isPublicAddress } from '../../../../src/protocol/ip-address.js'
+import { addressIn, isNativeIpv6, isPublicAddress } from '../../../../src/protocol/ip-address.js'
 import { isOwnError, recognised } from '../answer.js'
 import { type CaseAdvice, type Check, caseCheck } from '../check.js'
 import type { WireAnswer } from '../conformance/exchange.js'
@@ -95,7 +95,7 @@ const dns: Check = {
       const addresses = await network.addresses(host).catch(() => [])
       if (addresses.length === 0) return unknownHost(host, name)
       // A container network or localhost may have IPv6 only, and no clients elsewhere.
-      if (addresses.every((one) => one.includes(':') && isPublicAddress(one)))
+      if (addresses.every((one) => isNativeIpv6(one) && isPublicAddress(one)))
         return onlyIPv6(host, name)
     }
     return undefined
