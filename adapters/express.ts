@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { bodyBytesMax, type MountOptions, requireHandler } from '../src/entry-adapter.js'
 import type { Handler } from '../src/index.js'
-import { headerLines, type MaybeParsed, readNodeBody } from './node-body.js'
+import { type MaybeParsed, nodeRequest, readNodeBody } from './node-request.js'
 
 export type { MaybeParsed, MountOptions }
 
@@ -54,12 +54,8 @@ async function serve(
 ): Promise<void> {
   const body = await readNodeBody(request, request, remedy)
   if (body === undefined) return
-  const answer = await handle({
-    method: request.method ?? '',
-    url: request.originalUrl ?? request.url ?? '',
-    headers: headerLines(request),
-    body,
-  })
+  const url = request.originalUrl ?? request.url ?? ''
+  const answer = await handle(nodeRequest(request, url, body))
   if (answer.unmatched && passOn !== undefined) return passOn()
   // The rest of a body that is too large is not read, so the connection must close after the response.
   if (body.length > bodyBytesMax) response.setHeader('connection', 'close')

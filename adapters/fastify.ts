@@ -6,7 +6,7 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { bodyBytesMax, type MountOptions, requireHandler } from '../src/entry-adapter.js'
 import type { Handler } from '../src/index.js'
-import { headerLines, type MaybeParsed, readNodeBody } from './node-body.js'
+import { type MaybeParsed, nodeRequest, readNodeBody } from './node-request.js'
 
 export type { MountOptions }
 
@@ -37,12 +37,7 @@ export function toFastify(
       const body = request.body instanceof Uint8Array ? request.body : await readBody(request)
       // Without a body, the client has closed the connection, so no response is sent.
       if (body === undefined) return reply.hijack()
-      const response = await handle({
-        method: request.raw.method ?? request.method,
-        url: request.originalUrl,
-        headers: headerLines(request.raw),
-        body,
-      })
+      const response = await handle(nodeRequest(request.raw, request.originalUrl, body))
       if (response.unmatched && fallthrough) return reply.callNotFound()
       if (body.length > bodyBytesMax) reply.header('connection', 'close')
       reply.code(response.status).headers(response.headers)

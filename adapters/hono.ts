@@ -4,7 +4,7 @@
  * @module open-payments-server/hono
  */
 import type { IncomingMessage } from 'node:http'
-import type { HttpRequest, MountOptions } from '../src/entry-adapter.js'
+import type { MountOptions } from '../src/entry-adapter.js'
 import {
   RawBodyError,
   readFetchBody,
@@ -13,7 +13,7 @@ import {
   responseForFetch,
 } from '../src/entry-adapter.js'
 import type { Handler } from '../src/index.js'
-import { hasBody, headerLines, readNodeBody } from './node-body.js'
+import { hasBody, nodeRequest, readNodeBody } from './node-request.js'
 
 /**
  * The part of Hono's `Context` that the adapter needs. Structural, because two copies of Hono share no types.
@@ -59,7 +59,9 @@ export function toHono(
     // Hono requires a response, even if the client has disconnected.
     if (body === undefined) return new Response(null, { status: 400 })
     const request =
-      incoming === undefined ? requestFromFetch(req.raw, body) : fromNode(incoming, body)
+      incoming === undefined
+        ? requestFromFetch(req.raw, body)
+        : nodeRequest(incoming, incoming.url ?? '', body)
     const answer = await handle(request)
     if (!answer.unmatched || !fallthrough || next === undefined) return responseForFetch(answer)
     await next()
@@ -71,11 +73,6 @@ export function toHono(
 function incomingOf({ env }: HonoContext): IncomingMessage | undefined {
   const incoming = (env as { incoming?: Partial<IncomingMessage> } | undefined)?.incoming
   return Array.isArray(incoming?.rawHeaders) ? (incoming as IncomingMessage) : undefined
-}
-
-function fromNode(incoming: IncomingMessage, body: Uint8Array): HttpRequest {
-  const { method = '', url = '' } = incoming
-  return { method, url, headers: headerLines(incoming), body }
 }
 
 /**

@@ -448,7 +448,7 @@ describe('a hostname', () => {
     [['8.8.8.8', '10.0.0.1']],
     [['10.0.0.1', '8.8.8.8']],
     [['2606:4700:4700::1111', '1.1.1.1', '::1']],
-    ...translated.map(([, address]) => [[address]]),
+    ...translated.map(([, address]): [string[]] => [[address]]),
     [['8.8.8.8', '64:ff9b::10.0.0.1']],
   ])('that resolves to %j is refused', async (addresses) => {
     const resolve = namesLeadTo(...addresses)

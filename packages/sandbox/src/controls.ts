@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { bodyBytesMax, type HttpResponse } from 'open-payments-server/adapter'
-import { readNodeBody } from '../../../adapters/node-body.js'
+import { readNodeBody } from '../../../adapters/node-request.js'
 import { json } from '../../../examples/wallet/json.js'
 import type { SandboxDescription } from './description.js'
 import { SandboxError } from './error.js'

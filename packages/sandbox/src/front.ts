@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bodyBytesMax, type HttpRequest, type HttpResponse } from 'open-payments-server/adapter'
-import { headerLines, readNodeBody } from '../../../adapters/node-body.js'
+import { headerLines, readNodeBody } from '../../../adapters/node-request.js'
 import { json } from '../../../examples/wallet/json.js'
 import { isForHost } from '../../../examples/wallet/own-hosts.js'
 import type { SandboxClock } from './clock.js'

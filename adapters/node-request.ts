@@ -1,5 +1,6 @@
-import type { IncomingMessage } from 'node:http'
-import { bodyBytesMax, RawBodyError } from '../src/entry-adapter.js'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Http2Stream } from 'node:http2'
+import { bodyBytesMax, type HttpRequest, RawBodyError } from '../src/entry-adapter.js'
 
 const empty = new Uint8Array()
 
@@ -30,10 +31,14 @@ export async function readNodeBody(
 }
 
 /** Returns whether a request announces a body, even an empty one. */
-export function hasBody({ headers }: IncomingMessage): boolean {
+export function hasBody(request: IncomingMessage): boolean {
+  const { headers } = request
   if (headers['transfer-encoding'] !== undefined) return true
   const length = headers['content-length']
-  return length !== undefined && length !== '0'
+  if (length !== undefined) return length !== '0'
+  // A body of HTTP/2 needs neither header: it begins unless the headers end the stream.
+  const { stream } = request as { readonly stream?: Pick<Http2Stream, 'endAfterHeaders'> }
+  return stream?.endAfterHeaders === false
 }
 
 function readStream(request: IncomingMessage): Promise<Uint8Array | undefined> {
@@ -64,6 +69,15 @@ function readStream(request: IncomingMessage): Promise<Uint8Array | undefined> {
   })
 }
 
+/** Returns the request of a handler. */
+export function nodeRequest(request: IncomingMessage, url: string, body: Uint8Array): HttpRequest {
+  const { method = '', rawHeaders, headers } = request
+  // On platforms such as AWS Lambda, a request may have only headers whose lines were joined.
+  return rawHeaders.length === 0
+    ? { method, url, headers: linesOf(headers), headersMerged: true, body }
+    : { method, url, headers: headerLines(request), body }
+}
+
 /** Returns the header lines as received, one entry each. */
 export function headerLines({ rawHeaders }: IncomingMessage): [string, string][] {
   const lines: [string, string][] = []
@@ -71,4 +85,11 @@ export function headerLines({ rawHeaders }: IncomingMessage): [string, string][]
     lines.push([rawHeaders[i] ?? '', rawHeaders[i + 1] ?? ''])
   }
   return lines
+}
+
+/** A platform may add values that are no text, such as a length. */
+function linesOf(headers: IncomingHttpHeaders): [string, string][] {
+  return Object.entries(headers).flatMap(([name, value = []]) =>
+    [value].flat().map((line): [string, string] => [name, `${line}`]),
+  )
 }
