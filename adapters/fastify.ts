@@ -3,7 +3,13 @@
  *
  * @module open-payments-server/fastify
  */
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type {
+  FastifyInstance,
+  FastifyPluginAsync,
+  FastifyReply,
+  FastifyRequest,
+  RouteHandlerMethod,
+} from 'fastify'
 import { bodyBytesMax, type MountOptions, requireHandler } from '../src/entry-adapter.js'
 import type { Handler } from '../src/index.js'
 import { type MaybeParsed, nodeRequest, readNodeBody } from './node-request.js'
@@ -17,7 +23,8 @@ const remedy =
  * Turns a handler into a Fastify plugin: `app.register(toFastify(auth.handle), { prefix: '/auth' })`.
  *
  * The plugin is encapsulated: it reads bodies as bytes for every content type, and the host's own routes keep
- * their parsers. Do not wrap it in `fastify-plugin`.
+ * their parsers. Do not wrap it in `fastify-plugin`. `@fastify/cors` may be registered before or after it, and answers
+ * preflights.
  *
  * @throws {InvalidInputError} if `handle` is not a function, and for an invalid or unknown option.
  */
@@ -49,10 +56,43 @@ export function toFastify(
       if (isMediaTypeError(error)) return serve(request, reply)
       throw error
     })
-    app.all('/', serve)
-    app.all('/*', serve)
+    const method = app.supportedMethods.filter((each) => each !== 'OPTIONS')
+    for (const url of ['/', '/*']) {
+      app.route({ method, url, handler: serve })
+      serveOptions(app, url, serve)
+    }
   }
 }
+
+/**
+ * Routes OPTIONS requests: discovery to the handler, even if a hook of `@fastify/cors` would refuse it, and preflights
+ * to the host if it has a route for all of them, as `@fastify/cors` adds. Without constraints, the two routes for all
+ * paths would be one that is declared twice.
+ */
+function serveOptions(app: FastifyInstance, url: string, handler: RouteHandlerMethod): void {
+  if (!app.hasConstraintStrategy(purpose)) {
+    let answersPreflights = false
+    app.addConstraintStrategy({
+      name: purpose,
+      storage: () => new Map() as never,
+      deriveConstraint: ({ headers }) => {
+        const isPreflight = headers['access-control-request-method'] !== undefined
+        if (!isPreflight) return 'discovery'
+        return answersPreflights ? undefined : 'preflight'
+      },
+    })
+    app.addHook('onReady', async () => {
+      answersPreflights = app.hasRoute({ method: 'OPTIONS', url: '*' })
+    })
+  }
+  const route = { method: 'OPTIONS', url, handler } as const
+  const config: object = { cors: false }
+  app.route({ ...route, config, constraints: { [purpose]: 'discovery' } })
+  app.route({ ...route, constraints: { [purpose]: 'preflight' } })
+}
+
+/** The name of the constraint that tells discovery from preflights. All plugins of an application share it. */
+const purpose = 'openPaymentsOptions'
 
 function readBody({ raw }: FastifyRequest): Promise<Uint8Array | undefined> {
   return readNodeBody(raw, raw as MaybeParsed, remedy)

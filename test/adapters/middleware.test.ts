@@ -1,5 +1,4 @@
 import { createServer, type Server } from 'node:http'
-import cors from 'cors'
 import express, { type Express } from 'express'
 import helmet from 'helmet'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -92,39 +91,6 @@ describe('helmet', () => {
     const view = (uri === undefined ? {} : { finishUri: uri }) as InteractionView
     const app = express().get('/', allowReturn(view), (_request, response) => void response.end())
     expect(sourcesOf(await fetch(await started(app)), 'form-action')).toEqual(sources)
-  })
-})
-
-describe('cors', () => {
-  const discovered = { grant_request_endpoint: grantEndpoint }
-  const preflight = {
-    method: 'OPTIONS',
-    headers: { origin: 'https://page.example', 'access-control-request-method': 'GET' },
-  }
-
-  test('swallows discovery if it runs before the authorization server', async () => {
-    const app = express().use(cors()).use('/auth', toExpress(createWorld().auth.handle))
-    const response = await fetch(`${await started(app)}/auth`, { method: 'OPTIONS' })
-    expect([response.status, await response.text()]).toEqual([204, ''])
-  })
-
-  test.each([
-    [
-      'after the authorization server',
-      () => express().use('/auth', toExpress(createWorld().auth.handle)).use(cors()),
-    ],
-    [
-      'before it, with the documented lines',
-      () => express().use(corsBeforeServers).use('/auth', toExpress(createWorld().auth.handle)),
-    ],
-  ])('leaves discovery to the server if it runs %s', async (_, create) => {
-    const app = create().get('/own', (_request, response) => void response.json({}))
-    const base = await started(app)
-    const response = await fetch(`${base}/auth`, { method: 'OPTIONS' })
-    expect(response.status).toBe(200)
-    expect(await response.json()).toMatchObject(discovered)
-    const answered = await fetch(`${base}/own`, preflight)
-    expect(answered.headers.get('access-control-allow-origin')).toBe('*')
   })
 })
 
