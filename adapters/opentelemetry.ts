@@ -16,10 +16,7 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { requireKnownOptions } from '../src/entry-adapter.js'
-import type { ServerEvents, Telemetry } from '../src/index.js'
-
-type TelemetryActivity = Parameters<Telemetry['observe']>[0]
-type RequestOutcome = Parameters<Parameters<Parameters<Telemetry['observe']>[1]>[0]>[0]
+import type { RequestOutcome, ServerEvents, Telemetry, TelemetryActivity } from '../src/index.js'
 
 export interface OpenTelemetryOptions {
   /** Creates the spans. Default: the global tracer named `open-payments-server`. */

@@ -27,7 +27,14 @@ export {
   type HeldAmounts,
   type SpentAmounts,
 } from './core/budget.js'
-export type { Changed, Decision, PaymentResult, Refused, Unchanged } from './core/decision.js'
+export type {
+  Changed,
+  Decision,
+  HostResult,
+  PaymentResult,
+  Refused,
+  Unchanged,
+} from './core/decision.js'
 export { type Ok, ok, type Problem, type Result } from './core/decision.js'
 export type {
   AmendedItem,
@@ -107,6 +114,7 @@ export {
   allowanceAt,
   type ConditionsRefusal,
   type CountedAmount,
+  type GrantConditions,
   type LimitsRefusal,
   type Spending,
 } from './core/limits.js'

@@ -12,23 +12,72 @@ export {
 } from './built-in/ilp-payment-methods.js'
 export { memoryStore } from './built-in/memory-store.js'
 export { walletAddressSubjects } from './built-in/wallet-address-subjects.js'
-export type { AccessItem, Limits, TokenItem } from './core/access.js'
+export type {
+  AccessAction,
+  AccessItem,
+  AccessType,
+  GrantedItem,
+  Limits,
+  TokenItem,
+} from './core/access.js'
 export type { Amount, Asset } from './core/amount.js'
-export type { HostReasons, HostResult } from './core/decision.js'
-export type { Grant, GrantStatus } from './core/grant/record.js'
-export type { IncomingPayment } from './core/incoming-payment.js'
+export type { SpentAmounts } from './core/budget.js'
+export type { HostReasons, HostResult, PaymentResult } from './core/decision.js'
+export type { AmendRefusal, ConditionChanges } from './core/grant/amendment.js'
+export type { ConsentRefusal } from './core/grant/consent.js'
+export type {
+  Consent,
+  Continuation,
+  Derivation,
+  Finalization,
+  FinishMethod,
+  Grant,
+  GrantClient,
+  GrantEvent,
+  GrantStatus,
+  HashMethod,
+  Interaction,
+  IssuedToken,
+  Rotation,
+  SubjectId,
+} from './core/grant/record.js'
+export type {
+  CreateRefusal,
+  IncomingPayment,
+  IncomingPaymentEvent,
+  ReceiveRefusal,
+} from './core/incoming-payment.js'
 export type { Instant } from './core/instant.js'
-export type { GrantConditions } from './core/limits.js'
-export type { OutgoingPayment } from './core/outgoing-payment/record.js'
-export type { Totals } from './core/outgoing-payment.js'
+export type { IntervalCounting, SpendingWindow } from './core/interval.js'
+export type { CountedAmount, GrantConditions } from './core/limits.js'
+export type { OutgoingPayment, OutgoingPaymentEvent } from './core/outgoing-payment/record.js'
+export type {
+  OutgoingPaymentRefusals,
+  Totals,
+  TotalsRefusal,
+} from './core/outgoing-payment.js'
+export type { Price, PriceQuery, QuoteEvent } from './core/quote.js'
 export type { SpendingTotal } from './core/spending-total.js'
+export type { Json, JsonObject, ListEntry, Stored } from './core/stored.js'
 export type { GrantAmendment, GrantApproval, ItemView } from './host/approval.js'
 export { type ConsumeOptions, consumeEvents, type EventConsumer } from './host/consumer.js'
-export type { GrantListQuery, GrantServices, GrantView } from './host/grant.js'
+export type {
+  GrantListQuery,
+  GrantQuery,
+  GrantServices,
+  GrantsToRevoke,
+  GrantView,
+} from './host/grant.js'
 export type { IncomingPaymentCreation, IncomingPaymentServices } from './host/incoming-payment.js'
 export type { Interactions } from './host/interaction.js'
 export type { InteractionView, TokenView } from './host/interaction-view.js'
-export type { ItemBudget, OutgoingPaymentServices } from './host/outgoing-payment.js'
+export type {
+  FailureReport,
+  ItemBudget,
+  OutgoingPaymentScope,
+  OutgoingPaymentServices,
+  SentReport,
+} from './host/outgoing-payment.js'
 export type { PaymentReader } from './host/payments.js'
 export { type RunSweepsOptions, runSweeps } from './host/sweep-runner.js'
 export type {
@@ -44,9 +93,9 @@ export {
   createAuthorizationServer,
 } from './http/authorization-server.js'
 export { RawBodyError, toFetch } from './http/fetch.js'
-export type { Handler } from './http/message.js'
+export type { Handler, HttpRequest, HttpResponse } from './http/message.js'
 export type { ServerOptions, SignatureOptions } from './http/options.js'
-export type { RateLimit, RefusalReport, ServerHooks } from './http/pipeline.js'
+export type { RateLimit, RateLimitedCall, RefusalReport, ServerHooks } from './http/pipeline.js'
 export type { Refusal } from './http/public-errors.js'
 export { refusals } from './http/refusals.js'
 export type { ResourcePolicy } from './http/resource-server/policy.js'
@@ -75,9 +124,11 @@ export {
 } from './outbound/client-keys.js'
 export {
   type DocumentFetch,
+  type FetchedDocument,
   FetchRefusedError,
   type GuardedFetch,
   type GuardedFetchOptions,
+  type GuardedRequest,
   guardedFetch,
   HostUnreachableError,
   NoResponseError,
@@ -85,10 +136,12 @@ export {
 export type { OwnAccounts } from './outbound/own-accounts.js'
 export { type RemoteGrantsOptions, remoteGrants } from './outbound/remote-grants.js'
 export type {
+  ClientKeyQuery,
   ClientKeys,
   Clock,
   IlpPaymentMethod,
   Introspection,
+  IntrospectionQuery,
   MayPay,
   MayPayAnswer,
   MayReceive,
@@ -101,16 +154,29 @@ export type {
   PublicJwk,
   Random,
   RequestedPayment,
+  RequestOutcome,
   Subjects,
   Telemetry,
+  TelemetryActivity,
   WalletAddress,
   WalletAddresses,
 } from './ports/host.js'
-export { type Store, TransactionError } from './ports/store.js'
+export {
+  type Commit,
+  type ListQuery,
+  type RecordChange,
+  type RecordKey,
+  type RecordKind,
+  type RecordPage,
+  type Store,
+  TransactionError,
+  type VersionGuard,
+} from './ports/store.js'
 export { readClientKey } from './protocol/http-signature/jwk.js'
 export type { PrivateJwk } from './protocol/http-signature/sign.js'
 export type { IncomingPaymentBody } from './protocol/incoming-payment.js'
 export type { OutgoingPaymentBody } from './protocol/outgoing-payment.js'
+export type { AccountRefusal } from './service/context.js'
 export type {
   DeliveredEvent,
   DrainOptions,
@@ -120,7 +186,11 @@ export type {
   SetAsideEvent,
 } from './service/events/delivery.js'
 export type { EventType } from './service/events/record.js'
-export type { ReceivedFunds } from './service/incoming-payment.js'
+export type {
+  CreationRefusal,
+  MayReceiveRefusal,
+  ReceivedFunds,
+} from './service/incoming-payment.js'
 export type { ListPage, PageQuery } from './service/lists.js'
 export { ContentionError, StoreTimeoutError } from './service/store-guard.js'
 export type { SweepOptions, SweepResult } from './service/sweep.js'

@@ -57,8 +57,16 @@ export interface GrantListQuery extends PageQuery {
   readonly statuses?: readonly GrantStatus[]
 }
 
-type GrantsToRevoke = Parameters<GrantServices['revokeAll']>[0]
-type GrantQuery = Parameters<GrantServices['iterate']>[0]
+/** Selects grants of a resource owner. */
+export type GrantQuery = Pick<GrantListQuery, 'resourceOwner' | 'statuses'>
+
+/** Selects grants by their owner, their client instance, or both. */
+export interface GrantsToRevoke {
+  /** The host's identifier of the owner, as passed to `approve`. */
+  readonly resourceOwner?: string
+  /** Wallet address of the client instance, or the URN of its key's thumbprint, as in `GrantView.client`. */
+  readonly client?: string
+}
 
 /**
  * The operations on grants that the host calls. Each throws an `InvalidInputError` for an invalid argument, before it
@@ -88,7 +96,7 @@ export interface GrantServices {
    *
    * @throws {InvalidInputError} for an invalid query.
    */
-  iterate(query: Pick<GrantListQuery, 'resourceOwner' | 'statuses'>): AsyncIterable<GrantView>
+  iterate(query: GrantQuery): AsyncIterable<GrantView>
   /**
    * Resolves to how a page can name the client instance of a grant, as in `InteractionView`, or to `undefined` if it has
    * no wallet address. Waits for the name for at most 2 s.
@@ -123,12 +131,7 @@ export interface GrantServices {
    *
    * @throws {InvalidInputError} for an invalid query, and for one without a member.
    */
-  revokeAll(query: {
-    /** The host's identifier of the owner, as passed to `approve`. */
-    readonly resourceOwner?: string
-    /** Wallet address of the client instance, or the URN of its key's thumbprint, as in `GrantView.client`. */
-    readonly client?: string
-  }): Promise<number>
+  revokeAll(query: GrantsToRevoke): Promise<number>
 }
 
 const statuses: Readonly<Record<GrantStatus, true>> = {

@@ -30,11 +30,22 @@ import {
   scopeOf,
 } from './payments.js'
 
-type SentReport = Parameters<OutgoingPaymentServices['reportSent']>[1]
-type FailureReport = NonNullable<Parameters<OutgoingPaymentServices['fail']>[1]>
-type CancellationReport = NonNullable<Parameters<OutgoingPaymentServices['cancel']>[1]>
+/** What a payment has sent. */
+export interface SentReport extends Totals {
+  /**
+   * True when the host will not send the rest: the payment completes, and the rest returns to the budget.
+   * Default: the payment completes as soon as it reaches either amount.
+   */
+  readonly final?: boolean
+}
 
-type OutgoingPaymentScope = Parameters<OutgoingPaymentServices['iterate']>[0]
+/** What a payment that failed has sent. */
+export interface FailureReport extends Partial<Totals>, HostReasons {}
+
+/** Selects the payments of a wallet address, or those under a grant. */
+export type OutgoingPaymentScope =
+  | { readonly walletAddress: string; readonly grantId?: undefined }
+  | { readonly grantId: string; readonly walletAddress?: undefined }
 
 /** What payments have spent under one granted item for outgoing payments, and what is left. */
 export interface ItemBudget {
@@ -60,11 +71,7 @@ export interface ItemBudget {
  * throws an `InvalidInputError` for an invalid argument, before it reads the store.
  */
 export interface OutgoingPaymentServices
-  extends PaymentReader<
-    OutgoingPayment,
-    | { readonly walletAddress: string; readonly grantId?: undefined }
-    | { readonly grantId: string; readonly walletAddress?: undefined }
-  > {
+  extends PaymentReader<OutgoingPayment, OutgoingPaymentScope> {
   /** Returns the payment as clients see it. */
   toResource(payment: OutgoingPayment): OutgoingPaymentBody
   /**
@@ -88,13 +95,7 @@ export interface OutgoingPaymentServices
    */
   reportSent(
     paymentId: string,
-    report: Totals & {
-      /**
-       * True when the host will not send the rest: the payment completes, and the rest returns to the budget.
-       * Default: the payment completes as soon as it reaches either amount.
-       */
-      readonly final?: boolean
-    },
+    report: SentReport,
   ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['report-sent']>>
   /**
    * Fails a payment that was begun. The totals sent stay charged; the rest returns to the budget. Without totals, the
@@ -105,7 +106,7 @@ export interface OutgoingPaymentServices
    */
   fail(
     paymentId: string,
-    report?: Partial<Totals> & HostReasons,
+    report?: FailureReport,
   ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['fail']>>
   /**
    * Cancels a payment that was not begun. Its whole amount returns to the budget. `reason` and `publicReason` are those
@@ -143,7 +144,7 @@ const failureReport = exactly<FailureReport>({
   ...failureReasons,
 })
 
-const cancellationReport = exactly<CancellationReport>(failureReasons)
+const cancellationReport = exactly<HostReasons>(failureReasons)
 
 export function outgoingPaymentServices(
   payments: OutgoingPayments,

@@ -68,7 +68,15 @@ export interface ServerHooks {
  * Counts a call, before it is served. Returns or resolves to `undefined` if the call is within the limit, and otherwise to
  * the time after which the caller may retry, in milliseconds.
  */
-export type RateLimit = (call: {
+export type RateLimit = (
+  call: RateLimitedCall,
+) =>
+  | { readonly retryAfterMs: number }
+  | undefined
+  | Promise<{ readonly retryAfterMs: number } | undefined>
+
+/** A call that a rate limit counts. */
+export interface RateLimitedCall {
   /**
    * The client instance: its wallet address, or the URN of its key's thumbprint. Its signature has been
    * verified, so no client can use up the limit of another. Absent for a call that needs no signature.
@@ -79,12 +87,7 @@ export type RateLimit = (call: {
   readonly operation: ServerOperation
   readonly method: string
   readonly at: Instant
-}) =>
-  | { readonly retryAfterMs: number }
-  | undefined
-  | Promise<{ readonly retryAfterMs: number } | undefined>
-
-type RateLimitedCall = Parameters<RateLimit>[0]
+}
 
 const retryAfterDefaultMs = 1_000
 

@@ -27,28 +27,29 @@ import { requireTimeout, withDeadline } from './gate.js'
 export type DocumentFetch = (
   url: URL,
   request: { readonly signal: AbortSignal },
-) => Promise<{
+) => Promise<FetchedDocument>
+
+/** A response with its body. */
+export interface FetchedDocument {
   readonly status: number
   readonly contentType: string
   readonly body: Uint8Array
-}>
+}
 
 /** Sends a request under the rules of `guardedFetch`; without `request` it is a `DocumentFetch`. */
-export type GuardedFetch = (
-  url: URL,
-  request?: {
-    /** Default: `GET`. */
-    readonly method?: string
-    /** Default: only `accept: application/json`. */
-    readonly headers?: Readonly<Record<string, string>>
-    /** The body, which is held in memory. */
-    readonly body?: Uint8Array
-    /** Cancels the request; the promise rejects with the reason of the signal. */
-    readonly signal?: AbortSignal
-  },
-) => ReturnType<DocumentFetch>
+export type GuardedFetch = (url: URL, request?: GuardedRequest) => Promise<FetchedDocument>
 
-export type FetchedDocument = Awaited<ReturnType<DocumentFetch>>
+/** A request that `guardedFetch` sends. */
+export interface GuardedRequest {
+  /** Default: `GET`. */
+  readonly method?: string
+  /** Default: only `accept: application/json`. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** The body, which is held in memory. */
+  readonly body?: Uint8Array
+  /** Cancels the request; the promise rejects with the reason of the signal. */
+  readonly signal?: AbortSignal
+}
 
 /** A URL or a response that breaks a rule, so that another attempt would fail too. */
 export class FetchRefusedError extends Error {
@@ -247,12 +248,7 @@ export function dnsResolve({
 function exchange(
   client: typeof NodeHttp | typeof NodeHttps,
   url: URL,
-  {
-    method = 'GET',
-    headers = { accept: 'application/json' },
-    body,
-    signal,
-  }: NonNullable<Parameters<GuardedFetch>[1]>,
+  { method = 'GET', headers = { accept: 'application/json' }, body, signal }: GuardedRequest,
   addresses: readonly string[],
   onConnect: () => void,
 ) {

@@ -1,5 +1,12 @@
 import { type Instant, wholeMilliseconds } from '../core/instant.js'
-import type { ActiveToken, Clock, Introspect, Introspection, Random } from '../ports/host.js'
+import type {
+  ActiveToken,
+  Clock,
+  Introspect,
+  Introspection,
+  IntrospectionQuery,
+  Random,
+} from '../ports/host.js'
 import { accessTokenClass, newPath, parseCredential } from '../protocol/credential.js'
 import { kidLengthMax, thumbprintOf } from '../protocol/http-signature/jwk.js'
 import {
@@ -112,7 +119,7 @@ export function remoteGrants(options: RemoteGrantsOptions): {
   const url = endpointOf(options)
   const post = jsonPost(options)
 
-  async function introspect({ accessToken, keyid = '' }: Parameters<Introspect>[0]) {
+  async function introspect({ accessToken, keyid = '' }: IntrospectionQuery) {
     // Malformed tokens are rejected locally, so they cause no introspection requests.
     const known = parseCredential(accessTokenClass, accessToken) !== undefined
     if (!known) return { active: false } as const
@@ -173,7 +180,7 @@ function checkedUrl(option: string, text: unknown, allowLoopback: boolean): URL 
 }
 
 /** Identifies what is asked: the answer for one `keyid` is not the answer for another. */
-function hashOfQuery({ accessToken, keyid }: Parameters<Introspect>[0]): Promise<string> {
+function hashOfQuery({ accessToken, keyid }: IntrospectionQuery): Promise<string> {
   return hashText(JSON.stringify([accessToken, keyid]))
 }
 
@@ -181,7 +188,7 @@ function hashOfQuery({ accessToken, keyid }: Parameters<Introspect>[0]): Promise
  * Whether an answer is about the key that was asked about. Others must not take the place of answers for clients:
  * anyone with a token, which need not be theirs, can invent any number of `keyid`s.
  */
-function isForKey(token: ActiveToken, { keyid }: Parameters<Introspect>[0]): boolean {
+function isForKey(token: ActiveToken, { keyid }: IntrospectionQuery): boolean {
   return keyid === undefined || keyid === token.key.kid
 }
 
@@ -216,7 +223,7 @@ export function boundedIntrospect(introspect: Introspect): Introspect {
   /** Hashes of queries for tokens that were active, the least recently used first. */
   const known = new Set<string>()
 
-  async function ask(id: string, query: Parameters<Introspect>[0]): Promise<Introspection> {
+  async function ask(id: string, query: IntrospectionQuery): Promise<Introspection> {
     await sent.get(id)
     const group = groups[known.has(id) ? 'known' : 'unknown']
     if (group.active < activeMax) group.active += 1

@@ -64,18 +64,7 @@ export interface ClientKeys {
    * `ClientKeyError` says in the response what the client must change. A key with another `kid` is taken for
    * `undefined`; one that is not a sound Ed25519 key results in 500.
    */
-  find(query: {
-    /** The client instance's wallet address, canonical. */
-    readonly walletAddress: string
-    /** The `keyid` of the signature, compared with the key's `kid` byte for byte. */
-    readonly kid: string
-    /**
-     * True for a grant request, which any sender can send. False for later requests under a grant, which only the
-     * holder of one of its tokens can send. In both, a key that a cached key set lacks can be newer than the set. A cache
-     * should not let lookups with true evict or delay lookups with false.
-     */
-    readonly mayBeNew: boolean
-  }): Promise<PublicJwk | undefined>
+  find(query: ClientKeyQuery): Promise<PublicJwk | undefined>
   /**
    * Resolves to what a client instance publishes about itself for people (RFC 9635 section 2.3.2), or to `undefined`.
    * `interactions.get` and `grants.displayOf` clean the name, and wait for it for at most 2 s. If the promise is late or
@@ -86,7 +75,19 @@ export interface ClientKeys {
   displayOf?(walletAddress: string): Promise<{ readonly name?: string } | undefined>
 }
 
-export type ClientKeyQuery = Parameters<ClientKeys['find']>[0]
+/** Which key of a client instance a signature names. */
+export interface ClientKeyQuery {
+  /** The client instance's wallet address, canonical. */
+  readonly walletAddress: string
+  /** The `keyid` of the signature, compared with the key's `kid` byte for byte. */
+  readonly kid: string
+  /**
+   * True for a grant request, which any sender can send. False for later requests under a grant, which only the
+   * holder of one of its tokens can send. In both, a key that a cached key set lacks can be newer than the set. A cache
+   * should not let lookups with true evict or delay lookups with false.
+   */
+  readonly mayBeNew: boolean
+}
 
 /**
  * Determines the subject identifiers of resource owners that client instances receive (RFC 9635 section 2.2).
@@ -148,13 +149,16 @@ export type Introspection =
  * Introspects an access token at the authorization server. Rejects when the authorization server cannot be
  * reached: the client then receives 503, because an outage must not look like an invalid token.
  */
-export type Introspect = (query: {
+export type Introspect = (query: IntrospectionQuery) => Promise<Introspection>
+
+/** A token to introspect. */
+export interface IntrospectionQuery {
   readonly accessToken: string
   /** The `keyid` of the signature that came with the token, which need not be verified. */
   readonly keyid?: string
   /** Whether the answer must not be a cached one, because it decides about a payment. Default: false. */
   readonly isFresh?: boolean
-}) => Promise<Introspection>
+}
 
 /** The introspection of an active token. */
 export type ActiveToken = Extract<Introspection, { readonly active: true }>
@@ -348,26 +352,27 @@ export interface Telemetry {
    * exactly once even if `observe` does not. Errors of `observe` go to `onError`.
    */
   observe<Result>(
-    activity:
-      | { readonly type: 'request'; readonly server: string; readonly method: string }
-      | {
-          readonly type: 'store'
-          readonly server: string
-          readonly call: string
-          readonly kind?: string
-        }
-      | { readonly type: 'verify'; readonly server: string },
-    work: (
-      tell: (outcome: {
-        /** The requested operation; absent if the request was refused before its operation was known. */
-        readonly operation?: string
-        readonly status: number
-        /** The precise refusal, as `onRefusal` reports it; absent when the request succeeded. */
-        readonly refusal?: string
-      }) => void,
-    ) => Promise<Result>,
+    activity: TelemetryActivity,
+    work: (tell: (outcome: RequestOutcome) => void) => Promise<Result>,
   ): Promise<Result>
 }
 
-export type TelemetryActivity = Parameters<Telemetry['observe']>[0]
-export type RequestOutcome = Parameters<Parameters<Parameters<Telemetry['observe']>[1]>[0]>[0]
+/** What a server does that can be measured: a request, and within it a call of the store or a verification. */
+export type TelemetryActivity =
+  | { readonly type: 'request'; readonly server: string; readonly method: string }
+  | {
+      readonly type: 'store'
+      readonly server: string
+      readonly call: string
+      readonly kind?: string
+    }
+  | { readonly type: 'verify'; readonly server: string }
+
+/** How a request ended. */
+export interface RequestOutcome {
+  /** The requested operation; absent if the request was refused before its operation was known. */
+  readonly operation?: string
+  readonly status: number
+  /** The precise refusal, as `onRefusal` reports it; absent when the request succeeded. */
+  readonly refusal?: string
+}

@@ -157,7 +157,11 @@ export class TransactionError extends Error {
   /** With `ERR_RESTART_TRANSACTION`, the host may run the whole transaction again from the start. */
   readonly code: 'ERR_RESTART_TRANSACTION' | 'ERR_TRANSACTION_FAILED'
 
-  constructor(code: TransactionError['code'], message: string, options?: ErrorOptions) {
+  constructor(
+    code: TransactionError['code'],
+    message: string,
+    options?: { readonly cause?: unknown },
+  ) {
     super(message, options)
     this.code = code
   }

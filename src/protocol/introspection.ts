@@ -11,7 +11,7 @@ import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import { lastInstant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
 import type { Json, JsonObject } from '../core/stored.js'
-import type { ActiveToken, Introspect, Introspection, PublicJwk } from '../ports/host.js'
+import type { ActiveToken, Introspection, IntrospectionQuery, PublicJwk } from '../ports/host.js'
 import { publishedJwk, screenJwk } from './http-signature/jwk.js'
 import { isObject } from './json.js'
 import { amountSchema, objectOf, type Parsed, parseWith, urlSchema } from './schema.js'
@@ -104,7 +104,7 @@ export function readIntrospectionRequest(body: Json): Parsed<IntrospectionReques
 
 /** Returns the body of an introspection request. `keyid` is an extension. */
 export function introspectionRequestBody(
-  { accessToken, keyid }: Parameters<Introspect>[0],
+  { accessToken, keyid }: IntrospectionQuery,
   resourceServer: string,
 ) {
   return {

@@ -57,13 +57,13 @@ export interface ReceivedFunds {
 }
 
 /** Why the host refuses a creation or an arrival. */
-type HostRefusal = Extract<MayReceiveAnswer, { readonly ok: false }>['refusal']
+export type MayReceiveRefusal = Extract<MayReceiveAnswer, { readonly ok: false }>['refusal']
 
 /** Why an incoming payment is not created. */
-export type CreationRefusal = CreateRefusal | AccountRefusal | HostRefusal
+export type CreationRefusal = CreateRefusal | AccountRefusal | MayReceiveRefusal
 
 /** Why funds that arrived are not counted. */
-type ArrivalRefusal = ReceiveRefusal | HostRefusal
+type ArrivalRefusal = ReceiveRefusal | MayReceiveRefusal
 
 /** A payment with its payment methods: none if it no longer accepts funds. */
 export interface PayablePayment {
@@ -291,7 +291,7 @@ async function receive(
 
 type ArrivalResult = PaymentResult<IncomingPayment, ArrivalRefusal>
 
-const reasons: Readonly<Record<HostRefusal, string>> = {
+const reasons: Readonly<Record<MayReceiveRefusal, string>> = {
   amount_too_large: 'the amount is too large for the host',
   payment_not_allowed: 'the host does not allow the payment',
 }
@@ -308,7 +308,7 @@ async function refusalOf(
     metadata,
   }: IncomingPayment,
   arrival?: ReceivedFunds,
-): Promise<Refused<HostRefusal> | undefined> {
+): Promise<Refused<MayReceiveRefusal> | undefined> {
   // A copy, so that the host cannot change what is stored.
   const query: MayReceiveQuery = structuredClone({
     ...(arrival ? { type: 'arrival', ...arrival } : { type: 'creation' }),

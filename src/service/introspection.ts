@@ -2,7 +2,7 @@ import { type GrantedItem, itemsOf } from '../core/access.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Grant, IssuedToken } from '../core/grant/record.js'
 import { activeToken } from '../core/grant/rotation.js'
-import type { Introspect, Introspection } from '../ports/host.js'
+import type { Introspect, Introspection, IntrospectionQuery } from '../ports/host.js'
 import { accessTokenClass, hashSecret, parseCredential } from '../protocol/credential.js'
 import { isWrongAnswer } from '../util/errors.js'
 import type { ServiceContext } from './context.js'
@@ -58,7 +58,7 @@ function accessOf({ granted = [] }: Grant, { label }: IssuedToken): readonly Gra
 /** Introspects a token, or refuses because that failed. */
 export async function introspected(
   introspect: Introspect,
-  query: Parameters<Introspect>[0],
+  query: IntrospectionQuery,
 ): Promise<Result<Introspection, Refused<'introspection_unavailable'>>> {
   try {
     return ok(await introspect(query))

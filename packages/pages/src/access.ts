@@ -14,7 +14,7 @@ import { formatInstant, isolated, type Locale, listed, say, timesOf } from './lo
 import type { TextKey } from './texts.js'
 
 /** What a description of access needs besides the access. */
-export interface Describing {
+export interface DescriptionOptions {
   readonly locale: Locale
   readonly now: Instant
   /** The option `policy.intervals.counting` of the authorization server. Default: `occurrences`. */
@@ -22,7 +22,7 @@ export interface Describing {
 }
 
 /** Describes an access item completely, line by line. */
-export function describeItem(item: AccessItem, describing: Describing): readonly Html[] {
+export function describeItem(item: AccessItem, describing: DescriptionOptions): readonly Html[] {
   const { locale } = describing
   const { type, actions, identifier } = item
   return [
@@ -40,7 +40,7 @@ export function actionText(type: string, action: string, { texts }: Pick<Locale,
 
 function describeLimits(
   { type, actions, limits = {} }: AccessItem,
-  describing: Describing,
+  describing: DescriptionOptions,
 ): readonly Html[] {
   const { debitAmount, receiveAmount, interval, receiver } = limits
   const { locale } = describing
@@ -63,7 +63,7 @@ function describeLimits(
 }
 
 /** Describes how often an interval repeats and its first window, from which owners can infer the others. */
-function describeInterval(text: string, { locale, intervalCounting }: Describing): Html {
+function describeInterval(text: string, { locale, intervalCounting }: DescriptionOptions): Html {
   const parsed = parseInterval(text)
   if (!parsed.ok) return isolated(text)
   const interval = parsed.value
@@ -145,7 +145,7 @@ export interface SpendingOutlook {
 export function outlookOf(
   total: InteractionView['totals'][number],
   access: readonly AccessItem[],
-  { now, intervalCounting }: Describing,
+  { now, intervalCounting }: DescriptionOptions,
 ): SpendingOutlook {
   const limit = total.debitAmount ?? total.receiveAmount
   const parsed = total.interval === undefined ? undefined : parseInterval(total.interval)

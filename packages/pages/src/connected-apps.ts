@@ -1,7 +1,7 @@
 import type { Amount, GrantView, ItemBudget, ItemView, OutgoingPayment } from 'open-payments-server'
 import { hasFailed, parseInterval } from 'open-payments-server/core'
 import { alsoLine } from './abilities.js'
-import { type Describing, describeItem, every } from './access.js'
+import { type DescriptionOptions, describeItem, every } from './access.js'
 import { formatAmount } from './amounts.js'
 import { addressOf, shortName } from './app-name.js'
 import { type Html, html } from './html.js'
@@ -22,7 +22,7 @@ export interface ConnectedApp {
 }
 
 /** What the page of connected apps needs besides the apps. */
-export interface ConnectedAppsOptions extends Describing {
+export interface ConnectedAppsOptions extends DescriptionOptions {
   readonly ownerName: string
   /** A hidden field with the token of the forms. */
   readonly token: Html

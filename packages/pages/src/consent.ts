@@ -1,7 +1,13 @@
 import type { Asset, InteractionView, TokenItem, TokenView } from 'open-payments-server'
 import { fitsAccount } from 'open-payments-server/core'
 import { accessLines, alsoLine } from './abilities.js'
-import { type Describing, describeItem, every, outlookOf, type SpendingOutlook } from './access.js'
+import {
+  type DescriptionOptions,
+  describeItem,
+  every,
+  outlookOf,
+  type SpendingOutlook,
+} from './access.js'
 import { formatAmount } from './amounts.js'
 import { addressOf, shortName } from './app-name.js'
 import { type Html, html } from './html.js'
@@ -21,7 +27,7 @@ export interface OwnedAccount extends Asset {
 }
 
 /** What the consent page needs besides the view of the interaction. */
-export interface ConsentOptions extends Describing {
+export interface ConsentOptions extends DescriptionOptions {
   /** The accounts of the signed-in owner. */
   readonly accounts: readonly OwnedAccount[]
   /** How to name the signed-in owner. */

@@ -4,6 +4,7 @@
  * @module open-payments-pages
  */
 
+export type { DescriptionOptions } from './access.js'
 export { formatAmount, readAmount } from './amounts.js'
 export {
   type ConnectedApp,
@@ -49,4 +50,4 @@ export {
   type Pages,
   type PagesOptions,
 } from './pages.js'
-export type { TextKey, Texts } from './texts.js'
+export type { PluralCategory, TextKey, Texts } from './texts.js'

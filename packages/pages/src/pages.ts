@@ -47,8 +47,6 @@ export interface Owner extends LocaleSettings {
   readonly name?: string
 }
 
-type MaybePromise<Value> = Value | Promise<Value>
-
 export interface PagesOptions {
   /** The authorization server, for its interactions and grants. */
   readonly auth: {
@@ -63,14 +61,16 @@ export interface PagesOptions {
     readonly outgoingPayments: Pick<ResourceServer['outgoingPayments'], 'budgetsOf' | 'list'>
   }
   /** Returns or resolves to the signed-in owner of a request, or `undefined`. */
-  readonly ownerOf: (request: HttpRequest) => MaybePromise<Owner | undefined>
+  readonly ownerOf: (request: HttpRequest) => Owner | undefined | Promise<Owner | undefined>
   /** Returns or resolves to the accounts of an owner: wallet addresses with their assets. */
-  readonly accountsOf: (ownerId: string) => MaybePromise<readonly OwnedAccount[]>
+  readonly accountsOf: (
+    ownerId: string,
+  ) => readonly OwnedAccount[] | Promise<readonly OwnedAccount[]>
   /**
    * Returns or resolves to the response for a browser that is not signed in, such as a redirect to the login:
    * `seeOther('/login?next=…')`. The login then leads back to the URL of the request.
    */
-  readonly signIn: (request: HttpRequest) => MaybePromise<HttpResponse>
+  readonly signIn: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
   /** Authenticates the forms: at least 32 random bytes, the same in every process of the wallet. */
   readonly formKey: Uint8Array
   /** The keys that owners register for their apps, for the page of keys. Default: there is no such page. */

@@ -1,12 +1,11 @@
 import { InvalidInputError } from 'open-payments-server'
 import type { english } from './languages/en.js'
 
-type Key = keyof typeof english
-
 /** The key of a text. */
-export type TextKey = Exclude<Key, 'direction' | `${string}.${PluralCategory}`>
+export type TextKey = Exclude<keyof typeof english, 'direction' | `${string}.${PluralCategory}`>
 
-type PluralCategory = 'zero' | 'one' | 'two' | 'few' | 'many'
+/** The plural categories that have forms of their own. */
+export type PluralCategory = 'zero' | 'one' | 'two' | 'few' | 'many'
 
 /**
  * The texts of a language by key: those of `english`, with the same slots. The plural forms of `times` are those of the

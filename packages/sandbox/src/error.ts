@@ -7,7 +7,7 @@ export class SandboxError extends Error {
    */
   readonly code: 'ERR_INVALID_OPTION' | 'ERR_PORT_IN_USE' | 'ERR_CANNOT_LISTEN'
 
-  constructor(code: SandboxError['code'], message: string, options?: ErrorOptions) {
+  constructor(code: SandboxError['code'], message: string, options?: { readonly cause?: unknown }) {
     super(message, options)
     this.code = code
   }

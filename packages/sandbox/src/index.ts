@@ -4,6 +4,7 @@
  * @module open-payments-sandbox
  */
 
+export type { FullJwk } from '../../testing/src/key.js'
 export type { ClockChange } from './clock.js'
 export type { ConsentRules } from './consent.js'
 export type { SandboxDescription, SandboxUrls } from './description.js'

@@ -41,6 +41,7 @@ export { type ExpectedStep, expectedSpending } from './spending/oracle.js'
 export {
   type ServersSubject,
   type StoreSubject,
+  type SubjectOptions,
   spendingProperty,
   type WalletSubject,
 } from './spending/property.js'

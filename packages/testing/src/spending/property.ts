@@ -27,7 +27,7 @@ export interface StoreSubject extends HistoryOptions {
 }
 
 /** What the histories need to know of a wallet. */
-interface WalletOptions extends HistoryOptions {
+export interface SubjectOptions extends HistoryOptions {
   /** An account of the wallet, and incoming payments that it can pay at the given prices. */
   readonly scene: SpendingScene
   /**
@@ -40,13 +40,13 @@ interface WalletOptions extends HistoryOptions {
  * Servers of this library to test, with the host's own store, prices and `mayPay`. If their policy differs from the
  * defaults, set `holdMs` and `intervalCounting` as in the policy.
  */
-export interface ServersSubject extends WalletOptions {
+export interface ServersSubject extends SubjectOptions {
   /** Called for each history. Creates the servers as the host does, with the ports of the test. */
   readonly servers: (ports: SpendingPorts) => SpendingServers | Promise<SpendingServers>
 }
 
 /** A complete wallet to test, in this process or behind a network. */
-export interface WalletSubject extends WalletOptions {
+export interface WalletSubject extends SubjectOptions {
   /** Called for each history. If the wallet has `setClock`, its clock may show any time until the test calls it. */
   readonly wallet: () => SpendingWallet | Promise<SpendingWallet>
   /**
