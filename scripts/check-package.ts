@@ -17,6 +17,8 @@ const unpackedBytesMax = 960_000
 const bundleBytesMax = 76_000
 const resourceServerBytesMax = 46_000
 const remoteServerBytesMax = 50_000
+/** The oldest compiler that README.md names. */
+const typescriptMin = '5.4.5'
 
 /** The other packages, with the bytes that each may have unpacked. */
 const annexes = [
@@ -101,7 +103,9 @@ try {
   checkLoading(packed)
   checkIdentity()
   checkMonths()
+  addPackages(`typescript-min@npm:typescript@${typescriptMin}`)
   checkTypes()
+  checkDeclarations()
   await checkBundles()
 } finally {
   rmSync(folder, { recursive: true, force: true })
@@ -254,19 +258,106 @@ function checkTypes(): void {
     export const mount = (options: Parameters<typeof createAuthorizationServer>[0]) =>
       [toExpress, toHono].map((to) => to(createAuthorizationServer({ ...options, store }).handle))
   `
-  for (const [file, module] of [
-    ['a.mts', 'NodeNext'],
-    ['b.cts', 'Node16'],
-    ['c.ts', 'Preserve'],
-  ] as const) {
-    writeFileSync(join(folder, file), source)
-    const options = ['--noEmit', '--strict', '--skipLibCheck', 'false', '--target', 'es2022']
-    const types = ['--typeRoots', join(root, 'node_modules/@types'), '--types', 'node']
-    const moduleResolution = module === 'Preserve' ? 'bundler' : module
-    const resolution = ['--module', module, '--moduleResolution', moduleResolution]
-    const tsc = join(root, 'node_modules/typescript/bin/tsc')
-    checkRun(`types in ${file}`, 'node', [tsc, ...options, ...types, ...resolution, file], folder)
+  for (const compiler of compilers()) {
+    for (const [file, module] of [
+      ['a.mts', 'NodeNext'],
+      ['b.cts', 'Node16'],
+      ['c.ts', 'Preserve'],
+    ] as const) {
+      compile(compiler, file, source, module, ['--noEmit', '--lib', 'es2021'])
+    }
   }
+}
+
+/**
+ * Checks that a host which emits declarations, as with Nest's CLI, may return whatever the library does: the compiler
+ * must find each type by the entry that the host imports. A spread shows the types of all methods of a service.
+ */
+function checkDeclarations(): void {
+  const source = `
+    import {
+      type AuthorizationServer, type AuthorizationServerOptions, consumeEvents, createAuthorizationServer,
+      createResourceServer, createSignatureVerifier, createWallet, createWalletAddressServer,
+      type GrantAmendment, type GrantApproval, guardedFetch, ilpPaymentMethods, type IlpPaymentMethodsOptions,
+      memoryStore, readClientKey, remoteClientKeys, remoteGrants, type RemoteGrantsOptions,
+      type ResourceServer, type ResourceServerOptions, type WalletAddressServerOptions, type WalletOptions,
+    } from 'open-payments-server'
+    export const wallet = (options: WalletOptions) => ({ ...createWallet(options) })
+    export const wallets = (options: WalletAddressServerOptions) =>
+      ({ ...createWalletAddressServer(options) })
+    export const authorization = (options: AuthorizationServerOptions) => {
+      const auth = createAuthorizationServer(options)
+      return { ...auth, ...auth.interactions, events: { ...auth.events } }
+    }
+    export const grants = (auth: AuthorizationServer) => ({ ...auth.grants })
+    export const resources = (options: ResourceServerOptions) => {
+      const server = createResourceServer(options)
+      return { ...server, events: { ...server.events } }
+    }
+    export const incoming = (server: ResourceServer) => ({ ...server.incomingPayments })
+    export const outgoing = (server: ResourceServer) => ({ ...server.outgoingPayments })
+    export const receive = async (server: ResourceServer, paymentId: string) =>
+      server.incomingPayments.receive(paymentId, {
+        transferId: '1',
+        amount: { value: '1', assetCode: 'USD', assetScale: 2 },
+      })
+    export const send = async (server: ResourceServer, paymentId: string) =>
+      server.outgoingPayments.reportSent(paymentId, {
+        sentAmount: { value: '1', assetCode: 'USD', assetScale: 2 },
+        deliveredAmount: { value: '1', assetCode: 'USD', assetScale: 2 },
+      })
+    export const approve = async (auth: AuthorizationServer, approval: GrantApproval) =>
+      auth.interactions.approve('1', approval)
+    export const amend = async (auth: AuthorizationServer, amendment: GrantAmendment) =>
+      auth.grants.amend('1', amendment)
+    export const record = async (auth: AuthorizationServer) => {
+      const { consent, interaction, continuation, tokens } = (await auth.grants.getRecord('1'))!
+      return { consent, interaction, continuation, tokens }
+    }
+    export const store = () => ({ ...memoryStore() })
+    export const keys = () => ({ ...remoteClientKeys() })
+    export const introspection = (options: RemoteGrantsOptions) => ({ ...remoteGrants(options) })
+    export const fetching = async (url: URL) => guardedFetch()(url)
+    export const consume = (...given: Parameters<typeof consumeEvents>) =>
+      ({ ...consumeEvents(...given) })
+    export const verify = createSignatureVerifier({ url: 'https://wallet.example' })
+    export const methods = (options: IlpPaymentMethodsOptions) => ({ ...ilpPaymentMethods(options) })
+    export const key = (text: string) => readClientKey(text)
+  `
+  for (const compiler of compilers()) {
+    for (const [file, module] of [
+      ['host.mts', 'NodeNext'],
+      ['host.cts', 'Node16'],
+      ['host.ts', 'Preserve'],
+    ] as const) {
+      compile(compiler, file, source, module, ['--declaration', '--outDir', 'emitted'])
+    }
+  }
+}
+
+/** The compilers of hosts: the oldest that can find the types, and that of the lock file. */
+function compilers(): readonly (readonly [name: string, tsc: string])[] {
+  return [
+    [typescriptMin, join(folder, 'node_modules/typescript-min/bin/tsc')],
+    ['of the lock file', join(root, 'node_modules/typescript/bin/tsc')],
+  ]
+}
+
+/** Checks that a compiler accepts a program of a host. */
+function compile(
+  [name, tsc]: readonly [name: string, tsc: string],
+  file: string,
+  source: string,
+  module: string,
+  more: readonly string[],
+): void {
+  writeFileSync(join(folder, file), source)
+  const options = ['--strict', '--skipLibCheck', 'false', '--target', 'es2021', ...more]
+  const types = ['--typeRoots', join(root, 'node_modules/@types'), '--types', 'node']
+  const moduleResolution = module === 'Preserve' ? 'bundler' : module
+  const resolution = ['--module', module, '--moduleResolution', moduleResolution]
+  const parameters = [tsc, ...options, ...types, ...resolution, file]
+  checkRun(`types in ${file}, TypeScript ${name}`, 'node', parameters, folder)
 }
 
 /** Bundles for a platform other than Node, where a `node:` import does not resolve. */
