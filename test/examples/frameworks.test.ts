@@ -12,6 +12,7 @@ const bin = './node_modules/.bin'
 /** How each framework starts. */
 const starts: Readonly<Record<string, (port: number) => readonly string[]>> = {
   Koa: () => ['node', '--import', 'tsx', 'koa.ts'],
+  'Nest on Fastify': () => ['node', '--import', 'tsx', 'nest-fastify.ts'],
   'Next.js': (port) => [`${bin}/next`, 'start', 'next', '-p', String(port)],
   Bun: () => [`${bin}/bun`, 'bun.ts'],
   Deno: () => [`${bin}/deno`, 'run', '--allow-net', '--allow-env', 'deno.ts'],
@@ -23,7 +24,7 @@ const starts: Readonly<Record<string, (port: number) => readonly string[]>> = {
   ],
 }
 
-describe.each(Object.entries(starts))('on %s, the example', (_name, commandFor) => {
+describe.each(Object.entries(starts))('on %s, the example', (name, commandFor) => {
   if (folder === undefined) return test.skip('skipped: run .ci/frameworks', () => {})
 
   const client = testClient({ seed: 'shop', kid: 'shop-1' })
@@ -114,6 +115,21 @@ describe.each(Object.entries(starts))('on %s, the example', (_name, commandFor) 
     expect((await send({ method: 'DELETE', url: manage, token })).status).toBe(204)
     expect((await send(list)).status).toBe(401)
   })
+
+  test.runIf(name === 'Nest on Fastify')(
+    'answers preflights for its own routes, and unknown paths',
+    async () => {
+      const page = 'https://app.wallet.example'
+      const headers = { origin: page, 'access-control-request-method': 'GET' }
+      const preflight = await fetch(`${origin}/api/health`, { method: 'OPTIONS', headers })
+      const allowed = preflight.headers.get('access-control-allow-origin')
+      expect([preflight.status, allowed]).toEqual([204, page])
+      expect(await (await fetch(`${origin}/api/health`)).text()).toBe('ok')
+      expect(await (await fetch(`${origin}/nobody`)).json()).toMatchObject({
+        message: 'Cannot GET /nobody',
+      })
+    },
+  )
 
   test('serves requests at the same time', async () => {
     const granted = await Promise.all(Array.from({ length: 40 }, requestGrant))
