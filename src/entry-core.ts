@@ -30,6 +30,7 @@ export {
 export type {
   Changed,
   Decision,
+  HostReasons,
   HostResult,
   PaymentResult,
   Refused,
