@@ -3,8 +3,8 @@ import { type Refused, refused } from './decision.js'
 /**
  * The reasons that a client instance learns in `details` of an error, as refusal, `path` and `problem`: what is wrong
  * with its own data, with a quote or a limit of its own, or a public fact. Every other reason is for the operator alone,
- * but for those that the host publishes and the problems in a body or query. A `path` with `limits` leads into the access
- * of the token, any other into the body or query.
+ * but for those that the host publishes, and those of bodies and queries that their schemas reject. A `path` with
+ * `limits` leads into the access of the token, any other into the body or query.
  */
 export const publicReasons = [
   ['client_invalid', 'client', 'must be an https URL without userinfo, query or fragment'],
@@ -15,6 +15,8 @@ export const publicReasons = [
   ['client_invalid', 'client.jwk', 'must have use sig, or no use'],
   ['client_invalid', 'client.jwk', 'must have a kid of 1 to 256 characters'],
   ['client_invalid', 'client.jwk', 'must have a canonical x that is not of small order'],
+  ['body_invalid', 'client', 'is missing'],
+  ['body_invalid', 'client', 'must have either walletAddress or jwk'],
   ['identifier_foreign', 'walletAddress', 'must be the identifier in the access of the token'],
   ['identifier_foreign', 'wallet-address', 'must be the identifier in the access of the token'],
   ['amount_invalid', 'incomingAmount', 'must be in the asset of the wallet address'],

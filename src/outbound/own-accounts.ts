@@ -42,7 +42,7 @@ export function withOwnAccounts(own: OwnAccounts, others: ClientKeys): Required<
       if (key === undefined) return undefined
       if (more.length > 0) throw new HostAnswerError(source, 'several of its keys have one kid')
       const screened = screenJwk(publishedJwk(key))
-      if (!screened.ok) throw new HostAnswerError(source, screened.problem)
+      if (!screened.ok) throw new HostAnswerError(source, `the key ${screened.problem}`)
       return screened.value
     },
     async displayOf(walletAddress) {

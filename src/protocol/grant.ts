@@ -6,7 +6,7 @@ import {
   publicItem,
   type TokenItem,
 } from '../core/access.js'
-import { ok, type Refused } from '../core/decision.js'
+import { ok, type Refused, type Result } from '../core/decision.js'
 import type { FinishMethod, SubjectId } from '../core/grant/record.js'
 import { parseInterval, shortestWindowMs } from '../core/interval.js'
 import { refusedPublicly } from '../core/public-reasons.js'
@@ -44,15 +44,17 @@ const tokensMax = 4
 const labelLengthMax = 64
 const nonceLengthMax = 256
 
+type ReadClient = Result<RequestingClient, Refused<'body_invalid' | 'client_invalid'>>
+
 /**
  * Reads `client`: a wallet address as a string or in an object, or a key by value.
  *
  * @see RFC 9635 section 2.3; Open Payments OpenAPI, schema `client`
  */
-export function readClient(body: Json): Parsed<RequestingClient> | Refused<'client_invalid'> {
+export function readClient(body: Json): ReadClient {
   const client = isObject(body) ? body['client'] : undefined
   if (typeof client === 'string') return readWalletAddress(client)
-  if (!isObject(client)) return { ok: false, path: 'client', problem: 'is missing' }
+  if (!isObject(client)) return refusedPublicly('body_invalid', 'client', 'is missing')
   const { walletAddress, jwk } = client
   const [member, ...others] = Object.keys(client).filter((name) => client[name] !== null)
   if (others.length === 0 && member === 'walletAddress' && typeof walletAddress === 'string') {
@@ -64,10 +66,10 @@ export function readClient(body: Json): Parsed<RequestingClient> | Refused<'clie
       ? ok({ jwk: screened.value })
       : refusedPublicly('client_invalid', 'client.jwk', screened.problem)
   }
-  return { ok: false, path: 'client', problem: 'must have either walletAddress or jwk' }
+  return refusedPublicly('body_invalid', 'client', 'must have either walletAddress or jwk')
 }
 
-function readWalletAddress(text: string) {
+function readWalletAddress(text: string): ReadClient {
   const walletAddress = canonicalUrl(text)
   if (walletAddress !== undefined) return ok({ walletAddress })
   const problem = 'must be an https URL without userinfo, query or fragment'

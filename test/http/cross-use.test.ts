@@ -80,7 +80,7 @@ const nowhere: Row = {
   open: 'served',
 }
 
-/** Requests that are unsigned, changed after signing, or sent twice. */
+/** Requests that are unsigned, or changed after signing. */
 const badSignature: Row = {
   requestGrant: '401 invalid_client',
   continueGrant: '401 invalid_client',
@@ -91,6 +91,9 @@ const badSignature: Row = {
   resources: '401 invalid_signature',
   open: 'served',
 }
+
+/** Requests that are sent twice. */
+const repeatedBytes: Row = { ...badSignature, resources: '401 signature_used' }
 
 const foreignKey: Row = {
   ...badSignature,
@@ -348,7 +351,7 @@ describe.each(Object.keys(columns) as ServerOperation[])('%s', (operation) => {
     expect([200, 201, 204]).toContain(served.status)
     const after = kept.length
     const repeated = answerOf(await handle(request))
-    expect(found(repeated)).toBe(expected(badSignature, operation))
+    expect(found(repeated)).toBe(expected(repeatedBytes, operation))
     expect(kept.length).toBe(after)
   })
 

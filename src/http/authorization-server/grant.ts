@@ -179,7 +179,7 @@ async function identifyClient(
   if (!read.ok) return read
   const body = read.value ?? null
   const named = readClient(body)
-  if (!named.ok) return 'problem' in named ? refuseProblem('body_invalid', named) : named
+  if (!named.ok) return named
   const proved = await proveClient(exchange, candidates.value, named.value, clientKeys)
   return proved.ok ? ok({ body, ...proved.value }) : proved
 }
