@@ -1,5 +1,5 @@
 import type { GrantedItem } from './access.js'
-import { type Amount, amountValueMax, sameAsset, valueOr } from './amount.js'
+import { type Amount, type Asset, amountValueMax, sameAsset, valueOr } from './amount.js'
 import { ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
 import type { SpendingWindow } from './interval.js'
@@ -117,11 +117,19 @@ function reserve(
   return ok(nextBudget(fields, budget, spent, charge.commandId))
 }
 
-/** What has been spent of a limited amount. Treats an unreadable total as the maximum, so that it fails closed. */
+/** What has been spent of a limited amount: everything if the total is in another asset, so that it fails closed. */
 function counted(budget: Budget | undefined, { counts, maximum }: NonNullable<Allowance['limit']>) {
-  if (budget === undefined) return 0n
-  const spent = budget.spent[counts]
-  return spent === null || !sameAsset(spent, maximum) ? amountValueMax : spentValue(spent)
+  return budget === undefined ? 0n : (valueIn(maximum, budget.spent[counts]) ?? amountValueMax)
+}
+
+/**
+ * Reads a total in an asset. Returns `undefined` for a total in another one. Zero is in every asset, so after payments
+ * that sent nothing, another asset can be limited and paid.
+ */
+function valueIn(asset: Asset, total: Amount | null): bigint | undefined {
+  if (total === null) return undefined
+  const value = spentValue(total)
+  return value === 0n || sameAsset(total, asset) ? value : undefined
 }
 
 /**
@@ -168,11 +176,12 @@ export function budgetStatus(
   budget: Budget | undefined,
 ): BudgetStatus {
   const left = limit && maxOf(0n, valueOr(0n, limit.maximum.value) - counted(budget, limit))
+  // While nothing is spent, only the asset of the limit is known.
+  const nothing = limit ? { [limit.counts]: zero(limit.maximum) } : {}
   return {
     isOpen: true,
     ...(window && { window }),
-    // Before the first payment, only the asset of the limit is known.
-    spent: budget?.spent ?? (limit ? { [limit.counts]: zero(limit.maximum) } : {}),
+    spent: budget === undefined ? nothing : totalSpent([nothing, budget.spent]),
     left: limit ? { [limit.counts]: { ...limit.maximum, value: String(left) } } : {},
   }
 }
@@ -239,19 +248,17 @@ export function totalSpent(parts: readonly Partial<SpentAmounts>[]): SpentAmount
   }
 }
 
-/** Ignores the asset of a zero amount, so a window in which all payments failed accepts another asset. */
 function sum(amounts: readonly (Amount | null | undefined)[]): Amount | null {
   const given = amounts.filter((amount) => amount !== undefined)
-  const [first = null, ...others] = given.filter(
-    (amount) => amount === null || spentValue(amount) > 0n,
-  )
-  if (first === null) return given.includes(null) ? null : (given[0] ?? null)
-  if (!others.every((amount) => amount !== null && sameAsset(amount, first))) return null
-  const total = others.reduce(
-    (before, amount) => before + spentValue(amount ?? first),
-    spentValue(first),
-  )
-  return total > amountValueMax ? null : { ...first, value: total.toString() }
+  const asset = given.find((amount) => amount !== null && spentValue(amount) > 0n) ?? given[0]
+  if (!asset) return null
+  let total = 0n
+  for (const amount of given) {
+    const value = valueIn(asset, amount)
+    if (value === undefined) return null
+    total += value
+  }
+  return total > amountValueMax ? null : { ...asset, value: total.toString() }
 }
 
 /** Postpones the next retention check of a lifetime budget, one without a window. */

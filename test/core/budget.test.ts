@@ -319,6 +319,12 @@ const pressing = fc
     moves: moves.map(([value, back]) => ({ value: (value % limit) + (back ? 0n : 1n), back })),
   }))
 
+const assets = fc.constantFrom(dollars, euros)
+
+/** Whether amounts are in one asset. */
+const isSummable = (amounts: readonly Amount[]) =>
+  new Set(amounts.map(({ assetCode }) => assetCode)).size <= 1
+
 describe('any order of charges and releases', () => {
   test('the budget is the exact sum, never exceeds its limit, and refuses only what it cannot cover', () => {
     fc.assert(
@@ -357,6 +363,45 @@ describe('any order of charges and releases', () => {
       }),
       { numRuns: runs(1_500) },
     )
+  })
+
+  test('under limits that come and change, a payment is refused only for what is held', () => {
+    const move = fc.record({
+      value: fc.bigInt({ min: 1n, max: 30n }),
+      in: assets,
+      limit: fc.option(fc.record({ value: fc.bigInt({ min: 1n, max: 60n }), in: assets })),
+      release: fc.boolean(),
+    })
+    const met = new Set<string>()
+    fc.assert(
+      fc.property(fc.array(move, { maxLength: 12 }), (moves) => {
+        let held: Amount[] = []
+        let isMixed = false
+        let budget: Budget | undefined
+        for (const { value, in: of, limit, release: releases } of moves) {
+          const limited = item(limit ? { debitAmount: limit.in(limit.value) } : {})
+          const candidate = budget === undefined ? { item: limited } : { item: limited, budget }
+          const spending = { receiver, debitAmount: of(value), receiveAmount: euros(1) }
+          const charged = decideSpending([candidate], spending, charge, now, budgetPolicy)
+          const total = held.reduce((sum, each) => sum + BigInt(each.value), 0n)
+          const fits = !isMixed && isSummable([...held, limit?.in(0) ?? of(0), of(value)])
+          expect(charged.ok).toBe(!limit || (fits && total + value <= limit.value))
+          met.add(`${limit ? 'limited' : 'free'}: ${charged.ok}`)
+          if (charged.ok) {
+            budget = charged.value.budget
+            held.push(of(value))
+            isMixed ||= !isSummable(held)
+          }
+          if (!releases || budget === undefined) continue
+          const sum = held.reduce((before, each) => before + BigInt(each.value), 0n)
+          const all = { debitAmount: sum, receiveAmount: BigInt(held.length) }
+          budget = deepFreeze(release(budget, all, nothing, 'command-2') ?? budget)
+          held = []
+        }
+      }),
+      { numRuns: runs(1_000) },
+    )
+    expect([...met].sort()).toEqual(['free: true', 'limited: false', 'limited: true'])
   })
 
   test('the same input gives the same result, and no record makes it throw', () => {
@@ -408,6 +453,21 @@ describe('the status of a budget', () => {
       left: { debitAmount: dollars(40n) },
     })
     expect(budgetStatus({}, budget)).toEqual({ isOpen: true, spent, left: {} })
+  })
+
+  test('is in the asset of the limit while nothing is spent', () => {
+    const first = taken([{ item: item() }], 7n)
+    const all = { debitAmount: 7n, receiveAmount: 7n }
+    const released = release(first, all, nothing, 'command-2')
+    const other = { counts: 'debitAmount', maximum: euros(100n) } as const
+    expect(budgetStatus({ limit: other }, released)).toMatchObject({
+      spent: { debitAmount: euros(0n), receiveAmount: euros(0n) },
+      left: { debitAmount: euros(100n) },
+    })
+    expect(budgetStatus({ limit: other }, first)).toMatchObject({
+      spent: { debitAmount: dollars(7n) },
+      left: { debitAmount: euros(0n) },
+    })
   })
 
   test('leaves nothing, and not less, if more was spent than the limit or the total is unreadable', () => {
