@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type GrantedItem, permits } from '../../src/core/access.js'
 import { type Budget, payingItems } from '../../src/core/budget.js'
 import type { AmendGrant, ConditionChanges } from '../../src/core/grant/amendment.js'
-import type { Grant } from '../../src/core/grant/record.js'
+import { type Grant, grantStatus } from '../../src/core/grant/record.js'
 import type { Instant } from '../../src/core/instant.js'
 import type { Spending } from '../../src/core/limits.js'
 import { createOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
@@ -98,6 +98,7 @@ const limitsOfItem = fc.constantFrom(
   { debitAmount: dollars(100) },
   { debitAmount: dollars(40) },
   { debitAmount: dollars(100), interval: windows },
+  { debitAmount: dollars(100), interval: 'R2/2026-11-21T00:00:00Z/P1D' },
   {},
 )
 
@@ -136,6 +137,9 @@ describe('whatever an owner amends and a client instance pays, in any order', ()
             const changes = { access, conditions: each.conditions } as Pick<AmendGrant, 'access'>
             const decision = life.amend(changes)
             met.add(`amend: ${decision.ok ? decision.outcome : decision.refusal}`)
+            if (grantStatus(grant, life.now()) === 'approved') {
+              expect(grantStatus(life.grant(), life.now())).toBe('approved')
+            }
             expect(life.amend(changes).outcome).toBe(decision.ok ? 'unchanged' : 'refused')
             const { pausedUntil: _until, ...lasting } = conditions
             for (const probe of probes) {
@@ -176,6 +180,7 @@ describe('whatever an owner amends and a client instance pays, in any order', ()
       'amend: access_widened',
       'amend: changed',
       'amend: conditions_widened',
+      'amend: grant_over',
       'amend: limits_contradicted',
       'amend: nothing_granted',
       'amend: unchanged',
@@ -244,6 +249,17 @@ describe('an amendment', () => {
     const life = approved([{ ...item, limits: { ...limited.limits, interval } }, quote])
     const quotes = life.grant().granted?.filter(({ type }) => type === 'quote') ?? []
     expect(life.amend({ access: quotes })).toMatchObject({ refusal: 'nothing_granted' })
+  })
+
+  test('is no way to end a grant by leaving only items whose windows are over', () => {
+    const interval = 'R1/2026-11-21T00:00:00Z/P1D'
+    const passing = { ...item, limits: { ...limited.limits, interval } }
+    const life = approved([passing, limited])
+    const [first, second] = life.grant().granted ?? []
+    if (first === undefined || second === undefined) throw new Error('two items are granted')
+    life.advance(86_400_000)
+    expect(life.amend({ access: [first] })).toMatchObject({ refusal: 'nothing_granted' })
+    expect(life.amend({ access: [second] })).toMatchObject({ outcome: 'changed' })
   })
 
   test('ends a pause, and without one of its own an approval sets conditions', () => {

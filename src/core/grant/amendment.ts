@@ -105,6 +105,12 @@ export function amend(
     now,
     policy,
   )
+  if (grantStatus(next, now) !== 'approved') {
+    return refused(
+      'nothing_granted',
+      'the windows of all remaining items are over: revoke the grant instead',
+    )
+  }
   return changed(next, grantEvent('grant.amended', next, now))
 }
 
