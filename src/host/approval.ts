@@ -37,7 +37,7 @@ const anAccount = having({
 
 /** The consent of a resource owner. */
 export interface GrantApproval {
-  /** The host's identifier of the owner, stored on the grant. */
+  /** The host's identifier of the owner, well-formed Unicode, stored on the grant. */
   readonly resourceOwner: string
   /**
    * The owner's accounts, at least one: URLs of wallet addresses, or objects with `url` and asset, such as your accounts,

@@ -261,11 +261,11 @@ async function revokeAll(
 }
 
 /**
- * Returns the name of the list of an owner's grants. The owner's identifier can be any string, so it is
- * hashed to a fixed length. It is hashed as JSON, because UTF-8 does not distinguish lone surrogates.
+ * Returns the name of the list of an owner's grants. The owner's identifier can be any well-formed text, so it is hashed
+ * to a fixed length.
  */
 export async function ownerListName(namespace: string, resourceOwner: string): Promise<string> {
-  return `${namespace} owner ${await hashText(JSON.stringify(resourceOwner))}`
+  return `${namespace} owner ${await hashText(resourceOwner)}`
 }
 
 function grantView(grant: Grant, now: Instant): GrantView {

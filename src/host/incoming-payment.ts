@@ -30,7 +30,9 @@ import { amount, byWalletAddress, type PaymentReader, paymentReader, record } fr
 export interface IncomingPaymentCreation {
   /** The wallet address that receives the funds. */
   readonly walletAddress: string
-  /** Identifies this payment among all that the host creates, such as the number of an invoice. */
+  /**
+   * Identifies this payment among all that the host creates, such as the number of an invoice. Well-formed Unicode.
+   */
   readonly idempotencyKey: string
   /** The amount to receive, in the asset of the wallet address. Default: any amount. */
   readonly incomingAmount?: Amount

@@ -51,7 +51,7 @@ import { creating, type Decided, type Read, type Write } from './write.js'
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
 export interface ReceivedFunds {
-  /** The host's id of this transfer. Repeated reports of the same id count once. */
+  /** The host's id of this transfer, well-formed Unicode. Repeated reports of the same id count once. */
   readonly transferId: string
   readonly amount: Amount
 }
@@ -190,9 +190,8 @@ async function createOnce(
   const { context } = deps
   const call = newCall(context)
   const namespace = await context.namespace()
-  // The ids of other replay records are hashes of texts that never begin with `host` and a space. The key is hashed as
-  // JSON, because UTF-8 does not distinguish lone surrogates.
-  const id = namespace + (await hashText(`host ${JSON.stringify(idempotencyKey)}`))
+  // The ids of other replay records are hashes of texts that never begin with `host` and a space.
+  const id = namespace + (await hashText(`host ${idempotencyKey}`))
   const key = { kind: 'replay', id } as const
   const requestHash = await hashText(canonicalJson({ ...request }))
   for (;;) {

@@ -35,10 +35,18 @@ function checking(problem: string, isValid: (value: unknown) => boolean): Check 
 
 export const string = checking('must be a string', (value) => typeof value === 'string')
 
-export const text = checking(
+const nonEmpty = checking(
   'must be a non-empty string',
   (value) => typeof value === 'string' && value !== '',
 )
+
+const wellFormed = checking('must be well-formed Unicode', (value) => String(value).isWellFormed())
+
+/** A check of text, such as an id: ids with lone surrogates would have one UTF-8 encoding, and so one hash. */
+export const text: Check = (path, value) => {
+  nonEmpty(path, value)
+  wellFormed(path, value)
+}
 
 /** A check of a non-empty string that has at most `lengthMax` characters. */
 export function textOfAtMost(lengthMax: number): Check {

@@ -20,6 +20,7 @@ const anything = fc.constantFrom<unknown>(
   17n,
   '',
   'text',
+  'half a character \ud83d',
   Symbol('symbol'),
   [],
   ['text'],
@@ -29,7 +30,8 @@ const anything = fc.constantFrom<unknown>(
   new Date(0),
 )
 
-const isText = (value: unknown) => typeof value === 'string' && value !== ''
+const isText = (value: unknown) =>
+  typeof value === 'string' && value !== '' && !/\p{Surrogate}/u.test(value)
 const isObject = (value: unknown) =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
@@ -434,6 +436,30 @@ describe('a call with one wrong part in its arguments', () => {
     const { services } = await setUp()
     const error = await outcomeOf(() => services.grants.get({ secret: 'sesame' } as never))
     expect((error as Error).message).toBe('grantId must be a string')
+  })
+})
+
+describe('ids of the host that are not well-formed Unicode', () => {
+  test('are refused, because all of them have the UTF-8, and so the hash, of one id', async () => {
+    const { services, table } = await setUp()
+    const { incomingPayments, interactions, grants } = services
+    const approval = table['interactions']?.['approve']?.good[1] as never
+    const id = table['incomingPayments']?.['complete']?.good[0] as string
+    const given = '\ud800'
+    const calls = {
+      'funds.transferId': () => incomingPayments.receive(id, { transferId: given, amount: usd(1) }),
+      'request.idempotencyKey': () =>
+        incomingPayments.create({ walletAddress: bob, idempotencyKey: given }),
+      'approval.resourceOwner': () =>
+        interactions.approve('id', { ...(approval as object), resourceOwner: given } as never),
+      'query.resourceOwner': () => grants.list({ resourceOwner: given }),
+      'query.resourceOwner of revokeAll': () => grants.revokeAll({ resourceOwner: given }),
+    }
+    for (const [path, call] of Object.entries(calls)) {
+      const error = await outcomeOf(call)
+      expect(error, path).toBeInstanceOf(InvalidInputError)
+      expect((error as Error).message).toMatch(/must be well-formed Unicode$/)
+    }
   })
 })
 

@@ -462,20 +462,7 @@ describe('paging through the grants of a resource owner', () => {
 })
 
 describe('the list name of an owner', () => {
-  const odd = [
-    '',
-    ' ',
-    'a',
-    'A',
-    'a b',
-    'a\u0000',
-    '\ud800',
-    '\ud801',
-    '\udc00',
-    '\ufffd',
-    'é',
-    'e\u0301',
-  ]
+  const odd = ['', ' ', 'a', 'A', 'a b', 'a\u0000', '\ufffd', 'é', 'e\u0301']
 
   test('is different for every name, even for names that look alike', async () => {
     const lists = await Promise.all(odd.map((owner) => ownerListName('namespac', owner)))
