@@ -211,6 +211,12 @@ test.each(['README.md', 'docs/architecture.md'])('%s names every package', (docu
   expect(unnamed).toEqual([])
 })
 
+test('a search for either name of those who serve accounts finds their page', () => {
+  const [title = ''] = read('docs/account-servicing-entities.md').split('\n')
+  expect(title.toLowerCase()).toContain('account servicing entities')
+  expect(title.toLowerCase()).toContain('financial service providers')
+})
+
 test('each adapter that the package exports has a name in the documents', () => {
   const { exports } = JSON.parse(read('package.json'))
   const entries = readdirSync('adapters').filter(
