@@ -28,12 +28,10 @@ import type {
   PaymentMethods,
   Pricing,
   Subjects,
-  WalletAddress,
   WalletAddresses,
 } from './ports/host.js'
 import type { Store } from './ports/store.js'
 import { isLoopback } from './protocol/url.js'
-import { HostAnswerError } from './util/errors.js'
 import {
   callback,
   InvalidInputError,
@@ -49,7 +47,7 @@ export interface WalletOptions extends ServerOptions {
   readonly consentUrl: string
   /**
    * The accounts, by the URLs of their wallet addresses. An account at the path of a route, such as `{baseUrl}/auth` or
-   * `{baseUrl}/quotes`, cannot be read: requests for it get 500, and `onError` a `HostAnswerError` that names it.
+   * `{baseUrl}/quotes`, cannot be read: ask `addresses.canServe` when an owner chooses a name.
    */
   readonly walletAddresses: WalletAddresses
   readonly paymentMethods: PaymentMethods
@@ -124,8 +122,7 @@ export function createWallet(options: WalletOptions): Wallet {
     options
   requireMethods('clientKeys', others, ['find'])
   optional(callback)('clientKeys.displayOf', others.displayOf)
-  const accounts: WalletAddresses = { find: findReadable }
-  const clientKeys = withOwnAccounts({ baseUrl: root, walletAddresses: accounts }, others)
+  const clientKeys = withOwnAccounts({ baseUrl: root, walletAddresses }, others)
   requireKnownOptions('policy', policy, { ...authorizationPolicyOptions, ...resourcePolicyOptions })
   const { incomingPayments, quotes, outgoingPayments, mayPay, mayReceive, ...authorization } =
     policy
@@ -142,26 +139,20 @@ export function createWallet(options: WalletOptions): Wallet {
     strippedPrefix,
     baseUrl: resourceServer,
     grants: auth,
-    walletAddresses: accounts,
+    walletAddresses,
     paymentMethods,
     ...present({ pricing }),
     policy: present({ incomingPayments, quotes, outgoingPayments, mayPay, mayReceive }),
   })
   const { clock, onRefusal, onError, telemetry, rateLimit } = options
-  const addressOptions = {
+  const addresses = createWalletAddressServer({
     strippedPrefix,
     baseUrl,
-    walletAddresses: accounts,
+    walletAddresses,
     grantEndpoint,
     resourceServer,
-    ...present({ clock, onError }),
-  }
-  const addresses = createWalletAddressServer({
-    ...addressOptions,
-    ...present({ onRefusal, telemetry, rateLimit }),
+    ...present({ clock, onRefusal, onError, telemetry, rateLimit }),
   })
-  // Serves what another server has refused and reported.
-  const misplaced = createWalletAddressServer(addressOptions)
 
   /** Returns the path below `baseUrl`; every server of a wallet is there. */
   function pathBelow(option: string, text: string): string {
@@ -183,24 +174,9 @@ export function createWallet(options: WalletOptions): Wallet {
     return match.ok || match.refusal === 'method_unknown' ? resources : addresses
   }
 
-  /** Refuses an account at the path of a route: clients could not read its wallet address. */
-  async function findReadable(account: string): Promise<WalletAddress | undefined> {
-    const found = await walletAddresses.find(account)
-    if (!found || !account.startsWith(`${root}/`)) return found
-    const path = account.slice(root.length)
-    if (serverAt('GET', path) === addresses && !path.endsWith('/jwks.json')) return found
-    const problem = `the account at ${path} needs another URL, because the wallet has a route there`
-    throw new HostAnswerError('walletAddresses.find', problem)
-  }
-
   async function handle(request: HttpRequest): Promise<HttpResponse> {
     const target = resolveTarget(request.url, url, strippedPrefix)
-    const server = target.ok ? serverAt(request.method, target.value.path) : addresses
-    const answer = await server.handle(request)
-    if (server === addresses || !mayReadAccount(request, answer)) return answer
-    // An account at the path of a route would only seem to be missing. An error says that it exists.
-    const asAccount = await misplaced.handle(request)
-    return asAccount.status === 500 ? asAccount : answer
+    return (target.ok ? serverAt(request.method, target.value.path) : addresses).handle(request)
   }
 
   return {
@@ -210,11 +186,4 @@ export function createWallet(options: WalletOptions): Wallet {
     addresses,
     within: (store) => ({ ...auth.within(store), ...resources.within(store) }),
   }
-}
-
-/** Whether a refused request may have been meant for a wallet address: those of other operations have a token or a query. */
-function mayReadAccount({ method, url, headers }: HttpRequest, { status }: HttpResponse): boolean {
-  const isRefused = status === 401 || status === 405
-  const isRead = (method === 'GET' || method === 'HEAD') && !url.includes('?')
-  return isRefused && isRead && headers.every(([name]) => name.toLowerCase() !== 'authorization')
 }

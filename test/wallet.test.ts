@@ -1,10 +1,10 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   createWallet,
   HostAnswerError,
   ilpPaymentMethods,
   memoryStore,
-  type RefusalReport,
   type WalletOptions,
 } from '../src/index.js'
 import { manualClock } from './support/clock.js'
@@ -12,6 +12,7 @@ import { invalidInput } from './support/invalid-input.js'
 import { publishedKeys, testKey } from './support/keys.js'
 import { loadOne } from './support/one-record.js'
 import { seededRandom } from './support/random.js'
+import { runs } from './support/runs.js'
 import { signedRequest } from './support/sign.js'
 import { priceList } from './support/spending.js'
 import { alice, answerOf, origin } from './support/world.js'
@@ -143,77 +144,38 @@ describe('a wallet', () => {
     expect(answerOf(answer)).toMatchObject({ status: 200, body: { id: account } })
   })
 
-  test.each([
-    '/auth',
-    '/incoming-payments',
-    '/quotes',
-    '/outgoing-payments',
-    '/outgoing-payment-grant',
-  ])('reports an account at %s, which is a route, whoever reads it', async (path) => {
-    const errors: unknown[] = []
-    const account = origin + path
-    const refusals: RefusalReport[] = []
-    const { send, wallet } = setUp({
-      onError: (error) => void errors.push(error),
-      onRefusal: (report) => void refusals.push(report),
-      walletAddresses: {
-        find: async (url) =>
-          url === account ? { url, assetCode: 'USD', assetScale: 2 } : undefined,
-      },
-    })
-    const bare = { url: path, headers: [], body: new Uint8Array() }
-    for (const method of ['GET', 'HEAD']) {
-      expect((await wallet.handle({ ...bare, method })).status).toBe(500)
-      expect(String(errors.splice(0))).toContain(`the account at ${path} needs another URL`)
-      refusals.length = 0
-    }
-    const access = [{ type: 'incoming-payment', actions: ['create'] }]
-    await send('POST', `${origin}/auth`, { client: account, access_token: { access } })
-    expect(refusals.splice(0)).toMatchObject([{ refusal: 'internal' }])
-    expect(String(errors.splice(0))).toContain('needs another URL')
-    const listed = await wallet.handle({
-      ...bare,
-      method: 'GET',
-      url: '/incoming-payments?first=1',
-    })
-    expect([listed.status, errors]).toEqual([401, []])
-  })
-
-  test('answers at a route without such an account as the route does, and reports it once', async () => {
-    const refusals: RefusalReport[] = []
-    const limited: unknown[] = []
-    const { wallet } = setUp({
-      onRefusal: (report) => void refusals.push(report),
-      rateLimit: (call) => void limited.push(call),
-    })
-    for (const [path, status] of [
-      ['/auth', 405],
-      ['/incoming-payments', 401],
-      ['/quotes', 405],
-    ] as const) {
-      const bare = { method: 'GET', url: path, headers: [], body: new Uint8Array() }
-      expect((await wallet.handle(bare)).status).toBe(status)
-      expect(refusals.splice(0)).toHaveLength(1)
-      expect(limited.splice(0).length).toBeLessThanOrEqual(1)
-    }
-  })
-
-  test.each(['/quotes', '/auth/alice', '/incoming-payments/alice', '/alice/jwks.json'])(
-    'refuses to receive for an account at %s',
-    async (path) => {
-      const errors: unknown[] = []
-      const { send, client } = setUp({
-        onError: (error) => void errors.push(error),
-        walletAddresses: { find: async (url) => ({ url, assetCode: 'USD', assetScale: 2 }) },
-      })
-      const access = [{ type: 'incoming-payment', actions: ['create'] }]
-      const granted = await send('POST', `${origin}/auth`, { client, access_token: { access } })
-      const token = granted.body.access_token.value
-      const body = { walletAddress: origin + path }
-      const created = await send('POST', `${origin}/incoming-payments`, body, token)
-      expect([created.status, errors]).toEqual([500, [expect.any(HostAnswerError)]])
-    },
+  const layouts = fc.constantFrom<Partial<WalletOptions>>(
+    {},
+    { grantEndpoint: `${origin}/gnap`, resourceServer: `${origin}/op` },
+    { baseUrl: `${origin}/bank` },
+    { baseUrl: `${origin}/bank`, strippedPrefix: '/bank', grantEndpoint: `${origin}/bank/gnap` },
   )
+  const segments = fc.constantFrom(
+    ...['alice', 'bank', 'auth', 'authors', 'gnap', 'op', 'continue', 'introspect', 'jwks.json'],
+    ...['quotes', 'Quotes', 'quotes2', 'incoming-payments', 'outgoing-payment-grant', 'complete'],
+  )
+
+  test('serves every account that it says it can serve', async () => {
+    const met = new Set<boolean>()
+    const paths = fc.array(segments, { minLength: 1, maxLength: 3 })
+    await fc.assert(
+      fc.asyncProperty(layouts, paths, async (layout, path) => {
+        const { wallet, send } = setUp({
+          ...layout,
+          walletAddresses: { find: async (url) => ({ url, assetCode: 'USD', assetScale: 2 }) },
+        })
+        const account = [layout.baseUrl ?? origin, ...path].join('/')
+        const can = wallet.addresses.canServe(account)
+        met.add(can)
+        const { status, body } = await send('GET', account)
+        if (!can) return
+        expect([status, body.id]).toEqual([200, account])
+        expect((await send('GET', `${account}/jwks.json`)).body).toEqual({ keys: [] })
+      }),
+      { numRuns: runs(500) },
+    )
+    expect([...met].sort()).toEqual([false, true])
+  })
 
   test('gives each server its part of the policy', async () => {
     const { send, client } = setUp({

@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { LocaleSettings } from 'open-payments-pages'
-import type { WalletAddress, WalletAddresses } from 'open-payments-server'
+import type { WalletAddress, WalletAddresses, WalletAddressServer } from 'open-payments-server'
 import type { ClientInstance } from './guarded-client.js'
 import type { RegisteredKeys } from './registered-keys.js'
 import { type Secrets, signingKey } from './secrets.js'
@@ -24,16 +24,13 @@ export interface Accounts extends WalletAddresses {
 /** Refuses accounts at the paths of routes, because their wallet addresses could not be read. */
 export function requireFreePaths(
   accounts: readonly Pick<Account, 'url'>[],
+  addresses: Pick<WalletAddressServer, 'canServe'>,
   mounts: readonly { readonly path: string }[],
 ): void {
-  const taken = new Set(mounts.map(({ path }) => path).filter((path) => path !== ''))
-  for (const { url } of accounts) {
-    const [first = ''] = /^\/[^/]*/.exec(new URL(url).pathname) ?? []
-    // Express ignores case.
-    if (taken.has(first.toLowerCase())) {
-      throw new Error(`the account ${url} needs another name: ${first} is a route of the wallet`)
-    }
-  }
+  const paths = mounts.map(({ path }) => path)
+  const taken = accounts.find(({ url }) => !addresses.canServe(url, paths))
+  if (taken === undefined) return
+  throw new Error(`the account ${taken.url} needs another name: the wallet has a route there`)
 }
 
 /** An account to open. */

@@ -21,6 +21,7 @@ import type { Side, Surroundings } from './side.js'
 
 export interface ResourceSide extends Side {
   readonly resources: ResourceServer
+  readonly addresses: WalletAddressServer
   readonly sender: PaymentSender
 }
 
@@ -60,8 +61,10 @@ export async function resourceSide(
     balances: storage.balances,
     onError: watch.onError,
   })
+  const addresses = walletAddresses(surroundings)
   return {
     resources,
+    addresses,
     mounts: [
       ...pathsOf(resources).map((path) => ({
         path,
@@ -70,7 +73,7 @@ export async function resourceSide(
       })),
       { path: '/ilp', handle: rail.handle, servesAnyHost: true },
       { path: '/ledger', handle: ledger(resources, rail) },
-      { path: '', handle: walletAddresses(surroundings).handle, servesAnyHost: true },
+      { path: '', handle: addresses.handle, servesAnyHost: true },
     ],
     events: resources.events,
     sender: paymentSender({ resources, receivers, rail, book: storage.sendings }),

@@ -119,7 +119,6 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
       path,
       handle: servesAnyHost ? handle : atHosts(names, handle),
     }))
-    requireFreePaths(accounts.all, mounts)
     return {
       accounts: accounts.all,
       mounts,
@@ -138,7 +137,9 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
     const remote = await remoteAuthorization(surroundings)
     const side = await resourceSide(surroundings, remote.grants)
     const { resourceServerKey } = remote
-    return { ...assembled([], side), sender: side.sender, resourceServerKey }
+    const wallet = assembled([], side)
+    requireFreePaths(accounts.all, side.addresses, wallet.mounts)
+    return { ...wallet, sender: side.sender, resourceServerKey }
   }
   const authorization = authorizationSide(surroundings, { authUrl })
   const { auth } = authorization
@@ -146,6 +147,7 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
   const pages = await ownerPages(surroundings, auth, resource.resources)
   const { interactions } = auth
   const wallet = assembled(pages, authorization, resource)
+  requireFreePaths(accounts.all, resource.addresses, wallet.mounts)
   const { grantEndpoint } = surroundings
   const start = atHosts(names, startPage({ baseUrl, grantEndpoint, accounts: accounts.all }))
   const mounts = wallet.mounts.map(({ path, handle }) =>

@@ -18,8 +18,16 @@ import {
 } from './pipeline.js'
 import { walletAddressErrors } from './public-errors.js'
 import type { HttpResult } from './refusals.js'
-import { type ServerOperation, type ServerRoute, walletAddressRoutes } from './routes.js'
-import { publicUrl } from './target.js'
+import {
+  grantRoutes,
+  introspectionRoutes,
+  receivingRoutes,
+  type ServerOperation,
+  type ServerRoute,
+  spendingRoutes,
+  walletAddressRoutes,
+} from './routes.js'
+import { isBelow, type PublicUrl, publicUrl } from './target.js'
 
 export interface WalletAddressServerOptions extends ServerHooks {
   /** The base URL of the wallet addresses, such as `https://wallet.example`. */
@@ -51,6 +59,15 @@ export interface WalletAddressServer {
   /** One handler for each operation, for hosts with their own router. */
   readonly handlers: Readonly<Record<ServerOperation<'walletAddressServer'>, Handler>>
   readonly routes: readonly ServerRoute[]
+  /**
+   * Whether an account can have a wallet address: it is a canonical URL at or below `baseUrl`, and not at or below the
+   * path of a route, in any case of letters. Call it when an owner chooses the name of an account: an account at the path
+   * of a route cannot be read.
+   *
+   * @param ownPaths the paths of your own routes on this origin, such as `/consent`. The routes of the authorization
+   *   server and of the resource server are known.
+   */
+  canServe(walletAddress: string, ownPaths?: readonly string[]): boolean
 }
 
 /**
@@ -83,8 +100,16 @@ export function createWalletAddressServer(
   requireKnownOptions('', options, knownOptions)
   const { grantEndpoint, resourceServer, clock = Date } = options
   const url = publicUrl('baseUrl', options.baseUrl)
-  publicUrl('grantEndpoint', grantEndpoint)
-  publicUrl('resourceServer', resourceServer)
+  const others = [
+    routeUrls(publicUrl('grantEndpoint', grantEndpoint), url, [
+      ...grantRoutes,
+      ...introspectionRoutes,
+    ]),
+    routeUrls(publicUrl('resourceServer', resourceServer), url, [
+      ...receivingRoutes,
+      ...spendingRoutes,
+    ]),
+  ].flat()
   requireHooks(options)
   requireMethods('walletAddresses', options.walletAddresses, ['find'])
   const walletAddresses = hostWalletAddresses(options.walletAddresses)
@@ -97,7 +122,22 @@ export function createWalletAddressServer(
     return found ? ok(found) : refuse('resource_unknown', 'the wallet address does not exist')
   }
 
-  return createHandlers({
+  function canServe(walletAddress: string, ownPaths: readonly string[] = []): boolean {
+    const address = walletAddress.toLowerCase()
+    const taken = [
+      ...others,
+      ...ownPaths.filter((path) => path !== '').map((path) => url.origin + path),
+    ]
+    return (
+      canonicalUrl(walletAddress) === walletAddress &&
+      isBelow(walletAddress, baseUrl) &&
+      !address.endsWith('/jwks.json') &&
+      // Routers such as Express ignore case.
+      !taken.some((each) => isBelow(address, each.toLowerCase()))
+    )
+  }
+
+  const server = createHandlers({
     server: 'walletAddressServer',
     errors: walletAddressErrors,
     url,
@@ -124,4 +164,19 @@ export function createWalletAddressServer(
     unmatched: ['route_unknown', 'method_unknown', 'resource_unknown'],
     watch: options,
   })
+  return { ...server, canServe }
+}
+
+/**
+ * Returns the URLs at and below which another server has its routes: the first segments of their paths, and the URL of a
+ * server that is mounted below the wallet addresses.
+ */
+function routeUrls(
+  { origin, basePath }: PublicUrl,
+  addresses: PublicUrl,
+  routes: readonly ServerRoute[],
+): readonly string[] {
+  const isMounted = basePath !== addresses.basePath && isBelow(basePath, addresses.basePath)
+  const segments = routes.flatMap(({ path }) => /^\/[^/]+/.exec(path) ?? [])
+  return [...(isMounted ? [''] : []), ...segments].map((path) => origin + basePath + path)
 }

@@ -51,6 +51,52 @@ function setUp(
   return { server, send, get: (url: string) => send('GET', url), asked, reports, errors }
 }
 
+describe('the names that accounts can have', () => {
+  const atOrigin = { grantEndpoint: `${origin}/auth/`, resourceServer: `${origin}/` }
+
+  test.each(['/alice', '/people/bob', '/quotes2', '/auth2', '/alice/quotes', '/jwks.json2', ''])(
+    'include %j',
+    (path) => {
+      const { server } = setUp([], atOrigin)
+      expect(server.canServe(origin + path, ['/consent', ''])).toBe(true)
+    },
+  )
+
+  test.each([
+    ['the path of a route', '/quotes'],
+    ['it in other letters', '/Quotes'],
+    ['a path below it', '/quotes/alice'],
+    ['the path of another collection', '/incoming-payments'],
+    ['the path of the grant endpoint', '/auth'],
+    ['a path below the grant endpoint', '/auth/alice'],
+    ['the path of a key set', '/alice/jwks.json'],
+    ['the path of a route of the host', '/consent'],
+    ['a path below it', '/Consent/alice'],
+    ['a slash at its end', '/alice/'],
+    ['an unnecessary escape', '/%61lice'],
+    ['a query', '/alice?x'],
+  ])('do not include one with %s: %s', (_, path) => {
+    const { server } = setUp([], atOrigin)
+    expect(server.canServe(origin + path, ['/consent'])).toBe(false)
+  })
+
+  test('depend on where the other servers are', () => {
+    const elsewhere = {
+      grantEndpoint: 'https://auth.example',
+      resourceServer: 'https://op.example',
+    }
+    const { server: alone } = setUp([], elsewhere)
+    expect(alone.canServe(`${origin}/quotes`)).toBe(true)
+    expect(alone.canServe('https://op.example/alice')).toBe(false)
+    const { server: mounted } = setUp([], { resourceServer: `${origin}/op` })
+    expect(mounted.canServe(`${origin}/quotes`)).toBe(true)
+    expect(mounted.canServe(`${origin}/op`)).toBe(false)
+    const { server: below } = setUp([], { ...atOrigin, baseUrl: `${origin}/people` })
+    expect(below.canServe(`${origin}/people/quotes`)).toBe(true)
+    expect(below.canServe(`${origin}/alice`)).toBe(false)
+  })
+})
+
 describe('a wallet address', () => {
   test('returns its name, its asset and its servers', async () => {
     const { status, headers, body } = await setUp().get('/alice')
