@@ -3,17 +3,15 @@ import type { Amount, Asset } from '../core/amount.js'
 import type { AmendedItem, ConditionChanges } from '../core/grant/amendment.js'
 import { lastInstant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
-import { type Json, type JsonObject, sameJson } from '../core/stored.js'
-import { parseJson } from '../protocol/json.js'
+import type { JsonObject } from '../core/stored.js'
 import {
   amountSchema,
   parseWith,
-  readMetadata,
+  readHostObject,
   receiverSchema,
   urlSchema,
 } from '../protocol/schema.js'
 import { canonicalUrl } from '../protocol/url.js'
-import { encodeUtf8 } from '../util/bytes.js'
 import {
   boolean,
   type Check,
@@ -230,24 +228,11 @@ function canonicalConditions({
   }
 }
 
-/** Returns a copy of the host's own conditions, which must be an object of JSON that introspection can return. */
+/** Returns a copy of the host's own conditions, which introspection can return. */
 function readData(path: string, value: unknown): JsonObject {
-  const copy = jsonOf(value)
-  const read = readMetadata({ metadata: copy ?? 0 })
+  const read = readHostObject(value)
   if (!read.ok) throw new InvalidInputError(path, read.problem)
-  const { metadata } = read.value
-  if (metadata === undefined || !sameJson(value, metadata)) {
-    throw new InvalidInputError(path, 'must be an object of JSON')
-  }
-  return metadata
-}
-
-function jsonOf(value: unknown): Json | undefined {
-  try {
-    return parseJson(encodeUtf8(JSON.stringify(value)))
-  } catch {
-    return undefined
-  }
+  return read.value
 }
 
 function canonicalItem(item: TokenItem): TokenItem {

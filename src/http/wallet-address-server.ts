@@ -147,10 +147,10 @@ export function createWalletAddressServer(
       getWalletAddress: unsigned(async (exchange) => {
         const found = await find(exchange)
         if (!found.ok) return found
-        const { url: id, publicName, assetCode, assetScale } = found.value
+        const { url: id, publicName, assetCode, assetScale, publicProperties } = found.value
         const named = publicName === undefined ? {} : { publicName }
         const servers = { authServer: grantEndpoint, resourceServer }
-        return json(200, { id, ...named, assetCode, assetScale, ...servers })
+        return json(200, { id, ...named, assetCode, assetScale, ...servers, ...publicProperties })
       }),
       getWalletAddressKeys: unsigned(async (exchange) => {
         const found = await find(exchange)

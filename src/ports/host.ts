@@ -32,6 +32,12 @@ export interface WalletAddress extends Asset {
    * those that an owner registers. Other wallets may read no more than 64 KiB, which are some 400 keys.
    */
   readonly keys?: readonly PublicJwk[]
+  /**
+   * Further members of the wallet address document, which anybody can read: an object of JSON of at most 8 KiB and 8
+   * levels, without the members that the server writes (`id`, `publicName`, `assetCode`, `assetScale`, `authServer`,
+   * `resourceServer`).
+   */
+  readonly publicProperties?: JsonObject
 }
 
 /** Looks up the host's accounts. */

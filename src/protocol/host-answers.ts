@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { assetMembers, objectOf, refusing, uriProblem } from './schema.js'
+import { assetMembers, objectOf, readHostObject, refusing, uriProblem } from './schema.js'
 
 // What the ports of the host must resolve to. Hosts may return more members.
 
@@ -25,8 +25,26 @@ export const accountSchema = objectOf(
     publicName: v.optional(v.string()),
     active: v.optional(v.boolean()),
     keys: v.optional(v.array(keySchema)),
+    publicProperties: v.optional(v.pipe(v.unknown(), refusing(publicPropertiesProblem))),
   }),
 )
+
+/** The members of a wallet address document that the server itself writes. */
+const standardMembers = [
+  'id',
+  'publicName',
+  'assetCode',
+  'assetScale',
+  'authServer',
+  'resourceServer',
+]
+
+function publicPropertiesProblem(value: unknown): string | undefined {
+  const read = readHostObject(value)
+  if (!read.ok) return read.problem
+  const name = standardMembers.find((each) => Object.hasOwn(read.value, each))
+  return name && `must not contain ${name}`
+}
 
 export const ilpAddress = /^(?:g|private|example|peer|self|test[1-3]?|local)(?:\.[a-zA-Z0-9_~-]+)+$/
 const ilpAddressLengthMax = 1_023

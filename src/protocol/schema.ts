@@ -1,9 +1,9 @@
 import * as v from 'valibot'
 import { parseValue } from '../core/amount.js'
 import { ok, type Problem, type Result } from '../core/decision.js'
-import type { Json, JsonObject } from '../core/stored.js'
+import { type Json, type JsonObject, sameJson } from '../core/stored.js'
 import { encodeUtf8 } from '../util/bytes.js'
-import { isObject, isStorable } from './json.js'
+import { isObject, isStorable, parseJson } from './json.js'
 import { canonicalUrl, parseUrl } from './url.js'
 
 /** The path of an invalid member, and why it is invalid. Does not contain its value. */
@@ -123,9 +123,9 @@ export const receiverSchema = v.pipe(
   v.check((url) => !escapedSeparator.test(url), 'must not contain an escaped slash'),
 )
 
-/** A check whose message is the problem that a function returns for the text. */
-export function refusing(problemIn: (text: string) => string | undefined) {
-  return v.rawCheck<string>(({ dataset, addIssue }) => {
+/** A check whose message is the problem that a function returns for the value. */
+export function refusing<Value>(problemIn: (value: Value) => string | undefined) {
+  return v.rawCheck<Value>(({ dataset, addIssue }) => {
     const problem = dataset.typed ? problemIn(dataset.value) : undefined
     if (problem !== undefined) addIssue({ message: problem })
   })
@@ -141,14 +141,34 @@ const levelsMax = 8
 export function readMetadata(body: Json | undefined): Parsed<{ readonly metadata?: JsonObject }> {
   const metadata = isObject(body) ? body['metadata'] : undefined
   if (metadata === undefined || metadata === null) return ok({})
-  const path = 'metadata'
-  if (!isObject(metadata)) return { ok: false, path, problem: 'has the wrong type' }
-  if (!isStorable(metadata, levelsMax)) {
-    return { ok: false, path, problem: `must not be nested more than ${levelsMax} levels deep` }
+  const problem = isObject(metadata) ? excessOf(metadata) : 'has the wrong type'
+  return problem === undefined
+    ? ok({ metadata: metadata as JsonObject })
+    : { ok: false, path: 'metadata', problem }
+}
+
+/** Returns a copy of an object of the host that JSON can express, of at most 8 KiB and 8 levels. */
+export function readHostObject(value: unknown): Result<JsonObject, Problem> {
+  const copy = jsonOf(value)
+  if (!isObject(copy) || !sameJson(value, copy)) {
+    return { ok: false, problem: 'must be an object of JSON' }
   }
-  return encodeUtf8(JSON.stringify(metadata)).length > bytesMax
-    ? { ok: false, path, problem: `must not be larger than ${bytesMax} bytes` }
-    : ok({ metadata })
+  const problem = excessOf(copy)
+  return problem === undefined ? ok(copy) : { ok: false, problem }
+}
+
+function excessOf(value: JsonObject): string | undefined {
+  if (!isStorable(value, levelsMax)) return `must not be nested more than ${levelsMax} levels deep`
+  const isTooLarge = encodeUtf8(JSON.stringify(value)).length > bytesMax
+  return isTooLarge ? `must not be larger than ${bytesMax} bytes` : undefined
+}
+
+function jsonOf(value: unknown): Json | undefined {
+  try {
+    return parseJson(encodeUtf8(JSON.stringify(value)))
+  } catch {
+    return undefined
+  }
 }
 
 /** The problem of a text that is no URI. */

@@ -291,9 +291,9 @@ describe('conditions', () => {
     ],
     [{ conditions: { pausedUntil: -1 } }, 'conditions.pausedUntil must be an integer from 0'],
     [{ conditions: { pausedUntil: '2027-01-01' } }, 'conditions.pausedUntil must be an integer'],
-    [{ conditions: { data: [] } }, 'conditions.data has the wrong type'],
+    [{ conditions: { data: [] } }, 'conditions.data must be an object of JSON'],
     [{ conditions: { data: { at: new Date(0) } } }, 'conditions.data must be an object of JSON'],
-    [{ conditions: { data: { big: 1n } } }, 'conditions.data '],
+    [{ conditions: { data: { big: 1n } } }, 'conditions.data must be an object of JSON'],
     [{ conditions: { data: { large } } }, 'conditions.data must not be larger than 8192 bytes'],
     [{ conditions: { data: { of: Array(600).fill(0) } } }, 'conditions.data '],
     [

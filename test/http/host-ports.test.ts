@@ -156,6 +156,30 @@ describe('an account', () => {
     ['the boolean of a table that has none', { active: 0 }, 'active has the wrong type'],
     ['a name that is null', { publicName: null }, 'publicName has the wrong type'],
     ['a URL in another spelling', { url: `${bob}/` }, 'url must be canonical'],
+    ...['id', 'publicName', 'assetCode', 'assetScale', 'authServer', 'resourceServer'].map(
+      (name): [string, object, string] => [
+        `the standard member ${name} among its own`,
+        { publicProperties: { [name]: 'mine' } },
+        `publicProperties must not contain ${name}`,
+      ],
+    ),
+    ...[
+      ['a list', ['mine'], 'must be an object of JSON'],
+      ['a date', { since: new Date(0) }, 'must be an object of JSON'],
+      ['a bigint', { balance: 1n }, 'must be an object of JSON'],
+      ['an absent member', { since: undefined }, 'must be an object of JSON'],
+      ['a prototype', JSON.parse('{"a":{"__proto__":1}}'), 'must be an object of JSON'],
+      ['too many bytes', { text: 'x'.repeat(9_000) }, 'must not be larger than 8192 bytes'],
+      [
+        'too many levels',
+        JSON.parse(`${'{"a":'.repeat(9)}1${'}'.repeat(9)}`),
+        'must not be nested more than 8 levels deep',
+      ],
+    ].map(([what, publicProperties, problem]): [string, object, string] => [
+      `${what} in place of public properties`,
+      { publicProperties },
+      `publicProperties ${problem}`,
+    ]),
     [
       'a key that is not on the curve',
       { keys: [{ kid: 'key', x: 'A'.repeat(43) }] },

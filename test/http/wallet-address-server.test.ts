@@ -127,6 +127,19 @@ describe('a wallet address', () => {
     })
   })
 
+  test('has the public properties of its account beside the standard members', async () => {
+    const publicProperties = { kyc: { level: 2 }, tags: ['shop', null], constructor: true }
+    const { body } = await setUp([{ ...bob, publicProperties }]).get('/people/bob')
+    expect(body).toEqual({
+      id: bob.url,
+      assetCode: 'JPY',
+      assetScale: 0,
+      authServer: grantEndpoint,
+      resourceServer,
+      ...publicProperties,
+    })
+  })
+
   test('publishes the servers exactly as configured', async () => {
     const servers = {
       grantEndpoint: 'https://Auth.example:443/gnap/',
