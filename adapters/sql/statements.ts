@@ -41,6 +41,7 @@ const kinds: readonly RecordKind[] = [
   'replay',
   'transfer',
   'budget',
+  'server',
 ]
 
 /** Sorts the steps, so that all commits take records in the same order. */

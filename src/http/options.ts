@@ -5,6 +5,7 @@ import { namespaceAt, pooled } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { ServiceContext } from '../service/context.js'
 import { type EventType, recordedEvents } from '../service/events/record.js'
+import { namespaceOfServer } from '../service/namespace.js'
 import type { RepeatRule } from '../service/replay.js'
 import { guardedStore } from '../service/store-guard.js'
 import { type ClockError, realPacing, steadyClock } from '../service/time.js'
@@ -146,7 +147,10 @@ export function serviceContext(
   const steady = steadyClock(wholeMilliseconds(clock), report)
   const telemetry = options.telemetry && harmless(options.telemetry, onError)
   const guard = { clock: steady, timeoutMs: storeTimeoutMs, server, telemetry }
+  const serverUrl = url.origin + url.basePath
+  const { namespace, claim } = namespaceOfServer(serverUrl)
   const running = {
+    claim,
     store: guardedStore(store, guard),
     random: pooled(random),
     pacing: realPacing,
@@ -161,9 +165,9 @@ export function serviceContext(
     clock: steady,
     signatureRules: signatureRules(signatures),
     ...(signatureClock && { signatureClock: wholeMilliseconds(signatureClock) }),
-    namespace: namespaceAt(url.origin + url.basePath),
+    namespace,
     grantNamespace: namespaceAt(grantEndpoint.origin + grantEndpoint.basePath),
-    serverUrl: url.origin + url.basePath,
+    serverUrl,
   }
 }
 

@@ -11,6 +11,7 @@ export type RecordKind =
   | 'transfer'
   | 'replay'
   | 'event'
+  | 'server'
 
 /** What identifies a record. */
 export interface RecordKey {

@@ -9,7 +9,9 @@ import {
   storeBounds,
   type VersionGuard,
 } from '../ports/store.js'
+import { InvalidInputError } from '../util/input.js'
 import { type DomainEvent, eventRecords, type RecordedEvents } from './events/record.js'
+import type { Namespace } from './namespace.js'
 import { ContentionError, isTransactionError, withinTime } from './store-guard.js'
 import type { Pacing } from './time.js'
 
@@ -70,6 +72,8 @@ export interface RunnerContext {
   readonly recordsEvents: RecordedEvents
   /** How long an operation tries to commit, in milliseconds. */
   readonly storeTimeoutMs: number
+  /** Resolves once the store says that the namespace of the records belongs to this server. */
+  readonly claim: Namespace['claim']
 }
 
 /**
@@ -213,7 +217,7 @@ async function execute(
 
 /** Loads, decides and commits, until a commit takes effect. */
 async function committed(
-  { store, random, pacing, recordsEvents, storeTimeoutMs }: RunnerContext,
+  { store, random, pacing, recordsEvents, storeTimeoutMs, claim }: RunnerContext,
   members: readonly Member[],
   inTransaction: boolean,
 ): Promise<Pick<Round, 'decided' | 'unchanged' | 'left'>> {
@@ -239,14 +243,16 @@ async function committed(
         records = await reload()
         round = decideInOrder(members, records, recordsEvents)
       }
-      isCommitting = true
       const { commit } = round
       if (commit.changes.length === 0) return round
+      isCommitting = true
+      await claim(store, inTransaction)
       if (await within('commit', () => store.commit(commit))) return round
     } catch (error) {
       // Before the first commit nothing is at stake, so that the caller learns of an outage at once.
       const isFirstLoad = attempt === 1 && !isCommitting
-      if (isFirstLoad || isTransactionError(error)) throw error
+      if (isFirstLoad || isTransactionError(error) || error instanceof InvalidInputError)
+        throw error
       if (error instanceof ContentionError) {
         // The signature of one member has expired. It must not fail the others.
         if (members.length > 1) return { ...nothingDecided, unchanged: members }

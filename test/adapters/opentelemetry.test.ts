@@ -101,10 +101,12 @@ describe('with openTelemetry', () => {
     })
     expect(names).toEqual([
       'verify',
+      ...['store.load server', 'store.commit server'],
       'store.commit grant',
       'requestGrant',
       'store.load grant',
       'verify',
+      ...['store.load server', 'store.commit server'],
       'store.commit incoming-payment',
       'createIncomingPayment',
     ])
@@ -121,7 +123,7 @@ describe('with openTelemetry', () => {
     ])
     expect(found).toEqual([
       ['open_payments.request.duration', 's', 2],
-      ['open_payments.store.duration', 's', 3],
+      ['open_payments.store.duration', 's', 7],
       ['open_payments.verify.duration', 's', 2],
     ])
   })
@@ -132,7 +134,7 @@ describe('with openTelemetry', () => {
     const histograms = await observed.histograms()
     const points = histograms.flatMap(({ dataPoints }): { attributes: Attributes }[] => dataPoints)
     const all = [...observed.spans(), ...points].map(({ attributes }) => attributes)
-    expect(all).toHaveLength(14)
+    expect(all).toHaveLength(22)
     expect(new Set(all.map((attributes) => attributes['open_payments.server']))).toEqual(
       new Set(['authorizationServer', 'resourceServer']),
     )

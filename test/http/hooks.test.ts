@@ -120,7 +120,7 @@ describe('telemetry', () => {
     const store = {
       ...real,
       commit: (commit: Parameters<typeof real.commit>[0]) => {
-        calls.push('commit')
+        calls.push(commit.changes[0]?.kind ?? 'nothing')
         return real.commit(commit)
       },
     }
@@ -143,7 +143,7 @@ describe('telemetry', () => {
       await settled()
       expect(status).toBe(200)
     }
-    expect(calls).toEqual(['commit', 'commit'])
+    expect(calls).toEqual(['server', 'grant', 'grant'])
   })
 
   test('cannot replace the result of a store call', async () => {

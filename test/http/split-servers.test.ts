@@ -182,8 +182,13 @@ describe('a bank whose two servers are connected only by HTTP', () => {
     const read = await shop.read(value, created.body.id)
     expect([read.status, read.body.id]).toEqual([200, created.body.id])
 
-    expect([...bank.stores.auth.kinds].sort()).toEqual(['event', 'grant', 'replay'])
-    expect([...bank.stores.bank.kinds].sort()).toEqual(['event', 'incoming-payment', 'replay'])
+    expect([...bank.stores.auth.kinds].sort()).toEqual(['event', 'grant', 'replay', 'server'])
+    expect([...bank.stores.bank.kinds].sort()).toEqual([
+      'event',
+      'incoming-payment',
+      'replay',
+      'server',
+    ])
     const id = bank.resources.incomingPayments.idOf(created.body.id) ?? ''
     const payment = await bank.resources.incomingPayments.get(id)
     expect(payment?.client).toBe('https://shop.example')

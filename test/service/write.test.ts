@@ -49,7 +49,7 @@ function virtualPacing() {
 function runner(store: Store, more: Partial<RunnerContext> = {}, inTransaction = false) {
   const context = {
     ...{ store, random: seededRandom(), pacing: virtualPacing() },
-    ...{ recordsEvents: () => true, storeTimeoutMs: 3_000 },
+    ...{ recordsEvents: () => true, storeTimeoutMs: 3_000, claim: async () => {} },
   }
   return createRunner({ ...context, ...more }, inTransaction)
 }

@@ -5,6 +5,7 @@ import type { ServerEvents } from '../../src/service/events/delivery.js'
 import { createServerEvents } from '../../src/service/events/outbox.js'
 import type { DomainEvent, EventRecord } from '../../src/service/events/record.js'
 import { createIncomingPayments } from '../../src/service/incoming-payment.js'
+import { namespaceOfServer } from '../../src/service/namespace.js'
 import { retired, type SweepOptions, sweepKinds } from '../../src/service/sweep.js'
 import type { Pacing } from '../../src/service/time.js'
 import { boundedStore } from './bounded-store.js'
@@ -67,7 +68,7 @@ export function paymentServices(options: SetupOptions = {}) {
         await scheduler?.schedule(Promise.resolve(), 'pause')
       },
     },
-    namespace: () => namespaceOf(serverUrl),
+    ...namespaceOfServer(serverUrl),
     grantNamespace: () => namespaceOf(serverUrl),
     signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
     serverUrl,

@@ -102,7 +102,7 @@ describe('the permission of the host to receive', () => {
     expect(kept).toEqual([])
     // With a nonce, the refusal uses it, as every other refusal does.
     expect(errorOf(await client.createPayment(token, requested))).toEqual(error)
-    expect(kept.splice(0).flat()).toMatchObject([{ kind: 'replay' }])
+    expect(kept.splice(0).flat()).toMatchObject([{ kind: 'server' }, { kind: 'replay' }])
     expect(await incomingPayments.create(invoice)).toEqual(no)
     expect(kept).toEqual([])
     const id = await created()

@@ -59,6 +59,7 @@ export const kinds: readonly RecordKind[] = [
   'transfer',
   'replay',
   'event',
+  'server',
 ]
 
 /** What a case has written: for `previous` of its changes, and to remove it at the end. */

@@ -96,7 +96,9 @@ export function racingStore(store: Store): RacingStore {
       remove: (records) => store.remove(records),
       commit(requested) {
         const { changes } = requested
-        const racing = barrier.running > 0 && !changes.some(({ kind }) => kind === 'quote')
+        // Each server records its URL once, in whatever task is first.
+        const isFree = changes.some(({ kind }) => kind === 'quote' || kind === 'server')
+        const racing = barrier.running > 0 && !isFree
         return racing
           ? waitAtBarrier(barrier, rankOf(changes), () => commit(requested))
           : commit(requested)
