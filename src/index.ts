@@ -97,7 +97,6 @@ export type { Handler, HttpRequest, HttpResponse } from './http/message.js'
 export type { ServerOptions, SignatureOptions } from './http/options.js'
 export type { RateLimit, RateLimitedCall, RefusalReport, ServerHooks } from './http/pipeline.js'
 export type { Refusal } from './http/public-errors.js'
-export { refusals } from './http/refusals.js'
 export type { ResourcePolicy } from './http/resource-server/policy.js'
 export {
   createResourceServer,

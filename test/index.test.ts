@@ -26,7 +26,6 @@ describe('the main entry', () => {
       'ilpPaymentMethods',
       'memoryStore',
       'readClientKey',
-      'refusals',
       'remoteClientKeys',
       'remoteGrants',
       'runSweeps',
