@@ -63,9 +63,9 @@ export interface SignatureOptions {
   /**
    * Whether every operation refuses a byte-identical repeat of a request without a nonce. Continuation,
    * rotation and payments without a quote or `Idempotency-Key` always refuse it. In other operations, two
-   * legitimate requests in the same second can be byte-identical. Default `accept-repeat`.
+   * legitimate requests in the same second can be byte-identical. Default `accept`.
    */
-  readonly repeats?: 'accept-repeat' | 'refuse-repeat'
+  readonly repeats?: 'accept' | 'refuse'
   /**
    * Whether `Signature-Input` and `Signature` must be Structured Fields, as RFC 9421 section 4 requires.
    * If false, every operation except introspection also accepts the forms that the official PHP and Rust SDKs
@@ -178,8 +178,8 @@ export function contextOn(store: Store, context: ServiceContext): ServiceContext
 }
 
 export function repeatRule({ signatures }: ServerOptions): RepeatRule {
-  const repeats = signatures?.repeats ?? 'accept-repeat'
-  oneOf({ 'accept-repeat': true, 'refuse-repeat': true })('signatures.repeats', repeats)
+  const repeats = signatures?.repeats ?? 'accept'
+  oneOf({ accept: true, refuse: true })('signatures.repeats', repeats)
   return repeats
 }
 

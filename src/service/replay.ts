@@ -23,7 +23,7 @@ export interface Proof {
  * or all. Ed25519 is deterministic and deployed clients send no nonce, so two legitimate requests in the same second can
  * be byte-identical.
  */
-export type RepeatRule = 'accept-repeat' | 'refuse-repeat' | 'refuse-every-repeat'
+export type RepeatRule = 'accept' | 'refuse' | 'refuse-every'
 
 /** What determines the id and the retention of a replay record. */
 interface ReplaySettings {
@@ -52,7 +52,7 @@ export async function replayRecordOf(
   rule: RepeatRule,
   commandId: string,
 ): Promise<ReplayRecord | undefined> {
-  if (nonce === undefined && rule === 'accept-repeat') return undefined
+  if (nonce === undefined && rule === 'accept') return undefined
   const unique = nonce === undefined ? `signature ${toBase64url(signature)}` : `nonce ${nonce}`
   const id = (await namespace()) + (await hashText(`${thumbprint} ${unique}`))
   const until = retainReplayUntil(createdAt, signatureRules)
@@ -60,7 +60,7 @@ export async function replayRecordOf(
     key: { kind: 'replay', id },
     record: { id, version: 1, commandId, ...retained(until) },
     of: nonce === undefined ? 'signature' : 'nonce',
-    byRefusal: nonce !== undefined || rule === 'refuse-every-repeat',
+    byRefusal: nonce !== undefined || rule === 'refuse-every',
   }
 }
 

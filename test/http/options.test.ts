@@ -135,7 +135,7 @@ describe('valid options', () => {
     expect(() => create('authorization', { policy })).not.toThrow()
     const payments = { incomingPayments: { expiryDefaultMs: 5, expiryMaxMs: 5 } }
     expect(() => create('resource', { policy: payments })).not.toThrow()
-    const signatures = { ageMaxMs: 1, skewMaxMs: 0, repeats: 'refuse-repeat', strict: true }
+    const signatures = { ageMaxMs: 1, skewMaxMs: 0, repeats: 'refuse', strict: true }
     expect(() => create('authorization', { signatures })).not.toThrow()
   })
 
@@ -354,7 +354,7 @@ describe('a policy or signature option', () => {
     ['authorization', 'signatures', 'repeats'],
     ['resource', 'signatures', 'repeats'],
   ])('of the %s server must have a documented value: %s.%s', (name, group, option) => {
-    for (const value of ['', 'hex', 'BASE64', 'accept', 'rfc', 'off', 'constructor', 1, true, {}]) {
+    for (const value of ['', 'hex', 'BASE64', 'accepted', 'rfc', 'off', 'constructor', 1, true, {}]) {
       expectValueRefused(name, `${group}.${option}`, value)
     }
   })

@@ -115,9 +115,9 @@ describe('the record of a signed request', () => {
     replayRecordOf(settings, { ...proof, ...more }, rule, 'command')
 
   test.each<[RepeatRule, without: boolean | undefined, withNonce: boolean]>([
-    ['accept-repeat', undefined, true],
-    ['refuse-repeat', false, true],
-    ['refuse-every-repeat', true, true],
+    ['accept', undefined, true],
+    ['refuse', false, true],
+    ['refuse-every', true, true],
   ])('is also written by a refusal, with the rule %s: %s, with a nonce: %s', async (...row) => {
     const [rule, without, withNonce] = row
     expect((await recordOf(rule))?.byRefusal).toBe(without)
@@ -125,22 +125,22 @@ describe('the record of a signed request', () => {
   })
 
   test('is that of the nonce and key, whatever the rest of the request', async () => {
-    const one = await recordOf('accept-repeat', { nonce: 'n1' })
+    const one = await recordOf('accept', { nonce: 'n1' })
     const signature = new Uint8Array(64).fill(1)
-    const same = await recordOf('refuse-repeat', { nonce: 'n1', signature })
+    const same = await recordOf('refuse', { nonce: 'n1', signature })
     expect(same?.key).toEqual(one?.key)
     expect([one?.of, same?.of]).toEqual(['nonce', 'nonce'])
     const otherKey = { ...proof.key, thumbprint: 'another' }
     for (const other of [{ nonce: 'n2' }, { nonce: 'n1', key: otherKey }]) {
-      expect((await recordOf('accept-repeat', other))?.key).not.toEqual(one?.key)
+      expect((await recordOf('accept', other))?.key).not.toEqual(one?.key)
     }
   })
 
   test('is that of the signature of a request without a nonce', async () => {
-    const one = await recordOf('refuse-repeat')
+    const one = await recordOf('refuse')
     expect(one?.of).toBe('signature')
-    expect((await recordOf('refuse-every-repeat'))?.key).toEqual(one?.key)
-    const other = await recordOf('refuse-repeat', { signature: new Uint8Array(64).fill(1) })
+    expect((await recordOf('refuse-every'))?.key).toEqual(one?.key)
+    const other = await recordOf('refuse', { signature: new Uint8Array(64).fill(1) })
     expect(other?.key).not.toEqual(one?.key)
   })
 })

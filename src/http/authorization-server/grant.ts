@@ -112,7 +112,7 @@ async function refuseAsked(
 export function continueGrant(deps: GrantDependencies): Serve {
   const { context } = deps
   return signed(
-    { context, repeats: 'refuse-repeat' },
+    { context, repeats: 'refuse' },
     presentedContinuation(deps),
     async ({ message, call }, { grant, secret }) => {
       const request = readContent(message, readContinuation)
@@ -138,7 +138,7 @@ export function cancelGrant(deps: GrantDependencies): Serve {
 export function rotateToken(deps: GrantDependencies): Serve {
   const { context } = deps
   return signed(
-    { context, repeats: 'refuse-repeat' },
+    { context, repeats: 'refuse' },
     presentedManagedToken(deps),
     async (exchange, { grant, presented }) => {
       const unwanted = unwantedRotationBody(exchange)

@@ -46,7 +46,7 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
   }
   // Without a quote, only the signature distinguishes a replay from a second payment.
   const repeats = ({ request }: { readonly request: HttpResult<OutgoingPaymentRequest> }) =>
-    request.ok && !('quoteId' in request.value) ? 'refuse-every-repeat' : deps.repeats
+    request.ok && !('quoteId' in request.value) ? 'refuse-every' : deps.repeats
 
   return signed({ ...deps, repeats }, authenticate, async (exchange, authorization) => {
     const { permitted, token, renew, client, request } = authorization
