@@ -158,10 +158,10 @@ function readSettings(options: AuthorizationServerOptions) {
   requireMethods('clientKeys', clientKeys, ['find'])
   optional(callback)('clientKeys.displayOf', clientKeys.displayOf)
   if (subjects !== undefined) requireMethods('subjects', subjects, ['resolve'])
-  const { grantPolicy, keyRule, ...rules } = authorizationRules(policy)
+  const { grantPolicy, keyBinding, ...rules } = authorizationRules(policy)
   return {
     options,
-    keys: { clientKeys: hostClientKeys(clientKeys), keyRule },
+    keys: { clientKeys: hostClientKeys(clientKeys), keyBinding },
     displayOf: hostDisplayOf(clientKeys),
     ...(subjects && { subjects: hostSubjects(subjects) }),
     url,

@@ -314,12 +314,12 @@ export interface PresentedToken extends ManagedToken {
  * Which keys sign for a grant of a client instance with a wallet address: all that it publishes now, or only the one
  * that signed the grant request.
  */
-export type ClientKeyRule = 'published' | 'bound'
+export type KeyBinding = 'published' | 'bound'
 
 /** How the keys of client instances are found, and which of them sign. */
 export interface KeyLookup {
   readonly clientKeys: ClientKeys
-  readonly keyRule: ClientKeyRule
+  readonly keyBinding: KeyBinding
 }
 
 interface KeyProblem {
@@ -334,9 +334,9 @@ interface KeyProblem {
 export async function signingKey(
   { walletAddress, ...own }: GrantClient,
   kid: string,
-  { clientKeys, keyRule }: KeyLookup,
+  { clientKeys, keyBinding }: KeyLookup,
 ): Promise<Result<GrantKey, KeyProblem>> {
-  const isBound = keyRule === 'bound' || walletAddress === undefined
+  const isBound = keyBinding === 'bound' || walletAddress === undefined
   if (isBound && kid !== own.kid) return { ok: false, problem: 'other' }
   if (walletAddress === undefined) return ok(own)
   if (kid.length > kidLengthMax) return { ok: false, problem: 'withdrawn' }

@@ -150,7 +150,7 @@ async function setUp({ adapter, store, processes }: Deployment, rule: 'published
     store: await make(),
     auth: {
       clientKeys,
-      policy: { clientKeys: rule },
+      policy: { keyBinding: rule },
       resourceServers: [{ id: bankId, keys: [bankKey] }],
     },
     resources: {

@@ -90,7 +90,7 @@ describe('a token', () => {
   })
 
   test('does not work with another key that its client publishes under the same kid, if grants are bound', async () => {
-    const { world, client } = setUp({ auth: { policy: { clientKeys: 'bound' } } })
+    const { world, client } = setUp({ auth: { policy: { keyBinding: 'bound' } } })
     const { body } = await client.request([incomingAccess])
     const { access_token: token } = body
     const key = { ...testKey('replacement'), kid: client.key.kid }

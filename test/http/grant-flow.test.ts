@@ -45,7 +45,7 @@ function signedWithoutNonce(
   return client.sign({ method: 'POST', url, token, parameters })
 }
 
-const bound = { auth: { policy: { clientKeys: 'bound' } } } as const
+const bound = { auth: { policy: { keyBinding: 'bound' } } } as const
 
 const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
 

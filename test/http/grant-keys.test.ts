@@ -30,7 +30,7 @@ type KeyName = keyof typeof keys
 function setUp(rule?: Rule, processes: 1 | 2 = 1, options: WorldOptions = {}) {
   const world = walletInProcesses(processes, {
     ...options,
-    auth: { ...(rule && { policy: { clientKeys: rule } }), ...options.auth },
+    auth: { ...(rule && { policy: { keyBinding: rule } }), ...options.auth },
   })
   const client = world.client('shop')
   const publish = (...names: readonly KeyName[]) =>

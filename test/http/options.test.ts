@@ -126,7 +126,7 @@ describe('valid options', () => {
       continuation: { waitMs: 0, retryMs: 0 },
       grants: { unusedLifetimeMs: 0, retentionMs: 0 },
       intervals: { counting: 'repetitions', windowMinMs: 1 },
-      clientKeys: 'bound',
+      keyBinding: 'bound',
       requiresConsent: () => true,
       requiresFinish: () => true,
       subjectRequiresFinish: true,
@@ -350,11 +350,11 @@ describe('a policy or signature option', () => {
     ['authorization', 'policy.interactions', 'hashEncoding'],
     ['authorization', 'policy.interactions', 'denialRedirect'],
     ['authorization', 'policy.intervals', 'counting'],
-    ['authorization', 'policy', 'clientKeys'],
+    ['authorization', 'policy', 'keyBinding'],
     ['authorization', 'signatures', 'repeats'],
     ['resource', 'signatures', 'repeats'],
   ])('of the %s server must have a documented value: %s.%s', (name, group, option) => {
-    for (const value of ['', 'hex', 'BASE64', 'accepted', 'rfc', 'off', 'constructor', 1, true, {}]) {
+    for (const value of ['', 'hex', 'BASE64', 'allow', 'rfc', 'off', 'constructor', 1, true, {}]) {
       expectValueRefused(name, `${group}.${option}`, value)
     }
   })

@@ -43,7 +43,7 @@ export interface ServerPorts {
   readonly store: Store
   readonly clientKeys: ClientKeys
   readonly pricing: Pricing
-  readonly keyRule: 'published' | 'bound'
+  readonly keyBinding: 'published' | 'bound'
   readonly onError?: (error: unknown) => void
   readonly mistake?: WalletMistake
 }
@@ -68,7 +68,7 @@ export function startServer(
   scheduler: Scheduler,
   process: Process,
   seed: string,
-  { mistake = {}, onError = () => undefined, keyRule, ...ports }: ServerPorts,
+  { mistake = {}, onError = () => undefined, keyBinding, ...ports }: ServerPorts,
 ): ServerProcess {
   const clock = { now: () => scheduler.now() + process.skewMs }
   const shared = {
@@ -85,7 +85,7 @@ export function startServer(
     consentUrl: `${origin}/consent`,
     clientKeys: ports.clientKeys,
     policy: {
-      clientKeys: keyRule,
+      keyBinding,
       grants: { retentionMs: lifetimes.retentionMs, unusedLifetimeMs: lifetimes.retentionMs },
     },
   })

@@ -35,7 +35,7 @@ export interface World {
   /** Ends a server process without warning, and starts another in its place. */
   restart(server: ServerProcess): void
   /** Which keys sign for a grant. */
-  readonly keyRule: 'published' | 'bound'
+  readonly keyBinding: 'published' | 'bound'
   /** Publishes another key of a client instance in place of the current one. */
   replaceKey(client: ClientEntry): void
 }
@@ -53,7 +53,7 @@ export function createWorld(seed: string, trace: Trace, mistake: Mistake = {}): 
   const latestNow = () => scheduler.now() + climate.weather.skewMaxMs
   const ledger = createLedger(database, journal, latestNow)
   const skew = () => draw.below(2 * climate.weather.skewMaxMs + 1) - climate.weather.skewMaxMs
-  const keyRule = createDraw(`${seed} keys`).chance(50) ? 'published' : 'bound'
+  const keyBinding = createDraw(`${seed} keys`).chance(50) ? 'published' : 'bound'
   const published = new Map<string, KeyPair>()
   let incarnations = 0
 
@@ -87,7 +87,7 @@ export function createWorld(seed: string, trace: Trace, mistake: Mistake = {}): 
       store: connect(scheduler, database, climate),
       clientKeys: { find: (query) => port('find key', () => findKey(query)) },
       pricing,
-      keyRule,
+      keyBinding,
       mistake,
     })
   }
@@ -103,7 +103,7 @@ export function createWorld(seed: string, trace: Trace, mistake: Mistake = {}): 
     },
     clientKeys: { find: findKey },
     pricing: { price: async (request) => listPrice(request) },
-    keyRule,
+    keyBinding,
   })
   const network = createNetwork(
     scheduler,
@@ -122,7 +122,7 @@ export function createWorld(seed: string, trace: Trace, mistake: Mistake = {}): 
     servers,
     clients,
     auditor,
-    keyRule,
+    keyBinding,
     restart(server) {
       const [name = ''] = server.process.name.split('.')
       trace.note(`${server.process.name} dies`)

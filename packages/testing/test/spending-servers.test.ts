@@ -114,7 +114,7 @@ describe('the search finds servers that', () => {
       return { find }
     }
     expect((await search(first)).failed).toBe(true)
-    const bound = await search(first, { clientKeys: 'bound' }, runs(600))
+    const bound = await search(first, { keyBinding: 'bound' }, runs(600))
     expect(bound.failed).toBe(false)
   })
 })

@@ -6,7 +6,7 @@ import { retained, type Stored } from '../stored.js'
 
 /**
  * The client instance, identified by its wallet address, whose JWKS contains its keys, or by its key alone (directed
- * identity). In the second case the grant is bound to this key; in the first, `ClientKeyRule` says which keys sign.
+ * identity). In the second case the grant is bound to this key; in the first, `KeyBinding` says which keys sign.
  */
 export interface GrantClient {
   readonly walletAddress?: string

@@ -80,7 +80,7 @@ export interface AuthorizationPolicy {
    * the request (`published`), or only the one that signed the grant request, while it is published (`bound`). A client
    * that sends its key is bound to it in both. Default `published`.
    */
-  readonly clientKeys?: 'published' | 'bound'
+  readonly keyBinding?: 'published' | 'bound'
   /**
    * Whether access requires the consent of a resource owner. Default: true for every action on outgoing
    * payments and for `list-all`. `read-all` on incoming payments requires no consent, because a payer's
@@ -114,7 +114,7 @@ export const authorizationPolicyOptions: Readonly<Record<keyof AuthorizationPoli
   continuation: true,
   grants: true,
   intervals: true,
-  clientKeys: true,
+  keyBinding: true,
   requiresConsent: true,
   requiresFinish: true,
   subjectRequiresFinish: true,
@@ -123,14 +123,14 @@ export const authorizationPolicyOptions: Readonly<Record<keyof AuthorizationPoli
 
 const hashEncodings = { base64: true, base64url: true }
 const denialRedirects = { 'open-payments': true, rfc9635: true }
-const keyRules = { published: true, bound: true }
+const keyBindings = { published: true, bound: true }
 const countings = { occurrences: true, repetitions: true }
 
 /** Validates the policy, and fills in defaults. */
 export function authorizationRules(policy: AuthorizationPolicy) {
   requireKnownOptions('policy', policy, authorizationPolicyOptions)
   const {
-    clientKeys: keyRule = 'published',
+    keyBinding = 'published',
     requiresConsent = needsConsentByDefault,
     requiresFinish = () => false,
     subjectRequiresFinish = false,
@@ -146,7 +146,7 @@ export function authorizationRules(policy: AuthorizationPolicy) {
   } = policy.interactions ?? {}
   const { counting = 'occurrences', ...intervals } = policy.intervals ?? {}
   boolean('policy.subjectRequiresFinish', subjectRequiresFinish)
-  oneOf(keyRules)('policy.clientKeys', keyRule)
+  oneOf(keyBindings)('policy.keyBinding', keyBinding)
   oneOf(hashEncodings)('policy.interactions.hashEncoding', hashEncoding)
   oneOf(denialRedirects)('policy.interactions.denialRedirect', denialRedirect)
   oneOf(countings)('policy.intervals.counting', counting)
@@ -173,7 +173,7 @@ export function authorizationRules(policy: AuthorizationPolicy) {
   return {
     intervalMinMs: windowMinMs,
     grantPolicy,
-    keyRule,
+    keyBinding,
     requiresConsent: hostRule('policy.requiresConsent', requiresConsent),
     requiresFinish: hostRule('policy.requiresFinish', requiresFinish),
     subjectRequiresFinish,

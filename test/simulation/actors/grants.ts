@@ -111,7 +111,7 @@ export async function replaceKey(caller: Caller): Promise<void> {
   await world.scheduler.turn('publishes another key', () => world.replaceKey(entry))
   const own = ownGrants(caller).filter(({ key }) => key !== entry.key)
   for (const grant of own) {
-    if (world.keyRule === 'published') grant.key = entry.key
+    if (world.keyBinding === 'published') grant.key = entry.key
     else bury(grant, 'bound to a withdrawn key')
   }
   const token = own.flatMap(({ tokens }) => latestTokens({ tokens })).at(-1)

@@ -99,7 +99,7 @@ function begin(
     id,
     client: entry,
     // It may have been replaced since the request.
-    key: world.keyRule === 'published' ? entry.key : key,
+    key: world.keyBinding === 'published' ? entry.key : key,
     type,
     requested,
     continuation: { uri, value: continuation.value },

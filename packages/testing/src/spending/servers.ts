@@ -53,8 +53,8 @@ export interface SpendingServers {
   readonly strippedPrefix?: string
   /** The host's identifier of the owner of the accounts in `scene`. Default `owner`. */
   readonly resourceOwner?: string
-  /** `policy.clientKeys` of the authorization server, if it is set. With `bound`, the client keeps its key. */
-  readonly clientKeys?: 'published' | 'bound'
+  /** `policy.keyBinding` of the authorization server, if it is set. With `bound`, the client keeps its key. */
+  readonly keyBinding?: 'published' | 'bound'
   /** Called at the end of the history. */
   close?(): void | Promise<void>
 }
@@ -156,7 +156,7 @@ export async function serversWallet(
   }
   return {
     ...actions,
-    ...(host.clientKeys !== 'bound' && { replaceKey }),
+    ...(host.keyBinding !== 'bound' && { replaceKey }),
     setClock: clock.set,
     failStore,
     close: () => host.close?.(),
