@@ -30,9 +30,11 @@ import {
   repeatRule,
   requirePrefix,
   type ServerOptions,
+  type SharedOptions,
   serverOptions,
   serviceContext,
   sharedOf,
+  wiring,
 } from './options.js'
 import { createHandlers } from './pipeline.js'
 import { authorizationErrors } from './public-errors.js'
@@ -113,7 +115,7 @@ export interface AuthorizationServer extends AuthorizationServices {
     readonly keyid?: string
   }): Promise<Introspection>
   /** The options that a resource server with `grants` of this server uses, unless it is given its own. */
-  readonly shared: Omit<ServerOptions, 'strippedPrefix'>
+  readonly [wiring]: SharedOptions
 }
 
 /**
@@ -143,7 +145,7 @@ export function createAuthorizationServer(
     sweep: (options) => sweepKinds(context, swept, options),
     grantEndpoint: options.grantEndpoint,
     introspect,
-    shared: sharedOf(options),
+    [wiring]: sharedOf(options),
   }
 }
 

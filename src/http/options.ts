@@ -87,7 +87,13 @@ export const hookOptions: Readonly<Record<keyof ServerHooks, true>> = {
   rateLimit: true,
 }
 
-type SharedOptions = Omit<ServerOptions, 'strippedPrefix'>
+export type SharedOptions = Omit<ServerOptions, 'strippedPrefix'>
+
+/**
+ * The member of an authorization server with the options that a resource server in the same process takes over, and by
+ * which it knows that the grants are in its store. One symbol for all copies of the library, such as its two formats.
+ */
+export const wiring: unique symbol = Symbol.for('open-payments-server wiring')
 
 const sharedOptions: Readonly<Record<keyof SharedOptions, true>> = {
   store: true,

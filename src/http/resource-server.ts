@@ -24,9 +24,11 @@ import {
   repeatRule,
   requirePrefix,
   type ServerOptions,
+  type SharedOptions,
   serverOptions,
   serviceContext,
   sharedOf,
+  wiring,
 } from './options.js'
 import { createHandlers } from './pipeline.js'
 import { resourceErrors } from './public-errors.js'
@@ -68,8 +70,8 @@ export interface GrantSource {
     readonly keyid?: string
     readonly isFresh?: boolean
   }): Promise<Introspection>
-  /** The options of an authorization server in this process, whose grants are in `shared.store`. */
-  readonly shared?: Omit<ServerOptions, 'strippedPrefix'>
+  /** The options of an authorization server in this process, whose grants are in its store. */
+  readonly [wiring]?: SharedOptions
 }
 
 export interface ResourceServerOptions extends Partial<ServerOptions> {
@@ -177,7 +179,7 @@ function readSettings(given: ResourceServerOptions) {
   requireKnownOptions('', given, knownOptions)
   const { grants, walletAddresses, paymentMethods, pricing } = given
   requireMethods('grants', grants, ['introspect'])
-  const { grantEndpoint, shared } = grants
+  const { grantEndpoint, [wiring]: shared } = grants
   const options = { ...given, ...shared, ...sharedOf(given) } as ServerOptions &
     ResourceServerOptions
   const url = publicUrl('baseUrl', given.baseUrl)

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { type SharedOptions, wiring } from '../../src/http/options.js'
 import {
   type AuthorizationServer,
   createResourceServer,
@@ -140,10 +141,18 @@ describe('a grant that is revoked between introspection and commit', () => {
     const { world, grantId } = setup
     const store = revokingStore(world.store, () => world.auth.grants.revoke(grantId))
     const { grants = world.auth } = options(world)
-    const shared = { ...grants.shared, store }
-    const server = another(world, { store, grants: { ...grants, shared } })
+    const shared = { ...(grants[wiring] as SharedOptions), store }
+    const server = another(world, { store, grants: { ...grants, [wiring]: shared } })
     const answer = answerOf(await server.handle(paymentRequest(setup)))
     expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_token'])
+  })
+
+  test('is known to belong to the store by no member that the host sees, and in a copy too', async () => {
+    const { world } = await paying()
+    expect(Object.keys(world.auth)).not.toContain('shared')
+    expect(JSON.stringify(world.auth)).not.toContain('store')
+    const other = { store: memoryStore(), grants: { ...world.auth } }
+    expect(() => another(world, other)).toThrow(invalidInput('store'))
   })
 
   test('can pay at a server that keeps its payments in another database', async () => {
