@@ -249,7 +249,7 @@ function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store
   const context = serviceContext({ store }, 'resourceServer', url, url)
   const { spending: policy } = resourcePolicy({})
   const quotes = createQuotes(context, { walletAddresses, pricing }, policy.quotes)
-  const limits = { ...policy.payments, ...policy.budgets }
+  const limits = { ...policy.payments, ...policy.reservations, ...policy.budgets }
   const ports = { hasGrants: true, walletAddresses, quotes }
   const create = createPaymentCreation(context, ports, limits)
   const renew = () => Promise.reject(new Error('the commit failed'))
@@ -261,6 +261,10 @@ function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store
     const answer = await create(input, spender, {
       ...newCall(context),
       key: token.key,
+      proof: {
+        signature: context.random.getRandomValues(new Uint8Array(64)),
+        createdAt: Date.now(),
+      },
       replay: undefined,
       commit: context.run,
     })

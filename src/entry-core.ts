@@ -130,6 +130,8 @@ export {
   type OutgoingPayment,
   type OutgoingPaymentEvent,
   type OutgoingPaymentPolicy,
+  type PaymentRecord,
+  type ReservedPayment,
 } from './core/outgoing-payment/record.js'
 export {
   type BeginPayment,

@@ -19,7 +19,7 @@ export async function endPayment(
 }
 
 /**
- * Completes or fails an outgoing payment, debits the account by what was sent, and releases the holds, in one
+ * Completes or fails an outgoing payment, debits the account by what was sent, and releases the hold, in one
  * transaction. It may be called again with the same outcome at any time, for example after it has thrown: it debits
  * once.
  *

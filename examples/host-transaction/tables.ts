@@ -1,14 +1,11 @@
 /** The amounts that accounts cannot spend, because a payment may debit them. */
 const holdsTable = `
   CREATE TABLE IF NOT EXISTS ledger_holds (
-    hold_id text PRIMARY KEY,
-    payment_id text NOT NULL, -- several holds until the payment exists
+    payment_id text PRIMARY KEY,
     account_id text NOT NULL REFERENCES ledger_accounts (id),
-    amount numeric(20, 0) NOT NULL,
-    ends_at timestamptz NOT NULL DEFAULT clock_timestamp() + interval '1 minute'
+    amount numeric(20, 0) NOT NULL
   );
   CREATE INDEX IF NOT EXISTS ledger_holds_account_id ON ledger_holds (account_id);
-  CREATE INDEX IF NOT EXISTS ledger_holds_payment_id ON ledger_holds (payment_id);
 `
 
 /** The host's own ledger tables, in the same database as the library's table. */

@@ -59,8 +59,8 @@ export const market: Market = {
 /** Knows balances, sanctions lists, and what owners confirmed in the app. */
 export interface Ledger {
   /**
-   * Holds `debitAmount` of the account, or returns false if it has less. Each `holdId` is held once. One payment can have
-   * several: keep `outgoingPaymentId` with each, to release them all when the payment has ended.
+   * Holds `debitAmount` of the account once for `outgoingPaymentId`, or returns false if the account has less. Released
+   * at the event that ends the payment.
    */
   hold(payment: RequestedPayment): Promise<boolean>
   isScreened(receiver: string): Promise<boolean>

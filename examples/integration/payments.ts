@@ -33,8 +33,7 @@ export function payable(ledger: Ledger): MayPay {
       const reason = 'the receiver is not screened'
       return { ok: false, refusal: 'payment_not_allowed', reason }
     }
-    const { holdId: held } = payment
-    if (await ledger.hold(payment)) return { ok: true, held } // once for each `holdId`
+    if (await ledger.hold(payment)) return { ok: true } // once for each payment
     return { ok: false, refusal: 'funds_insufficient' }
   }
 }

@@ -13,8 +13,7 @@ const ledgerEntries = pgTable('ledger_entries', {
 })
 
 const ledgerHolds = pgTable('ledger_holds', {
-  hold_id: text().primaryKey(),
-  payment_id: text().notNull(),
+  payment_id: text().primaryKey(),
   account_id: text().notNull(),
   amount: numeric({ precision: 20, scale: 0 }).notNull(),
 })
@@ -71,7 +70,7 @@ export function settleOutgoing(
   })
 }
 
-/** Holds what a payment debits for a minute, or refuses it: `policy.mayPay`. */
+/** Holds what a payment debits, or refuses it: `policy.mayPay`. */
 export function holdFunds(db: NodePgDatabase): MayPay {
   return (payment) =>
     postgresStore.transaction(transactionsOf(db), async (tx) => {
@@ -80,7 +79,7 @@ export function holdFunds(db: NodePgDatabase): MayPay {
       // Payments of one account wait here for each other; what follows sees their holds.
       await tx.select().from(ledgerAccounts).where(account).for('update')
       // A repeat holds it again.
-      await tx.delete(ledgerHolds).where(eq(ledgerHolds.hold_id, hold.hold_id))
+      await tx.delete(ledgerHolds).where(eq(ledgerHolds.payment_id, hold.payment_id))
       const sumOf = async (table: typeof ledgerEntries | typeof ledgerHolds) => {
         const own = eq(table.account_id, hold.account_id)
         const [row] = await tx
@@ -92,6 +91,6 @@ export function holdFunds(db: NodePgDatabase): MayPay {
       const balance = (await sumOf(ledgerEntries)) - (await sumOf(ledgerHolds))
       if (balance < BigInt(hold.amount)) return { ok: false, refusal: 'funds_insufficient' }
       await tx.insert(ledgerHolds).values(hold)
-      return { ok: true, held: payment.holdId }
+      return { ok: true }
     })
 }

@@ -53,20 +53,20 @@ export function settleOutgoing(
   })
 }
 
-/** Holds what a payment debits for a minute, or refuses it: `policy.mayPay`. */
+/** Holds what a payment debits, or refuses it: `policy.mayPay`. */
 export function holdFunds(db: Knex): MayPay {
   return (payment) =>
     postgresStore.transaction(transactionsOf(db), async (trx) => {
       const hold = holdOf(payment)
-      const { hold_id, account_id } = hold
+      const { payment_id, account_id } = hold
       // Payments of one account wait here for each other; what follows sees their holds.
       await trx('ledger_accounts').where({ id: account_id }).forUpdate()
-      await trx('ledger_holds').where({ hold_id }).delete() // a repeat holds it again
+      await trx('ledger_holds').where({ payment_id }).delete() // a repeat holds it again
       const entries = await trx('ledger_entries').where({ account_id }).sum('amount').first()
       const holds = await trx('ledger_holds').where({ account_id }).sum('amount').first()
       const balance = BigInt(entries?.sum ?? 0) - BigInt(holds?.sum ?? 0)
       if (balance < BigInt(hold.amount)) return { ok: false, refusal: 'funds_insufficient' }
       await trx('ledger_holds').insert(hold)
-      return { ok: true, held: payment.holdId }
+      return { ok: true }
     })
 }

@@ -57,7 +57,7 @@ export function settleOutgoing(
   )
 }
 
-/** Holds what a payment debits for a minute, or refuses it: `policy.mayPay`. */
+/** Holds what a payment debits, or refuses it: `policy.mayPay`. */
 export function holdFunds(db: Kysely<Tables>): MayPay {
   return (payment) =>
     kyselyStore.transaction(
@@ -68,7 +68,7 @@ export function holdFunds(db: Kysely<Tables>): MayPay {
         // Payments of one account wait here for each other; what follows sees their holds.
         await accounts.where('id', '=', hold.account_id).forUpdate().execute()
         // A repeat holds it again.
-        await trx.deleteFrom('ledger_holds').where('hold_id', '=', hold.hold_id).execute()
+        await trx.deleteFrom('ledger_holds').where('payment_id', '=', hold.payment_id).execute()
         const sumOf = (table: 'ledger_entries' | 'ledger_holds') =>
           trx
             .selectFrom(table)
@@ -79,7 +79,7 @@ export function holdFunds(db: Kysely<Tables>): MayPay {
         const balance = BigInt(entries.sum ?? 0) - BigInt(holds.sum ?? 0)
         if (balance < BigInt(hold.amount)) return { ok: false, refusal: 'funds_insufficient' }
         await trx.insertInto('ledger_holds').values(hold).execute()
-        return { ok: true, held: payment.holdId }
+        return { ok: true }
       },
       { dialect: 'postgres' },
     )

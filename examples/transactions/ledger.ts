@@ -16,9 +16,8 @@ export interface Entry {
   amount: string
 }
 
-/** A row of `ledger_holds`. Its column `ends_at` has a default: in a minute. */
+/** A row of `ledger_holds`. */
 export interface Hold {
-  hold_id: string
   payment_id: string
   account_id: string
   amount: string
@@ -26,13 +25,11 @@ export interface Hold {
 
 /** Returns the row that holds what a payment debits. */
 export function holdOf({
-  holdId,
   outgoingPaymentId,
   walletAddress,
   debitAmount,
 }: Parameters<MayPay>[0]): Hold {
   return {
-    hold_id: holdId,
     payment_id: outgoingPaymentId,
     account_id: walletAddress,
     amount: debitAmount.value,

@@ -57,15 +57,15 @@ export function settleOutgoing(
   })
 }
 
-/** Holds what a payment debits for a minute, or refuses it: `policy.mayPay`. */
+/** Holds what a payment debits, or refuses it: `policy.mayPay`. */
 export function holdFunds(db: PrismaClient): MayPay {
   return (payment) =>
     postgresStore.transaction(transactionsOf(db), async (tx) => {
       const hold = holdOf(payment)
-      const { hold_id, account_id } = hold
+      const { payment_id, account_id } = hold
       // Payments of one account wait here for each other; what follows sees their holds.
       await tx.$queryRaw`SELECT id FROM ledger_accounts WHERE id = ${account_id} FOR UPDATE`
-      await tx.ledger_holds.deleteMany({ where: { hold_id } }) // a repeat holds it again
+      await tx.ledger_holds.deleteMany({ where: { payment_id } }) // a repeat holds it again
       const sum = { where: { account_id }, _sum: { amount: true } } as const
       const entries = await tx.ledger_entries.aggregate(sum)
       const holds = await tx.ledger_holds.aggregate(sum)
@@ -74,6 +74,6 @@ export function holdFunds(db: PrismaClient): MayPay {
         BigInt(entries._sum.amount?.toFixed(0) ?? 0) - BigInt(holds._sum.amount?.toFixed(0) ?? 0)
       if (balance < BigInt(amount)) return { ok: false, refusal: 'funds_insufficient' }
       await tx.ledger_holds.create({ data: hold })
-      return { ok: true, held: payment.holdId }
+      return { ok: true }
     })
 }

@@ -16,8 +16,7 @@ export const ledgerEntries = new EntitySchema<Entry>({
 export const ledgerHolds = new EntitySchema<Hold>({
   name: 'ledger_holds',
   columns: {
-    hold_id: { type: 'text', primary: true },
-    payment_id: { type: 'text' },
+    payment_id: { type: 'text', primary: true },
     account_id: { type: 'text' },
     amount: { type: 'numeric', precision: 20, scale: 0 },
   },
@@ -74,16 +73,16 @@ export function settleOutgoing(
   })
 }
 
-/** Holds what a payment debits for a minute, or refuses it: `policy.mayPay`. */
+/** Holds what a payment debits, or refuses it: `policy.mayPay`. */
 export function holdFunds(db: DataSource): MayPay {
   return (payment) =>
     postgresStore.transaction(transactionsOf(db), async (manager) => {
       const hold = holdOf(payment)
-      const { hold_id, account_id } = hold
+      const { payment_id, account_id } = hold
       const lock = { mode: 'pessimistic_write' } as const
       // Payments of one account wait here for each other; what follows sees their holds.
       await manager.findOne(ledgerAccounts, { where: { id: account_id }, lock })
-      await manager.delete(ledgerHolds, { hold_id }) // a repeat holds it again
+      await manager.delete(ledgerHolds, { payment_id }) // a repeat holds it again
       // `manager.sum` rounds to a number.
       const sumOf = async (table: typeof ledgerEntries | typeof ledgerHolds) => {
         const rows = manager.createQueryBuilder<Entry | Hold>(table, 'row')
@@ -93,6 +92,6 @@ export function holdFunds(db: DataSource): MayPay {
       const balance = (await sumOf(ledgerEntries)) - (await sumOf(ledgerHolds))
       if (balance < BigInt(hold.amount)) return { ok: false, refusal: 'funds_insufficient' }
       await manager.insert(ledgerHolds, hold)
-      return { ok: true, held: payment.holdId }
+      return { ok: true }
     })
 }

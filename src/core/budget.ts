@@ -132,6 +132,11 @@ function valueIn(asset: Asset, total: Amount | null): bigint | undefined {
   return value === 0n || sameAsset(total, asset) ? value : undefined
 }
 
+/** Whether everything that a budget counts is within an allowance, such as after an amendment. */
+export function isWithinAllowance(budget: Budget | undefined, { limit }: Allowance): boolean {
+  return limit === undefined || counted(budget, limit) <= valueOr(0n, limit.maximum.value)
+}
+
 /**
  * A granted item for outgoing payments at an instant, with the id of the budget that counts its payments. Outside all
  * windows of its interval it has neither allowance nor budget.

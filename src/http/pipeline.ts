@@ -276,7 +276,7 @@ export function signed<Caller extends { readonly proof: Proof }>(
       isRecorded = true
       return context.run(once(write, replay))
     }
-    const call = { now, commandId, key: proof.key, replay, commit }
+    const call = { now, commandId, key: proof.key, proof, replay, commit }
     const answer = await serve({ ...exchange, call }, caller.value)
     return isRecorded || isHarmless(answer) ? answer : commit<typeof answer>(answered(answer))
   }

@@ -6,6 +6,7 @@ import type { ServiceContext } from '../service/context.js'
 import { createPaymentCreation } from '../service/create-outgoing-payment.js'
 import type { ServerEvents } from '../service/events/delivery.js'
 import { createServerEvents } from '../service/events/outbox.js'
+import { paymentEnds } from '../service/events/record.js'
 import { createIncomingPayments } from '../service/incoming-payment.js'
 import { createOutgoingPayments, sweptBudgets } from '../service/outgoing-payment.js'
 import { createQuotes } from '../service/quote.js'
@@ -153,6 +154,10 @@ export interface ResourceServer extends ResourceServices {
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   const settings = readSettings(options)
   const { context, policy } = settings
+  if (policy.mayPay !== undefined && !paymentEnds.every(context.recordsEvents)) {
+    const problem = `must contain ${paymentEnds.join(', ')}: policy.mayPay may hold funds until then`
+    throw new InvalidInputError('recordsEvents', problem)
+  }
   const services = servicesIn(context, settings)
   const swept = [
     services.incoming.swept,
@@ -267,7 +272,7 @@ function spendingOperations(deps: Omit<OutgoingPaymentDependencies, 'create'>, s
   const screened = hostPricing(pricing, baseUrl, allowLoopback)
   const quotes = createQuotes(context, { walletAddresses, pricing: screened }, spending.quotes)
   const creating = { hasGrants, walletAddresses, quotes, mayPay }
-  const limits = { ...spending.payments, ...spending.budgets }
+  const limits = { ...spending.payments, ...spending.reservations, ...spending.budgets }
   const paying = { ...deps, create: createPaymentCreation(context, creating, limits) }
   return {
     createQuote: createQuote({ ...deps, quotes }),

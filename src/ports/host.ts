@@ -247,18 +247,9 @@ export interface Pricing {
   price(request: PriceRequest): Promise<PriceAnswer>
 }
 
-/** An outgoing payment that is priced and that its grant permits, before it is created. */
+/** An outgoing payment that is priced, permitted by its grant and counted in its budget, before anybody sees it. */
 export interface RequestedPayment {
-  /**
-   * Hold `debitAmount` once for each of these ids, and answer with it. It is a hash of all other members except
-   * `conditions`, so a repeat of the request has the same id. It has 48 characters: `hold-` and base64url.
-   */
-  readonly holdId: `hold-${string}`
-  /**
-   * The id that the payment gets when it is created: store it with the hold. Release the hold when the payment has
-   * ended, or when the hold has an end and there is no payment by then. Until the payment exists, requests with the same
-   * `Idempotency-Key` share this id, but each has its own `holdId`.
-   */
+  /** The id of the payment. Hold `debitAmount` once for it. */
   readonly outgoingPaymentId: string
   /** The wallet address to debit. */
   readonly walletAddress: string
@@ -277,13 +268,9 @@ export interface RequestedPayment {
   readonly conditions?: GrantConditions
 }
 
-/** Whether the host carries out a payment, and the hold that covers it. */
+/** Whether the host carries out a payment. */
 export type MayPayAnswer =
-  | {
-      readonly ok: true
-      /** The `holdId` whose funds are held, or `nothing` if you hold no funds before `begin`. */
-      readonly held: RequestedPayment['holdId'] | 'nothing'
-    }
+  | { readonly ok: true }
   | ({
       readonly ok: false
       /**
@@ -294,8 +281,17 @@ export type MayPayAnswer =
     } & HostReasons)
 
 /**
- * Decides whether an outgoing payment may be created. It runs before the commit, and again if the grant changed before
- * the commit; the payment may then still not be created. Calls can be concurrent, also for one `outgoingPaymentId`.
+ * Decides whether a payment is created, and may hold its funds. The payment is priced, permitted by its grant and
+ * counted in its budget, but nobody sees it yet.
+ *
+ * - Hold `debitAmount` once for `outgoingPaymentId`, under one lock of the account. If a call fails or its process ends,
+ *   you may be asked again about the same payment; its amounts never change.
+ * - `{ ok: false }` means that you hold nothing for it. It is final: repeats of the request get it too.
+ * - Release whatever you hold for the id at the event `outgoing-payment.completed`, `.failed` or `.declined`. Each payment
+ *   that you were asked about gets exactly one of them, even if it was never created, and even if you threw. Release
+ *   there even if you have released it when you settled.
+ * - If you throw, or take longer than `policy.outgoingPayments.decideMs`, the client gets 503 and may repeat. No
+ *   statement of yours may take effect later than a minute after that: set a statement time-out.
  */
 export type MayPay = (payment: RequestedPayment) => MayPayAnswer | Promise<MayPayAnswer>
 

@@ -66,7 +66,12 @@ export function newPath(random: Random): string {
  * ascend with time, so that a store adds them at the end of its indexes, where pages are already in memory.
  */
 export function newId(namespace: string, now: Instant, random: Random): string {
-  return namespace + timeText(now) + newPath(random)
+  return idAt(namespace, now, newPath(random))
+}
+
+/** Returns an id with a derived part of 22 characters. */
+export function idAt(namespace: string, at: Instant, own: string): string {
+  return namespace + timeText(at) + own
 }
 
 /** Base64url in the order of its bytes. */

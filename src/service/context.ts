@@ -6,7 +6,7 @@ import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
 import type { RecordKey, RecordKind, Store } from '../ports/store.js'
 import { isIdOf, newPath } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
-import type { Replayed, ReplayRecord } from './replay.js'
+import type { Proof, Replayed, ReplayRecord } from './replay.js'
 import type { RunnerContext, RunWrite, Write } from './write.js'
 
 /** The dependencies common to all services. */
@@ -38,6 +38,8 @@ export interface Call {
 export interface SignedCall extends Call {
   /** The key that signed the request. */
   readonly key: GrantKey
+  /** Its signature, which only a byte-identical repeat of the request has. */
+  readonly proof: Pick<Proof, 'signature' | 'createdAt'>
   /** The record that makes the request count once; absent if its repeats are accepted. */
   readonly replay: ReplayRecord | undefined
   /** Executes a write, and records in the same commit that the request was used. */

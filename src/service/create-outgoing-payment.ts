@@ -10,35 +10,44 @@ import {
   totalSpent,
 } from '../core/budget.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
-import type { ConditionsRefusal, GrantConditions, LimitsRefusal, Spending } from '../core/limits.js'
-import { createOutgoingPayment, repeated } from '../core/outgoing-payment/create.js'
-import type { OutgoingPayment, OutgoingPaymentPolicy } from '../core/outgoing-payment/record.js'
+import type { Instant } from '../core/instant.js'
+import type { Spending } from '../core/limits.js'
+import { createOutgoingPayment, type Repeat } from '../core/outgoing-payment/create.js'
+import {
+  type DeclineRefusal,
+  isCreated,
+  type OutgoingPayment,
+  type OutgoingPaymentPolicy,
+  type PaymentRecord,
+  type ReservedPayment,
+} from '../core/outgoing-payment/record.js'
+import {
+  decideRepeat,
+  type ReservationPolicy,
+  reserveOutgoingPayment,
+} from '../core/outgoing-payment/reservation.js'
 import { type Quote, type QuoteRefusal, usableQuote } from '../core/quote.js'
 import type { JsonObject } from '../core/stored.js'
-import type {
-  ActiveToken,
-  MayPay,
-  MayPayAnswer,
-  TokenRefusal,
-  WalletAddresses,
-} from '../ports/host.js'
-import { isIdOf, newId } from '../protocol/credential.js'
+import type { ActiveToken, MayPay, TokenRefusal, WalletAddresses } from '../ports/host.js'
+import type { RecordKey } from '../ports/store.js'
+import { idAt, isIdOf } from '../protocol/credential.js'
 import { canonicalJson } from '../protocol/json.js'
-import { HostAnswerError } from '../util/errors.js'
+import { toBase64url } from '../util/bytes.js'
 import { hashText } from '../util/hash.js'
 import {
   type AccountRefusal,
   activeAccount,
   loadEach,
+  loadOne,
   type ServiceContext,
   type SignedCall,
 } from './context.js'
-import { readHostAnswer, refusedByHost } from './host-answer.js'
-import { grantListName, listsOf } from './lists.js'
+import { paymentListsOf } from './lists.js'
 import type { PricingRefused, QuoteOperations } from './quote.js'
 import type { Replayed } from './replay.js'
-import { ContentionError, ofDependency } from './store-guard.js'
-import type { Decided, Read } from './write.js'
+import { expire, type Outdated, outdated, settleReserved } from './reserved-payment.js'
+import { ContentionError } from './store-guard.js'
+import { type Decided, type Read, readerOf, type Write } from './write.js'
 
 /** The payment to create: from a quote, or directly to an incoming payment, which is priced now. */
 export type PaymentInput = {
@@ -75,174 +84,333 @@ export interface PaymentAnswer {
 
 type PaymentCreationRefused =
   | Refused<AccountRefusal | QuoteRefusal | TokenRefusal | 'request_differs'>
-  | Refused<LimitsRefusal | ConditionsRefusal>
-  | Refused<PaymentRefusal>
+  | Refused<DeclineRefusal>
   | PricingRefused
+
+export type CreationPolicy = OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy
 
 /** Creates an outgoing payment, or returns the one that an identical earlier request created. */
 export type PaymentCreation = ReturnType<typeof createPaymentCreation>
-
-/** The result of a write whose grant has changed since its token was introspected. */
-const outdated = refused('token_unknown', 'the grant has changed')
 
 /**
  * Returns the operation that creates an outgoing payment, or answers with the one that an identical earlier request
  * created. One commit contains the payment, its budget, its event, the replay record and the guard on the grant.
  *
- * A payment has the id of its quote, or an id derived from the client and the idempotency key. There is therefore at
+ * If the host decides about payments, this commit reserves the payment: nobody sees it. Then the host is asked, and a
+ * second commit creates the payment or declines it. At most one request asks at a time; the others wait for its
+ * decision. See docs/spending.md.
+ *
+ * A payment has the id of its quote, or an id derived from the idempotency key or the signature. There is therefore at
  * most one payment, a repeat finds it, and no further record is needed.
  */
 export function createPaymentCreation(
   context: ServiceContext,
   { hasGrants, walletAddresses, quotes, mayPay }: PaymentCreationPorts,
-  limits: OutgoingPaymentPolicy & BudgetPolicy,
+  policy: CreationPolicy,
 ) {
+  const { clock, pacing } = context
+  const reservations = { context, hasGrants, policy }
+
   return async function create(
     input: PaymentInput,
     { client, token: introspected, renew }: Spender,
     call: SignedCall,
     idempotencyKey?: string,
   ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
-    const { walletAddress, metadata } = input
-    const { now, commandId, replay } = call
-    const endsAt = context.pacing.elapsedMs() + context.storeTimeoutMs
+    const endsAt = pacing.elapsedMs() + context.storeTimeoutMs
 
     // 1. Identify the payment, and what makes another request a repeat of this one.
-    const namespace = await context.namespace()
-    const grantNamespace = await context.grantNamespace()
-    const repeat = { client, requestHash: await hashText(canonicalJson(input)) }
-    const isByQuote = 'quoteId' in input
-    const id = isByQuote
-      ? input.quoteId
-      : idempotencyKey === undefined
-        ? newId(namespace, now, context.random)
-        : namespace + (await idOfKey(client, idempotencyKey))
-    const paymentKey = { kind: 'outgoing-payment', id } as const
-    const quoteKey = { kind: 'quote', id } as const
-    // Another id belongs to no quote of this server, and a store need not accept it.
-    const own = isIdOf(namespace, id) ? [paymentKey, ...(isByQuote ? [quoteKey] : [])] : []
+    const request = await requestOf(context, input, client, call, idempotencyKey)
     let price: Spending | undefined
+    let { waits } = request
 
     for (let token = introspected; ; ) {
-      const { grantId, grantVersion, conditions } = token
+      // 2. Read the quote, the payment and the budgets.
+      const now = clock.now()
+      const snapshot = await snapshotOf(context, request, token, call.now)
+      const repeat = { ...request, grantId: token.grantId }
+      const earlier = decideRepeat(snapshot.payment, repeat, now, policy)
 
-      // 2. Read the quote, the payment and the budgets; and, before the host is asked, whether the request was used.
-      const items = payingItems(token.access, { namespace: grantNamespace, grantId }, now)
-      const budgetKeys = items.flatMap(({ open }) => (open ? [budgetKey(open)] : []))
-      const reads = [...own, ...budgetKeys, ...(mayPay && replay ? [replay.key] : [])]
-      const known = await loadEach(context.store, reads)
-      const read: Read = ({ kind, id }) =>
-        known[reads.findIndex((key) => key.kind === kind && key.id === id)] as never
-
-      // 3. Look for the payment that an identical earlier request created.
-      const earlierIn = (read: Read) => {
-        const earlier = repeated(read(paymentKey), repeat)
-        if (!earlier?.ok) return earlier
-        return { ok: true, payment: earlier.value, spent: spentOf(items, read) } as const
-      }
-      const used = replay && read(replay.key)
-      const isUsed = used !== undefined && used.commandId !== commandId
-      const isRepeat = isUsed || earlierIn(read) !== undefined
-
-      // 4. Price a payment without a quote. A quote contains its price, so only its account is checked.
-      if (!isRepeat && isByQuote) {
-        const account = await activeAccount(walletAddresses, walletAddress)
-        if (!account.ok) return account
-      } else if (!isRepeat && !isByQuote && price === undefined) {
-        const { incomingPayment: receiver, debitAmount } = input
-        const priced = await quotes.price({ walletAddress, receiver, debitAmount }, client)
-        if (!priced.ok) return priced
-        const { expiresAt = Number.POSITIVE_INFINITY, ...amounts } = priced.value
-        if (!(expiresAt > now)) return refused('quote_expired', 'the price has already expired')
-        price = { ...amounts, receiver }
-      }
-
-      const decide = (read: Read): Decided<PaymentAnswer | PaymentCreationRefused> => {
-        const earlier = earlierIn(read)
-        if (earlier !== undefined) return { result: earlier }
-        const terms =
-          price === undefined
-            ? usableQuote(read<Quote>(quoteKey), { walletAddress, client }, now)
-            : ok(price)
-        if (!terms.ok) return { result: terms }
-        const { receiver, receiverWalletAddress, debitAmount, receiveAmount } = terms.value
-        const command = {
-          ...repeat,
-          commandId,
-          id,
-          namespace: grantNamespace,
-          grantId,
-          walletAddress,
-          ...(isByQuote && { quoteId: id }),
-          receiver,
-          ...(receiverWalletAddress && { receiverWalletAddress }),
-          debitAmount,
-          receiveAmount,
-          ...(metadata && { metadata }),
-          ...(conditions && { conditions }),
-          lists: [
-            ...listsOf(namespace, walletAddress, client, now),
-            { list: grantListName(namespace, { grantId }), at: now },
-          ],
-          candidates: items
-            .filter(({ item }) => permits([item], 'outgoing-payment', 'create', walletAddress))
-            .map(({ item, open }) => {
-              const budget = open && read<Budget>(budgetKey(open))
-              return budget === undefined ? { item } : { item, budget }
-            }),
+      // Another request is asking the host about the payment: wait for its decision.
+      const other = earlier?.ok && askedByOther(earlier.record, call)
+      if (other && waits) {
+        if (pacing.elapsedMs() >= endsAt) {
+          throw new ContentionError('another request is asking the host about the payment')
         }
-        const decision = createOutgoingPayment(command, now, limits)
-        if (!decision.ok) return { result: decision }
-        const { record: payment, events, budget } = decision
-        return {
-          changes: [
-            { kind: 'outgoing-payment', next: payment, events },
-            { kind: 'budget', next: budget },
-          ],
-          result: { ok: true, payment, spent: spentOf(items, read, budget) },
+        if (now < other.dueAt) await decidedByOther(context, other, endsAt)
+        else await expire(reservations, other)
+        continue
+      }
+
+      // 3. Price a payment without a quote. A quote contains its price, so only its account is checked.
+      if (earlier === undefined && price === undefined) {
+        const { walletAddress } = input
+        if ('quoteId' in input) {
+          const account = await activeAccount(walletAddresses, walletAddress)
+          if (!account.ok) return account
+        } else {
+          const priced = await priceOf(input, client, call.now, quotes)
+          if (!priced.ok) return priced
+          price = priced.value
         }
       }
 
-      // 5. Ask the host before the payment joins others in a commit, so that a slow host delays only this request.
-      let unasked: PaymentCreationRefused | undefined
-      if (mayPay !== undefined && !isRepeat) {
-        const { changes, result } = decide(read)
-        if (changes !== undefined && result.ok) {
-          const refusal = await refusalOf(mayPay, result.payment, conditions)
-          if (refusal !== undefined) return refusal
-        } else if (!result.ok) unasked = result
-      }
-
-      // 6. Write the payment and its budget, if the grant is as it was introspected: it may have been revoked since.
-      const isGuarded = hasGrants && grantVersion !== undefined
-      const answer = await call.commit<PaymentAnswer | PaymentCreationRefused>({
-        reads,
-        known,
-        creates: own.slice(0, 1),
-        together: `grant ${grantId}`,
-        ...(isGuarded && {
-          guard: { version: { kind: 'grant', id: grantId, version: grantVersion }, outdated },
-        }),
-        decide(read) {
-          const decided = decide(read)
-          // The budget may have room since, but the host was not asked: the payment remains refused.
-          return unasked && decided.changes ? { result: unasked } : decided
-        },
-        // With an idempotency key, a byte-identical repeat is as harmless as any other.
-        ...(idempotencyKey !== undefined && replay?.of === 'signature' && { repeated: earlierIn }),
+      // 4. Create or reserve the payment, if the grant is as it was introspected: it may have been revoked since.
+      const deciding = { call, request, token, now, snapshot, price, policy, reserves: !!mayPay }
+      const { grantId: id, grantVersion: version } = token
+      const answer = await call.commit({
+        ...creation(deciding),
+        ...(hasGrants &&
+          version !== undefined && {
+            guard: { version: { kind: 'grant', id, version }, outdated },
+          }),
       })
-      if (answer !== outdated) return answer
+      if (answer.ok) {
+        const { payment, spent } = answer
+        if (isCreated(payment)) return { ok: true, payment, spent }
+
+        // 5. Ask the host about the reserved payment, and create or decline it.
+        const settled = await settleReserved(reservations, mayPay, payment, token)
+        if (settled.ok) return { ...settled, spent }
+        if (settled.refusal !== 'outdated') return settled
+        waits = true
+        continue
+      }
+      if (answer.refusal !== 'outdated') return answer
       const renewed = await renew()
       if (!renewed.ok) return renewed
-      if (context.pacing.elapsedMs() > endsAt) throw new ContentionError()
+      if (pacing.elapsedMs() > endsAt) throw new ContentionError()
       token = renewed.value
     }
   }
 }
 
-/** Derives an id of the same length as random ids, so that clients cannot distinguish them. */
-async function idOfKey(client: string, idempotencyKey: string): Promise<string> {
-  return (await hashText(`${client} ${idempotencyKey}`)).slice(0, 28)
+/** A request for a payment, and the records that it is about. */
+interface IdentifiedRequest extends Repeat {
+  readonly input: PaymentInput
+  readonly id: string
+  readonly commandId: string
+  /** Whether it waits for the decision about another request. Otherwise that has the same bytes, and this is a replay. */
+  readonly waits: boolean
+  /** Whether a byte-identical repeat gets the payment that exists. */
+  readonly isRepeatable: boolean
+  readonly paymentKey: RecordKey
+  readonly quoteKey: RecordKey
+  /** The keys of the payment and its quote. Empty for an id of another server, which a store need not accept. */
+  readonly own: readonly RecordKey[]
+  readonly namespace: string
+  readonly grantNamespace: string
+}
+
+async function requestOf(
+  context: ServiceContext,
+  input: PaymentInput,
+  client: string,
+  { commandId, replay, proof }: SignedCall,
+  idempotencyKey: string | undefined,
+): Promise<IdentifiedRequest> {
+  const namespace = await context.namespace()
+  const isByQuote = 'quoteId' in input
+  const id = isByQuote
+    ? input.quoteId
+    : idempotencyKey === undefined
+      ? await idOfSignature(namespace, client, proof)
+      : namespace + (await hashText(`${client} ${idempotencyKey}`)).slice(0, 28)
+  const paymentKey = { kind: 'outgoing-payment', id } as const
+  const quoteKey = { kind: 'quote', id } as const
+  return {
+    input,
+    id,
+    commandId,
+    client,
+    requestHash: await hashText(canonicalJson(input)),
+    waits: isByQuote || idempotencyKey !== undefined,
+    // With an idempotency key, a byte-identical repeat is as harmless as any other.
+    isRepeatable: idempotencyKey !== undefined && replay?.of === 'signature',
+    paymentKey,
+    quoteKey,
+    own: isIdOf(namespace, id) ? [paymentKey, ...(isByQuote ? [quoteKey] : [])] : [],
+    namespace,
+    grantNamespace: await context.grantNamespace(),
+  }
+}
+
+/** Derives an id from a signature, so that a byte-identical repeat finds a payment about which nobody has decided. */
+async function idOfSignature(
+  namespace: string,
+  client: string,
+  { signature, createdAt }: SignedCall['proof'],
+): Promise<string> {
+  const hash = await hashText(`${client} signature ${toBase64url(signature)}`)
+  return idAt(namespace, createdAt, hash.slice(0, 22))
+}
+
+/** What a request reads before its payment is priced. */
+interface Snapshot {
+  /** The items for outgoing payments of the token, at the time of the request. */
+  readonly items: readonly PayingItem[]
+  readonly payment: PaymentRecord | undefined
+  readonly reads: readonly RecordKey[]
+  readonly known: Awaited<ReturnType<typeof loadEach>>
+}
+
+async function snapshotOf(
+  context: ServiceContext,
+  { own, paymentKey, grantNamespace: namespace }: IdentifiedRequest,
+  { access, grantId }: ActiveToken,
+  now: Instant,
+): Promise<Snapshot> {
+  const items = payingItems(access, { namespace, grantId }, now)
+  const reads = [...own, ...items.flatMap(({ open }) => (open ? [budgetKey(open)] : []))]
+  const known = await loadEach(context.store, reads)
+  return { items, payment: readerOf(reads, known)(paymentKey), reads, known }
+}
+
+/** Prices a payment without a quote. */
+async function priceOf(
+  input: Exclude<PaymentInput, { readonly quoteId: string }>,
+  client: string,
+  now: Instant,
+  quotes: QuoteOperations,
+): Promise<Result<Spending, PaymentCreationRefused>> {
+  const { walletAddress, incomingPayment: receiver, debitAmount } = input
+  const priced = await quotes.price({ walletAddress, receiver, debitAmount }, client)
+  if (!priced.ok) return priced
+  const { expiresAt = Number.POSITIVE_INFINITY, ...amounts } = priced.value
+  return expiresAt > now
+    ? ok({ ...amounts, receiver })
+    : refused('quote_expired', 'the price has already expired')
+}
+
+/** Returns the payment if another request is asking the host about it. */
+function askedByOther(payment: PaymentRecord, { commandId }: SignedCall) {
+  const isOther = payment.state === 'reserved' && payment.commandId !== commandId
+  return isOther ? payment : undefined
+}
+
+const pollMs = 100
+
+/** Waits until the record of a payment has changed, or until the time of the call about it is over. */
+async function decidedByOther(
+  { store, random, pacing, clock }: ServiceContext,
+  { id, version, askUntil }: ReservedPayment,
+  endsAt: number,
+): Promise<void> {
+  for (;;) {
+    const [byte = 0] = random.getRandomValues(new Uint8Array(1))
+    await pacing.sleep((pollMs * byte) / 255)
+    const found = await loadOne(store, { kind: 'outgoing-payment', id })
+    if (found?.version !== version || clock.now() >= askUntil || pacing.elapsedMs() >= endsAt)
+      return
+  }
+}
+
+/** Everything that the decision to create a payment depends on. */
+interface Deciding {
+  readonly call: SignedCall
+  readonly request: IdentifiedRequest
+  readonly token: ActiveToken
+  readonly now: Instant
+  readonly snapshot: Snapshot
+  /** The price; absent for a payment by a quote. */
+  readonly price: Spending | undefined
+  readonly policy: CreationPolicy
+  /** Whether the payment is reserved, because the host decides about it. */
+  readonly reserves: boolean
+}
+
+/** A payment that exists, or that this request has to ask the host about. */
+interface Created extends Omit<PaymentAnswer, 'payment'> {
+  readonly payment: PaymentRecord
+}
+
+type Creation = Created | PaymentCreationRefused | Outdated
+
+/** The write that creates or reserves a payment, unless an identical earlier request has done so. */
+function creation(deciding: Deciding): Write<Creation> {
+  const { call, request, token, now, snapshot, policy } = deciding
+  const { reads, known, items } = snapshot
+  const { isRepeatable, paymentKey } = request
+
+  function earlierIn(read: Read): Decided<Creation> | undefined {
+    const repeat = { ...request, grantId: token.grantId }
+    const earlier = decideRepeat(read(paymentKey), repeat, now, policy)
+    if (!earlier?.ok) return earlier && { result: earlier }
+    const { record } = earlier
+    if (askedByOther(record, call)) return { result: outdated }
+    const result = { ok: true, payment: record, spent: spentOf(items, read) } as const
+    return earlier.outcome === 'changed'
+      ? { changes: [{ kind: 'outgoing-payment', next: record }], result }
+      : { result }
+  }
+
+  return {
+    reads,
+    known,
+    creates: request.own.slice(0, 1),
+    together: `grant ${token.grantId}`,
+    decide: (read) => earlierIn(read) ?? decideCreation(deciding, read),
+    repeated(read) {
+      const earlier = earlierIn(read)
+      if (earlier === undefined || isRepeatable || earlier.changes !== undefined) return earlier
+      const { result } = earlier
+      // The same refusal as before, but neither the payment nor a hint that it exists.
+      const isDeclined = !result.ok && result.refusal !== 'request_differs' && result !== outdated
+      return isDeclined ? earlier : undefined
+    },
+  }
+}
+
+function decideCreation(
+  { call, request, token, snapshot, price, policy, reserves }: Deciding,
+  read: Read,
+): Decided<Creation> {
+  const { items } = snapshot
+  const { input, id, client, requestHash, namespace, grantNamespace, quoteKey } = request
+  const { walletAddress, metadata } = input
+  const { now, commandId } = call
+  const { grantId, conditions } = token
+  const isByQuote = 'quoteId' in input
+  // A payment that existed a moment ago was not priced.
+  if (!isByQuote && price === undefined) return { result: outdated }
+  const terms = price
+    ? ok(price)
+    : usableQuote(read<Quote>(quoteKey), { walletAddress, client }, now)
+  if (!terms.ok) return { result: terms }
+  const { receiver, receiverWalletAddress, debitAmount, receiveAmount } = terms.value
+  const command = {
+    client,
+    requestHash,
+    commandId,
+    id,
+    namespace: grantNamespace,
+    grantId,
+    walletAddress,
+    ...(isByQuote && { quoteId: id }),
+    receiver,
+    ...(receiverWalletAddress && { receiverWalletAddress }),
+    debitAmount,
+    receiveAmount,
+    ...(metadata && { metadata }),
+    ...(conditions && { conditions }),
+    lists: paymentListsOf(namespace, { walletAddress, client, grantId }, now),
+    candidates: items
+      .filter(({ item }) => permits([item], 'outgoing-payment', 'create', walletAddress))
+      .map(({ item, open }) => {
+        const budget = open && read<Budget>(budgetKey(open))
+        return budget === undefined ? { item } : { item, budget }
+      }),
+  }
+  const decision = (reserves ? reserveOutgoingPayment : createOutgoingPayment)(command, now, policy)
+  if (!decision.ok) return { result: decision }
+  const { record: payment, events, budget } = decision
+  return {
+    changes: [
+      { kind: 'outgoing-payment', next: payment, events },
+      { kind: 'budget', next: budget },
+    ],
+    result: { ok: true, payment, spent: spentOf(items, read, budget) },
+  }
 }
 
 function budgetKey({ budgetId: id }: { readonly budgetId: string }) {
@@ -256,46 +424,4 @@ function spentOf(items: readonly PayingItem[], read: Read, charged?: Budget): Sp
     return itemStatus(item, item.open?.budgetId === charged?.id ? charged : budget).spent
   })
   return totalSpent(spent)
-}
-
-type PaymentRefusal = Extract<MayPayAnswer, { readonly ok: false }>['refusal']
-
-const reasons: Readonly<Record<PaymentRefusal, string>> = {
-  funds_insufficient: 'the account has insufficient funds',
-  payment_not_allowed: 'the host does not allow the payment',
-}
-
-/** Asks the host whether a payment may be created. */
-async function refusalOf(
-  mayPay: MayPay,
-  payment: OutgoingPayment,
-  conditions: GrantConditions | undefined,
-): Promise<Refused<PaymentRefusal> | undefined> {
-  const { id: outgoingPaymentId, walletAddress, client, grantId, receiver } = payment
-  const { receiverWalletAddress, debitAmount, receiveAmount, metadata } = payment
-  // A copy, so that the host cannot change what is created.
-  const requested = structuredClone({
-    outgoingPaymentId,
-    walletAddress,
-    client,
-    grantId,
-    receiver,
-    ...(receiverWalletAddress && { receiverWalletAddress }),
-    debitAmount,
-    receiveAmount,
-    ...(metadata && { metadata }),
-  })
-  // Two concurrent requests with one key can have different amounts. Holds by the payment's id would replace each
-  // other, although either request may create the payment.
-  const holdId = `hold-${await hashText(canonicalJson(requested))}` as const
-  const answer = await ofDependency('mayPay', () =>
-    mayPay({ holdId, ...requested, ...(conditions && structuredClone({ conditions })) }),
-  )
-  const given = readHostAnswer('mayPay', answer)
-  if (given.ok) {
-    const { held } = answer as { readonly held?: unknown }
-    if (held === holdId || held === 'nothing') return undefined
-    throw new HostAnswerError('mayPay', "its held must be the holdId of the payment, or 'nothing'")
-  }
-  return refusedByHost('mayPay', given, reasons)
 }

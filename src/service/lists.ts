@@ -80,6 +80,17 @@ export function listsOf(
   return [ofAll, { list: listName(namespace, { walletAddress, client }), at }]
 }
 
+/** The lists that contain an outgoing payment: those of `listsOf`, and the payments under its grant. */
+export function paymentListsOf(
+  namespace: string,
+  payment: { readonly walletAddress: string; readonly client: string; readonly grantId: string },
+  at: Instant,
+): readonly ListEntry[] {
+  const { walletAddress, client } = payment
+  const underGrant = { list: grantListName(namespace, payment), at }
+  return [...listsOf(namespace, walletAddress, client, at), underGrant]
+}
+
 /** Returns the name of the list of the payments that were created under a grant. */
 export function grantListName(namespace: string, { grantId }: GrantScope): string {
   return `${namespace} grant ${grantId}`

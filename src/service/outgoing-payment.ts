@@ -14,9 +14,12 @@ import { hasChanged, type PaymentResult, refusedCall } from '../core/decision.js
 import type { Instant } from '../core/instant.js'
 import {
   heldBy,
+  isCreated,
   type OutgoingPayment,
   type OutgoingPaymentPolicy,
+  type PaymentRecord,
 } from '../core/outgoing-payment/record.js'
+import type { ReservationPolicy } from '../core/outgoing-payment/reservation.js'
 import {
   type CancelPayment,
   decideOutgoingPayment,
@@ -29,11 +32,13 @@ import type { QuotePolicy } from '../core/quote.js'
 import type { ActiveToken } from '../ports/host.js'
 import { loadEach, loadOne, loadOwn, newCall, type ServiceContext } from './context.js'
 import { createPaymentLists } from './lists.js'
+import { expire } from './reserved-payment.js'
 import { removeRetired, type SweptKind } from './sweep.js'
 
 /** The policy for outgoing payments, quotes and budgets. */
 export interface SpendingPolicy {
   readonly payments: OutgoingPaymentPolicy
+  readonly reservations: ReservationPolicy
   readonly quotes: QuotePolicy
   readonly budgets: BudgetPolicy
 }
@@ -47,12 +52,15 @@ export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
 
 interface Dependencies {
   readonly context: ServiceContext
-  readonly policy: OutgoingPaymentPolicy
+  readonly policy: OutgoingPaymentPolicy & ReservationPolicy
 }
 
 /** Creates the operations of the host on outgoing payments, and the sweep of due payments. */
-export function createOutgoingPayments(context: ServiceContext, { payments }: SpendingPolicy) {
-  const deps = { context, policy: payments }
+export function createOutgoingPayments(
+  context: ServiceContext,
+  { payments, reservations }: SpendingPolicy,
+) {
+  const deps = { context, policy: { ...payments, ...reservations } }
   return {
     load: (id: string) => loadPayment(context, id),
     ...createPaymentLists<OutgoingPayment>(context, 'outgoing-payment'),
@@ -69,8 +77,13 @@ export function createOutgoingPayments(context: ServiceContext, { payments }: Sp
   }
 }
 
-function loadPayment(context: ServiceContext, id: string): Promise<OutgoingPayment | undefined> {
-  return loadOwn(context, 'outgoing-payment', id)
+/** Resolves to `undefined` also for a payment that the host has not allowed. */
+async function loadPayment(
+  context: ServiceContext,
+  id: string,
+): Promise<OutgoingPayment | undefined> {
+  const payment = await loadOwn<PaymentRecord>(context, 'outgoing-payment', id)
+  return payment && isCreated(payment) ? payment : undefined
 }
 
 async function loadBudget({ store }: ServiceContext, id: string): Promise<Budget | undefined> {
@@ -157,12 +170,19 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
   })
 }
 
-/** Fails payments whose hold has expired, and removes payments past their retention. */
+/**
+ * Declines payments that were reserved and not decided about, fails payments whose hold has expired, and removes
+ * payments past their retention.
+ */
 function sweptPayments(deps: Dependencies): SweptKind {
   return {
     kind: 'outgoing-payment',
     async sweep(record, now) {
-      const payment = record as OutgoingPayment
+      const payment = record as PaymentRecord
+      if (payment.state === 'reserved') {
+        const expired = await expire(deps, payment)
+        return expired.ok || expired.refusal === 'outdated' ? undefined : 'lapsed'
+      }
       if (payment.state !== 'created') {
         return removeRetired(deps.context, 'outgoing-payment', payment, now)
       }

@@ -90,7 +90,7 @@ export function once<Result extends { readonly ok: boolean }>(
     decide(read) {
       const used = read(key)
       if (used !== undefined && used.commandId !== record.commandId) {
-        return { result: write.repeated?.(read) ?? replayed }
+        return write.repeated?.(read) ?? { result: replayed }
       }
       const decision = write.decide(read)
       const isWritten = used !== undefined || decision.recordsSignature === true

@@ -17,7 +17,10 @@ export interface SweepOptions {
 export interface SweepResult {
   /** The number of incoming payments whose expiry this call recorded; 0 at an authorization server. */
   readonly expired: number
-  /** The number of outgoing payments that this call failed; 0 at an authorization server. */
+  /**
+   * The number of outgoing payments that this call failed, because the host did not begin them in time, or declined,
+   * because `mayPay` did not decide; 0 at an authorization server.
+   */
   readonly lapsed: number
   /** The number of records that this call removed because they were past their retention. */
   readonly removed: number

@@ -56,8 +56,8 @@ export interface Write<Result> {
   /** Concurrent writes with the same name share a commit. Default: the write has a commit of its own. */
   readonly together?: string
   decide(read: Read): Decided<Result>
-  /** What a byte-identical repeat of a request gets, unless it is refused. */
-  repeated?(read: Read): Result | undefined
+  /** Decides about a byte-identical repeat of a request. `undefined` refuses it as a replay. */
+  repeated?(read: Read): Decided<Result> | undefined
 }
 
 /** A write that reads and changes nothing. */
@@ -421,6 +421,15 @@ async function loadRecords(store: Store, keys: readonly RecordKey[]): Promise<Re
   const wanted = new Map(keys.map((key) => [nameOf(key), key]))
   const found = wanted.size === 0 ? [] : await store.load([...wanted.values()])
   return new Map([...wanted.keys()].map((name, index) => [name, found[index]]))
+}
+
+/** Reads records that were loaded by these keys. */
+export function readerOf(
+  keys: readonly RecordKey[],
+  records: readonly (Stored | undefined)[],
+): Read {
+  const found = new Map(keys.map((key, index) => [nameOf(key), records[index]]))
+  return <Found extends Stored>(key: RecordKey) => found.get(nameOf(key)) as Found | undefined
 }
 
 /** Returns a random delay below a bound that doubles, so that concurrent losers do not collide again. */

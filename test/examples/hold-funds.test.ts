@@ -2,17 +2,19 @@ import fc from 'fast-check'
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { postgresStore } from '../../adapters/postgres.js'
-import { releaseHolds } from '../../examples/host-transaction/hold-funds.js'
-import {
-  balanceProperty,
-  type LedgerHost,
-  ledgerProperty,
-  repeatWithMore,
-} from '../support/held-balances.js'
+import { releaseFunds } from '../../examples/host-transaction/hold-funds.js'
+import type { MayPay, ResourceServer } from '../../src/index.js'
+import { balanceProperty, type LedgerHost, ledgerProperty } from '../support/held-balances.js'
 import { createHostDatabase, type Example, examples } from '../support/host-databases.js'
-import { pay, shopReceiver, usd } from '../support/spending.js'
+import { pay, shopReceiver, usd, withKey } from '../support/spending.js'
 import { errorOf, payingClient } from '../support/spending-client.js'
 import { alice, bob } from '../support/world.js'
+
+/** Handles all events that are due, as a consumer does. */
+async function handleEvents({ events }: ResourceServer, pool: Pool) {
+  const { failed } = await events.drain(releaseFunds(pool), { limit: 1_000 })
+  expect(failed).toBe(0)
+}
 
 describe.each(examples)('the hold of %s', (_, installed) => {
   if (installed === undefined) return test.skip('skipped: run .ci/transactions', () => {})
@@ -33,8 +35,7 @@ describe.each(examples)('the hold of %s', (_, installed) => {
       mayPay: example.holdFunds,
       reset,
       settle: example.settleOutgoing,
-      release: (resources) => releaseHolds(example.pool, resources),
-      endHolds: endAll,
+      release: (resources) => handleEvents(resources, example.pool),
       async balanceOf(account) {
         const sum = 'SELECT sum(amount)::text FROM ledger_entries WHERE account_id = $1'
         return BigInt((await pool.query(sum, [account])).rows[0].sum)
@@ -76,8 +77,7 @@ describe.each(examples)('the hold of %s', (_, installed) => {
   }
 
   const payment = {
-    holdId: 'hold-1' as const,
-    outgoingPaymentId: 'none',
+    outgoingPaymentId: 'payment-1',
     walletAddress: alice,
     client: 'https://shop.example',
     grantId: 'grant',
@@ -86,8 +86,7 @@ describe.each(examples)('the hold of %s', (_, installed) => {
     receiveAmount: usd(700),
   }
   const refused = { ok: false, refusal: 'funds_insufficient' }
-  const held = async () => (await pool.query('SELECT hold_id FROM ledger_holds')).rows.length
-  const endAll = () => pool.query("UPDATE ledger_holds SET ends_at = now() - interval '1 second'")
+  const held = async () => (await pool.query('SELECT payment_id FROM ledger_holds')).rows.length
   const worldOf = () =>
     payingClient({
       store: postgresStore(example.pool),
@@ -108,7 +107,7 @@ describe.each(examples)('the hold of %s', (_, installed) => {
     const single = await open({ connectionString: database.url.href, max: 1 })
     const { holdFunds: mayPay, settleOutgoing: settle } = single
     const property = ledgerProperty(
-      { ...host, mayPay, settle, release: (resources) => releaseHolds(single.pool, resources) },
+      { ...host, mayPay, settle, release: (resources) => handleEvents(resources, single.pool) },
       { store: postgresStore(single.pool) },
     )
     await fc.assert(property, { numRuns: 5 })
@@ -116,16 +115,10 @@ describe.each(examples)('the hold of %s', (_, installed) => {
     await single.close()
   })
 
-  test('refuses a repeated key with an amount that is not covered', async () => {
-    const { repeated, asked } = await repeatWithMore(host, { store: postgresStore(example.pool) })
-    expect(errorOf(repeated)).toEqual([403, 'insufficient_funds'])
-    expect(new Set(asked.map(({ outgoingPaymentId }) => outgoingPaymentId)).size).toBe(1)
-  })
-
   test('covers each amount once for concurrent calls, without a deadlock', async () => {
     const before = await deadlocksSoFar()
     const calls = Array.from({ length: 30 }, (_, index) =>
-      host.mayPay({ ...payment, holdId: `hold-${index % 3}` }),
+      host.mayPay({ ...payment, outgoingPaymentId: `payment-${index % 3}` }),
     )
     const covered = (await Promise.all(calls)).filter(({ ok }) => ok)
     expect(covered).toHaveLength(10)
@@ -139,54 +132,37 @@ describe.each(examples)('the hold of %s', (_, installed) => {
     expect(await host.mayPay({ ...payment, debitAmount })).toEqual(refused)
   })
 
-  test('releases what has ended without a payment, and not what a repeat has extended', async () => {
-    const { world } = await worldOf()
-    await host.mayPay(payment)
-    await releaseHolds(example.pool, world.resources)
-    expect(await held()).toBe(1)
-    await endAll()
-    await host.mayPay(payment)
-    await releaseHolds(example.pool, world.resources)
-    expect(await held()).toBe(1)
-    await endAll()
-    const get = async () => {
-      await host.mayPay(payment) // between the look-up and the release
-      return undefined
+  test('holds a payment again that it has held, and releases it once it is declined', async () => {
+    let isLost = true
+    const mayPay: MayPay = async (payment) => {
+      const answer = await host.mayPay(payment)
+      if (isLost) throw new Error('the answer was lost')
+      return answer
     }
-    const { outgoingPayments } = world.resources
-    await releaseHolds(example.pool, {
-      ...world.resources,
-      outgoingPayments: { ...outgoingPayments, get },
+    const store = postgresStore(example.pool)
+    const { world, client, token } = await payingClient({
+      store,
+      resources: { policy: { mayPay } },
     })
+    const request = () => pay(client, token, 700, {}, withKey('k'))
+    expect((await request()).status).toBe(503)
     expect(await held()).toBe(1)
-    await endAll()
-    await releaseHolds(example.pool, world.resources)
+    expect((await request()).status).toBe(503)
+    expect(await held()).toBe(1)
+    world.clock.advance(5 * 60_000)
+    expect(await world.resources.sweep()).toMatchObject({ lapsed: 1 })
+    await handleEvents(world.resources, example.pool)
     expect(await held()).toBe(0)
-  })
-
-  test('releases the other holds if one look-up fails, and reports the failure', async () => {
-    const { world } = await worldOf()
-    await host.mayPay(payment)
-    await host.mayPay({ ...payment, holdId: 'hold-another', outgoingPaymentId: 'another payment' })
-    await endAll()
-    const get = async (id: string) => {
-      if (id === payment.outgoingPaymentId) throw new Error('the store is down')
-      return undefined
-    }
-    const resources = {
-      ...world.resources,
-      outgoingPayments: { ...world.resources.outgoingPayments, get },
-    }
-    await expect(releaseHolds(example.pool, resources)).rejects.toThrow('the store is down')
-    expect(await held()).toBe(1)
+    isLost = false
+    expect(errorOf(await request())).toEqual([403, 'payment_denied'])
+    expect(await held()).toBe(0)
   })
 
   test('keeps the hold of a payment until it is settled, and then the balance is what was not sent', async () => {
     const { world, client, token } = await worldOf()
     const { body } = await pay(client, token, 700)
     const id = world.resources.outgoingPayments.idOf(body.id) ?? ''
-    await endAll()
-    await releaseHolds(example.pool, world.resources)
+    await handleEvents(world.resources, example.pool)
     expect(errorOf(await pay(client, token, 301))).toEqual([403, 'insufficient_funds'])
     await world.resources.outgoingPayments.begin(id)
     const totals = { sentAmount: usd(500), deliveredAmount: usd(500) }
@@ -201,8 +177,7 @@ describe.each(examples)('the hold of %s', (_, installed) => {
     const { body } = await pay(client, token, 700)
     const id = world.resources.outgoingPayments.idOf(body.id) ?? ''
     await world.resources.outgoingPayments.cancel(id)
-    await endAll()
-    await releaseHolds(example.pool, world.resources)
+    await handleEvents(world.resources, example.pool)
     expect(await held()).toBe(0)
   })
 })

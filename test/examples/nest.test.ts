@@ -350,38 +350,6 @@ describe.each(Object.entries(builds))('a wallet in Nest, compiled to %s', (_, bu
     expect(outputOf(program)).not.toMatch(/ERROR|WARN/)
   })
 
-  test('releases abandoned holds beside 150 open payments, although a look-up fails', async () => {
-    const own = await freshDatabase(server)
-    const code = `import { Pool } from 'pg'
-      import { AccountsService } from './dist/accounts.service.js'
-      import { tables } from './dist/tables.js'
-      const pool = new Pool({ connectionString: process.env.DATABASE_URL })
-      await pool.query(tables)
-      const accounts = new AccountsService(pool)
-      await accounts.open('https://wallet.example/alice', 'alice', 1000)
-      const hold = (paymentId) => pool.query(
-        "INSERT INTO holds VALUES ($1, $1, 'https://wallet.example/alice', 1, now() - interval '1 minute')",
-        [paymentId],
-      )
-      await hold('failing')
-      for (let i = 0; i < 150; i++) await hold('open-' + i)
-      for (let i = 0; i < 20; i++) await hold('abandoned-' + i)
-      const get = async (paymentId) => {
-        if (paymentId === 'failing') throw new Error('the store is down')
-        return paymentId.startsWith('open') ? { id: paymentId } : undefined
-      }
-      await accounts.releaseHolds({ outgoingPayments: { get } }).catch((error) => console.log(error.message))
-      await pool.end()`
-    const args = ['--input-type=module', '-e', code]
-    const program = runNode(args, { DATABASE_URL: own.url }, `${folder}/${build}`)
-    expect(await program.ended, outputOf(program)).toEqual(exited)
-    expect(program.printed.out).toBe('the store is down\n')
-    const held = await own.query("SELECT payment_id FROM holds WHERE payment_id LIKE 'abandoned%'")
-    expect(held).toEqual([])
-    expect(await own.query('SELECT count(*)::int FROM holds')).toEqual([{ count: 151 }])
-    await own.drop()
-  })
-
   test('ends in order with SIGTERM', async () => {
     wallet.child.kill('SIGTERM')
     expect(await wallet.ended, outputOf(wallet)).toEqual({ code: null, signal: 'SIGTERM' })

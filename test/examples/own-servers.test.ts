@@ -32,7 +32,7 @@ const mistakes: Readonly<Record<string, { readonly say: HostsSay; readonly found
       pricing,
       mayPay: ({ debitAmount }) =>
         BigInt(debitAmount.value) < 20n
-          ? { ok: true, held: 'nothing' }
+          ? { ok: true }
           : { ok: false, refusal: 'funds_insufficient' },
     },
     found: /refused/,

@@ -73,7 +73,7 @@ async function setUp(
   const asked: RequestedPayment[] = []
   const mayPay: MayPay = async (payment) => {
     asked.push(payment)
-    return { ok: true, held: payment.holdId }
+    return { ok: true }
   }
   const introspecting =
     remote &&

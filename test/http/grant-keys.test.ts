@@ -5,7 +5,7 @@ import { manualClock } from '../support/clock.js'
 import { jwkOf, type TestKey, testKey } from '../support/keys.js'
 import { runs } from '../support/runs.js'
 import { headerOf, withHeader } from '../support/sign.js'
-import { grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
+import { grantToPay, outgoingItem, pay, priceList, usd } from '../support/spending.js'
 import { walletInProcesses } from '../support/two-processes.js'
 import {
   alice,
@@ -172,11 +172,11 @@ describe('a grant of a client with a wallet address', () => {
   test('is not used by a key that is withdrawn while its request runs', async () => {
     const { world, client, publish } = setUp('published', 1, {
       resources: {
-        policy: {
-          async mayPay() {
+        pricing: {
+          async price(request) {
             publish('second')
             await client.rotate(other, { key: second })
-            return { ok: true, held: 'nothing' }
+            return priceList.price(request)
           },
         },
       },

@@ -2,9 +2,16 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { commitSizeOf } from '../../packages/testing/src/conformance/trial.js'
 import { type Commit, storeBounds } from '../../src/entry-adapter.js'
-import { type MayPay, memoryStore, type Store } from '../../src/index.js'
+import { type MayPay, memoryStore, type Pricing, type Store } from '../../src/index.js'
 import { runs } from '../support/runs.js'
-import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
+import {
+  createSpendingWorld,
+  grantToPay,
+  outgoingItem,
+  pay,
+  priceList,
+  usd,
+} from '../support/spending.js'
 import { spentUnder } from '../support/spending-client.js'
 import { type Answer, alice, type WorldOptions } from '../support/world.js'
 
@@ -16,7 +23,7 @@ async function payingClient(limits: readonly number[], options: WorldOptions = {
   return { world, client, ...(await grantToPay(world, client, items)) }
 }
 
-const allowed = { ok: true, held: 'nothing' } as const
+const allowed = { ok: true } as const
 
 /** Returns the total that the response to a payment states. */
 const spentIn = ({ body }: Answer) => Number(body.grantSpentDebitAmount?.value)
@@ -39,12 +46,13 @@ describe('concurrent payments under one grant', () => {
         return memory.commit(commit)
       },
     }
-    const mayPay: MayPay = () => {
-      arrived += 1
-      return allowed
+    const pricing: Pricing = {
+      price(request) {
+        arrived += 1
+        return priceList.price(request)
+      },
     }
-    const policy = { resources: { policy: { mayPay } } }
-    const { client, token } = await payingClient([1_000], { store, ...policy })
+    const { client, token } = await payingClient([1_000], { store, resources: { pricing } })
     const paying = Array.from({ length: count }, () => pay(client, token, 10))
     const spent = (await Promise.all(paying)).map(spentIn)
     const steps = paying.map((_, index) => 10 * (index + 1))

@@ -600,9 +600,9 @@ describe('a request that counts once', () => {
   test('gets what its write says of a repeat', async () => {
     const run = runner(memoryStore())
     await run(once(incrementOnce('first'), replayOf('first', false)))
-    const repeated = { ok: true, count: 17 }
-    const write = { ...incrementOnce('second'), repeated: () => repeated }
-    expect(await run(once(write, replayOf('second', false)))).toBe(repeated)
+    const result = { ok: true, count: 17 }
+    const write = { ...incrementOnce('second'), repeated: () => ({ result }) }
+    expect(await run(once(write, replayOf('second', false)))).toBe(result)
   })
 
   test('commits its nonce in the commit that follows a lost race', async () => {

@@ -4,7 +4,16 @@ import { createRunner } from '../../src/service/write.js'
 /** The call of a request whose repeats are accepted. */
 export function unguardedCall(context: ServiceContext): SignedCall {
   const key = { kid: 'a key', x: 'an x', thumbprint: 'a thumbprint' }
-  return { ...newCall(context), key, replay: undefined, commit: (write) => context.run(write) }
+  const { now } = newCall(context)
+  const signature = context.random.getRandomValues(new Uint8Array(64))
+  const commit: SignedCall['commit'] = (write) => context.run(write)
+  return {
+    ...newCall(context),
+    key,
+    proof: { signature, createdAt: now },
+    replay: undefined,
+    commit,
+  }
 }
 
 /** The context of services without HTTP, with its runner. */

@@ -5,7 +5,6 @@ import type { Outcome } from '../../examples/host-transaction/settle-outgoing.js
 import type { Amount, MayPay, ResourceServer } from '../../src/index.js'
 import type { Resources } from './bank.js'
 import { createSpendingWorld, grantToPay, outgoingItem, pay, usd, withKey } from './spending.js'
-import { payingClient } from './spending-client.js'
 import { alice, bob, type WorldOptions } from './world.js'
 
 /** The code of a host that holds funds, over accounts of Alice and Bob. */
@@ -17,7 +16,6 @@ export interface HoldingHost {
 
 type Options = Pick<WorldOptions, 'store'>
 
-/** A grant is limited to less than the account has, so that a payment can be held and then exceed its grant. */
 const limit = 1_000n
 const balance = 1_500n
 const request = fc.record({
@@ -77,45 +75,11 @@ export function balanceProperty({ mayPay, reset }: HoldingHost, options: Options
   })
 }
 
-/**
- * Repeats the key of a payment of 1, which its grant refused after the host held the amount, with 50,000 under another
- * grant. Resolves to the responses, and to what `mayPay` was asked.
- */
-export async function repeatWithMore({ mayPay, reset }: HoldingHost, options: Options = {}) {
-  await reset(balance + 1n)
-  const asked: Parameters<MayPay>[0][] = []
-  const run = ++runs
-  const send = (grant: string, value: number, key: string) =>
-    pay(client, grant, value, {}, withKey(`${run}-${key}`))
-  const racing: MayPay = async (payment) => {
-    asked.push(payment)
-    const answer = await mayPay(payment)
-    if (asked.length === 1) expect((await send(token, 1_000, 'A')).status).toBe(201)
-    return answer
-  }
-  const { world, client } = await payingClient({
-    ...options,
-    resources: { policy: { mayPay: racing } },
-  })
-  const limits = { debitAmount: usd(limit) }
-  const { token } = await grantToPay(world, client, [outgoingItem(limits)])
-  const { token: another } = await grantToPay(world, client, [outgoingItem()])
-  const refused = await send(token, 1, 'B')
-  const repeated = await send(another, 50_000, 'B')
-  return {
-    refused,
-    repeated,
-    asked: asked.filter(({ debitAmount }) => debitAmount.value !== '1000'),
-  }
-}
-
 /** A host with a ledger, which settles payments and releases holds. */
 export interface LedgerHost extends HoldingHost {
   settle(resources: Resources, paymentId: string, outcome: Outcome): Promise<unknown>
-  /** Releases the ended holds. */
+  /** Handles the events that are due. */
   release(resources: ResourceServer): Promise<unknown>
-  /** Ends all holds, as if a minute had passed. */
-  endHolds(): Promise<unknown>
   /** The sum of the entries of an account. */
   balanceOf(account: string): Promise<bigint>
   holds(): Promise<
@@ -138,7 +102,7 @@ const lives = fc.array(fc.array(steps, { minLength: 1, maxLength: 5 }), {
 
 /**
  * However concurrent payments, settlements, failures, cancellations and releases interleave, no account owes anything
- * after its holds; and once the holds of requests have ended, those remain whose payments have not ended, and no other.
+ * after its holds; and once all events are handled, the holds of payments remain that have not ended, and no other.
  */
 export function ledgerProperty(host: LedgerHost, options: Options = {}) {
   const { mayPay } = host
@@ -196,7 +160,6 @@ export function ledgerProperty(host: LedgerHost, options: Options = {}) {
         expect(available).toBeGreaterThanOrEqual(0n)
       }
     }
-    await host.endHolds()
     await host.release(world.resources)
     const payments = await Promise.all(created.map((id) => outgoingPayments.get(id)))
     const open = payments.filter((payment) => payment?.endedAt === undefined)

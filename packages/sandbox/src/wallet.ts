@@ -106,7 +106,7 @@ export async function openWallet(settings: WalletSettings): Promise<SandboxWalle
   const mayPay: MayPay = () =>
     seen()?.lacksFunds === true
       ? { ok: false, refusal: 'funds_insufficient', reason: 'a fault of the sandbox' }
-      : { ok: true, held: 'nothing' }
+      : { ok: true }
   const onRefusal = (report: RefusalReport) => {
     const request = seen()
     if (request !== undefined) request.refusal = report

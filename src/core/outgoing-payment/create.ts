@@ -20,6 +20,7 @@ import {
   type OutgoingPaymentEvent,
   type OutgoingPaymentPolicy,
   outgoingPaymentEvent,
+  type PaymentRecord,
 } from './record.js'
 
 /** A client instance creates a payment, from a quote or at a price that is determined now. */
@@ -84,7 +85,7 @@ export function createOutgoingPayment(
 }
 
 /** The client instance and the request that identify a repeat. */
-type Repeat = Pick<OutgoingPayment, 'client' | 'requestHash'>
+export type Repeat = Pick<OutgoingPayment, 'client' | 'requestHash'>
 
 /**
  * Checks whether a request repeats the one that created a payment. A repeat gets the same payment, even if the
@@ -93,9 +94,9 @@ type Repeat = Pick<OutgoingPayment, 'client' | 'requestHash'>
  * @returns `undefined` if there is no payment, or another client instance created it.
  */
 export function repeated(
-  payment: OutgoingPayment | undefined,
+  payment: PaymentRecord | undefined,
   { client, requestHash }: Repeat,
-): Result<OutgoingPayment, Refused<'request_differs'>> | undefined {
+): Result<PaymentRecord, Refused<'request_differs'>> | undefined {
   if (payment?.client !== client) return undefined
   return payment.requestHash === requestHash
     ? ok(payment)

@@ -1,7 +1,8 @@
 import { type Amount, valueOr } from '../amount.js'
 import type { HeldAmounts } from '../budget.js'
-import { type Changed, changed } from '../decision.js'
+import { type Changed, changed, type Refused } from '../decision.js'
 import type { Instant } from '../instant.js'
+import type { ConditionsRefusal, LimitsRefusal } from '../limits.js'
 import { type JsonObject, retained, type Stored } from '../stored.js'
 
 /**
@@ -36,6 +37,7 @@ export interface OutgoingPayment extends Stored {
   /** The value delivered so far, in the asset of `receiveAmount`. */
   readonly delivered: string
   readonly state: 'created' | 'begun' | 'completed' | 'failed'
+  /** When its request arrived: the payment counts in the window of this instant. */
   readonly createdAt: Instant
   /** When this version was written, by the clock of the server that wrote it. Clients do not see it. */
   readonly updatedAt: Instant
@@ -47,7 +49,41 @@ export interface OutgoingPayment extends Stored {
   /** Why it failed, as text that the host published to the client. */
   readonly publicReason?: string
   readonly metadata?: JsonObject
+  /**
+   * The host was asked about it before, without an answer, and a hold of that call can take effect until this instant.
+   * The event of its end is not delivered earlier.
+   */
+  readonly lateHoldsUntil?: Instant
 }
+
+/**
+ * A payment about which the host's `mayPay` is asked: `reserved → created | declined`. Its budget counts it and its
+ * amounts are fixed, but it is in no list, and neither clients nor the host's calls find it. It is kept after it was
+ * declined, so that repeats of its request get the same refusal.
+ */
+export interface ReservedPayment extends Omit<OutgoingPayment, 'state' | 'holdUntil'> {
+  readonly state: 'reserved' | 'declined'
+  /** The host is being asked until this instant. A repeat of the request may ask again from then on. */
+  readonly askUntil: Instant
+  /** When nobody can hold funds for it any more: a sweep declines it from then on, and removes it once declined. */
+  readonly dueAt: Instant
+  /** Why it was declined. Absent while it is reserved. */
+  readonly refusal?: DeclineReason
+}
+
+/** What a repeat of the request for a declined payment gets. */
+export type DeclineReason = Pick<Refused<DeclineRefusal>, 'refusal' | 'reason' | 'details'>
+
+/** Why a reserved payment is declined: by the host, or because its grant has changed. */
+export type DeclineRefusal =
+  | 'funds_insufficient'
+  | 'payment_not_allowed'
+  | 'token_unknown'
+  | LimitsRefusal
+  | ConditionsRefusal
+
+/** The record of a payment: kind `outgoing-payment`. */
+export type PaymentRecord = OutgoingPayment | ReservedPayment
 
 export interface OutgoingPaymentPolicy {
   /** How long the host can begin a payment after its creation, in milliseconds. */
@@ -64,6 +100,7 @@ export interface OutgoingPaymentEvent {
     | 'outgoing-payment.sent'
     | 'outgoing-payment.completed'
     | 'outgoing-payment.failed'
+    | 'outgoing-payment.declined'
   readonly at: Instant
   readonly outgoingPaymentId: string
   readonly walletAddress: string
@@ -80,8 +117,13 @@ export interface OutgoingPaymentEvent {
 }
 
 /** Whether the payment has ended. */
-export function isOver({ state }: OutgoingPayment): boolean {
-  return state === 'completed' || state === 'failed'
+export function isOver({ state }: PaymentRecord): boolean {
+  return state === 'completed' || state === 'failed' || state === 'declined'
+}
+
+/** Whether the payment exists for clients and for the calls of the host. */
+export function isCreated(payment: PaymentRecord): payment is OutgoingPayment {
+  return payment.state !== 'reserved' && payment.state !== 'declined'
 }
 
 /** Whether the payment has failed. A payment that was not begun in time has failed even before a sweep records it. */
@@ -93,7 +135,7 @@ export function hasFailed({ state, holdUntil }: OutgoingPayment, now: Instant): 
  * Returns the amounts that a payment reserves in its budget: its full amounts until it ends, and then the amounts
  * actually sent and delivered. The total of a budget is the sum over its payments.
  */
-export function heldBy(payment: OutgoingPayment): HeldAmounts {
+export function heldBy(payment: PaymentRecord): HeldAmounts {
   const { sent, delivered, debitAmount, receiveAmount } = payment
   const ended = isOver(payment)
   return {
@@ -103,7 +145,7 @@ export function heldBy(payment: OutgoingPayment): HeldAmounts {
 }
 
 /** The total debited so far. */
-export function sentAmount({ sent, debitAmount }: OutgoingPayment): Amount {
+export function sentAmount({ sent, debitAmount }: PaymentRecord): Amount {
   return { ...debitAmount, value: sent }
 }
 
@@ -135,7 +177,7 @@ function retainPaymentUntil(endedAt: Instant, { retentionMs }: OutgoingPaymentPo
 
 export function outgoingPaymentEvent(
   type: OutgoingPaymentEvent['type'],
-  payment: OutgoingPayment,
+  payment: PaymentRecord,
   at: Instant,
 ): OutgoingPaymentEvent {
   const { id: outgoingPaymentId, walletAddress, client, grantId, receiver } = payment

@@ -1,6 +1,7 @@
 import type { IncomingPaymentPolicy } from '../../core/incoming-payment.js'
 import type { MayPay, MayReceive } from '../../ports/host.js'
 import type { SpendingPolicy } from '../../service/outgoing-payment.js'
+import { replayMarginMs } from '../../service/time.js'
 import { callback, InvalidInputError, optional, requireKnownOptions } from '../../util/input.js'
 import { durations } from '../options.js'
 
@@ -28,13 +29,15 @@ export interface ResourcePolicy {
     readonly holdMs?: number
     /** How long a payment is kept after its end, before `sweep` may remove it. Default 365 days. */
     readonly retentionMs?: number
+    /** How long one call of `mayPay` may take. Default 30,000. */
+    readonly decideMs?: number
   }
   /**
-   * Decides whether an outgoing payment may be created: balance, screening, step-up. Called after the payment is priced
-   * and its grant permits it, before the commit; not for a repeat of an existing payment. Called again only if the grant
-   * changes before the commit. Any answer other than `{ ok: true }` creates nothing: a refusal results in 403, an
-   * exception or rejection in 503, an invalid answer in 500. Concurrent calls do not see each other's payments, so
-   * `mayPay` must have no effects, or be idempotent by `holdId`. Default: every payment is allowed.
+   * Decides whether an outgoing payment is created, and may hold its funds: balance, screening, step-up. Called once the
+   * payment is priced, permitted by its grant and counted in its budget; never again after an answer. Any answer other
+   * than `{ ok: true }` creates nothing: a refusal results in 403, an exception or rejection in 503, an invalid answer in
+   * 500. Requires that `recordsEvents` contains the three events by which holds are released. Default: every payment is
+   * allowed.
    */
   readonly mayPay?: MayPay
   /**
@@ -57,7 +60,7 @@ const defaults = {
     unpaidRetentionMs: 7 * day,
   },
   quotes: { lifetimeMs: 300_000 },
-  outgoingPayments: { holdMs: day, retentionMs: 365 * day },
+  outgoingPayments: { holdMs: day, retentionMs: 365 * day, decideMs: 30_000 },
 }
 
 /** The names of the options of the policy. */
@@ -79,7 +82,7 @@ export function resourcePolicy(given: ResourcePolicy): {
     given.incomingPayments,
   )
   const quotes = durations('policy.quotes', defaults.quotes, given.quotes)
-  const outgoing = durations(
+  const { decideMs, ...outgoing } = durations(
     'policy.outgoingPayments',
     defaults.outgoingPayments,
     given.outgoingPayments,
@@ -88,6 +91,7 @@ export function resourcePolicy(given: ResourcePolicy): {
     ['incomingPayments.expiryDefaultMs', incoming.expiryDefaultMs],
     ['quotes.lifetimeMs', quotes.lifetimeMs],
     ['outgoingPayments.holdMs', outgoing.holdMs],
+    ['outgoingPayments.decideMs', decideMs],
   ] as const) {
     if (value === 0) throw new InvalidInputError(`policy.${option}`, 'must be positive')
   }
@@ -113,6 +117,12 @@ export function resourcePolicy(given: ResourcePolicy): {
     },
     spending: {
       payments: outgoing,
+      reservations: {
+        decideMs,
+        lateMs: replayMarginMs,
+        // A declined payment shows that its quote has been used. Any client can make many of them.
+        declinedRetentionMs: Math.max(day, quotes.lifetimeMs),
+      },
       quotes: { ...quotes, retentionMs: day },
       // A budget is kept longer than its payments, which return unspent amounts to it when they end.
       budgets: { retentionMs: outgoing.retentionMs + day },

@@ -198,9 +198,9 @@ export async function attemptDelivery(
   return removed ? 'delivered' : 'overrun'
 }
 
-/** Whether an event is leased, backing off or set aside. A new event waits only for older ones. */
-function isHeld({ attempts, dueAt }: EventRecord, now: Instant): boolean {
-  return dueAt === undefined || (attempts > 0 && dueAt > now)
+/** Whether an event is too early, leased, backing off or set aside. Another new event waits only for older ones. */
+function isHeld({ attempts, dueAt, notBefore = 0 }: EventRecord, now: Instant): boolean {
+  return dueAt === undefined || notBefore > now || (attempts > 0 && dueAt > now)
 }
 
 /** Resolves to the time of the next delivery, or to `undefined` if the event was set aside. */

@@ -1,7 +1,7 @@
 import type { GrantEvent } from '../../core/grant/record.js'
 import type { IncomingPaymentEvent } from '../../core/incoming-payment.js'
 import type { Instant } from '../../core/instant.js'
-import type { OutgoingPaymentEvent } from '../../core/outgoing-payment/record.js'
+import type { OutgoingPaymentEvent, PaymentRecord } from '../../core/outgoing-payment/record.js'
 import type { QuoteEvent } from '../../core/quote.js'
 import type { ListEntry, Stored } from '../../core/stored.js'
 import type { RecordKind } from '../../ports/store.js'
@@ -46,7 +46,15 @@ export const eventTypes: Readonly<Record<EventType, boolean>> = {
   'outgoing-payment.sent': true,
   'outgoing-payment.completed': true,
   'outgoing-payment.failed': true,
+  'outgoing-payment.declined': true,
 }
+
+/** The events that end a payment, by which a host releases what it holds. */
+export const paymentEnds = [
+  'outgoing-payment.completed',
+  'outgoing-payment.failed',
+  'outgoing-payment.declined',
+] as const satisfies readonly EventType[]
 
 /** The record of an event, written in the same commit as the change, and removed after delivery. */
 export interface EventRecord extends Stored {
@@ -55,6 +63,8 @@ export interface EventRecord extends Stored {
   readonly attempts: number
   /** When a delivery last failed; absent if none has failed. */
   readonly failedAt?: Instant
+  /** The event must not be delivered before this instant, even if nothing else precedes it. */
+  readonly notBefore?: Instant
   /** When the event was set aside; absent if it is still to be delivered. */
   readonly setAsideAt?: Instant
   /** The event's position among the events of its record, or among the events that were set aside. */
@@ -70,17 +80,22 @@ export interface EventRecord extends Stored {
  */
 export function eventRecords(
   kind: RecordKind,
-  { id: recordId, version, commandId }: Stored,
+  record: Stored,
   events: readonly DomainEvent[],
 ): readonly EventRecord[] {
+  const { id: recordId, version, commandId } = record
   // Ids are ordered byte by byte, so the numbers of one commit have the same length.
   const { length } = String(events.length)
   return events.map((event, index) => {
     const number = String(index + 1).padStart(length, '0')
     const sum = checksum(JSON.stringify(event))
     const id = `${recordId}.${kind}.${version}.${number}.${commandId}.${sum}`
-    const dueAt = dueAtOnce(event.at) - (kind === 'outgoing-payment' ? headStartMs : 0)
-    return { id, version: 1, commandId, dueAt, lists: [placeOf(id)], attempts: 0, event }
+    const dueAt = dueAtOnce(event.at) - (hasHeadStart(event) ? headStartMs : 0)
+    const created = { id, version: 1, commandId, lists: [placeOf(id)], attempts: 0, event } as const
+    const notBefore = isEnd(event) ? (record as PaymentRecord).lateHoldsUntil : undefined
+    return notBefore === undefined || notBefore <= event.at
+      ? { ...created, dueAt }
+      : { ...created, dueAt: notBefore, notBefore }
   })
 }
 
@@ -101,6 +116,15 @@ function checksum(text: string): string {
  * the events of the last day of other records, which client instances can create without consent.
  */
 const headStartMs = 86_400_000
+
+/** Clients can make many payments that the host declines, so the event of these has no head start. */
+function hasHeadStart({ type }: DomainEvent): boolean {
+  return type.startsWith('outgoing-payment.') && type !== 'outgoing-payment.declined'
+}
+
+function isEnd({ type }: DomainEvent): boolean {
+  return paymentEnds.some((end) => end === type)
+}
 
 /** Returns the due time of a new event, which is in the past on every consumer's clock, so that no consumer waits. */
 export function dueAtOnce(now: Instant): Instant {

@@ -1,13 +1,13 @@
 import { describe, expect, test, vi } from 'vitest'
 import {
+  InvalidInputError,
   type MayPay,
   type MayPayAnswer,
   memoryStore,
   type PriceRequest,
   type RequestedPayment,
-  type Store,
 } from '../../../src/index.js'
-import { loadOne } from '../../support/one-record.js'
+import type { EventRecord, EventType } from '../../../src/service/events/record.js'
 import { type Fate, fates, lyingStore } from '../../support/proxy-store.js'
 import {
   createSpendingWorld,
@@ -30,9 +30,9 @@ import {
   spentUnder,
   withoutNonce,
 } from '../../support/spending-client.js'
-import { alice, bob, resourceServer, type World } from '../../support/world.js'
+import { alice, resourceServer, type World } from '../../support/world.js'
 
-const allowed: MayPayAnswer = { ok: true, held: 'nothing' }
+const allowed: MayPayAnswer = { ok: true }
 const broke: MayPayAnswer = { ok: false, refusal: 'funds_insufficient', reason: 'balance 12' }
 const barred: MayPayAnswer = { ok: false, refusal: 'payment_not_allowed', reason: 'on the list' }
 
@@ -42,7 +42,7 @@ async function setUp(...answers: readonly MayPayAnswer[]) {
   const asked: RequestedPayment[] = []
   const mayPay: MayPay = async (payment) => {
     asked.push(payment)
-    return rest.shift() ?? { ok: true, held: payment.holdId }
+    return rest.shift() ?? allowed
   }
   return { asked, ...(await payingClient({ resources: { policy: { mayPay } } })) }
 }
@@ -56,44 +56,22 @@ async function onLyingStore(mayPay: MayPay) {
   return { next, ...(await payingClient({ store, resources: { policy: { mayPay } } })) }
 }
 
+/** The types of the end events of a payment that are delivered now. */
+async function endsOf(world: World, paymentId: string) {
+  const types: string[] = []
+  await world.resources.events.drain((event) => {
+    if (!('outgoingPaymentId' in event) || event.outgoingPaymentId !== paymentId) return
+    if (event.type !== 'outgoing-payment.created') types.push(event.type)
+  })
+  return types
+}
+
 const paymentsOf = async (world: World) => {
   const { result } = await world.resources.outgoingPayments.list({ walletAddress: alice, first: 9 })
   return result
 }
 
 describe('the permission of the host to pay', () => {
-  test('is needed also if the budget has room again before the refusal is written', async () => {
-    const inner = memoryStore()
-    let cancel: (() => Promise<unknown>) | undefined
-    const store: Store = {
-      ...inner,
-      async commit(requested) {
-        const before = cancel
-        cancel = undefined
-        if (before === undefined) return inner.commit(requested)
-        await before()
-        return false
-      },
-    }
-    const asked: RequestedPayment[] = []
-    const mayPay: MayPay = async (payment) => {
-      asked.push(payment)
-      return { ok: true, held: payment.holdId }
-    }
-    const { world, client, token } = await payingClient({
-      store,
-      resources: { policy: { mayPay } },
-    })
-    const id = idOfPayment(await pay(client, token, 2_500))
-    const { resources: other } = createSpendingWorld({ store: inner }) // another process
-    cancel = () => other.outgoingPayments.cancel(id)
-    expect((await pay(client, token, 1)).status).toBe(403)
-    expect((await world.resources.outgoingPayments.get(id))?.state).toBe('failed')
-    expect(await paymentsOf(world)).toHaveLength(1)
-    expect((await pay(client, token, 1)).status).toBe(201)
-    expect(asked.map(({ debitAmount }) => debitAmount.value)).toEqual(['2500', '1'])
-  })
-
   test('is asked with the payment as it would be created', async () => {
     const { asked, client, token, grantId } = await setUp()
     const more = { incomingPayment: euroReceiver, metadata: { note: 'shoes' } }
@@ -104,7 +82,6 @@ describe('the permission of the host to pay', () => {
     expect(asked).toStrictEqual([
       {
         ...common,
-        holdId: expect.stringMatching(/^hold-[\w-]{43}$/),
         outgoingPaymentId: idOfPayment(direct),
         receiver: euroReceiver,
         debitAmount: usd(1000),
@@ -113,7 +90,6 @@ describe('the permission of the host to pay', () => {
       },
       {
         ...common,
-        holdId: expect.stringMatching(/^hold-[\w-]{43}$/),
         outgoingPaymentId: idOfPayment(byQuote),
         receiver: shopReceiver,
         debitAmount: usd(1000),
@@ -145,22 +121,26 @@ describe('the permission of the host to pay', () => {
         })
       }
       expect(await paymentsOf(world)).toEqual([])
-      expect(await spentUnder(client, token)).toEqual(before)
+      expect(await spentUnder(client, token)).toEqual({ ...before, spentReceiveAmount: usd(0) })
       const namespace = idOfPayment(await pay(client, token, 10)).slice(0, 8)
       const events = await world.store.due('event', namespace, Number.MAX_SAFE_INTEGER, 100)
-      const created = events.filter(({ id }) => id.includes('.outgoing-payment.'))
-      expect(created, 'of the payment that the host allows').toHaveLength(1)
+      const types = (events as readonly EventRecord[]).map(({ event }) => event.type)
+      expect(types.filter((type) => type.startsWith('outgoing')).sort()).toEqual([
+        'outgoing-payment.created',
+        'outgoing-payment.declined',
+        'outgoing-payment.declined',
+      ])
     },
   )
 
-  test('keeps two payments within one balance, if the host holds funds by the id of the hold', async () => {
+  test('keeps two payments within one balance, if the host holds funds by the id of the payment', async () => {
     const holds = new Map<string, bigint>()
-    const mayPay: MayPay = async ({ holdId: id, debitAmount: { value } }) => {
+    const mayPay: MayPay = async ({ outgoingPaymentId: id, debitAmount: { value } }) => {
       const others = [...holds].filter(([held]) => held !== id).map(([, amount]) => amount)
       const held = others.reduce((sum, amount) => sum + amount, 0n)
       if (held + BigInt(value) > 1500n) return { ok: false, refusal: 'funds_insufficient' }
       holds.set(id, BigInt(value))
-      return { ok: true, held: id }
+      return allowed
     }
     const { world, client, token } = await payingClient({ resources: { policy: { mayPay } } })
     const { token: another } = await grantToPay(world, client)
@@ -172,6 +152,17 @@ describe('the permission of the host to pay', () => {
     const codes = answers.map(({ status, body }) => body.error?.code ?? status)
     expect(codes.sort()).toEqual([201, 'insufficient_funds', 'insufficient_funds'])
     expect(await paymentsOf(world)).toHaveLength(1)
+  })
+
+  test('is asked about no more than the grant allows, however many requests are concurrent', async () => {
+    const { asked, client, token } = await setUp()
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => pay(client, token, 2_500, {}, withKey(`${index}`))),
+    )
+    const codes = answers.map(({ status, body }) => body.error?.code ?? status)
+    expect(codes.filter((code) => code === 201)).toHaveLength(1)
+    expect(codes.filter((code) => code === 'insufficient_grant')).toHaveLength(19)
+    expect(asked).toHaveLength(1)
   })
 
   test('is not asked about a payment that the grant does not permit, or that has no price', async () => {
@@ -199,54 +190,30 @@ describe('the permission of the host to pay', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('is asked again after a refusal, with the same id for the same quote or key', async () => {
-    const { asked, client, token } = await setUp(broke, allowed, barred, allowed)
+  test('is final if it is refused: a repeat with the same quote or key gets the same refusal', async () => {
+    const { asked, world, client, token } = await setUp(broke, barred)
     const quoteId = await quoteUrl(client)
-    expect((await payByQuote(client, token, quoteId)).status).toBe(403)
-    expect((await payByQuote(client, token, quoteId)).status).toBe(201)
-    expect((await pay(client, token, 10, {}, withKey('k'))).status).toBe(403)
-    expect((await pay(client, token, 10, {}, withKey('k'))).status).toBe(201)
-    const [first, second, third, fourth] = asked
-    expect([second, fourth]).toEqual([first, third])
-  })
-
-  test('has another hold for a repeated key with another amount, account, receiver, note or grant', async () => {
-    const refusing: RequestedPayment[] = []
-    const mayPay: MayPay = async (payment) => {
-      refusing.push(payment)
-      return broke
+    const byQuote = () => payByQuote(client, token, quoteId)
+    const byKey = (value: number) => pay(client, token, value, {}, withKey('k'))
+    for (let repeat = 1; repeat <= 3; repeat++) {
+      expect(errorOf(await byQuote())).toEqual([403, 'insufficient_funds'])
+      expect(world.refusals.at(-1)).toMatchObject({ reason: 'balance 12' })
+      expect(errorOf(await byKey(10))).toEqual([403, 'payment_denied'])
     }
-    const { world, client } = await payingClient({ resources: { policy: { mayPay } } })
-    const access = [alice, bob].map((account) => outgoingItem({}, account))
-    const { token } = await grantToPay(world, client, access)
-    const { token: another } = await grantToPay(world, client, access)
-    const changes = [
-      {},
-      { debitAmount: usd(11) },
-      { walletAddress: bob },
-      { incomingPayment: euroReceiver },
-      { metadata: { note: 'shoes' } },
-    ]
-    for (const change of changes) await pay(client, token, 10, change, withKey('k'))
-    await pay(client, another, 10, {}, withKey('k'))
-    await pay(client, token, 10, {}, withKey('k'))
-    expect(refusing).toHaveLength(7)
-    expect(new Set(refusing.map(({ outgoingPaymentId }) => outgoingPaymentId)).size).toBe(1)
-    const holds = refusing.map(({ holdId }) => holdId)
-    expect(holds.at(-1)).toBe(holds[0])
-    expect(new Set(holds).size).toBe(6)
+    expect(errorOf(await byKey(11))).toEqual([422, 'request_differs'])
+    expect(asked).toHaveLength(2)
   })
 
-  test.each([broke, barred])(
-    'consumes the signature of a direct payment with $refusal',
-    async (no) => {
-      const { asked, world, client, token } = await setUp(no)
-      const same = withoutNonce(world, client)
-      expect((await pay(client, token, 10, {}, same)).status).toBe(403)
-      expect(errorOf(await pay(client, token, 10, {}, same))).toEqual([401, 'signature_used'])
-      expect(asked).toHaveLength(1)
-    },
-  )
+  test.each([
+    [broke, [403, 'insufficient_funds']],
+    [barred, [403, 'payment_denied']],
+  ] as const)('consumes the signature of a direct payment with %j', async (no, error) => {
+    const { asked, world, client, token } = await setUp(no)
+    const same = withoutNonce(world, client)
+    expect(errorOf(await pay(client, token, 10, {}, same))).toEqual(error)
+    expect(errorOf(await pay(client, token, 10, {}, same))).toEqual(error)
+    expect(asked).toHaveLength(1)
+  })
 
   test('is asked once about a payment whose commit loses a race', async () => {
     const asked: string[] = []
@@ -260,28 +227,153 @@ describe('the permission of the host to pay', () => {
     expect(asked).toEqual(['20', '10'])
   })
 
-  test('is asked again if the grant changes before the commit, and the last answer counts', async () => {
-    const asked: string[] = []
-    const mayPay: MayPay = async ({ debitAmount }) => {
-      asked.push(debitAmount.value)
-      if (asked.length === 1) await changeGrant()
-      return asked.length < 2 ? allowed : broke
+  describe('is asked about a payment that is reserved', () => {
+    /** A client whose payment by a key is being asked about, until `answer` is called. */
+    async function reserved(limit = 2_500) {
+      const asked: RequestedPayment[] = []
+      let answer: (answer: MayPayAnswer) => void = () => undefined
+      const answered = new Promise<MayPayAnswer>((resolve) => {
+        answer = resolve
+      })
+      const mayPay: MayPay = (payment) => {
+        asked.push(payment)
+        return answered
+      }
+      const world = createSpendingWorld({ resources: { policy: { mayPay } } })
+      const client = world.client()
+      const grant = await grantToPay(world, client, [outgoingItem({ debitAmount: usd(limit) })])
+      const request = () => pay(client, grant.token, 10, {}, withKey('k'))
+      const first = request()
+      await expect.poll(() => asked).toHaveLength(1)
+      const id = asked[0]?.outgoingPaymentId ?? ''
+      return { ...grant, world, client, asked, answer, request, first, id }
     }
-    const { world, client, token, grantId } = await payingClient({
-      resources: { policy: { mayPay } },
+
+    test('which no client and no call of the host finds, and which its budget counts', async () => {
+      const { world, client, token, answer, first, id } = await reserved()
+      const { outgoingPayments } = world.resources
+      expect(await outgoingPayments.get(id)).toBeUndefined()
+      expect(await paymentsOf(world)).toEqual([])
+      expect(await outgoingPayments.begin(id)).toMatchObject({ refusal: 'payment_unknown' })
+      expect(await outgoingPayments.cancel(id)).toMatchObject({ refusal: 'payment_unknown' })
+      const url = `${resourceServer}/outgoing-payments/${id}`
+      expect((await client.getPayment(token, url)).status).toBe(404)
+      expect(await spentUnder(client, token)).toMatchObject({ spentDebitAmount: usd(10) })
+      answer(allowed)
+      expect(idOfPayment(await first)).toBe(id)
+      expect((await client.getPayment(token, url)).status).toBe(200)
     })
-    async function changeGrant() {
-      const grant = await loadOne(world.store, 'grant', grantId)
-      if (grant === undefined) throw new Error('the grant is missing')
-      const { version, lists } = grant
-      const next = { ...grant, version: version + 1, commandId: 'another-command-id-123' }
-      const previous = { ...(lists && { lists }) }
-      const change = { kind: 'grant', next, expectedVersion: version, previous } as const
-      expect(await world.store.commit({ changes: [change], guards: [] })).toBe(true)
-    }
-    expect(errorOf(await pay(client, token, 20))).toEqual([403, 'insufficient_funds'])
-    expect(asked).toEqual(['20', '20'])
-    expect(await paymentsOf(world)).toEqual([])
+
+    test('once: a concurrent request with the same key gets its decision', async () => {
+      const { asked, answer, request, first } = await reserved()
+      const others = [request(), request()]
+      answer(allowed)
+      const answers = await Promise.all([first, ...others])
+      expect(new Set(answers.map(({ body }) => body.id)).size).toBe(1)
+      expect(asked).toHaveLength(1)
+    })
+
+    test('and a byte-identical repeat without a quote or key is a replay meanwhile', async () => {
+      const asked: RequestedPayment[] = []
+      const mayPay: MayPay = async (payment) => {
+        asked.push(payment)
+        if (asked.length > 1) return allowed
+        expect(errorOf(await pay(client, token, 10, {}, same))).toEqual([401, 'signature_used'])
+        throw new Error('no ledger')
+      }
+      const { world, client, token } = await payingClient({ resources: { policy: { mayPay } } })
+      const same = withoutNonce(world, client)
+      expect((await pay(client, token, 10, {}, same)).status).toBe(503)
+      expect((await pay(client, token, 10, {}, same)).status).toBe(201)
+      expect(errorOf(await pay(client, token, 10, {}, same))).toEqual([401, 'signature_used'])
+      expect(asked[1]).toEqual(asked[0])
+      expect(asked).toHaveLength(2)
+    })
+
+    test.each([
+      ['a rotation of the token harms nothing', 'rotate', [201, undefined]],
+      ['an amendment that allows less refuses it', 'amend', [403, 'insufficient_grant']],
+      ['an amendment that still allows it does not', 'narrow', [201, undefined]],
+      ['a revocation of the grant refuses it', 'revoke', [401, 'invalid_token']],
+    ] as const)('and %s', async (_, change, expected) => {
+      const { world, client, grantId, accessToken, answer, first, id } = await reserved()
+      const amended = (limit: number) =>
+        world.auth.grants.amend(grantId, {
+          access: [{ itemId: '1', ...outgoingItem({ debitAmount: usd(limit) }) }],
+        })
+      if (change === 'rotate') await client.rotate(accessToken)
+      if (change === 'amend') expect(await amended(9)).toMatchObject({ ok: true })
+      if (change === 'narrow') expect(await amended(10)).toMatchObject({ ok: true })
+      if (change === 'revoke') await world.auth.grants.revoke(grantId)
+      answer(allowed)
+      expect(errorOf(await first)).toEqual(expected)
+      const declined = await endsOf(world, id)
+      expect(declined).toEqual(expected[0] === 201 ? [] : ['outgoing-payment.declined'])
+      expect(await paymentsOf(world)).toHaveLength(expected[0] === 201 ? 1 : 0)
+    })
+
+    test('and a sweep declines it if its process has ended', async () => {
+      const { world, client, token, request, id } = await reserved()
+      // The first request is never answered.
+      world.clock.advance(29_000)
+      const waiting = request()
+      expect(errorOf(await waiting)).toEqual([503, 'busy'])
+      world.clock.advance(3 * 60_000 + 2_000)
+      expect(await world.resources.sweep()).toMatchObject({ lapsed: 1 })
+      expect(await endsOf(world, id)).toEqual(['outgoing-payment.declined'])
+      expect(errorOf(await request())).toEqual([403, 'payment_denied'])
+      expect(await spentUnder(client, token)).toMatchObject({ spentDebitAmount: usd(0) })
+    })
+
+    test('and again by a repeat after that, of which the end is told once no hold can follow', async () => {
+      const { world, asked, request, id, answer } = await reserved()
+      world.clock.advance(31_000)
+      const repeated = request()
+      await expect.poll(() => asked).toHaveLength(2)
+      expect(asked[1]).toEqual(asked[0])
+      answer(broke)
+      expect(errorOf(await repeated)).toEqual([403, 'insufficient_funds'])
+      expect(await endsOf(world, id)).toEqual([])
+      world.clock.advance(3 * 60_000)
+      expect(await endsOf(world, id)).toEqual(['outgoing-payment.declined'])
+    })
+
+    test('and the end of a payment that a repeat has created is told as late, after its other events', async () => {
+      const { world, asked, request, id, answer } = await reserved()
+      world.clock.advance(31_000)
+      const repeated = request()
+      await expect.poll(() => asked).toHaveLength(2)
+      answer(allowed)
+      expect((await repeated).status).toBe(201)
+      await world.resources.outgoingPayments.cancel(id)
+      expect(await endsOf(world, id)).toEqual([])
+      world.clock.advance(3 * 60_000)
+      expect(await endsOf(world, id)).toEqual(['outgoing-payment.failed'])
+    })
+
+    test('and a repeat declines it when it is too late to ask', async () => {
+      const { world, asked, request, id } = await reserved()
+      world.clock.advance(30_000 + 3 * 60_000 + 1_000)
+      expect(errorOf(await request())).toEqual([403, 'payment_denied'])
+      expect(asked).toHaveLength(1)
+      expect(await endsOf(world, id)).toEqual(['outgoing-payment.declined'])
+    })
+  })
+
+  test('is refused at start if the events by which holds are released are not recorded', () => {
+    const start = (recordsEvents: boolean | readonly EventType[]) => () =>
+      createSpendingWorld({ resources: { recordsEvents, policy: { mayPay: () => allowed } } })
+    const ends = [
+      'outgoing-payment.completed',
+      'outgoing-payment.failed',
+      'outgoing-payment.declined',
+    ] as const
+    expect(start(false)).toThrow(/recordsEvents.*outgoing-payment\.declined/)
+    expect(start(ends.slice(0, 2))).toThrow(InvalidInputError)
+    expect(start(ends)).not.toThrow()
+    expect(() =>
+      createSpendingWorld({ resources: { policy: { mayPay: () => allowed } } }),
+    ).not.toThrow()
   })
 
   test.each(fates)('is asked once about a payment whose commit %s', async (fate) => {
@@ -311,12 +403,6 @@ describe('the permission of the host to pay', () => {
     ['returns a refusal without a name', () => ({ ok: false })],
     ['returns the name of a method of all objects', () => ({ ok: false, refusal: 'toString' })],
     ['returns a text', () => ({ ok: 'true' })],
-    ['names no hold', () => ({ ok: true })],
-    ['names another hold', () => ({ ok: true, held: 'hold-of-another-payment' })],
-    [
-      'names the payment in place of the hold',
-      ({ outgoingPaymentId }) => ({ ok: true, held: outgoingPaymentId }),
-    ],
   ])(
     'is not given if the host %s, and the same request succeeds later',
     async (_, fail, error = [500, 'internal_error']) => {

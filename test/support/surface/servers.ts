@@ -107,7 +107,7 @@ export function createServers(switches: Switches, options: ServersOptions = {}) 
 
 function permission({ mayPay, funded }: Switches): MayPayAnswer {
   if (!mayPay) return { ok: false, refusal: 'payment_not_allowed' }
-  return funded ? { ok: true, held: 'nothing' } : { ok: false, refusal: 'funds_insufficient' }
+  return funded ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
 }
 
 function acceptance({ mayReceive, unbounded }: Switches): MayReceiveAnswer {

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common'
-import type { MayPayAnswer, RequestedPayment, Wallet, WalletAddress } from 'open-payments-server'
+import type { MayPayAnswer, RequestedPayment, WalletAddress } from 'open-payments-server'
 import { postgresStore } from 'open-payments-server/postgres'
 import { Pool, type PoolClient } from 'pg'
 import type { Transfer } from './own-accounts.js'
@@ -35,29 +35,28 @@ export class AccountsService {
     return (await this.pool.query(query, [owner, `${baseUrl}/`])).rows
   }
 
-  /** Holds the amount of a payment for a minute: `policy.mayPay`. */
-  hold({ holdId, outgoingPaymentId, walletAddress, debitAmount }: RequestedPayment) {
+  /** Holds the amount of a payment: `policy.mayPay`. */
+  hold({ outgoingPaymentId, walletAddress, debitAmount }: RequestedPayment) {
     return postgresStore.transaction(
       this.pool,
       async (client: PoolClient): Promise<MayPayAnswer> => {
         const lock = 'SELECT balance FROM accounts WHERE wallet_address = $1 FOR UPDATE'
         const { rows } = await client.query(lock, [walletAddress])
         const { rowCount } = await client.query(
-          `INSERT INTO holds (hold_id, payment_id, wallet_address, amount, ends_at)
-          SELECT $1, $2, $3, $4::numeric, clock_timestamp() + interval '1 minute'
-          WHERE $4::numeric <= $5::numeric - (
-            SELECT coalesce(sum(amount), 0) FROM holds WHERE wallet_address = $3 AND hold_id <> $1
+          `INSERT INTO holds (payment_id, wallet_address, amount)
+          SELECT $1, $2, $3::numeric WHERE $3::numeric <= $4::numeric - (
+            SELECT coalesce(sum(amount), 0) FROM holds
+            WHERE wallet_address = $2 AND payment_id <> $1
           )
-          ON CONFLICT (hold_id) DO UPDATE SET ends_at = excluded.ends_at`,
-          [holdId, outgoingPaymentId, walletAddress, debitAmount.value, rows[0]?.balance ?? 0],
+          ON CONFLICT (payment_id) DO UPDATE SET amount = excluded.amount`,
+          [outgoingPaymentId, walletAddress, debitAmount.value, rows[0]?.balance ?? 0],
         )
-        if (rowCount === 1) return { ok: true, held: holdId }
-        return { ok: false, refusal: 'funds_insufficient' }
+        return rowCount === 1 ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
       },
     )
   }
 
-  /** Moves money and ends the holds of a payment, in a transaction of the caller. */
+  /** Moves money and ends the hold of a payment, in a transaction of the caller. */
   async move(client: PoolClient, transfer: Transfer) {
     const { paymentId, from, to, debit, credit } = transfer
     // In one order, so that two opposite transfers do not wait for each other.
@@ -71,25 +70,5 @@ export class AccountsService {
 
   async release(paymentId: string) {
     await this.pool.query('DELETE FROM holds WHERE payment_id = $1', [paymentId])
-  }
-
-  /** Releases ended holds whose payments do not exist or have ended: work for the sweeps. */
-  async releaseHolds({ outgoingPayments }: Wallet['resources']) {
-    const ended = 'ends_at < clock_timestamp()'
-    const query = `SELECT DISTINCT payment_id FROM holds WHERE ${ended}`
-    let failure: { error: unknown } | undefined
-    for (const { payment_id: paymentId } of (await this.pool.query(query)).rows) {
-      try {
-        const payment = await outgoingPayments.get(paymentId)
-        if (payment !== undefined && payment.endedAt === undefined) continue
-        // `ended` again: a repeated request may have extended the hold meanwhile.
-        const release = `DELETE FROM holds WHERE payment_id = $1 AND ${ended}`
-        await this.pool.query(release, [paymentId])
-      } catch (error) {
-        failure = { error } // the other holds do not wait for this one
-      }
-    }
-    if (failure !== undefined) throw failure.error
-    return { more: false }
   }
 }

@@ -20,8 +20,6 @@ export interface OpenPaymentsOptions {
   /** The pages for owners, by their paths. */
   readonly pages: Readonly<Record<string, Handler>>
   readonly onEvent: EventHandler
-  /** Your own work between requests, such as the release of holds. */
-  readonly sweep: () => Promise<{ readonly more: boolean }>
 }
 
 const builder = new ConfigurableModuleBuilder<OpenPaymentsOptions>()
@@ -51,7 +49,7 @@ export class OpenPaymentsModule
 
   /** Nest has added the controllers, and adds its own 404 afterwards. */
   onModuleInit() {
-    const { pages, wallet, onEvent, sweep } = this.options
+    const { pages, wallet, onEvent } = this.options
     const { httpAdapter } = this.host
     for (const path in pages) httpAdapter.use(path, toExpress(pages[path]))
     httpAdapter.use(toExpress(wallet.handle, { fallthrough: true }))
@@ -60,7 +58,7 @@ export class OpenPaymentsModule
     const onError = (error: unknown) => logger.error(error)
     this.jobs = [
       consumeEvents([auth.events, resources.events], onEvent, { onError }),
-      runSweeps([auth, resources, { sweep }], { onError }),
+      runSweeps([auth, resources], { onError }),
     ]
   }
 

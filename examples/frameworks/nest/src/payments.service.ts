@@ -15,17 +15,19 @@ export class PaymentsService {
   /** Handles each event at least once. */
   handle({ resources }: Wallet): EventHandler {
     return async (event) => {
-      if (event.type === 'outgoing-payment.created') {
-        await payOwn(this.pool, resources, event, (client, transfer) =>
-          this.accounts.move(client, transfer),
-        )
-      }
-      if (event.type === 'outgoing-payment.failed') {
-        await this.accounts.release(event.outgoingPaymentId)
-      }
-      if (event.type === 'incoming-payment.received') {
-        const insert = 'INSERT INTO notices VALUES ($1, $2, $3) ON CONFLICT DO NOTHING'
-        await this.pool.query(insert, [event.id, event.walletAddress, event.type])
+      switch (event.type) {
+        case 'outgoing-payment.created':
+          return payOwn(this.pool, resources, event, (client, transfer) =>
+            this.accounts.move(client, transfer),
+          )
+        case 'outgoing-payment.completed':
+        case 'outgoing-payment.failed':
+        case 'outgoing-payment.declined':
+          return this.accounts.release(event.outgoingPaymentId)
+        case 'incoming-payment.received': {
+          const insert = 'INSERT INTO notices VALUES ($1, $2, $3) ON CONFLICT DO NOTHING'
+          await this.pool.query(insert, [event.id, event.walletAddress, event.type])
+        }
       }
     }
   }

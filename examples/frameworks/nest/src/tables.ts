@@ -9,14 +9,11 @@ export const tables = `
     balance bigint NOT NULL CHECK (balance >= 0)
   );
   CREATE TABLE IF NOT EXISTS holds (
-    hold_id text PRIMARY KEY,
-    payment_id text NOT NULL,
+    payment_id text PRIMARY KEY,
     wallet_address text NOT NULL REFERENCES accounts,
-    amount bigint NOT NULL,
-    ends_at timestamptz NOT NULL
+    amount bigint NOT NULL
   );
   CREATE INDEX IF NOT EXISTS holds_wallet_address ON holds (wallet_address);
-  CREATE INDEX IF NOT EXISTS holds_payment_id ON holds (payment_id);
   CREATE TABLE IF NOT EXISTS notices (
     event_id text PRIMARY KEY,
     wallet_address text NOT NULL,

@@ -48,7 +48,6 @@ export function walletAt(
     wallet,
     pages: { '/consent': pages.consent, '/apps': pages.connectedApps },
     onEvent: payments.handle(wallet),
-    sweep: () => accounts.releaseHolds(wallet.resources),
   }
 }
 // #endregion nest-wallet

@@ -1,4 +1,4 @@
-import { consumeEvents, runSweeps } from 'open-payments-server'
+import { consumeEvents, type DeliveredEvent, runSweeps } from 'open-payments-server'
 import type { OutgoingPaymentEvent } from 'open-payments-server/core'
 import type { Wallet } from './wallet.js'
 
@@ -8,26 +8,32 @@ export interface Background {
   stop(): Promise<void>
 }
 
-/** How long a hold may exist without its payment: longer than a request can take. */
-const holdMs = 60_000
-
 /** Starts the consumer of events and the sweeps. Any number of processes may run them. */
 export function startBackground(wallet: Wallet, pollMs = 250): Background {
-  const { auth, resources, ledger } = wallet
+  const { auth, resources } = wallet
   const onError = console.error
   const consumer = consumeEvents(
     [auth.events, resources.events],
-    async (event) => {
-      if (event.type === 'outgoing-payment.created') await pay(wallet, event)
-      if (event.type === 'outgoing-payment.failed') await ledger.release(event.outgoingPaymentId)
-    },
+    (event) => handle(wallet, event),
     { pollMs, onError },
   )
-  const sweeps = runSweeps([auth, resources, { sweep: () => releaseHolds(wallet) }], { onError })
+  const sweeps = runSweeps([auth, resources], { onError })
   return {
     async stop() {
       await Promise.all([consumer.stop(), sweeps.stop()])
     },
+  }
+}
+
+/** Pays what was created, and releases what is held for a payment that has ended. */
+async function handle(wallet: Wallet, event: DeliveredEvent): Promise<void> {
+  switch (event.type) {
+    case 'outgoing-payment.created':
+      return pay(wallet, event)
+    case 'outgoing-payment.completed':
+    case 'outgoing-payment.failed':
+    case 'outgoing-payment.declined':
+      return wallet.ledger.release(event.outgoingPaymentId)
   }
 }
 
@@ -65,22 +71,4 @@ async function pay({ database, resources, ledger }: Wallet, event: OutgoingPayme
   const { reason } = received
   const publicReason = 'the receiver did not accept the payment'
   await resources.outgoingPayments.fail(paymentId, { reason, publicReason })
-}
-
-/** Releases the holds of payments that have ended, and of those that were never created, such as after a crash. */
-export async function releaseHolds({ resources, ledger }: Pick<Wallet, 'resources' | 'ledger'>) {
-  const before = Date.now() - holdMs
-  let failure: { error: unknown } | undefined
-  for (const paymentId of await ledger.heldBefore(before)) {
-    try {
-      const payment = await resources.outgoingPayments.get(paymentId)
-      // A repeated request may have renewed a hold meanwhile.
-      if (payment?.endedAt !== undefined) await ledger.release(paymentId)
-      else if (payment === undefined) await ledger.release(paymentId, before)
-    } catch (error) {
-      failure = { error } // the other holds do not wait for this one
-    }
-  }
-  if (failure !== undefined) throw failure.error
-  return { more: false }
 }

@@ -6,19 +6,17 @@ import type { Database, Row, Sql } from './sql.js'
  *
  * - it finds accounts by their wallet address,
  * - it holds the amount of an outgoing payment before the payment is created, so that no account pays what it does not
- *   have, and releases the hold when the payment has ended or was never created,
+ *   have, and releases the hold when the payment has ended,
  * - it moves money in the transaction in which the library records the payment.
  */
 export interface Ledger {
   find(walletAddress: string): Promise<Account | undefined>
   ownedBy(owner: string): Promise<readonly Account[]>
-  /** Holds the amount of a payment once per `holdId`, or returns false if the account has less. A repeat renews it. */
-  hold(payment: HeldPayment, now: number): Promise<boolean>
-  /** Ends the holds of a payment that were last renewed before an instant. The account can spend their amounts again. */
-  release(paymentId: string, before?: number): Promise<void>
-  /** The payments with holds that were last renewed before an instant. */
-  heldBefore(instant: number): Promise<readonly string[]>
-  /** Moves money between two accounts, and ends the holds of the payment, in a transaction of the caller. */
+  /** Holds the amount of a payment once, or returns false if the account has less. */
+  hold(payment: HeldPayment): Promise<boolean>
+  /** Ends the hold of a payment. The account can spend its amount again. */
+  release(paymentId: string): Promise<void>
+  /** Moves money between two accounts, and ends the hold of the payment, in a transaction of the caller. */
   move(sql: Sql, transfer: Transfer): Promise<void>
 }
 
@@ -28,10 +26,7 @@ export interface Account extends WalletAddress {
   readonly balance: bigint
 }
 
-type HeldPayment = Pick<
-  RequestedPayment,
-  'holdId' | 'outgoingPaymentId' | 'walletAddress' | 'debitAmount'
->
+type HeldPayment = Pick<RequestedPayment, 'outgoingPaymentId' | 'walletAddress' | 'debitAmount'>
 
 export interface Transfer {
   readonly paymentId: string
@@ -50,13 +45,9 @@ export function ledgerOn({ sql, transaction }: Database): Ledger {
     async ownedBy(owner) {
       return (await sql('SELECT * FROM accounts WHERE owner = ?', owner)).map(accountOf)
     },
-    hold: (payment, now) => transaction((inside) => hold(inside, payment, now)),
-    async release(paymentId, before = Number.MAX_SAFE_INTEGER) {
-      await sql('DELETE FROM holds WHERE payment_id = ? AND held_at < ?', paymentId, before)
-    },
-    async heldBefore(instant) {
-      const rows = await sql('SELECT DISTINCT payment_id FROM holds WHERE held_at < ?', instant)
-      return rows.map((row) => `${row['payment_id']}`)
+    hold: (payment) => transaction((inside) => hold(inside, payment)),
+    async release(paymentId) {
+      await sql('DELETE FROM holds WHERE payment_id = ?', paymentId)
     },
     async move(inside, { paymentId, from, to, debit, credit }) {
       // In one order, so that two transfers in opposite directions do not wait for each other.
@@ -69,36 +60,25 @@ export function ledgerOn({ sql, transaction }: Database): Ledger {
   }
 }
 
-/**
- * Until a payment exists, requests for it can differ in amount and account, and any of them may create it. Each has a
- * hold of its own.
- */
 async function hold(
   sql: Sql,
-  { holdId, outgoingPaymentId, walletAddress, debitAmount: { value } }: HeldPayment,
-  now: number,
+  { outgoingPaymentId, walletAddress, debitAmount: { value } }: HeldPayment,
 ): Promise<boolean> {
   await lock(sql, walletAddress)
   const available = await integer(
     sql,
     `SELECT balance - (
-        SELECT COALESCE(SUM(amount), 0) FROM holds WHERE wallet_address = ? AND hold_id <> ?
+        SELECT COALESCE(SUM(amount), 0) FROM holds WHERE wallet_address = ? AND payment_id <> ?
       ) FROM accounts WHERE wallet_address = ?`,
     walletAddress,
-    holdId,
+    outgoingPaymentId,
     walletAddress,
   )
   if (available < BigInt(value)) return false
-  await sql('DELETE FROM holds WHERE hold_id = ?', holdId)
-  await sql(
-    `INSERT INTO holds (hold_id, payment_id, wallet_address, amount, held_at)
-      VALUES (?, ?, ?, ?, ?)`,
-    holdId,
-    outgoingPaymentId,
-    walletAddress,
-    value,
-    now,
-  )
+  // The wallet may be asked again about a payment if an earlier answer was lost.
+  await sql('DELETE FROM holds WHERE payment_id = ?', outgoingPaymentId)
+  const insert = 'INSERT INTO holds (payment_id, wallet_address, amount) VALUES (?, ?, ?)'
+  await sql(insert, outgoingPaymentId, walletAddress, value)
   return true
 }
 

@@ -19,14 +19,11 @@ const stepsWith = (tableOptions: string): readonly (readonly string[])[] => [
       locks BIGINT NOT NULL DEFAULT 0
     ) ${tableOptions}`,
     `CREATE TABLE holds (
-      hold_id VARCHAR(64) PRIMARY KEY,
-      payment_id VARCHAR(128) NOT NULL,
+      payment_id VARCHAR(128) PRIMARY KEY,
       wallet_address VARCHAR(255) NOT NULL,
-      amount BIGINT NOT NULL,
-      held_at BIGINT NOT NULL
+      amount BIGINT NOT NULL
     ) ${tableOptions}`,
     'CREATE INDEX holds_of_account ON holds (wallet_address)',
-    'CREATE INDEX holds_of_payment ON holds (payment_id)',
   ],
   [
     `CREATE TABLE client_keys (

@@ -59,10 +59,8 @@ export function createWallet(
     pricing: pricingOf(() => receivers ?? servers.resources.incomingPayments, clock),
     policy: {
       async mayPay(payment) {
-        const isHeld = await ledger.hold(payment, clock.now())
-        return isHeld
-          ? { ok: true, held: payment.holdId }
-          : { ok: false, refusal: 'funds_insufficient' }
+        const isHeld = await ledger.hold(payment)
+        return isHeld ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
       },
     },
     clock,

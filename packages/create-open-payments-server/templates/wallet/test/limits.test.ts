@@ -111,17 +111,17 @@ describe('an account', () => {
     const ledger = ledgerOn(database)
     const accounts = [await accountWith(balance), await accountWith(balance)]
     const run = randomUUID()
-    // Any of the requests with one id may create the payment.
     const held = accounts.map(() => new Map<string, bigint>())
     await Promise.all(
       requests.map(async ({ payment, account, amount }) => {
         const request = {
-          holdId: `hold-${run}-${payment}-${account}-${amount}` as const,
-          outgoingPaymentId: `${run}-${payment}`,
+          // A payment keeps its account and amount, however often the wallet is asked about it.
+          outgoingPaymentId: `${run}-${payment}-${account}-${amount}`,
           walletAddress: accounts[account] ?? '',
           debitAmount: { value: `${amount}`, assetCode: 'USD', assetScale: 2 },
         }
-        if (await ledger.hold(request, Date.now())) held[account]?.set(request.holdId, amount)
+        const isHeld = await ledger.hold(request)
+        if (isHeld) held[account]?.set(request.outgoingPaymentId, amount)
       }),
     )
     for (const [index, walletAddress] of accounts.entries()) {

@@ -1,0 +1,221 @@
+import { type GrantedItem, permits } from '../access.js'
+import { type Budget, type BudgetPolicy, isWithinAllowance } from '../budget.js'
+import {
+  type Changed,
+  changed,
+  type Refused,
+  refused,
+  type Unchanged,
+  unchanged,
+} from '../decision.js'
+import { type Grant, grantStatus } from '../grant/record.js'
+import type { Instant } from '../instant.js'
+import {
+  allow,
+  type ConditionsRefusal,
+  type GrantConditions,
+  type LimitsRefusal,
+  refuseByConditions,
+} from '../limits.js'
+import { type ListEntry, retained } from '../stored.js'
+import {
+  type CreatedPayment,
+  type CreateOutgoingPayment,
+  createOutgoingPayment,
+  type Repeat,
+  repeated,
+} from './create.js'
+import {
+  type DeclineReason,
+  type DeclineRefusal,
+  type OutgoingPayment,
+  type OutgoingPaymentEvent,
+  type OutgoingPaymentPolicy,
+  outgoingPaymentEvent,
+  type PaymentRecord,
+  type ReservedPayment,
+} from './record.js'
+
+/** How long the host may take to decide about a payment. Durations are in milliseconds. */
+export interface ReservationPolicy {
+  /** How long one call of the host is waited for. */
+  readonly decideMs: number
+  /** How long after that a hold of the call may still take effect, by any clock. */
+  readonly lateMs: number
+  /** How long a declined payment is kept. */
+  readonly declinedRetentionMs: number
+}
+
+/** A reserved payment and the budget that counts it. */
+export interface CreatedReservation extends Changed<ReservedPayment, OutgoingPaymentEvent> {
+  readonly budget: CreatedPayment['budget']
+}
+
+/** Reserves a payment, as `createOutgoingPayment` would create it. The command that reserves it asks the host. */
+export function reserveOutgoingPayment(
+  { lists: _lists, ...command }: CreateOutgoingPayment,
+  now: Instant,
+  policy: OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy,
+): CreatedReservation | Refused<LimitsRefusal | ConditionsRefusal> {
+  const created = createOutgoingPayment({ ...command, lists: [] }, now, policy)
+  if (!created.ok) return created
+  const { lists: _none, holdUntil: _holdUntil, ...payment } = created.record
+  const record: ReservedPayment = { ...payment, state: 'reserved', ...asking(now, policy) }
+  return { budget: created.budget, ...changed(record) }
+}
+
+/** A request for a payment, which may repeat an earlier one. */
+export interface PaymentRequest extends Repeat {
+  readonly commandId: string
+  readonly grantId: string
+}
+
+/**
+ * Decides about a request whose payment may have been reserved, declined or created by an earlier one. A payment about
+ * which the host is being asked is unchanged and reserved: the request waits for that decision. If that call was lost
+ * or has failed, the request asks again, with a token of the same grant.
+ *
+ * @returns `undefined` if there is no payment, or another client instance requested it.
+ */
+export function decideRepeat(
+  found: PaymentRecord | undefined,
+  request: PaymentRequest,
+  now: Instant,
+  policy: ReservationPolicy,
+):
+  | Changed<ReservedPayment, OutgoingPaymentEvent>
+  | Unchanged<PaymentRecord>
+  | Refused<'request_differs' | DeclineRefusal>
+  | undefined {
+  const earlier = repeated(found, request)
+  if (!earlier?.ok) return earlier
+  const payment = earlier.value
+  if (payment.state === 'declined') return declinedFor(payment)
+  if (payment.state !== 'reserved' || payment.commandId === request.commandId) {
+    return unchanged(payment)
+  }
+  const isOpen = now >= payment.askUntil && now < payment.dueAt
+  return isOpen && payment.grantId === request.grantId
+    ? changed(askAgain(payment, request.commandId, now, policy))
+    : unchanged(payment)
+}
+
+function asking(now: Instant, { decideMs, lateMs }: ReservationPolicy) {
+  const askUntil = now + decideMs
+  return { askUntil, dueAt: askUntil + lateMs }
+}
+
+/**
+ * Asks the host again, after a call that was lost or failed. Its hold may still take effect, whatever becomes of the
+ * payment.
+ */
+function askAgain(
+  payment: ReservedPayment,
+  commandId: string,
+  now: Instant,
+  policy: ReservationPolicy,
+): ReservedPayment {
+  const version = payment.version + 1
+  const next = { ...payment, version, commandId, updatedAt: now, ...asking(now, policy) }
+  return { ...next, lateHoldsUntil: payment.dueAt }
+}
+
+/** Ends a call of the host that failed, so that a repeat of the request can ask again at once. */
+export function endAsk(payment: ReservedPayment, commandId: string, now: Instant): ReservedPayment {
+  return { ...payment, version: payment.version + 1, commandId, updatedAt: now, askUntil: now }
+}
+
+/** Creates a reserved payment that the host allows. */
+export function confirmPayment(
+  payment: ReservedPayment,
+  { commandId, lists }: { readonly commandId: string; readonly lists: readonly ListEntry[] },
+  now: Instant,
+  { holdMs }: OutgoingPaymentPolicy,
+): Changed<OutgoingPayment, OutgoingPaymentEvent> {
+  const { askUntil: _askUntil, refusal: _refusal, ...kept } = payment
+  const version = payment.version + 1
+  const holdUntil = now + holdMs
+  const times = { updatedAt: now, holdUntil, dueAt: holdUntil }
+  const next: OutgoingPayment = { ...kept, version, commandId, state: 'created', lists, ...times }
+  return changed(next, outgoingPaymentEvent('outgoing-payment.created', next, now))
+}
+
+/** Ends a reserved payment that is not created. */
+export function declinePayment(
+  payment: ReservedPayment,
+  { refusal, reason, details }: DeclineReason,
+  commandId: string,
+  now: Instant,
+  { declinedRetentionMs }: ReservationPolicy,
+): Changed<ReservedPayment, OutgoingPaymentEvent> {
+  const next: ReservedPayment = {
+    ...payment,
+    version: payment.version + 1,
+    commandId,
+    state: 'declined',
+    refusal: { refusal, reason, ...(details && { details }) },
+    updatedAt: now,
+    endedAt: now,
+    ...retained(now + declinedRetentionMs),
+  }
+  return changed(next, outgoingPaymentEvent('outgoing-payment.declined', next, now))
+}
+
+/** Returns the refusal with which a payment was declined. */
+export function declinedFor({
+  refusal: why = undecided,
+}: ReservedPayment): Refused<DeclineRefusal> {
+  const { refusal, reason, details } = why
+  return { ...refused(refusal, reason), ...(details && { details }) }
+}
+
+/** The refusal of a payment that nobody has decided about in time. */
+export const undecided: DeclineReason = refused(
+  'payment_not_allowed',
+  'the host did not decide in time',
+)
+
+/** What a grant allows at one of its versions. */
+export interface GrantedRights {
+  readonly access: readonly GrantedItem[]
+  readonly conditions?: GrantConditions | undefined
+}
+
+/**
+ * Returns what a grant allows to a payment that was reserved under it, or `undefined` if it has ended. A rotated token
+ * changes nothing; a revoked one withdraws its items.
+ */
+export function rightsOf(
+  { granted = [], tokens = [], conditions, ...grant }: Grant,
+  now: Instant,
+): GrantedRights | undefined {
+  if (grantStatus({ ...grant, granted, tokens }, now) !== 'approved') return undefined
+  const revoked = new Set(tokens.flatMap((token) => (token.revokedAt ? [token.label] : [])))
+  return { access: granted.filter(({ label }) => !revoked.has(label)), conditions }
+}
+
+/**
+ * Returns why a reserved payment must not be created under the current rights of its grant, or `undefined` if it may.
+ * The grant may have been amended since the payment was reserved.
+ *
+ * @param budget the budget that counts the payment.
+ */
+export function refuseByGrant(
+  payment: ReservedPayment,
+  { access, conditions = {} }: GrantedRights,
+  budget: Budget | undefined,
+  now: Instant,
+): Refused<LimitsRefusal | ConditionsRefusal> | undefined {
+  const { itemId, walletAddress, createdAt } = payment
+  const item = access.find((each) => each.itemId === itemId)
+  if (!item || !permits([item], 'outgoing-payment', 'create', walletAddress)) {
+    return refused('limits_exceeded', 'the grant no longer allows payments under this item')
+  }
+  const unmet = refuseByConditions(conditions, payment, now)
+  if (unmet !== undefined) return unmet
+  const allowed = allow(item, payment, createdAt)
+  if (!allowed.ok) return allowed
+  return isWithinAllowance(budget, allowed.value)
+    ? undefined
+    : refused('limits_exceeded', 'the budget of the window is spent')
+}

@@ -1,0 +1,241 @@
+import { type Budget, release } from '../core/budget.js'
+import { type Refused, refused } from '../core/decision.js'
+import type { Grant } from '../core/grant/record.js'
+import type { GrantConditions } from '../core/limits.js'
+import {
+  type DeclineReason,
+  type DeclineRefusal,
+  heldBy,
+  isCreated,
+  type OutgoingPayment,
+  type OutgoingPaymentPolicy,
+  type PaymentRecord,
+  type ReservedPayment,
+} from '../core/outgoing-payment/record.js'
+import {
+  confirmPayment,
+  declinedFor,
+  declinePayment,
+  endAsk,
+  type GrantedRights,
+  type ReservationPolicy,
+  refuseByGrant,
+  rightsOf,
+  undecided,
+} from '../core/outgoing-payment/reservation.js'
+import type { ActiveToken, MayPay, MayPayAnswer, RequestedPayment } from '../ports/host.js'
+import { loadOne, newCall, type ServiceContext } from './context.js'
+import { readHostAnswer, refusedByHost } from './host-answer.js'
+import { paymentListsOf } from './lists.js'
+import { ContentionError, ofDependency } from './store-guard.js'
+import type { Change, Decided, Read } from './write.js'
+
+interface Dependencies {
+  readonly context: ServiceContext
+  readonly policy: OutgoingPaymentPolicy & ReservationPolicy
+}
+
+interface SettlingDependencies extends Dependencies {
+  /** Whether the grants are in the store of this server. */
+  readonly hasGrants: boolean
+}
+
+/** The payment that was created, or why it is declined; `outdated` if another request decides about it. */
+export type Settled =
+  | { readonly ok: true; readonly payment: OutgoingPayment }
+  | Refused<DeclineRefusal>
+  | Outdated
+
+/** What a decision depends on has changed: it must be made again. */
+export type Outdated = Refused<'outdated'>
+
+export const outdated: Outdated = refused('outdated', 'the payment or its grant has changed')
+
+/**
+ * Asks the host about a payment that this request has reserved, and creates or declines it.
+ *
+ * @param mayPay absent if the host has stopped to decide about payments.
+ */
+export async function settleReserved(
+  deps: SettlingDependencies,
+  mayPay: MayPay | undefined,
+  payment: ReservedPayment,
+  { conditions, grantVersion }: ActiveToken,
+): Promise<Settled> {
+  let refusal: Refused<DeclineRefusal> | undefined
+  try {
+    refusal = mayPay && (await askHost(deps.context, mayPay, payment, conditions))
+  } catch (error) {
+    await reopen(deps.context, payment)
+    throw error
+  }
+  if (refusal !== undefined) return decline(deps, payment, refusal)
+  // If another request has reserved the payment, the grant may have been amended between.
+  return confirm(deps, payment, payment.lateHoldsUntil === undefined ? grantVersion : undefined)
+}
+
+type PaymentRefusal = Extract<MayPayAnswer, { readonly ok: false }>['refusal']
+
+const reasons: Readonly<Record<PaymentRefusal, string>> = {
+  funds_insufficient: 'the account has insufficient funds',
+  payment_not_allowed: 'the host does not allow the payment',
+}
+
+/** Asks the host whether a payment may be created, and waits until the end of its time. */
+async function askHost(
+  { pacing, clock }: ServiceContext,
+  mayPay: MayPay,
+  payment: ReservedPayment,
+  conditions: GrantConditions | undefined,
+): Promise<Refused<PaymentRefusal> | undefined> {
+  const { id: outgoingPaymentId, walletAddress, client, grantId, receiver } = payment
+  const { receiverWalletAddress, debitAmount, receiveAmount, metadata, askUntil } = payment
+  const requested: RequestedPayment = {
+    outgoingPaymentId,
+    walletAddress,
+    client,
+    grantId,
+    receiver,
+    ...(receiverWalletAddress && { receiverWalletAddress }),
+    debitAmount,
+    receiveAmount,
+    ...(metadata && { metadata }),
+    ...(conditions && { conditions }),
+  }
+  const answered = new AbortController()
+  async function late(): Promise<void> {
+    await pacing.sleep(Math.max(0, askUntil - clock.now()), answered.signal)
+    if (!answered.signal.aborted) throw new Error('mayPay did not answer in time')
+  }
+  try {
+    // A copy, so that the host cannot change what is created.
+    const answer = await ofDependency('mayPay', () =>
+      Promise.race([late(), (async () => mayPay(structuredClone(requested)))()]),
+    )
+    const given = readHostAnswer('mayPay', answer)
+    return given.ok ? undefined : refusedByHost('mayPay', given, reasons)
+  } finally {
+    answered.abort()
+  }
+}
+
+/** Lets a repeat of the request ask again at once, if possible: otherwise it can when the time of the call is over. */
+async function reopen(context: ServiceContext, payment: ReservedPayment): Promise<void> {
+  const { now, commandId } = newCall(context)
+  const key = keyOf(payment)
+  const reopened = context.run<void>({
+    reads: [key],
+    known: [payment],
+    decide(read) {
+      const isCurrent = read<PaymentRecord>(key)?.version === payment.version
+      return isCurrent
+        ? { changes: [{ ...key, next: endAsk(payment, commandId, now) }], result: undefined }
+        : { result: undefined }
+    },
+  })
+  await reopened.catch(() => undefined)
+}
+
+/**
+ * Creates the payment, unless its grant no longer allows it. The grant is guarded, not the token: a client instance may
+ * rotate its token meanwhile.
+ *
+ * @param reservedUnder the version of the grant that allowed the payment, if it need not be looked up again.
+ */
+async function confirm(
+  deps: SettlingDependencies,
+  payment: ReservedPayment,
+  reservedUnder: number | undefined,
+): Promise<Settled> {
+  const { context, hasGrants, policy } = deps
+  const { pacing, store, storeTimeoutMs } = context
+  const { now, commandId } = newCall(context)
+  const lists = paymentListsOf(await context.namespace(), payment, now)
+  const endsAt = pacing.elapsedMs() + storeTimeoutMs
+  const [key, budgetKey] = [keyOf(payment), budgetKeyOf(payment)]
+  const grantKey = { kind: 'grant', id: payment.grantId } as const
+  let version = reservedUnder
+  let rights: GrantedRights | undefined
+
+  for (;;) {
+    if (hasGrants && version === undefined) {
+      const grant = await loadOne<Grant>(store, grantKey)
+      rights = grant && rightsOf(grant, now)
+      if (!grant || !rights) return decline(deps, payment, grantEnded)
+      version = grant.version
+    }
+    const guard = hasGrants && version !== undefined && { ...grantKey, version }
+    const settled = await context.run<Settled | typeof grantChanged>({
+      ...(rights ? { reads: [key, budgetKey] } : { reads: [key], known: [payment] }),
+      together: `grant ${grantKey.id}`,
+      ...(guard && { guard: { version: guard, outdated: grantChanged } }),
+      decide(read) {
+        const found = read<PaymentRecord>(key)
+        if (found?.commandId === commandId) return { result: settledAs(found) }
+        if (found?.version !== payment.version) return { result: outdated }
+        const refusal = rights && refuseByGrant(payment, rights, read<Budget>(budgetKey), now)
+        if (refusal !== undefined) return declined(payment, refusal, commandId, now, read, policy)
+        const { record, events } = confirmPayment(payment, { commandId, lists }, now, policy)
+        return { changes: [{ ...key, next: record, events }], result: settledAs(record) }
+      },
+    })
+    if (settled.ok || settled.refusal !== 'grant_changed') return settled
+    if (pacing.elapsedMs() >= endsAt) throw new ContentionError()
+    version = undefined
+  }
+}
+
+const grantChanged = refused('grant_changed', 'the grant has changed')
+
+const grantEnded = refused('token_unknown', 'the grant has ended')
+
+/** Declines a payment that is still as it was reserved. Its budget is free again. */
+async function decline(
+  { context, policy }: Dependencies,
+  payment: ReservedPayment,
+  refusal: DeclineReason,
+): Promise<Settled> {
+  const { now, commandId } = newCall(context)
+  const key = keyOf(payment)
+  return context.run<Settled>({
+    reads: [key, budgetKeyOf(payment)],
+    together: `grant ${payment.grantId}`,
+    decide(read) {
+      const found = read<PaymentRecord>(key)
+      if (found?.commandId === commandId) return { result: settledAs(found) }
+      if (found?.version !== payment.version) return { result: outdated }
+      return declined(payment, refusal, commandId, now, read, policy)
+    },
+  })
+}
+
+/** Declines a payment that nobody has decided about in time. */
+export function expire(deps: Dependencies, payment: ReservedPayment): Promise<Settled> {
+  return decline(deps, payment, undecided)
+}
+
+function declined(
+  payment: ReservedPayment,
+  refusal: DeclineReason,
+  commandId: string,
+  now: number,
+  read: Read,
+  policy: ReservationPolicy,
+): Decided<Settled> {
+  const { record, events } = declinePayment(payment, refusal, commandId, now, policy)
+  const budget = read<Budget>(budgetKeyOf(payment))
+  const freed = budget && release(budget, heldBy(payment), heldBy(record), commandId)
+  const changes: Change[] = [{ ...keyOf(payment), next: record, events }]
+  if (freed) changes.push({ kind: 'budget', next: freed })
+  return { changes, result: settledAs(record) }
+}
+
+function settledAs(record: PaymentRecord): Settled {
+  if (isCreated(record)) return { ok: true, payment: record }
+  if (record.state === 'reserved') return outdated
+  return declinedFor(record)
+}
+
+const keyOf = ({ id }: ReservedPayment) => ({ kind: 'outgoing-payment', id }) as const
+
+const budgetKeyOf = ({ budgetId: id }: ReservedPayment) => ({ kind: 'budget', id }) as const

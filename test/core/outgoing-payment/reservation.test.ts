@@ -1,0 +1,151 @@
+import { describe, expect, test } from 'vitest'
+import type { GrantedItem } from '../../../src/core/access.js'
+import type { Budget } from '../../../src/core/budget.js'
+import type { Grant } from '../../../src/core/grant/record.js'
+import {
+  confirmPayment,
+  decideRepeat,
+  declinePayment,
+  endAsk,
+  refuseByGrant,
+  reserveOutgoingPayment,
+  rightsOf,
+} from '../../../src/core/outgoing-payment/reservation.js'
+
+const alice = 'https://wallet.example/alice'
+const usd = (value: number) => ({ value: String(value), assetCode: 'USD', assetScale: 2 })
+const policy = {
+  holdMs: 1_000,
+  retentionMs: 10_000,
+  decideMs: 30,
+  lateMs: 200,
+  declinedRetentionMs: 5_000,
+}
+
+const item: GrantedItem = {
+  itemId: '1',
+  label: 'a',
+  type: 'outgoing-payment',
+  actions: ['create'],
+  identifier: alice,
+  limits: { debitAmount: usd(100) },
+}
+
+const request = {
+  commandId: 'first',
+  client: 'https://shop.example',
+  requestHash: 'hash',
+  grantId: 'grant',
+}
+
+const reservation = reserveOutgoingPayment(
+  {
+    ...request,
+    id: 'payment',
+    namespace: '',
+    walletAddress: alice,
+    receiver: 'https://shop.example/1',
+    debitAmount: usd(60),
+    receiveAmount: usd(60),
+    lists: [{ list: 'all', at: 0 }],
+    candidates: [{ item }],
+  },
+  1_000,
+  policy,
+)
+if (!reservation.ok) throw new Error(reservation.reason)
+const { record: reserved, budget } = reservation
+
+const repeat = { ...request, commandId: 'second' }
+
+describe('a reserved payment', () => {
+  test('is in no list, counts in its budget, and is due when no hold of its call can follow', () => {
+    expect(reserved).toMatchObject({ state: 'reserved', askUntil: 1_030, dueAt: 1_230, version: 1 })
+    expect(reserved).not.toHaveProperty('lists')
+    expect(reservation).toMatchObject({ events: [], budget: { spent: { debitAmount: usd(60) } } })
+  })
+
+  test('is continued by a repeat only when its call is over, and before it is due', () => {
+    const at = (now: number, payment = reserved) => decideRepeat(payment, repeat, now, policy)
+    expect(at(1_029)).toMatchObject({ outcome: 'unchanged', record: reserved })
+    expect(at(1_030)).toMatchObject({
+      outcome: 'changed',
+      record: { commandId: 'second', askUntil: 1_060, dueAt: 1_260, lateHoldsUntil: 1_230 },
+    })
+    expect(at(1_230)).toMatchObject({ outcome: 'unchanged' })
+    expect(at(1_010, endAsk(reserved, 'end', 1_010))).toMatchObject({ outcome: 'changed' })
+  })
+
+  test('is continued only under its grant, by its client, with an equal request', () => {
+    const by = (change: Partial<typeof repeat>) =>
+      decideRepeat(reserved, { ...repeat, ...change }, 1_100, policy)
+    expect(by({ grantId: 'another' })).toMatchObject({ outcome: 'unchanged' })
+    expect(by({ client: 'another' })).toBeUndefined()
+    expect(by({ requestHash: 'another' })).toMatchObject({ refusal: 'request_differs' })
+  })
+
+  test('remembers its refusal for repeats, and that a hold may be late until its end', () => {
+    const again = decideRepeat(reserved, repeat, 1_100, policy)
+    if (again?.outcome !== 'changed') throw new Error('the call is over')
+    const details = { problem: 'the balance is too low' }
+    const refusal = { refusal: 'funds_insufficient', reason: 'balance 12', details } as const
+    const { record, events } = declinePayment(again.record, refusal, 'end', 1_110, policy)
+    expect(record).toMatchObject({ state: 'declined', retainUntil: 6_110, lateHoldsUntil: 1_230 })
+    expect(events).toMatchObject([{ type: 'outgoing-payment.declined', sentAmount: usd(0) }])
+    expect(decideRepeat(record, repeat, 9_999, policy)).toMatchObject(refusal)
+  })
+
+  test('is held from the moment when it is created', () => {
+    const lists = [{ list: 'all', at: 1_020 }]
+    const { record } = confirmPayment(reserved, { commandId: 'confirm', lists }, 1_020, policy)
+    expect(record).toMatchObject({ state: 'created', createdAt: 1_000, holdUntil: 2_020, lists })
+    for (const name of ['askUntil', 'lateHoldsUntil']) expect(record).not.toHaveProperty(name)
+  })
+})
+
+describe('the current rights of a grant', () => {
+  const grant = {
+    id: 'grant',
+    version: 2,
+    commandId: 'amended',
+    createdAt: 0,
+    client: { kid: 'key', x: 'x', thumbprint: 'key' },
+    requested: [],
+    granted: [item],
+    continuation: { path: 'c', tokenHash: 'c', waitMs: 0, acceptedAt: 0 },
+    tokens: [{ label: 'a', hash: 'rotated', manage: 'm', issuedAt: 0, expiresAt: 9_999 }],
+  } satisfies Grant
+  const refused = (change: Partial<Grant>, counted: Budget | undefined = budget, now = 1_020) => {
+    const rights = rightsOf({ ...grant, ...change }, now)
+    return rights ? refuseByGrant(reserved, rights, counted, now)?.refusal : 'ended'
+  }
+  const limited = (value: number) => ({ ...item, limits: { debitAmount: usd(value) } })
+
+  test.each<[string, Partial<Grant>, string | undefined]>([
+    ['a rotated token', {}, undefined],
+    ['a limit that the budget does not exceed', { granted: [limited(60)] }, undefined],
+    ['a limit that the budget exceeds', { granted: [limited(59)] }, 'limits_exceeded'],
+    [
+      'an item without the action',
+      { granted: [{ ...item, actions: ['read'] }] },
+      'limits_exceeded',
+    ],
+    ['no such item', { granted: [{ ...item, itemId: '2' }] }, 'limits_exceeded'],
+    ['a pause', { conditions: { pausedUntil: 1_021 } }, 'grant_paused'],
+    ['a lower maximum', { conditions: { paymentMax: usd(59) } }, 'conditions_exceeded'],
+    [
+      'a revoked token',
+      { tokens: grant.tokens.map((t) => ({ ...t, revokedAt: 1 })) },
+      'limits_exceeded',
+    ],
+    ['a revoked grant', { finalized: { reason: 'revoked', at: 1 } }, 'ended'],
+    ['an expired grant', { expiresAt: 1_020 }, 'ended'],
+  ])('with %s decide about it', (_, change, refusal) => {
+    expect(refused(change)).toBe(refusal)
+  })
+
+  test('count what other payments have spent', () => {
+    const counted = { ...budget, spent: { ...budget.spent, debitAmount: usd(101) } }
+    expect(refused({}, counted)).toBe('limits_exceeded')
+  })
+})
