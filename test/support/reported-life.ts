@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import type { RecordKind, Stored } from '../../src/entry-adapter.js'
-import { memoryStore, type Store } from '../../src/index.js'
+import { type MayPay, memoryStore, type Store } from '../../src/index.js'
+import { paymentEnds } from '../../src/service/events/record.js'
 import { createSpendingWorld, newQuote, outgoingItem, pay, payByQuote, usd } from './spending.js'
 import { alice, bob, interactionId, type TestClient } from './world.js'
 
@@ -38,10 +39,19 @@ const hourMs = 3_600_000
 const waits = [1, 1_000, 7 * 60_000, hourMs, 25 * hourMs, 31 * 24 * hourMs]
 const metadata = { note: 'a\u0000b', 'k\ud800': [1.5, null] }
 
+/** Refuses some payments, and leaves others reserved. */
+const mayPay: MayPay = ({ debitAmount: { value } }) => {
+  if (Number(value) % 9 === 1) throw new Error('no ledger')
+  return Number(value) % 7 === 1 ? { ok: false, refusal: 'funds_insufficient' } : { ok: true }
+}
+
 /** Plays steps on the servers, and returns them with the records that they have written. */
 export async function playLife(steps: readonly LifeStep[]) {
   const { store, records } = keptStore()
-  const world = createSpendingWorld({ store, resources: { recordsEvents: false } })
+  const world = createSpendingWorld({
+    store,
+    resources: { recordsEvents: paymentEnds, policy: { mayPay } },
+  })
   const { auth, clock, resources } = world
   const clients = [world.client('shop'), world.client('keyed', { byKey: true })] as const
   const start = new Date(clock.now()).toISOString()

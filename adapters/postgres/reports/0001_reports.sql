@@ -153,7 +153,7 @@ CREATE VIEW open_payments_outgoing_payments AS
       "debitAmount" jsonb, "receiveAmount" jsonb, sent numeric, delivered numeric,
       "updatedAt" bigint, "holdUntil" bigint, "endedAt" bigint, failure text, metadata jsonb
     )
-  WHERE stored.kind = 'outgoing-payment';
+  WHERE stored.kind = 'outgoing-payment' AND read.state NOT IN ('reserved', 'declined');
 
 CREATE FUNCTION open_payments_outgoing_payments_at(timestamptz)
 RETURNS TABLE (
@@ -215,7 +215,7 @@ RETURNS TABLE (
       "debitAmount" jsonb, "receiveAmount" jsonb, sent numeric, delivered numeric,
       "updatedAt" bigint, "holdUntil" bigint, "endedAt" bigint, failure text, metadata jsonb
     )
-  WHERE stored.kind = 'outgoing-payment'
+  WHERE stored.kind = 'outgoing-payment' AND read.state NOT IN ('reserved', 'declined')
 $$;
 
 CREATE VIEW open_payments_quotes AS
