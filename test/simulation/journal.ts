@@ -55,6 +55,8 @@ export interface Intent {
   readonly idempotencyKey?: string
   /** The id of the payment, once a response contained it. */
   paymentId?: string
+  /** When a response last said that the host refuses the payment. */
+  refusedAt?: number
 }
 
 /** Funds that arrived, which the payer reports until it knows the outcome. */

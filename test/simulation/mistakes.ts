@@ -1,6 +1,7 @@
-import type { Commit } from '../../src/entry-adapter.js'
+import type { Commit, RecordChange } from '../../src/entry-adapter.js'
 import type { Introspection, ResourceServer, Store } from '../../src/index.js'
 import type { Introspect } from '../../src/ports/host.js'
+import type { EventRecord } from '../../src/service/events/record.js'
 import { loadOne } from '../support/one-record.js'
 import type { Mistake } from './world.js'
 
@@ -15,6 +16,7 @@ export const mistakes = {
   'a rotation that leaves the old token live': { introspect: remembered },
   'a wallet that counts each report of a transfer': { resources: countingEachReport },
   'a wallet that lets two processes begin a payment': { resources: beginningTwice },
+  'a wallet that does not tell that it declined a payment': { store: withoutDeclines },
 } as const satisfies Readonly<Record<string, Mistake>>
 
 export type MistakeName = keyof typeof mistakes
@@ -30,6 +32,15 @@ function withoutNonces(store: Store): Store {
       const others = changes.filter(({ kind }) => kind !== 'replay')
       return others.length === 0 || store.commit({ changes: others, guards })
     },
+  }
+}
+
+function withoutDeclines(store: Store): Store {
+  const isKept = ({ next }: RecordChange) =>
+    (next as Partial<EventRecord>).event?.type !== 'outgoing-payment.declined'
+  return {
+    ...store,
+    commit: ({ changes, guards }) => store.commit({ changes: changes.filter(isKept), guards }),
   }
 }
 

@@ -1,3 +1,5 @@
+import type { PaymentRecord } from '../../src/core/outgoing-payment/record.js'
+import type { Stored } from '../../src/entry-adapter.js'
 import type { Grant, IncomingPayment } from '../../src/index.js'
 import { latestTokens } from './actors/grants.js'
 import { consumeAll, sweep } from './actors/host.js'
@@ -28,10 +30,12 @@ export async function makePeace(world: World): Promise<void> {
         await scheduler.perform(server.process, action.name, () => void action(world, server))
       }
     }
-    if (database.records('event').length === 0 && round > 1) break
+    const isWaiting = database.records('outgoing-payment').some(isReserved)
+    if (database.records('event').length === 0 && !isWaiting && round > 1) break
   }
   acceptedTransfersAreThere(world)
   everyEventIsDelivered(world)
+  everyHoldIsOfAnOpenPayment(world)
   eventsOfARecordAreInOrder(world)
   noSecretIsStored(world)
 }
@@ -81,6 +85,20 @@ function everyEventIsDelivered({ journal, ledger, database }: World): void {
   }
   for (const id of delivered) {
     if (!ledger.events.has(id)) journal.breaches.push(`the event ${id} was never written`)
+  }
+}
+
+const isReserved = (record: Stored) => (record as PaymentRecord).state === 'reserved'
+
+/** Whoever was asked about has ended and is released, or exists and is held. */
+function everyHoldIsOfAnOpenPayment({ journal, database, holds }: World): void {
+  for (const id of holds.asked) {
+    const payment = database.peek('outgoing-payment', id) as PaymentRecord | undefined
+    const isOpen = payment?.state === 'created' || payment?.state === 'begun'
+    if (isOpen === holds.held.has(id) && isOpen !== holds.released.has(id)) continue
+    const held = holds.held.has(id) ? 'held' : 'not held'
+    const released = holds.released.has(id) ? 'released' : 'never released'
+    journal.breaches.push(`${id} is ${payment?.state ?? 'gone'}, ${held} and ${released}`)
   }
 }
 

@@ -4,6 +4,7 @@ import {
   type ClientKeys,
   createAuthorizationServer,
   createResourceServer,
+  type MayPay,
   type PaymentMethods,
   type Pricing,
   type ResourceServer,
@@ -23,6 +24,8 @@ export const lifetimes = {
   tokenMs: 10 * minute,
   retryMs: minute,
   holdMs: 3_600_000,
+  /** Shorter than a late write takes. */
+  decideMs: 5_000,
   retentionMs: 7 * day,
 }
 
@@ -43,6 +46,7 @@ export interface ServerPorts {
   readonly store: Store
   readonly clientKeys: ClientKeys
   readonly pricing: Pricing
+  readonly mayPay: MayPay
   readonly keyBinding: 'published' | 'bound'
   readonly onError?: (error: unknown) => void
   readonly mistake?: WalletMistake
@@ -99,7 +103,12 @@ export function startServer(
     pricing: ports.pricing,
     policy: {
       incomingPayments: { retentionMs: lifetimes.retentionMs },
-      outgoingPayments: { holdMs: lifetimes.holdMs, retentionMs: lifetimes.retentionMs },
+      outgoingPayments: {
+        holdMs: lifetimes.holdMs,
+        retentionMs: lifetimes.retentionMs,
+        decideMs: lifetimes.decideMs,
+      },
+      mayPay: ports.mayPay,
     },
   })
   const resources = mistake.resources?.(correct) ?? correct

@@ -71,6 +71,7 @@ const livesUntilFound: Readonly<Record<MistakeName, number>> = {
   'a rotation that leaves the old token live': 30,
   'a wallet that counts each report of a transfer': 10,
   'a wallet that lets two processes begin a payment': 100,
+  'a wallet that does not tell that it declined a payment': 15,
 }
 
 const planted = Object.entries(livesUntilFound) as [MistakeName, number][]

@@ -6,6 +6,7 @@ import { type Climate, connect } from './connection.js'
 import { contract, createDatabase, type Database, type DatabaseRules } from './database.js'
 import { createDraw } from './draw.js'
 import { drawWeather } from './faults.js'
+import { createHolds, type Holds } from './holds.js'
 import { type ClientEntry, createJournal, type Journal } from './journal.js'
 import { createLedger, type Ledger } from './laws/ledger.js'
 import { refusesOnlyForAReason } from './laws/responses.js'
@@ -27,6 +28,8 @@ export interface World {
   readonly network: Network
   readonly journal: Journal
   readonly ledger: Ledger
+  /** The funds that the host holds. */
+  readonly holds: Holds
   readonly servers: ServerProcess[]
   /** The processes of the client instances. */
   readonly clients: readonly { readonly process: Process; readonly entry: ClientEntry }[]
@@ -51,10 +54,11 @@ export function createWorld(seed: string, trace: Trace, mistake: Mistake = {}): 
   const rules = { ...contract, ...mistake.database }
   const database: Database = createDatabase(rules, (written, commit) => ledger.see(written, commit))
   const latestNow = () => scheduler.now() + climate.weather.skewMaxMs
-  const ledger = createLedger(database, journal, latestNow)
+  const ledger = createLedger(database, journal, latestNow, () => holds)
   const skew = () => draw.below(2 * climate.weather.skewMaxMs + 1) - climate.weather.skewMaxMs
   const keyBinding = createDraw(`${seed} keys`).chance(50) ? 'published' : 'bound'
   const published = new Map<string, KeyPair>()
+  const holds = createHolds(scheduler, climate, journal, database, () => auditor)
   let incarnations = 0
 
   const clients = clientNames.map((name) => {
@@ -87,24 +91,31 @@ export function createWorld(seed: string, trace: Trace, mistake: Mistake = {}): 
       store: connect(scheduler, database, climate),
       clientKeys: { find: (query) => port('find key', () => findKey(query)) },
       pricing,
+      mayPay: holds.mayPay,
       keyBinding,
       mistake,
     })
   }
 
   const servers = serverNames.map(start)
-  const auditor = startServer(scheduler, createProcess('auditor'), `${seed} auditor`, {
-    store: {
-      load: async (keys) => database.load(keys),
-      list: async (query) => database.list(query),
-      due: async (kind, namespace, before, limit) => database.due(kind, namespace, before, limit),
-      commit: async (commit) => database.commit(commit),
-      remove: async (records) => database.remove(records),
+  const auditor: ServerProcess = startServer(
+    scheduler,
+    createProcess('auditor'),
+    `${seed} auditor`,
+    {
+      store: {
+        load: async (keys) => database.load(keys),
+        list: async (query) => database.list(query),
+        due: async (kind, namespace, before, limit) => database.due(kind, namespace, before, limit),
+        commit: async (commit) => database.commit(commit),
+        remove: async (records) => database.remove(records),
+      },
+      clientKeys: { find: findKey },
+      pricing: { price: async (request) => listPrice(request) },
+      mayPay: () => ({ ok: true }),
+      keyBinding,
     },
-    clientKeys: { find: findKey },
-    pricing: { price: async (request) => listPrice(request) },
-    keyBinding,
-  })
+  )
   const network = createNetwork(
     scheduler,
     climate,
@@ -119,6 +130,7 @@ export function createWorld(seed: string, trace: Trace, mistake: Mistake = {}): 
     network,
     journal,
     ledger,
+    holds,
     servers,
     clients,
     auditor,

@@ -130,6 +130,7 @@ async function deliver(world: World, events: ServerEvents, limit: number): Promi
     if (draw.chance(climate.weather.handlerFailsPercent)) throw new Error('the handler failed')
     if (!climate.isPeaceful && draw.chance(20)) await scheduler.turn('handle', () => undefined)
     journal.delivered.push(event)
+    world.holds.handle(event)
     if (event.type !== 'outgoing-payment.created') return
     const { outgoingPaymentId: paymentId, debitAmount } = event
     if (journal.sending.has(paymentId)) return

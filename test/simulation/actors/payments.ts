@@ -115,6 +115,11 @@ export async function payAgain(caller: Caller): Promise<void> {
   if (intent !== undefined) await settle(caller, intent)
 }
 
+const hostRefusals = ['payment_denied', 'insufficient_funds']
+
+/** A refusal of the host is final for a day; the clocks of two servers may differ. */
+const refusalMs = 23 * 3_600_000
+
 async function settle(caller: Caller, intent: Intent): Promise<void> {
   const { journal, database, scheduler } = caller.world
   const held = payingToken(caller, intent)
@@ -126,7 +131,15 @@ async function settle(caller: Caller, intent: Intent): Promise<void> {
   const before = intent.paymentId
   const wasThere = before !== undefined && database.peek('outgoing-payment', before) !== undefined
   const answer = await caller.use(held.token, keyed, 1 + scheduler.draw.below(3))
+  const { refusedAt = Number.NEGATIVE_INFINITY } = intent
+  if (answer?.status === 403 && hostRefusals.includes(answer.body.error.code)) {
+    if (wasThere) journal.breaches.push(`the intention ${intent.id} was paid, and then refused`)
+    intent.refusedAt = scheduler.now()
+  }
   if (answer?.status !== 201) return
+  if (scheduler.now() < refusedAt + refusalMs) {
+    journal.breaches.push(`the intention ${intent.id} was refused, and then paid`)
+  }
   const id = idIn(answer.body.id)
   if (wasThere && id !== before) {
     journal.breaches.push(`the intention ${intent.id} has two payments: ${before} and ${id}`)

@@ -1,5 +1,6 @@
 import type { Commit } from '../../../src/entry-adapter.js'
 import type { Database, Written } from '../database.js'
+import type { Holds } from '../holds.js'
 import type { Journal } from '../journal.js'
 import {
   accessIsAttenuated,
@@ -12,6 +13,7 @@ import type { Law } from './law.js'
 import { completionIsFinal, everyTransferCountsOnce } from './receiving.js'
 import {
   everyIntentionPaysOnce,
+  everyPaymentIsHeld,
   everyPaymentMeetsItsConditions,
   noEndedGrantPays,
   noWindowIsOverspent,
@@ -36,6 +38,7 @@ export function createLedger(
   database: Database,
   journal: Journal,
   latestNow: () => number,
+  holds: () => Holds,
 ): Ledger {
   const laws: readonly Law[] = [
     everyWriteIsTheNextVersion,
@@ -53,6 +56,7 @@ export function createLedger(
     everyPaymentMeetsItsConditions,
     noEndedGrantPays,
     everyIntentionPaysOnce(),
+    everyPaymentIsHeld(holds),
   ]
   const events = new Set<string>()
   let changedGrants = new Set<string>()

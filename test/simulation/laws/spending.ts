@@ -1,14 +1,19 @@
+import type { PaymentRecord } from '../../../src/core/outgoing-payment/record.js'
 import type { Stored } from '../../../src/entry-adapter.js'
 import type { GrantedItem } from '../../../src/entry-core.js'
 import type { Grant, OutgoingPayment } from '../../../src/index.js'
+import { type EventRecord, paymentEnds } from '../../../src/service/events/record.js'
 import { birth } from '../birth.js'
+import type { Holds } from '../holds.js'
 import { differsIn, type Law, writesOf } from './law.js'
 
 interface Budget extends Stored {
   readonly spent: Readonly<Record<'debitAmount' | 'receiveAmount', { value: string } | null>>
 }
 
-const steps: Readonly<Record<OutgoingPayment['state'], readonly string[]>> = {
+const steps: Readonly<Record<PaymentRecord['state'], readonly string[]>> = {
+  reserved: ['reserved', 'created', 'declined'],
+  declined: [],
   created: ['begun', 'failed'],
   begun: ['begun', 'completed', 'failed'],
   completed: [],
@@ -28,15 +33,19 @@ const mutable = [
   'retainUntil',
 ]
 
+/** What changes while nobody has decided about a payment, and when somebody does. */
+const undecided = ['lists', 'holdUntil', 'askUntil', 'lateHoldsUntil', 'refusal']
+
 /** A payment is begun before it is sent; what was sent never falls nor exceeds it; an ended payment never changes. */
 export const sendingOnlyGoesForward: Law = (change) =>
-  writesOf<OutgoingPayment>(change, 'outgoing-payment').flatMap(({ before, after }) => {
+  writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
     if (before === undefined) return []
     const { id, sent, delivered, debitAmount, receiveAmount } = after
     if (!steps[before.state].includes(after.state)) {
       return [`the payment ${id} went from ${before.state} to ${after.state}`]
     }
-    const changed = differsIn(before, after, mutable)
+    const isDecided = before.state !== 'reserved'
+    const changed = differsIn(before, after, isDecided ? mutable : [...mutable, ...undecided])
     if (changed !== undefined) return [`${changed} of the payment ${id} changed`]
     const fell = BigInt(sent) < BigInt(before.sent) || BigInt(delivered) < BigInt(before.delivered)
     const tooMuch =
@@ -87,7 +96,7 @@ export function noWindowIsOverspent(): Law {
 
 /** The whole amounts while the payment can still be sent, and then what was sent. */
 function holds(payment: OutgoingPayment, counts: 'debitAmount' | 'receiveAmount'): bigint {
-  const isOver = payment.state === 'completed' || payment.state === 'failed'
+  const isOver = ['completed', 'failed', 'declined'].includes(payment.state)
   if (!isOver) return BigInt(payment[counts].value)
   return BigInt(counts === 'debitAmount' ? payment.sent : payment.delivered)
 }
@@ -103,10 +112,21 @@ function windowOf({ limits }: GrantedItem, at: number): number | undefined {
   return index >= 0 && index < windows ? index : undefined
 }
 
+/** Whether a commit makes a payment visible. */
+function isCreation({
+  before,
+  after,
+}: {
+  before: PaymentRecord | undefined
+  after: PaymentRecord
+}) {
+  return after.state === 'created' && before?.state !== 'created'
+}
+
 /** No payment is created under a grant that has ended. */
 export const noEndedGrantPays: Law = (change) =>
-  writesOf<OutgoingPayment>(change, 'outgoing-payment').flatMap(({ before, after }) => {
-    if (before !== undefined) return []
+  writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
+    if (!isCreation({ before, after })) return []
     const grant = change.database.peek('grant', after.grantId) as Grant | undefined
     if (grant?.granted && !grant.finalized) return []
     return [`${after.id} was created under the grant ${after.grantId}, which is not approved`]
@@ -114,15 +134,36 @@ export const noEndedGrantPays: Law = (change) =>
 
 /** No payment is created in a pause of its grant, or above the maximum for one payment. */
 export const everyPaymentMeetsItsConditions: Law = (change) =>
-  writesOf<OutgoingPayment>(change, 'outgoing-payment').flatMap(({ before, after }) => {
-    if (before !== undefined) return []
-    const { id, grantId, createdAt, debitAmount } = after
+  writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
+    if (!isCreation({ before, after })) return []
+    const { id, grantId, updatedAt, debitAmount } = after
     const grant = change.database.peek('grant', grantId) as Grant | undefined
-    const { pausedUntil = createdAt, paymentMax = debitAmount } = grant?.conditions ?? {}
-    return createdAt < pausedUntil || BigInt(debitAmount.value) > BigInt(paymentMax.value)
+    const { pausedUntil = updatedAt, paymentMax = debitAmount } = grant?.conditions ?? {}
+    return updatedAt < pausedUntil || BigInt(debitAmount.value) > BigInt(paymentMax.value)
       ? [`${id} was created beyond the conditions of the grant ${grantId}`]
       : []
   })
+
+/** The host is asked about each payment; it has held its funds when it is created, and it ends once. */
+export function everyPaymentIsHeld(holds: () => Holds): Law {
+  const ended = new Set<string>()
+  return (change) => [
+    ...writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
+      const isHidden = after.state === 'reserved' || after.state === 'declined'
+      if (isHidden && after.lists !== undefined) return [`${after.id} is undecided and in a list`]
+      if (!isCreation({ before, after }) || holds().held.has(after.id)) return []
+      return [`${after.id} was created without a hold`]
+    }),
+    ...writesOf<EventRecord>(change, 'event').flatMap(({ before, after: { event } }) => {
+      const isEnd = paymentEnds.some((type) => type === event.type)
+      if (before !== undefined || !isEnd || !('outgoingPaymentId' in event)) return []
+      const { outgoingPaymentId: id } = event
+      if (ended.has(id)) return [`${id} has ended twice`]
+      ended.add(id)
+      return []
+    }),
+  ]
+}
 
 /** One intention, idempotency key, quote or signed message makes at most one payment while its record is kept. */
 export function everyIntentionPaysOnce(): Law {

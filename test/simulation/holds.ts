@@ -1,0 +1,80 @@
+import type { DeliveredEvent, MayPay, RequestedPayment } from '../../src/index.js'
+import type { Climate } from './connection.js'
+import type { Database } from './database.js'
+import { count, type Journal } from './journal.js'
+import type { Scheduler } from './scheduler.js'
+import type { ServerProcess } from './servers.js'
+
+export type Holds = ReturnType<typeof createHolds>
+
+const ends = ['outgoing-payment.completed', 'outgoing-payment.failed', 'outgoing-payment.declined']
+
+/**
+ * The ledger of the host, which holds what payments debit, by their ids. A call may fail before or after its hold takes
+ * effect, never answer, or take effect long after its process has stopped to wait or has died.
+ */
+export function createHolds(
+  scheduler: Scheduler,
+  climate: Climate,
+  journal: Journal,
+  database: Database,
+  /** A server without faults, by which the owner changes a grant while the host is asked. */
+  auditor: () => ServerProcess,
+) {
+  const { draw } = scheduler
+  const asked = new Set<string>()
+  const holds = new Set<string>()
+  const released = new Set<string>()
+
+  function hold({ outgoingPaymentId: id }: RequestedPayment): void {
+    if (released.has(id)) journal.breaches.push(`a hold took effect after the end of ${id}`)
+    if (database.peek('outgoing-payment', id) === undefined) {
+      journal.breaches.push(`funds are held for ${id}, which was never reserved`)
+    }
+    holds.add(id)
+  }
+
+  const mayPay: MayPay = async (payment) => {
+    const { outgoingPaymentId: id, grantId } = payment
+    asked.add(id)
+    count(journal, 'asked')
+    if (draw.chance(10)) {
+      const conditions = { pausedUntil: Math.ceil(scheduler.now()) + 60_000 }
+      await auditor().auth.grants.amend(grantId, { conditions })
+    }
+    const fault = (text: string) => {
+      climate.faults += 1
+      return new Error(text)
+    }
+    const isFaulty = draw.chance(climate.weather.portFailsPercent * 2)
+    const fate = isFaulty ? draw.one('before', 'after', 'never', 'late') : 'works'
+    if (fate === 'before') throw await scheduler.turn('mayPay fails', () => fault('no ledger'))
+    if (fate === 'late') {
+      scheduler.land(`hold ${id}`, () => hold(payment))
+      if (draw.chance(50)) throw fault('the connection to the ledger was lost')
+      return new Promise(() => void fault('no answer'))
+    }
+    if (!holds.has(id) && draw.chance(10)) {
+      return scheduler.turn('mayPay refuses', () => ({ ok: false, refusal: 'funds_insufficient' }))
+    }
+    await (climate.isPeaceful
+      ? hold(payment)
+      : scheduler.turn(`hold ${id}`, () => hold(payment), true))
+    if (fate === 'after') throw fault('the answer of the ledger was lost')
+    if (fate === 'never') return new Promise(() => void fault('no answer'))
+    return { ok: true }
+  }
+
+  return {
+    mayPay,
+    asked: asked as ReadonlySet<string>,
+    held: holds as ReadonlySet<string>,
+    /** Releases what is held for a payment that has ended. */
+    handle(event: DeliveredEvent): void {
+      if (!('outgoingPaymentId' in event) || !ends.includes(event.type)) return
+      holds.delete(event.outgoingPaymentId)
+      released.add(event.outgoingPaymentId)
+    },
+    released: released as ReadonlySet<string>,
+  }
+}
