@@ -48,12 +48,16 @@ export const text: Check = (path, value) => {
   wellFormed(path, value)
 }
 
-/** A check of a non-empty string that has at most `lengthMax` characters. */
+/** A check of text that has at most `lengthMax` characters. */
 export function textOfAtMost(lengthMax: number): Check {
-  return checking(
+  const within = checking(
     `must have 1 to ${lengthMax} characters`,
     (value) => typeof value === 'string' && value !== '' && value.length <= lengthMax,
   )
+  return (path, value) => {
+    within(path, value)
+    wellFormed(path, value)
+  }
 }
 
 export const integer = checking('must be an integer', Number.isSafeInteger)
