@@ -60,7 +60,7 @@ describe('creating an incoming payment', () => {
     expect(status).toBe(201)
     expect(headers['content-type']).toBe('application/json')
     expect(body).toEqual({
-      id: expect.stringMatching(`^${collection}/[\\w-]{30}$`),
+      id: expect.stringMatching(`^${collection}/[\\w-]{36}$`),
       walletAddress: bob,
       completed: false,
       incomingAmount: usd('2500'),
@@ -71,7 +71,7 @@ describe('creating an incoming payment', () => {
       methods: [
         {
           type: 'ilp',
-          ilpAddress: expect.stringMatching(/^test\.wallet\.[\w-]{30}\.[\w-]{8}$/),
+          ilpAddress: expect.stringMatching(/^test\.wallet\.[\w-]{36}\.[\w-]{8}$/),
           sharedSecret: expect.stringMatching(/^[\w-]{43}$/),
         },
       ],

@@ -53,7 +53,7 @@ describe('creating an outgoing payment', () => {
     const { status, headers, body } = await payByQuote(client, token, quoteId, { metadata })
     expect([status, headers['content-type']]).toEqual([201, 'application/json'])
     expect(body).toStrictEqual({
-      id: expect.stringMatching(`^${collection}/[\\w-]{30}$`),
+      id: expect.stringMatching(`^${collection}/[\\w-]{36}$`),
       walletAddress: alice,
       quoteId,
       failed: false,
@@ -73,7 +73,7 @@ describe('creating an outgoing payment', () => {
     const { status, body } = await pay(client, token, 1000, { incomingPayment: `${euroReceiver}/` })
     expect(status).toBe(201)
     expect(body).toStrictEqual({
-      id: expect.stringMatching(`^${collection}/[\\w-]{30}$`),
+      id: expect.stringMatching(`^${collection}/[\\w-]{36}$`),
       walletAddress: alice,
       failed: false,
       receiver: euroReceiver,

@@ -69,7 +69,7 @@ describe('creating a quote', () => {
     expect([status, headers['content-type']]).toEqual([201, 'application/json'])
     const now = world.clock.now()
     expect(body).toStrictEqual({
-      id: expect.stringMatching(`^${collection}/[\\w-]{30}$`),
+      id: expect.stringMatching(`^${collection}/[\\w-]{36}$`),
       walletAddress: alice,
       receiver: 'receiver' in asked ? asked.receiver : shopReceiver,
       debitAmount,

@@ -96,17 +96,22 @@ export function createWorld(options: WorldOptions = {}) {
   }
 
   const { carry = handle } = options
-  /** A client instance with a wallet address, or with only a key. */
+  /** A client with a wallet address, or with only a key. `nonces` is the number of its first nonce. */
   function client(
     name = 'shop',
     {
       byKey = false,
       walletAddress = `https://${name}.example`,
-    }: { readonly byKey?: boolean; readonly walletAddress?: string } = {},
+      nonces = 0,
+    }: {
+      readonly byKey?: boolean
+      readonly walletAddress?: string
+      readonly nonces?: number
+    } = {},
   ) {
     const key = testKey(name)
     if (!byKey) clientKeys.publish(walletAddress, key)
-    return createClient(byKey ? { jwk: jwkOf(key) } : walletAddress, key, carry, clock)
+    return createClient(byKey ? { jwk: jwkOf(key) } : walletAddress, key, carry, clock, nonces)
   }
 
   return { store, clock, clientKeys, auth, resources, wallets, handle, client, refusals, errors }
@@ -123,8 +128,14 @@ export interface Answer {
 export type TestClient = ReturnType<typeof createClient>
 
 /** Every call of a client instance, each with a fresh signature. */
-function createClient(client: unknown, key: TestKey, handle: Handler, clock: ManualClock) {
-  let nonces = 0
+function createClient(
+  client: unknown,
+  key: TestKey,
+  handle: Handler,
+  clock: ManualClock,
+  firstNonce: number,
+) {
+  let nonces = firstNonce
 
   /**
    * Signs and sends a request. Unless a test overrides it, each request has a nonce, so that none is a
