@@ -68,7 +68,7 @@ export function receiverFrom(
   { completed, incomingAmount, receivedAmount, expiresAt }: Terms,
   now: number,
 ): FoundReceiver {
-  const closed = (reason: string): FoundReceiver => ({ ok: false, reason, receivedAmount })
+  const closed = (reason: string): FoundReceiver => ({ ...noReceiver(reason), receivedAmount })
   if (completed) return closed('the incoming payment is complete')
   if (expiresAt !== undefined && now > expiresAt) return closed('the incoming payment has expired')
   const { assetCode, assetScale } = receivedAmount
