@@ -168,7 +168,7 @@ function approvedGrant(
       commandId: path(),
       resourceOwner,
       walletAddresses,
-      listName: `${key.namespace} owner ${hash(JSON.stringify(resourceOwner))}`,
+      listName: `${key.namespace} owner ${hash(resourceOwner)}`,
       refHash: hash(path()),
     },
     at,
