@@ -125,6 +125,8 @@ export {
   createOutgoingPayment,
 } from './core/outgoing-payment/create.js'
 export {
+  type DeclineReason,
+  type DeclineRefusal,
   hasFailed,
   heldBy,
   type OutgoingPayment,

@@ -30,7 +30,6 @@ import {
   repeatRule,
   requirePrefix,
   type ServerOptions,
-  type SharedOptions,
   serverOptions,
   serviceContext,
   sharedOf,
@@ -115,7 +114,7 @@ export interface AuthorizationServer extends AuthorizationServices {
     readonly keyid?: string
   }): Promise<Introspection>
   /** The options that a resource server with `grants` of this server uses, unless it is given its own. */
-  readonly [wiring]: SharedOptions
+  readonly [wiring]: Omit<ServerOptions, 'strippedPrefix'>
 }
 
 /**

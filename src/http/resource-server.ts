@@ -25,7 +25,6 @@ import {
   repeatRule,
   requirePrefix,
   type ServerOptions,
-  type SharedOptions,
   serverOptions,
   serviceContext,
   sharedOf,
@@ -72,7 +71,7 @@ export interface GrantSource {
     readonly isFresh?: boolean
   }): Promise<Introspection>
   /** The options of an authorization server in this process, whose grants are in its store. */
-  readonly [wiring]?: SharedOptions
+  readonly [wiring]?: Omit<ServerOptions, 'strippedPrefix'>
 }
 
 export interface ResourceServerOptions extends Partial<ServerOptions> {
