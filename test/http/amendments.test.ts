@@ -262,13 +262,11 @@ test('an amendment while a payment is in progress is seen by its commit', async 
   expect((await pay(racing.client, racing.token, 5)).status).toBe(201)
 })
 
-test('in two processes with a cache, an amendment holds when the cached token has expired', async () => {
+test('in two processes with a cache, an amendment holds for the next payment', async () => {
   const cached = { name: 'cached', remote: { cache: { ttlMs: 1_000 } } }
   const { world, client, token, amend } = await setUp(cached)
   await pay(client, token, 1)
   await amend({ conditions: { pausedUntil: world.clock.now() + 60_000 } })
-  expect((await pay(client, token, 1)).status).toBe(201)
-  world.clock.advance(1_000)
   expect((await pay(client, token, 1)).status).toBe(403)
 })
 

@@ -177,7 +177,11 @@ describe('a token to list payments', () => {
     const token = await consented(world, reader, listAll())
     expect(idsOf(await list(reader, token, { 'wallet-address': alice }))).toEqual([...here, ...own])
     const elsewhere = await list(reader, token)
-    expect([elsewhere.status, elsewhere.body.error]).toEqual([403, insufficient])
+    const details = {
+      path: 'wallet-address',
+      problem: 'must be the identifier in the access of the token',
+    }
+    expect([elsewhere.status, elsewhere.body.error]).toEqual([403, { ...insufficient, details }])
 
     const anywhere: AccessItem = { type: 'incoming-payment', actions: ['list'] }
     const both = await consented(world, reader, listAll(anywhere))

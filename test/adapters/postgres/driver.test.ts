@@ -20,7 +20,9 @@ function poolOfEndedConnections() {
   const pool = {
     totalCount: 1,
     // The tables of versions are empty.
-    query: async () => ({ rows: [] }),
+    query: async ({ text }: { readonly text: string }) => ({
+      rows: text.includes('server_encoding') ? [{ encoding: 'UTF8' }] : [],
+    }),
     connect(callback?: (error: unknown, taken: typeof client) => void) {
       callback?.(undefined, client)
       client.emit('error', ended)
