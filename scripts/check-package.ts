@@ -16,7 +16,7 @@ const packagesMax = 6
 const unpackedBytesMax = 960_000
 const bundleBytesMax = 80_000
 const resourceServerBytesMax = 46_000
-const remoteServerBytesMax = 50_000
+const remoteServerBytesMax = 53_000
 /** The oldest compiler that README.md names. */
 const typescriptMin = '5.4.5'
 
@@ -25,8 +25,8 @@ const annexes = [
   { name: 'testing', bytesMax: 400_000, isImported: true },
   { name: 'doctor', bytesMax: 240_000, isImported: true },
   { name: 'sandbox', bytesMax: 1_700_000, isImported: true },
-  { name: 'kysely', bytesMax: 150_000, isImported: true },
-  { name: 'pages', bytesMax: 250_000, isImported: true },
+  { name: 'kysely', bytesMax: 153_000, isImported: true },
+  { name: 'pages', bytesMax: 253_000, isImported: true },
   { name: 'create-open-payments-server', bytesMax: 110_000, isImported: false },
 ]
 
