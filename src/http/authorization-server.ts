@@ -33,7 +33,7 @@ import {
   serverOptions,
   serviceContext,
   sharedOf,
-  wiring,
+  wired,
 } from './options.js'
 import { createHandlers } from './pipeline.js'
 import { authorizationErrors } from './public-errors.js'
@@ -113,8 +113,6 @@ export interface AuthorizationServer extends AuthorizationServices {
     readonly accessToken: string
     readonly keyid?: string
   }): Promise<Introspection>
-  /** The options that a resource server with `grants` of this server uses, unless it is given its own. */
-  readonly [wiring]: Omit<ServerOptions, 'strippedPrefix'>
 }
 
 /**
@@ -131,7 +129,7 @@ export function createAuthorizationServer(
   const grants = createGrants(context, grantPolicy)
   const introspect = createIntrospect(context, grants, settings.keys)
   const swept = [retired(context, 'grant'), retired(context, 'replay')]
-  return {
+  const server: AuthorizationServer = {
     ...createHandlers(pipelineOf(settings, grants, introspect)),
     ...servicesIn(context, settings, grants),
     events: createServerEvents(context),
@@ -144,8 +142,8 @@ export function createAuthorizationServer(
     sweep: (options) => sweepKinds(context, swept, options),
     grantEndpoint: options.grantEndpoint,
     introspect,
-    [wiring]: sharedOf(options),
   }
+  return wired(server, sharedOf(options))
 }
 
 type Settings = ReturnType<typeof readSettings>

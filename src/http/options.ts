@@ -91,9 +91,20 @@ export type SharedOptions = Omit<ServerOptions, 'strippedPrefix'>
 
 /**
  * The member of an authorization server with the options that a resource server in the same process takes over, and by
- * which it knows that the grants are in its store. One symbol for all copies of the library, such as its two formats.
+ * which it knows that the grants are in its store. No public type has it, because a host could not name the symbol in
+ * its declarations. One symbol for all copies of the library, such as its two formats.
  */
-export const wiring: unique symbol = Symbol.for('open-payments-server wiring')
+const wiring = Symbol.for('open-payments-server wiring')
+
+/** Adds the options to an authorization server. */
+export function wired<Server extends object>(server: Server, options: SharedOptions): Server {
+  return { ...server, [wiring]: options }
+}
+
+/** Returns the options of an authorization server in this process, whose grants are in its store. */
+export function wiringOf(grants: object): SharedOptions | undefined {
+  return (grants as { readonly [wiring]?: SharedOptions })[wiring]
+}
 
 const sharedOptions: Readonly<Record<keyof SharedOptions, true>> = {
   store: true,

@@ -28,7 +28,7 @@ import {
   serverOptions,
   serviceContext,
   sharedOf,
-  wiring,
+  wiringOf,
 } from './options.js'
 import { createHandlers } from './pipeline.js'
 import { resourceErrors } from './public-errors.js'
@@ -70,8 +70,6 @@ export interface GrantSource {
     readonly keyid?: string
     readonly isFresh?: boolean
   }): Promise<Introspection>
-  /** The options of an authorization server in this process, whose grants are in its store. */
-  readonly [wiring]?: Omit<ServerOptions, 'strippedPrefix'>
 }
 
 export interface ResourceServerOptions extends Partial<ServerOptions> {
@@ -183,7 +181,8 @@ function readSettings(given: ResourceServerOptions) {
   requireKnownOptions('', given, knownOptions)
   const { grants, walletAddresses, paymentMethods, pricing } = given
   requireMethods('grants', grants, ['introspect'])
-  const { grantEndpoint, [wiring]: shared } = grants
+  const { grantEndpoint } = grants
+  const shared = wiringOf(grants)
   const options = { ...given, ...shared, ...sharedOf(given) } as ServerOptions &
     ResourceServerOptions
   const url = publicUrl('baseUrl', given.baseUrl)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type SharedOptions, wiring } from '../../src/http/options.js'
+import { type SharedOptions, wired, wiringOf } from '../../src/http/options.js'
 import {
   type AuthorizationServer,
   createResourceServer,
@@ -141,8 +141,8 @@ describe('a grant that is revoked between introspection and commit', () => {
     const { world, grantId } = setup
     const store = revokingStore(world.store, () => world.auth.grants.revoke(grantId))
     const { grants = world.auth } = options(world)
-    const shared = { ...(grants[wiring] as SharedOptions), store }
-    const server = another(world, { store, grants: { ...grants, [wiring]: shared } })
+    const shared = { ...(wiringOf(grants) as SharedOptions), store }
+    const server = another(world, { store, grants: wired(grants, shared) })
     const answer = answerOf(await server.handle(paymentRequest(setup)))
     expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_token'])
   })
