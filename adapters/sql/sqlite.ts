@@ -13,8 +13,6 @@ export const sqliteStatements = createStatements({
   hold: `SELECT 1 FROM ${recordsTable} WHERE ${atVersion}`,
   unlessExists: 'ON CONFLICT DO NOTHING',
   returning: 'RETURNING 1',
-  // The transaction has the only write lock.
-  locking: '',
   usingIndex: () => '',
 })
 

@@ -88,8 +88,6 @@ export interface Dialect {
    * such clause.
    */
   readonly returning: string
-  /** Follows a query whose rows others must not change until the transaction ends. */
-  readonly locking: string
   /** Follows the table of a query that must use the index of a list. */
   usingIndex(name: string): string
 }
@@ -101,11 +99,12 @@ export const atVersion = `${ofRecord} AND version = ?`
 
 /** The statements of a store that commits by a transaction: each of them must find exactly one row. */
 export function createStatements(dialect: Dialect) {
-  const { hold, unlessExists, returning, locking, usingIndex } = dialect
+  const { hold, unlessExists, returning, usingIndex } = dialect
   const marks = columns.map(() => '?').join(', ')
   const insert = `INSERT INTO ${recordsTable} (${columns.join(', ')}) VALUES (${marks}) ${unlessExists} ${returning}`
   const set = columns.slice(keyLength).map((column) => `${column} = ?`)
   const update = `UPDATE ${recordsTable} SET ${set.join(', ')} WHERE ${atVersion} ${returning}`
+  const remove = `DELETE FROM ${recordsTable} WHERE ${atVersion} ${returning}`
   const load = `(SELECT value FROM ${recordsTable} WHERE ${ofRecord})`
   const due = `SELECT value FROM ${recordsTable}
     WHERE kind = ? AND namespace = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?`
@@ -135,30 +134,11 @@ export function createStatements(dialect: Dialect) {
     due(kind: string, namespace: string, before: Instant, limit: number): SqlStatement {
       return { text: due, values: [kind, namespace, before, limit] }
     },
-    /** Run both statements in one transaction: the first finds the records that the second removes. */
-    removals(records: readonly VersionGuard[]): readonly Removal[] {
-      const sorted = records.toSorted(compareKeys)
-      return Array.from({ length: Math.ceil(sorted.length / removalMax) }, (_, i) => {
-        const some = sorted.slice(i * removalMax, (i + 1) * removalMax)
-        const values = some.flatMap(({ kind, id, version }) => [kind, id, version])
-        const from = `FROM ${recordsTable} WHERE ${some.map(() => `(${atVersion})`).join(' OR ')}`
-        return {
-          find: { text: `SELECT kind, id ${from} ${locking}`, values },
-          remove: { text: `DELETE ${from} ${returning}`, values },
-        }
-      })
+    remove({ kind, id, version }: VersionGuard): SqlStatement {
+      return { text: remove, values: [kind, id, version] }
     },
   }
 }
-
-/** Two statements that remove records, and find which of them were there. */
-export interface Removal {
-  readonly find: SqlStatement
-  readonly remove: SqlStatement
-}
-
-/** The records of one removal. SQLite limits the depth of an expression to 1,000. */
-const removalMax = 250
 
 // Before and after each id at each safe integer.
 const first = { at: Number.MIN_SAFE_INTEGER, id: '' }

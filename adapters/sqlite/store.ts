@@ -1,6 +1,6 @@
 import type { Commit } from '../../src/entry-adapter.js'
 import { type Store, TransactionError } from '../../src/index.js'
-import { pageOf, recordOf, recordsOf, removedOf } from '../sql/records.js'
+import { pageOf, recordOf, recordsOf } from '../sql/records.js'
 import { isBusy, sqliteBegin, sqliteListName, sqliteStatements } from '../sql/sqlite.js'
 import { type SqlStatement, stepsOf, withListNames } from '../sql/statements.js'
 import { retried, type TransactionResult } from '../sql/transactions.js'
@@ -65,17 +65,12 @@ function operations(session: Session, run: Run, frame: Frame): Omit<Store, 'comm
       return (await rowsOf(sqliteStatements.due(kind, namespace, before, limit))).map(recordOf)
     },
     async remove(records) {
-      const removals = sqliteStatements.removals(records)
-      const rows = await run(() =>
+      const statements = records.map(sqliteStatements.remove)
+      return run(() =>
         inTransaction(session, frame, () =>
-          removals.flatMap(({ find, remove }) => {
-            const found = session.rows(find)
-            session.rows(remove)
-            return found
-          }),
+          statements.map((statement) => session.rows(statement).length > 0),
         ),
       )
-      return removedOf(records, rows)
     },
   }
 }

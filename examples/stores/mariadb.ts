@@ -117,8 +117,9 @@ export function mariadbStore(pool: Pool, options: MariadbOptions = {}): Store {
 
     async remove(given) {
       const removed: boolean[] = []
-      for (const each of given) {
-        removed.push(each.version > 0 && (await transact(pool, [erase(each)])))
+      const remove = async (each: VersionGuard) => each.version > 0 && transact(pool, [erase(each)])
+      for (let from = 0; from < given.length; from += 8) {
+        removed.push(...(await Promise.all(given.slice(from, from + 8).map(remove))))
       }
       return removed
     },

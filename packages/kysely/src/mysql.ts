@@ -13,7 +13,6 @@ export const mysqlStatements = createStatements({
   hold: `UPDATE ${recordsTable} SET guarded = 1 - guarded WHERE ${atVersion}`,
   unlessExists: '',
   returning: '',
-  locking: 'FOR UPDATE',
   usingIndex: (name) => `FORCE INDEX (${name})`,
 })
 

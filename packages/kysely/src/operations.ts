@@ -1,6 +1,6 @@
 import type { Store } from 'open-payments-server'
-import { pageOf, type Row, recordOf, recordsOf, removedOf } from '../../../adapters/sql/records.js'
-import type { SqlStatement } from '../../../adapters/sql/statements.js'
+import { pageOf, type Row, recordOf, recordsOf } from '../../../adapters/sql/records.js'
+import { compareKeys, type SqlStatement } from '../../../adapters/sql/statements.js'
 import { type Client, onTables, type Result } from './client.js'
 import type { Engine } from './engines.js'
 
@@ -30,6 +30,9 @@ export async function missingOf(
   return undefined
 }
 
+/** The records of one transaction, which keeps them locked until all of them are removed. */
+const removedTogether = 100
+
 /** @param alone runs statements in one transaction, without others between them. */
 export function operations(
   run: Run,
@@ -51,16 +54,19 @@ export function operations(
       return (await rowsOf(statements.due(kind, namespace, before, limit))).map(recordOf)
     },
     async remove(records) {
-      const removals = statements.removals(records)
-      const rows = await alone(async (run) => {
-        const found: Row[] = []
-        for (const { find, remove } of removals) {
-          found.push(...(await run(find)).rows)
-          await run(remove)
-        }
-        return found
-      })
-      return removedOf(records, rows)
+      // In the order in which commits lock records.
+      const sorted = [...records.entries()].toSorted(([, a], [, b]) => compareKeys(a, b))
+      const removed = records.map(() => false)
+      for (let from = 0; from < sorted.length; from += removedTogether) {
+        const some = sorted.slice(from, from + removedTogether)
+        const found = await alone(async (run) => {
+          const counts: number[] = []
+          for (const [, record] of some) counts.push((await run(statements.remove(record))).found)
+          return counts
+        })
+        for (const [i, [place]] of some.entries()) removed[place] = found[i] === 1
+      }
+      return removed
     },
   }
 }
