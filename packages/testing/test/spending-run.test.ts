@@ -253,6 +253,15 @@ describe('while the store fails', () => {
     )
   })
 
+  test('a payment is repeated when the lost call of the host is over, and the clock does not go back', async () => {
+    const times: number[] = []
+    const wallet = { ...unsettled('one'), setClock: (now: number) => void times.push(now) }
+    const wait = { type: 'wait', until: startOfTests + 1_000 } as const
+    const steps = [grant(item(10)), failing(pay(1, 7)), wait]
+    expect(await problemWith(steps, wallet)).toBeUndefined()
+    expect(times.map((at) => at - startOfTests)).toEqual([0, 60_000, 60_000])
+  })
+
   test('the repeat of a payment within the limit must not be refused', async () => {
     const steps = [grant(item(10)), failing(pay(1, 7))]
     expect(await problemWith(steps, unsettled(false))).toMatch(/expected: accepted/)

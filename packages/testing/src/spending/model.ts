@@ -361,8 +361,10 @@ export function expectationOf(
         return refused(model, `the amendment allows more than grant ${action.grant} before it`)
       }
       const grants = model.grants.map((each) => (each === present ? next : each))
-      const answer = isOver(model, action.grant, now, rules) ? 'either' : 'accepted'
-      return { answer, after: { ...model, grants } }
+      const after = { ...model, grants }
+      // An amendment must not end a grant by leaving only items whose windows are over.
+      const mayRefuse = [model, after].some((each) => isOver(each, action.grant, now, rules))
+      return { answer: mayRefuse ? 'either' : 'accepted', after }
     }
     case 'replace-key':
     case 'wait':

@@ -148,12 +148,24 @@ async function observeFailure(
     restore()
     const moments = [...new Set([before, clockOf(run)])]
     const unknown: Observation = { action, answer: { accepted: 'unknown' }, moments }
+    // The wallet may have reserved the payment, and asks again only when its lost call of `mayPay` is over.
+    if (action.type === 'pay') await waitUntil(run, run.now + repeatAfterMs)
     const repeat: SpendingAction =
       action.type === 'pay' ? { type: 'retry', request: action } : action
     return [unknown, await observe(run, repeat)]
   } finally {
     restore()
   }
+}
+
+/** More than `policy.outgoingPayments.decideMs` by default. */
+const repeatAfterMs = 60_000
+
+/** Sets the clock of the wallet, but never back: a repeat may have come later than the history says. */
+async function waitUntil(run: Run, until: Instant): Promise<void> {
+  if (run.wallet.setClock === undefined) return
+  run.now = Math.max(run.now, until)
+  await run.wallet.setClock(run.now)
 }
 
 function clockOf({ wallet, now }: Run): Instant {
@@ -188,8 +200,7 @@ async function perform(
       return done(wallet.replaceKey?.())
     case 'wait':
       if (wallet.setClock === undefined) return undefined
-      run.now = action.until
-      await wallet.setClock(action.until)
+      await waitUntil(run, action.until)
       return accepted
     default: {
       const id = run.oracle.idOf(action.payment)
