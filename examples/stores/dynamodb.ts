@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { AttributeValue, DynamoDB, TransactWriteItem } from '@aws-sdk/client-dynamodb'
 import type { Store } from 'open-payments-server'
 import type {
@@ -255,8 +256,8 @@ function recordKey(kind: RecordKind, id: string) {
 }
 
 function listOf(kind: RecordKind, list: string): string {
-  // As JSON, lone surrogates stay distinct.
-  return `list/${kind}/${JSON.stringify(list)}`
+  // A key has at most 2,048 bytes. As JSON, lone surrogates stay distinct.
+  return `list/${kind}/${createHash('sha256').update(JSON.stringify(list)).digest('base64url')}`
 }
 
 function recordIn({ body }: Item): Stored {
