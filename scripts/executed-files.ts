@@ -34,13 +34,9 @@ for (const [name, operation] of Object.entries(await preparedOperations())) {
 }
 session.disconnect()
 const listed = process.argv.indexOf('--list')
-if (process.argv.includes('--json')) {
-  console.log(JSON.stringify(measured))
-} else {
-  for (const [name, files] of Object.entries(measured)) {
-    console.log(`${String(files.length).padStart(4)}  ${name}`)
-    if (listed !== -1 && (process.argv[listed + 1] ?? name) === name) {
-      for (const file of files) console.log(`        ${file}`)
-    }
+for (const [name, files] of Object.entries(measured)) {
+  console.log(`${String(files.length).padStart(4)}  ${name}`)
+  if (listed !== -1 && (process.argv[listed + 1] ?? name) === name) {
+    for (const file of files) console.log(`        ${file}`)
   }
 }

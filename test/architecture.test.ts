@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -141,14 +140,6 @@ function target(file: string, specifier: string): string | undefined {
   return relative(root, join(root, dirname(file), specifier)).replace(/\.js$/, '.ts')
 }
 
-/** Measured in a process of its own, because the test runner rewrites the modules that it loads. */
-const executedFiles: Readonly<Record<string, readonly string[]>> = JSON.parse(
-  execFileSync(process.execPath, ['--import', 'tsx', 'scripts/executed-files.ts', '--json'], {
-    cwd: root,
-    encoding: 'utf8',
-  }),
-)
-
 describe('the direction of dependencies', () => {
   test.each(files)('%s imports only the layers below it', (file) => {
     const layer = layerOf(file)
@@ -244,22 +235,3 @@ describe('the direction of dependencies', () => {
     expect(byMember).toEqual([])
   })
 })
-
-/**
- * How many files somebody opens to follow an operation from its handler to the store. `npm run executed-files` lists
- * them.
- */
-const executedFilesMax = {
-  'rotate a token': 36,
-  'create an incoming payment': 41,
-  'create an outgoing payment': 46,
-  receive: 21,
-}
-
-test.each(Object.entries(executedFilesMax))(
-  'the operation "%s" executes at most %i files',
-  (name, most) => {
-    expect(executedFiles[name]?.length).toBeLessThanOrEqual(most)
-    expect(executedFiles[name]).toContain('service/write.ts')
-  },
-)
