@@ -132,6 +132,7 @@ export {
   HostUnreachableError,
   NoResponseError,
 } from './outbound/guarded-fetch.js'
+export type { IntrospectionCacheOptions } from './outbound/introspection-cache.js'
 export type { OwnAccounts } from './outbound/own-accounts.js'
 export { type RemoteGrantsOptions, remoteGrants } from './outbound/remote-grants.js'
 export type {
@@ -171,10 +172,10 @@ export {
   TransactionError,
   type VersionGuard,
 } from './ports/store.js'
-export { readClientKey } from './protocol/http-signature/jwk.js'
 export type { PrivateJwk } from './protocol/http-signature/sign.js'
 export type { IncomingPaymentBody } from './protocol/incoming-payment.js'
 export type { OutgoingPaymentBody } from './protocol/outgoing-payment.js'
+export { readClientKey } from './protocol/pasted-key.js'
 export type { AccountRefusal } from './service/context.js'
 export type {
   DeliveredEvent,

@@ -1,3 +1,4 @@
+import { readBounded } from '../util/read-bounded.js'
 import {
   bodyBytesMax,
   type Handler,
@@ -66,28 +67,5 @@ export async function readFetchBody(request: Request): Promise<Uint8Array> {
   if (request.bodyUsed || request.body?.locked) {
     throw new RawBodyError('pass the request on before anything reads its body')
   }
-  if (request.body === null) return new Uint8Array()
-  const reader = request.body.getReader()
-  const chunks: Uint8Array[] = []
-  let length = 0
-  while (length <= bodyBytesMax) {
-    const { done, value } = await reader.read()
-    if (done) break
-    chunks.push(value)
-    length += value.length
-  }
-  if (length > bodyBytesMax) await reader.cancel()
-  return concatenate(chunks, length)
-}
-
-function concatenate(chunks: readonly Uint8Array[], length: number): Uint8Array {
-  const [only, ...others] = chunks
-  if (only !== undefined && others.length === 0) return only
-  const bytes = new Uint8Array(length)
-  let offset = 0
-  for (const chunk of chunks) {
-    bytes.set(chunk, offset)
-    offset += chunk.length
-  }
-  return bytes
+  return readBounded(request.body, bodyBytesMax)
 }

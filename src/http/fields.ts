@@ -1,5 +1,6 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { FieldLines, SignedMessage } from '../protocol/http-signature/components.js'
+import { jsonType } from '../protocol/json.js'
 import type { HttpRequest } from './message.js'
 
 const linesMax = 128
@@ -48,7 +49,7 @@ export function readFields(request: HttpRequest): Result<FieldLines, InvalidFiel
   if (coding !== undefined && coding.toLowerCase() !== 'identity') {
     return refused('media_type_unsupported', 'the body is content-encoded')
   }
-  if (body.length > 0 && !isJson(fields.get('content-type')?.[0])) {
+  if (body.length > 0 && !jsonType.test(fields.get('content-type')?.[0] ?? '')) {
     return refused('media_type_unsupported', 'the body is not application/json')
   }
   return ok(fields)
@@ -64,10 +65,6 @@ export function readMessage(
   if (!read.ok) return read
   const { method, headersMerged: fieldsMerged = false, body } = request
   return ok({ method, origin, target, fields: read.value, fieldsMerged, body })
-}
-
-function isJson(contentType: string | undefined): boolean {
-  return contentType !== undefined && /^application\/json[\t ]*(?:;|$)/i.test(contentType)
 }
 
 const unusual = /^[\t ]|[\t ]$|[\r\n\0]/

@@ -1,9 +1,11 @@
 import type { Instant } from '../core/instant.js'
 import type { Clock } from '../ports/host.js'
 import { displayName } from '../protocol/display-name.js'
-import { isObject, parseJson } from '../protocol/json.js'
-import { boundedCache, createGate, isGateFull, siteOf } from './gate.js'
-import { type DocumentFetch, type FetchedDocument, jsonType } from './guarded-fetch.js'
+import { isObject, jsonBasedType, parseJson } from '../protocol/json.js'
+import { boundedCache } from './bounded-cache.js'
+import { createGate, isGateFull } from './gate.js'
+import type { DocumentFetch, FetchedDocument } from './guarded-fetch.js'
+import { siteOf } from './site.js'
 
 /** How long a name is used before its document is fetched again. */
 const freshMs = 300_000
@@ -80,7 +82,7 @@ function readName(
   { status, contentType, body }: FetchedDocument,
   walletAddress: string,
 ): string | undefined {
-  if (status !== 200 || !jsonType.test(contentType)) return undefined
+  if (status !== 200 || !jsonBasedType.test(contentType)) return undefined
   const document = parseJson(body)
   if (!isObject(document) || document['id'] !== walletAddress) return undefined
   return displayName(document['publicName'])

@@ -9,8 +9,9 @@ import {
   string,
 } from '../util/input.js'
 import { createDisplays } from './client-displays.js'
+import { requireTimeout } from './deadline.js'
 import { createForgets, type Forgotten } from './forgets.js'
-import { createGate, isGateFull, requireTimeout } from './gate.js'
+import { createGate, isGateFull } from './gate.js'
 import {
   type DocumentFetch,
   fetchRefusal,
@@ -54,26 +55,18 @@ export interface RemoteClientKeysOptions extends GuardedFetchOptions {
 const graceMs = 500
 
 /**
- * Finds client keys at `{walletAddress}/jwks.json`.
+ * Finds the keys of clients in the key sets that they publish at `{walletAddress}/jwks.json`.
  *
- * A client is proved when it uses a grant, because a signature with its key was verified when it requested the grant.
- * The key set of a proved client is used for 300 s, and for up to 900 s while it cannot be fetched. The key set of any
- * other client is used for 30 s. Only `kid` and `x` of each key are kept, in 16 MiB for proved clients and 2 MiB for
- * all others; a full cache evicts key sets of the domain that uses most of it.
- *
- * A key has been withdrawn if the response is 404 or 410, or a valid key set without its `kid`. Any other response is a
- * failure, and so are redirects. For a `kid` that the key set lacks it is fetched again, at most every 5 s; an empty key
- * set of a client that is not proved, at most every 30 s.
- *
- * Proved clients and all others have requests of their own, so that strangers who name many URLs do not delay clients.
- * In each of the two groups a host gets four requests at a time while it responds, otherwise two for proved clients and
- * one for others; the hosts of one domain get 8, and all hosts 256, half of which are kept for domains without a
- * request in progress. A request waits for at most 5 s, and ends after `timeoutMs`. At most 512 callers wait in each
- * group, because each of them holds a request of a client in memory.
+ * - The key set of a client that has used a grant, and so has proved its key, is used for 300 s, and for up to 900 s
+ *   while it cannot be fetched. The key set of any other client is used for 30 s. For a `kid` that a key set lacks it
+ *   is fetched again, at most every 5 s.
+ * - A key has been withdrawn if the response is 404 or 410, or a valid key set without its `kid`. Any other response is
+ *   a failure, and so are redirects.
+ * - Requests and caches are bounded for each host, each domain and in all, so that strangers who name many URLs do not
+ *   delay clients or evict their keys. docs/client-keys.md has the numbers.
  *
  * `displayOf` resolves to the `publicName` in the document at a wallet address, if its `id` is exactly this wallet
- * address. A name is used for 300 s, and the lack of one for 30 s, in 2 MiB. These requests are a third group, with the
- * bounds of the second. `displayOf` does not reject.
+ * address. It does not reject.
  *
  * @throws {InvalidInputError} for an invalid option, and on runtimes other than Node without `fetch`.
  */

@@ -18,7 +18,7 @@ import {
   requireKnownOptions,
 } from '../util/input.js'
 import { isCloudflareWorkers, nodeModule } from '../util/runtime.js'
-import { requireTimeout, withDeadline } from './gate.js'
+import { requireTimeout, withDeadline } from './deadline.js'
 
 /**
  * Fetches a document of at most 64 KiB from a URL that an untrusted party chose. Rejects with a `FetchRefusedError` if the URL or the
@@ -96,9 +96,6 @@ export const guardedFetchOptions: Readonly<Record<keyof GuardedFetchOptions, tru
 }
 
 const responseBytesMax = 64 * 1024
-
-/** A `Content-Type` of JSON. */
-export const jsonType = /^application\/(?:[\w.-]+\+)?json[\t ]*(?:;|$)/i
 
 interface NodeParts {
   readonly http: typeof NodeHttp

@@ -7,8 +7,8 @@ import {
   readPublicJwk,
   screenJwk,
 } from '../protocol/http-signature/jwk.js'
-import { isObject, parseJson } from '../protocol/json.js'
-import { type FetchedDocument, jsonType } from './guarded-fetch.js'
+import { isObject, jsonBasedType, parseJson } from '../protocol/json.js'
+import type { FetchedDocument } from './guarded-fetch.js'
 
 /** The keys that a client instance publishes: of each only `kid`, and `x` or why it cannot be used. */
 export type KeySet = readonly ListedKey[]
@@ -50,7 +50,7 @@ export function readKeySet({
   }
   if (status >= 300 && status < 400) return invalid('the key set must not be a redirect')
   if (status !== 200) return invalid('the response for the key set must have status 200')
-  if (!jsonType.test(contentType)) {
+  if (!jsonBasedType.test(contentType)) {
     return invalid('the key set must have the content type application/json')
   }
   const document = parseJson(body, keySetValuesMax)

@@ -1,6 +1,12 @@
 import type { Json } from '../core/stored.js'
 import { decodeUtf8 } from '../util/bytes.js'
 
+/** A `Content-Type` of JSON. */
+export const jsonType = /^application\/json[\t ]*(?:;|$)/i
+
+/** A `Content-Type` of JSON, or of a format that is based on it, such as `application/jwk-set+json`. */
+export const jsonBasedType = /^application\/(?:[\w.-]+\+)?json[\t ]*(?:;|$)/i
+
 const levelsMax = 32
 
 /** The maximum number of `[`, `{` and `,` outside of strings. Parsing costs much more per value than per byte. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Introspection } from '../../src/index.js'
-import { boundedIntrospect } from '../../src/outbound/remote-grants.js'
+import { boundedIntrospect } from '../../src/outbound/bounded-introspection.js'
 import type { Introspect } from '../../src/ports/host.js'
 import { rejectionOf } from '../support/introspection.js'
 import { testKey } from '../support/keys.js'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Introspection } from '../../src/index.js'
-import { cachedIntrospect } from '../../src/outbound/remote-grants.js'
+import { cachedIntrospect } from '../../src/outbound/introspection-cache.js'
 import type { Introspect } from '../../src/ports/host.js'
 import { manualClock, startOfTests } from '../support/clock.js'
 import { testKey } from '../support/keys.js'
