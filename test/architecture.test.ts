@@ -79,7 +79,7 @@ const packages: Record<string, string | RegExp> = {
   'node:tls': 'packages/doctor/src/network.ts',
   'node:util': /^packages.(?:(?:doctor|sandbox).src.arguments|doctor.src.client.command)\.ts$/,
   valibot: 'src/protocol/',
-  '@noble/ed25519': 'src/protocol/http-signature/ed25519.ts',
+  '@noble/ed25519': /^src.protocol.http-signature.ed25519(?:-portable)?\.ts$/,
   'structured-headers': 'src/protocol/http-signature/',
   'date-fns/addMonths': 'src/core/interval.ts',
   '@date-fns/utc/date/mini': 'src/core/interval.ts',

@@ -1,10 +1,8 @@
 import { ok, type Problem, type Result } from '../../core/decision.js'
 import type { PublicProblem } from '../../core/public-reasons.js'
 import type { PublicJwk } from '../../ports/host.js'
-import { encodeUtf8, fromBase64, toBase64url } from '../../util/bytes.js'
 import { hashText } from '../../util/hash.js'
-import { string } from '../../util/input.js'
-import { isObject, parseJson } from '../json.js'
+import { isObject } from '../json.js'
 import { verifierOf } from './ed25519.js'
 
 /** No key has a longer `kid`. */
@@ -66,118 +64,4 @@ export async function thumbprintOf({ x }: Pick<PublicJwk, 'x'>): Promise<string>
 /** Returns a public key in the form for publication in a JWKS. */
 export function publishedJwk({ kid, x }: PublicJwk) {
   return { kid, kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig', x } as const
-}
-
-const clientKeyLengthMax = 4_096
-
-/**
- * Reads a public key that the owner of an account pasted, to register it for an app: a JWK, a JWKS with one key, or a
- * PEM (`-----BEGIN PUBLIC KEY-----`), of at most 4,096 characters. `kid` and `alg` may be missing from a JWK. Store the
- * key with a `kid` that is unique in its account, and return it in `keys` of `walletAddresses.find`.
- *
- * @returns the key, or `reason`, which is a sentence for the owner, and never quotes the text.
- * @throws {InvalidInputError} if `text` is not a string.
- * @see RFC 7517; RFC 8037; RFC 8410
- */
-export function readClientKey(text: string):
-  | { readonly ok: true; readonly key: Pick<PublicJwk, 'x'> & Partial<Pick<PublicJwk, 'kid'>> }
-  | {
-      readonly ok: false
-      readonly refusal:
-        | 'key_missing'
-        | 'key_too_long'
-        | 'key_private'
-        | 'key_unsupported'
-        | 'key_damaged'
-        | 'key_unsound'
-        | 'keys_several'
-        | 'kid_invalid'
-      readonly reason: string
-    } {
-  string('text', text)
-  // Before all others, so that nobody looks for a better way to paste it.
-  if (/BEGIN (?:[A-Z\d]{1,16} ){0,2}PRIVATE KEY/.test(text)) return pasted('key_private')
-  if (text.length > clientKeyLengthMax) return pasted('key_too_long')
-  const trimmed = text.trim()
-  if (trimmed.startsWith('-----BEGIN ')) return readPem(trimmed)
-  if (!trimmed.startsWith('{')) return pasted('key_missing')
-  if (namesPrivatePart(trimmed)) return pasted('key_private')
-  const value = parseJson(encodeUtf8(trimmed))
-  if (!isObject(value)) return pasted('key_damaged')
-  const keys: readonly unknown[] = Array.isArray(value['keys']) ? value['keys'] : [value]
-  const [key] = keys
-  if (keys.length > 1) return pasted('keys_several')
-  if (!isObject(key) || key['kty'] === undefined) return pasted('key_missing')
-  const { kty, crv, alg = 'EdDSA', use = 'sig', kid, x } = key
-  const isEdDsa = alg === 'EdDSA' || alg === 'Ed25519'
-  if (kty !== 'OKP' || crv !== 'Ed25519' || !isEdDsa || use !== 'sig') {
-    return pasted('key_unsupported')
-  }
-  if (kid !== undefined && !(typeof kid === 'string' && kidForm.test(kid))) {
-    return pasted('kid_invalid')
-  }
-  if (typeof x !== 'string' || !/^[\w-]{43}$/.test(x)) return pasted('key_damaged')
-  if (!isSoundKey({ x })) return pasted('key_unsound')
-  return { ok: true, key: { x, ...(kid !== undefined && { kid }) } }
-}
-
-/** The private members of JWKs (RFC 7518 section 6), and other names for them. */
-const privateMember = /"(?:d|k|p|q|dp|dq|qi|oth|seed|priv[^"]{0,64}|secret[^"]{0,64})":/i
-
-/**
- * Whether JSON has a member that is named like the private part of a key, at any depth. The text is searched, not its
- * value, because it may be cut off, and a repeated member replaces the one before.
- */
-function namesPrivatePart(text: string): boolean {
-  const unescaped = text.replace(/\\u([\da-f]{4})/gi, (_, code) =>
-    String.fromCharCode(Number.parseInt(code, 16)),
-  )
-  return privateMember.test(unescaped.replace(/\s/g, ''))
-}
-
-type ReadKey = ReturnType<typeof readClientKey>
-
-/** RFC 8410: everything before the 32 bytes of an Ed25519 key. */
-const ed25519Prefix = '302a300506032b6570032100'
-
-/** The object identifiers of other keys: X25519, X448, Ed448, elliptic curves, RSA, DSA and Diffie-Hellman. */
-const otherKeys = /06032b65(?:6e|6f|71)|06072a8648ce(?:3d0201|380401|3e0201)|06092a864886f70d01/
-
-/** RFC 8410: how a private key on one of its curves begins, without a password. */
-const privatePrefix = /^30..020100300506032b65/
-
-/** Reads an RFC 7468 text. Other labels are those of certificates and of keys in other formats. */
-function readPem(text: string): ReadKey {
-  if (!text.startsWith('-----BEGIN PUBLIC KEY-----')) return pasted('key_unsupported')
-  const [, content] = /^-----BEGIN PUBLIC KEY-----([^-]*)-----END PUBLIC KEY-----$/.exec(text) ?? []
-  const bytes = fromBase64((content ?? '').replace(/\s/g, ''))
-  if (content === undefined || bytes === undefined) return pasted('key_damaged')
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
-  if (hex.startsWith(ed25519Prefix) && bytes.length === 44) {
-    const x = toBase64url(bytes.subarray(12))
-    return isSoundKey({ x }) ? { ok: true, key: { x } } : pasted('key_unsound')
-  }
-  if (privatePrefix.test(hex)) return pasted('key_private')
-  return pasted(otherKeys.test(hex.slice(0, 64)) ? 'key_unsupported' : 'key_damaged')
-}
-
-/** Signatures can name no other `kid` (RFC 9421 section 2.3; RFC 8941 section 3.3.3). */
-const kidForm = /^[\x20-\x7e]{1,256}$/
-
-const reasons = {
-  key_missing:
-    'This is not a public key. Paste a JWK, which begins with {, or a PEM, which begins with -----BEGIN PUBLIC KEY-----.',
-  key_too_long: `This is too long for a public key: the limit is ${clientKeyLengthMax} characters.`,
-  key_private:
-    'This is a private key. Never paste it anywhere: who has it can act as the app. Make a new pair of keys, and paste its public key.',
-  key_unsupported: 'This is a key of another kind. Paste a public Ed25519 key, for signatures.',
-  key_damaged:
-    'This key is damaged or incomplete. Copy it again, from the first to the last character.',
-  key_unsound: 'This is not a valid and safe Ed25519 key. Make a new pair of keys.',
-  keys_several: 'This contains several keys. Paste one of them.',
-  kid_invalid: 'The kid of this key must have 1 to 256 characters, of printable ASCII.',
-}
-
-function pasted(refusal: keyof typeof reasons) {
-  return { ok: false, refusal, reason: reasons[refusal] } as const
 }
