@@ -69,6 +69,8 @@ export const sections: readonly Section[] = [
       guide('security', 'Threats and tests'),
       guide('rules', 'Rules'),
       guide('architecture', 'Architecture'),
+      guide('decisions', 'Decisions'),
+      guide('compatibility', 'Compatibility'),
     ],
   },
   {
