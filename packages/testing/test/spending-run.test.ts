@@ -25,6 +25,7 @@ const hour = 3_600_000
 const rules = {
   intervalCounting: 'occurrences',
   holdMs: 24 * hour,
+  decideMs: 30_000,
   scene,
   mayRefuse: false,
 } as const
@@ -259,7 +260,18 @@ describe('while the store fails', () => {
     const wait = { type: 'wait', until: startOfTests + 1_000 } as const
     const steps = [grant(item(10)), failing(pay(1, 7)), wait]
     expect(await problemWith(steps, wallet)).toBeUndefined()
-    expect(times.map((at) => at - startOfTests)).toEqual([0, 60_000, 60_000])
+    expect(times.map((at) => at - startOfTests)).toEqual([0, 30_000, 30_000])
+  })
+
+  test('the repeat of a payment comes as late as the policy of the host says', async () => {
+    const times: number[] = []
+    const retry: SpendingAction = { type: 'retry', request: request(1, 7) }
+    for (const action of [pay(1, 7), retry]) {
+      const wallet = { ...unsettled('one'), setClock: (now: number) => void times.push(now) }
+      const steps = [grant(item(10)), failing(action)]
+      expect(await problemWith(steps, wallet, { decideMs: 2 * hour })).toBeUndefined()
+    }
+    expect(times.map((at) => at - startOfTests)).toEqual([0, 2 * hour, 0, 2 * hour])
   })
 
   test('the repeat of a payment within the limit must not be refused', async () => {

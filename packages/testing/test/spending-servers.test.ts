@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { mayPay, pricing } from '../../../examples/payment-limits/own-servers.js'
 import {
+  type AccessItem,
   createAuthorizationServer,
   createResourceServer,
   memoryStore,
@@ -10,11 +11,17 @@ import {
 } from '../../../src/index.js'
 import { isLong, runs } from '../../../test/support/runs.js'
 import {
+  type SpendingAction,
   type SpendingPorts,
   type SpendingScene,
   type SpendingServers,
+  type SpendingStep,
   spendingProperty,
+  startOfTests,
 } from '../src/index.js'
+import { filledIn } from '../src/spending/generate.js'
+import { runHistory } from '../src/spending/run.js'
+import { serversWallet } from '../src/spending/servers.js'
 
 const usd = { assetCode: 'USD', assetScale: 2 }
 const url = 'https://wallet.example/pay/alice'
@@ -35,6 +42,7 @@ function serversOn(
   store: Store,
   { clock, clientKeys, failing }: SpendingPorts,
   prices: Pricing = pricing,
+  decideMs = 30_000,
 ): SpendingServers {
   const grantEndpoint = 'https://wallet.example/pay/auth'
   const baseUrl = 'https://wallet.example/pay/op'
@@ -53,7 +61,7 @@ function serversOn(
     walletAddresses: { find: async (each) => (each === url ? { url, ...usd } : undefined) },
     paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
     pricing: prices,
-    policy: { mayPay },
+    policy: { mayPay, outgoingPayments: { decideMs } },
   })
   return { authorizationServer, resourceServer, grantEndpoint, baseUrl, strippedPrefix: '/pay' }
 }
@@ -63,6 +71,37 @@ describe('the servers of a host', () => {
     const store = memoryStore()
     const servers = async (ports: SpendingPorts) => serversOn(store, ports)
     await fc.assert(spendingProperty(fc, { servers, scene }), { numRuns: runs(400) })
+  })
+
+  test.each([
+    ['the rotation of an expired token', 86_400_000, 30_000],
+    ['the reservation of a payment, about which the host may think for an hour', 0, 3_600_000],
+  ])('keep a payment if the response is lost to %s', async (_, waitMs, decideMs) => {
+    const servers = (ports: SpendingPorts) => serversOn(memoryStore(), ports, pricing, decideMs)
+    const item: AccessItem = {
+      type: 'outgoing-payment',
+      actions: ['create'],
+      identifier: url,
+      limits: { debitAmount: { value: '20', ...usd } },
+    }
+    const [{ url: receiver, asset }] = scene.receivers
+    const amounts = {
+      debitAmount: { value: '10', ...usd },
+      receiveAmount: { value: '5', ...asset },
+    }
+    const pay = (payment: number): SpendingAction => {
+      const paid = { payment, grant: 1, by: 'direct', walletAddress: url, receiver } as const
+      return { type: 'pay', ...paid, ...amounts }
+    }
+    const steps: SpendingStep[] = [
+      { type: 'grant', grant: 1, asked: [item], granted: [item] },
+      pay(1), // the first write of a server is not a payment's
+      { type: 'wait', until: startOfTests + waitMs },
+      { type: 'store fails', failure: 'after', action: pay(2) },
+    ]
+    const history = { scene, start: startOfTests, steps }
+    const rules = { ...filledIn({ scene, decideMs }).rules, mayRefuse: false }
+    await runHistory(history, await serversWallet(servers, scene, true), rules)
   })
 
   test('are closed after each history', async () => {

@@ -55,6 +55,11 @@ export interface HistoryOptions {
   readonly intervalCounting?: IntervalCounting
   /** How long a payment may wait until the host begins it, in milliseconds. Default 24 hours. */
   readonly holdMs?: number
+  /**
+   * How long the wallet waits for the host's decision about a payment, in milliseconds. A payment during which the store
+   * fails is repeated so much later. Default 30 s.
+   */
+  readonly decideMs?: number
 }
 
 /** A form of limits: an amount, or any amount; in each window of an interval; to one receiver only. */
@@ -78,6 +83,7 @@ export const historyOptions: Readonly<Record<keyof HistoryOptions, true>> = {
   debitMax: true,
   intervalCounting: true,
   holdMs: true,
+  decideMs: true,
 }
 
 /**
@@ -93,6 +99,7 @@ export function filledIn({
   debitMax = amountValueMax,
   intervalCounting = 'occurrences',
   holdMs = 86_400_000,
+  decideMs = 30_000,
 }: HistoryOptions) {
   const hasAmount = limits.some((form) => form !== 'interval' && form !== 'receiver')
   if (!hasAmount || !limits.every((form) => limitForms.includes(form))) {
@@ -111,7 +118,7 @@ export function filledIn({
     stepsMax,
     debitMax,
     forms: { scene, limits, interval, debitMax },
-    rules: { intervalCounting, holdMs, scene },
+    rules: { intervalCounting, holdMs, decideMs, scene },
   }
 }
 

@@ -19,6 +19,8 @@ export interface SpendingRules {
   readonly intervalCounting: IntervalCounting
   /** How long a payment may wait until the host begins it, in milliseconds. */
   readonly holdMs: number
+  /** How long the wallet waits for the host's decision about a payment, in milliseconds. */
+  readonly decideMs: number
   readonly scene: SpendingScene
 }
 

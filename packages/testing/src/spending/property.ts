@@ -38,7 +38,7 @@ export interface SubjectOptions extends HistoryOptions {
 
 /**
  * Servers of this library to test, with the host's own store, prices and `mayPay`. If their policy differs from the
- * defaults, set `holdMs` and `intervalCounting` as in the policy.
+ * defaults, set `holdMs`, `decideMs` and `intervalCounting` as in the policy.
  */
 export interface ServersSubject extends SubjectOptions {
   /** Called for each history. Creates the servers as the host does, with the ports of the test. */

@@ -5,6 +5,7 @@ import {
   amountText,
   type CommitOrder,
   instantText,
+  isReport,
   numbered,
   type PaymentRequest,
   type SpendingAction,
@@ -13,6 +14,7 @@ import {
   type SpendingStep,
   stepText,
 } from './history.js'
+import type { SpendingRules } from './model.js'
 import { createOracle, type Observation, type Oracle, type OracleRules } from './oracle.js'
 import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } from './wallet.js'
 
@@ -59,7 +61,7 @@ export async function runHistory(
     let observed: readonly (Observation | undefined)[]
     try {
       if (step.type === 'at once') observed = await race(tasks, step.commits)
-      else if (step.type === 'store fails') observed = await observeFailure(run, step)
+      else if (step.type === 'store fails') observed = await observeFailure(run, step, rules)
       else observed = [await observe(run, step)]
     } catch (error) {
       lines.push(numbered(lines.length, stepText(step, ['the wallet failed'])))
@@ -137,6 +139,7 @@ async function observe(run: Run, action: SpendingAction): Promise<Observation | 
 async function observeFailure(
   run: Run,
   { action, failure }: ActionDuringFailure,
+  { decideMs }: SpendingRules,
 ): Promise<readonly (Observation | undefined)[]> {
   const { wallet } = run
   if (wallet.failStore === undefined) return [await observe(run, action)]
@@ -145,21 +148,18 @@ async function observeFailure(
   try {
     return [await observe(run, action)]
   } catch {
-    restore()
+    await restore()
     const moments = [...new Set([before, clockOf(run)])]
     const unknown: Observation = { action, answer: { accepted: 'unknown' }, moments }
     // The wallet may have reserved the payment, and asks again only when its lost call of `mayPay` is over.
-    if (action.type === 'pay') await waitUntil(run, run.now + repeatAfterMs)
+    if (!isReport(action)) await waitUntil(run, run.now + decideMs)
     const repeat: SpendingAction =
       action.type === 'pay' ? { type: 'retry', request: action } : action
     return [unknown, await observe(run, repeat)]
   } finally {
-    restore()
+    await restore()
   }
 }
-
-/** More than `policy.outgoingPayments.decideMs` by default. */
-const repeatAfterMs = 60_000
 
 /** Sets the clock of the wallet, but never back: a repeat may have come later than the history says. */
 async function waitUntil(run: Run, until: Instant): Promise<void> {

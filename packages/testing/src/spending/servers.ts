@@ -80,6 +80,8 @@ interface State {
   readonly itemIds: Map<string, readonly string[]>
   /** Payments that the host may not have begun yet. */
   readonly held: Set<string>
+  /** Rotations without a response. */
+  readonly unanswered: Set<() => Promise<SpendingAnswer>>
   send(handle: Handler, request: ClientRequest): Promise<ClientResponse>
   newNonce(): string
 }
@@ -133,14 +135,16 @@ export async function serversWallet(
     quotes: new Map(),
     itemIds: new Map(),
     held: new Set(),
+    unanswered: new Set(),
     send: (handle, request) => send(keys.at(-1), handle, request),
     newNonce: () => `nonce-${++nonces}`,
   }
   const actions = walletActions(state)
   function failStore(failure: StoreFailure) {
     const restores = stores.map(({ fail }) => fail(failure))
-    return () => {
+    return async () => {
       for (const restore of restores) restore()
+      await repeatRotations(state)
     }
   }
   /** Requests in flight are signed with the key before, so it stays published until the next change. */
@@ -427,8 +431,19 @@ async function withToken(
   const response = await send(tokenOf())
   // A race waits for the first commit of each request: a rotation must not come before it.
   if (response.status !== 401 || !state.tokensExpire) return response
-  const { accepted } = await rotate(state, grant, use)
+  const rotation = () => rotate(state, grant, use)
+  state.unanswered.add(rotation)
+  const { accepted } = await rotation()
+  state.unanswered.delete(rotation)
   return accepted === true ? send(tokenOf()) : response
+}
+
+/** Repeats rotations whose responses were lost. It cannot be done when the new tokens have expired. */
+async function repeatRotations({ unanswered }: State): Promise<void> {
+  for (const rotation of unanswered) {
+    unanswered.delete(rotation)
+    await rotation()
+  }
 }
 
 async function rotate(
