@@ -1,10 +1,8 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { GrantKey } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
-import type { Stored } from '../core/stored.js'
 import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
-import type { RecordKey, RecordKind, Store } from '../ports/store.js'
-import { isIdOf, newPath } from '../protocol/credential.js'
+import { newPath } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { Proof, Replayed, ReplayRecord } from './replay.js'
 import type { RunnerContext, RunWrite, Write } from './write.js'
@@ -48,33 +46,6 @@ export interface SignedCall extends Call {
 
 export function newCall({ clock, random }: Pick<ServiceContext, 'clock' | 'random'>): Call {
   return { now: clock.now(), commandId: newPath(random) }
-}
-
-/** Loads a record of this server. Resolves to `undefined` for an invalid id, and for an id of another server. */
-export async function loadOwn<Found extends Stored>(
-  { store, namespace }: Pick<ServiceContext, 'store' | 'namespace'>,
-  kind: RecordKind,
-  id: string,
-): Promise<Found | undefined> {
-  if (!isIdOf(await namespace(), id)) return undefined
-  return loadOne<Found>(store, { kind, id })
-}
-
-/** Loads one record. */
-export async function loadOne<Found extends Stored>(
-  store: Store,
-  key: RecordKey,
-): Promise<Found | undefined> {
-  const [found] = await store.load([key])
-  return found as Found | undefined
-}
-
-/** Loads the records with these keys, if there are any, as one snapshot. */
-export async function loadEach(
-  store: Store,
-  keys: readonly RecordKey[],
-): Promise<readonly (Stored | undefined)[]> {
-  return keys.length === 0 ? [] : store.load(keys)
 }
 
 export type AccountRefusal = 'wallet_address_unknown' | 'wallet_address_inactive'

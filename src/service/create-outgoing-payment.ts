@@ -37,17 +37,16 @@ import { hashText } from '../util/hash.js'
 import {
   type AccountRefusal,
   activeAccount,
-  loadEach,
-  loadOne,
   type ServiceContext,
   type SignedCall,
 } from './context.js'
 import { paymentListsOf } from './lists.js'
+import { loadOne, loadRecords, type Read, type Records, readerOf } from './load.js'
 import type { PricingRefused, QuoteOperations } from './quote.js'
 import type { Replayed } from './replay.js'
 import { expire, type Outdated, outdated, settleReserved } from './reserved-payment.js'
 import { ContentionError } from './store-guard.js'
-import { type Decided, type Read, readerOf, type Write } from './write.js'
+import type { Decided, Write } from './write.js'
 
 /** The payment to create: from a quote, or directly to an incoming payment, which is priced now. */
 export type PaymentInput = {
@@ -251,7 +250,7 @@ interface Snapshot {
   readonly items: readonly PayingItem[]
   readonly payment: PaymentRecord | undefined
   readonly reads: readonly RecordKey[]
-  readonly known: Awaited<ReturnType<typeof loadEach>>
+  readonly known: Records
 }
 
 async function snapshotOf(
@@ -262,8 +261,8 @@ async function snapshotOf(
 ): Promise<Snapshot> {
   const items = payingItems(access, { namespace, grantId }, now)
   const reads = [...own, ...items.flatMap(({ open }) => (open ? [budgetKey(open)] : []))]
-  const known = await loadEach(context.store, reads)
-  return { items, payment: readerOf(reads, known)(paymentKey), reads, known }
+  const known = await loadRecords(context.store, reads)
+  return { items, payment: readerOf(known)(paymentKey), reads, known }
 }
 
 /** Prices a payment without a quote. */

@@ -30,7 +30,8 @@ import {
   newSecret,
 } from '../protocol/credential.js'
 import { kidLengthMax, thumbprintOf } from '../protocol/http-signature/jwk.js'
-import { type Call, loadOwn, type ServiceContext, type SignedCall } from './context.js'
+import type { Call, ServiceContext, SignedCall } from './context.js'
+import { loadOwn, recordsOf } from './load.js'
 import type { Replayed } from './replay.js'
 import { creating, type Write } from './write.js'
 
@@ -114,7 +115,7 @@ function write<Type extends keyof GrantRefusals>(
   const key = { kind: 'grant', id: grant.id } as const
   return {
     reads: [key],
-    known: [grant],
+    known: recordsOf('grant', grant),
     decide(read) {
       // A grant is removed only after it has ended, so the decision on the loaded record is the same.
       const decision = decideGrant<Type>(read<Grant>(key) ?? grant, command, now, policy)

@@ -36,18 +36,17 @@ import {
   type AccountRefusal,
   activeAccount,
   type Call,
-  loadOne,
-  loadOwn,
   newCall,
   type ServiceContext,
   type SignedCall,
 } from './context.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
 import { createPaymentLists, listsOf } from './lists.js'
+import { loadOne, loadOwn, loadRecords, type Read, readerOf, recordsOf } from './load.js'
 import type { Replayed } from './replay.js'
 import { ofDependency } from './store-guard.js'
 import { removeRetired, type SweptKind } from './sweep.js'
-import { creating, type Decided, type Read, type Write } from './write.js'
+import { creating, type Decided, type Write } from './write.js'
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
 export interface ReceivedFunds {
@@ -222,7 +221,7 @@ async function createOnce(
     }
     const created = await context.run<CreatedOnce | undefined>({
       reads: [key, { kind: 'incoming-payment', id: paymentId }],
-      known: [undefined, undefined],
+      known: new Map(),
       decide(read) {
         if (read(key) !== undefined) return { result: undefined }
         const changes = [
@@ -276,8 +275,8 @@ async function receive(
   const write = { reads, creates: [transferKey], together, decide }
   if (mayReceive === undefined) return context.run(write)
   // The host is asked before the arrival joins others in a commit, so that a slow host delays only this arrival.
-  const known = await context.store.load(reads)
-  const { changes, result } = decide(({ kind }) => known[kind === 'transfer' ? 1 : 0] as never)
+  const known = await loadRecords(context.store, reads)
+  const { changes, result } = decide(readerOf(known))
   if (changes !== undefined && result.ok) {
     const refusal = await refusalOf(mayReceive, result.payment, { transferId, amount })
     instead = refusal && refusedCall(refusal)
@@ -331,7 +330,7 @@ function completion(
   const key = { kind: 'incoming-payment', id: loaded.id } as const
   return {
     reads: [key],
-    known: [loaded],
+    known: recordsOf('incoming-payment', loaded),
     decide(read) {
       const payment = read<IncomingPayment>(key)
       if (payment === undefined) return { result: unknownPayment }
@@ -381,7 +380,7 @@ function recordExpiry(
   const key = { kind: 'incoming-payment', id: due.id } as const
   return context.run<'expired' | undefined>({
     reads: [key],
-    known: [due],
+    known: recordsOf('incoming-payment', due),
     decide(read) {
       const payment = read<IncomingPayment>(key)
       if (payment === undefined) return { result: undefined }

@@ -3,6 +3,7 @@ import type { Store } from '../ports/store.js'
 import { namespaceAt } from '../protocol/credential.js'
 import { hashText } from '../util/hash.js'
 import { InvalidInputError } from '../util/input.js'
+import { loadOne } from './load.js'
 import { ContentionError } from './store-guard.js'
 
 /** The record of a server. Its id is the namespace, so that each namespace belongs to one server of a store. */
@@ -47,10 +48,7 @@ export function namespaceOfServer(url: string): Namespace {
 
 /** Resolves to the URL that a namespace belongs to: to this one, unless another server was first. */
 async function ownerOf(store: Store, id: string, url: string): Promise<string> {
-  const load = async () => {
-    const [found] = await store.load([{ kind: 'server', id }])
-    return found as ServerRecord | undefined
-  }
+  const load = () => loadOne<ServerRecord>(store, { kind: 'server', id })
   const found = await load()
   if (found !== undefined) return found.url
   const commandId = (await hashText(url)).slice(0, 22)

@@ -30,8 +30,9 @@ import {
 } from '../core/outgoing-payment.js'
 import type { QuotePolicy } from '../core/quote.js'
 import type { ActiveToken } from '../ports/host.js'
-import { loadEach, loadOne, loadOwn, newCall, type ServiceContext } from './context.js'
+import { newCall, type ServiceContext } from './context.js'
 import { createPaymentLists } from './lists.js'
+import { loadOne, loadOwn, loadRecords, readerOf, recordsOf } from './load.js'
 import { expire } from './reserved-payment.js'
 import { removeRetired, type SweptKind } from './sweep.js'
 
@@ -86,10 +87,6 @@ async function loadPayment(
   return payment && isCreated(payment) ? payment : undefined
 }
 
-async function loadBudget({ store }: ServiceContext, id: string): Promise<Budget | undefined> {
-  return loadOne<Budget>(store, { kind: 'budget', id })
-}
-
 /** The budget of a granted item for outgoing payments. */
 interface ItemStatus extends BudgetStatus {
   readonly item: GrantedItem
@@ -103,14 +100,12 @@ async function budgetsUnder(
 ): Promise<readonly ItemStatus[]> {
   const namespace = await context.grantNamespace()
   const items = payingItems(access, { namespace, grantId }, now)
-  const ids = items.flatMap(({ open }) => open?.budgetId ?? [])
-  const found = await loadEach(
-    context.store,
-    ids.map((id) => ({ kind: 'budget', id })),
-  )
+  const keyOf = (id: string) => ({ kind: 'budget', id }) as const
+  const keys = items.flatMap(({ open }) => (open ? [keyOf(open.budgetId)] : []))
+  const read = readerOf(await loadRecords(context.store, keys))
   return items.map((each) => {
-    const budget = each.open && found[ids.indexOf(each.open.budgetId)]
-    return { item: each.item, ...itemStatus(each, budget as Budget | undefined) }
+    const budget = each.open && read<Budget>(keyOf(each.open.budgetId))
+    return { item: each.item, ...itemStatus(each, budget) }
   })
 }
 
@@ -141,9 +136,10 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
   const budgetKey = { kind: 'budget', id: loaded.budgetId } as const
   // `begin` does not change the amount that the payment holds.
   const isBudgetRead = command.type !== 'begin'
+  const budgets = await loadRecords(context.store, isBudgetRead ? [budgetKey] : [])
   return context.run<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals[Type]>>({
     reads: isBudgetRead ? [paymentKey, budgetKey] : [paymentKey],
-    known: isBudgetRead ? [loaded, await loadBudget(context, loaded.budgetId)] : [loaded],
+    known: new Map([...recordsOf('outgoing-payment', loaded), ...budgets]),
     together: `grant ${loaded.grantId}`,
     decide(read) {
       const payment = read<OutgoingPayment>(paymentKey)
@@ -230,7 +226,7 @@ export function sweptBudgets(
       const key = { kind: 'budget', id: budget.id } as const
       return context.run<'kept' | undefined>({
         reads: [key],
-        known: [budget],
+        known: recordsOf('budget', budget),
         decide(read) {
           const found = read<Budget>(key)
           if (found?.commandId === commandId) return { result: 'kept' }

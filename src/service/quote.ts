@@ -16,11 +16,11 @@ import { HostAnswerError } from '../util/errors.js'
 import {
   type AccountRefusal,
   activeAccount,
-  loadOwn,
   type ServiceContext,
   type SignedCall,
 } from './context.js'
 import { refusedFor } from './host-answer.js'
+import { loadOwn } from './load.js'
 import type { Replayed } from './replay.js'
 import { creating } from './write.js'
 

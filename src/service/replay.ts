@@ -79,14 +79,12 @@ export function once<Result extends { readonly ok: boolean }>(
 ): Write<Result | Replayed> {
   if (replay === undefined) return write
   const { key, record, byRefusal } = replay
-  const { reads, known, creates = [], ...rest } = write
-  const isRead = reads.some(({ kind, id }) => kind === key.kind && id === key.id)
+  const { reads, creates = [] } = write
   return {
-    reads: isRead ? reads : [...reads, key],
-    // Not looked up at the first attempt: a commit that writes the record shows that it did not exist.
-    ...(known && { known: isRead ? known : [...known, undefined] }),
+    ...write,
+    // Not in what is known: a commit that writes the record shows that it did not exist.
+    reads: [...reads, key],
     creates: [...creates, key],
-    ...rest,
     decide(read) {
       const used = read(key)
       if (used !== undefined && used.commandId !== record.commandId) {

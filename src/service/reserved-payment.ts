@@ -24,11 +24,12 @@ import {
   undecided,
 } from '../core/outgoing-payment/reservation.js'
 import type { ActiveToken, MayPay, MayPayAnswer, RequestedPayment } from '../ports/host.js'
-import { loadOne, newCall, type ServiceContext } from './context.js'
+import { newCall, type ServiceContext } from './context.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
 import { paymentListsOf } from './lists.js'
+import { loadOne, type Read, recordsOf } from './load.js'
 import { ContentionError, ofDependency } from './store-guard.js'
-import type { Change, Decided, Read } from './write.js'
+import type { Change, Decided } from './write.js'
 
 interface Dependencies {
   readonly context: ServiceContext
@@ -125,7 +126,7 @@ async function reopen(context: ServiceContext, payment: ReservedPayment): Promis
   const key = keyOf(payment)
   const reopened = context.run<void>({
     reads: [key],
-    known: [payment],
+    known: recordsOf('outgoing-payment', payment),
     decide(read) {
       const isCurrent = read<PaymentRecord>(key)?.version === payment.version
       return isCurrent
@@ -166,7 +167,9 @@ async function confirm(
     }
     const guard = hasGrants && version !== undefined && { ...grantKey, version }
     const settled = await context.run<Settled | typeof grantChanged>({
-      ...(rights ? { reads: [key, budgetKey] } : { reads: [key], known: [payment] }),
+      ...(rights
+        ? { reads: [key, budgetKey] }
+        : { reads: [key], known: recordsOf('outgoing-payment', payment) }),
       together: `grant ${grantKey.id}`,
       ...(guard && { guard: { version: guard, outdated: grantChanged } }),
       decide(read) {

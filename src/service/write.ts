@@ -11,12 +11,10 @@ import {
 } from '../ports/store.js'
 import { InvalidInputError } from '../util/input.js'
 import { type DomainEvent, eventRecords, type RecordedEvents } from './events/record.js'
+import { loadRecords, nameOf, type Read, type Records } from './load.js'
 import type { Namespace } from './namespace.js'
 import { ContentionError, isTransactionError, withinTime } from './store-guard.js'
 import type { Pacing } from './time.js'
-
-/** Reads a record as the writes before this one leave it. It must be among the `reads` of the write. */
-export type Read = <Found extends Stored>(key: RecordKey) => Found | undefined
 
 /** A record to write, and the events that tell the host about it. Its version is the version that was read plus 1. */
 export interface Change {
@@ -43,8 +41,8 @@ export interface Decided<Result> {
 export interface Write<Result> {
   /** Every record that `decide` reads or changes. */
   readonly reads: readonly RecordKey[]
-  /** The records of `reads`, in their order, if the caller has loaded them. The first attempt then loads nothing. */
-  readonly known?: readonly (Stored | undefined)[]
+  /** The records of `reads`, if the caller has loaded them. The first attempt then loads nothing. */
+  readonly known?: Records
   /**
    * The records of `reads` that exist if an identical earlier write was committed. A store need not read several
    * records at one instant. A decision that changes nothing therefore counts only if these records were read before and
@@ -55,6 +53,7 @@ export interface Write<Result> {
   readonly guard?: { readonly version: VersionGuard; readonly outdated: Result }
   /** Concurrent writes with the same name share a commit. Default: the write has a commit of its own. */
   readonly together?: string
+  /** Reads its records as the writes before this one leave them. */
   decide(read: Read): Decided<Result>
   /** Decides about a byte-identical repeat of a request. `undefined` refuses it as a replay. */
   repeated?(read: Read): Decided<Result> | undefined
@@ -62,7 +61,7 @@ export interface Write<Result> {
 
 /** A write that reads and changes nothing. */
 export function answered<Result>(result: Result): Write<Result> {
-  return { reads: [], known: [], decide: () => ({ result }) }
+  return { reads: [], known: new Map(), decide: () => ({ result }) }
 }
 
 export interface RunnerContext {
@@ -88,7 +87,7 @@ export function creating<Result>(
   const key = { kind, id: next.id }
   return {
     reads: [key],
-    known: [undefined],
+    known: new Map(),
     decide: (read) =>
       read(key) === undefined ? { changes: [{ kind, next, events }], result } : { result },
   }
@@ -267,9 +266,6 @@ async function committed(
   }
 }
 
-/** The records that were loaded, by their names; `undefined` if a record does not exist. */
-type Records = ReadonlyMap<string, Stored | undefined>
-
 /** The decisions on some writes, and the commit that carries them out. */
 interface Round {
   readonly commit: Commit
@@ -403,33 +399,12 @@ function keysOf({ reads, guard }: Write<unknown>): readonly RecordKey[] {
   return guard === undefined ? reads : [...reads, guard.version]
 }
 
-function nameOf({ kind, id }: RecordKey): string {
-  return `${kind} ${id}`
-}
-
 /** Returns what the caller of a single write has loaded. Writes that have waited know nothing. */
 function knownRecords(members: readonly Member[]): Records | undefined {
   for (const { write } of members) {
-    const { reads, known } = write
-    if (known) return new Map(reads.map((key, index) => [nameOf(key), known[index]]))
+    if (write.known !== undefined) return write.known
   }
   return undefined
-}
-
-/** Loads each record once, as one snapshot. */
-async function loadRecords(store: Store, keys: readonly RecordKey[]): Promise<Records> {
-  const wanted = new Map(keys.map((key) => [nameOf(key), key]))
-  const found = wanted.size === 0 ? [] : await store.load([...wanted.values()])
-  return new Map([...wanted.keys()].map((name, index) => [name, found[index]]))
-}
-
-/** Reads records that were loaded by these keys. */
-export function readerOf(
-  keys: readonly RecordKey[],
-  records: readonly (Stored | undefined)[],
-): Read {
-  const found = new Map(keys.map((key, index) => [nameOf(key), records[index]]))
-  return <Found extends Stored>(key: RecordKey) => found.get(nameOf(key)) as Found | undefined
 }
 
 /** Returns a random delay below a bound that doubles, so that concurrent losers do not collide again. */

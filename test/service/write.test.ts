@@ -242,7 +242,7 @@ describe('an error of the transaction of a host', () => {
     const failingLoad = { ...memoryStore(), commit: losing, load }
     for (const store of [failingCommit, failingLoad]) {
       const pacing = virtualPacing()
-      const known = [undefined, undefined]
+      const known = new Map()
       const written = runner(store, { pacing }, true)(increment('me', { known }))
       await expect(written).rejects.toMatchObject({ code })
       expect(pacing.slept).toEqual([])
@@ -285,11 +285,7 @@ describe.each([
   test('ends with the error of the store when the store keeps failing', async () => {
     const fail = () => Promise.reject(new Error('the database is down'))
     const down: Store = { ...memoryStore(), commit: fail, load: fail }
-    const written = runner(
-      down,
-      {},
-      inTransaction,
-    )(increment('me', { known: [undefined, undefined] }))
+    const written = runner(down, {}, inTransaction)(increment('me', { known: new Map() }))
     await expect(written).rejects.toThrow('the database is down')
   })
 
@@ -342,7 +338,7 @@ describe('a load that fails after a lost race', () => {
     }
     return denyingFirst({ ...sound, load }, losses)
   }
-  const write = increment('me', { known: [undefined, undefined] })
+  const write = increment('me', { known: new Map() })
 
   test('is repeated', async () => {
     expect(await runner(failingOnce(1))(write)).toBe(1)
@@ -415,7 +411,7 @@ describe('a store that no longer settles', () => {
       commit: () => (answers.shift() ?? never)(),
       load: (keys) => (call === 'load' ? never() : sound.load(keys)),
     }
-    const known = [undefined, undefined]
+    const known = new Map()
     const written = onServer(store)(increment('me', { known, ...name }))
     expect(await settling(written)).toBe(3_000)
     await expect(written).rejects.toMatchObject(unsettled(call, 2_000))
@@ -434,7 +430,7 @@ describe('a store that no longer settles', () => {
   })
 
   test('holds the look-up of a refused signature until the deadline', async () => {
-    const refusing = { reads: [], known: [], decide: () => ({ result: refusal }) }
+    const refusing = { reads: [], known: new Map(), decide: () => ({ result: refusal }) }
     const written = onServer({ ...memoryStore(), load: never })(
       once(refusing, replayOf('me', false)),
     )
@@ -543,7 +539,7 @@ test('a write whose signature has expired fails no other write of the same commi
 })
 
 describe('a request that counts once', () => {
-  const refusing = { reads: [], known: [], decide: () => ({ result: refusal }) }
+  const refusing = { reads: [], known: new Map(), decide: () => ({ result: refusal }) }
   const isReplay = { ok: false, refusal: 'replayed' }
 
   test('is carried out once among equal concurrent requests, and the others are replays', async () => {
@@ -632,7 +628,7 @@ describe('a write that changes nothing', () => {
     const untouchable = new Proxy({} as Store, { get })
     expect(await runner(untouchable)(answered('same'))).toBe('same')
     const key = { kind: 'grant', id: 'counter' } as const
-    const idle = { reads: [key], known: [undefined], decide: () => ({ result: 'idle' }) }
+    const idle = { reads: [key], known: new Map(), decide: () => ({ result: 'idle' }) }
     expect(await runner(untouchable)(idle)).toBe('idle')
   })
 })
@@ -656,7 +652,7 @@ describe('a guarded write', () => {
     return store.commit({ changes: [change], guards: [] })
   }
 
-  const known = [undefined, undefined]
+  const known = new Map()
 
   test.each([{}, { known }, together])('takes effect while its guard holds: %j', async (more) => {
     const store = await setUp()
@@ -973,10 +969,10 @@ describe('writes with one name', () => {
   test('trust nothing that was known before they waited', async () => {
     const { store, proceed } = heldStore()
     const run = runner(store)
-    const stale = { known: [undefined, undefined], creates: [], ...together }
+    const stale = { known: new Map(), creates: [], ...together }
     const first = run(increment('1', stale))
     const told = run<string>({
-      ...{ reads: [counterKey], known: [undefined], ...together },
+      ...{ reads: [counterKey], known: new Map(), ...together },
       decide: (read) => ({ result: `${read<Counter>(counterKey)?.count}` }),
     })
     await proceed(true)

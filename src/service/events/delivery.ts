@@ -6,6 +6,7 @@ import type { OutgoingPaymentEvent } from '../../core/outgoing-payment/record.js
 import type { QuoteEvent } from '../../core/quote.js'
 import { positiveInteger, requireKnownOptions } from '../../util/input.js'
 import { newCall, type ServiceContext } from '../context.js'
+import { recordsOf } from '../load.js'
 import { clockDifferenceMaxMs, sleep } from '../time.js'
 import type { EventRecord } from './record.js'
 
@@ -264,7 +265,7 @@ export function replaceEvent(
   const key = { kind: 'event', id: before.id } as const
   return run<boolean>({
     reads: [key],
-    known: [before],
+    known: recordsOf('event', before),
     decide(read) {
       const found = read<EventRecord>(key)
       if (found?.commandId === commandId) return { result: true }

@@ -1,8 +1,9 @@
 import type { HostResult } from '../../core/decision.js'
 import { storeBounds } from '../../ports/store.js'
 import { callback, positiveInteger, text } from '../../util/input.js'
-import { loadOne, newCall, type ServiceContext } from '../context.js'
+import { newCall, type ServiceContext } from '../context.js'
 import { iterateList } from '../lists.js'
+import { loadOne, recordsOf } from '../load.js'
 import { inParallel } from '../parallel.js'
 import {
   attemptDelivery,
@@ -114,7 +115,7 @@ async function standBehind(
     const some = behind.slice(first, first + storeBounds.loadKeys)
     await context.run<void>({
       reads: some.map(({ id }) => ({ kind: 'event', id })),
-      known: some,
+      known: recordsOf('event', ...some),
       decide(read) {
         const current = some.filter(
           ({ id, version }) => read({ kind: 'event', id })?.version === version,

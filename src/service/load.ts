@@ -1,0 +1,55 @@
+import type { Stored } from '../core/stored.js'
+import type { RecordKey, RecordKind, Store } from '../ports/store.js'
+import { isIdOf } from '../protocol/credential.js'
+
+/** Records as they were at one instant, by `nameOf` their keys; `undefined` if a record does not exist. */
+export type Records = ReadonlyMap<string, Stored | undefined>
+
+/** Reads a record of a snapshot, which must contain its key. */
+export type Read = <Found extends Stored>(key: RecordKey) => Found | undefined
+
+/** Returns the name of a record among records of all kinds. */
+export function nameOf({ kind, id }: RecordKey): string {
+  return `${kind} ${id}`
+}
+
+/** Names records of one kind that exist. */
+export function recordsOf(kind: RecordKind, ...records: readonly Stored[]): Records {
+  return new Map(records.map((record) => [nameOf({ kind, id: record.id }), record]))
+}
+
+export function readerOf(records: Records): Read {
+  return <Found extends Stored>(key: RecordKey) => records.get(nameOf(key)) as Found | undefined
+}
+
+/** Loads the records with these keys, each once and all as one snapshot. Without a key, the store is not called. */
+export async function loadRecords(store: Store, keys: readonly RecordKey[]): Promise<Records> {
+  const wanted = new Map(keys.map((key) => [nameOf(key), key]))
+  const found = wanted.size === 0 ? [] : await store.load([...wanted.values()])
+  return new Map([...wanted.keys()].map((name, index) => [name, found[index]]))
+}
+
+/** Loads one record. */
+export async function loadOne<Found extends Stored>(
+  store: Store,
+  key: RecordKey,
+): Promise<Found | undefined> {
+  const [found] = await store.load([key])
+  return found as Found | undefined
+}
+
+/** The store and the namespace of a server. */
+interface OwnRecords {
+  readonly store: Store
+  readonly namespace: () => Promise<string>
+}
+
+/** Loads a record of this server. Resolves to `undefined` for an invalid id, and for an id of another server. */
+export async function loadOwn<Found extends Stored>(
+  { store, namespace }: OwnRecords,
+  kind: RecordKind,
+  id: string,
+): Promise<Found | undefined> {
+  if (!isIdOf(await namespace(), id)) return undefined
+  return loadOne<Found>(store, { kind, id })
+}
