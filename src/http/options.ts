@@ -9,7 +9,7 @@ import { namespaceOfServer } from '../service/namespace.js'
 import type { RepeatRule } from '../service/replay.js'
 import { guardedStore } from '../service/store-guard.js'
 import { type ClockError, realPacing, steadyClock } from '../service/time.js'
-import { createRunner } from '../service/write.js'
+import { createRunner } from '../service/write/runner.js'
 import { callHook } from '../util/errors.js'
 import {
   boolean,

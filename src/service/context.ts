@@ -5,7 +5,8 @@ import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
 import { newPath } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { Proof, Replayed, ReplayRecord } from './replay.js'
-import type { RunnerContext, RunWrite, Write } from './write.js'
+import type { RunnerContext } from './write/runner.js'
+import type { RunWrite, Write } from './write/write.js'
 
 /** The dependencies common to all services. */
 export interface ServiceContext extends RunnerContext {

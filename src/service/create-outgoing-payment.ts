@@ -46,7 +46,7 @@ import type { PricingRefused, QuoteOperations } from './quote.js'
 import type { Replayed } from './replay.js'
 import { expire, type Outdated, outdated, settleReserved } from './reserved-payment.js'
 import { ContentionError } from './store-guard.js'
-import type { Decided, Write } from './write.js'
+import type { Decided, Write } from './write/write.js'
 
 /** The payment to create: from a quote, or directly to an incoming payment, which is priced now. */
 export type PaymentInput = {

@@ -33,7 +33,7 @@ import { kidLengthMax, thumbprintOf } from '../protocol/http-signature/jwk.js'
 import type { Call, ServiceContext, SignedCall } from './context.js'
 import { loadOwn, recordsOf } from './load.js'
 import type { Replayed } from './replay.js'
-import { creating, type Write } from './write.js'
+import { creating, type Write } from './write/write.js'
 
 /** An access token with the secret that the store does not contain. */
 export interface SecretToken extends IssuedToken {

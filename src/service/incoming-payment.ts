@@ -46,7 +46,7 @@ import { loadOne, loadOwn, loadRecords, type Read, readerOf, recordsOf } from '.
 import type { Replayed } from './replay.js'
 import { ofDependency } from './store-guard.js'
 import { removeRetired, type SweptKind } from './sweep.js'
-import { creating, type Decided, type Write } from './write.js'
+import { creating, type Decided, type Write } from './write/write.js'
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
 export interface ReceivedFunds {

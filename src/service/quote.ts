@@ -22,7 +22,7 @@ import {
 import { refusedFor } from './host-answer.js'
 import { loadOwn } from './load.js'
 import type { Replayed } from './replay.js'
-import { creating } from './write.js'
+import { creating } from './write/write.js'
 
 interface QuotePorts {
   readonly walletAddresses: WalletAddresses

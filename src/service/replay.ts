@@ -7,7 +7,7 @@ import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import { toBase64url } from '../util/bytes.js'
 import { hashText } from '../util/hash.js'
 import { replayMarginMs } from './time.js'
-import type { Write } from './write.js'
+import type { Write } from './write/write.js'
 
 /** A verified signature and its replay identifier. */
 export interface Proof {

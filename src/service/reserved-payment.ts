@@ -29,7 +29,7 @@ import { readHostAnswer, refusedByHost } from './host-answer.js'
 import { paymentListsOf } from './lists.js'
 import { loadOne, type Read, recordsOf } from './load.js'
 import { ContentionError, ofDependency } from './store-guard.js'
-import type { Change, Decided } from './write.js'
+import type { Change, Decided } from './write/write.js'
 
 interface Dependencies {
   readonly context: ServiceContext

@@ -1,5 +1,5 @@
 import { newCall, type ServiceContext, type SignedCall } from '../../src/service/context.js'
-import { createRunner } from '../../src/service/write.js'
+import { createRunner } from '../../src/service/write/runner.js'
 
 /** The call of a request whose repeats are accepted. */
 export function unguardedCall(context: ServiceContext): SignedCall {

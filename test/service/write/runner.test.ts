@@ -1,27 +1,25 @@
 import fc, { type Scheduler } from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { commitSizeOf } from '../../packages/testing/src/conformance/trial.js'
-import { type Commit, type RecordKey, type Stored, storeBounds } from '../../src/entry-adapter.js'
-import { memoryStore, type Store } from '../../src/index.js'
-import type { DomainEvent } from '../../src/service/events/record.js'
-import { once, type ReplayRecord } from '../../src/service/replay.js'
-import { ContentionError, guardedStore } from '../../src/service/store-guard.js'
-import { type Pacing, realPacing } from '../../src/service/time.js'
+import { commitSizeOf } from '../../../packages/testing/src/conformance/trial.js'
 import {
-  answered,
-  createRunner,
-  creating,
-  type Decided,
-  type RunnerContext,
-  type Write,
-  waitingMax,
-} from '../../src/service/write.js'
-import { boundedStore } from '../support/bounded-store.js'
-import { manualClock } from '../support/clock.js'
-import { loadOne } from '../support/one-record.js'
-import { type Fate, fates } from '../support/proxy-store.js'
-import { seededRandom } from '../support/random.js'
-import { runs } from '../support/runs.js'
+  type Commit,
+  type RecordKey,
+  type Stored,
+  storeBounds,
+} from '../../../src/entry-adapter.js'
+import { memoryStore, type Store } from '../../../src/index.js'
+import type { DomainEvent } from '../../../src/service/events/record.js'
+import { once, type ReplayRecord } from '../../../src/service/replay.js'
+import { ContentionError, guardedStore } from '../../../src/service/store-guard.js'
+import { type Pacing, realPacing } from '../../../src/service/time.js'
+import { createRunner, type RunnerContext, waitingMax } from '../../../src/service/write/runner.js'
+import { answered, creating, type Decided, type Write } from '../../../src/service/write/write.js'
+import { boundedStore } from '../../support/bounded-store.js'
+import { manualClock } from '../../support/clock.js'
+import { loadOne } from '../../support/one-record.js'
+import { type Fate, fates } from '../../support/proxy-store.js'
+import { seededRandom } from '../../support/random.js'
+import { runs } from '../../support/runs.js'
 
 interface Counter extends Stored {
   readonly count: number

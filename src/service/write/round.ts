@@ -1,0 +1,147 @@
+import type { Stored } from '../../core/stored.js'
+import {
+  type Commit,
+  type RecordChange,
+  type RecordKey,
+  type RecordKind,
+  storeBounds,
+  type VersionGuard,
+} from '../../ports/store.js'
+import { eventRecords, type RecordedEvents } from '../events/record.js'
+import { nameOf, type Read, type Records } from '../load.js'
+import type { Change, Decided, Write } from './write.js'
+
+/** What becomes of a write when several are decided for one commit. */
+export type Outcome =
+  /** It has this result once the commit takes effect. */
+  | { readonly type: 'decided'; readonly result: unknown }
+  /** Its `decide` threw: a fault of the code, which no other write of the commit notices. */
+  | { readonly type: 'failed'; readonly error: unknown }
+  /** It has to be executed with a commit of its own. */
+  | { readonly type: 'alone' }
+  /** The commit has no room for it, nor for those behind it. */
+  | { readonly type: 'later' }
+
+/** The outcomes of some writes, in their order, and the commit that carries them out. */
+export interface Round {
+  readonly outcomes: readonly Outcome[]
+  readonly commit: Commit
+  /** Records to look for again before the decision counts, because it changes nothing. */
+  readonly unconfirmed: readonly RecordKey[]
+}
+
+/** A change that is not yet committed: the stored record, the next one, and the events that are recorded. */
+interface PendingChange extends Required<Change> {
+  readonly before: Stored | undefined
+}
+
+/**
+ * Decides writes one after the other, each on the records as those before it leave them. Pure.
+ *
+ * @param records what was loaded of the records that the writes read.
+ */
+export function decideInOrder(
+  writes: readonly Write<unknown>[],
+  records: Records,
+  recordsEvents: RecordedEvents,
+): Round {
+  const pending = new Map<string, PendingChange>()
+  const guards = new Map<string, VersionGuard>()
+  let unconfirmed: readonly RecordKey[] = []
+  let size = 0
+
+  const read: Read = <Found extends Stored>(key: RecordKey) => {
+    const name = nameOf(key)
+    const change = pending.get(name)
+    // At the version in the store, because a commit contains one next version of a record.
+    const changed = change && { ...change.next, version: change.before?.version ?? 0 }
+    return (changed ?? records.get(name)) as Found | undefined
+  }
+
+  function outcomeOf({ guard, creates = [], decide }: Write<unknown>): Outcome {
+    let decision: Decided<unknown>
+    try {
+      decision = decide(read)
+    } catch (error) {
+      return { type: 'failed', error }
+    }
+    const { result, changes = [], also = [] } = decision
+    const isUnchanged = changes.length === 0
+    // An earlier commit of this write, or of an identical one, may have taken effect while the guard held.
+    const isRepeat = isUnchanged && creates.some((key) => read(key) !== undefined)
+    if (guard !== undefined && !isRepeat && isOutdated(guard.version, records)) {
+      return { type: 'decided', result: guard.outdated }
+    }
+    const unproven = isUnchanged
+      ? creates.filter((key) => !also.some(({ next }) => next.id === key.id))
+      : []
+    if (unproven.length > 0 && writes.length > 1) return { type: 'alone' }
+    const isAdded = add([...changes, ...also], isUnchanged ? undefined : guard?.version)
+    if (!isAdded) return { type: 'later' }
+    unconfirmed = unproven
+    return { type: 'decided', result }
+  }
+
+  /** Adds changes and a guard to the commit, if it has room for them. Any write fits alone. */
+  function add(changes: readonly Change[], guard: VersionGuard | undefined): boolean {
+    let needed = guard === undefined || guards.has(nameOf(guard)) ? 0 : 1
+    const added = new Map<string, PendingChange>()
+    for (const { kind, next, events = [] } of changes) {
+      const name = nameOf({ kind, id: next.id })
+      const earlier = pending.get(name)
+      const recorded = events.filter(({ type }) => recordsEvents(type))
+      const allEvents = earlier === undefined ? recorded : [...earlier.events, ...recorded]
+      const change = { kind, next, events: allEvents, before: records.get(name) }
+      needed += sizeOf(change) - (earlier === undefined ? 0 : sizeOf(earlier))
+      added.set(name, change)
+    }
+    if (size > 0 && size + needed > storeBounds.commitSize) return false
+    size += needed
+    for (const [name, change] of added) pending.set(name, change)
+    if (guard !== undefined) guards.set(nameOf(guard), guard)
+    return true
+  }
+
+  let isFull = false
+  const outcomes = writes.map((write): Outcome => {
+    const outcome: Outcome = isFull ? { type: 'later' } : outcomeOf(write)
+    isFull ||= outcome.type === 'later'
+    return outcome
+  })
+  const changes = [...pending.values()].flatMap(recordChanges)
+  return { outcomes, commit: { changes, guards: [...guards.values()] }, unconfirmed }
+}
+
+/** Whether a record was loaded and is no longer at this version. */
+function isOutdated(guard: VersionGuard, records: Records): boolean {
+  const name = nameOf(guard)
+  return records.has(name) && records.get(name)?.version !== guard.version
+}
+
+/** Returns what a change adds to `storeBounds.commitSize`. An event is a record with one list entry. */
+function sizeOf({ next: { lists = [] }, events, before }: PendingChange): number {
+  const { lists: listsBefore = [] } = before ?? {}
+  const names = new Set([...listsBefore, ...lists].map(({ list }) => list))
+  const kept = lists.filter(({ list, at }) =>
+    listsBefore.some((entry) => entry.list === list && entry.at === at),
+  )
+  return 1 + names.size - kept.length + 2 * events.length
+}
+
+/** Returns the change of a record, and the records of its events. */
+function recordChanges({ kind, next, events, before }: PendingChange): readonly RecordChange[] {
+  const change = before === undefined ? newRecord(kind, next) : replacement(kind, before, next)
+  return [change, ...eventRecords(kind, next, events).map((event) => newRecord('event', event))]
+}
+
+/** Says where the replaced version is found, so that a store need not load it. */
+function replacement(kind: RecordKind, before: Stored, next: Stored): RecordChange {
+  const { version, lists, dueAt } = before
+  const due = dueAt === undefined ? {} : { dueAt }
+  const previous = lists === undefined ? due : { lists, ...due }
+  return { kind, next, expectedVersion: version, previous }
+}
+
+function newRecord(kind: RecordKind, next: Stored): RecordChange {
+  return { kind, next, expectedVersion: 0 }
+}

@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest'
+import { type Stored, storeBounds } from '../../../src/entry-adapter.js'
+import type { DomainEvent } from '../../../src/service/events/record.js'
+import { type Records, recordsOf } from '../../../src/service/load.js'
+import { decideInOrder, type Outcome } from '../../../src/service/write/round.js'
+import type { Write } from '../../../src/service/write/write.js'
+
+interface Account extends Stored {
+  readonly balance: number
+}
+
+const key = { kind: 'budget', id: 'account' } as const
+const account: Account = { id: key.id, version: 3, commandId: 'earlier', balance: 10 }
+const stored = recordsOf('budget', account)
+
+/** Takes an amount from the account, and results in what is left, or in `refused`. */
+function take(amount: number, more: Partial<Write<unknown>> = {}): Write<unknown> {
+  return {
+    reads: [key],
+    decide(read) {
+      const { balance, version } = read<Account>(key) ?? { ...account, version: 0 }
+      if (balance < amount) return { result: 'refused' }
+      const next = { id: key.id, version: version + 1, commandId: 'me', balance: balance - amount }
+      return { changes: [{ kind: 'budget', next }], result: next.balance }
+    },
+    ...more,
+  }
+}
+
+const decided = (result: unknown): Outcome => ({ type: 'decided', result })
+
+function round(writes: readonly Write<unknown>[], records: Records = stored) {
+  return decideInOrder(writes, records, () => true)
+}
+
+describe('a round', () => {
+  test('decides each write on what those before it leave, and writes one version', () => {
+    const { outcomes, commit } = round([take(1), take(2), take(7)])
+    expect(outcomes).toEqual([decided(9), decided(7), decided(0)])
+    const next = { id: key.id, version: 4, commandId: 'me', balance: 0 }
+    const change = { kind: 'budget', next, expectedVersion: 3, previous: {} }
+    expect(commit).toEqual({ changes: [change], guards: [] })
+  })
+
+  test('says where the replaced version is found', () => {
+    const lists = [{ list: 'all', at: 1 }]
+    const { commit } = round([take(1)], recordsOf('budget', { ...account, lists, dueAt: 7 }))
+    expect(commit.changes[0]).toMatchObject({ previous: { lists, dueAt: 7 } })
+  })
+
+  test('creates a record that does not exist', () => {
+    expect(round([take(1)], new Map()).commit.changes).toEqual([
+      { kind: 'budget', next: expect.objectContaining({ version: 1 }), expectedVersion: 0 },
+    ])
+  })
+
+  test('is empty without writes', () => {
+    expect(round([])).toMatchObject({ outcomes: [], commit: { changes: [], guards: [] } })
+  })
+
+  test('commits the events of all its writes that are recorded, in their order', () => {
+    const events = ['quote.created', 'grant.issued', 'quote.created'].map(
+      (type, at) => ({ type, at }) as DomainEvent,
+    )
+    const telling = events.map((event) =>
+      take(1, {
+        decide(read) {
+          const { version } = read(key) as Account
+          const next = { ...account, version: version + 1 }
+          return { changes: [{ kind: 'budget', next, events: [event] }], result: event.at }
+        },
+      }),
+    )
+    const recorded = decideInOrder(telling, stored, (type) => type === 'quote.created')
+    expect(recorded.commit.changes.slice(1)).toEqual([
+      expect.objectContaining({
+        kind: 'event',
+        next: expect.objectContaining({ event: events[0] }),
+      }),
+      expect.objectContaining({
+        kind: 'event',
+        next: expect.objectContaining({ event: events[2] }),
+      }),
+    ])
+  })
+})
+
+describe('the outcome of a write', () => {
+  test('is its result, if it changes nothing', () => {
+    expect(round([take(11)])).toMatchObject({
+      outcomes: [decided('refused')],
+      commit: { changes: [] },
+    })
+  })
+
+  test('is its failure, if its decision throws, and the others are decided', () => {
+    const error = new Error('a bug')
+    const broken = take(1, {
+      decide() {
+        throw error
+      },
+    })
+    const { outcomes } = round([take(1), broken, take(2)])
+    expect(outcomes).toEqual([decided(9), { type: 'failed', error }, decided(7)])
+  })
+
+  test('is `later` from the first one on for which the commit has no room', () => {
+    const size = storeBounds.commitSize
+    const filling = (id: string, count: number): Write<unknown> => ({
+      reads: [],
+      decide: () => ({
+        changes: Array.from({ length: count }, (_, each) => ({
+          kind: 'quote',
+          next: { id: `${id}-${each}`, version: 1, commandId: id },
+        })),
+        result: id,
+      }),
+    })
+    const later = { type: 'later' }
+    const { outcomes, commit } = round([
+      filling('first', size - 2),
+      filling('second', 3),
+      filling('third', 1),
+    ])
+    expect(outcomes).toEqual([decided('first'), later, later])
+    expect(commit.changes).toHaveLength(size - 2)
+    expect(round([filling('alone', size + 1), filling('next', 1)]).outcomes).toEqual([
+      decided('alone'),
+      later,
+    ])
+  })
+
+  test('is that it is outdated, if the record that it guards has another version', () => {
+    const guarded = (version: number) =>
+      take(1, { guard: { version: { kind: 'grant', id: 'grant', version }, outdated: 'outdated' } })
+    const grant = { id: 'grant', version: 2, commandId: 'earlier' }
+    const records = new Map([...stored, ...recordsOf('grant', grant)])
+    const { outcomes, commit } = round([guarded(1), guarded(2), guarded(2)], records)
+    expect(outcomes).toEqual([decided('outdated'), decided(9), decided(8)])
+    expect(commit.guards).toEqual([{ kind: 'grant', id: 'grant', version: 2 }])
+  })
+})
