@@ -121,7 +121,9 @@ async function completedPayment(payer: Payer): Promise<OutgoingPayment> {
   const totals = { sentAmount: amount, deliveredAmount: amount }
   const completed = await outgoingPayments.reportSent(paymentId, totals)
   if (!completed.ok) throw new Error(completed.reason)
-  return completed.payment
+  const record = await outgoingPayments.getRecord(paymentId)
+  if (record === undefined) throw new Error('the payment is missing')
+  return record
 }
 
 /** Returns the same payment with a new id at an earlier time. */

@@ -54,8 +54,11 @@ async function writtenTemplates(wallet: BenchWallet): Promise<Template[]> {
   await completePayments(await newPayer(wallet), 2)
   const { value } = await newToken(wallet)
   await wallet.resources.handle(await creation(wallet, value))
-  const [incoming] = (await wallet.resources.incomingPayments.list({ walletAddress: bob })).result
-  const [outgoing] = (await wallet.resources.outgoingPayments.list({ walletAddress: bob })).result
+  const { incomingPayments, outgoingPayments } = wallet.resources
+  const [received] = (await incomingPayments.list({ walletAddress: bob })).result
+  const [sent] = (await outgoingPayments.list({ walletAddress: bob })).result
+  const incoming = await incomingPayments.getRecord(received?.paymentId ?? '')
+  const outgoing = await outgoingPayments.getRecord(sent?.paymentId ?? '')
   if (incoming === undefined || outgoing === undefined) throw new Error('a payment is missing')
   return [
     { kind: 'incoming-payment', record: incoming },

@@ -68,7 +68,11 @@ export type {
   GrantsToRevoke,
   GrantView,
 } from './host/grant.js'
-export type { IncomingPaymentCreation, IncomingPaymentServices } from './host/incoming-payment.js'
+export type {
+  IncomingPaymentCreation,
+  IncomingPaymentServices,
+  IncomingPaymentView,
+} from './host/incoming-payment.js'
 export type { Interactions } from './host/interaction.js'
 export type { InteractionView, TokenView } from './host/interaction-view.js'
 export type {
@@ -76,6 +80,7 @@ export type {
   ItemBudget,
   OutgoingPaymentScope,
   OutgoingPaymentServices,
+  OutgoingPaymentView,
   SentReport,
 } from './host/outgoing-payment.js'
 export type { PaymentReader } from './host/payments.js'

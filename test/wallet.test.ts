@@ -217,8 +217,8 @@ describe('a wallet', () => {
       idempotencyKey: 'invoice 1',
     })
     if (!created.ok) throw new Error(created.reason)
-    expect(await loadOne(other, 'incoming-payment', created.payment.id)).toBeDefined()
-    expect(await wallet.resources.incomingPayments.get(created.payment.id)).toBeUndefined()
+    expect(await loadOne(other, 'incoming-payment', created.payment.paymentId)).toBeDefined()
+    expect(await wallet.resources.incomingPayments.get(created.payment.paymentId)).toBeUndefined()
     expect(Object.keys(inside).sort()).toEqual([
       'grants',
       'incomingPayments',

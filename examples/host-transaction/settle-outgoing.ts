@@ -34,12 +34,12 @@ export function settleOutgoing(
   return postgresStore.transaction(pool, async (client: PoolClient, store) => {
     const { outgoingPayments } = resources.within(store)
     const result = await endPayment(outgoingPayments, paymentId, outcome)
-    if (result.ok && result.changed && result.payment.sent !== '0') {
-      const { id, walletAddress, debitAmount } = result.payment
+    if (result.ok && result.changed && result.payment.sentAmount.value !== '0') {
+      const { walletAddress, sentAmount } = result.payment
       await client.query(
         `INSERT INTO ledger_entries (transfer_id, account_id, amount)
           VALUES ($1, $2, -$3::numeric), ($1, $4, $3::numeric)`,
-        [id, walletAddress, result.payment.sent, settlementAccount(debitAmount.assetCode)],
+        [paymentId, walletAddress, sentAmount.value, settlementAccount(sentAmount.assetCode)],
       )
     }
     // After the entries, which lock the account: `holdFunds` locks the account before the holds, too.

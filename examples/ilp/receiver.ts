@@ -13,8 +13,8 @@ import {
 import type {
   HostResult,
   IlpPaymentMethods,
-  IncomingPayment,
   IncomingPaymentServices,
+  IncomingPaymentView,
   ReceivedFunds,
 } from 'open-payments-server'
 import {
@@ -58,7 +58,7 @@ interface Paid {
   readonly request: Packet
   readonly encryptionKey: Buffer
   readonly fulfillment: Buffer
-  readonly payment: IncomingPayment
+  readonly payment: IncomingPaymentView
 }
 
 /** A receiver's options, and its rejects. */
@@ -145,7 +145,7 @@ async function credit(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
   const { prepare, payment } = paid
   const funds: ReceivedFunds = {
     transferId: prepare.executionCondition.toString('base64url'),
-    amount: { value: prepare.amount, ...payment.asset },
+    amount: { ...payment.receivedAmount, value: prepare.amount },
   }
   const result = await receive(receiver, paid, funds)
   if (result === undefined) return refuse(receiver, paid, 'T00', 'The packet could not be credited')
@@ -168,8 +168,8 @@ async function receive(
   receiver: Receiver,
   { prepare, payment }: Paid,
   funds: ReceivedFunds,
-): Promise<HostResult<{ readonly payment: IncomingPayment }> | undefined> {
-  const paymentId = payment.id
+): Promise<HostResult<{ readonly payment: IncomingPaymentView }> | undefined> {
+  const { paymentId } = payment
   for (let attempt = 1; ; attempt++) {
     try {
       return await receiver.incomingPayments.receive(paymentId, funds)
@@ -188,8 +188,8 @@ function report({ onError }: Receiver, error: unknown, funds?: UncertainFunds): 
   if (onError) queueMicrotask(() => onError(error, funds))
 }
 
-function closing({ now }: Receiver, payment: IncomingPayment): readonly Frame[] {
-  if (payment.completed) return [close('the payment is complete')]
+function closing({ now }: Receiver, payment: IncomingPaymentView): readonly Frame[] {
+  if (payment.status === 'completed') return [close('the payment is complete')]
   return now() > payment.expiresAt ? [close('the payment has expired')] : []
 }
 
@@ -218,7 +218,8 @@ function replyTo(
   type: Packet['ilpPacketType'],
   more: readonly Frame[],
 ): Promise<Buffer> {
-  const { asset, incomingAmount, received } = payment
+  const { incomingAmount, receivedAmount } = payment
+  const { value: received, ...asset } = receivedAmount
   const receiveMax = incomingAmount?.value ?? packetAmountMax.toString()
   const frames: Frame[] = [...more]
   const asksAsset = request.frames.some(({ type }) => type === FrameType.ConnectionNewAddress)

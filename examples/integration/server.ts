@@ -54,8 +54,8 @@ app.post('/consent/:id', form, async (request, response) => {
 export async function fundsArrived(address: string, transferId: string, value: string) {
   const payment = await wallet.resources.incomingPayments.findByIlpAddress(address)
   if (payment === undefined) return 'reject'
-  const amount = { value, ...payment.asset }
-  const result = await wallet.resources.incomingPayments.receive(payment.id, {
+  const amount = { ...payment.receivedAmount, value }
+  const result = await wallet.resources.incomingPayments.receive(payment.paymentId, {
     transferId, // the same transfer counts once
     amount,
   })

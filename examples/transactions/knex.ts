@@ -44,7 +44,7 @@ export function settleOutgoing(
   return postgresStore.transaction(transactionsOf(db), async (trx, store) => {
     const { outgoingPayments } = resources.within(store)
     const result = await endPayment(outgoingPayments, paymentId, outcome)
-    if (result.ok && result.changed && result.payment.sent !== '0') {
+    if (result.ok && result.changed && result.payment.sentAmount.value !== '0') {
       await trx('ledger_entries').insert(debitOf(result.payment))
     }
     // After the entries, which lock the account, as in `holdFunds`.

@@ -1,7 +1,7 @@
 import type {
-  IncomingPayment,
+  IncomingPaymentView,
   MayPay,
-  OutgoingPayment,
+  OutgoingPaymentView,
   ReceivedFunds,
   ResourceServer,
 } from 'open-payments-server'
@@ -38,15 +38,16 @@ export function holdOf({
 
 /** Returns the rows that credit the account of an incoming payment. */
 export function creditOf(
-  { walletAddress }: IncomingPayment,
+  { walletAddress }: IncomingPaymentView,
   { transferId, amount }: ReceivedFunds,
 ): Entry[] {
   return moved(transferId, settlementAccount(amount.assetCode), walletAddress, amount.value)
 }
 
 /** Returns the rows that debit the account of an outgoing payment by the amount that was sent. */
-export function debitOf({ id, walletAddress, debitAmount, sent }: OutgoingPayment): Entry[] {
-  return moved(id, walletAddress, settlementAccount(debitAmount.assetCode), sent)
+export function debitOf({ paymentId, walletAddress, sentAmount }: OutgoingPaymentView): Entry[] {
+  const { value, assetCode } = sentAmount
+  return moved(paymentId, walletAddress, settlementAccount(assetCode), value)
 }
 
 function moved(transfer_id: string, from: string, to: string, value: string): Entry[] {

@@ -1,4 +1,9 @@
-import type { OutgoingPayment, ResourceServices, Totals } from 'open-payments-server'
+import type {
+  OutgoingPayment,
+  OutgoingPaymentView,
+  ResourceServices,
+  Totals,
+} from 'open-payments-server'
 import { decideOutgoingPayment } from 'open-payments-server/core'
 
 /** A report of the rail on an outgoing payment, with cumulative totals over all attempts. */
@@ -7,7 +12,7 @@ export type RailReport =
   | ({ readonly type: 'fail'; readonly reason?: string } & Partial<Totals>)
 
 export type ReportResult =
-  | { readonly ok: true; readonly payment: OutgoingPayment }
+  | { readonly ok: true; readonly payment: OutgoingPaymentView }
   | { readonly ok: false; readonly refusal: string }
 
 /**
@@ -30,7 +35,7 @@ export async function applyReport(
   const begun = await outgoingPayments.begin(paymentId)
   // The payment may already be begun or over: the decision below checks whether the report still applies.
   if (!begun.ok && begun.refusal === 'payment_lapsed') return begun
-  const payment = await outgoingPayments.get(paymentId)
+  const payment = await outgoingPayments.getRecord(paymentId)
   if (payment === undefined) return undefined
   const current = { ...(report ?? everythingOf(payment)) }
   const totals = { ...soFar(payment), ...current }

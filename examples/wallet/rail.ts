@@ -232,7 +232,9 @@ function receiverIn(
       receive: incomingPayments.receive,
       async get(id) {
         const payment = await incomingPayments.get(id)
-        return payment !== undefined && sameAsset(payment.asset, asset) ? payment : undefined
+        return payment !== undefined && sameAsset(payment.receivedAmount, asset)
+          ? payment
+          : undefined
       },
     },
     onError,

@@ -43,10 +43,9 @@ export function receiversOf(
     if (id === undefined) return elsewhere(url)
     const payment = await incomingPayments.get(id)
     if (payment === undefined) return noReceiver('the incoming payment does not exist')
-    const { walletAddress, asset, incomingAmount, received, completed, expiresAt } = payment
-    const receivedAmount = { ...asset, value: received }
+    const { walletAddress, incomingAmount, receivedAmount, status, expiresAt } = payment
     const terms = {
-      completed,
+      completed: status === 'completed',
       receivedAmount,
       expiresAt,
       ...(incomingAmount && { incomingAmount }),

@@ -1,5 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import type { Amount, EventHandler, OutgoingPayment, ResourceServices } from 'open-payments-server'
+import type {
+  Amount,
+  EventHandler,
+  OutgoingPaymentView,
+  ResourceServices,
+} from 'open-payments-server'
 import { type PayOverIlpOptions, payOverIlp } from '../ilp/sender.js'
 import { type PacketRecord, packetRecord, type UnknownPackets } from './packet-record.js'
 import type { Rail } from './rail.js'
@@ -57,12 +62,12 @@ export function paymentSender(options: SenderOptions): PaymentSender {
 
 async function sendToOtherWallet(
   options: SenderOptions,
-  payment: OutgoingPayment,
+  payment: OutgoingPaymentView,
   delivery: Parameters<EventHandler>[1],
   stopping: AbortSignal,
 ): Promise<void> {
   const { rail, book, now = Date.now } = options
-  const { id: paymentId, debitAmount } = payment
+  const { paymentId, debitAmount } = payment
   const writer = randomUUID()
   const progress = await book.take(paymentId, writer)
   const [send, probe] = [rail.from(debitAmount), rail.probesFrom(debitAmount)]
@@ -89,7 +94,7 @@ async function sendToOtherWallet(
 const unknownOutcome = 'the outcome of a packet is unknown'
 
 interface Attempt {
-  readonly payment: OutgoingPayment
+  readonly payment: OutgoingPaymentView
   /** Identifies the writer of the payment's record. */
   readonly writer: string
   readonly record: PacketRecord
@@ -152,7 +157,7 @@ async function sendPackets(
   async function show(): Promise<void> {
     const totals = totalsOf(payment, record.progress().delivered)
     // What clients read may lag behind: the report at the end counts.
-    await resources.outgoingPayments.reportSent(payment.id, totals).catch(() => {})
+    await resources.outgoingPayments.reportSent(payment.paymentId, totals).catch(() => {})
     reporting = undefined
   }
   const result = await payOverIlp({
@@ -169,7 +174,7 @@ async function sendPackets(
 
 /** Returns what packets deliver if they arrive, at least. In the same asset, that is what was sent. */
 function arrivingOf(
-  { debitAmount, receiveAmount }: OutgoingPayment,
+  { debitAmount, receiveAmount }: OutgoingPaymentView,
   { sent, asked }: UnknownPackets,
 ): bigint {
   return sameAsset(debitAmount, receiveAmount) ? sent : asked
@@ -211,7 +216,7 @@ async function end(
   problem = unknownOutcome,
 ): Promise<void> {
   const { outgoingPayments } = resources
-  const { id: paymentId, debitAmount, receiveAmount } = payment
+  const { paymentId, debitAmount, receiveAmount } = payment
   const unknown = (await record.unknown()).sent
   const totals = totalsOf(payment, record.progress().delivered, { arrived, sent: unknown })
   const { sentAmount, deliveredAmount } = totals
@@ -229,7 +234,7 @@ async function end(
  * packets' cost. Packets whose outcome is unknown are debited in full.
  */
 function totalsOf(
-  { debitAmount, receiveAmount }: OutgoingPayment,
+  { debitAmount, receiveAmount }: OutgoingPaymentView,
   delivered: bigint,
   unknown = { arrived: 0n, sent: 0n },
 ) {

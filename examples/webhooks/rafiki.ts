@@ -80,7 +80,7 @@ async function incomingData(event: IncomingEvent, options: RafikiOptions) {
   const payment = await options.payments.incomingPayments.get(event.incomingPaymentId)
   if (payment === undefined) return undefined
   return {
-    id: payment.id,
+    id: payment.paymentId,
     ...(await walletAddressOf(walletAddress, options)),
     ...(event.client !== undefined && { client: event.client }),
     completed: type === 'incoming-payment.completed',
@@ -98,7 +98,7 @@ async function outgoingData(event: OutgoingEvent, options: RafikiOptions) {
   const payment = await options.payments.outgoingPayments.get(event.outgoingPaymentId)
   if (payment === undefined) return undefined
   return {
-    id: payment.id,
+    id: payment.paymentId,
     ...(await walletAddressOf(event.walletAddress, options)),
     client: event.client,
     grantId: event.grantId,

@@ -332,7 +332,10 @@ export function isOpen(payment: IncomingPayment, now: Instant): boolean {
   return !payment.completed && !payment.expiryRecorded && now <= payment.expiresAt
 }
 
-export function receivedAmount({ received, asset }: IncomingPayment): Amount {
+export function receivedAmount({
+  received,
+  asset,
+}: Pick<IncomingPayment, 'received' | 'asset'>): Amount {
   return { value: received, ...asset }
 }
 

@@ -1,9 +1,14 @@
 import type { Amount } from '../core/amount.js'
 import type { HostResult, PaymentResult } from '../core/decision.js'
-import type { IncomingPayment, ReceiveRefusal } from '../core/incoming-payment.js'
+import {
+  type IncomingPayment,
+  isOpen,
+  type ReceiveRefusal,
+  receivedAmount,
+} from '../core/incoming-payment.js'
 import { formatInstant, type Instant, lastInstant } from '../core/instant.js'
 import type { Json, JsonObject } from '../core/stored.js'
-import type { PaymentMethods } from '../ports/host.js'
+import type { Clock, PaymentMethods } from '../ports/host.js'
 import {
   type IncomingPaymentBody,
   incomingPaymentBody,
@@ -24,7 +29,32 @@ import {
   string,
   text,
 } from '../util/input.js'
-import { amount, byWalletAddress, type PaymentReader, paymentReader, record } from './payments.js'
+import {
+  amount,
+  byWalletAddress,
+  type PaymentReader,
+  paymentReader,
+  seenResult,
+  view,
+} from './payments.js'
+
+/** An incoming payment as hosts see it. */
+export interface IncomingPaymentView {
+  readonly paymentId: string
+  /** The wallet address that receives the funds. */
+  readonly walletAddress: string
+  /** Wallet address of the client that created it, or the URN of its key's thumbprint. Absent if the host created it. */
+  readonly client?: string
+  /** The current status. The payment accepts funds while it is `open`. */
+  readonly status: 'open' | 'completed' | 'expired'
+  /** The amount to receive; absent if any amount is accepted. */
+  readonly incomingAmount?: Amount
+  /** What it has received so far, in the asset of the wallet address. */
+  readonly receivedAmount: Amount
+  readonly createdAt: Instant
+  readonly expiresAt: Instant
+  readonly metadata?: JsonObject
+}
 
 /** A request of the host to create an incoming payment. */
 export interface IncomingPaymentCreation {
@@ -46,7 +76,8 @@ export interface IncomingPaymentCreation {
  * The operations on incoming payments that the host calls. Each throws an `InvalidInputError` for an invalid argument,
  * before it reads the store.
  */
-export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> {
+export interface IncomingPaymentServices
+  extends PaymentReader<IncomingPaymentView, IncomingPayment> {
   /**
    * Creates a payment on behalf of the owner of a wallet address, such as for an invoice or a request for money. The
    * payment follows the same rules and records the same events as one that a client instance creates (OpenAPI
@@ -65,17 +96,17 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
     request: IncomingPaymentCreation,
   ): Promise<
     HostResult<
-      { readonly payment: IncomingPayment; readonly url: string },
+      { readonly payment: IncomingPaymentView; readonly url: string },
       CreationRefusal | 'request_differs' | 'payment_unknown'
     >
   >
   /** Returns the payment as clients see it, without its payment methods. */
-  toResource(payment: IncomingPayment): IncomingPaymentBody
+  toResource(payment: IncomingPaymentView): IncomingPaymentBody
   /**
    * Resolves to the payment that an ILP address was created for, or to `undefined` if there is no such
    * payment. Use it to find the payment of an incoming packet.
    */
-  findByIlpAddress(ilpAddress: string): Promise<IncomingPayment | undefined>
+  findByIlpAddress(ilpAddress: string): Promise<IncomingPaymentView | undefined>
   /**
    * Counts funds that have arrived. If the result is `changed`, credit the account. If it is not, an earlier call with
    * the same `transferId` counted the funds: do not credit the account again. If it is a refusal, do not credit the
@@ -92,7 +123,7 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
     paymentId: string,
     funds: ReceivedFunds,
   ): Promise<
-    PaymentResult<IncomingPayment, ReceiveRefusal | 'amount_too_large' | 'payment_not_allowed'>
+    PaymentResult<IncomingPaymentView, ReceiveRefusal | 'amount_too_large' | 'payment_not_allowed'>
   >
   /**
    * Completes a payment, so that it accepts no further funds. It need not have received its `incomingAmount`;
@@ -100,7 +131,7 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
    *
    * @throws {ContentionError} if other writers keep changing the payment for 3 s.
    */
-  complete(paymentId: string): Promise<PaymentResult<IncomingPayment>>
+  complete(paymentId: string): Promise<PaymentResult<IncomingPaymentView>>
 }
 
 const creation = exactly<IncomingPaymentCreation>({
@@ -143,32 +174,61 @@ const receivedFunds = exactly<ReceivedFunds>({ transferId: text, amount })
 export function incomingPaymentServices(
   payments: IncomingPayments,
   paymentMethods: PaymentMethods,
+  clock: Clock,
   baseUrl: string,
 ): IncomingPaymentServices {
+  const seen = (payment: IncomingPayment) => incomingPaymentView(payment, clock.now())
   return {
-    ...paymentReader(payments, baseUrl, 'incoming-payments', byWalletAddress),
+    ...paymentReader(payments, seen, baseUrl, 'incoming-payments', byWalletAddress),
     toResource(payment) {
-      record('payment', payment)
-      return incomingPaymentBody(payment, resourceUrl(baseUrl, 'incoming-payments', payment.id))
+      view('payment', payment)
+      const { paymentId, status, receivedAmount: asset } = payment
+      const content = {
+        ...payment,
+        completed: status === 'completed',
+        asset,
+        received: asset.value,
+      }
+      return incomingPaymentBody(content, resourceUrl(baseUrl, 'incoming-payments', paymentId))
     },
     async create(request) {
       const created = await payments.createOnce(readCreation(request), request.idempotencyKey)
       if (!created.ok) return created
-      return { ...created, url: resourceUrl(baseUrl, 'incoming-payments', created.payment.id) }
+      const { payment } = created
+      const url = resourceUrl(baseUrl, 'incoming-payments', payment.id)
+      return { ...created, payment: seen(payment), url }
     },
     async findByIlpAddress(ilpAddress) {
       string('ilpAddress', ilpAddress)
       const id = paymentMethods.paymentIdOf(ilpAddress)
-      return id === undefined ? undefined : payments.load(id)
+      const payment = id === undefined ? undefined : await payments.load(id)
+      return payment && seen(payment)
     },
     async receive(paymentId, funds) {
       text('paymentId', paymentId)
       receivedFunds('funds', funds)
-      return payments.receive(paymentId, funds)
+      return seenResult(await payments.receive(paymentId, funds), seen)
     },
     async complete(paymentId) {
       text('paymentId', paymentId)
-      return payments.completeById(paymentId)
+      return seenResult(await payments.completeById(paymentId), seen)
     },
+  }
+}
+
+/** Returns the payment as hosts see it at an instant. */
+export function incomingPaymentView(payment: IncomingPayment, now: Instant): IncomingPaymentView {
+  const { id: paymentId, walletAddress, client, incomingAmount, metadata } = payment
+  const { completed, createdAt, expiresAt } = payment
+  return {
+    paymentId,
+    walletAddress,
+    ...(client !== undefined && { client }),
+    status: completed ? 'completed' : isOpen(payment, now) ? 'open' : 'expired',
+    ...(incomingAmount && { incomingAmount }),
+    receivedAmount: receivedAmount(payment),
+    createdAt,
+    expiresAt,
+    ...(metadata && { metadata }),
   }
 }

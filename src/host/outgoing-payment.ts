@@ -2,10 +2,12 @@ import type { Amount } from '../core/amount.js'
 import { type SpentAmounts, totalSpent } from '../core/budget.js'
 import type { HostReasons, PaymentResult } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
+import type { Instant } from '../core/instant.js'
 import type { SpendingWindow } from '../core/interval.js'
 import type { CountedAmount } from '../core/limits.js'
-import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
+import { hasFailed, type OutgoingPayment, sentAmount } from '../core/outgoing-payment/record.js'
 import type { OutgoingPaymentRefusals, Totals } from '../core/outgoing-payment.js'
+import type { JsonObject } from '../core/stored.js'
 import type { Clock } from '../ports/host.js'
 import { publicReasonLengthMax } from '../protocol/host-answers.js'
 import { type OutgoingPaymentBody, outgoingPaymentResource } from '../protocol/outgoing-payment.js'
@@ -28,7 +30,47 @@ import {
   record,
   type ScopeReader,
   scopeOf,
+  seenResult,
+  view,
 } from './payments.js'
+
+/** An outgoing payment as hosts see it. */
+export interface OutgoingPaymentView extends Totals {
+  readonly paymentId: string
+  /** The wallet address that pays. */
+  readonly walletAddress: string
+  /** Wallet address of the client that created it, or the URN of its key's thumbprint. */
+  readonly client: string
+  readonly grantId: string
+  /** The granted item that it was charged to: see `ItemView`. */
+  readonly itemId: string
+  /** The quote that it was created from, if any. */
+  readonly quoteId?: string
+  /** URL of the incoming payment that is paid. */
+  readonly receiver: string
+  /** Wallet address of the receiver; absent if `pricing` did not name it. */
+  readonly receiverWalletAddress?: string
+  /**
+   * The current status: `created` until `begin`, then `begun` until it ends. A payment that was not begun before
+   * `holdUntil` has `failed`, even before a sweep records it.
+   */
+  readonly status: OutgoingPayment['state']
+  /** The maximum to debit. */
+  readonly debitAmount: Amount
+  /** The amount to deliver to the receiver. */
+  readonly receiveAmount: Amount
+  readonly createdAt: Instant
+  /** The host must begin the payment before this instant. */
+  readonly holdUntil: Instant
+  /** When its end was recorded. */
+  readonly endedAt?: Instant
+  /** Why it failed, as the host or the library said it. Clients do not see it. */
+  readonly failure?: string
+  /** Why it failed, as the host told the client. */
+  readonly publicReason?: string
+  /** The metadata that the client sent. */
+  readonly metadata?: JsonObject
+}
 
 /** What a payment has sent. */
 export interface SentReport extends Totals {
@@ -71,9 +113,9 @@ export interface ItemBudget {
  * throws an `InvalidInputError` for an invalid argument, before it reads the store.
  */
 export interface OutgoingPaymentServices
-  extends PaymentReader<OutgoingPayment, OutgoingPaymentScope> {
+  extends PaymentReader<OutgoingPaymentView, OutgoingPayment, OutgoingPaymentScope> {
   /** Returns the payment as clients see it. */
-  toResource(payment: OutgoingPayment): OutgoingPaymentBody
+  toResource(payment: OutgoingPaymentView): OutgoingPaymentBody
   /**
    * Resolves to the current budget of each item for outgoing payments of a grant, such as for the owner's page. It
    * changes nothing.
@@ -88,7 +130,7 @@ export interface OutgoingPaymentServices
    */
   begin(
     paymentId: string,
-  ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['begin']>>
+  ): Promise<PaymentResult<OutgoingPaymentView, OutgoingPaymentRefusals['begin']>>
   /**
    * Reports the totals sent so far. When either amount is reached, or with `final`, the payment completes,
    * and the unused rest returns to the budget of the window in which the payment was created.
@@ -96,7 +138,7 @@ export interface OutgoingPaymentServices
   reportSent(
     paymentId: string,
     report: SentReport,
-  ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['report-sent']>>
+  ): Promise<PaymentResult<OutgoingPaymentView, OutgoingPaymentRefusals['report-sent']>>
   /**
    * Fails a payment that was begun. The totals sent stay charged; the rest returns to the budget. Without totals, the
    * last reported ones apply. With only one, the library derives the other from it at the price of the payment, rounded
@@ -107,7 +149,7 @@ export interface OutgoingPaymentServices
   fail(
     paymentId: string,
     report?: FailureReport,
-  ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['fail']>>
+  ): Promise<PaymentResult<OutgoingPaymentView, OutgoingPaymentRefusals['fail']>>
   /**
    * Cancels a payment that was not begun. Its whole amount returns to the budget. `reason` and `publicReason` are those
    * of `fail`.
@@ -115,7 +157,7 @@ export interface OutgoingPaymentServices
   cancel(
     paymentId: string,
     report?: HostReasons,
-  ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['cancel']>>
+  ): Promise<PaymentResult<OutgoingPaymentView, OutgoingPaymentRefusals['cancel']>>
 }
 
 const byAddressOrGrant: ScopeReader<OutgoingPaymentScope> = {
@@ -151,11 +193,14 @@ export function outgoingPaymentServices(
   clock: Clock,
   baseUrl: string,
 ): OutgoingPaymentServices {
+  const seen = (payment: OutgoingPayment) => outgoingPaymentView(payment, clock.now())
   return {
-    ...paymentReader(payments, baseUrl, 'outgoing-payments', byAddressOrGrant),
+    ...paymentReader(payments, seen, baseUrl, 'outgoing-payments', byAddressOrGrant),
     toResource(payment) {
-      record('payment', payment)
-      return outgoingPaymentResource(payment, baseUrl, clock.now())
+      view('payment', payment)
+      const { paymentId: id, status: state, sentAmount } = payment
+      const content = { ...payment, id, state, sent: sentAmount.value }
+      return outgoingPaymentResource(content, baseUrl, clock.now())
     },
     async budgetsOf(grant) {
       record('grant', grant)
@@ -167,22 +212,50 @@ export function outgoingPaymentServices(
     },
     async begin(paymentId) {
       text('paymentId', paymentId)
-      return payments.begin(paymentId)
+      return seenResult(await payments.begin(paymentId), seen)
     },
     async reportSent(paymentId, report) {
       text('paymentId', paymentId)
       sentReport('report', report)
-      return payments.reportSent(paymentId, report)
+      return seenResult(await payments.reportSent(paymentId, report), seen)
     },
     async fail(paymentId, report = {}) {
       text('paymentId', paymentId)
       failureReport('report', report)
-      return payments.fail(paymentId, report)
+      return seenResult(await payments.fail(paymentId, report), seen)
     },
     async cancel(paymentId, report = {}) {
       text('paymentId', paymentId)
       cancellationReport('report', report)
-      return payments.cancel(paymentId, report)
+      return seenResult(await payments.cancel(paymentId, report), seen)
     },
+  }
+}
+
+/** Returns the payment as hosts see it at an instant. */
+export function outgoingPaymentView(payment: OutgoingPayment, now: Instant): OutgoingPaymentView {
+  const { id: paymentId, walletAddress, client, grantId, itemId, quoteId } = payment
+  const { receiver, receiverWalletAddress, debitAmount, receiveAmount, delivered } = payment
+  const { createdAt, holdUntil, endedAt, failure, publicReason, metadata } = payment
+  return {
+    paymentId,
+    walletAddress,
+    client,
+    grantId,
+    itemId,
+    ...(quoteId !== undefined && { quoteId }),
+    receiver,
+    ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
+    status: hasFailed(payment, now) ? 'failed' : payment.state,
+    debitAmount,
+    receiveAmount,
+    sentAmount: sentAmount(payment),
+    deliveredAmount: { ...receiveAmount, value: delivered },
+    createdAt,
+    holdUntil,
+    ...(endedAt !== undefined && { endedAt }),
+    ...(failure !== undefined && { failure }),
+    ...(publicReason !== undefined && { publicReason }),
+    ...(metadata && { metadata }),
   }
 }

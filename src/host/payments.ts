@@ -1,4 +1,5 @@
 import type { Amount } from '../core/amount.js'
+import type { PaymentResult } from '../core/decision.js'
 import type { Stored } from '../core/stored.js'
 import { type Collection, canonicalUrl, resourceId } from '../protocol/url.js'
 import {
@@ -33,16 +34,25 @@ export const record = having({ id: text, version: integer } satisfies Partial<
   Record<keyof Stored, Check>
 >)
 
+/** Checks that a value is the view of a payment, as returned by another call. */
+export const view = having({ paymentId: text, status: text })
+
 type OfWalletAddress = { readonly walletAddress: string }
 
 /**
  * The reads that the host can make of payments of a kind.
  *
+ * @typeParam View what most calls return of a payment.
+ * @typeParam Record how it is stored.
  * @typeParam Scope what selects a list of them.
  */
-export interface PaymentReader<Payment, Scope = { readonly walletAddress: string }> {
-  /** Resolves to the payment, or to `undefined` if the id is unknown. */
-  get(paymentId: string): Promise<Payment | undefined>
+export interface PaymentReader<View, Record, Scope = { readonly walletAddress: string }> {
+  /** Resolves to the view of a payment, or to `undefined` if the id is unknown. */
+  get(paymentId: string): Promise<View | undefined>
+  /**
+   * Resolves to the record of a payment as it is stored, such as for a report, or to `undefined` if the id is unknown.
+   */
+  getRecord(paymentId: string): Promise<Record | undefined>
   /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */
   idOf(url: string): string | undefined
   /**
@@ -52,7 +62,7 @@ export interface PaymentReader<Payment, Scope = { readonly walletAddress: string
    *
    * @throws {InvalidInputError} for an invalid query.
    */
-  list(query: Scope & PageQuery): Promise<ListPage<Payment>>
+  list(query: Scope & PageQuery): Promise<ListPage<View>>
   /**
    * Returns all payments of a list, oldest first, for a `for await` loop. The library reads them in
    * pages of 100 as the loop proceeds, and holds one page in memory. Each payment that existed when the loop
@@ -61,7 +71,7 @@ export interface PaymentReader<Payment, Scope = { readonly walletAddress: string
    *
    * @throws {InvalidInputError} for an invalid query.
    */
-  iterate(query: Scope): AsyncIterable<Payment>
+  iterate(query: Scope): AsyncIterable<View>
 }
 
 /** The part of a service of payments that reads them. */
@@ -76,16 +86,22 @@ export interface ScopeReader<Scope> {
   read(query: Scope): ListScope | GrantScope
 }
 
-export function paymentReader<Payment extends Stored, Scope extends object>(
+export function paymentReader<Payment extends Stored, View, Scope extends object>(
   payments: ReadablePayments<Payment>,
+  seen: (payment: Payment) => View,
   baseUrl: string,
   collection: Collection,
   { members, read }: ScopeReader<Scope>,
-): PaymentReader<Payment, Scope> {
+): PaymentReader<View, Payment, Scope> {
   const queryOfPayments = exactly(members)
   const pageQueryOfPayments = exactly({ ...members, ...pageMembers })
   return {
     async get(paymentId) {
+      string('paymentId', paymentId)
+      const payment = await payments.load(paymentId)
+      return payment && seen(payment)
+    },
+    async getRecord(paymentId) {
       string('paymentId', paymentId)
       return payments.load(paymentId)
     },
@@ -95,13 +111,22 @@ export function paymentReader<Payment extends Stored, Scope extends object>(
     },
     async list(query) {
       pageQueryOfPayments('query', query)
-      return payments.list(read(query), requirePage(query))
+      const { pagination, result } = await payments.list(read(query), requirePage(query))
+      return { pagination, result: result.map(seen) }
     },
     iterate(query) {
       queryOfPayments('query', query)
-      return payments.iterate(read(query))
+      return payments.iterate(read(query), seen)
     },
   }
+}
+
+/** Returns the result of a call with the view of its payment. */
+export function seenResult<Payment, View, Refusal extends string>(
+  result: PaymentResult<Payment, Refusal>,
+  seen: (payment: Payment) => View,
+): PaymentResult<View, Refusal> {
+  return result.ok ? { ...result, payment: seen(result.payment) } : result
 }
 
 /** The checks of the members of `PageQuery`. */

@@ -225,7 +225,7 @@ function servicesIn(context: ServiceContext, settings: Settings) {
   )
   const outgoing = createOutgoingPayments(context, policy.spending)
   const forHost: ResourceServices = {
-    incomingPayments: incomingPaymentServices(incoming, paymentMethods, baseUrl),
+    incomingPayments: incomingPaymentServices(incoming, paymentMethods, context.clock, baseUrl),
     outgoingPayments: outgoingPaymentServices(outgoing, context.clock, baseUrl),
   }
   return { incoming, outgoing, forHost }

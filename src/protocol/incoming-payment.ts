@@ -72,7 +72,23 @@ export interface IncomingPaymentBody {
   readonly createdAt: string
 }
 
-export function incomingPaymentBody(payment: IncomingPayment, id: string): IncomingPaymentBody {
+/** The members of a payment that its body contains. */
+type IncomingPaymentContent = Pick<
+  IncomingPayment,
+  | 'walletAddress'
+  | 'completed'
+  | 'incomingAmount'
+  | 'received'
+  | 'asset'
+  | 'expiresAt'
+  | 'metadata'
+  | 'createdAt'
+>
+
+export function incomingPaymentBody(
+  payment: IncomingPaymentContent,
+  id: string,
+): IncomingPaymentBody {
   const { incomingAmount, metadata } = payment
   return {
     id,

@@ -71,9 +71,24 @@ export interface OutgoingPaymentBody {
   readonly createdAt: string
 }
 
+/** The members of a payment that its body depends on. */
+type OutgoingPaymentContent = Pick<
+  OutgoingPayment,
+  | 'walletAddress'
+  | 'receiver'
+  | 'debitAmount'
+  | 'receiveAmount'
+  | 'sent'
+  | 'state'
+  | 'holdUntil'
+  | 'metadata'
+  | 'publicReason'
+  | 'createdAt'
+>
+
 /** Returns the body for a payment. `urls` are the URLs of the payment and its quote. */
 export function outgoingPaymentBody(
-  payment: OutgoingPayment,
+  payment: OutgoingPaymentContent,
   urls: { readonly id: string; readonly quoteId?: string },
   now: Instant,
 ): OutgoingPaymentBody {
@@ -97,14 +112,17 @@ export function outgoingPaymentBody(
  * Returns the metadata of the client, with the public reason of a failure where deployed clients read it. A member that
  * the client sent is never replaced.
  */
-function publicMetadata({ metadata, publicReason }: OutgoingPayment): JsonObject | undefined {
+function publicMetadata({
+  metadata,
+  publicReason,
+}: OutgoingPaymentContent): JsonObject | undefined {
   if (publicReason === undefined) return metadata
   return { cancellationReason: publicReason, ...metadata }
 }
 
 /** An outgoing payment as clients see it, with the URLs of the payment and of its quote. */
 export function outgoingPaymentResource(
-  payment: OutgoingPayment,
+  payment: OutgoingPaymentContent & Pick<OutgoingPayment, 'id' | 'quoteId'>,
   baseUrl: string,
   now: Instant,
 ): OutgoingPaymentBody {

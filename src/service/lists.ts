@@ -212,12 +212,8 @@ export function createPaymentLists<Payment extends Stored>(
   return {
     list: async (scope: ListScope | GrantScope, page: PageRequest) =>
       readPage<Payment>(store, await listOf(scope), page),
-    iterate: (scope: ListScope | GrantScope) =>
-      iterateList<Payment, Payment>(
-        store,
-        () => listOf(scope),
-        (payment) => payment,
-      ),
+    iterate: <View>(scope: ListScope | GrantScope, seen: (payment: Payment) => View) =>
+      iterateList(store, () => listOf(scope), seen),
   }
 }
 

@@ -226,7 +226,7 @@ describe('with observeBacklog', () => {
   ) {
     const created = await resources.incomingPayments.create({ walletAddress: bob, idempotencyKey })
     if (!created.ok) throw new Error(created.reason)
-    expect(await resources.incomingPayments.complete(created.payment.id)).toMatchObject({
+    expect(await resources.incomingPayments.complete(created.payment.paymentId)).toMatchObject({
       ok: true,
     })
   }

@@ -115,8 +115,8 @@ describe('the payment sender', () => {
     /** Delivers what is due, and returns the state of the payment. */
     async function drain() {
       const drained = await events.drain(paymentSender(world.resources, rail))
-      const { state, sent } = (await outgoingPayments.get(id)) ?? {}
-      return { ...drained, state, sent, asked: asked.length }
+      const { status: state, sentAmount } = (await outgoingPayments.get(id)) ?? {}
+      return { ...drained, state, sent: sentAmount?.value, asked: asked.length }
     }
     return { ...world, id, drain }
   }
@@ -206,7 +206,7 @@ test('the host that limits what accounts receive refuses payments and arrivals',
     })
   expect(await create(501)).toMatchObject({ refusal: 'amount_too_large' })
   const created = await create(500)
-  const id = created.ok ? created.payment.id : ''
+  const id = created.ok ? created.payment.paymentId : ''
   const arrive = (value: number) =>
     incomingPayments.receive(id, { transferId: `${max} ${value}`, amount: usd(value) })
   expect(await arrive(501)).toMatchObject({ refusal: 'amount_too_large' })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type Fee, noFee, prices } from '../../examples/wallet/prices.js'
 import { type FoundReceiver, noReceiver, receiversOf } from '../../examples/wallet/receivers.js'
 import { amountValueMax } from '../../src/entry-core.js'
-import type { Amount, IncomingPayment } from '../../src/index.js'
+import type { Amount, IncomingPaymentView } from '../../src/index.js'
 
 const onePercent: Fee = { ...noFee, basisPoints: 100n }
 const walletAddress = { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }
@@ -23,20 +23,20 @@ function priceOf(
     to = 'USD',
     fee = onePercent,
     ...more
-  }: Partial<IncomingPayment> & { from?: string; to?: string; fee?: Fee },
+  }: Partial<IncomingPaymentView> & { from?: string; to?: string; fee?: Fee },
 ) {
   const payment = {
-    id: 'p',
+    paymentId: 'p',
     walletAddress: 'https://wallet.example/bob',
-    asset: { assetCode: to, assetScale: 2 },
-    received: '0',
-    completed: false,
+    status: 'open',
+    receivedAmount: amount(0, to),
+    createdAt: 0,
     expiresAt,
     ...more,
-  } as IncomingPayment
+  } as const
   const payments = {
     idOf: (url: string) => (url.startsWith('https://wallet.example/') ? 'p' : undefined),
-    get: async (id: string) => (id === 'p' && more.id !== 'none' ? payment : undefined),
+    get: async (id: string) => (id === 'p' && more.paymentId !== 'none' ? payment : undefined),
   }
   const nowhere = async () => noReceiver('there is no such receiver')
   return prices(receiversOf(payments, nowhere), fee).price({
@@ -158,7 +158,11 @@ describe('the price of a payment', () => {
   })
 
   test('without an amount is the price of the amount that the receiver still needs', async () => {
-    const more = { incomingAmount: amount(2500, 'EUR'), received: '500', to: 'EUR' }
+    const more = {
+      incomingAmount: amount(2500, 'EUR'),
+      receivedAmount: amount(500, 'EUR'),
+      to: 'EUR',
+    }
     expect(await priceOf({}, more)).toMatchObject({
       receiveAmount: amount(2000, 'EUR'),
       debitAmount: amount(2182),
@@ -208,9 +212,9 @@ describe('there is no price', () => {
   const asked = { debitAmount: amount(100) }
 
   test.each<[string, Parameters<typeof priceOf>[1]]>([
-    ['the incoming payment is complete', { completed: true }],
+    ['the incoming payment is complete', { status: 'completed' }],
     ['the incoming payment has expired', { expiresAt: Date.now() - 1 }],
-    ['the incoming payment does not exist', { id: 'none' }],
+    ['the incoming payment does not exist', { paymentId: 'none' }],
     ['this wallet has no exchange rate for its currency', { to: 'XTS' }],
   ])('if %s, and the app learns it', async (publicReason, more) => {
     const refusal = 'receiver_invalid'
@@ -243,7 +247,7 @@ describe('there is no price', () => {
 })
 
 describe('a receiver that has an amount', () => {
-  const asked = { incomingAmount: amount(1_000), received: '400' }
+  const asked = { incomingAmount: amount(1_000), receivedAmount: amount(400) }
 
   test.each([
     ['of what is missing', { receiveAmount: amount(600) }, true],

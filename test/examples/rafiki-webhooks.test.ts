@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { canonicalize, rafikiSignature } from '../../examples/webhooks/rafiki.js'
 import { webhookSender } from '../../examples/webhooks/sender.js'
-import type { IncomingPayment } from '../../src/index.js'
+import type { IncomingPaymentView } from '../../src/index.js'
 import { listening, stopped } from '../support/hosts.js'
 import { pay, shopReceiver, usd } from '../support/spending.js'
 import { idOfPayment, payingClient } from '../support/spending-client.js'
@@ -115,7 +115,7 @@ describe('the webhook sender for receivers of Rafiki', () => {
     expect(webhook?.text).toBe(canonicalize(webhook?.body))
     expect(webhook && isSignedByRafiki(webhook, secret)).toBe(true)
     expect(webhook && isSignedByRafiki(webhook, 'another secret')).toBe(false)
-    const payment = (await world.resources.incomingPayments.get(paymentId)) as IncomingPayment
+    const payment = (await world.resources.incomingPayments.get(paymentId)) as IncomingPaymentView
     expect(webhook?.body).toEqual({
       id: expect.stringMatching(uuid),
       type: 'incoming_payment.created',

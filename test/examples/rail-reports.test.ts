@@ -38,8 +38,13 @@ async function openRail(limits: Limits = { debitAmount: usd(2500) }) {
       async status() {
         const payment = await outgoingPayments.get(id)
         const arrived = await incomingPayments.get(incomingId)
-        const { sent, delivered, state } = payment ?? {}
-        return { sent, delivered, arrived: arrived?.received, state }
+        const { sentAmount, deliveredAmount, status: state } = payment ?? {}
+        return {
+          sent: sentAmount?.value,
+          delivered: deliveredAmount?.value,
+          arrived: arrived?.receivedAmount.value,
+          state,
+        }
       },
     }
   }
@@ -99,7 +104,7 @@ describe('a payment within the wallet', () => {
     expect(await one.status()).toMatchObject({ sent: '0', state: 'begun' })
     world.clock.advance(86_400_000)
     expect(await two.report()).toMatchObject({ ok: false, refusal: 'payment_lapsed' })
-    expect(await two.status()).toMatchObject({ arrived: '0', state: 'created' })
+    expect(await two.status()).toMatchObject({ arrived: '0', state: 'failed' })
     expect(await one.report()).toMatchObject({ ok: true })
   })
 
@@ -199,7 +204,7 @@ describe('a report without a response', () => {
     // A different report is refused: it would credit the same amount again.
     expect(await report(settled('400'))).toMatchObject({ ok: false, refusal: 'transfer_mismatch' })
     expect(await status()).toMatchObject({ arrived: '1000', delivered: '0', state: 'begun' })
-    expect(await report()).toMatchObject({ ok: true, payment: { state: 'completed' } })
+    expect(await report()).toMatchObject({ ok: true, payment: { status: 'completed' } })
     expect(await status()).toMatchObject({ arrived: '1000', delivered: '1000' })
   })
 

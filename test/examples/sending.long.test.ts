@@ -164,7 +164,7 @@ async function opened({ countsRepeats = true, packetMax = 250n } = {}) {
     }
 
     async function status() {
-      const { state, sent, delivered, failure } = (await outgoingPayments.get(
+      const { state, sent, delivered, failure } = (await outgoingPayments.getRecord(
         id,
       )) as OutgoingPayment
       const received = `${await receiving.received(details)}`
@@ -685,5 +685,5 @@ test('a payment within the wallet arrives automatically, once', async () => {
   expect(await events.drain(handler)).toMatchObject({ failed: 0 })
   await handler(event as never, { attempt: 2, signal: new AbortController().signal })
   const payment = await incomingPayments.get(incomingPayments.idOf(receiver.id) ?? '')
-  expect(payment?.received).toBe('1000')
+  expect(payment?.receivedAmount.value).toBe('1000')
 })

@@ -210,7 +210,7 @@ describe.each(examples)('a transaction of %s', (_, installed) => {
         }),
     }
     const result = await example.creditIncoming(raced, paymentId, ours)
-    expect(result).toMatchObject({ ok: true, payment: { received: '130' } })
+    expect(result).toMatchObject({ ok: true, payment: { receivedAmount: { value: '130' } } })
     expect(commits).toBe(2)
     const sums = { received: '130', credited: '100' }
     expect(await bank.sums(paymentId, [ours.transferId])).toEqual(sums)

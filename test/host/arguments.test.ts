@@ -101,6 +101,7 @@ function callsOn(ids: {
   })
   const reads = (id: string): Record<string, Call> => ({
     get: one('paymentId', id, 'string'),
+    getRecord: one('paymentId', id, 'string'),
     idOf: one('url', 'https://wallet.example/op/incoming-payments/1', 'string'),
     list: {
       names: ['query'],
@@ -215,8 +216,8 @@ function callsOn(ids: {
       ...reads(incoming),
       toResource: {
         names: ['payment'],
-        good: [{ id: incoming, version: 1, asset: usd(0), walletAddress: bob }],
-        parts: { payment: 'object', 'payment.id': 'text', 'payment.version': 'integer' },
+        good: [{ paymentId: incoming, status: 'open', receivedAmount: usd(0), walletAddress: bob }],
+        parts: { payment: 'object', 'payment.paymentId': 'text', 'payment.status': 'text' },
       },
       create: {
         names: ['request'],
@@ -257,8 +258,8 @@ function callsOn(ids: {
       ...reads(created),
       toResource: {
         names: ['payment'],
-        good: [{ id: created, version: 1, debitAmount: usd(1), receiveAmount: usd(1), sent: '0' }],
-        parts: { payment: 'object', 'payment.id': 'text', 'payment.version': 'integer' },
+        good: [{ paymentId: created, status: 'created', debitAmount: usd(1), sentAmount: usd(0) }],
+        parts: { payment: 'object', 'payment.paymentId': 'text', 'payment.status': 'text' },
       },
       list: {
         names: ['query'],
@@ -473,9 +474,11 @@ describe('a look-up', () => {
         await grants.get(text),
         await grants.getRecord(text),
         await incomingPayments.get(text),
+        await incomingPayments.getRecord(text),
         await incomingPayments.findByIlpAddress(text),
         incomingPayments.idOf(text),
         await outgoingPayments.get(text),
+        await outgoingPayments.getRecord(text),
         outgoingPayments.idOf(text),
       ]) {
         expect(found).toBeUndefined()
@@ -495,7 +498,10 @@ describe('a report that used to be accepted', () => {
     await expect(
       outgoingPayments.reportSent(begun as string, { final: true } as never),
     ).rejects.toEqual(invalidInput('report.sentAmount'))
-    expect(await outgoingPayments.get(begun as string)).toMatchObject({ state: 'begun', sent: '0' })
+    expect(await outgoingPayments.get(begun as string)).toMatchObject({
+      status: 'begun',
+      sentAmount: usd(0),
+    })
 
     for (const funds of [
       { amount: usd(60) },
@@ -504,7 +510,9 @@ describe('a report that used to be accepted', () => {
       const received = incomingPayments.receive(incoming as string, funds as never)
       await expect(received).rejects.toMatchObject(refused)
     }
-    expect(await incomingPayments.get(incoming as string)).toMatchObject({ received: '0' })
+    expect(await incomingPayments.get(incoming as string)).toMatchObject({
+      receivedAmount: usd(0),
+    })
     const funds = { transferId: 'a', amount: usd(60) }
     expect(await incomingPayments.receive(incoming as string, funds)).toMatchObject({ ok: true })
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import {
   type DeliveredEvent,
   type IncomingPaymentCreation,
+  type IncomingPaymentView,
   memoryStore,
   type Store,
 } from '../../src/index.js'
@@ -31,6 +32,12 @@ async function created(world: World, request?: IncomingPaymentCreation) {
   return result
 }
 
+async function recordOf({ resources }: World, { paymentId }: IncomingPaymentView) {
+  const record = await resources.incomingPayments.getRecord(paymentId)
+  if (record === undefined) throw new Error('the payment does not exist')
+  return record
+}
+
 async function eventsOf({ resources }: World): Promise<DeliveredEvent[]> {
   const events: DeliveredEvent[] = []
   await resources.events.drain((event) => void events.push(event))
@@ -43,7 +50,7 @@ describe('an incoming payment that the host creates', () => {
     const metadata = { invoice: 17 }
     const { url, payment, changed } = await created(world, { ...invoice, metadata })
     expect(changed).toBe(true)
-    expect(url).toBe(`${resourceServer}/incoming-payments/${payment.id}`)
+    expect(url).toBe(`${resourceServer}/incoming-payments/${payment.paymentId}`)
     expect(world.resources.incomingPayments.toResource(payment).id).toBe(url)
     const client = world.client()
     const token = await client.request([{ type: 'incoming-payment', actions: ['read-all'] }])
@@ -86,9 +93,11 @@ describe('an incoming payment that the host creates', () => {
     const { payment } = await created(world)
     const { incomingPayments } = world.resources
     const { result } = await incomingPayments.list({ walletAddress: bob })
-    expect(result.map(({ id }) => id)).toEqual([payment.id])
+    expect(result.map(({ paymentId }) => paymentId)).toEqual([payment.paymentId])
     const funds = { transferId: 'transfer 1', amount: usd('2500') }
-    expect(await incomingPayments.receive(payment.id, funds)).toMatchObject({ changed: true })
+    expect(await incomingPayments.receive(payment.paymentId, funds)).toMatchObject({
+      changed: true,
+    })
     const events = await eventsOf(world)
     expect(events.map(({ type }) => type)).toEqual([
       'incoming-payment.created',
@@ -96,14 +105,72 @@ describe('an incoming payment that the host creates', () => {
       'incoming-payment.completed',
     ])
     for (const event of events) {
-      expect(event).toMatchObject({ incomingPaymentId: payment.id, walletAddress: bob })
+      expect(event).toMatchObject({ incomingPaymentId: payment.paymentId, walletAddress: bob })
       expect(event).not.toHaveProperty('client')
     }
   })
 
   test('has an id that the idempotency key does not determine', async () => {
     const [one, other] = [createWorld(), createWorld({ resources: { random: crypto } })]
-    expect((await created(one)).payment.id).not.toBe((await created(other)).payment.id)
+    expect((await created(one)).payment.paymentId).not.toBe(
+      (await created(other)).payment.paymentId,
+    )
+  })
+})
+
+describe('the view of an incoming payment', () => {
+  test('has what a host may depend on, and nothing else of the record', async () => {
+    const world = createWorld()
+    const metadata = { invoice: 17 }
+    const { payment } = await created(world, { ...invoice, metadata })
+    const { paymentId } = payment
+    const now = world.clock.now()
+    const view = {
+      paymentId,
+      walletAddress: bob,
+      status: 'open',
+      incomingAmount: usd('2500'),
+      receivedAmount: usd('0'),
+      createdAt: now,
+      expiresAt: now + 30 * day,
+      metadata,
+    }
+    expect(payment).toStrictEqual(view)
+    const { incomingPayments } = world.resources
+    expect(await incomingPayments.get(paymentId)).toStrictEqual(view)
+    const query = { walletAddress: bob }
+    expect((await incomingPayments.list(query)).result).toStrictEqual([view])
+    for await (const each of incomingPayments.iterate(query)) expect(each).toStrictEqual(view)
+    const funds = { transferId: 'transfer 1', amount: usd('7') }
+    const some = { ...view, receivedAmount: usd('7') }
+    expect(await incomingPayments.receive(paymentId, funds)).toMatchObject({ payment: some })
+    const completed = { ...some, status: 'completed' }
+    const result = await incomingPayments.complete(paymentId)
+    expect(result).toStrictEqual({ ok: true, payment: completed, changed: true })
+    expect(await recordOf(world, payment)).toMatchObject({ id: paymentId, version: 3 })
+  })
+
+  test('names the client that created it', async () => {
+    const world = createWorld()
+    const client = world.client()
+    const { body } = await client.request([incomingAccess])
+    await client.createPayment(body.access_token.value, { walletAddress: bob })
+    const { result } = await world.resources.incomingPayments.list({ walletAddress: bob })
+    expect(result).toMatchObject([{ client: 'https://shop.example' }])
+    expect(result[0]).not.toHaveProperty('incomingAmount')
+  })
+
+  test('is expired from its expiry on, before a sweep and after it', async () => {
+    const world = createWorld()
+    const { payment } = await created(world)
+    const { incomingPayments, sweep } = world.resources
+    const statusNow = async () => (await incomingPayments.get(payment.paymentId))?.status
+    world.clock.advance(30 * day)
+    expect(await statusNow()).toBe('open')
+    world.clock.advance(1)
+    expect(await statusNow()).toBe('expired')
+    await sweep()
+    expect(await statusNow()).toBe('expired')
   })
 })
 
@@ -115,14 +182,14 @@ describe('creating an incoming payment again with its idempotency key', () => {
     }
     const world = createWorld({ resources: { walletAddresses } })
     const { payment, url } = await created(world)
-    await world.resources.incomingPayments.receive(payment.id, {
+    await world.resources.incomingPayments.receive(payment.paymentId, {
       transferId: 'transfer 1',
       amount: usd('100'),
     })
     accounts.length = 0
     const { incomingAmount, ...rest } = invoice
     const again = await created(world, { incomingAmount, ...rest })
-    expect(again).toMatchObject({ url, changed: false, payment: { received: '100' } })
+    expect(again).toMatchObject({ url, changed: false, payment: { receivedAmount: usd('100') } })
     expect(await eventsOf(world)).toHaveLength(2)
   })
 
@@ -138,21 +205,22 @@ describe('creating an incoming payment again with its idempotency key', () => {
       ok: false,
       refusal: 'request_differs',
     })
-    expect(await world.resources.incomingPayments.get(payment.id)).toEqual(payment)
+    expect(await world.resources.incomingPayments.get(payment.paymentId)).toEqual(payment)
   })
 
   test('is refused once a sweep has removed the payment, and possible a day later', async () => {
     const world = createWorld()
     const { payment } = await created(world)
+    const { paidRetainUntil } = await recordOf(world, payment)
     const { sweep } = world.resources
     const sweepAll = async () => {
       while ((await sweep()).more);
     }
     world.clock.advance(38 * day)
     await sweepAll()
-    expect(await world.resources.incomingPayments.get(payment.id)).toBeUndefined()
+    expect(await world.resources.incomingPayments.get(payment.paymentId)).toBeUndefined()
     expect(await create(world)).toMatchObject({ ok: false, refusal: 'payment_unknown' })
-    world.clock.advance(payment.paidRetainUntil + day - world.clock.now())
+    world.clock.advance(paidRetainUntil + day - world.clock.now())
     await sweepAll()
     expect(await create(world)).toMatchObject({ ok: true, changed: true })
   })
@@ -190,8 +258,8 @@ describe('creating an incoming payment in a transaction of the host', () => {
     const { incomingPayments } = world.resources.within(inside)
     const result = await incomingPayments.create(invoice)
     if (!result.ok) throw new Error(result.reason)
-    expect(await incomingPayments.get(result.payment.id)).toEqual(result.payment)
-    expect(await world.resources.incomingPayments.get(result.payment.id)).toBeUndefined()
+    expect(await incomingPayments.get(result.payment.paymentId)).toEqual(result.payment)
+    expect(await world.resources.incomingPayments.get(result.payment.paymentId)).toBeUndefined()
   })
 })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Grant, Limits } from '../../src/index.js'
+import type { Amount, Grant, Limits } from '../../src/index.js'
 import {
   createSpendingWorld,
   eur,
@@ -39,12 +39,12 @@ describe('the outgoing payments under a grant', () => {
     const ids = urls.map((url) => idOf(url))
     const { grantId } = one
     const { result, pagination } = await list({ grantId, first: 2 })
-    expect(result.map(({ id }) => id)).toEqual(ids.slice(0, 2))
+    expect(result.map(({ paymentId }) => paymentId)).toEqual(ids.slice(0, 2))
     const cursor = pagination.endCursor ?? ''
     const rest = await list({ grantId, first: 2, cursor })
-    expect(rest.result.map(({ id }) => id)).toEqual(ids.slice(2))
+    expect(rest.result.map(({ paymentId }) => paymentId)).toEqual(ids.slice(2))
     const all: string[] = []
-    for await (const { id } of iterate({ grantId })) all.push(id)
+    for await (const { paymentId } of iterate({ grantId })) all.push(paymentId)
     expect(all).toEqual(ids)
     expect((await list({ walletAddress: alice })).result).toHaveLength(5)
     expect((await list({ grantId: 'unknown' })).result).toEqual([])
@@ -58,7 +58,67 @@ describe('the outgoing payments under a grant', () => {
     const { outgoingPayments } = world.resources
     await outgoingPayments.cancel(outgoingPayments.idOf(url) ?? '')
     const { result } = await outgoingPayments.list({ grantId })
-    expect(result).toMatchObject([{ state: 'failed' }])
+    expect(result).toMatchObject([{ status: 'failed' }])
+  })
+})
+
+describe('the view of an outgoing payment', () => {
+  test('has what a host may depend on, and nothing else of the record', async () => {
+    const { world, client, token, grantId } = await payingClient()
+    const { body } = await pay(client, token, 100)
+    const { outgoingPayments } = world.resources
+    const paymentId = outgoingPayments.idOf(body.id) ?? ''
+    const now = world.clock.now()
+    const record = await outgoingPayments.getRecord(paymentId)
+    const { receiver, receiverWalletAddress, receiveAmount, holdUntil } = record ?? {}
+    const zero = (amount: Amount | undefined) => ({ ...amount, value: '0' })
+    const view = {
+      paymentId,
+      walletAddress: alice,
+      client: 'https://shop.example',
+      grantId,
+      itemId: '1',
+      receiver,
+      ...(receiverWalletAddress && { receiverWalletAddress }),
+      status: 'created',
+      debitAmount: usd(100),
+      receiveAmount,
+      sentAmount: usd(0),
+      deliveredAmount: zero(receiveAmount),
+      createdAt: now,
+      holdUntil,
+    }
+    expect(await outgoingPayments.get(paymentId)).toStrictEqual(view)
+    expect((await outgoingPayments.list({ grantId })).result).toStrictEqual([view])
+    const begun = { ...view, status: 'begun' }
+    const changed = { ok: true, changed: true }
+    expect(await outgoingPayments.begin(paymentId)).toStrictEqual({ ...changed, payment: begun })
+    const totals = { sentAmount: usd(40), deliveredAmount: zero(receiveAmount) as Amount }
+    expect(await outgoingPayments.reportSent(paymentId, totals)).toStrictEqual({
+      ...changed,
+      payment: { ...begun, ...totals },
+    })
+    const reasons = { reason: 'no route', publicReason: 'the receiver is away' }
+    const { reason: failure, publicReason } = reasons
+    expect(await outgoingPayments.fail(paymentId, reasons)).toStrictEqual({
+      ...changed,
+      payment: { ...begun, ...totals, status: 'failed', endedAt: now, failure, publicReason },
+    })
+  })
+
+  test('has failed once its hold has expired, before a sweep and after it', async () => {
+    const { world, client, token } = await payingClient()
+    const id = idOfPayment(await pay(client, token, 100))
+    const { outgoingPayments, sweep } = world.resources
+    const statusNow = async () => (await outgoingPayments.get(id))?.status
+    const { holdUntil = 0 } = (await outgoingPayments.get(id)) ?? {}
+    world.clock.advance(holdUntil - world.clock.now() - 1)
+    expect(await statusNow()).toBe('created')
+    world.clock.advance(1)
+    expect(await statusNow()).toBe('failed')
+    expect(await outgoingPayments.getRecord(id)).toMatchObject({ state: 'created' })
+    await sweep()
+    expect(await statusNow()).toBe('failed')
   })
 })
 
@@ -152,7 +212,7 @@ describe('an outgoing payment that has ended', () => {
     const kept = async () => {
       while ((await world.resources.sweep()).more);
       const all = [ended, sending].map((each) => outgoingPayments.get(idOfPayment(each)))
-      return (await Promise.all(all)).map((payment) => payment?.state)
+      return (await Promise.all(all)).map((payment) => payment?.status)
     }
     world.clock.advance(retentionMs - 1)
     expect(await kept()).toEqual(['failed', 'begun'])
@@ -167,7 +227,7 @@ test('a public reason has at most 256 characters', async () => {
   const { cancel, get } = world.resources.outgoingPayments
   const tooLong = cancel(id, { publicReason: 'x'.repeat(257) })
   await expect(tooLong).rejects.toThrow('report.publicReason must have 1 to 256 characters')
-  expect((await get(id))?.state).toBe('created')
+  expect((await get(id))?.status).toBe('created')
   const longest = { publicReason: 'x'.repeat(256) }
   expect(await cancel(id, longest)).toMatchObject({ ok: true, payment: longest })
 })

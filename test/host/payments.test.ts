@@ -28,6 +28,7 @@ function setUp() {
   }
   const lists = paymentReader(
     payments,
+    (payment) => payment,
     'https://wallet.example/op',
     'incoming-payments',
     byWalletAddress,

@@ -140,7 +140,7 @@ test('a ledger that posts only changes balances when the host reports everything
     if (result.ok && result.changed) credited += BigInt(value)
   }
   expect(credited).toBe(27n)
-  expect((await incomingPayments.get(paymentId))?.received).toBe('27')
+  expect((await incomingPayments.get(paymentId))?.receivedAmount.value).toBe('27')
 
   const client = world.client('payer')
   const { token } = await grantToPay(world, client, [outgoingItem()])
@@ -151,8 +151,8 @@ test('a ledger that posts only changes balances when the host reports everything
     const totals = { sentAmount: usd(value), deliveredAmount: usd(value) }
     const result = await outgoingPayments.reportSent(outgoing, totals)
     if (!result.ok || !result.changed) continue
-    debited += BigInt(result.payment.sent) - before
-    before = BigInt(result.payment.sent)
+    debited += BigInt(result.payment.sentAmount.value) - before
+    before = BigInt(result.payment.sentAmount.value)
   }
   expect(debited).toBe(100n)
 })

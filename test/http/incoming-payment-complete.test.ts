@@ -148,7 +148,7 @@ describe('completing a payment', () => {
     expect({ status: foreign.status, code: foreign.body.error.code }).toEqual(notFound)
     expect(unknown).toEqual(foreign)
     expect(await failureOf(complete(byKey, await tokenOf(byKey), payment.id))).toEqual(notFound)
-    expect((await world.resources.incomingPayments.get(paymentId))?.completed).toBe(false)
+    expect((await world.resources.incomingPayments.get(paymentId))?.status).toBe('open')
   })
 
   test.each<readonly [actions: AccessItem['actions']]>([[['create', 'read', 'list']]])(
@@ -188,7 +188,7 @@ describe('the host', () => {
   test('can complete any payment, and gets a refusal for unknown ones', async () => {
     const { world, paymentId } = await setUp()
     const { incomingPayments } = world.resources
-    const payment = { id: paymentId, completed: true, version: 2 }
+    const payment = { paymentId, status: 'completed' }
     for (const changed of [true, false]) {
       const completed = { ok: true, payment, changed }
       expect(await incomingPayments.complete(paymentId)).toMatchObject(completed)
@@ -211,7 +211,7 @@ describe('the host', () => {
     await copied.commit({ changes: [change], guards: [] })
     const { incomingPayments } = world.resources.within(copied)
     expect(await incomingPayments.complete(paymentId)).toMatchObject({ ok: true })
-    expect((await world.resources.incomingPayments.get(paymentId))?.completed).toBe(false)
+    expect((await world.resources.incomingPayments.get(paymentId))?.status).toBe('open')
   })
 })
 

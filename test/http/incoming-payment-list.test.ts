@@ -248,7 +248,9 @@ describe('the host', () => {
     expect(page.pagination).toMatchObject({ hasNextPage: true, hasPreviousPage: false })
     const { endCursor: cursor = '' } = page.pagination
     const rest = await incomingPayments.list({ walletAddress: bob, cursor })
-    expect(rest.result.map(({ id }) => id)).toEqual([incomingPayments.idOf(urls[3] ?? '')])
+    expect(rest.result.map(({ paymentId }) => paymentId)).toEqual([
+      incomingPayments.idOf(urls[3] ?? ''),
+    ])
   })
 
   test('lists payments in another store', async () => {

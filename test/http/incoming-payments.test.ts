@@ -96,7 +96,7 @@ describe('creating an incoming payment', () => {
     expect(a.sharedSecret).not.toBe(b.sharedSecret)
     for (const address of [b.ilpAddress, `${b.ilpAddress}.connection~1`]) {
       const found = await world.resources.incomingPayments.findByIlpAddress(address)
-      expect(world.resources.incomingPayments.idOf(two.id)).toBe(found?.id)
+      expect(world.resources.incomingPayments.idOf(two.id)).toBe(found?.paymentId)
     }
     for (const address of [
       'test.wallet',
@@ -230,11 +230,11 @@ describe('funds that arrive', () => {
     })
     expect(await arrive(world, body.id, '60')).toMatchObject({
       ok: true,
-      payment: { received: '60', completed: false },
+      payment: { receivedAmount: usd('60'), status: 'open' },
     })
     expect(await arrive(world, body.id, '41')).toMatchObject({
       ok: true,
-      payment: { received: '101', completed: true },
+      payment: { receivedAmount: usd('101'), status: 'completed' },
     })
     expect(await arrive(world, body.id, '1')).toMatchObject({
       ok: false,
@@ -254,7 +254,7 @@ describe('funds that arrive', () => {
     expect(await arrive(world, body.id, '1')).toMatchObject({ refusal: 'payment_expired' })
     expect(await arrive(world, body.id, '1', 'in time')).toMatchObject({
       ok: true,
-      payment: { received: '1' },
+      payment: { receivedAmount: usd('1') },
     })
     const { body: read } = await client
       .getPayment(token, body.id)

@@ -32,7 +32,7 @@ describe('a server that is created with another URL', () => {
     const { old, next } = successors()
     const created = await old.resources.incomingPayments.create(invoice)
     if (!created.ok) throw new Error(created.reason)
-    const { id } = created.payment
+    const { paymentId: id } = created.payment
     expect(await next.resources.incomingPayments.get(id)).toBeUndefined()
     expect(next.resources.incomingPayments.idOf(created.url)).toBeUndefined()
     const funds = { transferId: 'transfer 1', amount: usd(5) }
@@ -90,5 +90,7 @@ test('a URL that only has another spelling is the same server', async () => {
   if (!created.ok) throw new Error(created.reason)
   const spelling = `${origin.toUpperCase()}/op/`
   const same = createSpendingWorld({ store, resources: { baseUrl: spelling } })
-  expect(await same.resources.incomingPayments.get(created.payment.id)).toEqual(created.payment)
+  expect(await same.resources.incomingPayments.get(created.payment.paymentId)).toEqual(
+    created.payment,
+  )
 })

@@ -102,7 +102,7 @@ describe('servers on one store', () => {
   test('remove the budgets that they share when the grant is removed', async () => {
     const { world, client, token, grantId } = await paying()
     const { outgoingPayments } = world.resources
-    const paid = await outgoingPayments.get(idOfPayment(await pay(client, token, limit)))
+    const paid = await outgoingPayments.getRecord(idOfPayment(await pay(client, token, limit)))
     const budgetId = paid?.budgetId ?? ''
     expect(await loadOne(world.store, 'budget', budgetId)).toBeDefined()
     await world.auth.grants.revoke(grantId)
@@ -194,9 +194,11 @@ describe('a resource server with an authorization server in the same process', (
       idempotencyKey: 'invoice 1',
     })
     if (!created.ok) throw new Error(created.reason)
-    expect(await loadOne(world.store, 'incoming-payment', created.payment.id)).toMatchObject({
-      createdAt: world.clock.now(),
-    })
+    expect(await loadOne(world.store, 'incoming-payment', created.payment.paymentId)).toMatchObject(
+      {
+        createdAt: world.clock.now(),
+      },
+    )
   })
 
   test('uses an option of its own instead', async () => {

@@ -496,7 +496,7 @@ describe('listing outgoing payments', () => {
     const { world, urls } = await threePayments()
     const { outgoingPayments } = world.resources
     const page = await outgoingPayments.list({ walletAddress: alice, last: 2 })
-    expect(page.result.map(({ id }) => id)).toEqual(
+    expect(page.result.map(({ paymentId }) => paymentId)).toEqual(
       urls.slice(1).map((url) => outgoingPayments.idOf(url)),
     )
     await expect(outgoingPayments.list({ walletAddress: 'alice' })).rejects.toThrow(TypeError)

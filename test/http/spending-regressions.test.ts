@@ -77,7 +77,7 @@ describe('the sent amount stays counted', () => {
 test('a report that returns nothing does not write the budget', async () => {
   const { world, client, token, host } = await paying()
   const paymentId = await begun(world, client, token, 100)
-  const budgetId = (await host.get(paymentId))?.budgetId ?? ''
+  const budgetId = (await host.getRecord(paymentId))?.budgetId ?? ''
   const before = await loadOne(world.store, 'budget', budgetId)
   await host.reportSent(paymentId, { sentAmount: usd(10), deliveredAmount: usd(10) })
   expect(await loadOne(world.store, 'budget', budgetId)).toEqual(before)
@@ -199,7 +199,7 @@ describe('rotation and revocation', () => {
     const totals = { sentAmount: usd(50), deliveredAmount: usd(50) }
     expect(await host.reportSent(one, totals)).toMatchObject({ ok: true })
     expect(await host.fail(two, { sentAmount: usd(20) })).toMatchObject({ ok: true })
-    const budget = (await host.get(one))?.budgetId ?? ''
+    const budget = (await host.getRecord(one))?.budgetId ?? ''
     expect(await loadOne(world.store, 'budget', budget)).toMatchObject({
       spent: { debitAmount: usd(70) },
     })

@@ -122,7 +122,7 @@ describe('two servers on one store with different URLs', () => {
     const [ours, theirs] = await Promise.all(
       [one, two].map(({ resources }) => resources.incomingPayments.list({ walletAddress })),
     )
-    expect(ours?.result.map(({ id }) => id)).toEqual([lastSegment(mine.incoming)])
+    expect(ours?.result.map(({ paymentId }) => paymentId)).toEqual([lastSegment(mine.incoming)])
     expect(theirs?.result).toEqual([])
   })
 
@@ -139,7 +139,7 @@ describe('two servers on one store with different URLs', () => {
       const funds = { transferId: 'transfer-1', amount: usd(5) }
       expect(await incomingPayments.receive(paymentId, funds)).toMatchObject({ ok: true })
       expect(await incomingPayments.receive(paymentId, funds)).toMatchObject({
-        payment: { received: '5' },
+        payment: { receivedAmount: { value: '5' } },
       })
     }
   })
@@ -152,7 +152,9 @@ describe('two servers on one store with different URLs', () => {
     expect(await two.resources.sweep()).toMatchObject({ expired: 1, lapsed: 1 })
     await two.auth.sweep()
     expect(await one.resources.incomingPayments.get(lastSegment(mine.incoming))).toBeDefined()
-    expect(await one.resources.outgoingPayments.get(lastSegment(mine.outgoing))).toMatchObject({
+    expect(
+      await one.resources.outgoingPayments.getRecord(lastSegment(mine.outgoing)),
+    ).toMatchObject({
       state: 'created',
     })
     const heard: string[] = []
@@ -233,8 +235,8 @@ describe.skipIf(servers.PostgreSQL === undefined)('a payment from one server to 
         options,
       )
     const states = async () => [
-      (await one.resources.outgoingPayments.get(outgoing))?.state,
-      (await two.resources.incomingPayments.get(incoming))?.received,
+      (await one.resources.outgoingPayments.get(outgoing))?.status,
+      (await two.resources.incomingPayments.get(incoming))?.receivedAmount.value,
     ]
 
     expect(await settle(0)).toMatchObject({ refusal: 'amount_invalid' })

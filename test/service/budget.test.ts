@@ -8,7 +8,7 @@ const day = 86_400_000
 
 /** Loads the budget that the given payment is charged to. */
 async function budgetOf(world: World, { body }: { body: { id: string } }) {
-  const payment = await world.resources.outgoingPayments.get(
+  const payment = await world.resources.outgoingPayments.getRecord(
     world.resources.outgoingPayments.idOf(body.id) ?? '',
   )
   return loadOne(world.store, 'budget', payment?.budgetId ?? '')

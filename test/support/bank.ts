@@ -64,7 +64,7 @@ export async function openBank(pool: Pool, store: Store): Promise<Bank> {
       const { rows } = await pool.query(text, [transferIds])
       const of = (account: string) => rows.find((row) => row.account_id === account)?.sum ?? '0'
       expect(of(settlement)).toBe(of(bob) === '0' ? '0' : `-${of(bob)}`)
-      return { received: payment?.received ?? '', credited: of(bob) }
+      return { received: payment?.receivedAmount.value ?? '', credited: of(bob) }
     },
     async begun() {
       const { body } = await pay(client, spending, '1000', { incomingPayment: euroReceiver })
@@ -73,13 +73,14 @@ export async function openBank(pool: Pool, store: Store): Promise<Bank> {
       return id
     },
     async status(paymentId) {
-      const { sent = '', state = '' } = (await outgoingPayments.get(paymentId)) ?? {}
+      const payment = await outgoingPayments.get(paymentId)
+      const { status: state = '', sentAmount } = payment ?? {}
       const text = `SELECT account_id, sum(amount)::text AS sum FROM ledger_entries
         WHERE transfer_id = $1 GROUP BY account_id`
       const { rows } = await pool.query(text, [paymentId])
       const of = (account: string) => rows.find((row) => row.account_id === account)?.sum ?? '0'
       expect(of(alice)).toBe(of(settlement) === '0' ? '0' : `-${of(settlement)}`)
-      return { sent, state, debited: of(settlement) }
+      return { sent: sentAmount?.value ?? '', state, debited: of(settlement) }
     },
   }
 }

@@ -164,10 +164,10 @@ export function ledgerProperty(host: LedgerHost, options: Options = {}) {
     const payments = await Promise.all(created.map((id) => outgoingPayments.get(id)))
     const open = payments.filter((payment) => payment?.endedAt === undefined)
     const remaining = new Set((await host.holds()).map(({ paymentId }) => paymentId))
-    expect([...remaining].sort()).toEqual(open.map((payment) => payment?.id).sort())
+    expect([...remaining].sort()).toEqual(open.map((payment) => payment?.paymentId).sort())
     for (const account of [alice, bob]) {
       const own = payments.filter((payment) => payment?.walletAddress === account)
-      const sent = own.reduce((sum, payment) => sum + BigInt(payment?.sent ?? 0), 0n)
+      const sent = own.reduce((sum, payment) => sum + BigInt(payment?.sentAmount.value ?? 0), 0n)
       expect(await host.balanceOf(account)).toBe(balance - sent)
     }
   })

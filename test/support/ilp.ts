@@ -63,12 +63,12 @@ export function createReceivingWallet(
       return { id: incomingPayments.idOf(body.id) ?? '', ilpAddress, sharedSecret }
     },
     async payment({ id }: Details): Promise<IncomingPayment> {
-      const payment = await incomingPayments.get(id)
+      const payment = await incomingPayments.getRecord(id)
       if (payment === undefined) throw new Error('there is no such payment')
       return payment
     },
     async received({ id }: Details): Promise<bigint> {
-      return BigInt((await incomingPayments.get(id))?.received ?? '-1')
+      return BigInt((await incomingPayments.get(id))?.receivedAmount.value ?? '-1')
     },
   }
 }

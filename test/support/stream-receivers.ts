@@ -60,7 +60,7 @@ function published(create: Create, tellsAsset: boolean): StreamReceivers {
         if (payment === undefined) return serializeIlpReply(reply.finalDecline())
         const received = await incomingPayments.receive(id, {
           transferId: prepare.executionCondition.toString('base64url'),
-          amount: { ...payment.asset, value: prepare.amount },
+          amount: { ...payment.receivedAmount, value: prepare.amount },
         })
         return serializeIlpReply(received.ok ? reply.accept() : reply.finalDecline())
       }

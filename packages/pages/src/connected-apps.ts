@@ -1,5 +1,11 @@
-import type { Amount, GrantView, ItemBudget, ItemView, OutgoingPayment } from 'open-payments-server'
-import { hasFailed, parseInterval } from 'open-payments-server/core'
+import type {
+  Amount,
+  GrantView,
+  ItemBudget,
+  ItemView,
+  OutgoingPaymentView,
+} from 'open-payments-server'
+import { parseInterval } from 'open-payments-server/core'
 import { alsoLine } from './abilities.js'
 import { type DescriptionOptions, describeItem, every } from './access.js'
 import { formatAmount } from './amounts.js'
@@ -18,7 +24,7 @@ export interface ConnectedApp {
   /** What was spent and is left: see `outgoingPayments.budgetsOf`. */
   readonly budgets?: readonly ItemBudget[] | undefined
   /** The latest payment, or `null` if there is none; absent if it is not known. */
-  readonly lastPayment?: OutgoingPayment | null | undefined
+  readonly lastPayment?: OutgoingPaymentView | null | undefined
 }
 
 /** What the page of connected apps needs besides the apps. */
@@ -117,15 +123,12 @@ function conditionsHtml({ conditions }: GrantView, { locale }: ConnectedAppsOpti
     ${receivers.map((receiver) => html`<li>${say(locale, 'onlyTo', { receiver })}</li>`)}</ul>`
 }
 
-function lastPaymentHtml(
-  { lastPayment }: ConnectedApp,
-  { locale, now }: ConnectedAppsOptions,
-): Html {
+function lastPaymentHtml({ lastPayment }: ConnectedApp, { locale }: ConnectedAppsOptions): Html {
   if (lastPayment === undefined) return html``
   if (lastPayment === null) return say(locale, 'noPayment')
   const amount = formatAmount(lastPayment.debitAmount, locale)
   const date = formatDay(lastPayment.createdAt, locale)
-  const key = hasFailed(lastPayment, now) ? 'lastPaymentFailed' : 'lastPayment'
+  const key = lastPayment.status === 'failed' ? 'lastPaymentFailed' : 'lastPayment'
   return say(locale, key, { amount, date })
 }
 

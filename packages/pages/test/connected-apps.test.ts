@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { GrantView, ItemBudget, OutgoingPayment } from '../../../src/index.js'
+import type { GrantView, ItemBudget, OutgoingPaymentView } from '../../../src/index.js'
 import {
   type ConnectedApp,
   type ConnectedAppsOptions,
@@ -53,8 +53,8 @@ describe('the page of connected apps', () => {
     const lastPayment = {
       debitAmount: usd('1200'),
       createdAt: Date.UTC(2026, 11, 4),
-      state: 'completed',
-    } as OutgoingPayment
+      status: 'completed',
+    } as OutgoingPaymentView
     const { body, text } = shown({
       display: { name: 'Shop' },
       budgets: [budget('1200', '3800')],
@@ -91,7 +91,13 @@ describe('the page of connected apps', () => {
     ['has not paid', { lastPayment: null }, 'No payment so far'],
     [
       'failed to pay',
-      { lastPayment: { debitAmount: usd('1'), createdAt: 0, state: 'failed' } as OutgoingPayment },
+      {
+        lastPayment: {
+          debitAmount: usd('1'),
+          createdAt: 0,
+          status: 'failed',
+        } as OutgoingPaymentView,
+      },
       'which failed',
     ],
     [

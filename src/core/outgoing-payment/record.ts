@@ -127,7 +127,10 @@ export function isCreated(payment: PaymentRecord): payment is OutgoingPayment {
 }
 
 /** Whether the payment has failed. A payment that was not begun in time has failed even before a sweep records it. */
-export function hasFailed({ state, holdUntil }: OutgoingPayment, now: Instant): boolean {
+export function hasFailed(
+  { state, holdUntil }: Pick<OutgoingPayment, 'state' | 'holdUntil'>,
+  now: Instant,
+): boolean {
   return state === 'failed' || (state === 'created' && now >= holdUntil)
 }
 
@@ -145,7 +148,10 @@ export function heldBy(payment: PaymentRecord): HeldAmounts {
 }
 
 /** The total debited so far. */
-export function sentAmount({ sent, debitAmount }: PaymentRecord): Amount {
+export function sentAmount({
+  sent,
+  debitAmount,
+}: Pick<PaymentRecord, 'sent' | 'debitAmount'>): Amount {
   return { ...debitAmount, value: sent }
 }
 

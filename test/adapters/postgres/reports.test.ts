@@ -13,6 +13,8 @@ import {
 import { type Quote, usableQuote } from '../../../src/core/quote.js'
 import type { RecordKind, Stored } from '../../../src/entry-adapter.js'
 import { allowanceAt, parseInterval } from '../../../src/entry-core.js'
+import { incomingPaymentView } from '../../../src/host/incoming-payment.js'
+import { outgoingPaymentView } from '../../../src/host/outgoing-payment.js'
 import type { Amount } from '../../../src/index.js'
 import { anyPostgres } from '../../support/databases.js'
 import { anyLife, granting, type LifeStep, playLife } from '../../support/reported-life.js'
@@ -87,7 +89,9 @@ const metadataOf = ({ metadata }: IncomingPayment | OutgoingPayment) => metadata
 async function matchesIncoming(life: Life, now: number): Promise<void> {
   const { toResource } = life.resources.incomingPayments
   const expected = of<IncomingPayment>(life, 'incoming-payment').map((payment) => {
-    const { incomingAmount, receivedAmount, completed, createdAt, expiresAt } = toResource(payment)
+    const { incomingAmount, receivedAmount, completed, createdAt, expiresAt } = toResource(
+      incomingPaymentView(payment, now),
+    )
     return {
       server: server(payment),
       payment_id: payment.id,
@@ -112,7 +116,9 @@ async function matchesOutgoing(life: Life, now: number): Promise<void> {
   // Nobody sees what the host has not allowed.
   const payments = of<PaymentRecord>(life, 'outgoing-payment').filter(isCreated)
   const expected = payments.map((payment) => {
-    const { failed, sentAmount, debitAmount, receiveAmount, receiver } = toResource(payment)
+    const { failed, sentAmount, debitAmount, receiveAmount, receiver } = toResource(
+      outgoingPaymentView(payment, now),
+    )
     return {
       server: server(payment),
       payment_id: payment.id,

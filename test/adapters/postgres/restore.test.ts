@@ -87,7 +87,7 @@ describe('after the restore of a backup', () => {
     const created = await incomingPayments.create({ walletAddress: bob, idempotencyKey: 'a' })
     if (!created.ok) throw new Error(created.reason)
     const receive = (transferId: string) =>
-      incomingPayments.receive(created.payment.id, {
+      incomingPayments.receive(created.payment.paymentId, {
         transferId,
         amount: { value: '100', assetCode: 'USD', assetScale: 2 },
       })
@@ -97,8 +97,8 @@ describe('after the restore of a backup', () => {
     await restore()
     expect(await receive('transfer-1')).toMatchObject({ ok: true, changed: false })
     expect(await receive('transfer-2')).toMatchObject({ ok: true, changed: true })
-    expect(await incomingPayments.get(created.payment.id)).toMatchObject({
-      received: '200',
+    expect(await incomingPayments.get(created.payment.paymentId)).toMatchObject({
+      receivedAmount: { value: '200' },
     })
   })
 })

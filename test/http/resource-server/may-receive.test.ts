@@ -43,7 +43,7 @@ async function receivingClient(mayReceive: MayReceive, store: Store = memoryStor
   async function created(idempotencyKey = invoice.idempotencyKey): Promise<string> {
     const result = await incomingPayments.create({ ...invoice, idempotencyKey })
     if (!result.ok) throw new Error(result.reason)
-    return result.payment.id
+    return result.payment.paymentId
   }
   return { world, client, token, kept, incomingPayments, invoice, created }
 }
@@ -77,7 +77,7 @@ describe('the permission of the host to receive', () => {
     }
     expect(asked).toStrictEqual([
       { type: 'creation', ...theirs },
-      { type: 'creation', ...common, incomingPaymentId: own.ok && own.payment.id },
+      { type: 'creation', ...common, incomingPaymentId: own.ok && own.payment.paymentId },
       { type: 'arrival', ...theirs, transferId: 'one', amount: usd(7) },
     ])
   })
@@ -112,7 +112,7 @@ describe('the permission of the host to receive', () => {
     expect(kept).toEqual([])
     expect(await incomingPayments.receive(id, funds)).toMatchObject({
       changed: true,
-      payment: { received: '7' },
+      payment: { receivedAmount: usd(7) },
     })
   })
 
@@ -180,7 +180,7 @@ describe('the permission of the host to receive', () => {
     expect(body).toMatchObject(requested)
     const id = incomingPayments.idOf(body.id) ?? ''
     const arrived = await incomingPayments.receive(id, { transferId: 'one', amount: usd(7) })
-    expect(arrived).toMatchObject({ payment: { received: '7' } })
+    expect(arrived).toMatchObject({ payment: { receivedAmount: usd(7) } })
   })
 
   test('is asked inside a transaction of the host, too', async () => {
@@ -263,7 +263,7 @@ describe.each(deployments)('over HTTP, with $name', ({ host, kind }) => {
       mayReceive.mockImplementationOnce(fail as MayReceive)
       await expect(receive()).rejects.toThrow(error[0] === 503 ? 'no ledger' : 'mayReceive')
       expect(kept).toEqual([])
-      expect(await receive()).toMatchObject({ changed: true, payment: { received: '7' } })
+      expect(await receive()).toMatchObject({ changed: true, payment: { receivedAmount: usd(7) } })
     },
   )
 })

@@ -10,17 +10,18 @@ export async function priceOfOwn(
   { account, receiver, debitAmount, receiveAmount }: PriceRequest,
 ): Promise<PriceAnswer> {
   const id = incomingPayments.idOf(receiver)
-  const payment = id && (await incomingPayments.get(id))
-  if (!payment || payment.completed || payment.expiresAt < Date.now()) {
+  const payment = id === undefined ? undefined : await incomingPayments.get(id)
+  if (payment?.status !== 'open') {
     return { ok: false, refusal: 'receiver_invalid', publicReason: 'it takes no funds' }
   }
-  const { incomingAmount, received, walletAddress, expiresAt } = payment
-  const { assetCode, assetScale } = payment.asset
+  const { incomingAmount, receivedAmount, walletAddress, expiresAt } = payment
+  const { assetCode, assetScale } = receivedAmount
   if (account.assetCode !== assetCode || account.assetScale !== assetScale) {
     const publicReason = 'there is no exchange rate for its currency'
     return { ok: false, refusal: 'receiver_invalid', publicReason }
   }
-  const left = incomingAmount && BigInt(incomingAmount.value) - BigInt(received)
+  const received = BigInt(receivedAmount.value)
+  const left = incomingAmount && BigInt(incomingAmount.value) - received
   const value = (debitAmount ?? receiveAmount)?.value ?? left?.toString()
   if (value === undefined) return { ok: false, refusal: 'amount_missing' }
   if (left !== undefined && BigInt(value) > left) {

@@ -161,7 +161,7 @@ async function incomingLives(world: World): Promise<void> {
     for (let copies = 0; copies < 2; copies++) {
       const idempotencyKey = `invoice ${ids.length}`
       const created = await incomingPayments.create({ walletAddress: bob, idempotencyKey, ...more })
-      if (created.ok) ids.push(created.payment.id)
+      if (created.ok) ids.push(created.payment.paymentId)
     }
   }
   for (const [i, id] of ids.entries()) {

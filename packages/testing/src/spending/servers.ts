@@ -469,7 +469,7 @@ async function lapse({ auth, resources, held, clock }: State): Promise<void> {
   const startedAt = performance.now()
   for (;;) {
     while ((await resources.sweep()).more);
-    const all = await Promise.all([...held].map((id) => resources.outgoingPayments.get(id)))
+    const all = await Promise.all([...held].map((id) => resources.outgoingPayments.getRecord(id)))
     const isDue = all.some((each) => each?.state === 'created' && each.holdUntil <= clock.now())
     if (!isDue || performance.now() - startedAt > dueLagMs) break
     await new Promise((resolve) => setTimeout(resolve, 5))

@@ -1,4 +1,4 @@
-import type { Amount, Clock, IncomingPayment, PriceAnswer, Pricing } from 'open-payments-server'
+import type { Amount, IncomingPaymentView, PriceAnswer, Pricing } from 'open-payments-server'
 
 /** The incoming payments that can be paid: `resources.incomingPayments`. */
 export interface Receivers {
@@ -7,25 +7,25 @@ export interface Receivers {
 }
 
 type Receiver = Pick<
-  IncomingPayment,
-  'walletAddress' | 'asset' | 'incomingAmount' | 'received' | 'completed' | 'expiresAt'
+  IncomingPaymentView,
+  'walletAddress' | 'incomingAmount' | 'receivedAmount' | 'status' | 'expiresAt'
 >
 
 /**
  * Prices payments to receivers in this wallet, in the same asset and without a fee. Payments to other wallets need a
  * rail between the two: docs/spending.md and docs/ilp.md of open-payments-server have the code to add.
  */
-export function pricingOf(receivers: () => Receivers, clock: Clock): Pricing {
+export function pricingOf(receivers: () => Receivers): Pricing {
   return {
     async price({ account, receiver, debitAmount, receiveAmount }) {
       const id = receivers().idOf(receiver)
       if (id === undefined) return invalid('the receiver is in another wallet')
       const payment = await receivers().get(id)
       if (payment === undefined) return invalid('the incoming payment does not exist')
-      if (payment.completed || clock.now() > payment.expiresAt) {
+      if (payment.status !== 'open') {
         return invalid('the incoming payment accepts no further funds')
       }
-      const { assetCode, assetScale } = payment.asset
+      const { assetCode, assetScale } = payment.receivedAmount
       if (account.assetCode !== assetCode || account.assetScale !== assetScale) {
         return invalid('there is no exchange rate for its currency')
       }
@@ -52,9 +52,10 @@ export function pricingOf(receivers: () => Receivers, clock: Clock): Pricing {
   }
 }
 
-function remainingOf({ incomingAmount, received }: Receiver): Amount | undefined {
+function remainingOf({ incomingAmount, receivedAmount }: Receiver): Amount | undefined {
   if (incomingAmount === undefined) return undefined
-  return { ...incomingAmount, value: `${BigInt(incomingAmount.value) - BigInt(received)}` }
+  const remaining = BigInt(incomingAmount.value) - BigInt(receivedAmount.value)
+  return { ...incomingAmount, value: `${remaining}` }
 }
 
 function invalid(publicReason: string): PriceAnswer {

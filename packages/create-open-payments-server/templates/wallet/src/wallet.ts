@@ -56,7 +56,7 @@ export function createWallet(
       addressPrefix: 'test.wallet',
       secret: settings.paymentDetailsSecret,
     }),
-    pricing: pricingOf(() => receivers ?? servers.resources.incomingPayments, clock),
+    pricing: pricingOf(() => receivers ?? servers.resources.incomingPayments),
     policy: {
       async mayPay(payment) {
         const isHeld = await ledger.hold(payment)

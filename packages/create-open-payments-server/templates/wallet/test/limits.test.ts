@@ -51,7 +51,8 @@ describe('a grant', () => {
     async get(id: string) {
       const { walletAddress = '' } = scene.receivers.find(({ url }) => url === id) ?? {}
       const expiresAt = Number.MAX_SAFE_INTEGER
-      return { walletAddress, asset: usd, received: '0', completed: false, expiresAt }
+      const receivedAmount = { ...usd, value: '0' }
+      return { walletAddress, receivedAmount, status: 'open' as const, expiresAt }
     },
   }
 
