@@ -117,12 +117,14 @@ export interface OutgoingPaymentServices
   /** Returns the payment as clients see it. */
   toResource(payment: OutgoingPaymentView): OutgoingPaymentBody
   /**
-   * Resolves to the current budget of each item for outgoing payments of a grant, such as for the owner's page. It
-   * changes nothing.
+   * Resolves to the current budget of each item for outgoing payments of a grant, such as for the owner's page. Empty if
+   * the id is unknown. It changes nothing.
    *
-   * @param grant the record from `grants.getRecord` of the authorization server, which may be in another process.
+   * @param grant the id of the grant. With `remoteGrants`, the record from `grants.getRecord` of the authorization
+   *   server, because the store of this server contains the budgets and not the grants.
+   * @throws {InvalidInputError} for an id with `remoteGrants`.
    */
-  budgetsOf(grant: Grant): Promise<readonly ItemBudget[]>
+  budgetsOf(grant: string | Grant): Promise<readonly ItemBudget[]>
   /**
    * Claims a payment before the host sends it. If several callers try, exactly one gets `ok: true`. From
    * then on only `reportSent` or `fail` ends the payment. If the host crashes after this call, it must find
@@ -192,6 +194,7 @@ export function outgoingPaymentServices(
   payments: OutgoingPayments,
   clock: Clock,
   baseUrl: string,
+  hasGrants: boolean,
 ): OutgoingPaymentServices {
   const seen = (payment: OutgoingPayment) => outgoingPaymentView(payment, clock.now())
   return {
@@ -203,8 +206,15 @@ export function outgoingPaymentServices(
       return outgoingPaymentResource(content, baseUrl, clock.now())
     },
     async budgetsOf(grant) {
-      record('grant', grant)
-      const { id: grantId, granted: access = [] } = grant
+      const isId = typeof grant === 'string'
+      if (isId && !hasGrants) {
+        const problem = 'must be the record from grants.getRecord, because of remoteGrants'
+        throw new InvalidInputError('grant', problem)
+      }
+      if (!isId) record('grant', grant)
+      const { id: grantId, granted: access } =
+        (isId ? await payments.loadGrant(grant) : grant) ?? {}
+      if (grantId === undefined || access === undefined) return []
       const found = await payments.budgetsUnder({ grantId, access }, clock.now())
       return found.map(({ item, spent, ...budget }) => {
         return { item: itemView(item), spent: totalSpent([spent]), ...budget }

@@ -29,7 +29,7 @@ export const amount = having({
   assetScale: number,
 } satisfies Record<keyof Amount, Check>)
 
-/** Checks that a value is a record, as returned by another call. */
+/** Checks that a value is a record, as `getRecord` returns it. */
 export const record = having({ id: text, version: integer } satisfies Partial<
   Record<keyof Stored, Check>
 >)

@@ -217,7 +217,7 @@ type Services = ReturnType<typeof servicesIn>
 
 /** Creates the services in a context, and the interfaces through which the host calls them. */
 function servicesIn(context: ServiceContext, settings: Settings) {
-  const { walletAddresses, paymentMethods, policy, baseUrl } = settings
+  const { walletAddresses, paymentMethods, policy, baseUrl, hasGrants } = settings
   const incoming = createIncomingPayments(
     context,
     { walletAddresses, paymentMethods, mayReceive: policy.mayReceive },
@@ -226,7 +226,7 @@ function servicesIn(context: ServiceContext, settings: Settings) {
   const outgoing = createOutgoingPayments(context, policy.spending)
   const forHost: ResourceServices = {
     incomingPayments: incomingPaymentServices(incoming, paymentMethods, context.clock, baseUrl),
-    outgoingPayments: outgoingPaymentServices(outgoing, context.clock, baseUrl),
+    outgoingPayments: outgoingPaymentServices(outgoing, context.clock, baseUrl, hasGrants),
   }
   return { incoming, outgoing, forHost }
 }

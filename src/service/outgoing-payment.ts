@@ -11,6 +11,7 @@ import {
   totalSpent,
 } from '../core/budget.js'
 import { hasChanged, type PaymentResult, refusedCall } from '../core/decision.js'
+import type { Grant } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import {
   heldBy,
@@ -65,6 +66,8 @@ export function createOutgoingPayments(
   return {
     load: (id: string) => loadPayment(context, id),
     ...createPaymentLists<OutgoingPayment>(context, 'outgoing-payment'),
+    loadGrant: (id: string) =>
+      loadOwn<Grant>({ ...context, namespace: context.grantNamespace }, 'grant', id),
     budgetsUnder: (grant: Pick<ActiveToken, 'grantId' | 'access'>, now: Instant) =>
       budgetsUnder(context, grant, now),
     spentUnder: (token: ActiveToken, now: Instant) => spentUnder(context, token, now),

@@ -39,6 +39,7 @@ const isObject = (value: unknown) =>
 const kinds = {
   text: isText,
   string: (value: unknown) => typeof value === 'string',
+  'object, unless it is a string': (value: unknown) => isObject(value) || typeof value === 'string',
   integer: Number.isSafeInteger,
   number: (value: unknown) => typeof value === 'number',
   boolean: (value: unknown) => typeof value === 'boolean',
@@ -268,8 +269,12 @@ function callsOn(ids: {
       },
       budgetsOf: {
         names: ['grant'],
-        good: [{ id: grant, version: 1 }],
-        parts: { grant: 'object', 'grant.id': 'text', 'grant.version': 'integer' },
+        good: [{ id: grant, version: 1, granted: [] }],
+        parts: {
+          grant: 'object, unless it is a string',
+          'grant.id': 'text',
+          'grant.version': 'integer',
+        },
       },
       begin: one('paymentId', created),
       reportSent: {

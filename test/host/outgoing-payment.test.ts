@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Amount, Grant, Limits } from '../../src/index.js'
+import { type Amount, type Grant, type Limits, memoryStore } from '../../src/index.js'
 import {
   createSpendingWorld,
   eur,
@@ -128,12 +128,11 @@ describe('the budgets of a grant', () => {
     const client = world.client()
     const items = limits.map((each) => outgoingItem(each))
     const { token, grantId } = await grantToPay(world, client, items)
-    const grant = await recordOf(world, grantId)
     return {
       world,
       client,
       token,
-      budgets: () => world.resources.outgoingPayments.budgetsOf(grant),
+      budgets: () => world.resources.outgoingPayments.budgetsOf(grantId),
     }
   }
 
@@ -193,8 +192,29 @@ describe('the budgets of a grant', () => {
     const client = world.client()
     const { body } = await client.request([outgoingItem()], { start: ['redirect'] })
     const [grantId = ''] = body.continue.uri.split('/').at(-1).split('.')
+    expect(await world.resources.outgoingPayments.budgetsOf(grantId)).toEqual([])
+  })
+
+  test('are none for an unknown grant', async () => {
+    const { budgetsOf } = createSpendingWorld().resources.outgoingPayments
+    for (const id of ['', 'unknown', '\ud800']) expect(await budgetsOf(id)).toEqual([])
+  })
+
+  test('are read with the record of the grant by a server whose grants are elsewhere', async () => {
+    const world = createSpendingWorld()
+    const { grantId } = await grantToPay(world, world.client(), [
+      outgoingItem({ debitAmount: usd(100) }),
+    ])
+    const { grantEndpoint, introspect } = world.auth
+    const elsewhere = createSpendingWorld({
+      resources: { grants: { grantEndpoint, introspect }, store: memoryStore() },
+    })
+    const { budgetsOf } = elsewhere.resources.outgoingPayments
+    await expect(budgetsOf(grantId)).rejects.toThrow(
+      'grant must be the record from grants.getRecord, because of remoteGrants',
+    )
     const grant = await recordOf(world, grantId)
-    expect(await world.resources.outgoingPayments.budgetsOf(grant)).toEqual([])
+    expect(await budgetsOf(grant)).toMatchObject([{ left: { debitAmount: usd(100) } }])
   })
 })
 

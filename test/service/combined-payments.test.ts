@@ -109,9 +109,7 @@ describe('concurrent payments under one grant', () => {
           const total = made.reduce((sum, value) => sum + value, 0)
           const { spentDebitAmount } = await spentUnder(client, token)
           expect(Number(spentDebitAmount?.value ?? 0)).toBe(total)
-          const grant = await world.auth.grants.getRecord(grantId)
-          if (grant === undefined) throw new Error('there is no grant')
-          const budgets = await world.resources.outgoingPayments.budgetsOf(grant)
+          const budgets = await world.resources.outgoingPayments.budgetsOf(grantId)
           const left = budgets.map(({ left }) => Number(left.debitAmount?.value))
           for (const [index, { status, body }] of answers.entries()) {
             if (status === 201) continue

@@ -53,7 +53,7 @@ export interface PagesOptions {
     readonly interactions: Pick<AuthorizationServer['interactions'], 'get' | 'approve' | 'deny'>
     readonly grants: Pick<
       AuthorizationServer['grants'],
-      'get' | 'getRecord' | 'list' | 'revoke' | 'amend' | 'displayOf'
+      'get' | 'list' | 'revoke' | 'amend' | 'displayOf'
     >
   }
   /** The resource server, for what apps have spent. Without it, the connected apps show limits only. */
@@ -282,15 +282,15 @@ export function createPages(options: PagesOptions): Pages {
     const payments = resources?.outgoingPayments
     const { grantId } = grant
     const isPaying = grant.access.some(({ type }) => type === 'outgoing-payment')
-    const [display, record, last] = await Promise.all([
+    const [display, budgets, last] = await Promise.all([
       grants.displayOf(grant.client),
-      payments && isPaying ? grants.getRecord(grantId) : undefined,
+      isPaying ? payments?.budgetsOf(grantId) : undefined,
       isPaying ? payments?.list({ grantId, last: 1 }) : undefined,
     ])
     return {
       grant,
       display,
-      ...(record && payments && { budgets: await payments.budgetsOf(record) }),
+      ...(budgets && { budgets }),
       ...(last && { lastPayment: last.result[0] ?? null }),
     }
   }
