@@ -65,7 +65,7 @@ export interface WalletOptions extends ServerOptions {
   /** URL of the grant endpoint, below `baseUrl`. Default `{baseUrl}/auth`. */
   readonly grantEndpoint?: string
   /** URL of the resource server, at or below `baseUrl`. Default `baseUrl`. */
-  readonly resourceServer?: string
+  readonly resourceServerUrl?: string
 }
 
 const knownOptions: Readonly<Record<keyof WalletOptions, true>> = {
@@ -79,7 +79,7 @@ const knownOptions: Readonly<Record<keyof WalletOptions, true>> = {
   subjects: true,
   policy: true,
   grantEndpoint: true,
-  resourceServer: true,
+  resourceServerUrl: true,
 }
 
 /** The three servers of a wallet. */
@@ -109,10 +109,10 @@ export function createWallet(options: WalletOptions): Wallet {
   const { strippedPrefix = '', policy = {} } = options
   const url = publicUrl('baseUrl', baseUrl)
   const root = url.origin + url.basePath
-  const { grantEndpoint = `${root}/auth`, resourceServer = baseUrl } = options
+  const { grantEndpoint = `${root}/auth`, resourceServerUrl = baseUrl } = options
   const paths = {
     auth: pathBelow('grantEndpoint', grantEndpoint),
-    resources: pathBelow('resourceServer', resourceServer),
+    resources: pathBelow('resourceServerUrl', resourceServerUrl),
   }
   if (paths.auth === paths.resources) {
     throw new InvalidInputError('grantEndpoint', 'must not be the URL of the resource server')
@@ -137,7 +137,7 @@ export function createWallet(options: WalletOptions): Wallet {
   })
   const resources = createResourceServer({
     strippedPrefix,
-    baseUrl: resourceServer,
+    baseUrl: resourceServerUrl,
     grants: auth,
     walletAddresses,
     paymentMethods,
@@ -150,7 +150,7 @@ export function createWallet(options: WalletOptions): Wallet {
     baseUrl,
     walletAddresses,
     grantEndpoint,
-    resourceServer,
+    resourceServerUrl,
     ...present({ clock, onRefusal, onError, telemetry, rateLimit }),
   })
 

@@ -101,6 +101,18 @@ function beside(name: string): readonly string[] {
   return library.includes(name) ? [main] : [main, `${main}/core`, `${main}/adapter`]
 }
 
+/** The options of an entry that its documentation describes as URLs. */
+function urlOptions(name: string): readonly string[] {
+  const isUrl = /^(?:The )?(?:base )?URL of/
+  return [...exportsOf(name)]
+    .filter((symbol) => symbol.name.endsWith('Options'))
+    .flatMap((symbol) => [...(symbol.members?.values() ?? [])])
+    .filter((member) =>
+      isUrl.test(ts.displayPartsToString(member.getDocumentationComment(checker))),
+    )
+    .map((member) => member.name)
+}
+
 describe.each([...library, ...others])('%s', (name) => {
   test('exports each type that its exports lead to, so that hosts can emit declarations', () => {
     const exported = new Set([name, ...beside(name)].flatMap((each) => [...exportsOf(each)]))
@@ -111,6 +123,13 @@ describe.each([...library, ...others])('%s', (name) => {
   test('names the types of its parameters and results', () => {
     expect(typesIn(name).derived).toEqual([])
   })
+})
+
+test('an option that is a URL ends in Url, or has the name of the specification', () => {
+  const options = [...library, ...others].flatMap(urlOptions)
+  expect(options.length).toBeGreaterThan(5)
+  const isNamed = /(?:Url|Endpoint)$|^(?:url|walletAddress)$/
+  expect(options.filter((option) => !isNamed.test(option))).toEqual([])
 })
 
 test('every package with an entry is among those', () => {

@@ -66,7 +66,7 @@ describe('a wallet', () => {
     ['at its origin', {}, `${origin}/auth`, origin],
     [
       'below paths of their own',
-      { grantEndpoint: `${origin}/gnap`, resourceServer: `${origin}/op` },
+      { grantEndpoint: `${origin}/gnap`, resourceServerUrl: `${origin}/op` },
       `${origin}/gnap`,
       `${origin}/op`,
     ],
@@ -146,7 +146,7 @@ describe('a wallet', () => {
 
   const layouts = fc.constantFrom<Partial<WalletOptions>>(
     {},
-    { grantEndpoint: `${origin}/gnap`, resourceServer: `${origin}/op` },
+    { grantEndpoint: `${origin}/gnap`, resourceServerUrl: `${origin}/op` },
     { baseUrl: `${origin}/bank` },
     { baseUrl: `${origin}/bank`, strippedPrefix: '/bank', grantEndpoint: `${origin}/bank/gnap` },
   )
@@ -289,7 +289,7 @@ describe('a wallet', () => {
 
   test.each([
     ['grantEndpoint', { grantEndpoint: 'https://other.example/auth' }],
-    ['resourceServer', { resourceServer: 'https://other.example' }],
+    ['resourceServerUrl', { resourceServerUrl: 'https://other.example' }],
     ['grantEndpoint', { grantEndpoint: origin }],
     ['grantEndpoint', { baseUrl: `${origin}/bank`, grantEndpoint: `${origin}/bankers` }],
     ['consentUrl', { consentUrl: 'consent' }],

@@ -24,7 +24,7 @@ export function authorizationSide(
   surroundings: Surroundings,
   { authUrl, resourceServerKey: key }: AuthorizationSideOptions,
 ): AuthorizationSide {
-  const { baseUrl, grantEndpoint, resourceServer, accounts, storage, watch, time } = surroundings
+  const { baseUrl, grantEndpoint, resourceServerUrl, accounts, storage, watch, time } = surroundings
   const auth = createAuthorizationServer({
     ...watch,
     ...time,
@@ -41,7 +41,7 @@ export function authorizationSide(
         ...(key === undefined && { ownAccounts: { baseUrl, walletAddresses: accounts.published } }),
       }),
     subjects: walletAddressSubjects,
-    ...(key && { resourceServers: [{ id: resourceServer, keys: [{ kid: key, x: key }] }] }),
+    ...(key && { resourceServers: [{ id: resourceServerUrl, keys: [{ kid: key, x: key }] }] }),
   })
   return {
     auth,

@@ -30,7 +30,7 @@ export async function resourceSide(
   surroundings: Surroundings,
   grants: GrantSource,
 ): Promise<ResourceSide> {
-  const { resourceServer, accounts, storage, watch, time, mayPay } = surroundings
+  const { resourceServerUrl, accounts, storage, watch, time, mayPay } = surroundings
   const paymentMethods = railPaymentMethods(
     surroundings.rail,
     assetsOf(accounts),
@@ -45,7 +45,7 @@ export async function resourceSide(
     ...time,
     ...(mayPay && { policy: { mayPay } }),
     walletAddresses: accounts,
-    baseUrl: resourceServer,
+    baseUrl: resourceServerUrl,
     store: storage.store,
     recordsEvents: true, // the log of the demo shows every event
     grants,
@@ -90,13 +90,13 @@ function pathsOf({ routes }: ResourceServer): readonly string[] {
 }
 
 function walletAddresses({ watch, accounts, ...urls }: Surroundings): WalletAddressServer {
-  const { baseUrl, grantEndpoint, resourceServer } = urls
+  const { baseUrl, grantEndpoint, resourceServerUrl } = urls
   return createWalletAddressServer({
     ...watch,
     walletAddresses: accounts.published,
     baseUrl,
     grantEndpoint,
-    resourceServer,
+    resourceServerUrl,
   })
 }
 
@@ -147,7 +147,7 @@ export interface RemoteAuthorization {
 
 export async function remoteAuthorization({
   grantEndpoint,
-  resourceServer,
+  resourceServerUrl,
   storage,
   outboundTimeoutMs: timeoutMs,
 }: Surroundings): Promise<RemoteAuthorization> {
@@ -155,7 +155,7 @@ export async function remoteAuthorization({
   const { x: resourceServerKey = '' } = createPublicKey(key).export({ format: 'jwk' })
   const grants = remoteGrants({
     grantEndpoint,
-    resourceServerId: resourceServer,
+    resourceServerId: resourceServerUrl,
     key: { kid: resourceServerKey, privateKey: key.export({ format: 'jwk' }) },
     allowLoopback: true, // both processes are on this machine: a real wallet omits this option
     timeoutMs,

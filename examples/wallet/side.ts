@@ -18,7 +18,7 @@ export interface Surroundings {
   /** The origin of the wallet addresses and of the resource server. */
   readonly baseUrl: string
   readonly grantEndpoint: string
-  readonly resourceServer: string
+  readonly resourceServerUrl: string
   readonly accounts: Accounts
   readonly storage: Omit<WalletStorage, 'description' | 'close'>
   readonly fee: Fee

@@ -92,7 +92,7 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
   const surroundings: Surroundings = {
     baseUrl,
     grantEndpoint: `${authUrl}/auth`,
-    resourceServer: baseUrl,
+    resourceServerUrl: baseUrl,
     accounts,
     storage,
     fee: options.fee ?? noFee,

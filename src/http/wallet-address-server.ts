@@ -36,7 +36,7 @@ export interface WalletAddressServerOptions extends ServerHooks {
   /** URL of the grant endpoint, published as `authServer`. */
   readonly grantEndpoint: string
   /** URL of the resource server, published as `resourceServer`. */
-  readonly resourceServer: string
+  readonly resourceServerUrl: string
   /** The source of the current time. Default: `Date`. */
   readonly clock?: Clock
   /** The prefix of the published path that a reverse proxy strips. Default: none. */
@@ -47,7 +47,7 @@ const knownOptions: Readonly<Record<keyof WalletAddressServerOptions, true>> = {
   baseUrl: true,
   walletAddresses: true,
   grantEndpoint: true,
-  resourceServer: true,
+  resourceServerUrl: true,
   clock: true,
   strippedPrefix: true,
   ...hookOptions,
@@ -98,14 +98,14 @@ export function createWalletAddressServer(
   options: WalletAddressServerOptions,
 ): WalletAddressServer {
   requireKnownOptions('', options, knownOptions)
-  const { grantEndpoint, resourceServer, clock = Date } = options
+  const { grantEndpoint, resourceServerUrl, clock = Date } = options
   const url = publicUrl('baseUrl', options.baseUrl)
   const others = [
     routeUrls(publicUrl('grantEndpoint', grantEndpoint), url, [
       ...grantRoutes,
       ...introspectionRoutes,
     ]),
-    routeUrls(publicUrl('resourceServer', resourceServer), url, [
+    routeUrls(publicUrl('resourceServerUrl', resourceServerUrl), url, [
       ...receivingRoutes,
       ...spendingRoutes,
     ]),
@@ -149,7 +149,7 @@ export function createWalletAddressServer(
         if (!found.ok) return found
         const { url: id, publicName, assetCode, assetScale, publicProperties } = found.value
         const named = publicName === undefined ? {} : { publicName }
-        const servers = { authServer: grantEndpoint, resourceServer }
+        const servers = { authServer: grantEndpoint, resourceServer: resourceServerUrl }
         return json(200, { id, ...named, assetCode, assetScale, ...servers, ...publicProperties })
       }),
       getWalletAddressKeys: unsigned(async (exchange) => {

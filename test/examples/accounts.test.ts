@@ -6,7 +6,7 @@ const origin = 'https://wallet.example'
 const addresses = createWalletAddressServer({
   baseUrl: origin,
   grantEndpoint: `${origin}/auth`,
-  resourceServer: origin,
+  resourceServerUrl: origin,
   walletAddresses: { find: async () => undefined },
 })
 const mounts = [{ path: '/.well-known' }, { path: '' }]

@@ -192,7 +192,7 @@ describe('an account', () => {
     const walletAddresses = { find: find as never }
     const world = createWorld({ resources: { walletAddresses } })
     const onError = (error: unknown) => void world.errors.push(error)
-    const servers = { baseUrl: origin, grantEndpoint, resourceServer }
+    const servers = { baseUrl: origin, grantEndpoint, resourceServerUrl: resourceServer }
     const wallets = createWalletAddressServer({ ...servers, walletAddresses, onError })
     const get = async (url: string) => {
       const body = new Uint8Array()

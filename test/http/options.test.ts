@@ -34,7 +34,7 @@ const resource = {
 const wallet = {
   baseUrl: 'https://wallet.example',
   grantEndpoint: 'https://wallet.example/auth',
-  resourceServer: 'https://wallet.example/op',
+  resourceServerUrl: 'https://wallet.example/op',
   walletAddresses: { find: async () => undefined },
 } satisfies WalletAddressServerOptions
 
@@ -90,7 +90,7 @@ const urlOptions: readonly (readonly [Name, string])[] = [
   ['resource', 'grants.grantEndpoint'],
   ['wallet', 'baseUrl'],
   ['wallet', 'grantEndpoint'],
-  ['wallet', 'resourceServer'],
+  ['wallet', 'resourceServerUrl'],
   ['verifier', 'url'],
 ]
 

@@ -194,7 +194,8 @@ describe('the wallet address server', () => {
     const find = async (url: string) =>
       url === alice ? { url, assetCode: 'USD', assetScale: 2 } : undefined
     const walletAddresses = { find }
-    const options = { baseUrl: origin, grantEndpoint, resourceServer, walletAddresses }
+    const urls = { baseUrl: origin, grantEndpoint, resourceServerUrl: resourceServer }
+    const options = { ...urls, walletAddresses }
     return createWalletAddressServer({ ...options, rateLimit })
   }
 

@@ -12,7 +12,7 @@ import { answerOf, createWorld } from '../support/world.js'
 
 const origin = 'https://wallet.example'
 const grantEndpoint = `${origin}/auth`
-const resourceServer = `${origin}/op`
+const resourceServerUrl = `${origin}/op`
 const key = testKey('alice')
 
 const alice: WalletAddress = {
@@ -34,7 +34,7 @@ function setUp(
   const server = createWalletAddressServer({
     baseUrl: origin,
     grantEndpoint,
-    resourceServer,
+    resourceServerUrl,
     walletAddresses: {
       async find(url) {
         asked.push(url)
@@ -52,7 +52,7 @@ function setUp(
 }
 
 describe('the names that accounts can have', () => {
-  const atOrigin = { grantEndpoint: `${origin}/auth/`, resourceServer: `${origin}/` }
+  const atOrigin = { grantEndpoint: `${origin}/auth/`, resourceServerUrl: `${origin}/` }
 
   test.each(['/alice', '/people/bob', '/quotes2', '/auth2', '/alice/quotes', '/jwks.json2', ''])(
     'include %j',
@@ -83,12 +83,12 @@ describe('the names that accounts can have', () => {
   test('depend on where the other servers are', () => {
     const elsewhere = {
       grantEndpoint: 'https://auth.example',
-      resourceServer: 'https://op.example',
+      resourceServerUrl: 'https://op.example',
     }
     const { server: alone } = setUp([], elsewhere)
     expect(alone.canServe(`${origin}/quotes`)).toBe(true)
     expect(alone.canServe('https://op.example/alice')).toBe(false)
-    const { server: mounted } = setUp([], { resourceServer: `${origin}/op` })
+    const { server: mounted } = setUp([], { resourceServerUrl })
     expect(mounted.canServe(`${origin}/quotes`)).toBe(true)
     expect(mounted.canServe(`${origin}/op`)).toBe(false)
     const { server: below } = setUp([], { ...atOrigin, baseUrl: `${origin}/people` })
@@ -123,7 +123,7 @@ describe('a wallet address', () => {
       assetCode: 'JPY',
       assetScale: 0,
       authServer: grantEndpoint,
-      resourceServer,
+      resourceServer: resourceServerUrl,
     })
   })
 
@@ -135,7 +135,7 @@ describe('a wallet address', () => {
       assetCode: 'JPY',
       assetScale: 0,
       authServer: grantEndpoint,
-      resourceServer,
+      resourceServer: resourceServerUrl,
       ...publicProperties,
     })
   })
@@ -143,11 +143,11 @@ describe('a wallet address', () => {
   test('publishes the servers exactly as configured', async () => {
     const servers = {
       grantEndpoint: 'https://Auth.example:443/gnap/',
-      resourceServer: 'https://op.example/',
+      resourceServerUrl: 'https://op.example/',
     }
     const { body } = await setUp([alice], servers).get('/alice')
     expect(body.authServer).toBe(servers.grantEndpoint)
-    expect(body.resourceServer).toBe(servers.resourceServer)
+    expect(body.resourceServer).toBe(servers.resourceServerUrl)
   })
 
   test('reveals nothing else of its account', async () => {

@@ -84,7 +84,7 @@ export function createWorld(options: WorldOptions = {}) {
   const wallets = createWalletAddressServer({
     baseUrl: origin,
     grantEndpoint,
-    resourceServer,
+    resourceServerUrl: resourceServer,
     walletAddresses,
     clock,
   })

@@ -30,7 +30,7 @@ describe('the doctor, at the integration example', () => {
   test('finds a proxy that removes the path prefix', async () => {
     const wallet = createWallet({
       baseUrl: 'https://wallet.example',
-      resourceServer: 'https://wallet.example/op',
+      resourceServerUrl: 'https://wallet.example/op',
       consentUrl: 'https://wallet.example/consent',
       store,
       walletAddresses: accounts,

@@ -86,7 +86,7 @@ export function createServers(switches: Switches, options: ServersOptions = {}) 
   const wallets = createWalletAddressServer({
     baseUrl: origin,
     grantEndpoint,
-    resourceServer,
+    resourceServerUrl: resourceServer,
     walletAddresses: {
       async find(url) {
         if (switches.accounts !== undefined) throw switches.accounts

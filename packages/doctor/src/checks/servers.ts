@@ -96,7 +96,7 @@ async function otherServer(session: Session): Promise<Problem | undefined> {
       what: 'authServer and resourceServer are swapped',
       why: 'The wallet address names the grant endpoint as the resource server.',
       fix: [
-        `createWalletAddressServer({ grantEndpoint: '${resourceServer}', resourceServer: '${authServer}' })`,
+        `createWalletAddressServer({ grantEndpoint: '${resourceServer}', resourceServerUrl: '${authServer}' })`,
       ],
       cause: 'path',
     }

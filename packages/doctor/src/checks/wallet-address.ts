@@ -250,7 +250,7 @@ export const walletAddressChecks: readonly Check[] = [
     fix: ({ session: { walletAddress: url } }) => [
       'createWalletAddressServer({',
       `  grantEndpoint: '${new URL(url).origin}/auth', // https, as clients see it, not as the proxy does`,
-      `  resourceServer: '${new URL(url).origin}/op',`,
+      `  resourceServerUrl: '${new URL(url).origin}/op',`,
       '})',
     ],
   }),

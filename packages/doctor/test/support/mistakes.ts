@@ -191,7 +191,7 @@ function accounts(find: WalletAddresses['find']): () => Express {
   const wallets = createWalletAddressServer({
     baseUrl: origin,
     grantEndpoint,
-    resourceServer,
+    resourceServerUrl: resourceServer,
     walletAddresses: { find },
   })
   return () => mounted({ ...livingWorld(), wallets })
