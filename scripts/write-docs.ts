@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { memberTable, optionTables, valueTable } from './api-table.js'
 import { writtenClientTable } from './client-table.js'
 import { errorTable, publicReasonTable } from './error-table.js'
 
@@ -13,6 +14,11 @@ function replaceTable(file: string, heading: string, table: string): void {
   )
 }
 
+replaceTable('docs/api.md', 'member of a wallet', memberTable())
+replaceTable('docs/api.md', 'export', valueTable())
+for (const [name, table] of optionTables()) {
+  replaceTable('docs/options.md', `option of \`${name}\``, table)
+}
 replaceTable('docs/errors.md', 'refusal', errorTable())
 replaceTable('docs/errors.md', 'public reason of', publicReasonTable())
 replaceTable('docs/clients.md', 'call', await writtenClientTable())

@@ -50,6 +50,7 @@ export interface WalletOptions extends ServerOptions {
    * `{baseUrl}/quotes`, cannot be read: ask `addresses.canServe` when an owner chooses a name.
    */
   readonly walletAddresses: WalletAddresses
+  /** Creates the details by which incoming payments can be paid, such as `ilpPaymentMethods`. */
   readonly paymentMethods: PaymentMethods
   /** Prices outgoing payments. Without it, quotes and outgoing payments are not served. */
   readonly pricing?: Pricing
@@ -61,6 +62,7 @@ export interface WalletOptions extends ServerOptions {
   readonly clientKeys?: ClientKeys
   /** Determines the subject that clients receive when they request one. Default: such requests are refused. */
   readonly subjects?: Subjects
+  /** The rules of both servers: lifetimes, consent, and what the host allows. */
   readonly policy?: AuthorizationPolicy & ResourcePolicy
   /** URL of the grant endpoint, below `baseUrl`. Default `{baseUrl}/auth`. */
   readonly grantEndpoint?: string
@@ -86,8 +88,11 @@ const knownOptions: Readonly<Record<keyof WalletOptions, true>> = {
 export interface Wallet {
   /** Serves every path below `baseUrl`, so it belongs after the host's own routes. */
   readonly handle: Handler
+  /** The authorization server, with the calls of the host for interactions and grants. */
   readonly auth: AuthorizationServer
+  /** The resource server, with the calls of the host for incoming and outgoing payments. */
   readonly resources: ResourceServer
+  /** The wallet address server. */
   readonly addresses: WalletAddressServer
   /**
    * Returns the services for the host's own code on another store, such as one inside a transaction of the host, so

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { memberTable, optionTables, valueTable } from '../scripts/api-table.js'
 import { errorTable, publicReasonTable } from '../scripts/error-table.js'
 
 const documents = [
@@ -225,6 +226,11 @@ test('each adapter that the package exports has a name in the documents', () => 
   const known = Object.keys(adapters)
   expect(entries.length).toBeGreaterThan(4)
   expect(entries.filter((name) => !known.includes(name.replace('.ts', '')))).toEqual([])
+})
+
+test('the pages of the API and of its options list what the main entry exports', () => {
+  for (const table of [memberTable(), valueTable()]) expect(read('docs/api.md')).toContain(table)
+  for (const table of optionTables().values()) expect(read('docs/options.md')).toContain(table)
 })
 
 test('docs/errors.md contains the generated tables of errors (`npm run docs:tables` updates it)', () => {

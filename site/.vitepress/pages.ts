@@ -62,6 +62,8 @@ export const sections: readonly Section[] = [
   {
     title: 'Reference',
     pages: [
+      guide('api', 'The API on one page'),
+      guide('options', 'Options'),
       guide('operations', 'Operations'),
       guide('errors', 'Errors'),
       guide('clients', 'Tested clients'),

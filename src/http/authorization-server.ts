@@ -53,12 +53,14 @@ export interface AuthorizationServerOptions extends ServerOptions {
   readonly grantEndpoint: string
   /** URL of the host's consent page; the interaction's id is appended as one more path segment. */
   readonly consentUrl: string
+  /** Finds the keys of clients, such as `remoteClientKeys`. */
   readonly clientKeys: ClientKeys
   /**
    * Determines the subject that client instances receive when they request one, such as
    * `walletAddressSubjects`. It always requires the owner's consent. Default: such requests are refused.
    */
   readonly subjects?: Subjects
+  /** The rules of this server: lifetimes, consent, and what the host allows. */
   readonly policy?: AuthorizationPolicy
   /**
    * Resource servers in other processes, which introspect access tokens at `{grantEndpoint}/introspect`, as
@@ -89,6 +91,7 @@ export interface AuthorizationServer extends AuthorizationServices {
   readonly handle: Handler
   /** One handler for each operation, for hosts with their own router. */
   readonly handlers: Readonly<Record<ServerOperation<'authorizationServer'>, Handler>>
+  /** The routes that this server serves. */
   readonly routes: readonly ServerRoute[]
   /** The events of grants, for the host to consume. */
   readonly events: ServerEvents

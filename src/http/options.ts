@@ -29,6 +29,7 @@ const durationMaxMs = 100 * 366 * 86_400_000
 
 /** Options common to the servers with a store. */
 export interface ServerOptions extends ServerHooks {
+  /** Keeps all records. Servers of one wallet may share it. */
   readonly store: Store
   /** The source of the current time. Default: `Date`. */
   readonly clock?: Clock
@@ -40,6 +41,7 @@ export interface ServerOptions extends ServerHooks {
    * inside a transaction of the host are not limited. Default 3,000.
    */
   readonly storeTimeoutMs?: number
+  /** How the signatures of requests are checked. */
   readonly signatures?: SignatureOptions
   /**
    * The types of event that commits also record: a list of types, true for all, or false for none. Deliver them with

@@ -47,6 +47,7 @@ export interface RefusalReport {
  * `rateLimit`, and its error does not change a response.
  */
 export interface ServerHooks {
+  /** Receives each refused request, with the precise reason, which the client does not see. Default: none. */
   readonly onRefusal?: (report: RefusalReport) => void
   /**
    * Receives the error of a failing store, port, `onRefusal` or telemetry, such as the cause of a 500 or 503. Its own

@@ -84,7 +84,9 @@ export interface ResourceServerOptions extends Partial<ServerOptions> {
   readonly grants: GrantSource
   /** Required with `remoteGrants`. Otherwise the store of `grants`. */
   readonly store?: Store
+  /** The accounts, by the URLs of their wallet addresses. */
   readonly walletAddresses: WalletAddresses
+  /** Creates the details by which incoming payments can be paid, such as `ilpPaymentMethods`. */
   readonly paymentMethods: PaymentMethods
   /** Prices outgoing payments. Without it, quotes and outgoing payments are not served. */
   readonly pricing?: Pricing
@@ -93,6 +95,7 @@ export interface ResourceServerOptions extends Partial<ServerOptions> {
    * address that is not public. Default: true if `baseUrl` is on loopback.
    */
   readonly allowLoopback?: boolean
+  /** The rules of this server: lifetimes, and what the host allows. */
   readonly policy?: ResourcePolicy
 }
 
@@ -120,6 +123,7 @@ export interface ResourceServer extends ResourceServices {
   readonly handle: Handler
   /** One handler for each operation, for hosts with their own router. */
   readonly handlers: Readonly<Record<ServerOperation<'resourceServer'>, Handler>>
+  /** The routes that this server serves. */
   readonly routes: readonly ServerRoute[]
   /** The events of payments and quotes, for the host to consume. */
   readonly events: ServerEvents

@@ -32,6 +32,7 @@ import { isBelow, type PublicUrl, publicUrl } from './target.js'
 export interface WalletAddressServerOptions extends ServerHooks {
   /** The base URL of the wallet addresses, such as `https://wallet.example`. */
   readonly baseUrl: string
+  /** The accounts, by the URLs of their wallet addresses. */
   readonly walletAddresses: WalletAddresses
   /** URL of the grant endpoint, published as `authServer`. */
   readonly grantEndpoint: string
@@ -58,6 +59,7 @@ export interface WalletAddressServer {
   readonly handle: Handler
   /** One handler for each operation, for hosts with their own router. */
   readonly handlers: Readonly<Record<ServerOperation<'walletAddressServer'>, Handler>>
+  /** The routes that this server serves. */
   readonly routes: readonly ServerRoute[]
   /**
    * Whether an account can have a wallet address: it is a canonical URL at or below `baseUrl`, and not at or below the

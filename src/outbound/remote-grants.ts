@@ -31,7 +31,12 @@ export interface RemoteGrantsOptions {
   /** The id of this resource server at the authorization server. */
   readonly resourceServerId: string
   /** The signing key of this resource server, and the `kid` under which its public key is registered. */
-  readonly key: { readonly kid: string; readonly privateKey: PrivateJwk }
+  readonly key: {
+    /** The `kid` under which the authorization server knows the public key. */
+    readonly kid: string
+    /** An Ed25519 key with `x` and `d`. */
+    readonly privateKey: PrivateJwk
+  }
   /** Timeout for a response, in milliseconds, at most 60,000. Default: 2,000. */
   readonly timeoutMs?: number
   /**
