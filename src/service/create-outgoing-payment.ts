@@ -155,7 +155,18 @@ export function createPaymentCreation(
       }
 
       // 4. Create or reserve the payment, if the grant is as it was introspected: it may have been revoked since.
-      const deciding = { call, request, token, now, snapshot, price, policy, reserves: !!mayPay }
+      const isPriced = earlier === undefined
+      const deciding = {
+        call,
+        request,
+        token,
+        now,
+        snapshot,
+        price,
+        isPriced,
+        policy,
+        reserves: !!mayPay,
+      }
       const { grantId: id, grantVersion: version } = token
       const answer = await call.commit({
         ...creation(deciding),
@@ -314,6 +325,8 @@ interface Deciding {
   /** The price; absent for a payment by a quote. */
   readonly price: Spending | undefined
   readonly policy: CreationPolicy
+  /** Whether a port was called for the price since the snapshot. */
+  readonly isPriced: boolean
   /** Whether the payment is reserved, because the host decides about it. */
   readonly reserves: boolean
 }
@@ -334,19 +347,18 @@ function creation(deciding: Deciding): Write<Creation> {
   function earlierIn(read: Read): Decided<Creation> | undefined {
     const repeat = { ...request, grantId: token.grantId }
     const earlier = decideRepeat(read(paymentKey), repeat, now, policy)
-    if (!earlier?.ok) return earlier && { result: earlier }
+    if (!earlier?.ok) return earlier && { result: earlier, isRepeat: true }
     const { record } = earlier
-    if (askedByOther(record, call)) return { result: outdated }
+    if (askedByOther(record, call)) return { result: outdated, isRepeat: true }
     const result = { ok: true, payment: record, spent: spentOf(items, read) } as const
     return earlier.outcome === 'changed'
       ? { changes: [{ kind: 'outgoing-payment', next: record }], result }
-      : { result }
+      : { result, isRepeat: true }
   }
 
   return {
     reads,
-    known,
-    creates: request.own.slice(0, 1),
+    known: { records: known, isOld: deciding.isPriced },
     together: `grant ${token.grantId}`,
     decide: (read) => earlierIn(read) ?? decideCreation(deciding, read),
     repeated(read) {

@@ -115,7 +115,7 @@ function write<Type extends keyof GrantRefusals>(
   const key = { kind: 'grant', id: grant.id } as const
   return {
     reads: [key],
-    known: recordsOf('grant', grant),
+    known: { records: recordsOf('grant', grant) },
     decide(read) {
       // A grant is removed only after it has ended, so the decision on the loaded record is the same.
       const decision = decideGrant<Type>(read<Grant>(key) ?? grant, command, now, policy)

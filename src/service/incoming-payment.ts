@@ -13,6 +13,7 @@ import {
   type IncomingPayment,
   type IncomingPaymentPolicy,
   isOpen,
+  type ReceiveFunds,
   type ReceiveRefusal,
   retainTransferUntil,
   type Transfer,
@@ -42,11 +43,11 @@ import {
 } from './context.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
 import { createPaymentLists, listsOf } from './lists.js'
-import { loadOne, loadOwn, loadRecords, type Read, readerOf, recordsOf } from './load.js'
+import { loadOne, loadOwn, loadRecords, readerOf, recordsOf } from './load.js'
 import type { Replayed } from './replay.js'
 import { ofDependency } from './store-guard.js'
 import { removeRetired, type SweptKind } from './sweep.js'
-import { creating, type Decided, type Write } from './write/write.js'
+import { creating, type Write } from './write/write.js'
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
 export interface ReceivedFunds {
@@ -221,7 +222,7 @@ async function createOnce(
     }
     const created = await context.run<CreatedOnce | undefined>({
       reads: [key, { kind: 'incoming-payment', id: paymentId }],
-      known: new Map(),
+      known: { records: new Map() },
       decide(read) {
         if (read(key) !== undefined) return { result: undefined }
         const changes = [
@@ -244,47 +245,52 @@ async function receive(
   const { now, commandId } = newCall(context)
   const namespace = await context.namespace()
   if (!isIdOf(namespace, paymentId)) return refusedCall(unknownPayment)
-  const paymentKey = { kind: 'incoming-payment', id: paymentId } as const
   const id = namespace + (await hashText(`${namespace} ${transferId}`))
-  const transferKey = { kind: 'transfer', id } as const
-  const reads = [paymentKey, transferKey]
-  /** The result in place of a change, unless the host has allowed it. */
-  let instead: ArrivalResult | undefined
-
-  const decide = (read: Read): Decided<ArrivalResult> => {
-    const payment = read<IncomingPayment>(paymentKey)
-    if (payment === undefined) return { result: refusedCall(unknownPayment) }
-    const counted = read<Transfer>(transferKey)
-    const command = { type: 'receive', commandId, transferId: id, amount, counted } as const
-    const decision = decideIncomingPayment<'receive'>(payment, command, now)
-    if (!decision.ok) return { result: refusedCall(decision) }
-    const { record } = decision
-    if (decision.outcome === 'unchanged') {
-      // A transfer of this command: its commit took effect, and the response of the store was lost.
-      return { result: { ok: true, payment: record, changed: counted?.commandId === commandId } }
-    }
-    if (instead !== undefined) return { result: instead }
-    const changes = [
-      { kind: 'incoming-payment', next: record, events: decision.events },
-      { kind: 'transfer', next: transferOf(payment, command) },
-    ] as const
-    return { changes, result: { ok: true, payment: record, changed: true } }
-  }
-
-  const together = `incoming-payment ${paymentId}`
-  const write = { reads, creates: [transferKey], together, decide }
-  if (mayReceive === undefined) return context.run(write)
+  const command = { type: 'receive', commandId, transferId: id, amount } as const
+  const arrival = arrivalOf(paymentId, command, now)
+  if (mayReceive === undefined) return context.run(arrival)
   // The host is asked before the arrival joins others in a commit, so that a slow host delays only this arrival.
-  const known = await loadRecords(context.store, reads)
-  const { changes, result } = decide(readerOf(known))
-  if (changes !== undefined && result.ok) {
-    const refusal = await refusalOf(mayReceive, result.payment, { transferId, amount })
-    instead = refusal && refusedCall(refusal)
-  } else {
-    instead = result
-  }
+  const records = await loadRecords(context.store, arrival.reads)
+  const { changes, result } = arrival.decide(readerOf(records))
+  if (changes === undefined || !result.ok) return result
+  const refusal = await refusalOf(mayReceive, result.payment, { transferId, amount })
   // Also after a refusal: a concurrent call that the host allowed may have counted the transfer.
-  return context.run({ ...write, known })
+  const decided = refusal ? arrivalOf(paymentId, command, now, refusal) : arrival
+  return context.run({ ...decided, known: { records, isOld: true } })
+}
+
+/** Returns the write that counts an arrival, unless the host refuses it. */
+function arrivalOf(
+  paymentId: string,
+  command: Omit<ReceiveFunds, 'counted'>,
+  now: Instant,
+  refusal?: Refused<MayReceiveRefusal>,
+): Write<ArrivalResult> {
+  const paymentKey = { kind: 'incoming-payment', id: paymentId } as const
+  const transferKey = { kind: 'transfer', id: command.transferId } as const
+  return {
+    reads: [paymentKey, transferKey],
+    together: `incoming-payment ${paymentId}`,
+    decide(read) {
+      const payment = read<IncomingPayment>(paymentKey)
+      if (payment === undefined) return { result: refusedCall(unknownPayment) }
+      const counted = read<Transfer>(transferKey)
+      const decision = decideIncomingPayment<'receive'>(payment, { ...command, counted }, now)
+      if (!decision.ok) return { result: refusedCall(decision) }
+      const { record } = decision
+      if (decision.outcome === 'unchanged') {
+        // A transfer of this command: its commit took effect, and the response of the store was lost.
+        const changed = counted?.commandId === command.commandId
+        return { result: { ok: true, payment: record, changed } }
+      }
+      if (refusal !== undefined) return { result: refusedCall(refusal) }
+      const changes = [
+        { kind: 'incoming-payment', next: record, events: decision.events },
+        { kind: 'transfer', next: transferOf(payment, command) },
+      ] as const
+      return { changes, result: { ok: true, payment: record, changed: true } }
+    },
+  }
 }
 
 type ArrivalResult = PaymentResult<IncomingPayment, ArrivalRefusal>
@@ -330,7 +336,7 @@ function completion(
   const key = { kind: 'incoming-payment', id: loaded.id } as const
   return {
     reads: [key],
-    known: recordsOf('incoming-payment', loaded),
+    known: { records: recordsOf('incoming-payment', loaded) },
     decide(read) {
       const payment = read<IncomingPayment>(key)
       if (payment === undefined) return { result: unknownPayment }
@@ -380,7 +386,7 @@ function recordExpiry(
   const key = { kind: 'incoming-payment', id: due.id } as const
   return context.run<'expired' | undefined>({
     reads: [key],
-    known: recordsOf('incoming-payment', due),
+    known: { records: recordsOf('incoming-payment', due) },
     decide(read) {
       const payment = read<IncomingPayment>(key)
       if (payment === undefined) return { result: undefined }

@@ -142,7 +142,7 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
   const budgets = await loadRecords(context.store, isBudgetRead ? [budgetKey] : [])
   return context.run<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals[Type]>>({
     reads: isBudgetRead ? [paymentKey, budgetKey] : [paymentKey],
-    known: new Map([...recordsOf('outgoing-payment', loaded), ...budgets]),
+    known: { records: new Map([...recordsOf('outgoing-payment', loaded), ...budgets]) },
     together: `grant ${loaded.grantId}`,
     decide(read) {
       const payment = read<OutgoingPayment>(paymentKey)
@@ -229,7 +229,7 @@ export function sweptBudgets(
       const key = { kind: 'budget', id: budget.id } as const
       return context.run<'kept' | undefined>({
         reads: [key],
-        known: recordsOf('budget', budget),
+        known: { records: recordsOf('budget', budget) },
         decide(read) {
           const found = read<Budget>(key)
           if (found?.commandId === commandId) return { result: 'kept' }

@@ -79,22 +79,20 @@ export function once<Result extends { readonly ok: boolean }>(
 ): Write<Result | Replayed> {
   if (replay === undefined) return write
   const { key, record, byRefusal } = replay
-  const { reads, creates = [] } = write
   return {
     ...write,
-    // Not in what is known: a commit that writes the record shows that it did not exist.
-    reads: [...reads, key],
-    creates: [...creates, key],
+    // Guessed not to exist, if anything is known. A commit that writes the record proves the guess.
+    reads: [...write.reads, key],
     decide(read) {
       const used = read(key)
       if (used !== undefined && used.commandId !== record.commandId) {
-        return write.repeated?.(read) ?? { result: replayed }
+        return { ...(write.repeated?.(read) ?? { result: replayed }), isRepeat: true }
       }
       const decision = write.decide(read)
-      const isWritten = used !== undefined || decision.recordsSignature === true
-      if (isWritten || (!decision.result.ok && !byRefusal)) return decision
-      const { result, changes = [] } = decision
-      return { result, changes, also: [{ kind: 'replay', next: record }] }
+      if (used !== undefined) return { ...decision, isRepeat: true }
+      const isRecorded = decision.recordsSignature === true
+      if (isRecorded || (!decision.result.ok && !byRefusal)) return decision
+      return { ...decision, also: [{ kind: 'replay', next: record }] }
     },
   }
 }

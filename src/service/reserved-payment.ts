@@ -126,7 +126,7 @@ async function reopen(context: ServiceContext, payment: ReservedPayment): Promis
   const key = keyOf(payment)
   const reopened = context.run<void>({
     reads: [key],
-    known: recordsOf('outgoing-payment', payment),
+    known: { records: recordsOf('outgoing-payment', payment) },
     decide(read) {
       const isCurrent = read<PaymentRecord>(key)?.version === payment.version
       return isCurrent
@@ -169,12 +169,12 @@ async function confirm(
     const settled = await context.run<Settled | typeof grantChanged>({
       ...(rights
         ? { reads: [key, budgetKey] }
-        : { reads: [key], known: recordsOf('outgoing-payment', payment) }),
+        : { reads: [key], known: { records: recordsOf('outgoing-payment', payment) } }),
       together: `grant ${grantKey.id}`,
       ...(guard && { guard: { version: guard, outdated: grantChanged } }),
       decide(read) {
         const found = read<PaymentRecord>(key)
-        if (found?.commandId === commandId) return { result: settledAs(found) }
+        if (found?.commandId === commandId) return { result: settledAs(found), isRepeat: true }
         if (found?.version !== payment.version) return { result: outdated }
         const refusal = rights && refuseByGrant(payment, rights, read<Budget>(budgetKey), now)
         if (refusal !== undefined) return declined(payment, refusal, commandId, now, read, policy)

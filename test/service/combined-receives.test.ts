@@ -132,9 +132,11 @@ describe('concurrent arrivals for one payment', () => {
           )
           const isChange = (index: number) => results[index]?.ok && results[index].changed
           const [first = 0, ...others] = arrivals.keys()
-          // Those that change nothing are decided after the others that share their commit.
-          const last = others.filter((index) => !isChange(index))
-          for (const index of [first, ...others.filter(isChange), ...last]) {
+          // Behind a change of their commit, those that change nothing are decided after the others.
+          const place = (index: number) =>
+            isChange(index) ? 1 : others.slice(0, others.indexOf(index)).some(isChange) ? 2 : 0
+          const ordered = others.toSorted((a, b) => place(a) - place(b))
+          for (const index of [first, ...ordered]) {
             const { value = '', transferId = '' } = arrivals[index] ?? {}
             const expected = await apart.receive(id, value, transferId)
             const told = results[index]

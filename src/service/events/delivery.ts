@@ -265,7 +265,7 @@ export function replaceEvent(
   const key = { kind: 'event', id: before.id } as const
   return run<boolean>({
     reads: [key],
-    known: recordsOf('event', before),
+    known: { records: recordsOf('event', before) },
     decide(read) {
       const found = read<EventRecord>(key)
       if (found?.commandId === commandId) return { result: true }

@@ -115,7 +115,7 @@ async function standBehind(
     const some = behind.slice(first, first + storeBounds.loadKeys)
     await context.run<void>({
       reads: some.map(({ id }) => ({ kind: 'event', id })),
-      known: recordsOf('event', ...some),
+      known: { records: recordsOf('event', ...some) },
       decide(read) {
         const current = some.filter(
           ({ id, version }) => read({ kind: 'event', id })?.version === version,

@@ -9,7 +9,7 @@ import {
 } from '../../ports/store.js'
 import { eventRecords, type RecordedEvents } from '../events/record.js'
 import { nameOf, type Read, type Records } from '../load.js'
-import type { Change, Decided, Write } from './write.js'
+import type { Change, Decided, Known, Write } from './write.js'
 
 /** What becomes of a write when several are decided for one commit. */
 export type Outcome =
@@ -17,7 +17,7 @@ export type Outcome =
   | { readonly type: 'decided'; readonly result: unknown }
   /** Its `decide` threw: a fault of the code, which no other write of the commit notices. */
   | { readonly type: 'failed'; readonly error: unknown }
-  /** It has to be executed with a commit of its own. */
+  /** It has to be loaded and decided again, apart from the others. */
   | { readonly type: 'alone' }
   /** The commit has no room for it, nor for those behind it. */
   | { readonly type: 'later' }
@@ -26,8 +26,6 @@ export type Outcome =
 export interface Round {
   readonly outcomes: readonly Outcome[]
   readonly commit: Commit
-  /** Records to look for again before the decision counts, because it changes nothing. */
-  readonly unconfirmed: readonly RecordKey[]
 }
 
 /** A change that is not yet committed: the stored record, the next one, and the events that are recorded. */
@@ -35,19 +33,14 @@ interface PendingChange extends Required<Change> {
   readonly before: Stored | undefined
 }
 
-/**
- * Decides writes one after the other, each on the records as those before it leave them. Pure.
- *
- * @param records what was loaded of the records that the writes read.
- */
+/** Decides writes one after the other, each on what is known as those before it leave it. Pure. */
 export function decideInOrder(
   writes: readonly Write<unknown>[],
-  records: Records,
+  { records, isOld = false }: Known,
   recordsEvents: RecordedEvents,
 ): Round {
   const pending = new Map<string, PendingChange>()
   const guards = new Map<string, VersionGuard>()
-  let unconfirmed: readonly RecordKey[] = []
   let size = 0
 
   const read: Read = <Found extends Stored>(key: RecordKey) => {
@@ -58,28 +51,29 @@ export function decideInOrder(
     return (changed ?? records.get(name)) as Found | undefined
   }
 
-  function outcomeOf({ guard, creates = [], decide }: Write<unknown>): Outcome {
+  function outcomeOf({ reads, guard, decide }: Write<unknown>): Outcome {
     let decision: Decided<unknown>
     try {
       decision = decide(read)
     } catch (error) {
       return { type: 'failed', error }
     }
-    const { result, changes = [], also = [] } = decision
-    const isUnchanged = changes.length === 0
-    // An earlier commit of this write, or of an identical one, may have taken effect while the guard held.
-    const isRepeat = isUnchanged && creates.some((key) => read(key) !== undefined)
-    if (guard !== undefined && !isRepeat && isOutdated(guard.version, records)) {
-      return { type: 'decided', result: guard.outdated }
-    }
-    const unproven = isUnchanged
-      ? creates.filter((key) => !also.some(({ next }) => next.id === key.id))
-      : []
-    if (unproven.length > 0 && writes.length > 1) return { type: 'alone' }
-    const isAdded = add([...changes, ...also], isUnchanged ? undefined : guard?.version)
-    if (!isAdded) return { type: 'later' }
-    unconfirmed = unproven
-    return { type: 'decided', result }
+    const { result, changes = [], also = [], isRepeat = false } = decision
+    const isChanged = changes.length > 0
+    const isHeld = guard === undefined || (isRepeat && !isChanged) || holds(guard.version, records)
+    if (!isHeld) return { type: 'decided', result: guard.outdated }
+    if (!isChanged && !reads.every((key) => isProved(key, also))) return { type: 'alone' }
+    const isAdded = add([...changes, ...also], isChanged ? guard?.version : undefined)
+    return isAdded ? { type: 'decided', result } : { type: 'later' }
+  }
+
+  /**
+   * Whether a record that a decision reads is known well enough for a decision that changes nothing: the commit writes
+   * it, or it is in a snapshot that is not old. No snapshot contains what an earlier write of this commit changes.
+   */
+  function isProved(key: RecordKey, also: readonly Change[]): boolean {
+    const isWritten = also.some(({ kind, next }) => kind === key.kind && next.id === key.id)
+    return isWritten || (!isOld && records.has(nameOf(key)) && !pending.has(nameOf(key)))
   }
 
   /** Adds changes and a guard to the commit, if it has room for them. Any write fits alone. */
@@ -109,13 +103,13 @@ export function decideInOrder(
     return outcome
   })
   const changes = [...pending.values()].flatMap(recordChanges)
-  return { outcomes, commit: { changes, guards: [...guards.values()] }, unconfirmed }
+  return { outcomes, commit: { changes, guards: [...guards.values()] } }
 }
 
-/** Whether a record was loaded and is no longer at this version. */
-function isOutdated(guard: VersionGuard, records: Records): boolean {
+/** Whether a record is at this version, as far as it was loaded. */
+function holds(guard: VersionGuard, records: Records): boolean {
   const name = nameOf(guard)
-  return records.has(name) && records.get(name)?.version !== guard.version
+  return !records.has(name) || records.get(name)?.version === guard.version
 }
 
 /** Returns what a change adds to `storeBounds.commitSize`. An event is a record with one list entry. */

@@ -2,7 +2,7 @@ import type { Random } from '../../ports/host.js'
 import { type RecordKey, type Store, storeBounds } from '../../ports/store.js'
 import { InvalidInputError } from '../../util/input.js'
 import type { RecordedEvents } from '../events/record.js'
-import { loadRecords, nameOf, type Records } from '../load.js'
+import { loadRecords, nameOf } from '../load.js'
 import type { Namespace } from '../namespace.js'
 import { ContentionError, isTransactionError, withinTime } from '../store-guard.js'
 import type { Pacing } from '../time.js'
@@ -105,7 +105,7 @@ interface Waiting extends Member {
   readonly endsAt: number
 }
 
-/** What was known before a write waited may be outdated. */
+/** What was known before a write waited, or was decided, may be outdated. */
 function withoutKnown({ known: _known, ...write }: Write<unknown>): Write<unknown> {
   return write
 }
@@ -143,7 +143,8 @@ async function execute(
     else left += 1
   }
   // Concurrently, so that a slow store delays the last of them no longer than the first.
-  await Promise.all(alone.map((member) => execute(context, [member])))
+  const again = alone.map((member) => ({ ...member, write: withoutKnown(member.write) }))
+  await Promise.all(again.map((member) => execute(context, [member], inTransaction)))
   return left
 }
 
@@ -154,7 +155,7 @@ async function committed(
   inTransaction: boolean,
 ): Promise<readonly Outcome[]> {
   const endsAt = pacing.elapsedMs() + storeTimeoutMs
-  let records = knownRecords(writes)
+  let known = writes.find((write) => write.known !== undefined)?.known
   // The error of a commit that may still take effect, also after a later commit has lost a race.
   let unknown: unknown
   for (let attempt = 1; ; attempt++) {
@@ -162,20 +163,11 @@ async function committed(
       attempt === 1 || inTransaction
         ? work()
         : withinTime(call, Math.max(endsAt - pacing.elapsedMs(), settleMinMs), work)
-    const load = (keys: readonly RecordKey[]) => within('load', () => loadRecords(store, keys))
-    const reload = () => load(writes.flatMap(keysOf))
     let failure: unknown
     let isCommitting = false
     try {
-      records ??= await reload()
-      let round = decideInOrder(writes, records, recordsEvents)
-      const again = await load(round.unconfirmed)
-      if ([...again.values()].some((record) => record !== undefined)) {
-        // Everything is loaded after the record that shows the repeat, and so includes its effect.
-        records = await reload()
-        round = decideInOrder(writes, records, recordsEvents)
-      }
-      const { commit, outcomes } = round
+      known ??= { records: await within('load', () => loadRecords(store, writes.flatMap(keysOf))) }
+      const { commit, outcomes } = decideInOrder(writes, known, recordsEvents)
       if (commit.changes.length === 0) return outcomes
       isCommitting = true
       await claim(store, inTransaction)
@@ -195,17 +187,12 @@ async function committed(
     }
     if (pacing.elapsedMs() >= endsAt) throw failure ?? unknown ?? new ContentionError()
     if (attempt > 1 || failure !== undefined) await pacing.sleep(pauseMs(random, attempt))
-    records = undefined
+    known = undefined
   }
 }
 
 function keysOf({ reads, guard }: Write<unknown>): readonly RecordKey[] {
   return guard === undefined ? reads : [...reads, guard.version]
-}
-
-/** Returns what the caller of a single write has loaded. Writes that have waited know nothing. */
-function knownRecords(writes: readonly Write<unknown>[]): Records | undefined {
-  return writes.find(({ known }) => known !== undefined)?.known
 }
 
 /** Returns a random delay below a bound that doubles, so that concurrent losers do not collide again. */

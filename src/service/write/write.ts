@@ -19,6 +19,19 @@ export interface Decided<Result> {
   readonly also?: readonly Change[]
   /** Whether the changes themselves record the signature of the request. Default false. */
   readonly recordsSignature?: boolean
+  /**
+   * Whether nothing changes because an earlier commit of this write, or of an identical one, took effect. The guard held
+   * then, so that the result is not outdated. Default false.
+   */
+  readonly isRepeat?: boolean
+}
+
+/** Records on which a write is decided. */
+export interface Known {
+  /** A record that is missing is guessed not to exist. */
+  readonly records: Records
+  /** Whether a port was called since they were loaded: its answer may follow a change that is not in them. Default false. */
+  readonly isOld?: boolean
 }
 
 /**
@@ -28,14 +41,13 @@ export interface Decided<Result> {
 export interface Write<Result> {
   /** Every record that `decide` reads or changes. */
   readonly reads: readonly RecordKey[]
-  /** The records of `reads`, if the caller has loaded them. The first attempt then loads nothing. */
-  readonly known?: Records
   /**
-   * The records of `reads` that exist if an identical earlier write was committed. A store need not read several
-   * records at one instant. A decision that changes nothing therefore counts only if these records were read before and
-   * after the others.
+   * What the caller knows of `reads`. The first attempt then loads nothing. A decision that changes something counts,
+   * because its commit fails if a changed record is not as it was known. A decision that changes nothing counts only if
+   * the records are one snapshot, which is not old, and no other record of `reads` is guessed not to exist. Otherwise,
+   * all are loaded, and the write is decided again: an identical write may have taken effect.
    */
-  readonly creates?: readonly RecordKey[]
+  readonly known?: Known
   /** A version that the commit guards, and the result if the record is no longer at this version. */
   readonly guard?: { readonly version: VersionGuard; readonly outdated: Result }
   /** Concurrent writes with the same name share a commit. Default: the write has a commit of its own. */
@@ -51,12 +63,12 @@ export type RunWrite = <Result>(write: Write<Result>) => Promise<Result>
 
 /** A write that reads and changes nothing. */
 export function answered<Result>(result: Result): Write<Result> {
-  return { reads: [], known: new Map(), decide: () => ({ result }) }
+  return { reads: [], known: { records: new Map() }, decide: () => ({ result }) }
 }
 
 /**
- * A write of a new record. Its id is random, so a record with this id shows that the write was committed and the
- * response of the store was lost.
+ * A write of a new record. Its id is random, so the guess is that the record does not exist. If it does, the write was
+ * committed, and the response of the store was lost.
  */
 export function creating<Result>(
   kind: RecordKind,
@@ -66,7 +78,7 @@ export function creating<Result>(
   const key = { kind, id: next.id }
   return {
     reads: [key],
-    known: new Map(),
+    known: { records: new Map() },
     decide: (read) =>
       read(key) === undefined ? { changes: [{ kind, next, events }], result } : { result },
   }

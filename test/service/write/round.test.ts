@@ -29,8 +29,8 @@ function take(amount: number, more: Partial<Write<unknown>> = {}): Write<unknown
 
 const decided = (result: unknown): Outcome => ({ type: 'decided', result })
 
-function round(writes: readonly Write<unknown>[], records: Records = stored) {
-  return decideInOrder(writes, records, () => true)
+function round(writes: readonly Write<unknown>[], records: Records = stored, isOld = false) {
+  return decideInOrder(writes, { records, isOld }, () => true)
 }
 
 describe('a round', () => {
@@ -71,7 +71,7 @@ describe('a round', () => {
         },
       }),
     )
-    const recorded = decideInOrder(telling, stored, (type) => type === 'quote.created')
+    const recorded = decideInOrder(telling, { records: stored }, (type) => type === 'quote.created')
     expect(recorded.commit.changes.slice(1)).toEqual([
       expect.objectContaining({
         kind: 'event',
@@ -138,5 +138,69 @@ describe('the outcome of a write', () => {
     const { outcomes, commit } = round([guarded(1), guarded(2), guarded(2)], records)
     expect(outcomes).toEqual([decided('outdated'), decided(9), decided(8)])
     expect(commit.guards).toEqual([{ kind: 'grant', id: 'grant', version: 2 }])
+  })
+
+  test('is never outdated, if an earlier commit of the same write took effect', () => {
+    const guard = {
+      version: { kind: 'grant', id: 'grant', version: 1 },
+      outdated: 'outdated',
+    } as const
+    const grant = { id: 'grant', version: 2, commandId: 'earlier' }
+    const records = new Map([...stored, ...recordsOf('grant', grant)])
+    const repeat = take(1, { guard, decide: () => ({ result: 'done', isRepeat: true }) })
+    expect(round([repeat], records).outcomes).toEqual([decided('done')])
+    const { decide } = take(1)
+    const changing = take(1, { guard, decide: (read) => ({ ...decide(read), isRepeat: true }) })
+    expect(round([changing], records).outcomes).toEqual([decided('outdated')])
+  })
+})
+
+describe('a write that changes nothing', () => {
+  const alone: Outcome = { type: 'alone' }
+  const refused = take(11)
+  const replay = { kind: 'replay', id: 'nonce' } as const
+  const nonce = { kind: 'replay', next: { id: replay.id, version: 1, commandId: 'me' } } as const
+
+  test('counts on a snapshot, and also on the absence of a record in it', () => {
+    expect(round([refused]).outcomes).toEqual([decided('refused')])
+    const none = new Map([['budget account', undefined]])
+    expect(round([refused], none).outcomes).toEqual([decided('refused')])
+  })
+
+  test('does not count on a guess that a record does not exist', () => {
+    expect(round([refused], new Map()).outcomes).toEqual([alone])
+    const guessing = take(11, { reads: [key, replay] })
+    expect(round([guessing]).outcomes).toEqual([alone])
+  })
+
+  test('counts if its commit proves the guess', () => {
+    const recording = take(11, {
+      reads: [key, replay],
+      decide: () => ({ result: 'refused', also: [nonce] }),
+    })
+    expect(round([recording])).toMatchObject({
+      outcomes: [decided('refused')],
+      commit: { changes: [{ kind: 'replay', expectedVersion: 0 }] },
+    })
+    const other = { ...nonce, next: { ...nonce.next, id: 'other' } }
+    const another = { ...recording, decide: () => ({ result: 'refused', also: [other] }) }
+    expect(round([another])).toMatchObject({ outcomes: [alone], commit: { changes: [] } })
+  })
+
+  test('does not count on what is old, while a change does', () => {
+    expect(round([refused], stored, true).outcomes).toEqual([alone])
+    expect(round([take(1)], stored, true).outcomes).toEqual([decided(9)])
+  })
+
+  test('does not count on what another write of the commit changes', () => {
+    expect(round([refused, take(1), refused, take(1)]).outcomes).toEqual([
+      decided('refused'),
+      decided(9),
+      alone,
+      decided(8),
+    ])
+    const elsewhere = take(1, { reads: [replay], decide: () => ({ result: 'refused' }) })
+    const records = new Map([...stored, ['replay nonce', undefined]] as const)
+    expect(round([take(1), elsewhere], records).outcomes).toEqual([decided(9), decided('refused')])
   })
 })
