@@ -4,6 +4,7 @@ import { type Fate, fates, lyingStore } from '../support/proxy-store.js'
 import { type SignOptions, withHeader } from '../support/sign.js'
 import {
   grantToPay,
+  listPrice,
   outgoingItem,
   pay,
   payByQuote,
@@ -187,6 +188,21 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
 })
 
 describe('an idempotency key', () => {
+  test('finds the payment of an equal request that was created while a higher price was determined', async () => {
+    let other: ReturnType<typeof pay> | undefined
+    const price: Pricing['price'] = async (asked) => {
+      if (other !== undefined) return priceList.price(asked)
+      other = pay(client, token, 100, {}, withKey('same'))
+      await other
+      return { ...listPrice(asked), receiveAmount: usd(200) }
+    }
+    const { world, client } = await payingClient({ resources: { pricing: { price } } })
+    const { token } = await grantToPay(world, client, [outgoingItem({ receiveAmount: usd(100) })])
+    const answer = await pay(client, token, 100, {}, withKey('same'))
+    expect(answer.status).toBe(201)
+    expect(answer).toEqual(await other)
+  })
+
   test('belongs to its client instance; the same key of another client creates another payment', async () => {
     const { world, client, token } = await payingClient()
     const other = world.client('other')
