@@ -110,7 +110,7 @@ export {
   type ResourceServerOptions,
   type ResourceServices,
 } from './http/resource-server.js'
-export type { ServerOperation, ServerRoute } from './http/routes.js'
+export type { ServerHandlers, ServerOperation, ServerRoute } from './http/routes.js'
 export {
   createSignatureVerifier,
   type SignatureVerifier,

@@ -40,7 +40,7 @@ import { authorizationErrors } from './public-errors.js'
 import {
   grantRoutes,
   introspectionRoutes,
-  type ServerOperation,
+  type ServerHandlers,
   type ServerRoute,
 } from './routes.js'
 import { publicUrl } from './target.js'
@@ -89,8 +89,11 @@ export interface AuthorizationServices {
 export interface AuthorizationServer extends AuthorizationServices {
   /** Serves every route below the grant endpoint. */
   readonly handle: Handler
-  /** One handler for each operation, for hosts with their own router. */
-  readonly handlers: Readonly<Record<ServerOperation<'authorizationServer'>, Handler>>
+  /**
+   * One handler for each operation, for hosts with their own router. `introspectToken` is absent without
+   * `resourceServers`.
+   */
+  readonly handlers: ServerHandlers<'authorizationServer'>
   /** The routes that this server serves. */
   readonly routes: readonly ServerRoute[]
   /** The events of grants, for the host to consume. */
@@ -215,7 +218,9 @@ function pipelineOf(settings: Settings, grants: Grants, introspect: Introspect) 
       cancelGrant: cancelGrant(deps),
       rotateToken: rotateToken(deps),
       revokeToken: revokeToken(deps),
-      introspectToken: introspectToken({ context, repeats, introspect, grantEndpoint, registry }),
+      ...(resourceServers && {
+        introspectToken: introspectToken({ context, repeats, introspect, grantEndpoint, registry }),
+      }),
     },
     context,
     challenge: `GNAP as_uri=${grantEndpoint}`,

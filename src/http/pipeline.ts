@@ -145,8 +145,8 @@ interface Pipeline {
 type ObservedPipeline = Pipeline & Pick<ServerHooks, 'telemetry'>
 
 /** Creates the handler of all routes of a server, and one handler for each operation. */
-export function createHandlers<Name extends ServerOperation>(
-  pipeline: Pipeline & { readonly serve: Readonly<Record<Name, Serve>> },
+export function createHandlers<Served extends Pipeline['serve']>(
+  pipeline: Pipeline & { readonly serve: Served },
 ) {
   const { routes, watch } = pipeline
   const telemetry = watch.telemetry && harmless(watch.telemetry, watch.onError)
@@ -155,7 +155,7 @@ export function createHandlers<Name extends ServerOperation>(
     const own = routes.filter((route) => route.operation === operation)
     return [operation, createHandler(observed, own)] as const
   })
-  const handlers = Object.fromEntries(alone) as Readonly<Record<Name, Handler>>
+  const handlers = Object.fromEntries(alone) as { readonly [Name in keyof Served]: Handler }
   return { handle: createHandler(observed, routes), handlers, routes }
 }
 

@@ -48,12 +48,7 @@ import {
 } from './resource-server/outgoing-payment.js'
 import { type ResourcePolicy, resourcePolicy } from './resource-server/policy.js'
 import { createQuote, getQuote } from './resource-server/quote.js'
-import {
-  receivingRoutes,
-  type ServerOperation,
-  type ServerRoute,
-  spendingRoutes,
-} from './routes.js'
+import { receivingRoutes, type ServerHandlers, type ServerRoute, spendingRoutes } from './routes.js'
 import { publicUrl } from './target.js'
 
 /** Where a resource server learns what an access token allows. */
@@ -121,8 +116,11 @@ export interface ResourceServer extends ResourceServices {
   readonly baseUrl: string
   /** Serves every route below `baseUrl`. */
   readonly handle: Handler
-  /** One handler for each operation, for hosts with their own router. */
-  readonly handlers: Readonly<Record<ServerOperation<'resourceServer'>, Handler>>
+  /**
+   * One handler for each operation, for hosts with their own router. Those of quotes and outgoing payments are absent
+   * without `pricing`.
+   */
+  readonly handlers: ServerHandlers<'resourceServer'>
   /** The routes that this server serves. */
   readonly routes: readonly ServerRoute[]
   /** The events of payments and quotes, for the host to consume. */
@@ -183,7 +181,7 @@ type Settings = ReturnType<typeof readSettings>
 /** Validates the options, and fills in defaults. */
 function readSettings(given: ResourceServerOptions) {
   requireKnownOptions('', given, knownOptions)
-  const { grants, walletAddresses, paymentMethods, pricing } = given
+  const { grants, walletAddresses, paymentMethods, pricing, allowLoopback } = given
   requireMethods('grants', grants, ['introspect'])
   const { grantEndpoint } = grants
   const shared = wiringOf(grants)
@@ -200,6 +198,7 @@ function readSettings(given: ResourceServerOptions) {
   requireMethods('walletAddresses', walletAddresses, ['find'])
   requireMethods('paymentMethods', paymentMethods, ['detailsOf', 'paymentIdOf'])
   if (pricing !== undefined) requireMethods('pricing', pricing, ['price'])
+  optional(boolean)('allowLoopback', allowLoopback)
   return {
     options,
     grantEndpoint,
@@ -248,7 +247,7 @@ function pipelineOf(settings: Settings, { incoming, outgoing }: Services) {
     routes: pricing === undefined ? receivingRoutes : [...receivingRoutes, ...spendingRoutes],
     serve: {
       ...incomingPaymentOperations({ ...deps, payments: incoming, grantEndpoint }),
-      ...spendingOperations({ ...deps, payments: outgoing }, settings),
+      ...(pricing && spendingOperations({ ...deps, payments: outgoing }, settings, pricing)),
     },
     context,
     challenge: `GNAP as_uri=${grantEndpoint}`,
@@ -265,13 +264,15 @@ function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
   }
 }
 
-function spendingOperations(deps: Omit<OutgoingPaymentDependencies, 'create'>, settings: Settings) {
+function spendingOperations(
+  deps: Omit<OutgoingPaymentDependencies, 'create'>,
+  settings: Settings,
+  pricing: Pricing,
+) {
   const { context } = deps
   const { options, walletAddresses, hasGrants, policy, baseUrl } = settings
   const { spending, mayPay } = policy
-  const { pricing = noPricing, allowLoopback } = options
-  optional(boolean)('allowLoopback', allowLoopback)
-  const screened = hostPricing(pricing, baseUrl, allowLoopback)
+  const screened = hostPricing(pricing, baseUrl, options.allowLoopback)
   const quotes = createQuotes(context, { walletAddresses, pricing: screened }, spending.quotes)
   const creating = { hasGrants, walletAddresses, quotes, mayPay }
   const limits = { ...spending.payments, ...spending.reservations, ...spending.budgets }
@@ -285,6 +286,3 @@ function spendingOperations(deps: Omit<OutgoingPaymentDependencies, 'create'>, s
     getOutgoingPaymentGrant: getOutgoingPaymentGrant(paying),
   }
 }
-
-/** Never called: without `pricing`, no route leads to quotes. */
-const noPricing: Pricing = { price: () => Promise.reject(new Error('pricing is not configured')) }

@@ -1,4 +1,5 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
+import type { Handler } from './message.js'
 
 /** The kinds of servers. */
 export type Server = 'authorizationServer' | 'resourceServer' | 'walletAddressServer'
@@ -62,6 +63,21 @@ export type ServerOperation<
     | (typeof spendingRoutes)[number]['operation']
   readonly walletAddressServer: (typeof walletAddressRoutes)[number]['operation']
 }[Of]
+
+/** A handler for each operation of a server; optional if its option may be missing: `resourceServers` or `pricing`. */
+export type ServerHandlers<
+  Of extends 'authorizationServer' | 'resourceServer' | 'walletAddressServer',
+> = {
+  readonly [Name in Exclude<
+    ServerOperation<Of>,
+    (typeof introspectionRoutes | typeof spendingRoutes)[number]['operation']
+  >]: Handler
+} & {
+  readonly [Name in Extract<
+    ServerOperation<Of>,
+    (typeof introspectionRoutes | typeof spendingRoutes)[number]['operation']
+  >]?: Handler
+}
 
 /**
  * The route of an operation. `path` is relative to the server's URL; in it, `{id}` matches one segment and

@@ -22,7 +22,7 @@ import {
   grantRoutes,
   introspectionRoutes,
   receivingRoutes,
-  type ServerOperation,
+  type ServerHandlers,
   type ServerRoute,
   spendingRoutes,
   walletAddressRoutes,
@@ -58,7 +58,7 @@ export interface WalletAddressServer {
   /** Serves every wallet address below `baseUrl`, and responds with 404 to any other path. */
   readonly handle: Handler
   /** One handler for each operation, for hosts with their own router. */
-  readonly handlers: Readonly<Record<ServerOperation<'walletAddressServer'>, Handler>>
+  readonly handlers: ServerHandlers<'walletAddressServer'>
   /** The routes that this server serves. */
   readonly routes: readonly ServerRoute[]
   /**

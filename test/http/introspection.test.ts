@@ -357,7 +357,6 @@ describe('the introspection endpoint', () => {
     const world = createWorld()
     const request = setUp().sign({ access_token: 'x' })
     expect((await world.auth.handle(request)).status).toBe(404)
-    expect((await world.auth.handlers.introspectToken(request)).status).toBe(404)
     expect(world.auth.routes.map(({ operation }) => operation)).not.toContain('introspectToken')
   })
 
@@ -369,10 +368,8 @@ describe('the introspection endpoint', () => {
       path: '/introspect',
     })
     const { value } = await tokenFor()
-    const answer = answerOf(
-      await world.auth.handlers.introspectToken(sign({ access_token: value })),
-    )
-    expect(answer.body.active).toBe(true)
+    const answer = await world.auth.handlers.introspectToken?.(sign({ access_token: value }))
+    expect(answer && answerOf(answer).body.active).toBe(true)
   })
 })
 

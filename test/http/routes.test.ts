@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { matchRoute, type ServerRoute } from '../../src/http/routes.js'
+import { createSpendingWorld } from '../support/spending.js'
 import { createWorld } from '../support/world.js'
 
 const { auth, resources, wallets } = createWorld()
@@ -151,4 +152,17 @@ describe('a route', () => {
       expect(found(routes, 'GET', path)).toBe('unknown')
     }
   })
+})
+
+test('each route has a handler of its own, and nothing else has one', () => {
+  const { auth: introspected } = createWorld({ auth: { resourceServers: [] } })
+  const { resources: priced } = createSpendingWorld()
+  for (const { routes, handlers } of [auth, introspected, resources, priced, wallets]) {
+    const operations = routes.map(({ operation }) => operation)
+    expect(Object.keys(handlers).toSorted()).toEqual(operations.toSorted())
+  }
+  expect(auth.handlers).not.toHaveProperty('introspectToken')
+  expect(introspected.handlers.introspectToken).toBeTypeOf('function')
+  expect(resources.handlers).not.toHaveProperty('createQuote')
+  expect(priced.handlers.createQuote).toBeTypeOf('function')
 })
