@@ -3,6 +3,7 @@ import type { Pool } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { postgresStore } from '../../adapters/postgres.js'
 import { releaseFunds } from '../../examples/host-transaction/hold-funds.js'
+import { type HoldSubject, holdConformance } from '../../packages/testing/src/index.js'
 import type { MayPay, ResourceServer } from '../../src/index.js'
 import { balanceProperty, type LedgerHost, ledgerProperty } from '../support/held-balances.js'
 import { createHostDatabase, type Example, examples } from '../support/host-databases.js'
@@ -15,6 +16,43 @@ async function handleEvents({ events }: ResourceServer, pool: Pool) {
   const { failed } = await events.drain(releaseFunds(pool), { limit: 1_000 })
   expect(failed).toBe(0)
 }
+
+// #region account
+/** An account of the ledger, with the functions of the host. */
+function accountOf(
+  walletAddress: string,
+  { pool, holdFunds, settleOutgoing }: Example,
+): HoldSubject {
+  const sumOf = async (table: string) => {
+    const sum = `SELECT coalesce(sum(amount), 0) AS sum FROM ${table}`
+    const { rows } = await pool.query(`${sum} WHERE account_id = $1`, [walletAddress])
+    return BigInt(rows[0].sum)
+  }
+  return {
+    walletAddress,
+    asset: { assetCode: 'USD', assetScale: 2 },
+    mayPay: holdFunds,
+    onEvent: releaseFunds(pool),
+    async settle(event) {
+      const { outgoingPaymentId, type, sentAmount, deliveredAmount } = event
+      const arrived = type === 'outgoing-payment.completed'
+      const outcome = { arrived, sentAmount, deliveredAmount }
+      await settleOutgoing(recording(event), outgoingPaymentId, outcome)
+    },
+    balance: () => sumOf('ledger_entries'),
+    held: () => sumOf('ledger_holds'),
+  }
+}
+// #endregion account
+
+/** The library as `settleOutgoing` calls it: it records the end of a payment, for the first time. */
+function recording({ outgoingPaymentId: id, walletAddress, debitAmount, sentAmount }: PaymentEnd) {
+  const payment = { id, walletAddress, debitAmount, sent: sentAmount.value }
+  const report = async () => ({ ok: true, changed: true, payment })
+  return { within: () => ({ outgoingPayments: { reportSent: report, fail: report } }) } as never
+}
+
+type PaymentEnd = Parameters<NonNullable<HoldSubject['settle']>>[0]
 
 describe.each(examples)('the hold of %s', (_, installed) => {
   if (installed === undefined) return test.skip('skipped: run .ci/transactions', () => {})
@@ -92,6 +130,27 @@ describe.each(examples)('the hold of %s', (_, installed) => {
       store: postgresStore(example.pool),
       resources: { policy: { mayPay: host.mayPay } },
     })
+
+  describe('keeps the rules of a hold:', () => {
+    let accounts = 0
+    let other: Example
+    beforeAll(async () => {
+      other = await open({ connectionString: database.url.href })
+    })
+    afterAll(() => other?.close())
+
+    const cases = holdConformance(
+      async (balance) => {
+        const walletAddress = `https://wallet.example/${++accounts}`
+        await pool.query('INSERT INTO ledger_accounts VALUES ($1, $2, 2)', [walletAddress, 'USD'])
+        const deposit = "INSERT INTO ledger_entries VALUES ('deposit', $1, $2)"
+        await pool.query(deposit, [walletAddress, balance])
+        return accountOf(walletAddress, example)
+      },
+      { reopen: (walletAddress) => accountOf(walletAddress, other) },
+    )
+    for (const { name, run, timeoutMs } of cases) test(name, run, timeoutMs)
+  })
 
   test('never pays more than the balance, whatever keys and amounts are repeated', async () => {
     const property = balanceProperty(host, { store: postgresStore(example.pool) })

@@ -1,6 +1,6 @@
 /**
- * Testing kit: the store contract as test cases, a controllable clock, seeded randomness, a client instance
- * that signs requests, and a property test that searches for ways to overspend.
+ * Testing kit: the store contract and the rules of a host's holds as test cases, a controllable clock, seeded
+ * randomness, a client instance that signs requests, and a property test that searches for ways to overspend.
  *
  * @module open-payments-server-testing
  */
@@ -17,6 +17,8 @@ export { type ManualClock, manualClock, startOfTests } from './clock.js'
 export type { ConformanceRule } from './conformance/expectations.js'
 export type { Shapes } from './conformance/records.js'
 export { type ConformanceCase, type ConformanceOptions, storeConformance } from './conformance.js'
+export type { HoldSubject } from './holds/account.js'
+export { type HoldCase, type HoldOptions, holdConformance } from './holds.js'
 export type { FullJwk } from './key.js'
 export { seededRandom } from './random.js'
 export { type Arbitraries, arbitraries, type LimitsOptions } from './spending/arbitraries.js'

@@ -26,7 +26,7 @@ export function startBackground(wallet: Wallet, pollMs = 250): Background {
 }
 
 /** Pays what was created, and releases what is held for a payment that has ended. */
-async function handle(wallet: Wallet, event: DeliveredEvent): Promise<void> {
+export async function handle(wallet: Wallet, event: DeliveredEvent): Promise<void> {
   switch (event.type) {
     case 'outgoing-payment.created':
       return pay(wallet, event)

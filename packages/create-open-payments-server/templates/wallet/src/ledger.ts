@@ -53,7 +53,9 @@ export function ledgerOn({ sql, transaction }: Database): Ledger {
       // In one order, so that two transfers in opposite directions do not wait for each other.
       for (const each of [from, to].sort()) await lock(inside, each)
       await inside('DELETE FROM holds WHERE payment_id = ?', paymentId)
-      const add = 'UPDATE accounts SET balance = balance + ? WHERE wallet_address = ?'
+      // Without CAST, MariaDB adds text as a floating-point number.
+      const add = `UPDATE accounts SET balance = balance + CAST(? AS DECIMAL(20))
+        WHERE wallet_address = ?`
       await inside(add, `-${debit}`, from)
       await inside(add, credit, to)
     },

@@ -3,6 +3,7 @@ import {
   createWallet as createServers,
   type Handler,
   ilpPaymentMethods,
+  type MayPay,
   type RefusalReport,
   type Wallet as Servers,
   type WalletOptions,
@@ -57,12 +58,7 @@ export function createWallet(
       secret: settings.paymentDetailsSecret,
     }),
     pricing: pricingOf(() => receivers ?? servers.resources.incomingPayments),
-    policy: {
-      async mayPay(payment) {
-        const isHeld = await ledger.hold(payment)
-        return isHeld ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
-      },
-    },
+    policy: { mayPay: mayPayFrom(ledger) },
     clock,
     onRefusal,
     onError: console.error,
@@ -88,6 +84,14 @@ export function createWallet(
     ledger,
     database,
     pages: { ...pages, login: login.page },
+  }
+}
+
+/** Refuses payments that their account does not cover, and holds the others. */
+export function mayPayFrom(ledger: Ledger): MayPay {
+  return async (payment) => {
+    const isHeld = await ledger.hold(payment)
+    return isHeld ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
   }
 }
 

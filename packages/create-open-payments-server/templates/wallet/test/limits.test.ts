@@ -1,15 +1,17 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import {
+  type HoldSubject,
+  holdConformance,
   type SpendingPorts,
   type SpendingScene,
   spendingProperty,
 } from 'open-payments-server-testing'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ledgerOn } from '../src/ledger.js'
+import { afterAll, beforeAll, describe, test } from 'vitest'
+import { handle } from '../src/background.js'
 import { migrate } from '../src/migrate.js'
 import type { Database } from '../src/sql.js'
-import { createWallet } from '../src/wallet.js'
+import { createWallet, mayPayFrom } from '../src/wallet.js'
 import { freshDatabase } from './fresh-database.js'
 
 let database: Database
@@ -31,9 +33,16 @@ async function openAccount(walletAddress: string, balance: bigint): Promise<void
   )
 }
 
+const baseUrl = 'https://wallet.example'
+const usd = { assetCode: 'USD', assetScale: 2 }
+const settings = {
+  baseUrl,
+  sessionSecret: randomBytes(32),
+  paymentDetailsSecret: randomBytes(32),
+  demoPassword: '',
+}
+
 describe('a grant', () => {
-  const baseUrl = 'https://wallet.example'
-  const usd = { assetCode: 'USD', assetScale: 2 }
   /** Two accounts of one owner, and incoming payments that they can pay, at the prices of `pricing.ts`. */
   const scene: SpendingScene = {
     walletAddress: `${baseUrl}/alice`,
@@ -61,12 +70,6 @@ describe('a grant', () => {
     // Enough for every payment of a history: only the grant limits them.
     for (const url of [scene.walletAddress, `${baseUrl}/savings`])
       await openAccount(url, 10n ** 18n)
-    const settings = {
-      baseUrl,
-      sessionSecret: randomBytes(32),
-      paymentDetailsSecret: randomBytes(32),
-      demoPassword: '',
-    }
     const ignore = () => undefined // the search reports what matters
     const { auth, resources } = createWallet(
       settings,
@@ -88,65 +91,37 @@ describe('a grant', () => {
 })
 
 describe('an account', () => {
-  const balance = 100n
-  const request = fc.record({
-    payment: fc.nat({ max: 3 }),
-    account: fc.nat({ max: 1 }),
-    amount: fc.bigInt({ min: 1n, max: 80n }),
-  })
-
-  async function accountWith(value: bigint): Promise<string> {
-    const walletAddress = `https://wallet.example/${randomUUID()}`
-    await openAccount(walletAddress, value)
-    return walletAddress
-  }
-
-  interface Requested {
-    readonly payment: number
-    readonly account: number
-    readonly amount: bigint
-  }
-
-  /** Requests payments from two accounts at the same time, and returns the amounts that each account may have to pay. */
-  async function heldAtOnce(requests: readonly Requested[]): Promise<readonly bigint[]> {
-    const ledger = ledgerOn(database)
-    const accounts = [await accountWith(balance), await accountWith(balance)]
-    const run = randomUUID()
-    const held = accounts.map(() => new Map<string, bigint>())
-    await Promise.all(
-      requests.map(async ({ payment, account, amount }) => {
-        const request = {
-          // A payment keeps its account and amount, however often the wallet is asked about it.
-          outgoingPaymentId: `${run}-${payment}-${account}-${amount}`,
-          walletAddress: accounts[account] ?? '',
-          debitAmount: { value: `${amount}`, assetCode: 'USD', assetScale: 2 },
-        }
-        const isHeld = await ledger.hold(request)
-        if (isHeld) held[account]?.set(request.outgoingPaymentId, amount)
-      }),
-    )
-    for (const [index, walletAddress] of accounts.entries()) {
-      const [row] = await database.sql(
-        'SELECT SUM(amount) AS total FROM holds WHERE wallet_address = ?',
-        walletAddress,
-      )
-      expect(BigInt(`${row?.['total'] ?? 0}`)).toBe(sum(held[index]?.values() ?? []))
+  /** The account as the wallet holds, debits and releases it. */
+  function account(walletAddress: string): HoldSubject {
+    const wallet = createWallet(settings, database)
+    const { ledger } = wallet
+    return {
+      walletAddress,
+      asset: usd,
+      mayPay: mayPayFrom(ledger),
+      onEvent: (event) => handle(wallet, event),
+      async settle({ outgoingPaymentId: paymentId, sentAmount, deliveredAmount }) {
+        if (sentAmount.value === '0') return // the wallet moves nothing
+        const values = { debit: sentAmount.value, credit: deliveredAmount.value }
+        const transfer = { paymentId, from: walletAddress, to: `${baseUrl}/nobody`, ...values }
+        await database.transaction((sql) => ledger.move(sql, transfer))
+      },
+      balance: async () => (await ledger.find(walletAddress))?.balance ?? 0n,
+      async held() {
+        const sum = 'SELECT SUM(amount) AS total FROM holds WHERE wallet_address = ?'
+        const [row] = await database.sql(sum, walletAddress)
+        return BigInt(`${row?.['total'] ?? 0}`)
+      },
     }
-    return held.map((amounts) => sum(amounts.values()))
   }
 
-  const sum = (amounts: Iterable<bigint>) => [...amounts].reduce((all, each) => all + each, 0n)
+  async function open(balance: bigint): Promise<HoldSubject> {
+    const walletAddress = `${baseUrl}/${randomUUID()}`
+    await openAccount(walletAddress, balance)
+    return account(walletAddress)
+  }
 
-  test('never pays more than it has, whatever payments, amounts and accounts are repeated', async () => {
-    const requests = fc.array(request, { minLength: 2, maxLength: 8 })
-    const property = fc.asyncProperty(requests, async (some) => {
-      for (const total of await heldAtOnce(some)) expect(total).toBeLessThanOrEqual(balance)
-    })
-    await fc.assert(property, { numRuns: 50 })
-  })
-
-  test('pays all that it has, and holds a repeat once', async () => {
-    const requests = [60n, 39n, 1n].map((amount, payment) => ({ payment, account: 0, amount }))
-    expect(await heldAtOnce([...requests, ...requests])).toEqual([balance, 0n])
-  })
+  for (const { name, run, timeoutMs } of holdConformance(open, { reopen: account })) {
+    test(name, { timeout: timeoutMs }, run)
+  }
 })

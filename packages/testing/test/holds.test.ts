@@ -1,0 +1,127 @@
+import { describe, expect, test, vi } from 'vitest'
+import { type HoldCase, type HoldSubject, holdConformance } from '../src/index.js'
+import { ledger, wrongLedgers } from './support/ledgers.js'
+
+function casesOf({ open, reopen }: ReturnType<typeof ledger>): readonly HoldCase[] {
+  return holdConformance(open, { reopen, timeoutMs: 5_000 })
+}
+
+async function problemOf({ run }: HoldCase): Promise<string | undefined> {
+  try {
+    await run()
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+describe.each([
+  ['at the event of the end', ledger()],
+  ['in its own settlement', ledger({}, 'settlement')],
+])('a right ledger that debits %s', (_, right) => {
+  test.each(casesOf(right).map((each) => [each.name, each] as const))(
+    'passes: %s',
+    async (_, { run }) => run(),
+  )
+})
+
+describe.each(Object.entries(wrongLedgers))('a ledger with %s', (_, [create, ...found]) => {
+  test.each(found)('fails: …%s…', async (part) => {
+    const cases = casesOf(create()).filter(({ name }) => name.includes(part))
+    expect(cases).toHaveLength(1)
+    for (const each of cases) expect(await problemOf(each)).toBeDefined()
+  })
+})
+
+describe('the suite', () => {
+  test('leaves out the cases with two processes if an account cannot be opened again', () => {
+    const { open, reopen } = ledger()
+    const all = holdConformance(open, { reopen }).map(({ name }) => name)
+    const some = holdConformance(open).map(({ name }) => name)
+    expect(all.filter((name) => !some.includes(name))).toEqual([
+      'a payment that another process asks about again is held once',
+      'a process releases what another one has held',
+      'of payments of two processes at once, as many are held as the balance covers (search)',
+    ])
+    expect(new Set(all).size).toBe(all.length)
+  })
+
+  const first = (replaced: (subject: HoldSubject) => Partial<HoldSubject>, balance?: bigint) => {
+    const open = (most: bigint): HoldSubject => {
+      const subject = ledger().open(balance ?? most)
+      return { ...subject, ...replaced(subject) }
+    }
+    const [hold] = holdConformance(open, { timeoutMs: 50 })
+    return hold === undefined ? undefined : problemOf(hold)
+  }
+
+  test.each<[string, (subject: HoldSubject) => Partial<HoldSubject>, bigint?]>([
+    ['after open(1000n), balance is 5; expected 1000', () => ({}), 5n],
+    ['balance returned "1000"; expected a bigint', () => ({ balance: () => '1000' as never })],
+    [
+      'after a payment of 700, held is 1; expected 700',
+      (subject) => ({ held: async () => ((await subject.held()) === 0n ? 0n : 1n) }),
+    ],
+    [
+      'mayPay refused a payment of 700 of an account with 1000; expected ok',
+      () => ({ mayPay: () => ({ ok: false, refusal: 'payment_not_allowed' }) }),
+    ],
+    [
+      'mayPay returned true; expected an object with ok',
+      () => ({ mayPay: async () => true as never }),
+    ],
+    [
+      'mayPay rejected with: no connection',
+      () => ({ mayPay: () => Promise.reject(new Error('no connection')) }),
+    ],
+    [
+      'within 50 ms the case did not finish; calls that wait for each other must lock the account before its holds, and each needs a free connection',
+      () => ({ mayPay: () => new Promise(() => undefined) }),
+    ],
+  ])('says: %s', async (message, replaced, balance) => {
+    expect(await first(replaced, balance)).toBe(message)
+  })
+
+  test('closes every account that it has opened, also after a failure', async () => {
+    const close = vi.fn()
+    const open = vi.fn((balance: bigint) => ({ ...ledger().open(balance), close }))
+    for (const { run } of holdConformance(open)) await run()
+    const right = open.mock.calls.length
+    expect(close).toHaveBeenCalledTimes(right)
+    const failing = (balance: bigint) => ({ ...open(balance), held: () => 1n })
+    for (const each of holdConformance(failing)) expect(await problemOf(each)).toBeDefined()
+    expect(open.mock.calls.length).toBeGreaterThan(right)
+    expect(close).toHaveBeenCalledTimes(open.mock.calls.length)
+  })
+
+  test('runs a search as often as it is told', async () => {
+    const open = vi.fn(ledger().open)
+    const runs = async (searches: number) => {
+      open.mockClear()
+      const searched = holdConformance(open, { searches }).filter(({ search }) => search)
+      for (const { run } of searched) await run()
+      return open.mock.calls.length
+    }
+    expect(await runs(2)).toBe(2 * (await runs(1)))
+  })
+
+  test.each([
+    ['no function', undefined, {}, 'open must be a function that opens an account'],
+    [
+      'an invalid reopen',
+      ledger().open,
+      { reopen: 1 },
+      'reopen must be a function that opens an account',
+    ],
+    ['an invalid searches', ledger().open, { searches: 0 }, 'searches must be a positive integer'],
+    [
+      'an invalid timeoutMs',
+      ledger().open,
+      { timeoutMs: 0.5 },
+      'timeoutMs must be a positive integer',
+    ],
+    ['an invalid processes', ledger().open, { processes: 2 }, 'processes is not known'],
+  ])('refuses %s', (_, open, options, message) => {
+    expect(() => holdConformance(open as never, options as never)).toThrow(message)
+  })
+})
