@@ -27,8 +27,13 @@ export function connect(scheduler: Scheduler, database: Database, climate: Clima
     return new Error(text)
   }
 
+  function atOnce<Value>(effect: () => Value): Value {
+    scheduler.pass(1)
+    return effect()
+  }
+
   async function read<Value>(label: string, effect: () => Value): Promise<Value> {
-    if (climate.isPeaceful) return effect()
+    if (climate.isPeaceful) return atOnce(effect)
     if (draw.chance(climate.weather.readFailsPercent)) {
       throw await scheduler.turn(`${label} fails`, () => fault('the read failed'))
     }
@@ -44,7 +49,7 @@ export function connect(scheduler: Scheduler, database: Database, climate: Clima
     effect: () => Answer,
     denied: Answer,
   ): Promise<Answer> {
-    if (climate.isPeaceful) return effect()
+    if (climate.isPeaceful) return atOnce(effect)
     if (!draw.chance(climate.weather.writeLiesPercent)) {
       const written = await scheduler.turn(label, effect, true)
       if (draw.chance(30)) await scheduler.turn(`${label} answered`, () => undefined)

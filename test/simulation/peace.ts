@@ -8,20 +8,13 @@ import { calm } from './faults.js'
 import { lifetimes } from './servers.js'
 import type { World } from './world.js'
 
-/** No life has more steps in progress at its end. */
-const restMax = 20_000
-
 /** Ends all faults, lets everything in progress come to its end, and checks what must then be true. */
 export async function makePeace(world: World): Promise<void> {
   const { climate, journal, scheduler, database, servers } = world
   climate.weather = { ...climate.weather, ...calm }
   climate.isPeaceful = true
-  for (let steps = 0; ; steps++) {
-    if (steps > restMax) return void journal.breaches.push('the world does not come to rest')
-    if (await scheduler.step()) await auditTokens(world)
-    else if (scheduler.hasTimers()) scheduler.awaitTimer()
-    else break
-  }
+  await scheduler.rest({ timers: true, between: () => auditTokens(world) })
+  if (journal.breaches.length > 0) return
   await latestTokensAreLive(world)
   for (let round = 0; round < 12; round++) {
     scheduler.leap(lifetimes.retryMs + 1_000)

@@ -48,11 +48,25 @@ export interface Pace {
 
 export type Scheduler = ReturnType<typeof createScheduler>
 
+/** No item reads clocks more often. One that does would never wait for another item. */
+const readsMax = 20_000
+
+/** No life has more items in progress when it must come to rest. */
+const restMax = 20_000
+
 /**
  * Decides what happens next, and when. Exactly one item runs at a time, until all code that it resumed waits for
  * another item, so that the seed alone determines the order.
+ *
+ * @param breach receives what has no end.
  */
-export function createScheduler(draw: Draw, trace: Trace, startAt: Instant, pace: Pace) {
+export function createScheduler(
+  draw: Draw,
+  trace: Trace,
+  startAt: Instant,
+  pace: Pace,
+  breach: (text: string) => void,
+) {
   const world = createProcess('world')
   const timers = new Map<number, Timer>()
   let landings: Landing[] = []
@@ -61,6 +75,7 @@ export function createScheduler(draw: Draw, trace: Trace, startAt: Instant, pace
   let current = world
   let verifying = 0
   let timerIds = 0
+  let reads = 0
 
   /** Verification is the only work of the library that ends in a later turn of the event loop. */
   async function quiet(): Promise<void> {
@@ -70,10 +85,35 @@ export function createScheduler(draw: Draw, trace: Trace, startAt: Instant, pace
 
   async function run({ process, label, run }: Item): Promise<void> {
     current = process
+    reads = 0
     trace.note(`${now} ${process.name} ${label}`)
     run()
     await quiet()
     current = world
+    if (reads > readsMax) breach(`${process.name} ${label}: what it does has no end`)
+  }
+
+  /** The time for the code of a process. A loop that waits for no other item ends here, with an error. */
+  function readClock(): Instant {
+    reads += 1
+    if (reads > readsMax) throw new Error('an item without an end')
+    return now
+  }
+
+  async function step(): Promise<boolean> {
+    now += draw.below(pace.tickMs)
+    settleWrites()
+    ripen()
+    const index = draw.chance(pace.focusPercent) ? items.length - 1 : draw.below(items.length || 1)
+    const [item] = items.splice(index, 1)
+    if (item === undefined) return false
+    await run(item)
+    return true
+  }
+
+  function awaitTimer(): void {
+    const next = Math.min(...[...timers.values(), ...landings].map(({ at }) => at))
+    if (Number.isFinite(next)) now = Math.max(now, next)
   }
 
   function ripen(): void {
@@ -106,6 +146,7 @@ export function createScheduler(draw: Draw, trace: Trace, startAt: Instant, pace
     draw,
     trace,
     now: () => now,
+    readClock,
     current: () => current,
     post,
     /** Runs work in a process from now until all of it waits. */
@@ -161,22 +202,21 @@ export function createScheduler(draw: Draw, trace: Trace, startAt: Instant, pace
     size: () => items.length,
     hasTimers: () => timers.size > 0 || landings.length > 0,
     /** Runs the next item, and resolves to false if there is none. Time passes first. */
-    async step(): Promise<boolean> {
-      now += draw.below(pace.tickMs)
-      settleWrites()
-      ripen()
-      const index = draw.chance(pace.focusPercent)
-        ? items.length - 1
-        : draw.below(items.length || 1)
-      const [item] = items.splice(index, 1)
-      if (item === undefined) return false
-      await run(item)
-      return true
-    },
+    step,
     /** Lets time pass until the next timer. */
-    awaitTimer(): void {
-      const next = Math.min(...[...timers.values(), ...landings].map(({ at }) => at))
-      if (Number.isFinite(next)) now = Math.max(now, next)
+    awaitTimer,
+    /** Runs all items, and `between` after each. With `timers`, time passes until no timer is left either. */
+    async rest({ timers: all = false, between = async () => {} } = {}): Promise<void> {
+      for (let steps = 0; steps < restMax; steps++) {
+        if (await step()) await between()
+        else if (all && (timers.size > 0 || landings.length > 0)) awaitTimer()
+        else return
+      }
+      breach('the world does not come to rest')
+    },
+    /** A call that is answered at once takes time too. */
+    pass(ms: number): void {
+      now = readClock() + ms
     },
     /** Counts the verifications in progress. */
     telemetry: {

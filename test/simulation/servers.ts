@@ -74,7 +74,7 @@ export function startServer(
   seed: string,
   { mistake = {}, onError = () => undefined, keyBinding, ...ports }: ServerPorts,
 ): ServerProcess {
-  const clock = { now: () => scheduler.now() + process.skewMs }
+  const clock = { now: () => scheduler.readClock() + process.skewMs }
   const shared = {
     store: mistake.store?.(ports.store) ?? ports.store,
     clock,

@@ -24,7 +24,7 @@ export async function withSimulatedTimers<Result>(
   }
 
   Object.assign(globalThis, { setTimeout: set, clearTimeout: clear })
-  Object.defineProperty(performance, 'now', { value: scheduler.now, configurable: true })
+  Object.defineProperty(performance, 'now', { value: scheduler.readClock, configurable: true })
   try {
     return await work()
   } finally {

@@ -49,8 +49,10 @@ const clientNames = ['shop', 'cafe']
 export function createWorld(seed: string, trace: Trace, mistake: Mistake = {}): World {
   const draw = createDraw(seed)
   const climate: Climate = { weather: drawWeather(draw), isPeaceful: false, faults: 0 }
-  const scheduler = createScheduler(draw, trace, birth, climate.weather)
   const journal = createJournal()
+  const scheduler = createScheduler(draw, trace, birth, climate.weather, (text) =>
+    journal.breaches.push(text),
+  )
   const rules = { ...contract, ...mistake.database }
   const database: Database = createDatabase(rules, (written, commit) => ledger.see(written, commit))
   const latestNow = () => scheduler.now() + climate.weather.skewMaxMs

@@ -71,9 +71,11 @@ export async function openShops(world: World): Promise<void> {
       asOwner,
       asClient(continueGrant),
       asClient(createIncoming),
+      asClient(pay),
+      asClient(pay),
     ]) {
       await act()
-      while (await scheduler.step());
+      await scheduler.rest()
       // A client that polls has to wait.
       scheduler.leap(6_000)
     }

@@ -65,18 +65,24 @@ export async function send(world: World, server: ServerProcess): Promise<void> {
   const { draw } = scheduler
   const payment = draw.pick([...journal.sending.values()])
   if (payment === undefined) return
-  const { outgoingPayments } = server.resources
   // Another process of the operator may try to begin a payment that has been begun.
   if (payment.begun > 0 && draw.chance(80)) return reportSent(world, server, payment)
-  if (draw.chance(15)) {
-    await attempt(world, 'cancel', () => outgoingPayments.cancel(payment.paymentId))
-    return
-  }
-  const result = await attempt(world, 'begin', () => outgoingPayments.begin(payment.paymentId))
+  const { cancel } = server.resources.outgoingPayments
+  if (draw.chance(15)) await attempt(world, 'cancel', () => cancel(payment.paymentId))
+  else await begin(world, server, payment)
+}
+
+async function begin(
+  world: World,
+  { resources }: ServerProcess,
+  payment: SendingEntry,
+): Promise<void> {
+  const { paymentId } = payment
+  const result = await attempt(world, 'begin', () => resources.outgoingPayments.begin(paymentId))
   if (!result?.ok) return
-  count(journal, 'begun')
+  count(world.journal, 'begun')
   payment.begun += 1
-  if (payment.begun > 1) journal.breaches.push(`${payment.paymentId} was begun twice`)
+  if (payment.begun > 1) world.journal.breaches.push(`${paymentId} was begun twice`)
 }
 
 async function reportSent(
@@ -111,19 +117,26 @@ export async function sweep(world: World, server: ServerProcess): Promise<void> 
 const delivery = { leaseMs: 60_000, backoffMs: 500, backoffMaxMs: 2_000, attemptsMax: 10_000 }
 
 /** The consumer handles some of the due events of one server. */
-export async function consume(world: World, { auth, resources }: ServerProcess): Promise<void> {
+export async function consume(world: World, server: ServerProcess): Promise<void> {
   const { draw } = world.scheduler
-  const { events } = draw.chance(40) ? auth : resources
-  await deliver(world, events, 1 + draw.below(20))
+  const { events } = draw.chance(40) ? server.auth : server.resources
+  await deliver(world, server, events, 1 + draw.below(20))
 }
 
 /** The consumer handles all due events of both servers. */
-export async function consumeAll(world: World, { auth, resources }: ServerProcess): Promise<void> {
-  for (const { events } of [auth, resources]) await deliver(world, events, 1_000)
+export async function consumeAll(world: World, server: ServerProcess): Promise<void> {
+  for (const { events } of [server.auth, server.resources]) {
+    await deliver(world, server, events, 1_000)
+  }
 }
 
 /** A handler may fail, or be so slow that its lease ends. */
-async function deliver(world: World, events: ServerEvents, limit: number): Promise<void> {
+async function deliver(
+  world: World,
+  server: ServerProcess,
+  events: ServerEvents,
+  limit: number,
+): Promise<void> {
   const { scheduler, climate, journal } = world
   const { draw } = scheduler
   async function handle(event: DeliveredEvent): Promise<void> {
@@ -133,13 +146,12 @@ async function deliver(world: World, events: ServerEvents, limit: number): Promi
     world.holds.handle(event)
     if (event.type !== 'outgoing-payment.created') return
     const { outgoingPaymentId: paymentId, debitAmount } = event
-    if (journal.sending.has(paymentId)) return
-    journal.sending.set(paymentId, {
-      paymentId,
-      value: BigInt(debitAmount.value),
-      begun: 0,
-      sent: 0n,
-    })
+    const value = BigInt(debitAmount.value)
+    const payment = journal.sending.get(paymentId) ?? { paymentId, value, begun: 0, sent: 0n }
+    journal.sending.set(paymentId, payment)
+    // A handler whose delivery is repeated begins the payment again, perhaps in another process.
+    if (!climate.isPeaceful && draw.chance(50)) await begin(world, server, payment)
+    if (draw.chance(climate.weather.handlerFailsPercent)) throw new Error('the handler failed late')
   }
   await attempt(world, 'drain', () => events.drain(handle, { ...delivery, limit }))
 }

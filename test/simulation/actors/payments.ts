@@ -1,7 +1,7 @@
 import type { Grant, OutgoingPayment } from '../../../src/index.js'
 import { shopReceiver, usd } from '../../support/spending.js'
 import { alice, bob, resourceServer } from '../../support/world.js'
-import { count, type Intent, type TokenEntry } from '../journal.js'
+import { count, type GrantEntry, type Intent, type TokenEntry } from '../journal.js'
 import type { Answer, Caller } from './caller.js'
 import { pickGrant, pickToken } from './grants.js'
 
@@ -65,7 +65,7 @@ export async function readIncoming(caller: Caller): Promise<void> {
   }
 }
 
-function payingToken(caller: Caller, intent?: Intent) {
+function payingToken(caller: Caller, intent?: Intent): Held | undefined {
   const grant =
     intent?.grant ??
     pickGrant(caller, ({ type, tokens }) => type === 'outgoing' && tokens.length > 0)
@@ -73,13 +73,24 @@ function payingToken(caller: Caller, intent?: Intent) {
   return grant && token && { grant, token }
 }
 
-/** Makes a payment: by a quote, with an idempotency key, or with neither. */
+interface Held {
+  readonly grant: GrantEntry
+  readonly token: TokenEntry
+}
+
+/** Makes a payment, sometimes two at the same time with one token. */
 export async function pay(caller: Caller): Promise<void> {
-  const { draw } = caller.world.scheduler
-  const way = draw.one('quote', 'key', 'bare', 'bare')
-  if (way === 'bare') return payBarely(caller)
   const held = payingToken(caller)
   if (held === undefined) return
+  const times = caller.world.scheduler.draw.chance(25) ? 2 : 1
+  await Promise.all(Array.from({ length: times }, () => payOnce(caller, held)))
+}
+
+/** Makes a payment: by a quote, with an idempotency key, or with neither. */
+async function payOnce(caller: Caller, held: Held): Promise<void> {
+  const { draw } = caller.world.scheduler
+  const way = draw.one('quote', 'key', 'bare', 'bare')
+  if (way === 'bare') return payBarely(caller, held)
   const id = caller.unique()
   const metadata = { once: `intent ${id}` }
   const amount = usd(1 + draw.below(400))
@@ -154,10 +165,8 @@ function notePayment(caller: Caller, { body }: Answer): void {
 }
 
 /** Pays without anything that identifies a repeat. Each message makes at most one payment. */
-async function payBarely(caller: Caller): Promise<void> {
+async function payBarely(caller: Caller, held: Held): Promise<void> {
   const { draw } = caller.world.scheduler
-  const held = payingToken(caller)
-  if (held === undefined) return
   const body = {
     walletAddress: alice,
     incomingPayment: shopReceiver,
