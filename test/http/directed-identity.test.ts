@@ -72,7 +72,7 @@ const complete = async (client: TestClient, url: string) =>
   (await client.post(`${url}/complete`, undefined, await tokenOf(client))).status
 
 function stored({ resources }: World, url: string) {
-  return resources.incomingPayments.get(resources.incomingPayments.idOf(url) ?? '')
+  return resources.incomingPayments.getRecord(resources.incomingPayments.idOf(url) ?? '')
 }
 
 const who = fc.constantFrom('one', 'two', 'named')
