@@ -260,8 +260,8 @@ function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store
     const spender = { client, token, renew }
     const answer = await create(input, spender, {
       ...newCall(context),
-      key: token.key,
       proof: {
+        key: token.key,
         signature: context.random.getRandomValues(new Uint8Array(64)),
         createdAt: Date.now(),
       },

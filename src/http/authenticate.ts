@@ -9,8 +9,8 @@ import {
   verifyCandidates,
 } from '../protocol/http-signature/inspect.js'
 import type { ServiceContext } from '../service/context.js'
-import { type KeyLookup, signingKey } from '../service/grant.js'
-import type { Proof } from '../service/replay.js'
+import type { Proof } from '../service/signed-call.js'
+import { type KeyLookup, signingKey } from '../service/signing-key.js'
 import { hasCode, isWrongAnswer } from '../util/errors.js'
 import { type Exchange, refuse } from './pipeline.js'
 import type { HttpRefusal, HttpResult } from './refusals.js'
@@ -19,14 +19,14 @@ export type Candidates = readonly SignatureCandidate[]
 
 /** Checks everything about the signatures that needs no key: the first check of every signed operation. */
 export async function inspect(
-  { message, call, seen }: Exchange,
+  { message, call, note }: Exchange,
   { signatureRules, signatureClock }: Pick<ServiceContext, 'signatureRules' | 'signatureClock'>,
 ): Promise<HttpResult<Candidates>> {
   const now = signatureClock?.now() ?? call.now
   const inspection = await inspectSignatures(message, now, signatureRules)
   if (!inspection.ok) return refuse('signature_invalid', inspection.problem)
   const keyid = inspection.value[0]?.keyid
-  if (keyid !== undefined) seen.keyid = keyid
+  if (keyid !== undefined) note({ keyid })
   if (signatureClock === undefined) return inspection
   // Replay records expire by the server's clock.
   const byServer = (createdAt: Instant) => createdAt + call.now - now
@@ -69,10 +69,10 @@ export async function prove(
   if (candidate === undefined) {
     return refuse('signature_invalid', 'no signature verifies with the key of the client')
   }
-  const { seen, limit } = exchange
-  seen.client = clientId(client)
   const { keyid, createdAt, nonce, signature } = candidate
-  const limited = await limit({ client: seen.client, keyid })
+  const caller = { client: clientId(client) }
+  exchange.note(caller)
+  const limited = await exchange.limit({ ...caller, keyid })
   if (limited !== undefined) return limited
   const proof = { key, createdAt, signature }
   return ok(nonce === undefined ? proof : { nonce, ...proof })

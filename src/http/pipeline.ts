@@ -5,10 +5,9 @@ import type { RequestOutcome, Telemetry, TelemetryActivity } from '../ports/host
 import type { SignedMessage } from '../protocol/http-signature/components.js'
 import { parseJson } from '../protocol/json.js'
 import type { BodyProblem, Parsed } from '../protocol/schema.js'
-import { type Call, newCall, type ServiceContext, type SignedCall } from '../service/context.js'
-import { once, type Proof, type RepeatRule, replayRecordOf } from '../service/replay.js'
+import { type Call, newCall, type ServiceContext } from '../service/context.js'
+import { countOnce, type Proof, type RepeatRule, type SignedCall } from '../service/signed-call.js'
 import { failedDependency } from '../service/store-guard.js'
-import { answered } from '../service/write/write.js'
 import { callHook, hasCode, type OnError } from '../util/errors.js'
 import { readMessage } from './fields.js'
 import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
@@ -112,8 +111,8 @@ export interface Exchange {
   /** The part of the path that matches the `{id}` or `{path}` of the route. */
   readonly id: string
   readonly call: Call
-  /** The caller as far as it is known, for the report of a refusal. */
-  readonly seen: { keyid?: string; client?: string }
+  /** Notes what is known of the caller, for the report of a refusal. */
+  readonly note: (caller: KnownCaller) => void
   /**
    * Applies the host's rate limit: after the signature is verified, or immediately for unsigned operations.
    */
@@ -122,6 +121,9 @@ export interface Exchange {
 }
 
 type Caller = Required<Pick<RateLimitedCall, 'client' | 'keyid'>>
+
+/** The caller of a request as far as it is known: the claimed `keyid`, then the client. */
+type KnownCaller = Partial<Caller>
 
 export type Serve = (exchange: Exchange) => Promise<HttpResult<HttpResponse>>
 
@@ -178,7 +180,10 @@ async function answerTo(
   routes: readonly ServerRoute[],
   tell?: (outcome: RequestOutcome) => void,
 ): Promise<HttpResponse> {
-  const seen: Exchange['seen'] = {}
+  let caller: KnownCaller = {}
+  const note: Exchange['note'] = (known) => {
+    caller = { ...caller, ...known }
+  }
   let operation: ServerOperation | undefined
   let call: Call | undefined
   let answer: HttpResult<HttpResponse>
@@ -194,7 +199,7 @@ async function answerTo(
       const limit = limiter(pipeline.watch, { operation, method: request.method, at: call.now })
       const serve = pipeline.serve[operation]
       answer = serve
-        ? await serve({ server, message, operation, id, call, seen, limit, telemetry })
+        ? await serve({ server, message, operation, id, call, note, limit, telemetry })
         : refuse('internal', 'the operation has no implementation')
     }
   } catch (error) {
@@ -208,7 +213,7 @@ async function answerTo(
   }
   const now = call?.now ?? 0
   const context = { ...pipeline, challenge: pipeline.challenge, operation, now }
-  reportRefusal(answer, request, context, seen, pipeline.watch)
+  reportRefusal(answer, request, context, caller, pipeline.watch)
   const response = refusalResponse(answer, context)
   tell?.({ ...where, status: response.status, refusal: answer.refusal })
   const isUnmatched = (pipeline.unmatched ?? ['route_unknown']).includes(answer.refusal)
@@ -255,11 +260,7 @@ interface SignedOptions<Caller> {
   readonly isHarmless?: (answer: HttpResult<HttpResponse>) => boolean
 }
 
-/**
- * Serves a signed operation: authenticates its caller, and runs it. What it commits with `call.commit` records in the
- * same commit that the request was used. Otherwise, a commit of its own records that before the response is sent,
- * whether the operation succeeds or is refused.
- */
+/** Serves a signed operation: authenticates its caller, and runs it once. */
 export function signed<Caller extends { readonly proof: Proof }>(
   { context, repeats, isHarmless = () => false }: SignedOptions<Caller>,
   authenticate: (exchange: Exchange) => Promise<HttpResult<Caller>>,
@@ -269,17 +270,8 @@ export function signed<Caller extends { readonly proof: Proof }>(
     const caller = await authenticate(exchange)
     if (!caller.ok) return caller
     const rule = typeof repeats === 'function' ? repeats(caller.value) : repeats
-    const { now, commandId } = exchange.call
-    const { proof } = caller.value
-    const replay = await replayRecordOf(context, proof, rule, commandId)
-    let isRecorded = replay === undefined
-    const commit: SignedCall['commit'] = (write) => {
-      isRecorded = true
-      return context.run(once(write, replay))
-    }
-    const call = { now, commandId, key: proof.key, proof, replay, commit }
-    const answer = await serve({ ...exchange, call }, caller.value)
-    return isRecorded || isHarmless(answer) ? answer : commit<typeof answer>(answered(answer))
+    const operation = (call: SignedCall) => serve({ ...exchange, call }, caller.value)
+    return countOnce(context, exchange.call, caller.value.proof, rule, operation, isHarmless)
   }
 }
 
@@ -377,7 +369,7 @@ function reportRefusal(
   refused: HttpRefusal,
   { method }: HttpRequest,
   context: RefusalContext,
-  seen: Exchange['seen'],
+  caller: KnownCaller,
   watch: ServerHooks,
 ): void {
   if (watch.onRefusal === undefined) return
@@ -385,7 +377,7 @@ function reportRefusal(
   const { operation, now: at } = context
   const { status, code } = publicError(refusal, context)
   const where = operation === undefined ? {} : { operation }
-  const report = { refusal, reason, status, code, method, ...where, ...seen, at }
+  const report = { refusal, reason, status, code, method, ...where, ...caller, at }
   void callHook(() => watch.onRefusal?.(report), watch.onError)
 }
 

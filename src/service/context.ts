@@ -1,12 +1,10 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
-import type { GrantKey } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
 import { newPath } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
-import type { Proof, Replayed, ReplayRecord } from './replay.js'
 import type { RunnerContext } from './write/runner.js'
-import type { RunWrite, Write } from './write/write.js'
+import type { RunWrite } from './write/write.js'
 
 /** The dependencies common to all services. */
 export interface ServiceContext extends RunnerContext {
@@ -31,18 +29,6 @@ export interface ServiceContext extends RunnerContext {
 export interface Call {
   readonly now: Instant
   readonly commandId: string
-}
-
-/** The call of a signed request, which counts once. */
-export interface SignedCall extends Call {
-  /** The key that signed the request. */
-  readonly key: GrantKey
-  /** Its signature, which only a byte-identical repeat of the request has. */
-  readonly proof: Pick<Proof, 'signature' | 'createdAt'>
-  /** The record that makes the request count once; absent if its repeats are accepted. */
-  readonly replay: ReplayRecord | undefined
-  /** Executes a write, and records in the same commit that the request was used. */
-  commit<Result extends { readonly ok: boolean }>(write: Write<Result>): Promise<Result | Replayed>
 }
 
 export function newCall({ clock, random }: Pick<ServiceContext, 'clock' | 'random'>): Call {

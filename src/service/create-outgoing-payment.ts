@@ -34,17 +34,12 @@ import { idAt, isIdOf } from '../protocol/credential.js'
 import { canonicalJson } from '../protocol/json.js'
 import { toBase64url } from '../util/bytes.js'
 import { hashText } from '../util/hash.js'
-import {
-  type AccountRefusal,
-  activeAccount,
-  type ServiceContext,
-  type SignedCall,
-} from './context.js'
+import { type AccountRefusal, activeAccount, type ServiceContext } from './context.js'
 import { paymentListsOf } from './lists.js'
 import { loadOne, loadRecords, type Read, type Records, readerOf } from './load.js'
 import type { PricingRefused, QuoteOperations } from './quote.js'
-import type { Replayed } from './replay.js'
 import { expire, type Outdated, outdated, settleReserved } from './reserved-payment.js'
+import type { Replayed, SignedCall } from './signed-call.js'
 import { ContentionError } from './store-guard.js'
 import type { Decided, Write } from './write/write.js'
 

@@ -1,12 +1,11 @@
 import { labelsOf, type TokenItem } from '../core/access.js'
-import { ok, type Refused, type Result } from '../core/decision.js'
+import type { Refused } from '../core/decision.js'
 import {
   clientId,
   type Derivation,
   type FinishMethod,
   type Grant,
   type GrantClient,
-  type GrantKey,
   type GrantPolicy,
   type IssuedToken,
   type SubjectId,
@@ -20,7 +19,7 @@ import {
   type GrantDecision,
   type GrantRefusals,
 } from '../core/grant.js'
-import type { ClientKeys, Random } from '../ports/host.js'
+import type { Random } from '../ports/host.js'
 import {
   type Credential,
   deriveSecret,
@@ -29,10 +28,9 @@ import {
   newPath,
   newSecret,
 } from '../protocol/credential.js'
-import { kidLengthMax, thumbprintOf } from '../protocol/http-signature/jwk.js'
-import type { Call, ServiceContext, SignedCall } from './context.js'
+import type { Call, ServiceContext } from './context.js'
 import { loadOwn, recordsOf } from './load.js'
-import type { Replayed } from './replay.js'
+import type { Replayed, SignedCall } from './signed-call.js'
 import { creating, type Write } from './write/write.js'
 
 /** An access token with the secret that the store does not contain. */
@@ -193,7 +191,7 @@ async function continueGrant(
     ...(interactRef === undefined ? {} : { refHash: await hashSecret(interactRef) }),
     salt,
     nextTokens: next.map(({ token }) => token),
-    key: call.key,
+    key: call.proof.key,
     ...signatureOf(call),
   }
   const decision = await call.commit(write(deps, grant, command, call))
@@ -215,7 +213,7 @@ async function rotate(
     commandId: call.commandId,
     presented: { hash, manage },
     nextToken: { salt, ...next.token },
-    key: call.key,
+    key: call.proof.key,
     ...signatureOf(call),
   }
   const decision = await call.commit(write(deps, grant, command, call))
@@ -309,42 +307,4 @@ export interface PresentedToken extends ManagedToken {
   readonly secret: string
   /** The label of the token; absent if the client instance requested a single token. */
   readonly label?: string
-}
-
-/**
- * Which keys sign for a grant of a client instance with a wallet address: all that it publishes now, or only the one
- * that signed the grant request.
- */
-export type KeyBinding = 'published' | 'bound'
-
-/** How the keys of client instances are found, and which of them sign. */
-export interface KeyLookup {
-  readonly clientKeys: ClientKeys
-  readonly keyBinding: KeyBinding
-}
-
-interface KeyProblem {
-  readonly ok: false
-  readonly problem: 'other' | 'withdrawn' | 'replaced'
-}
-
-/**
- * Resolves to the key with this `kid` that signs for a grant now, or to why there is none: the grant is bound to
- * another key, the client instance does not publish this one, or it publishes a different key with the same `kid`.
- */
-export async function signingKey(
-  { walletAddress, ...own }: GrantClient,
-  kid: string,
-  { clientKeys, keyBinding }: KeyLookup,
-): Promise<Result<GrantKey, KeyProblem>> {
-  const isBound = keyBinding === 'bound' || walletAddress === undefined
-  if (isBound && kid !== own.kid) return { ok: false, problem: 'other' }
-  if (walletAddress === undefined) return ok(own)
-  if (kid.length > kidLengthMax) return { ok: false, problem: 'withdrawn' }
-  // The request presents a credential of the grant, so it is not a stranger's, although the key may be new.
-  const key = await clientKeys.find({ walletAddress, kid, mayBeNew: false })
-  if (key === undefined) return { ok: false, problem: 'withdrawn' }
-  const thumbprint = await thumbprintOf(key)
-  if (isBound && thumbprint !== own.thumbprint) return { ok: false, problem: 'replaced' }
-  return ok({ kid, x: key.x, thumbprint })
 }

@@ -39,12 +39,11 @@ import {
   type Call,
   newCall,
   type ServiceContext,
-  type SignedCall,
 } from './context.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
 import { createPaymentLists, listsOf } from './lists.js'
 import { loadOne, loadOwn, loadRecords, readerOf, recordsOf } from './load.js'
-import type { Replayed } from './replay.js'
+import type { Replayed, SignedCall } from './signed-call.js'
 import { ofDependency } from './store-guard.js'
 import { removeRetired, type SweptKind } from './sweep.js'
 import { creating, type Write } from './write/write.js'

@@ -6,7 +6,8 @@ import type { Introspect, Introspection, IntrospectionQuery } from '../ports/hos
 import { accessTokenClass, hashSecret, parseCredential } from '../protocol/credential.js'
 import { isWrongAnswer } from '../util/errors.js'
 import type { ServiceContext } from './context.js'
-import { type Grants, type KeyLookup, signingKey } from './grant.js'
+import type { Grants } from './grant.js'
+import { type KeyLookup, signingKey } from './signing-key.js'
 
 const inactive: Introspection = { active: false }
 

@@ -13,15 +13,10 @@ import type { PriceRefusal, Pricing, WalletAddresses } from '../ports/host.js'
 import { newId } from '../protocol/credential.js'
 import { type QuoteRequest, readPriceAnswer } from '../protocol/quote.js'
 import { HostAnswerError } from '../util/errors.js'
-import {
-  type AccountRefusal,
-  activeAccount,
-  type ServiceContext,
-  type SignedCall,
-} from './context.js'
+import { type AccountRefusal, activeAccount, type ServiceContext } from './context.js'
 import { refusedFor } from './host-answer.js'
 import { loadOwn } from './load.js'
-import type { Replayed } from './replay.js'
+import type { Replayed, SignedCall } from './signed-call.js'
 import { creating } from './write/write.js'
 
 interface QuotePorts {

@@ -1,4 +1,5 @@
-import { newCall, type ServiceContext, type SignedCall } from '../../src/service/context.js'
+import { newCall, type ServiceContext } from '../../src/service/context.js'
+import type { SignedCall } from '../../src/service/signed-call.js'
 import { createRunner } from '../../src/service/write/runner.js'
 
 /** The call of a request whose repeats are accepted. */
@@ -9,8 +10,7 @@ export function unguardedCall(context: ServiceContext): SignedCall {
   const commit: SignedCall['commit'] = (write) => context.run(write)
   return {
     ...newCall(context),
-    key,
-    proof: { signature, createdAt: now },
+    proof: { key, signature, createdAt: now },
     replay: undefined,
     commit,
   }

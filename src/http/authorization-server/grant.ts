@@ -20,9 +20,10 @@ import {
 import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
 import { isObject } from '../../protocol/json.js'
 import type { ServiceContext } from '../../service/context.js'
-import type { Grants, KeyLookup } from '../../service/grant.js'
+import type { Grants } from '../../service/grant.js'
 import { readHostAnswer, refusedByHost } from '../../service/host-answer.js'
-import type { Proof, RepeatRule } from '../../service/replay.js'
+import type { Proof, RepeatRule } from '../../service/signed-call.js'
+import type { KeyLookup } from '../../service/signing-key.js'
 import { ofDependency } from '../../service/store-guard.js'
 import {
   type Candidates,

@@ -11,7 +11,7 @@ import {
 } from '../../protocol/introspection.js'
 import type { ServiceContext } from '../../service/context.js'
 import { introspected } from '../../service/introspection.js'
-import type { Proof, RepeatRule } from '../../service/replay.js'
+import type { Proof, RepeatRule } from '../../service/signed-call.js'
 import { type Candidates, inspect, prove } from '../authenticate.js'
 import {
   type Exchange,

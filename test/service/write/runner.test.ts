@@ -10,7 +10,7 @@ import {
 import { memoryStore, type Store } from '../../../src/index.js'
 import type { DomainEvent } from '../../../src/service/events/record.js'
 import { recordsOf } from '../../../src/service/load.js'
-import { once, type ReplayRecord } from '../../../src/service/replay.js'
+import { once, type ReplayRecord } from '../../../src/service/signed-call.js'
 import { ContentionError, guardedStore } from '../../../src/service/store-guard.js'
 import { type Pacing, realPacing } from '../../../src/service/time.js'
 import { createRunner, type RunnerContext, waitingMax } from '../../../src/service/write/runner.js'

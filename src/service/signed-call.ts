@@ -6,8 +6,9 @@ import type { RecordKey } from '../ports/store.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import { toBase64url } from '../util/bytes.js'
 import { hashText } from '../util/hash.js'
+import type { Call, ServiceContext } from './context.js'
 import { replayMarginMs } from './time.js'
-import type { Write } from './write/write.js'
+import { answered, type Write } from './write/write.js'
 
 /** A verified signature and its replay identifier. */
 export interface Proof {
@@ -72,8 +73,55 @@ function retainReplayUntil(
   return createdAt + ageMaxMs + replayMarginMs
 }
 
-/** Returns a write that takes effect once for a signed request, however often the request is repeated. */
-export function once<Result extends { readonly ok: boolean }>(
+/** The call of a signed request, which counts once. */
+export interface SignedCall extends Call {
+  /** Its signature, which only a byte-identical repeat of the request has. */
+  readonly proof: Proof
+  /** The record that makes the request count once; absent if its repeats are accepted. */
+  readonly replay: ReplayRecord | undefined
+  /** Executes a write, and records in the same commit that the request was used. */
+  commit<Result extends Answer>(write: Write<Result>): Promise<Result | Replayed>
+}
+
+interface Answer {
+  readonly ok: boolean
+}
+
+/**
+ * Runs the operation of a signed request, which counts once. What the operation commits with `call.commit` contains the
+ * replay record. If it commits nothing, a commit of its own writes the record before the answer is returned.
+ *
+ * @param isHarmless whether repeating this answer is harmless, so that nothing is recorded.
+ */
+export async function countOnce<Answered extends Answer>(
+  context: ServiceContext,
+  call: Call,
+  proof: Proof,
+  rule: RepeatRule,
+  operation: (call: SignedCall) => Promise<Answered>,
+  isHarmless: (answer: Answered) => boolean,
+): Promise<Answered | Replayed> {
+  const replay = await replayRecordOf(context, proof, rule, call.commandId)
+  let commits = false
+  const commit: SignedCall['commit'] = (write) => {
+    commits = true
+    return context.run(once(write, replay))
+  }
+  const answer = await operation({ ...call, proof, replay, commit })
+  const isOver = replay === undefined || commits || isHarmless(answer)
+  return isOver ? answer : commit<Answered>(answered(answer))
+}
+
+/**
+ * Returns a write that takes effect once for a signed request, however often the request is repeated. What records that
+ * the request was used:
+ *
+ * - with a nonce, the replay record, also if the request is refused;
+ * - without a nonce, the replay record if the request succeeds, and with `refuse-every` also if it is refused;
+ * - without a nonce, the changes themselves if they contain the signature (`recordsSignature`): tokens are derived from
+ *   the request, and remember it for as long as it can be repeated (`Derivation.signature`).
+ */
+export function once<Result extends Answer>(
   write: Write<Result>,
   replay: ReplayRecord | undefined,
 ): Write<Result | Replayed> {

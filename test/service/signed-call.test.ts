@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { HttpRequest } from '../../src/entry-adapter.js'
-import { type Proof, type RepeatRule, replayRecordOf } from '../../src/service/replay.js'
+import { type Proof, type RepeatRule, replayRecordOf } from '../../src/service/signed-call.js'
 import { pay } from '../support/spending.js'
 import { payingClient, withoutNonce } from '../support/spending-client.js'
 import {
