@@ -97,6 +97,7 @@ export {
   type AuthorizationServices,
   createAuthorizationServer,
 } from './http/authorization-server.js'
+export type { CompatibilityOptions } from './http/compatibility.js'
 export { RawBodyError, toFetch } from './http/fetch.js'
 export type { Handler, HttpRequest, HttpResponse } from './http/message.js'
 export type { ServerOptions, SignatureOptions } from './http/options.js'

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { memberTable, optionTables, valueTable } from '../scripts/api-table.js'
 import { errorTable, publicReasonTable } from '../scripts/error-table.js'
+import { readCompatibility } from '../src/http/compatibility.js'
 
 const documents = [
   'README.md',
@@ -255,4 +256,12 @@ test('docs/security.md names a test for every threat', () => {
   const threats = rows.filter((row) => !row.startsWith('| threat |'))
   expect(threats.length).toBeGreaterThan(70)
   expect(threats.filter((threat) => quotedTests(threat).length === 0)).toEqual([])
+})
+
+test('docs/clients.md lists each member of compatibility with its default', () => {
+  const [, section = ''] = read('docs/clients.md').split('## The option `compatibility`')
+  const rows = [...(section.split('\n## ')[0] ?? '').matchAll(/^\| `(\w+)` \| `([\w-]+)`/gm)]
+  expect(Object.fromEntries(rows.map(([, name, value]) => [name, value]))).toEqual(
+    readCompatibility(),
+  )
 })

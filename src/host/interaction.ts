@@ -19,7 +19,7 @@ const isDenial = exactly<{ resourceOwner?: string }>({ resourceOwner: optional(t
 interface RedirectOptions {
   /** Exactly the string that wallet addresses publish as `authServer`. */
   readonly grantEndpoint: string
-  readonly hashEncoding: 'base64' | 'base64url'
+  readonly interactionHash: 'base64' | 'base64url'
   readonly denialRedirect: 'open-payments' | 'rfc9635'
 }
 
@@ -170,12 +170,12 @@ async function resultOf(
 async function approvalUrl(
   { interaction }: Grant,
   interactRef: string,
-  { grantEndpoint, hashEncoding }: RedirectOptions,
+  { grantEndpoint, interactionHash: encoding }: RedirectOptions,
 ): Promise<string | undefined> {
   const { finish, nonce: serverNonce } = interaction ?? {}
   if (finish === undefined || serverNonce === undefined) return undefined
   const input = { clientNonce: finish.nonce, serverNonce, interactRef, grantEndpoint }
-  const hash = await interactionHash(input, finish.hashMethod, hashEncoding)
+  const hash = await interactionHash(input, finish.hashMethod, encoding)
   return withParameters(finish.uri, [
     ['hash', hash],
     ['interact_ref', interactRef],

@@ -23,11 +23,11 @@ import {
   type RegisteredResourceServer,
   resourceServerRegistry,
 } from './authorization-server/resource-server-registry.js'
+import { readCompatibility } from './compatibility.js'
 import { hostClientKeys, hostDisplayOf, hostSubjects } from './host-ports.js'
 import type { Handler } from './message.js'
 import {
   contextOn,
-  repeatRule,
   requirePrefix,
   type ServerOptions,
   serverOptions,
@@ -163,7 +163,8 @@ function readSettings(options: AuthorizationServerOptions) {
   requireMethods('clientKeys', clientKeys, ['find'])
   optional(callback)('clientKeys.displayOf', clientKeys.displayOf)
   if (subjects !== undefined) requireMethods('subjects', subjects, ['resolve'])
-  const { grantPolicy, keyBinding, ...rules } = authorizationRules(policy)
+  const compatibility = readCompatibility(options.compatibility)
+  const { grantPolicy, keyBinding, ...rules } = authorizationRules(policy, compatibility)
   return {
     options,
     keys: { clientKeys: hostClientKeys(clientKeys), keyBinding },
@@ -175,7 +176,7 @@ function readSettings(options: AuthorizationServerOptions) {
     grantPolicy,
     rules,
     context: serviceContext(options, 'authorizationServer', url),
-    repeats: repeatRule(options),
+    repeats: compatibility.repeatedRequests,
     registry: resourceServerRegistry(options.resourceServers),
   }
 }

@@ -6,20 +6,18 @@ import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { ServiceContext } from '../service/context.js'
 import { type EventType, recordedEvents } from '../service/events/record.js'
 import { namespaceOfServer } from '../service/namespace.js'
-import type { RepeatRule } from '../service/signed-call.js'
 import { guardedStore } from '../service/store-guard.js'
 import { type ClockError, realPacing, steadyClock } from '../service/time.js'
 import { createRunner } from '../service/write/runner.js'
 import { callHook } from '../util/errors.js'
 import {
-  boolean,
   callback,
   InvalidInputError,
-  oneOf,
   optional,
   requireKnownOptions,
   requireMethods,
 } from '../util/input.js'
+import { type CompatibilityOptions, readCompatibility } from './compatibility.js'
 import { harmless, type ServerHooks } from './pipeline.js'
 import type { Server } from './routes.js'
 import { isBelow, type PublicUrl } from './target.js'
@@ -43,6 +41,7 @@ export interface ServerOptions extends ServerHooks {
   readonly storeTimeoutMs?: number
   /** How the signatures of requests are checked. */
   readonly signatures?: SignatureOptions
+  readonly compatibility?: CompatibilityOptions
   /**
    * The types of event that commits also record: a list of types, true for all, or false for none. Deliver them with
    * `consumeEvents`: the store keeps every event until its delivery. Default: the types on which a host acts,
@@ -62,18 +61,6 @@ export interface SignatureOptions {
   readonly ageMaxMs?: number
   /** How far `created` may be in the future, in milliseconds, to tolerate clock skew. Default 60,000. */
   readonly skewMaxMs?: number
-  /**
-   * Whether every operation refuses a byte-identical repeat of a request without a nonce. Continuation,
-   * rotation and payments without a quote or `Idempotency-Key` always refuse it. In other operations, two
-   * legitimate requests in the same second can be byte-identical. Default `accept`.
-   */
-  readonly repeats?: 'accept' | 'refuse'
-  /**
-   * Whether `Signature-Input` and `Signature` must be Structured Fields, as RFC 9421 section 4 requires.
-   * If false, every operation except introspection also accepts the forms that the official PHP and Rust SDKs
-   * send; see docs/deviations.md. Default false.
-   */
-  readonly strict?: boolean
   /**
    * The clock by which `created` and `expires` are judged, for tests that move `clock` while clients sign with the real
    * time. Default: `clock`.
@@ -114,6 +101,7 @@ const sharedOptions: Readonly<Record<keyof SharedOptions, true>> = {
   clock: true,
   random: true,
   signatures: true,
+  compatibility: true,
   recordsEvents: true,
   ...hookOptions,
 }
@@ -182,7 +170,7 @@ export function serviceContext(
     ...running,
     run: createRunner(running),
     clock: steady,
-    signatureRules: signatureRules(signatures),
+    signatureRules: signatureRules(signatures, readCompatibility(options.compatibility)),
     ...(signatureClock && { signatureClock: wholeMilliseconds(signatureClock) }),
     namespace,
     grantNamespace: namespaceAt(grantEndpoint.origin + grantEndpoint.basePath),
@@ -196,27 +184,16 @@ export function contextOn(store: Store, context: ServiceContext): ServiceContext
   return { ...inside, run: createRunner(inside, true) }
 }
 
-export function repeatRule({ signatures }: ServerOptions): RepeatRule {
-  const repeats = signatures?.repeats ?? 'accept'
-  oneOf({ accept: true, refuse: true })('signatures.repeats', repeats)
-  return repeats
-}
-
-/** The names of the signature options that do not need a store. */
-export const ruleOptions: Readonly<Record<keyof SignatureRules, true>> = {
-  ageMaxMs: true,
-  skewMaxMs: true,
-  strict: true,
-}
-
 /** Reads the signature options. */
-export function signatureRules(signatures: Omit<SignatureOptions, 'clock'>): SignatureRules {
-  const { ageMaxMs = 300_000, skewMaxMs = 60_000, strict = false } = signatures
-  requireKnownOptions('signatures', signatures, { ...ruleOptions, repeats: true })
+export function signatureRules(
+  signatures: Omit<SignatureOptions, 'clock'>,
+  { signatureFields }: Pick<CompatibilityOptions, 'signatureFields'>,
+): SignatureRules {
+  const { ageMaxMs = 300_000, skewMaxMs = 60_000 } = signatures
+  requireKnownOptions('signatures', signatures, { ageMaxMs: true, skewMaxMs: true })
   requireDuration('signatures.ageMaxMs', ageMaxMs)
   requireDuration('signatures.skewMaxMs', skewMaxMs)
-  boolean('signatures.strict', strict)
-  return { ageMaxMs, skewMaxMs, strict }
+  return { ageMaxMs, skewMaxMs, strict: signatureFields === 'rfc9421' }
 }
 
 /** Validates a group of durations in milliseconds, and fills in defaults. */

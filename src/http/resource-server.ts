@@ -18,11 +18,11 @@ import {
   requireKnownOptions,
   requireMethods,
 } from '../util/input.js'
+import { type CompatibilityOptions, readCompatibility } from './compatibility.js'
 import { hostPaymentMethods, hostPricing, hostWalletAddresses } from './host-ports.js'
 import type { Handler } from './message.js'
 import {
   contextOn,
-  repeatRule,
   requirePrefix,
   type ServerOptions,
   serverOptions,
@@ -92,6 +92,8 @@ export interface ResourceServerOptions extends Partial<ServerOptions> {
   readonly allowLoopback?: boolean
   /** The rules of this server: lifetimes, and what the host allows. */
   readonly policy?: ResourcePolicy
+  /** The members of `CompatibilityOptions` that concern all signed requests. Default: those of `grants`. */
+  readonly compatibility?: Pick<CompatibilityOptions, 'repeatedRequests' | 'signatureFields'>
 }
 
 const knownOptions: Readonly<Record<keyof ResourceServerOptions, true>> = {
@@ -199,6 +201,11 @@ function readSettings(given: ResourceServerOptions) {
   requireMethods('paymentMethods', paymentMethods, ['detailsOf', 'paymentIdOf'])
   if (pricing !== undefined) requireMethods('pricing', pricing, ['price'])
   optional(boolean)('allowLoopback', allowLoopback)
+  const { compatibility = {} } = given
+  requireKnownOptions('compatibility', compatibility, {
+    repeatedRequests: true,
+    signatureFields: true,
+  })
   return {
     options,
     grantEndpoint,
@@ -212,7 +219,7 @@ function readSettings(given: ResourceServerOptions) {
     strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
     policy: resourcePolicy(given.policy ?? {}),
     context: serviceContext(options, 'resourceServer', url, issuer),
-    repeats: repeatRule(options),
+    repeats: readCompatibility(options.compatibility).repeatedRequests,
   }
 }
 

@@ -2,9 +2,10 @@ import { wholeMilliseconds } from '../core/instant.js'
 import type { Clock, PublicJwk } from '../ports/host.js'
 import { inspectSignatures, verifyCandidates } from '../protocol/http-signature/inspect.js'
 import { requireKnownOptions, requireMethods } from '../util/input.js'
+import { type CompatibilityOptions, readCompatibility } from './compatibility.js'
 import { readMessage } from './fields.js'
 import { bodyBytesMax, type HttpRequest } from './message.js'
-import { requirePrefix, ruleOptions, type SignatureOptions, signatureRules } from './options.js'
+import { requirePrefix, type SignatureOptions, signatureRules } from './options.js'
 import { publicUrl, resolveTarget } from './target.js'
 
 export interface SignatureVerifierOptions {
@@ -12,8 +13,10 @@ export interface SignatureVerifierOptions {
   readonly url: string
   /** The source of the current time. Default: `Date`. */
   readonly clock?: Clock
-  /** Limits of `created`, and whether only Structured Fields are accepted. */
-  readonly signatures?: Omit<SignatureOptions, 'repeats' | 'clock'>
+  /** Limits of `created`. */
+  readonly signatures?: Omit<SignatureOptions, 'clock'>
+  /** Which forms of the signature fields are accepted: see `CompatibilityOptions`. */
+  readonly compatibility?: Pick<CompatibilityOptions, 'signatureFields'>
   /** The prefix of the published path that a reverse proxy strips. Default: none. */
   readonly strippedPrefix?: string
 }
@@ -22,6 +25,7 @@ const knownOptions: Readonly<Record<keyof SignatureVerifierOptions, true>> = {
   url: true,
   clock: true,
   signatures: true,
+  compatibility: true,
   strippedPrefix: true,
 }
 
@@ -45,11 +49,11 @@ export type SignatureVerifier = (
  */
 export function createSignatureVerifier(options: SignatureVerifierOptions): SignatureVerifier {
   requireKnownOptions('', options, knownOptions)
-  const { clock = Date, signatures = {} } = options
-  requireKnownOptions('signatures', signatures, ruleOptions)
+  const { clock = Date, signatures = {}, compatibility = {} } = options
+  requireKnownOptions('compatibility', compatibility, { signatureFields: true })
   const url = publicUrl('url', options.url)
   const strippedPrefix = requirePrefix(options.strippedPrefix ?? '', url)
-  const rules = signatureRules(signatures)
+  const rules = signatureRules(signatures, readCompatibility(compatibility))
   requireMethods('clock', clock, ['now'])
   const { now } = wholeMilliseconds(clock)
 

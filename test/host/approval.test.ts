@@ -48,9 +48,9 @@ describe('an owner who approves less than was requested', () => {
     expect(view?.expiresAt).toBe(end && Date.parse(end))
   })
 
-  test('counts windows as the policy does: R1 is two windows if a count is one of repetitions', async () => {
-    const policy = { intervals: { counting: 'repetitions' } } as const
-    const world = createSpendingWorld({ auth: { policy } })
+  test('counts windows as the server does: R1 is two windows if a count is one of repetitions', async () => {
+    const compatibility = { intervalCounting: 'repetitions' } as const
+    const world = createSpendingWorld({ auth: { compatibility } })
     const once = { interval: 'R1/2020-01-01T00:00:00Z/P1Y', debitAmount: usd(100) }
     const { result } = await approved(world, { debitAmount: usd(100) }, once)
     expect(result).toMatchObject({ ok: false, refusal: 'access_widened' })

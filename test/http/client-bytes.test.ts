@@ -219,8 +219,8 @@ test.each([
 test.each(published)(
   'a strict server accepts $name only if it signs according to RFC 9421',
   async (dialect) => {
-    const signatures = { strict: true }
-    const world = createSpendingWorld({ auth: { signatures }, resources: { signatures } })
+    const compatibility = { signatureFields: 'rfc9421' } as const
+    const world = createSpendingWorld({ auth: { compatibility }, resources: { compatibility } })
     const stage = { world, client: world.client() }
     const access = { access: [incomingAccess] }
     const body = dialect.json({ access_token: access, client: stage.client.client })

@@ -233,7 +233,7 @@ describe('an interaction', () => {
 
   test('encodes its hash as in RFC 9635 if the host chooses that', async () => {
     const { world, client } = setUp({
-      auth: { policy: { interactions: { hashEncoding: 'base64url' } } },
+      auth: { compatibility: { interactionHash: 'base64url' } },
     })
     const { redirect } = await approvedGrant(world, client)
     expect(redirect?.searchParams.get('hash')).toMatch(/^[A-Za-z0-9_-]{43}$/)
@@ -287,7 +287,7 @@ describe('an interaction', () => {
 
   test('redirects with hash and reference after denial if the host chooses RFC 9635', async () => {
     const { world, client } = setUp({
-      auth: { policy: { interactions: { denialRedirect: 'rfc9635' } } },
+      auth: { compatibility: { denialRedirect: 'rfc9635' } },
     })
     const { body } = await client.request([outgoingAccess], withFinish)
     const result = await world.auth.interactions.deny(interactionId(body.interact.redirect))

@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { type AccessItem, type AuthorizationPolicy, memoryStore } from '../../src/index.js'
+import {
+  type AccessItem,
+  type AuthorizationPolicy,
+  type CompatibilityOptions,
+  memoryStore,
+} from '../../src/index.js'
 import { manualClock, startOfTests } from '../support/clock.js'
 import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
 import {
@@ -24,9 +29,13 @@ function withInterval(interval: string): AccessItem {
 }
 
 /** Issues a grant with consent, and returns the token of its client instance. */
-async function granted(access: AccessItem, policy: AuthorizationPolicy = {}) {
+async function granted(
+  access: AccessItem,
+  policy: AuthorizationPolicy = {},
+  compatibility: CompatibilityOptions = {},
+) {
   const [store, clock] = [memoryStore(), manualClock()]
-  const world = createWorld({ store, clock, auth: { policy } })
+  const world = createWorld({ store, clock, auth: { policy, compatibility } })
   const client = world.client()
   const asked = await client.request([access], withoutFinish)
   const id = interactionId(asked.body.interact.redirect)
@@ -41,10 +50,10 @@ async function granted(access: AccessItem, policy: AuthorizationPolicy = {}) {
 describe('the interval counting of a grant', () => {
   test.each([
     ['occurrences', {}, 20],
-    ['occurrences', { intervals: { counting: 'occurrences' } }, 20],
-    ['repetitions', { intervals: { counting: 'repetitions' } }, 30],
-  ] as const)('is stored with it: %s for policy %j', async (intervalCounting, policy, minutes) => {
-    const { world, grantId, token } = await granted(twice, policy)
+    ['occurrences', { intervalCounting: 'occurrences' }, 20],
+    ['repetitions', { intervalCounting: 'repetitions' }, 30],
+  ] as const)('is stored with it: %s with %j', async (intervalCounting, given, minutes) => {
+    const { world, grantId, token } = await granted(twice, {}, given)
     expect(await world.auth.grants.getRecord(grantId)).toMatchObject({
       expiresAt: startOfTests + minutes * minute,
       granted: [{ limits: twice.limits, intervalCounting }],
@@ -54,14 +63,14 @@ describe('the interval counting of a grant', () => {
   })
 
   test('is not visible to the client instance', async () => {
-    const { token } = await granted(twice, { intervals: { counting: 'repetitions' } })
+    const { token } = await granted(twice, {}, { intervalCounting: 'repetitions' })
     expect(token.access).toEqual([twice])
   })
 
-  test('does not change with the policy of a later server', async () => {
+  test('does not change with the options of a later server', async () => {
     const { store, clock, grantId } = await granted(twice)
-    const policy = { intervals: { counting: 'repetitions' } } as const
-    const later = createWorld({ store, clock, auth: { policy } })
+    const compatibility = { intervalCounting: 'repetitions' } as const
+    const later = createWorld({ store, clock, auth: { compatibility } })
     const before = await later.auth.grants.getRecord(grantId)
     expect(before).toMatchObject({
       expiresAt: startOfTests + 20 * minute,

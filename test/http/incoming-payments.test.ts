@@ -119,7 +119,7 @@ describe('creating an incoming payment', () => {
 
   test('with the same bytes again is refused if the host chooses that', async () => {
     const { client, token } = await setUp({
-      resources: { signatures: { repeats: 'refuse' } },
+      resources: { compatibility: { repeatedRequests: 'refuse' } },
     })
     const parameters = [`keyid="${client.key.kid}"`, `created=${Date.UTC(2026, 10, 21, 12) / 1000}`]
     const one = await client.createPayment(token, { walletAddress: bob }, { parameters })

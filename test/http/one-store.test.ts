@@ -175,7 +175,7 @@ describe('a resource server with an authorization server in the same process', (
     const world = createSpendingWorld({
       auth: {
         rateLimit: ({ operation }) => void seen.push(operation),
-        signatures: { repeats: 'refuse' },
+        compatibility: { repeatedRequests: 'refuse' },
       },
     })
     const setup = await paying(world)

@@ -122,10 +122,10 @@ describe('valid options', () => {
   test('may set every policy, including durations of zero', () => {
     const policy = {
       accessTokens: { lifetimeMs: 1 },
-      interactions: { lifetimeMs: 1, hashEncoding: 'base64url', denialRedirect: 'rfc9635' },
+      interactions: { lifetimeMs: 1 },
       continuation: { waitMs: 0, retryMs: 0 },
       grants: { unusedLifetimeMs: 0, retentionMs: 0 },
-      intervals: { counting: 'repetitions', windowMinMs: 1 },
+      intervals: { windowMinMs: 1 },
       keyBinding: 'bound',
       requiresConsent: () => true,
       requiresFinish: () => true,
@@ -135,8 +135,16 @@ describe('valid options', () => {
     expect(() => create('authorization', { policy })).not.toThrow()
     const payments = { incomingPayments: { expiryDefaultMs: 5, expiryMaxMs: 5 } }
     expect(() => create('resource', { policy: payments })).not.toThrow()
-    const signatures = { ageMaxMs: 1, skewMaxMs: 0, repeats: 'refuse', strict: true }
-    expect(() => create('authorization', { signatures })).not.toThrow()
+    const signatures = { ageMaxMs: 1, skewMaxMs: 0 }
+    const signed = { repeatedRequests: 'refuse', signatureFields: 'rfc9421' }
+    const compatibility = {
+      ...signed,
+      interactionHash: 'base64url',
+      denialRedirect: 'rfc9635',
+      intervalCounting: 'repetitions',
+    }
+    expect(() => create('authorization', { signatures, compatibility })).not.toThrow()
+    expect(() => create('resource', { signatures, compatibility: signed })).not.toThrow()
   })
 
   test('may leave parts of a policy undefined', () => {
@@ -337,6 +345,9 @@ describe('a misspelt option', () => {
     ['resource', 'policy.quotes', 'retentionMs'],
     ['resource', 'policy', 'continuation'],
     ['resource', 'signatures', 'skewMs'],
+    ['authorization', 'compatibility', 'hash'],
+    ['resource', 'compatibility', 'denialRedirect'],
+    ['verifier', 'compatibility', 'repeatedRequests'],
     ['verifier', 'signatures', 'maxAgeMs'],
   ])('of the %s server is rejected: %s.%s', (...row) => {
     const [name, group, option] = row
@@ -345,14 +356,16 @@ describe('a misspelt option', () => {
   })
 })
 
-describe('a policy or signature option', () => {
+describe('an option of policy or compatibility', () => {
   test.each<[Name, string, string]>([
-    ['authorization', 'policy.interactions', 'hashEncoding'],
-    ['authorization', 'policy.interactions', 'denialRedirect'],
-    ['authorization', 'policy.intervals', 'counting'],
+    ['authorization', 'compatibility', 'interactionHash'],
+    ['authorization', 'compatibility', 'denialRedirect'],
+    ['authorization', 'compatibility', 'intervalCounting'],
     ['authorization', 'policy', 'keyBinding'],
-    ['authorization', 'signatures', 'repeats'],
-    ['resource', 'signatures', 'repeats'],
+    ['authorization', 'compatibility', 'repeatedRequests'],
+    ['resource', 'compatibility', 'repeatedRequests'],
+    ['resource', 'compatibility', 'signatureFields'],
+    ['verifier', 'compatibility', 'signatureFields'],
   ])('of the %s server must have a documented value: %s.%s', (name, group, option) => {
     for (const value of ['', 'hex', 'BASE64', 'allow', 'rfc', 'off', 'constructor', 1, true, {}]) {
       expectValueRefused(name, `${group}.${option}`, value)

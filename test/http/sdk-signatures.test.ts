@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { HttpRequest } from '../../src/entry-adapter.js'
-import { createSignatureVerifier, type SignatureOptions } from '../../src/index.js'
+import { createSignatureVerifier } from '../../src/index.js'
 import { bankId, bankKey } from '../support/introspection.js'
 import { type Sdk, sdkSignedRequest, sdks } from '../support/sdk-signatures.js'
 import { headerOf, type SignOptions, withHeader } from '../support/sign.js'
@@ -32,10 +32,8 @@ function withColons(request: HttpRequest): HttpRequest {
   return withHeader(request, 'Signature', `sig1=:${signature}:`)
 }
 
-const signedByServers = (signatures: SignatureOptions): WorldOptions => ({
-  auth: { signatures },
-  resources: { signatures },
-})
+const compatibility = { signatureFields: 'rfc9421' } as const
+const strictServers: WorldOptions = { auth: { compatibility }, resources: { compatibility } }
 
 const malformed = {
   php: 'Signature is not a Structured Fields dictionary, or contains a duplicate key',
@@ -67,7 +65,7 @@ describe.each(sdks)('a client that signs like the SDK for %s', (sdk) => {
   })
 
   test('is refused by strict servers, which report the reason', async () => {
-    const world = createWorld(signedByServers({ strict: true }))
+    const world = createWorld(strictServers)
     const client = world.client('shop')
     const { send } = sender(sdk, world, client)
     const granted = await send({ method: 'POST', url: grantEndpoint, body: grantBody })
@@ -111,7 +109,7 @@ describe.each(sdks)('a client that signs like the SDK for %s', (sdk) => {
     const request = sign({ method: 'POST', url: 'https://wallet.example/own', body: '{}' })
     const options = { url: 'https://wallet.example', clock: world.clock }
     const verify = createSignatureVerifier(options)
-    const strict = createSignatureVerifier({ ...options, signatures: { strict: true } })
+    const strict = createSignatureVerifier({ ...options, compatibility })
     expect(await verify(request, key)).toEqual({ ok: true, keyid: key.kid })
     expect(await strict(request, key)).toEqual({ ok: false, reason: malformed[sdk] })
   })

@@ -17,7 +17,7 @@ import type { TextKey } from './texts.js'
 export interface DescriptionOptions {
   readonly locale: Locale
   readonly now: Instant
-  /** The option `policy.intervals.counting` of the authorization server. Default: `occurrences`. */
+  /** The option `compatibility.intervalCounting` of the authorization server. Default: `occurrences`. */
   readonly intervalCounting?: IntervalCounting | undefined
 }
 

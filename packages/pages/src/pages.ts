@@ -80,7 +80,7 @@ export interface PagesOptions {
   readonly design?: Design
   /** The texts by language. Default: `languages` of this package. */
   readonly languages?: Languages
-  /** The option `policy.intervals.counting` of the authorization server. Default: `occurrences`. */
+  /** The option `compatibility.intervalCounting` of the authorization server. Default: `occurrences`. */
   readonly intervalCounting?: IntervalCounting
   /** Replaces what pages show: the default functions of this package can be called in them. */
   readonly screens?: Partial<PageScreens>

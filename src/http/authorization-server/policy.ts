@@ -8,6 +8,7 @@ import {
   oneOf,
   requireKnownOptions,
 } from '../../util/input.js'
+import type { CompatibilityOptions } from '../compatibility.js'
 import { hostRule } from '../host-ports.js'
 import { durations } from '../options.js'
 
@@ -35,13 +36,6 @@ export interface AuthorizationPolicy {
   readonly interactions?: {
     /** How long a resource owner has to decide. Default 600,000. */
     readonly lifetimeMs?: number
-    /** The encoding of the interaction hash. Default `base64`, which deployed clients expect. */
-    readonly hashEncoding?: 'base64' | 'base64url'
-    /**
-     * The query parameters of the redirect after a denial: only `result=grant_rejected`, which deployed clients expect
-     * (`open-payments`), or hash and interaction reference as in RFC 9635 section 4.2. Default `open-payments`.
-     */
-    readonly denialRedirect?: 'open-payments' | 'rfc9635'
   }
   readonly continuation?: {
     /** How long a client must wait between continuation requests. Default 5,000. */
@@ -62,12 +56,6 @@ export interface AuthorizationPolicy {
     readonly retentionMs?: number
   }
   readonly intervals?: {
-    /**
-     * The meaning of the count of an interval: `R3/…` is 3 windows (`occurrences`), or the first window and 3
-     * repetitions of it, so 4 windows (`repetitions`). A change applies to new grants; existing grants keep
-     * their windows. Default `occurrences`.
-     */
-    readonly counting?: 'occurrences' | 'repetitions'
     /**
      * The shortest window that an interval may have, in milliseconds, at least 1. A grant request with a shorter one
      * gets 400: the limit applies to each window, so windows of a millisecond would limit nothing. A month counts as
@@ -121,13 +109,13 @@ export const authorizationPolicyOptions: Readonly<Record<keyof AuthorizationPoli
   mayRequest: true,
 }
 
-const hashEncodings = { base64: true, base64url: true }
-const denialRedirects = { 'open-payments': true, rfc9635: true }
 const keyBindings = { published: true, bound: true }
-const countings = { occurrences: true, repetitions: true }
 
 /** Validates the policy, and fills in defaults. */
-export function authorizationRules(policy: AuthorizationPolicy) {
+export function authorizationRules(
+  policy: AuthorizationPolicy,
+  compatibility: Required<CompatibilityOptions>,
+) {
   requireKnownOptions('policy', policy, authorizationPolicyOptions)
   const {
     keyBinding = 'published',
@@ -139,35 +127,30 @@ export function authorizationRules(policy: AuthorizationPolicy) {
   callback('policy.requiresConsent', requiresConsent)
   callback('policy.requiresFinish', requiresFinish)
   callback('policy.mayRequest', mayRequest)
-  const {
-    hashEncoding = 'base64',
-    denialRedirect = 'open-payments',
-    ...interactions
-  } = policy.interactions ?? {}
-  const { counting = 'occurrences', ...intervals } = policy.intervals ?? {}
   boolean('policy.subjectRequiresFinish', subjectRequiresFinish)
   oneOf(keyBindings)('policy.keyBinding', keyBinding)
-  oneOf(hashEncodings)('policy.interactions.hashEncoding', hashEncoding)
-  oneOf(denialRedirects)('policy.interactions.denialRedirect', denialRedirect)
-  oneOf(countings)('policy.intervals.counting', counting)
   const accessTokens = durations(
     'policy.accessTokens',
     { lifetimeMs: 600_000 },
     policy.accessTokens,
   )
+  const interactions = durations(
+    'policy.interactions',
+    { lifetimeMs: 600_000 },
+    policy.interactions,
+  )
   const grantPolicy: GrantPolicy = {
     accessTokenLifetimeMs: accessTokens.lifetimeMs,
-    interactionLifetimeMs: durations('policy.interactions', { lifetimeMs: 600_000 }, interactions)
-      .lifetimeMs,
+    interactionLifetimeMs: interactions.lifetimeMs,
     ...durations('policy.continuation', { waitMs: 5_000, retryMs: 60_000 }, policy.continuation),
     ...durations(
       'policy.grants',
       { unusedLifetimeMs: 30 * day, retentionMs: 30 * day },
       policy.grants,
     ),
-    intervalCounting: counting,
+    intervalCounting: compatibility.intervalCounting,
   }
-  const { windowMinMs } = durations('policy.intervals', { windowMinMs: 60_000 }, intervals)
+  const { windowMinMs } = durations('policy.intervals', { windowMinMs: 60_000 }, policy.intervals)
   if (windowMinMs === 0)
     throw new InvalidInputError('policy.intervals.windowMinMs', 'must be positive')
   return {
@@ -178,8 +161,8 @@ export function authorizationRules(policy: AuthorizationPolicy) {
     requiresFinish: hostRule('policy.requiresFinish', requiresFinish),
     subjectRequiresFinish,
     mayRequest,
-    hashEncoding,
-    denialRedirect,
+    interactionHash: compatibility.interactionHash,
+    denialRedirect: compatibility.denialRedirect,
   }
 }
 

@@ -215,8 +215,8 @@ export function libraryServers(
     policy: {
       continuation: { waitMs: 0 },
       accessTokens: { lifetimeMs: hundredYearsMs },
-      ...(intervalCounting && { intervals: { counting: intervalCounting } }),
     },
+    ...(intervalCounting && { compatibility: { intervalCounting } }),
   })
   const createProcess = () =>
     createResourceServer({

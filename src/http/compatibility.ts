@@ -1,0 +1,68 @@
+import type { IntervalCounting } from '../core/interval.js'
+import { oneOf, requireKnownOptions } from '../util/input.js'
+
+/**
+ * What clients see where deployed clients and the specifications differ. Each default is what deployed clients expect;
+ * docs/clients.md says which clients, and when a host needs the other value.
+ */
+export interface CompatibilityOptions {
+  /**
+   * The encoding of the interaction hash, with which a client checks the redirect (RFC 9635 section 4.2.3): standard
+   * base64 with padding, or `base64url`, as in the RFC. Default `base64`.
+   */
+  readonly interactionHash?: 'base64' | 'base64url'
+  /**
+   * The query parameters of the redirect after a denial: only `result=grant_rejected` (`open-payments`), or hash and
+   * interaction reference as after an approval (RFC 9635 section 4.2). Default `open-payments`.
+   */
+  readonly denialRedirect?: 'open-payments' | 'rfc9635'
+  /**
+   * The meaning of the count of an interval: `R3/…` is 3 windows (`occurrences`), or the first window and 3 repetitions
+   * of it, so 4 windows (`repetitions`). A change applies to new grants; existing grants keep their windows. Default
+   * `occurrences`.
+   */
+  readonly intervalCounting?: IntervalCounting
+  /**
+   * Whether every operation refuses a byte-identical repeat of a request without a nonce. Continuation, rotation and
+   * payments without a quote or `Idempotency-Key` always refuse it. In other operations, two legitimate requests in the
+   * same second can be byte-identical. Default `accept`.
+   */
+  readonly repeatedRequests?: 'accept' | 'refuse'
+  /**
+   * Which forms of `Signature-Input` and `Signature` are accepted: Structured Fields alone, as RFC 9421 section 4 requires
+   * (`rfc9421`), or also the two that the official PHP and Rust SDKs send (`sdks`), see docs/deviations.md. Introspection
+   * always accepts the former alone. Default `sdks`.
+   */
+  readonly signatureFields?: 'sdks' | 'rfc9421'
+}
+
+/** The names of the options of an authorization server. */
+const known: Readonly<Record<keyof CompatibilityOptions, true>> = {
+  interactionHash: true,
+  denialRedirect: true,
+  intervalCounting: true,
+  repeatedRequests: true,
+  signatureFields: true,
+}
+
+const interactionHashes = { base64: true, base64url: true }
+const denialRedirects = { 'open-payments': true, rfc9635: true }
+const intervalCountings = { occurrences: true, repetitions: true }
+const repeatedRequestRules = { accept: true, refuse: true }
+const signatureForms = { sdks: true, rfc9421: true }
+
+/** Validates the options, and fills in defaults. */
+export function readCompatibility(
+  given: CompatibilityOptions = {},
+): Readonly<Required<CompatibilityOptions>> {
+  requireKnownOptions('compatibility', given, known)
+  const { interactionHash = 'base64', denialRedirect = 'open-payments' } = given
+  const { intervalCounting = 'occurrences' } = given
+  const { repeatedRequests = 'accept', signatureFields = 'sdks' } = given
+  oneOf(interactionHashes)('compatibility.interactionHash', interactionHash)
+  oneOf(denialRedirects)('compatibility.denialRedirect', denialRedirect)
+  oneOf(intervalCountings)('compatibility.intervalCounting', intervalCounting)
+  oneOf(repeatedRequestRules)('compatibility.repeatedRequests', repeatedRequests)
+  oneOf(signatureForms)('compatibility.signatureFields', signatureFields)
+  return { interactionHash, denialRedirect, intervalCounting, repeatedRequests, signatureFields }
+}
