@@ -99,9 +99,9 @@ export {
 } from './http/authorization-server.js'
 export type { CompatibilityOptions } from './http/compatibility.js'
 export { RawBodyError, toFetch } from './http/fetch.js'
+export type { RateLimit, RateLimitedCall, RefusalReport, ServerHooks } from './http/hooks.js'
 export type { Handler, HttpRequest, HttpResponse } from './http/message.js'
 export type { ServerOptions, SignatureOptions } from './http/options.js'
-export type { RateLimit, RateLimitedCall, RefusalReport, ServerHooks } from './http/pipeline.js'
 export type { Refusal } from './http/public-errors.js'
 export type { ResourcePolicy } from './http/resource-server/policy.js'
 export {

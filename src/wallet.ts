@@ -8,7 +8,7 @@ import {
   createAuthorizationServer,
 } from './http/authorization-server.js'
 import type { Handler, HttpRequest, HttpResponse } from './http/message.js'
-import { present, type ServerOptions, serverOptions, sharedOf } from './http/options.js'
+import { type ServerOptions, serverOptions, sharedOf } from './http/options.js'
 import { type ResourcePolicy, resourcePolicyOptions } from './http/resource-server/policy.js'
 import {
   createResourceServer,
@@ -32,6 +32,7 @@ import type {
 } from './ports/host.js'
 import type { Store } from './ports/store.js'
 import { isLoopback } from './protocol/url.js'
+import { given } from './util/given.js'
 import {
   callback,
   InvalidInputError,
@@ -137,7 +138,7 @@ export function createWallet(options: WalletOptions): Wallet {
     grantEndpoint,
     consentUrl,
     clientKeys,
-    ...present({ subjects }),
+    ...given({ subjects }),
     policy: authorization,
   })
   const resources = createResourceServer({
@@ -146,8 +147,8 @@ export function createWallet(options: WalletOptions): Wallet {
     grants: auth,
     walletAddresses,
     paymentMethods,
-    ...present({ pricing }),
-    policy: present({ incomingPayments, quotes, outgoingPayments, mayPay, mayReceive }),
+    ...given({ pricing }),
+    policy: given({ incomingPayments, quotes, outgoingPayments, mayPay, mayReceive }),
   })
   const { clock, onRefusal, onError, telemetry, rateLimit } = options
   const addresses = createWalletAddressServer({
@@ -156,7 +157,7 @@ export function createWallet(options: WalletOptions): Wallet {
     walletAddresses,
     grantEndpoint,
     resourceServerUrl,
-    ...present({ clock, onRefusal, onError, telemetry, rateLimit }),
+    ...given({ clock, onRefusal, onError, telemetry, rateLimit }),
   })
 
   /** Returns the path below `baseUrl`; every server of a wallet is there. */

@@ -7,12 +7,11 @@ import {
   type ServerEvents,
 } from '../service/events/delivery.js'
 import { sleep } from '../service/time.js'
-import { callHook } from '../util/errors.js'
+import { callHook, printError } from '../util/errors.js'
 import {
   callback,
   having,
   listOf,
-  optional,
   positiveInteger,
   requireKnownOptions,
 } from '../util/input.js'
@@ -22,7 +21,7 @@ export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   readonly pollMs?: number
   /**
    * Receives errors of the store, after which the consumer retries in `pollMs`, and without `onFailure` also the errors of
-   * the handler. Its own errors are ignored.
+   * the handler. Its own errors are ignored. Default: `console.error`.
    */
   readonly onError?: (error: unknown) => void
 }
@@ -56,14 +55,14 @@ export function consumeEvents(
   eventSources('sources', sources)
   callback('handler', handler)
   requireKnownOptions('', options, { ...known, pollMs: true, onError: true })
-  const { pollMs = 1_000, onError, ...draining } = options
-  optional(callback)('onError', onError)
+  const { pollMs = 1_000, onError = printError, ...draining } = options
+  callback('onError', onError)
   drainSettings(draining)
   positiveInteger('pollMs', pollMs)
   const controller = new AbortController()
   const { signal } = controller
 
-  const report = (error: unknown) => void callHook(() => onError?.(error))
+  const report = (error: unknown) => void callHook(() => onError(error))
   const { onFailure = ({ error }: FailedDelivery) => report(error) } = draining
   const settings = { ...draining, onFailure, signal }
 

@@ -1,7 +1,7 @@
 import type { Random } from '../ports/host.js'
 import { type SweepOptions, type SweepResult, sweepLimit } from '../service/sweep.js'
 import { sleep } from '../service/time.js'
-import { callHook } from '../util/errors.js'
+import { callHook, printError } from '../util/errors.js'
 import {
   callback,
   having,
@@ -16,7 +16,10 @@ export interface RunSweepsOptions {
   readonly everyMs?: number
   /** The maximum number of records of each kind that one call of `sweep` processes. Default 1,000. */
   readonly limit?: number
-  /** Receives errors of the store; the server is swept again in the next run. Its own errors are ignored. */
+  /**
+   * Receives errors of the store; the server is swept again in the next run. Its own errors are ignored. Default:
+   * `console.error`.
+   */
   readonly onError?: (error: unknown) => void
   /** The source of the jitter. Default: the global `crypto`. */
   readonly random?: Random
@@ -43,15 +46,15 @@ export function runSweeps(
 ): { stop(): Promise<void> } {
   sweptServers('servers', servers)
   requireKnownOptions('', options, { everyMs: true, limit: true, onError: true, random: true })
-  const { everyMs = 60_000, limit = 1_000, onError, random = crypto } = options
+  const { everyMs = 60_000, limit = 1_000, onError = printError, random = crypto } = options
   positiveInteger('everyMs', everyMs)
   sweepLimit('limit', limit)
-  optional(callback)('onError', onError)
+  callback('onError', onError)
   source('random', random)
   const controller = new AbortController()
   const { signal } = controller
 
-  const report = (error: unknown) => void callHook(() => onError?.(error))
+  const report = (error: unknown) => void callHook(() => onError(error))
 
   async function run(): Promise<void> {
     while (!signal.aborted) {

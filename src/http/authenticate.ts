@@ -12,8 +12,9 @@ import type { ServiceContext } from '../service/context.js'
 import type { Proof } from '../service/signed-call.js'
 import { type KeyLookup, signingKey } from '../service/signing-key.js'
 import { hasCode, isWrongAnswer } from '../util/errors.js'
-import { type Exchange, refuse } from './pipeline.js'
+import type { Exchange } from './exchange.js'
 import type { HttpRefusal, HttpResult } from './refusals.js'
+import { refuse } from './refusals.js'
 
 export type Candidates = readonly SignatureCandidate[]
 

@@ -24,6 +24,7 @@ import {
   resourceServerRegistry,
 } from './authorization-server/resource-server-registry.js'
 import { readCompatibility } from './compatibility.js'
+import { hooksOf } from './hooks.js'
 import { hostClientKeys, hostDisplayOf, hostSubjects } from './host-ports.js'
 import type { Handler } from './message.js'
 import {
@@ -225,6 +226,6 @@ function pipelineOf(settings: Settings, grants: Grants, introspect: Introspect) 
     },
     context,
     challenge: `GNAP as_uri=${grantEndpoint}`,
-    watch: options,
+    watch: hooksOf(options),
   } as const
 }

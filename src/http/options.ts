@@ -10,15 +10,10 @@ import { guardedStore } from '../service/store-guard.js'
 import { type ClockError, realPacing, steadyClock } from '../service/time.js'
 import { createRunner } from '../service/write/runner.js'
 import { callHook } from '../util/errors.js'
-import {
-  callback,
-  InvalidInputError,
-  optional,
-  requireKnownOptions,
-  requireMethods,
-} from '../util/input.js'
+import { given } from '../util/given.js'
+import { InvalidInputError, requireKnownOptions, requireMethods } from '../util/input.js'
 import { type CompatibilityOptions, readCompatibility } from './compatibility.js'
-import { harmless, type ServerHooks } from './pipeline.js'
+import { harmless, hookOptions, hooksOf, type ServerHooks } from './hooks.js'
 import type { Server } from './routes.js'
 import { isBelow, type PublicUrl } from './target.js'
 
@@ -68,14 +63,6 @@ export interface SignatureOptions {
   readonly clock?: Clock
 }
 
-/** The names of the options of every server. */
-export const hookOptions: Readonly<Record<keyof ServerHooks, true>> = {
-  onRefusal: true,
-  onError: true,
-  telemetry: true,
-  rateLimit: true,
-}
-
 export type SharedOptions = Omit<ServerOptions, 'strippedPrefix'>
 
 /**
@@ -117,16 +104,7 @@ export function sharedOf<Options extends Partial<SharedOptions>>(
   options: Options,
 ): Pick<Options, keyof Options & keyof SharedOptions> {
   const names = Object.keys(sharedOptions) as (keyof SharedOptions)[]
-  return present(Object.fromEntries(names.map((name) => [name, options[name]]))) as never
-}
-
-/** Removes undefined members. */
-export function present<Values extends object>(
-  values: Values,
-): { [Name in keyof Values]?: Exclude<Values[Name], undefined> } {
-  return Object.fromEntries(
-    Object.entries(values).filter(([, value]) => value !== undefined),
-  ) as never
+  return given(Object.fromEntries(names.map((name) => [name, options[name]]))) as never
 }
 
 /**
@@ -143,16 +121,16 @@ export function serviceContext(
   url: PublicUrl,
   grantEndpoint: PublicUrl = url,
 ): ServiceContext {
-  const { clock = Date, random = crypto, storeTimeoutMs = 3_000, onError } = options
-  requireHooks(options)
+  const { clock = Date, random = crypto, storeTimeoutMs = 3_000 } = options
+  const { onError, telemetry: measured } = hooksOf(options)
   const store = requireStore(options.store)
   requireMethods('clock', clock, ['now'])
   requireMethods('random', random, ['getRandomValues'])
   requireDuration('storeTimeoutMs', storeTimeoutMs)
   if (storeTimeoutMs === 0) throw new InvalidInputError('storeTimeoutMs', 'must be positive')
-  const report = (error: ClockError) => void callHook(() => onError?.(error))
+  const report = (error: ClockError) => void callHook(() => onError(error))
   const steady = steadyClock(wholeMilliseconds(clock), report)
-  const telemetry = options.telemetry && harmless(options.telemetry, onError)
+  const telemetry = measured && harmless(measured, onError)
   const guard = { clock: steady, timeoutMs: storeTimeoutMs, server, telemetry }
   const serverUrl = url.origin + url.basePath
   const { namespace, claim } = namespaceOfServer(serverUrl)
@@ -223,14 +201,6 @@ export function requirePrefix(prefix: string, { basePath }: PublicUrl): string {
   if (prefix === '') return prefix
   if (typeof prefix === 'string' && isBelow(basePath, prefix)) return prefix
   throw new InvalidInputError('strippedPrefix', 'must be a prefix of the path of the URL')
-}
-
-export function requireHooks(hooks: ServerHooks): void {
-  const { onRefusal, onError, rateLimit, telemetry } = hooks
-  optional(callback)('onRefusal', onRefusal)
-  optional(callback)('onError', onError)
-  optional(callback)('rateLimit', rateLimit)
-  if (telemetry !== undefined) requireMethods('telemetry', telemetry, ['observe'])
 }
 
 function requireDuration(option: string, value: unknown): void {

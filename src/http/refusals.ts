@@ -130,3 +130,7 @@ export function refusalResponse(refused: HttpRefusal, context: RefusalContext): 
   const error = details === undefined ? { code, description } : { code, description, details }
   return { status, headers, body: JSON.stringify({ error }) }
 }
+
+export function refuse(refusal: Refusal, reason: string): HttpRefusal {
+  return { ok: false, outcome: 'refused', refusal, reason }
+}

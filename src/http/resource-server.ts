@@ -19,6 +19,7 @@ import {
   requireMethods,
 } from '../util/input.js'
 import { type CompatibilityOptions, readCompatibility } from './compatibility.js'
+import { hooksOf } from './hooks.js'
 import { hostPaymentMethods, hostPricing, hostWalletAddresses } from './host-ports.js'
 import type { Handler } from './message.js'
 import {
@@ -258,7 +259,7 @@ function pipelineOf(settings: Settings, { incoming, outgoing }: Services) {
     },
     context,
     challenge: `GNAP as_uri=${grantEndpoint}`,
-    watch: options,
+    watch: hooksOf(options),
   } as const
 }
 

@@ -4,20 +4,16 @@ import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
 import { publishedJwk } from '../protocol/http-signature/jwk.js'
 import { canonicalUrl } from '../protocol/url.js'
 import { requireKnownOptions, requireMethods } from '../util/input.js'
+import { json, noContent } from './body.js'
+import { type Exchange, unsigned } from './exchange.js'
+import { hookOptions, hooksOf, type ServerHooks } from './hooks.js'
 import { hostWalletAddresses } from './host-ports.js'
 import type { Handler, HttpResponse } from './message.js'
-import { hookOptions, requireHooks, requirePrefix } from './options.js'
-import {
-  createHandlers,
-  type Exchange,
-  json,
-  noContent,
-  refuse,
-  type ServerHooks,
-  unsigned,
-} from './pipeline.js'
+import { requirePrefix } from './options.js'
+import { createHandlers } from './pipeline.js'
 import { walletAddressErrors } from './public-errors.js'
 import type { HttpResult } from './refusals.js'
+import { refuse } from './refusals.js'
 import {
   grantRoutes,
   introspectionRoutes,
@@ -112,7 +108,7 @@ export function createWalletAddressServer(
       ...spendingRoutes,
     ]),
   ].flat()
-  requireHooks(options)
+  const watch = hooksOf(options)
   requireMethods('walletAddresses', options.walletAddresses, ['find'])
   const walletAddresses = hostWalletAddresses(options.walletAddresses)
   requireMethods('clock', clock, ['now'])
@@ -164,7 +160,7 @@ export function createWalletAddressServer(
     context: { clock: wholeMilliseconds(clock), random: crypto },
     headers: crossOrigin,
     unmatched: ['route_unknown', 'method_unknown', 'resource_unknown'],
-    watch: options,
+    watch,
   })
   return { ...server, canServe }
 }

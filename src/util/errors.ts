@@ -1,6 +1,11 @@
 /** Receives an error that cannot change a response. */
 export type OnError = ((error: unknown) => unknown) | undefined
 
+/** The default of `onError`: an error that nobody receives would be lost. */
+export function printError(error: unknown): void {
+  console.error(error)
+}
+
 /**
  * Calls a hook of the host. Passes its error, thrown or rejected, to `onError`, and ignores an error of `onError`. The
  * promise never rejects; a response must not wait for it.

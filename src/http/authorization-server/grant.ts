@@ -33,20 +33,10 @@ import {
   prove,
   proveGrant,
 } from '../authenticate.js'
-import {
-  type Exchange,
-  json,
-  noContent,
-  notEmpty,
-  readBody,
-  readContent,
-  refuse,
-  refuseProblem,
-  type Serve,
-  signed,
-  unsigned,
-} from '../pipeline.js'
+import { json, noContent, notEmpty, readBody, readContent, refuseProblem } from '../body.js'
+import { type Exchange, type Serve, signed, unsigned } from '../exchange.js'
 import type { HttpRefusal, HttpResult } from '../refusals.js'
+import { refuse } from '../refusals.js'
 import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
 import type { MayRequest } from './policy.js'
 

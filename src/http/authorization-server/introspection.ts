@@ -13,16 +13,10 @@ import type { ServiceContext } from '../../service/context.js'
 import { introspected } from '../../service/introspection.js'
 import type { Proof, RepeatRule } from '../../service/signed-call.js'
 import { type Candidates, inspect, prove } from '../authenticate.js'
-import {
-  type Exchange,
-  json,
-  readBody,
-  refuse,
-  refuseProblem,
-  type Serve,
-  signed,
-} from '../pipeline.js'
+import { json, readBody, refuseProblem } from '../body.js'
+import { type Exchange, type Serve, signed } from '../exchange.js'
 import type { HttpResult } from '../refusals.js'
+import { refuse } from '../refusals.js'
 import type {
   RegisteredResourceServer,
   ResourceServerRegistry,

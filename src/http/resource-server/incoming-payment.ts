@@ -8,18 +8,10 @@ import {
 import { isObject } from '../../protocol/json.js'
 import { resourceUrl } from '../../protocol/url.js'
 import type { IncomingPayments, PayablePayment } from '../../service/incoming-payment.js'
-import {
-  type Exchange,
-  json,
-  notEmpty,
-  readBody,
-  readContent,
-  refuse,
-  refuseProblem,
-  type Serve,
-  unsigned,
-} from '../pipeline.js'
+import { json, notEmpty, readBody, readContent, refuseProblem } from '../body.js'
+import { type Exchange, type Serve, unsigned } from '../exchange.js'
 import type { HttpRefusal } from '../refusals.js'
+import { refuse } from '../refusals.js'
 import {
   authorized,
   foreignIdentifier,

@@ -13,7 +13,8 @@ import type {
   PaymentInput,
 } from '../../service/create-outgoing-payment.js'
 import type { OutgoingPayments } from '../../service/outgoing-payment.js'
-import { type Exchange, json, readContent, refuseProblem, type Serve, signed } from '../pipeline.js'
+import { json, readContent, refuseProblem } from '../body.js'
+import { type Exchange, type Serve, signed } from '../exchange.js'
 import type { HttpRefusal, HttpResult } from '../refusals.js'
 import {
   authorize,

@@ -1,7 +1,8 @@
 import { quoteBody, readQuoteRequest } from '../../protocol/quote.js'
 import { resourceUrl } from '../../protocol/url.js'
 import type { QuoteOperations } from '../../service/quote.js'
-import { json, readContent, type Serve } from '../pipeline.js'
+import { json, readContent } from '../body.js'
+import type { Serve } from '../exchange.js'
 import {
   authorized,
   foreignIdentifier,

@@ -11,7 +11,9 @@ import {
   type PageRequest,
   readPageQuery,
 } from '../../service/lists.js'
-import { json, refuse, refuseProblem, type Serve } from '../pipeline.js'
+import { json, refuseProblem } from '../body.js'
+import type { Serve } from '../exchange.js'
+import { refuse } from '../refusals.js'
 import {
   authorized,
   foreignIdentifier,

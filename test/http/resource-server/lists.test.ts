@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { refuseProblem } from '../../../src/http/pipeline.js'
+import { refuseProblem } from '../../../src/http/body.js'
 import { readListRequest } from '../../../src/http/resource-server/read.js'
 import { canonicalUrl } from '../../../src/protocol/url.js'
 

@@ -1,0 +1,183 @@
+import type { Instant } from '../core/instant.js'
+import type { RequestOutcome, Telemetry, TelemetryActivity } from '../ports/host.js'
+import { callHook, type OnError, printError } from '../util/errors.js'
+import { given } from '../util/given.js'
+import { callback, optional, requireMethods } from '../util/input.js'
+import type { Refusal } from './public-errors.js'
+import { type HttpRefusal, publicError, type RefusalContext, refuse } from './refusals.js'
+import type { ServerOperation } from './routes.js'
+
+/** The report of a refused request for the operator. It contains the failed check, not the request. */
+export interface RefusalReport {
+  /** The precise refusal. */
+  readonly refusal: Refusal
+  /** The failed check in words; never part of the response. */
+  readonly reason: string
+  /** The status and error code of the response. */
+  readonly status: number
+  readonly code: string
+  readonly method: string
+  /** The requested operation; absent if the request was refused before its operation was known. */
+  readonly operation?: ServerOperation
+  /** The claimed `keyid`; present once the form of the signature has been checked. */
+  readonly keyid?: string
+  /** The client instance; present once its signature has been verified. */
+  readonly client?: string
+  readonly at: Instant
+}
+
+/**
+ * Hooks by which the host observes a server and limits its clients. A hook may be asynchronous; no response waits for it, except for
+ * `rateLimit`, and its error does not change a response.
+ */
+export interface ServerHooks {
+  /** Receives each refused request, with the precise reason, which the client does not see. Default: none. */
+  readonly onRefusal?: (report: RefusalReport) => void
+  /**
+   * Receives the error of a failing store, port, `onRefusal` or telemetry, such as the cause of a 500 or 503. Its own
+   * errors are ignored. Default: `console.error`.
+   */
+  readonly onError?: (error: unknown) => void
+  /** Measures requests, store calls and signature verifications. Default: none. */
+  readonly telemetry?: Telemetry
+  /**
+   * Counts calls; a call over the limit gets 429 with `Retry-After`. A signed operation awaits it right after
+   * the signature is verified, before it acts for the client; an operation that needs no signature awaits it
+   * first. It does not see requests with an invalid signature: limit those by IP address in front of the
+   * server. If it throws, the call is served and `onError` receives the error. Default: no limit.
+   */
+  readonly rateLimit?: RateLimit
+}
+
+/**
+ * Counts a call, before it is served. Returns or resolves to `undefined` if the call is within the limit, and otherwise to
+ * the time after which the caller may retry, in milliseconds.
+ */
+export type RateLimit = (
+  call: RateLimitedCall,
+) =>
+  | { readonly retryAfterMs: number }
+  | undefined
+  | Promise<{ readonly retryAfterMs: number } | undefined>
+
+/** A call that a rate limit counts. */
+export interface RateLimitedCall {
+  /**
+   * The client instance: its wallet address, or the URN of its key's thumbprint. Its signature has been
+   * verified, so no client can use up the limit of another. Absent for a call that needs no signature.
+   */
+  readonly client?: string
+  /** The `kid` of the key that signed; absent if `client` is absent. */
+  readonly keyid?: string
+  readonly operation: ServerOperation
+  readonly method: string
+  readonly at: Instant
+}
+
+const retryAfterDefaultMs = 1_000
+
+/** Resolves to the time when the caller may retry, or to `undefined` if the call is within the limit. */
+async function limitedUntil(
+  rateLimit: RateLimit,
+  call: RateLimitedCall,
+): Promise<Instant | undefined> {
+  const exceeded = await rateLimit(call)
+  // A host without types may return null or false.
+  if (!exceeded) return undefined
+  const { retryAfterMs } = exceeded
+  return call.at + (Number.isFinite(retryAfterMs) ? retryAfterMs : retryAfterDefaultMs)
+}
+
+/** The names of the options of every server. */
+export const hookOptions: Readonly<Record<keyof ServerHooks, true>> = {
+  onRefusal: true,
+  onError: true,
+  telemetry: true,
+  rateLimit: true,
+}
+
+/** The hooks of a server; errors always go somewhere. */
+export interface Hooks extends ServerHooks {
+  readonly onError: (error: unknown) => void
+}
+
+/** Checks the hooks among the options of a server, and adds the default. */
+export function hooksOf(options: ServerHooks): Hooks {
+  const { onRefusal, onError = printError, rateLimit, telemetry } = options
+  optional(callback)('onRefusal', onRefusal)
+  callback('onError', onError)
+  optional(callback)('rateLimit', rateLimit)
+  if (telemetry !== undefined) requireMethods('telemetry', telemetry, ['observe'])
+  return { ...given({ onRefusal, rateLimit, telemetry }), onError }
+}
+
+/** The client that signed a request, and its key. */
+export type Caller = Required<Pick<RateLimitedCall, 'client' | 'keyid'>>
+
+/** The caller of a request as far as it is known: the claimed `keyid`, then the client. */
+export type KnownCaller = Partial<Caller>
+
+/** Fails open: if the host's `rateLimit` throws, the call is served, so that its outage does not spread. */
+export function limiter(
+  { rateLimit, onError }: Hooks,
+  call: Omit<RateLimitedCall, keyof Caller>,
+): (caller?: Caller) => Promise<HttpRefusal | undefined> {
+  return async (caller) => {
+    if (rateLimit === undefined) return undefined
+    try {
+      const retryAt = await limitedUntil(rateLimit, { ...call, ...caller })
+      if (retryAt === undefined) return undefined
+      return { ...refuse('rate_limited', 'the call exceeds the rate limit of the host'), retryAt }
+    } catch (error) {
+      void callHook(() => onError(error))
+      return undefined
+    }
+  }
+}
+
+/** Reports a refused request to `onRefusal`. */
+export function reportRefusal(
+  refused: HttpRefusal,
+  method: string,
+  context: RefusalContext,
+  caller: KnownCaller,
+  watch: Hooks,
+): void {
+  if (watch.onRefusal === undefined) return
+  const { refusal, reason } = refused
+  const { operation, now: at } = context
+  const { status, code } = publicError(refusal, context)
+  const where = operation === undefined ? {} : { operation }
+  const report = { refusal, reason, status, code, method, ...where, ...caller, at }
+  void callHook(() => watch.onRefusal?.(report), watch.onError)
+}
+
+/**
+ * Returns telemetry that cannot change what it measures: the work runs exactly once, its own result is returned, and
+ * errors of the telemetry go to `onError`.
+ */
+export function harmless(telemetry: Telemetry, onError: OnError): Telemetry {
+  return {
+    observe<Result>(
+      activity: TelemetryActivity,
+      work: (tell: (outcome: RequestOutcome) => void) => Promise<Result>,
+    ): Promise<Result> {
+      let result: Promise<Result> | undefined
+      let failure: { readonly error: unknown } | undefined
+      const run = (tell?: (outcome: RequestOutcome) => void): Promise<Result> => {
+        if (result !== undefined) return result
+        // An async function also turns a thrown error into a rejection.
+        const started = async () => work((outcome) => void callHook(() => tell?.(outcome), onError))
+        result = started()
+        result.catch((error: unknown) => {
+          failure = { error }
+        })
+        return result
+      }
+      const isNew = (error: unknown) => failure === undefined || failure.error !== error
+      const reportNew = (error: unknown) => (isNew(error) ? onError?.(error) : undefined)
+      void callHook(() => telemetry.observe(activity, run), reportNew)
+      return run()
+    },
+  }
+}
