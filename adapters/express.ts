@@ -31,6 +31,16 @@ const remedy =
  * `next` if the client closes the connection before the end of the body.
  *
  * @throws {InvalidInputError} if `handle` is not a function, and for an invalid or unknown option.
+ *
+ * @example
+ * ```ts
+ * import express from 'express'
+ * import { toExpress } from 'open-payments-server/express'
+ *
+ * const app = express()
+ * app.use(toExpress(wallet.handle)) // before any body parser
+ * app.listen(3000)
+ * ```
  */
 export function toExpress(
   handle: Handler<string | Uint8Array>,

@@ -27,6 +27,16 @@ const remedy =
  * preflights.
  *
  * @throws {InvalidInputError} if `handle` is not a function, and for an invalid or unknown option.
+ *
+ * @example
+ * ```ts
+ * import fastify from 'fastify'
+ * import { toFastify } from 'open-payments-server/fastify'
+ *
+ * const app = fastify()
+ * app.register(toFastify(wallet.handle))
+ * await app.listen({ port: 3000 })
+ * ```
  */
 export function toFastify(
   handle: Handler<string | Uint8Array>,

@@ -45,6 +45,16 @@ const remedy = 'mount the handler before anything that reads the body, such as a
  * The returned handler rejects with a `RawBodyError` (`ERR_RAW_BODY_UNAVAILABLE`) if the body has already been parsed.
  *
  * @throws {InvalidInputError} if `handle` is not a function, and for an invalid or unknown option.
+ *
+ * @example
+ * ```ts
+ * import { Hono } from 'hono'
+ * import { toHono } from 'open-payments-server/hono'
+ *
+ * const app = new Hono()
+ * app.all('*', toHono(wallet.handle))
+ * export default app
+ * ```
  */
 export function toHono(
   handle: Handler<string | Uint8Array>,

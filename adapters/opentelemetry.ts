@@ -41,6 +41,21 @@ const scope = 'open-payments-server'
  * and have the same attributes. No attribute identifies a client instance, a record, a token or a key.
  *
  * @throws {InvalidInputError} for an unknown option.
+ *
+ * @example
+ * ```ts
+ * import { createWallet } from 'open-payments-server'
+ * import { openTelemetry } from 'open-payments-server/opentelemetry'
+ *
+ * const wallet = createWallet({
+ *   baseUrl: 'https://wallet.example',
+ *   consentUrl: 'https://wallet.example/consent',
+ *   store,
+ *   walletAddresses: accounts,
+ *   paymentMethods,
+ *   telemetry: openTelemetry(),
+ * })
+ * ```
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   requireKnownOptions('', options, { tracer: true, meter: true, attributes: true })
@@ -109,6 +124,14 @@ export interface BacklogOptions {
  * the provider is shut down.
  *
  * @throws {InvalidInputError} for an unknown option or server.
+ *
+ * @example
+ * ```ts
+ * import { observeBacklog } from 'open-payments-server/opentelemetry'
+ *
+ * const { auth, resources } = wallet
+ * observeBacklog({ authorizationServer: auth.events, resourceServer: resources.events })
+ * ```
  */
 export function observeBacklog(
   events: Readonly<Partial<Record<'authorizationServer' | 'resourceServer', ServerEvents>>>,

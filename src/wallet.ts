@@ -108,6 +108,21 @@ export interface Wallet {
  * at `{baseUrl}/incoming-payments`, and wallet addresses at every other path.
  *
  * @throws {InvalidInputError} for an invalid or unknown option.
+ *
+ * @example
+ * ```ts
+ * import { createWallet } from 'open-payments-server'
+ * import { postgresStore } from 'open-payments-server/postgres'
+ *
+ * const wallet = createWallet({
+ *   baseUrl: 'https://wallet.example',
+ *   consentUrl: 'https://wallet.example/consent',
+ *   store: postgresStore(pool),
+ *   walletAddresses: accounts,
+ *   paymentMethods,
+ *   pricing,
+ * })
+ * ```
  */
 export function createWallet(options: WalletOptions): Wallet {
   requireKnownOptions('', options, knownOptions)

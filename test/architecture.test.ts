@@ -120,7 +120,8 @@ interface Import {
 }
 
 function importsOf(file: string): Import[] {
-  const text = readFileSync(join(root, file), 'utf8')
+  // Without docstrings, whose examples import the library.
+  const text = readFileSync(join(root, file), 'utf8').replace(/^\/\*\*[\s\S]*?\*\//gm, '')
   const statements = text.matchAll(/^(import|export)\s+(type\s+)?[^'"]*?from\s+'([^']+)'/gms)
   return [...statements].map(([, , type, specifier = '']) => ({
     specifier,

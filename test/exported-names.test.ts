@@ -1,51 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
 import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
+import { checker, declared, exportsOf, library, others } from './support/entries.js'
 
-/** The file of an entry, by the name by which hosts import it. */
-const { exports, workspaces } = JSON.parse(readFileSync('package.json', 'utf8'))
-const { compilerOptions } = ts.readConfigFile('tsconfig.json', ts.sys.readFile).config
-const paths: Readonly<Record<string, readonly [string]>> = compilerOptions.paths
-
-function fileOf(name: string): string {
-  const [path = ''] = paths[name] ?? []
-  return path || `./adapters/${name.replace('open-payments-server/', '')}.ts`
-}
-
-const library = Object.keys(exports)
-  .filter((path) => path !== './package.json')
-  .map((path) => `open-payments-server${path.slice(1)}`)
-const others = Object.keys(paths).filter((name) => !/^open-payments-server(?:$|\/)/.test(name))
-
-/** The sources of all entries. Names of other packages and of the language stay unresolved. */
-function sources(): ts.Program {
-  const options: ts.CompilerOptions = { noLib: true, types: [] }
-  const host = ts.createCompilerHost(options)
-  host.resolveModuleNameLiterals = (literals, file) =>
-    literals.map(({ text }) => {
-      const own = text.startsWith('open-payments-') ? fileOf(text) : undefined
-      const path = resolve(own ?? resolve(dirname(file), text.replace(/\.js$/, '.ts')))
-      const resolvedModule = { resolvedFileName: path, extension: '.ts' }
-      return { resolvedModule: existsSync(path) ? resolvedModule : undefined }
-    })
-  return ts.createProgram([...library, ...others].map(fileOf), options, host)
-}
-
-const program = sources()
-const checker = program.getTypeChecker()
-
-/** Returns the symbol that a name stands for, in whichever file it is declared. */
-function declared(symbol: ts.Symbol): ts.Symbol {
-  return symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
-}
-
-function exportsOf(name: string): ReadonlySet<ts.Symbol> {
-  const file = program.getSourceFile(fileOf(name))
-  const module = file && checker.getSymbolAtLocation(file)
-  if (module === undefined) throw new Error(`${name} has no exports`)
-  return new Set(checker.getExportsOfModule(module).map(declared))
-}
+const { workspaces } = JSON.parse(readFileSync('package.json', 'utf8'))
 
 /** The parts of a declaration that its users see: not the bodies of functions, nor values. */
 function visibleParts(node: ts.Node): readonly ts.Node[] {
@@ -74,7 +32,7 @@ function typesIn(name: string): {
   readonly reached: ReadonlySet<ts.Symbol>
   readonly derived: string[]
 } {
-  const reached = new Set(exportsOf(name))
+  const reached = new Set(exportsOf(name).values())
   const derived: string[] = []
   // The set grows while it is walked.
   for (const symbol of reached) {
@@ -104,7 +62,7 @@ function beside(name: string): readonly string[] {
 /** The options of an entry that its documentation describes as URLs. */
 function urlOptions(name: string): readonly string[] {
   const isUrl = /^(?:The )?(?:base )?URL of/
-  return [...exportsOf(name)]
+  return [...exportsOf(name).values()]
     .filter((symbol) => symbol.name.endsWith('Options'))
     .flatMap((symbol) => [...(symbol.members?.values() ?? [])])
     .filter((member) =>
@@ -115,7 +73,9 @@ function urlOptions(name: string): readonly string[] {
 
 describe.each([...library, ...others])('%s', (name) => {
   test('exports each type that its exports lead to, so that hosts can emit declarations', () => {
-    const exported = new Set([name, ...beside(name)].flatMap((each) => [...exportsOf(each)]))
+    const exported = new Set(
+      [name, ...beside(name)].flatMap((each) => [...exportsOf(each).values()]),
+    )
     const missing = [...typesIn(name).reached].filter((symbol) => !exported.has(symbol))
     expect(missing.map((symbol) => symbol.name)).toEqual([])
   })

@@ -48,7 +48,19 @@ export interface PgliteDatabase extends PgliteClient {
   transaction<Result>(run: (client: PgliteClient) => Promise<Result>): Promise<Result>
 }
 
-/** Adapts PGlite, or one of its transactions, to the interface of a `pg` pool or client. */
+/**
+ * Adapts PGlite, or one of its transactions, to the interface of a `pg` pool or client.
+ *
+ * @example
+ * ```ts
+ * import { PGlite } from '@electric-sql/pglite'
+ * import { fromPglite, migrate, postgresStore } from 'open-payments-server/postgres'
+ *
+ * const database = fromPglite(new PGlite())
+ * await migrate(database)
+ * const store = postgresStore(database)
+ * ```
+ */
 export function fromPglite(database: PgliteDatabase): PostgresDatabase
 export function fromPglite(client: PgliteClient): PostgresClient
 export function fromPglite(
@@ -192,6 +204,19 @@ export function isTransientState(state: string | undefined): boolean {
 /**
  * The error for a prepared statement that the connection does not have, because a pooler runs each statement on another
  * connection. Set `prepare: false` in the options of `postgresStore`. Nothing was written.
+ *
+ * @example
+ * ```ts
+ * import { PreparedStatementError, postgresStore } from 'open-payments-server/postgres'
+ *
+ * const behindPooler = postgresStore(pool)
+ * const [found] = await behindPooler
+ *   .load([{ kind: 'grant', id: 'wallet01grant-1' }])
+ *   .catch((error: unknown) => {
+ *     if (error instanceof PreparedStatementError) console.error('set prepare: false')
+ *     throw error
+ *   })
+ * ```
  */
 export class PreparedStatementError extends Error {
   readonly code = 'ERR_PREPARED_STATEMENT'

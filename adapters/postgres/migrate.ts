@@ -32,6 +32,14 @@ const createdByAnother: readonly (string | undefined)[] = ['23505', '42P07', '42
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
  * @throws {DatabaseSettingsError} if the encoding of the database is neither UTF8 nor SQL_ASCII.
  * @throws {InvalidInputError} for an invalid schema and for an unknown option.
+ *
+ * @example
+ * ```ts
+ * import { migrate } from 'open-payments-server/postgres'
+ *
+ * const { applied } = await migrate(pool, { reports: true }) // when you deploy
+ * console.log(applied)
+ * ```
  */
 export async function migrate(
   database: PostgresPool | PostgresDatabase,

@@ -5,6 +5,15 @@ import { tableIn } from './statements.js'
 /**
  * Returns all migration steps, for hosts with their own migration tool. The same statements ship as files in
  * `dist/migrations`.
+ *
+ * @example
+ * ```ts
+ * import { migrationsOf } from 'open-payments-server/postgres'
+ *
+ * for (const { version, name, statements } of migrationsOf('payments')) {
+ *   console.log(`-- ${version} ${name}\n${statements.join(';\n')};`) // for your own tool
+ * }
+ * ```
  */
 export function migrationsOf(schema?: string): readonly Migration[] {
   const records = tableIn(schema, 'open_payments_records')

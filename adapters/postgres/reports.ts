@@ -6,6 +6,14 @@ import { tableIn } from './statements.js'
  * Returns the migration steps of the views for reports, which `migrate` applies with `reports: true`. They follow the
  * steps of `migrationsOf`, and have versions of their own. The same statements ship as files in
  * `dist/migrations/reports`.
+ *
+ * @example
+ * ```ts
+ * import { reportMigrationsOf } from 'open-payments-server/postgres'
+ *
+ * const [reports] = reportMigrationsOf('payments')
+ * console.log(reports?.statements.join(';\n')) // the views, for your own tool
+ * ```
  */
 export function reportMigrationsOf(schema?: string): readonly Migration[] {
   return [{ version: 1, name: 'reports', statements: statementsOf(reportsText(), schema) }]

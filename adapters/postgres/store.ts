@@ -92,6 +92,26 @@ export interface PostgresStore {
   ): Promise<Result>
 }
 
+/**
+ * Creates stores on PostgreSQL: over a pool, inside a transaction of the host, or with `transaction` around one.
+ *
+ * @example
+ * ```ts
+ * import { postgresStore } from 'open-payments-server/postgres'
+ * import type { PoolClient } from 'pg'
+ *
+ * const store = postgresStore(pool)
+ *
+ * const amount = { value: '100', assetCode: 'USD', assetScale: 2 }
+ * await postgresStore.transaction(pool, async (client: PoolClient, inside) => {
+ *   const { incomingPayments } = wallet.resources.within(inside)
+ *   const received = await incomingPayments.receive('payment-1', { transferId: 'rail-1', amount })
+ *   const credit = 'UPDATE accounts SET balance = balance + 100 WHERE id = $1'
+ *   if (received.ok && received.changed) await client.query(credit, ['alice'])
+ *   return received
+ * })
+ * ```
+ */
 export const postgresStore: PostgresStore = Object.assign(overPool, {
   inTransaction,
   transaction: inHostTransaction,

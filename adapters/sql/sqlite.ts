@@ -52,6 +52,18 @@ export const sqliteVersionsTable = `CREATE TABLE IF NOT EXISTS ${migrationsTable
   name TEXT NOT NULL
 ) STRICT`
 
+/**
+ * Returns the steps of `migrate`, for a migration tool of your own.
+ *
+ * @example
+ * ```ts
+ * import { migrationsOf } from 'open-payments-server/sqlite'
+ *
+ * for (const { version, name, statements } of migrationsOf()) {
+ *   console.log(`-- ${version} ${name}\n${statements.join(';\n')};`) // for your own tool
+ * }
+ * ```
+ */
 export function sqliteMigrations(): readonly Migration[] {
   return [{ version: 1, name: 'records', statements: recordsStatements() }]
 }

@@ -10,17 +10,56 @@ export interface Migrated {
   readonly applied: readonly string[]
 }
 
-/** The error of `migrate` if a later version of the library created the tables. */
+/**
+ * The error of `migrate` if a later version of the library created the tables.
+ *
+ * @example
+ * ```ts
+ * import { DatabaseNewerError, migrate } from 'open-payments-server/postgres'
+ *
+ * await migrate(pool).catch((error: unknown) => {
+ *   if (error instanceof DatabaseNewerError) console.error('a later version runs already')
+ *   throw error
+ * })
+ * ```
+ */
 export class DatabaseNewerError extends Error {
   readonly code = 'ERR_DATABASE_NEWER'
 }
 
-/** The error of `migrate` if the database or its sessions would not return records unchanged and up to date. */
+/**
+ * The error of `migrate` if the database or its sessions would not return records unchanged and up to date.
+ *
+ * @example
+ * ```ts
+ * import { DatabaseSettingsError, migrate } from 'open-payments-server/postgres'
+ *
+ * await migrate(pool).catch((error: unknown) => {
+ *   if (error instanceof DatabaseSettingsError) console.error('change the database:', error.message)
+ *   throw error
+ * })
+ * ```
+ */
 export class DatabaseSettingsError extends Error {
   readonly code = 'ERR_DATABASE_SETTINGS'
 }
 
-/** The error of a store whose tables do not exist. Its message says what creates them. */
+/**
+ * The error of a store whose tables do not exist. Its message says what creates them.
+ *
+ * @example
+ * ```ts
+ * import { postgresStore, TablesMissingError } from 'open-payments-server/postgres'
+ *
+ * const query = { kind: 'grant', list: 'wallet01 owner alice', forward: true, limit: 1 } as const
+ * await postgresStore(pool)
+ *   .list(query)
+ *   .catch((error: unknown) => {
+ *     if (error instanceof TablesMissingError) console.error('run migrate first')
+ *     throw error
+ *   })
+ * ```
+ */
 export class TablesMissingError extends Error {
   readonly code = 'ERR_TABLES_MISSING'
 

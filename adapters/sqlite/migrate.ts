@@ -9,6 +9,15 @@ import { type Session, type SqliteDatabase, sessionOn } from './driver.js'
  *
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
  * @throws {DatabaseSettingsError} if the connection returns rows as arrays.
+ *
+ * @example
+ * ```ts
+ * import Database from 'better-sqlite3'
+ * import { migrate } from 'open-payments-server/sqlite'
+ *
+ * const { applied } = await migrate(new Database('wallet.db'))
+ * console.log(applied)
+ * ```
  */
 export function migrate(database: SqliteDatabase): Promise<Migrated> {
   const session = sessionOn(database)

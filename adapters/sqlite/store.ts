@@ -30,6 +30,16 @@ export interface SqliteStore extends Store {
  *
  * Several processes may use the file. While another one holds the lock, the store repeats an operation for up to
  * 3 s. After that, a commit resolves to false, and other operations reject with the error of the driver.
+ *
+ * @example
+ * ```ts
+ * import Database from 'better-sqlite3'
+ * import { migrate, sqliteStore } from 'open-payments-server/sqlite'
+ *
+ * const database = new Database('wallet.db')
+ * await migrate(database)
+ * const store = sqliteStore(database)
+ * ```
  */
 export function sqliteStore(database: SqliteDatabase): SqliteStore {
   const session = sessionOn(database)

@@ -76,6 +76,16 @@ const secretLengthMin = 32
  *
  * @throws {InvalidInputError} for a prefix that is not an ILP address, or a key that is too short.
  * @see Open Payments OpenAPI, schema `ilp-payment-method`
+ *
+ * @example
+ * ```ts
+ * import { ilpPaymentMethods } from 'open-payments-server'
+ *
+ * const paymentMethods = ilpPaymentMethods({
+ *   addressPrefix: 'g.bank.wallet',
+ *   secret: Buffer.from(process.env['PAYMENT_DETAILS_KEY'] ?? '', 'base64'), // 32 bytes
+ * })
+ * ```
  */
 export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPaymentMethods {
   requireKnownOptions('', options, { addressPrefix: true, secret: true })

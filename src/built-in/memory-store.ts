@@ -13,6 +13,19 @@ type Slots = Map<string, Slot>
 /**
  * Creates a store in the memory of one process, for tests and experiments. Its records are lost when the process ends.
  * Each method yields to other callbacks between its steps, as a database does, so that tests find races.
+ *
+ * @example
+ * ```ts
+ * import { createWallet, memoryStore } from 'open-payments-server'
+ *
+ * const wallet = createWallet({
+ *   baseUrl: 'https://wallet.example',
+ *   consentUrl: 'https://wallet.example/consent',
+ *   store: memoryStore(),
+ *   walletAddresses: accounts,
+ *   paymentMethods,
+ * })
+ * ```
  */
 export function memoryStore(): Store {
   const slots = createSlots()

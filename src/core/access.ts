@@ -149,7 +149,17 @@ export function covers(
   )
 }
 
-/** Whether two items allow the same access, even if they list their actions in a different order. */
+/**
+ * Whether two items allow the same access, even if they list their actions in a different order.
+ *
+ * @example
+ * ```ts
+ * import { allowsSame } from 'open-payments-server/core'
+ *
+ * const read = { type: 'quote', actions: ['read'] } as const
+ * allowsSame(read, { type: 'quote', actions: ['read', 'read'] }) // true
+ * ```
+ */
 export function allowsSame(one: AccessItem, other: AccessItem): boolean {
   return covers(one, other) && covers(other, one)
 }
@@ -190,6 +200,16 @@ export function coversTokens(
 /**
  * Finds the first item that allows `action` on resources of `type` at the wallet address `identifier`. An item
  * without an identifier allows the action at any wallet address, unless `needsIdentifier` returns true.
+ *
+ * @example
+ * ```ts
+ * import { permits } from 'open-payments-server/core'
+ *
+ * const alice = 'https://wallet.example/alice'
+ * const items = [{ type: 'quote', actions: ['create'], identifier: alice }] as const
+ * permits(items, 'quote', 'create', alice) // the item
+ * permits(items, 'quote', 'read', alice) // undefined
+ * ```
  */
 export function permits<Item extends AccessItem>(
   items: readonly Item[],
@@ -236,6 +256,15 @@ export function lacksIdentifier({ type, actions, identifier }: AccessItem): bool
 /**
  * Whether the `debitAmount` of an item, if it has one, is in the asset of an account: otherwise the client instance could
  * not pay from it. A `receiveAmount` is in the asset of the receiver.
+ *
+ * @example
+ * ```ts
+ * import { fitsAccount } from 'open-payments-server/core'
+ *
+ * const debitAmount = { value: '5000', assetCode: 'USD', assetScale: 2 }
+ * const asked = { type: 'outgoing-payment', actions: ['create'], limits: { debitAmount } } as const
+ * fitsAccount(asked, { assetCode: 'EUR', assetScale: 2 }) // false
+ * ```
  */
 export function fitsAccount({ limits }: AccessItem, account: Asset): boolean {
   return limits?.debitAmount === undefined || sameAsset(limits.debitAmount, account)

@@ -14,7 +14,17 @@ export interface Amount {
 /** The asset of an amount. */
 export type Asset = Pick<Amount, 'assetCode' | 'assetScale'>
 
-/** The largest value of an unsigned 64-bit integer, which is the format of `value`. */
+/**
+ * The largest value of an unsigned 64-bit integer, which is the format of `value`.
+ *
+ * @example
+ * ```ts
+ * import { amountValueMax, parseValue } from 'open-payments-server/core'
+ *
+ * parseValue(`${amountValueMax}`) // 18446744073709551615n
+ * parseValue(`${amountValueMax + 1n}`) // undefined
+ * ```
+ */
 export const amountValueMax = 18_446_744_073_709_551_615n
 
 const canonical = /^(?:0|[1-9][0-9]{0,19})$/
@@ -22,6 +32,14 @@ const canonical = /^(?:0|[1-9][0-9]{0,19})$/
 /**
  * Parses the `value` of an amount. Returns `undefined` for text that is not the canonical decimal form of an
  * unsigned 64-bit integer. `BigInt` alone would accept `""`, `" 5 "` and `"0x10"`.
+ *
+ * @example
+ * ```ts
+ * import { parseValue } from 'open-payments-server/core'
+ *
+ * parseValue('2500') // 2500n
+ * parseValue('02500') // undefined
+ * ```
  */
 export function parseValue(text: string): bigint | undefined {
   if (!canonical.test(text)) return undefined

@@ -57,6 +57,16 @@ export interface ChargedBudget {
 /**
  * Charges a payment to the first granted item that covers it and has enough budget left. Reserves both amounts
  * in full, so that every amount is counted before it is sent.
+ *
+ * @example
+ * ```ts
+ * import { decideSpending } from 'open-payments-server/core'
+ *
+ * const charge = { commandId: 'command-1', namespace: 'wallet01', grantId: 'grant-1' }
+ * const policy = { retentionMs: 86_400_000 }
+ * const decided = decideSpending([{ item }], spending, charge, Date.now(), policy)
+ * console.log(decided.ok ? decided.value.budget.spent : decided.reason)
+ * ```
  */
 export function decideSpending(
   candidates: readonly BudgetCandidate[],

@@ -113,6 +113,19 @@ export interface Problem {
   readonly problem: string
 }
 
+/**
+ * Returns a result with a value.
+ *
+ * @example
+ * ```ts
+ * import { ok, type Problem, parseValue, type Result } from 'open-payments-server/core'
+ *
+ * function readValue(text: string): Result<bigint, Problem> {
+ *   const value = parseValue(text)
+ *   return value === undefined ? { ok: false, problem: 'is not a value' } : ok(value)
+ * }
+ * ```
+ */
 export function ok<Value>(value: Value): Ok<Value> {
   return { ok: true, value }
 }

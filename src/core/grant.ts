@@ -65,6 +65,15 @@ export type GrantDecision<Type extends keyof GrantRefusals> = Decision<
  * whose result was lost can be repeated safely. A request with the signature from which the current token was derived
  * is refused as a replay. The time of a decision is never before an instant on the record, so a clock that was set back
  * undoes nothing.
+ *
+ * @example
+ * ```ts
+ * import { decideGrant } from 'open-payments-server/core'
+ *
+ * const command = { type: 'revoke', commandId: 'command-2' } as const
+ * const decided = decideGrant<'revoke'>(grant, command, Date.now(), grantPolicy)
+ * if (decided.ok) console.log(decided.outcome, decided.record)
+ * ```
  */
 export function decideGrant<Type extends keyof GrantRefusals>(
   grant: Grant,

@@ -97,7 +97,29 @@ export interface CreateIncomingPayment {
 
 export type CreateRefusal = 'amount_invalid' | 'expiry_invalid'
 
-/** Creates an incoming payment. */
+/**
+ * Creates an incoming payment.
+ *
+ * @example
+ * ```ts
+ * import { createIncomingPayment } from 'open-payments-server/core'
+ *
+ * const week = 7 * 86_400_000
+ * const created = createIncomingPayment(
+ *   {
+ *     commandId: 'command-1',
+ *     id: 'wallet01payment-1',
+ *     walletAddress: 'https://wallet.example/alice',
+ *     asset: { assetCode: 'USD', assetScale: 2 },
+ *     incomingAmount: { value: '2500', assetCode: 'USD', assetScale: 2 },
+ *     lists: [],
+ *   },
+ *   Date.now(),
+ *   { expiryDefaultMs: week, expiryMaxMs: week, retentionMs: week, unpaidRetentionMs: week },
+ * )
+ * console.log(created.ok ? created.record : created.reason)
+ * ```
+ */
 export function createIncomingPayment(
   command: CreateIncomingPayment,
   now: Instant,
@@ -207,6 +229,16 @@ export type IncomingPaymentDecision<Type extends keyof IncomingPaymentRefusals> 
  *   payment can be completed too.
  * - `expire`: records once that a payment has expired. Clients see no difference: a payment accepts no funds after
  *   `expiresAt` even if this has not run. A completed payment does not expire.
+ *
+ * @example
+ * ```ts
+ * import { decideIncomingPayment } from 'open-payments-server/core'
+ *
+ * const amount = { value: '100', assetCode: 'USD', assetScale: 2 }
+ * const command = { type: 'receive', commandId: 'command-2', transferId: 'rail-1', amount } as const
+ * const decided = decideIncomingPayment<'receive'>(incomingPayment, command, Date.now())
+ * console.log(decided.ok ? decided.record.received : decided.reason)
+ * ```
  */
 export function decideIncomingPayment<Type extends keyof IncomingPaymentRefusals>(
   payment: IncomingPayment,
@@ -304,7 +336,18 @@ function ended(payment: IncomingPayment, commandId: string, now: Instant): Incom
   }
 }
 
-/** Returns the record by which a transfer counts once. */
+/**
+ * Returns the record by which a transfer counts once.
+ *
+ * @example
+ * ```ts
+ * import { transferOf } from 'open-payments-server/core'
+ *
+ * const amount = { value: '100', assetCode: 'USD', assetScale: 2 }
+ * const command = { type: 'receive', commandId: 'command-2', transferId: 'rail-1', amount } as const
+ * const counted = transferOf(incomingPayment, command) // committed together with the payment
+ * ```
+ */
 export function transferOf(
   payment: IncomingPayment,
   { commandId, transferId: id, amount }: ReceiveFunds,

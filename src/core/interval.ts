@@ -60,6 +60,14 @@ const duration =
  * 999,999 repetitions (absent or -1: unbounded). Components must be integers, date-times must have an offset,
  * and nothing may be negative, empty or zero. Ambiguous text is rejected, because a lenient reading could raise
  * a spending limit.
+ *
+ * @example
+ * ```ts
+ * import { parseInterval } from 'open-payments-server/core'
+ *
+ * const interval = parseInterval('R/2026-01-31T00:00:00Z/P1M') // each month, without an end
+ * if (!interval.ok) console.log(interval.problem)
+ * ```
  */
 export function parseInterval(text: string): ParsedInterval {
   if (text.length > lengthMax)
@@ -126,6 +134,14 @@ function exactMsOf({ weeks, days, hours, minutes, seconds }: CalendarDuration): 
  * @param interval the value that `parseInterval` returns.
  * @returns `undefined` before the first window, from the end of the last window on, and for a number that is
  *   not an instant in the years 1970 to 9999.
+ *
+ * @example
+ * ```ts
+ * import { parseInterval, windowAt } from 'open-payments-server/core'
+ *
+ * const interval = parseInterval('R/2026-01-01T00:00:00Z/P1M')
+ * if (interval.ok) windowAt(interval.value, Date.now()) // { start, end } of this month, in UTC
+ * ```
  */
 export function windowAt(
   interval: RepeatingInterval,
@@ -146,6 +162,14 @@ export function windowAt(
  *
  * @param interval the value that `parseInterval` returns.
  * @returns `undefined` if there is no last window, or it ends after the year 9999.
+ *
+ * @example
+ * ```ts
+ * import { endOfWindows, parseInterval } from 'open-payments-server/core'
+ *
+ * const interval = parseInterval('R12/2026-01-01T00:00:00Z/P1M')
+ * if (interval.ok) endOfWindows(interval.value) // 2027-01-01, in milliseconds since 1970
+ * ```
  */
 export function endOfWindows(
   interval: RepeatingInterval,

@@ -34,6 +34,14 @@ export type LimitsRefusal = 'limits_exceeded'
  * payments are not considered.
  *
  * @see Open Payments OpenAPI, schema `limits-outgoing`
+ *
+ * @example
+ * ```ts
+ * import { allow } from 'open-payments-server/core'
+ *
+ * const allowed = allow(item, spending, Date.now())
+ * console.log(allowed.ok ? allowed.value.window : allowed.reason)
+ * ```
  */
 export function allow(
   item: GrantedItem,
@@ -58,7 +66,17 @@ export function allow(
   return allowed
 }
 
-/** Returns the allowance of an item at an instant. Refuses outside all windows of its interval. */
+/**
+ * Returns the allowance of an item at an instant. Refuses outside all windows of its interval.
+ *
+ * @example
+ * ```ts
+ * import { allowanceAt } from 'open-payments-server/core'
+ *
+ * const allowance = allowanceAt(item, Date.now())
+ * if (allowance.ok) console.log(allowance.value.limit?.maximum)
+ * ```
+ */
 export function allowanceAt(
   { limits = {}, intervalCounting }: GrantedItem,
   now: Instant,

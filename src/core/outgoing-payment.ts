@@ -88,6 +88,16 @@ export type OutgoingPaymentDecision<Type extends keyof OutgoingPaymentRefusals> 
 /**
  * The state machine of an outgoing payment. Pure and total: a command whose id is on the record, or a report of
  * totals that are already recorded, changes nothing.
+ *
+ * @example
+ * ```ts
+ * import { decideOutgoingPayment } from 'open-payments-server/core'
+ *
+ * const command = { type: 'begin', commandId: 'command-2' } as const
+ * const policy = { holdMs: 86_400_000, retentionMs: 365 * 86_400_000 }
+ * const decided = decideOutgoingPayment<'begin'>(outgoingPayment, command, Date.now(), policy)
+ * console.log(decided.ok ? decided.record.state : decided.reason)
+ * ```
  */
 export function decideOutgoingPayment<Type extends keyof OutgoingPaymentRefusals>(
   payment: OutgoingPayment,

@@ -45,6 +45,16 @@ export interface EventConsumer {
  * consumer, but only one at a time delivers a given event; see `ServerEvents.drain`.
  *
  * @throws {InvalidInputError} for an invalid option, and for invalid sources or an invalid handler.
+ *
+ * @example
+ * ```ts
+ * import { consumeEvents } from 'open-payments-server'
+ *
+ * const consumer = consumeEvents([wallet.auth.events, wallet.resources.events], async (event) => {
+ *   if (event.type === 'outgoing-payment.created') console.log('pay', event.outgoingPaymentId)
+ * })
+ * process.once('SIGTERM', () => consumer.stop())
+ * ```
  */
 export function consumeEvents(
   sources: readonly ServerEvents[],

@@ -37,6 +37,14 @@ const source = optional(having({ getRandomValues: callback }))
  *   A `sweep` that resolves to `more: true` is called again at once.
  * @returns a runner, whose `stop` starts no further sweep, and resolves when the current one has ended.
  * @throws {InvalidInputError} for an invalid option, and for invalid servers.
+ *
+ * @example
+ * ```ts
+ * import { runSweeps } from 'open-payments-server'
+ *
+ * const sweeps = runSweeps([wallet.auth, wallet.resources], { onError: console.error })
+ * process.once('SIGTERM', () => sweeps.stop())
+ * ```
  */
 export function runSweeps(
   servers: readonly {

@@ -127,6 +127,18 @@ export interface AuthorizationServer extends AuthorizationServices {
  * (RFC 9635) in the profile of Open Payments.
  *
  * @throws {InvalidInputError} for an invalid or unknown option.
+ *
+ * @example
+ * ```ts
+ * import { createAuthorizationServer, remoteClientKeys } from 'open-payments-server'
+ *
+ * const auth = createAuthorizationServer({
+ *   grantEndpoint: 'https://auth.wallet.example',
+ *   consentUrl: 'https://wallet.example/consent',
+ *   clientKeys: remoteClientKeys(),
+ *   store,
+ * })
+ * ```
  */
 export function createAuthorizationServer(
   options: AuthorizationServerOptions,

@@ -7,7 +7,24 @@ import {
   requireHandler,
 } from './message.js'
 
-/** The error for a request body whose bytes are unavailable because other code in the host read it first. */
+/**
+ * The error for a request body whose bytes are unavailable because other code in the host read it first.
+ *
+ * @example
+ * ```ts
+ * import { RawBodyError, toFetch } from 'open-payments-server'
+ *
+ * const handle = toFetch(wallet.handle)
+ * export async function POST(request: Request): Promise<Response> {
+ *   try {
+ *     return await handle(request)
+ *   } catch (error) {
+ *     if (error instanceof RawBodyError) console.error('mount it before the body parser', error)
+ *     throw error
+ *   }
+ * }
+ * ```
+ */
 export class RawBodyError extends TypeError {
   readonly code = 'ERR_RAW_BODY_UNAVAILABLE'
 
@@ -26,6 +43,13 @@ export class RawBodyError extends TypeError {
  * The returned handler rejects with a `RawBodyError` if the body has already been read.
  *
  * @throws {InvalidInputError} if `handle` is not a function.
+ *
+ * @example
+ * ```ts
+ * import { toFetch } from 'open-payments-server'
+ *
+ * export default { fetch: toFetch(wallet.handle) } // for Bun, Deno and Workers
+ * ```
  */
 export function toFetch(
   handle: Handler<string | Uint8Array>,
@@ -37,12 +61,33 @@ export function toFetch(
   }
 }
 
-/** Converts a Fetch API request and its body to the request of a handler. */
+/**
+ * Converts a Fetch API request and its body to the request of a handler.
+ *
+ * @example
+ * ```ts
+ * import { readFetchBody, requestFromFetch } from 'open-payments-server/adapter'
+ *
+ * export async function serve(fetched: Request) {
+ *   return wallet.handle(requestFromFetch(fetched, await readFetchBody(fetched)))
+ * }
+ * ```
+ */
 export function requestFromFetch(request: Request, body: Uint8Array): HttpRequest {
   const { method, url, headers } = request
   return { method, url: targetOf(url), headers: [...headers], headersMerged: true, body }
 }
 
+/**
+ * Converts the response of a handler to one of the Fetch API.
+ *
+ * @example
+ * ```ts
+ * import { responseForFetch } from 'open-payments-server/adapter'
+ *
+ * const response: Response = responseForFetch(await wallet.handle(request))
+ * ```
+ */
 export function responseForFetch({
   status,
   headers,
@@ -62,6 +107,16 @@ function targetOf(url: string): string {
  * Reads the body of a Fetch API request. Stops reading once the body exceeds `bodyBytesMax`.
  *
  * @throws {RawBodyError} if the body has already been read.
+ *
+ * @example
+ * ```ts
+ * import { readFetchBody, requestFromFetch, responseForFetch } from 'open-payments-server/adapter'
+ *
+ * export async function serve(fetched: Request): Promise<Response> {
+ *   const body = await readFetchBody(fetched)
+ *   return responseForFetch(await wallet.handle(requestFromFetch(fetched, body)))
+ * }
+ * ```
  */
 export async function readFetchBody(request: Request): Promise<Uint8Array> {
   if (request.bodyUsed || request.body?.locked) {

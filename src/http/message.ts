@@ -44,7 +44,16 @@ export interface MountOptions {
   readonly fallthrough?: boolean
 }
 
-/** The largest request body that is read, in bytes. */
+/**
+ * The largest request body that is read, in bytes.
+ *
+ * @example
+ * ```ts
+ * import { bodyBytesMax } from 'open-payments-server/adapter'
+ *
+ * const isTooLong = (bytesRead: number) => bytesRead > bodyBytesMax // read no more of it
+ * ```
+ */
 export const bodyBytesMax = 64 * 1024
 
 /**
@@ -52,6 +61,17 @@ export const bodyBytesMax = 64 * 1024
  *
  * @param adapter the name of the function of the adapter, such as `toExpress`.
  * @throws {InvalidInputError} for a handler that is not a function, and for an invalid or unknown option.
+ *
+ * @example
+ * ```ts
+ * import type { Handler } from 'open-payments-server'
+ * import { requireHandler } from 'open-payments-server/adapter'
+ *
+ * export function toMyFramework(handle: Handler) {
+ *   requireHandler('toMyFramework', handle)
+ *   return { serve: handle }
+ * }
+ * ```
  */
 export function requireHandler(adapter: string, handle: unknown, options: MountOptions = {}): void {
   if (typeof handle !== 'function') {

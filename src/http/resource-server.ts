@@ -152,6 +152,19 @@ export interface ResourceServer extends ResourceServices {
  * configured, quotes and outgoing payments (Open Payments OpenAPI, Resource Server API).
  *
  * @throws {InvalidInputError} for an invalid or unknown option.
+ *
+ * @example
+ * ```ts
+ * import { createResourceServer } from 'open-payments-server'
+ *
+ * const resources = createResourceServer({
+ *   baseUrl: 'https://op.wallet.example',
+ *   grants: wallet.auth,
+ *   walletAddresses: accounts,
+ *   paymentMethods,
+ *   pricing,
+ * })
+ * ```
  */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   const settings = readSettings(options)

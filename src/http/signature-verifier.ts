@@ -46,6 +46,15 @@ export type SignatureVerifier = (
  * detect replays, the host must store the `nonce` of each result.
  *
  * @throws {InvalidInputError} for an invalid or unknown option.
+ *
+ * @example
+ * ```ts
+ * import { createSignatureVerifier } from 'open-payments-server'
+ *
+ * const verify = createSignatureVerifier({ url: 'https://wallet.example/own' })
+ * const verified = await verify(request, { kid: 'shop-1', x: 'O2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik' })
+ * if (!verified.ok) console.warn(verified.reason)
+ * ```
  */
 export function createSignatureVerifier(options: SignatureVerifierOptions): SignatureVerifier {
   requireKnownOptions('', options, knownOptions)

@@ -91,6 +91,18 @@ const preflightResponse = ok<HttpResponse>({
  *
  * @throws {InvalidInputError} for an invalid or unknown option.
  * @see Open Payments OpenAPI, Wallet Address API
+ *
+ * @example
+ * ```ts
+ * import { createWalletAddressServer } from 'open-payments-server'
+ *
+ * const addresses = createWalletAddressServer({
+ *   baseUrl: 'https://wallet.example',
+ *   grantEndpoint: 'https://auth.wallet.example',
+ *   resourceServerUrl: 'https://op.wallet.example',
+ *   walletAddresses: accounts,
+ * })
+ * ```
  */
 export function createWalletAddressServer(
   options: WalletAddressServerOptions,

@@ -69,6 +69,20 @@ const graceMs = 500
  * address. It does not reject.
  *
  * @throws {InvalidInputError} for an invalid option, and on runtimes other than Node without `fetch`.
+ *
+ * @example
+ * ```ts
+ * import { createAuthorizationServer, remoteClientKeys } from 'open-payments-server'
+ *
+ * const clientKeys = remoteClientKeys({ timeoutMs: 1_000 })
+ * const auth = createAuthorizationServer({
+ *   grantEndpoint: 'https://auth.wallet.example',
+ *   consentUrl: 'https://wallet.example/consent',
+ *   clientKeys,
+ *   store,
+ * })
+ * clientKeys.forget('https://shop.example') // its owner reports a stolen key
+ * ```
  */
 export function remoteClientKeys(options: RemoteClientKeysOptions = {}): Required<ClientKeys> & {
   /**
@@ -199,6 +213,17 @@ function failureOf(error: unknown): KeySetFailure {
 /**
  * A key set, or a key in it, that cannot be used until the client changes it. The message is one of a few constant
  * sentences, and the client receives it.
+ *
+ * @example
+ * ```ts
+ * import { ClientKeyError, type ClientKeys } from 'open-payments-server'
+ *
+ * const clientKeys: ClientKeys = {
+ *   async find({ walletAddress, kid }) {
+ *     throw new ClientKeyError('ERR_KEY_UNUSABLE', `${walletAddress} must replace its key ${kid}`)
+ *   },
+ * }
+ * ```
  */
 export class ClientKeyError extends Error {
   /** `ERR_KEY_SET` if it is not known which keys the client has. */

@@ -51,17 +51,56 @@ export interface GuardedRequest {
   readonly signal?: AbortSignal
 }
 
-/** A URL or a response that breaks a rule, so that another attempt would fail too. */
+/**
+ * A URL or a response that breaks a rule, so that another attempt would fail too.
+ *
+ * @example
+ * ```ts
+ * import { FetchRefusedError, guardedFetch } from 'open-payments-server'
+ *
+ * const receiver = new URL('https://bank.example/incoming-payments/1')
+ * const found = await guardedFetch()(receiver).catch((error: unknown) => {
+ *   if (error instanceof FetchRefusedError) return undefined // it will never have a price
+ *   throw error
+ * })
+ * ```
+ */
 export class FetchRefusedError extends Error {
   readonly code = 'ERR_FETCH_REFUSED'
 }
 
-/** The host of the URL cannot be reached: its name cannot be resolved, or it accepts no connection. */
+/**
+ * The host of the URL cannot be reached: its name cannot be resolved, or it accepts no connection.
+ *
+ * @example
+ * ```ts
+ * import { guardedFetch, HostUnreachableError } from 'open-payments-server'
+ *
+ * const receiver = new URL('https://bank.example/incoming-payments/1')
+ * const found = await guardedFetch()(receiver).catch((error: unknown) => {
+ *   if (error instanceof HostUnreachableError) return undefined // no such wallet, or it is down
+ *   throw error
+ * })
+ * ```
+ */
 export class HostUnreachableError extends Error {
   readonly code = 'ERR_HOST_UNREACHABLE'
 }
 
-/** The host accepted a connection, but sent no complete response, or not in time. */
+/**
+ * The host accepted a connection, but sent no complete response, or not in time.
+ *
+ * @example
+ * ```ts
+ * import { guardedFetch, NoResponseError } from 'open-payments-server'
+ *
+ * const receiver = new URL('https://bank.example/incoming-payments/1')
+ * const found = await guardedFetch()(receiver).catch((error: unknown) => {
+ *   if (error instanceof NoResponseError) return undefined // try again later
+ *   throw error
+ * })
+ * ```
+ */
 export class NoResponseError extends Error {
   readonly code = 'ERR_NO_RESPONSE'
 }
@@ -113,6 +152,14 @@ interface NodeParts {
  * resolved or no connection was made, and a `NoResponseError` if the server did not respond completely in time.
  *
  * @throws {InvalidInputError} for an invalid option, and on runtimes other than Node.
+ *
+ * @example
+ * ```ts
+ * import { guardedFetch } from 'open-payments-server'
+ *
+ * const fetchDocument = guardedFetch()
+ * const { status, body } = await fetchDocument(new URL('https://bank.example/incoming-payments/1'))
+ * ```
  */
 export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   requireKnownOptions('', options, guardedFetchOptions)

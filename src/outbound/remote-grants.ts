@@ -88,6 +88,23 @@ const knownOptions: Readonly<Record<keyof RemoteGrantsOptions, true>> = {
  * token is treated neither as active nor as inactive.
  *
  * @throws {InvalidInputError} for an invalid option.
+ *
+ * @example
+ * ```ts
+ * import { createResourceServer, remoteGrants } from 'open-payments-server'
+ *
+ * const resources = createResourceServer({
+ *   baseUrl: 'https://op.wallet.example',
+ *   store,
+ *   grants: remoteGrants({
+ *     grantEndpoint: 'https://auth.wallet.example',
+ *     resourceServerId: 'https://op.wallet.example',
+ *     key: { kid: 'op-1', privateKey: JSON.parse(process.env['RESOURCE_SERVER_KEY'] ?? '') },
+ *   }),
+ *   walletAddresses: accounts,
+ *   paymentMethods,
+ * })
+ * ```
  */
 export function remoteGrants(options: RemoteGrantsOptions): {
   readonly grantEndpoint: string

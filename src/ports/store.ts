@@ -54,6 +54,15 @@ export interface VersionGuard extends RecordKey {
  * - `loadKeys` and `removeRecords`: the greatest number of keys of `load`, and of records of `remove`. The least is 1.
  * - `listNameLength`: the greatest length of the name of a list, in characters: the namespace and two URLs.
  * - `valueBytes`: the greatest size of a record, in bytes of its JSON.
+ *
+ * @example
+ * ```ts
+ * import { type RecordKey, storeBounds } from 'open-payments-server/adapter'
+ *
+ * function rejectTooMany(keys: readonly RecordKey[]): void {
+ *   if (keys.length > storeBounds.loadKeys) throw new RangeError('load at most 60 records at once')
+ * }
+ * ```
  */
 export const storeBounds = {
   commitSize: 90,
@@ -153,6 +162,21 @@ export interface Store {
 /**
  * The error with which a store inside the host's transaction rejects when that transaction cannot continue.
  * The library does not retry then; the host must roll back.
+ *
+ * @example
+ * ```ts
+ * import { TransactionError } from 'open-payments-server'
+ *
+ * async function twice<Result>(transaction: () => Promise<Result>): Promise<Result> {
+ *   try {
+ *     return await transaction()
+ *   } catch (error) {
+ *     const restarts = error instanceof TransactionError && error.code === 'ERR_RESTART_TRANSACTION'
+ *     if (restarts) return transaction()
+ *     throw error
+ *   }
+ * }
+ * ```
  */
 export class TransactionError extends Error {
   /** With `ERR_RESTART_TRANSACTION`, the host may run the whole transaction again from the start. */

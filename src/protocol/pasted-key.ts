@@ -14,6 +14,15 @@ const clientKeyLengthMax = 4_096
  * @returns the key, or `reason`, which is a sentence for the owner, and never quotes the text.
  * @throws {InvalidInputError} if `text` is not a string.
  * @see RFC 7517; RFC 8037; RFC 8410
+ *
+ * @example
+ * ```ts
+ * import { readClientKey } from 'open-payments-server'
+ *
+ * const pasted = '{"kty":"OKP","crv":"Ed25519","x":"O2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik"}'
+ * const read = readClientKey(pasted)
+ * console.log(read.ok ? read.key.x : read.reason)
+ * ```
  */
 export function readClientKey(text: string):
   | { readonly ok: true; readonly key: Pick<PublicJwk, 'x'> & Partial<Pick<PublicJwk, 'kid'>> }

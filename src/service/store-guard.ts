@@ -4,7 +4,21 @@ import type { RecordKind, Store, TransactionError } from '../ports/store.js'
 import { hasCode, isWrongAnswer } from '../util/errors.js'
 import { replayMarginMs } from './time.js'
 
-/** A call of the store that did not settle in time. A commit may still take effect. */
+/**
+ * A call of the store that did not settle in time. A commit may still take effect.
+ *
+ * @example
+ * ```ts
+ * import { StoreTimeoutError } from 'open-payments-server'
+ *
+ * try {
+ *   await wallet.resources.outgoingPayments.begin('payment-1')
+ * } catch (error) {
+ *   if (!(error instanceof StoreTimeoutError)) throw error
+ *   // Its outcome is unknown: call it again.
+ * }
+ * ```
+ */
 export class StoreTimeoutError extends Error {
   readonly code = 'ERR_STORE_TIMEOUT'
 
@@ -16,6 +30,19 @@ export class StoreTimeoutError extends Error {
 /**
  * The error of an operation that fails because other writers keep changing the same records. Nothing was written; the
  * caller may retry.
+ *
+ * @example
+ * ```ts
+ * import { ContentionError } from 'open-payments-server'
+ *
+ * const funds = { transferId: 'rail-1', amount: { value: '100', assetCode: 'USD', assetScale: 2 } }
+ * try {
+ *   await wallet.resources.incomingPayments.receive('payment-1', funds)
+ * } catch (error) {
+ *   if (!(error instanceof ContentionError)) throw error
+ *   // Nothing was counted: report the same transfer again.
+ * }
+ * ```
  */
 export class ContentionError extends Error {
   readonly code = 'ERR_CONTENTION'

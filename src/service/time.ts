@@ -22,7 +22,19 @@ const lateCommitMaxMs = 60_000
  */
 export const replayMarginMs = clockDifferenceMaxMs + lateCommitMaxMs + 1
 
-/** The clock of this server, or of another one, is further from the true time than the library allows. */
+/**
+ * The clock of this server, or of another one, is further from the true time than the library allows.
+ *
+ * @example
+ * ```ts
+ * import { ClockError } from 'open-payments-server'
+ *
+ * // The option `onError` of the servers:
+ * function onError(error: unknown): void {
+ *   console.error(error instanceof ClockError ? 'set the clock of this machine' : error)
+ * }
+ * ```
+ */
 export class ClockError extends Error {
   readonly code = 'ERR_CLOCK'
 }

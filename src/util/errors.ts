@@ -26,6 +26,16 @@ export function hasCode(error: unknown, code: string): boolean {
 /**
  * The error for an answer of the host's code that breaks the contract of a port or of a policy. The client instance
  * receives 500, and `onError` receives this error. Its message names what is wrong, and contains no value.
+ *
+ * @example
+ * ```ts
+ * import { HostAnswerError } from 'open-payments-server'
+ *
+ * // The option `onError` of the servers:
+ * function onError(error: unknown): void {
+ *   console.error(error instanceof HostAnswerError ? `fix our code: ${error.message}` : error)
+ * }
+ * ```
  */
 export class HostAnswerError extends TypeError {
   readonly code = 'ERR_HOST_ANSWER'

@@ -1,4 +1,18 @@
-/** The host passed an invalid option or argument. The call has changed nothing. */
+/**
+ * The host passed an invalid option or argument. The call has changed nothing.
+ *
+ * @example
+ * ```ts
+ * import { createWallet, InvalidInputError } from 'open-payments-server'
+ *
+ * try {
+ *   const baseUrl = 'wallet.example'
+ *   createWallet({ baseUrl, consentUrl: baseUrl, store, walletAddresses: accounts, paymentMethods })
+ * } catch (error) {
+ *   if (error instanceof InvalidInputError) console.error(error.path, error.message) // ['baseUrl']
+ * }
+ * ```
+ */
 export class InvalidInputError extends TypeError {
   readonly code = 'ERR_INVALID_INPUT'
   /**
@@ -150,6 +164,15 @@ export function exactly<Type extends object>(
  * @param path the name of the options object, such as `policy`; empty for the options of a function.
  * @param known an object with a member for each option, so that the compiler reports a missing one.
  * @throws {InvalidInputError} for an unknown option, and for a value that is not an object.
+ *
+ * @example
+ * ```ts
+ * import { requireKnownOptions } from 'open-payments-server/adapter'
+ *
+ * export function toMyFramework(options: { readonly prefix?: string }) {
+ *   requireKnownOptions('', options, { prefix: true })
+ * }
+ * ```
  */
 export function requireKnownOptions<Options extends object>(
   path: string,

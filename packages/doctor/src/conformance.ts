@@ -124,6 +124,17 @@ const knownClient: Readonly<Record<keyof ConformanceClient, true>> = {
  * share one token, and may run in any order or concurrently.
  *
  * @throws {InvalidInputError} for an invalid or unknown option.
+ *
+ * @example
+ * ```ts
+ * import { serverConformance } from 'open-payments-doctor'
+ * import { test } from 'vitest'
+ *
+ * const walletAddress = 'http://localhost:3000/alice'
+ * for (const { name, run, timeoutMs } of serverConformance({ walletAddress })) {
+ *   test(name, { timeout: timeoutMs }, run)
+ * }
+ * ```
  */
 export function serverConformance(
   options: ServerConformanceOptions,

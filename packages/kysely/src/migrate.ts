@@ -14,7 +14,18 @@ import { type Client, clientOf, postgresDatabaseOf } from './client.js'
 import { engineOf, type KyselyDialect, requireDialect } from './engines.js'
 import type { KyselyStoreOptions } from './store.js'
 
-/** Returns all migration steps, for hosts with their own migration tool. */
+/**
+ * Returns all migration steps, for hosts with their own migration tool.
+ *
+ * @example
+ * ```ts
+ * import { migrationsOf } from 'open-payments-server-kysely'
+ *
+ * for (const { version, name, statements } of migrationsOf('mysql')) {
+ *   console.log(`-- ${version} ${name}\n${statements.join(';\n')};`) // for your own tool
+ * }
+ * ```
+ */
 export function migrationsOf(dialect: KyselyDialect): readonly Migration[] {
   requireDialect(dialect)
   return dialect === 'postgres' ? postgresMigrations() : engineOf(dialect).migrations
@@ -28,6 +39,15 @@ export function migrationsOf(dialect: KyselyDialect): readonly Migration[] {
  *   such as with the character set latin1.
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
  * @throws {InvalidInputError} for an unknown dialect or option.
+ *
+ * @example
+ * ```ts
+ * import { Kysely, PostgresDialect } from 'kysely'
+ * import { migrate } from 'open-payments-server-kysely'
+ *
+ * const db = new Kysely<object>({ dialect: new PostgresDialect({ pool }) })
+ * const { applied } = await migrate(db, { dialect: 'postgres' })
+ * ```
  */
 export async function migrate<Database>(
   db: Kysely<Database>,

@@ -59,6 +59,18 @@ export interface KyselyStore {
   ): Promise<Result>
 }
 
+/**
+ * Creates stores over Kysely: over an instance, inside a transaction of the host, or with `transaction` around one.
+ *
+ * @example
+ * ```ts
+ * import { Kysely, PostgresDialect } from 'kysely'
+ * import { kyselyStore } from 'open-payments-server-kysely'
+ *
+ * const db = new Kysely<object>({ dialect: new PostgresDialect({ pool }) })
+ * const store = kyselyStore(db, { dialect: 'postgres' })
+ * ```
+ */
 export const kyselyStore: KyselyStore = Object.assign(overPool, {
   inTransaction,
   transaction: inHostTransaction,

@@ -2,7 +2,16 @@ import type { Amount, Asset } from 'open-payments-server'
 import { parseValue } from 'open-payments-server/core'
 import type { Locale } from './locale.js'
 
-/** Formats an amount exactly, at the scale of its asset, whatever number of digits it has. */
+/**
+ * Formats an amount exactly, at the scale of its asset, whatever number of digits it has.
+ *
+ * @example
+ * ```ts
+ * import { formatAmount } from 'open-payments-pages'
+ *
+ * formatAmount({ value: '1250', assetCode: 'USD', assetScale: 2 }, { tag: 'en' }) // 12.50 USD
+ * ```
+ */
 export function formatAmount(
   { value, assetCode, assetScale }: Amount,
   { tag }: Pick<Locale, 'tag'>,
@@ -36,6 +45,13 @@ const typedLengthMax = 400
  * the end may be missing. The marks of another language would change the amount, as in `1.000`.
  *
  * @returns the value in the smallest units of the asset, or `undefined`.
+ *
+ * @example
+ * ```ts
+ * import { readAmount } from 'open-payments-pages'
+ *
+ * readAmount('12,50', { assetCode: 'EUR', assetScale: 2 }, { tag: 'de' }) // '1250'
+ * ```
  */
 export function readAmount(
   text: string,

@@ -42,7 +42,19 @@ export interface ConnectedAppsOptions extends DescriptionOptions {
 
 type CountedAmount = keyof ItemBudget['spent']
 
-/** Returns the page on which an owner sees the connected apps, and narrows, pauses or ends their access. */
+/**
+ * Returns the page on which an owner sees the connected apps, and narrows, pauses or ends their access.
+ *
+ * @example
+ * ```ts
+ * import { connectedAppsScreen, formTokens, page } from 'open-payments-pages'
+ *
+ * const tokens = formTokens(crypto.getRandomValues(new Uint8Array(32)))
+ * const token = await tokens.field('apps', 'alice')
+ * const screen = connectedAppsScreen(apps, { locale, now: Date.now(), ownerName: 'Alice', token })
+ * const response = page(screen, { locale })
+ * ```
+ */
 export function connectedAppsScreen(
   apps: readonly ConnectedApp[],
   options: ConnectedAppsOptions,
@@ -68,7 +80,22 @@ function outcomeHtml(
   return alertOf(outcome, locale, undefined, { example })
 }
 
-/** Returns the part of the page about one app. */
+/**
+ * Returns the part of the page about one app.
+ *
+ * @example
+ * ```ts
+ * import { connectedAppHtml, connectedAppsScreen, html } from 'open-payments-pages'
+ *
+ * const screen = connectedAppsScreen(apps, {
+ *   locale,
+ *   now: Date.now(),
+ *   ownerName: 'Alice',
+ *   token: html`<input type="hidden" name="token" value="…">`,
+ *   renderApp: (app, options) => html`${connectedAppHtml(app, options)}<p>Approved by phone.</p>`,
+ * })
+ * ```
+ */
 export function connectedAppHtml(app: ConnectedApp, options: ConnectedAppsOptions): Html {
   const { grant, display } = app
   const { grantId, client, access, subject, conditions, approvedAt } = grant

@@ -53,6 +53,17 @@ export type ConsentSections = Readonly<
 /**
  * Returns the page on which an owner decides. It says everything that is granted: the sums as the largest words, the rest
  * in a line and in the details.
+ *
+ * @example
+ * ```ts
+ * import { consentScreen, formTokens, page } from 'open-payments-pages'
+ *
+ * const tokens = formTokens(crypto.getRandomValues(new Uint8Array(32)))
+ * const token = await tokens.field('consent', view.id, 'alice')
+ * const accounts = [{ url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }]
+ * const options = { locale, now: Date.now(), accounts, ownerName: 'Alice', token }
+ * const response = page(consentScreen(view, options), { locale })
+ * ```
  */
 export function consentScreen(view: InteractionView, options: ConsentOptions): Screen {
   const { locale, problem, token, ownerName } = options
@@ -81,7 +92,18 @@ function titleOf({ totals, access }: InteractionView): TextKey {
   return access.length > 0 ? 'asksForAccess' : 'asksWhoYouAre'
 }
 
-/** The sections of the consent page, to wrap or to replace. */
+/**
+ * The sections of the consent page, to wrap or to replace.
+ *
+ * @example
+ * ```ts
+ * import { type ConsentSections, consentSections, html } from 'open-payments-pages'
+ *
+ * const sections: Partial<ConsentSections> = {
+ *   who: (view, options) => html`${consentSections.who(view, options)}<p>Is this your shop?</p>`,
+ * }
+ * ```
+ */
 export const consentSections: ConsentSections = { who, spending, account, also, details, buttons }
 
 function who(view: InteractionView, { locale }: ConsentOptions): Html {

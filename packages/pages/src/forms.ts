@@ -17,6 +17,15 @@ const keyBytesMin = 32
  *
  * @param key at least 32 random bytes, the same in every process of the wallet.
  * @throws {InvalidInputError} for a shorter key.
+ *
+ * @example
+ * ```ts
+ * import { formTokens, html } from 'open-payments-pages'
+ *
+ * const tokens = formTokens(crypto.getRandomValues(new Uint8Array(32)))
+ * const form = html`<form method="post">${await tokens.field('close account', 'alice')}</form>`
+ * const isOurs = await tokens.isValid(request, 'close account', 'alice')
+ * ```
  */
 export function formTokens(key: Uint8Array): FormTokens {
   if (!(key instanceof Uint8Array) || key.length < keyBytesMin) {
@@ -53,7 +62,16 @@ function bytesOf(hex: string): Uint8Array<ArrayBuffer> {
   )
 }
 
-/** Returns the fields of a form that was posted. */
+/**
+ * Returns the fields of a form that was posted.
+ *
+ * @example
+ * ```ts
+ * import { fieldsOf } from 'open-payments-pages'
+ *
+ * const password = fieldsOf(request).get('password')
+ * ```
+ */
 export function fieldsOf({ body }: Pick<HttpRequest, 'body'>): URLSearchParams {
   return new URLSearchParams(new TextDecoder().decode(body))
 }
@@ -61,6 +79,13 @@ export function fieldsOf({ body }: Pick<HttpRequest, 'body'>): URLSearchParams {
 /**
  * Returns whether a page of another origin posted a form, as browsers say it. `SameSite` of a cookie does not keep other
  * ports and subdomains of the same site from it.
+ *
+ * @example
+ * ```ts
+ * import { isForeignForm } from 'open-payments-pages'
+ *
+ * if (isForeignForm(request)) console.warn('another site has posted the form')
+ * ```
  */
 export function isForeignForm({ headers }: Pick<HttpRequest, 'headers'>): boolean {
   return headers.some(

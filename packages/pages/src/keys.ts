@@ -64,7 +64,25 @@ export function readKey(
   return isNamed ? { ok: true, key: { kid, x, name, addedAt } } : { ok: false, problem: 'name' }
 }
 
-/** Resolves to the page with the keys of an account, and the form for another. */
+/**
+ * Resolves to the page with the keys of an account, and the form for another.
+ *
+ * @example
+ * ```ts
+ * import { html, keysScreen, page } from 'open-payments-pages'
+ *
+ * const account = { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }
+ * const screen = await keysScreen([], {
+ *   locale,
+ *   account,
+ *   accounts: [account],
+ *   given: new URLSearchParams(),
+ *   ownerName: 'Alice',
+ *   token: html`<input type="hidden" name="token" value="…">`,
+ * })
+ * const response = page(screen, { locale })
+ * ```
+ */
 export async function keysScreen(keys: readonly OwnedKey[], options: KeysOptions): Promise<Screen> {
   const { locale, problem, given, ownerName } = options
   const done = { added: 'keyAdded', revoked: 'keyRevoked' } as const

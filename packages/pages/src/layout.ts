@@ -41,6 +41,14 @@ export interface PageOptions {
 /**
  * Returns the response with a page: no other origin can frame it, nothing caches it, and its Content-Security-Policy lets
  * it load nothing, and run no script except `script`.
+ *
+ * @example
+ * ```ts
+ * import { html, page } from 'open-payments-pages'
+ *
+ * const screen = { title: 'Closed', content: html`<h1>The account is closed</h1>` }
+ * const response = page(screen, { locale, design: { name: 'Example Bank' }, status: 410 })
+ * ```
  */
 export function page(
   { title, content, formTarget, script }: Screen,
@@ -91,7 +99,16 @@ const safety = {
   'x-content-type-options': 'nosniff',
 }
 
-/** Redirects with 303, so that the browser does not repeat the POST of a form (RFC 9635 section 11.19). */
+/**
+ * Redirects with 303, so that the browser does not repeat the POST of a form (RFC 9635 section 11.19).
+ *
+ * @example
+ * ```ts
+ * import { seeOther } from 'open-payments-pages'
+ *
+ * const signIn = () => seeOther(`/login?next=${encodeURIComponent(request.url)}`)
+ * ```
+ */
 export function seeOther(
   location: string,
   headers: Readonly<Record<string, string>> = {},

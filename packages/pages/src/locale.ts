@@ -26,7 +26,16 @@ export interface LocaleSettings {
 /** Texts by language, such as `de`. */
 export type Languages = Readonly<Record<string, Texts>>
 
-/** The languages of this package. Pass these and your own as the option `languages`. */
+/**
+ * The languages of this package. Pass these and your own as the option `languages`.
+ *
+ * @example
+ * ```ts
+ * import { type Languages, languages } from 'open-payments-pages'
+ *
+ * const own: Languages = { ...languages, en: { ...languages.en, appsTitle: 'Your apps' } }
+ * ```
+ */
 export const languages = {
   en: english as Texts,
   de: german,
@@ -34,7 +43,16 @@ export const languages = {
   ar: arabic,
 }
 
-/** Returns the locale for a request: the owner's language, else the browser's, else English or the first language. */
+/**
+ * Returns the locale for a request: the owner's language, else the browser's, else English or the first language.
+ *
+ * @example
+ * ```ts
+ * import { localeFor } from 'open-payments-pages'
+ *
+ * const locale = localeFor(request, { timeZone: 'Europe/Berlin' }) // by Accept-Language
+ * ```
+ */
 export function localeFor(
   request: Pick<HttpRequest, 'headers'>,
   { language, timeZone: wantedZone }: LocaleSettings = {},
@@ -88,6 +106,13 @@ function canonical(tag: string): string | undefined {
 /**
  * Returns a text with its slots filled, as HTML. A value that is a string may come from the network: it is escaped, and
  * isolated so that its direction does not reorder the sentence.
+ *
+ * @example
+ * ```ts
+ * import { say } from 'open-payments-pages'
+ *
+ * say(locale, 'signedIn', { owner: 'Alice' })
+ * ```
  */
 export function say(
   { texts }: Pick<Locale, 'texts'>,
@@ -113,7 +138,16 @@ export function plain(
   return parts.join('')
 }
 
-/** Returns text of any origin and direction as HTML that does not change the direction of its surroundings. */
+/**
+ * Returns text of any origin and direction as HTML that does not change the direction of its surroundings.
+ *
+ * @example
+ * ```ts
+ * import { html, isolated } from 'open-payments-pages'
+ *
+ * html`<p>${isolated('שלום')} wants to pay</p>` // the name does not reorder the words around it
+ * ```
+ */
 export function isolated(text: string): Html {
   return html`<bdi>${visible(text)}</bdi>`
 }
@@ -126,7 +160,16 @@ export function visible(text: string): string {
   )
 }
 
-/** Formats an instant in the owner's time zone, which it names. */
+/**
+ * Formats an instant in the owner's time zone, which it names.
+ *
+ * @example
+ * ```ts
+ * import { formatInstant, localeFor } from 'open-payments-pages'
+ *
+ * formatInstant(Date.now(), localeFor(request, { timeZone: 'Europe/Berlin' })) // with the time zone
+ * ```
+ */
 export function formatInstant(instant: number, locale: Locale): string {
   const { tag, timeZone, texts } = locale
   const seconds = instant % 60_000 === 0 ? {} : ({ second: '2-digit' } as const)
@@ -143,7 +186,16 @@ export function formatInstant(instant: number, locale: Locale): string {
   )
 }
 
-/** Formats the day of an instant in the owner's time zone. */
+/**
+ * Formats the day of an instant in the owner's time zone.
+ *
+ * @example
+ * ```ts
+ * import { formatDay, localeFor } from 'open-payments-pages'
+ *
+ * formatDay(Date.UTC(2026, 11, 4), localeFor(request, { language: 'en' })) // December 4, 2026
+ * ```
+ */
 export function formatDay(instant: number, locale: Locale): string {
   return dayFormat(locale, {}).format(instant)
 }

@@ -8,7 +8,16 @@ export type NoticeName = {
   [Key in TextKey]: `${Key}Title` extends TextKey ? Key : never
 }[TextKey]
 
-/** Returns a page with a title and a sentence. */
+/**
+ * Returns a page with a title and a sentence.
+ *
+ * @example
+ * ```ts
+ * import { noticeScreen, page } from 'open-payments-pages'
+ *
+ * const response = page(noticeScreen('stale', locale), { locale, status: 400 })
+ * ```
+ */
 export function noticeScreen(
   name: NoticeName,
   locale: Locale,
@@ -25,7 +34,16 @@ export function noticeScreen(
   return { title: plain(locale, title), content }
 }
 
-/** Returns a summary of an error, which takes the focus and leads to what the owner has to change. */
+/**
+ * Returns a summary of an error, which takes the focus and leads to what the owner has to change.
+ *
+ * @example
+ * ```ts
+ * import { alertOf } from 'open-payments-pages'
+ *
+ * const alert = alertOf('stale', locale) // above the form, which keeps the focus
+ * ```
+ */
 export function alertOf(
   name: NoticeName,
   locale: Locale,
@@ -48,7 +66,16 @@ export interface LoginOptions {
   readonly fields?: Html
 }
 
-/** Returns a page that asks for a name and a password, in the fields `owner` and `password`. */
+/**
+ * Returns a page that asks for a name and a password, in the fields `owner` and `password`.
+ *
+ * @example
+ * ```ts
+ * import { loginScreen, page } from 'open-payments-pages'
+ *
+ * const response = page(loginScreen({ locale, action: '/login' }), { locale })
+ * ```
+ */
 export function loginScreen({ locale, action, refusedName, fields }: LoginOptions): Screen {
   const refused =
     refusedName !== undefined &&

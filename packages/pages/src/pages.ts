@@ -135,6 +135,22 @@ const appsMax = 20
  * Creates the pages on which owners consent, and see and end the access of apps.
  *
  * @throws {InvalidInputError} for an invalid option.
+ *
+ * @example
+ * ```ts
+ * import { createPages, seeOther } from 'open-payments-pages'
+ *
+ * const pages = createPages({
+ *   auth: wallet.auth,
+ *   resources: wallet.resources,
+ *   ownerOf: async () => ({ id: 'alice', name: 'Alice' }), // from your session
+ *   accountsOf: async () => [
+ *     { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 },
+ *   ],
+ *   signIn: ({ url }) => seeOther(`/login?next=${encodeURIComponent(url)}`),
+ *   formKey: Buffer.from(process.env['FORM_KEY'] ?? '', 'base64'),
+ * })
+ * ```
  */
 export function createPages(options: PagesOptions): Pages {
   requireKnownOptions('', options, known)

@@ -1,4 +1,18 @@
-/** The sandbox refused an option or a call. The message says why. */
+/**
+ * The sandbox refused an option or a call. The message says why.
+ *
+ * @example
+ * ```ts
+ * import { SandboxError, startSandbox } from 'open-payments-sandbox'
+ *
+ * const sandbox = await startSandbox().catch((error: unknown) => {
+ *   if (error instanceof SandboxError && error.code === 'ERR_PORT_IN_USE') {
+ *     return startSandbox({ port: 0 })
+ *   }
+ *   throw error
+ * })
+ * ```
+ */
 export class SandboxError extends Error {
   /**
    * - `ERR_INVALID_OPTION`: an option, or a member of a fault or of a change of the clock, is not valid.

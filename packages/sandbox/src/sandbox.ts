@@ -86,6 +86,16 @@ const opened: readonly (readonly NewAccount[])[] = [
  * Starts two wallets in this process that pay each other over ILP, and resolves when both accept requests.
  *
  * @throws a `SandboxError` for an invalid option, and if a port is in use.
+ *
+ * @example
+ * ```ts
+ * import { startSandbox } from 'open-payments-sandbox'
+ *
+ * const sandbox = await startSandbox({ port: 0 })
+ * console.log(sandbox.url, sandbox.wallets[0].authServer)
+ * await sandbox.advance('P1D') // tokens expire
+ * await sandbox.stop()
+ * ```
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { approve = [], deny = [], host, outboundTimeoutMs = 2_000 } = options

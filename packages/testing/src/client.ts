@@ -85,6 +85,19 @@ const knownParts: Readonly<Record<keyof ClientRequest, true>> = {
  * Creates a client instance for tests. Its key is derived from the seed and is not secret.
  *
  * @throws {InvalidInputError} for an invalid or unknown option. So does `sign` for a request without method or URL.
+ *
+ * @example
+ * ```ts
+ * import { testClient } from 'open-payments-server-testing'
+ *
+ * const shop = testClient({ seed: 'shop', kid: 'key-1', walletAddress: 'https://shop.example' })
+ * const access = [{ type: 'incoming-payment', actions: ['create', 'read'] }]
+ * const { status, body } = await shop.send(wallet.handle, {
+ *   method: 'POST',
+ *   url: 'https://wallet.example/auth',
+ *   body: { client: shop.client, access_token: { access } },
+ * })
+ * ```
  */
 export function testClient(options: TestClientOptions): TestClient {
   requireKnownOptions('', options, knownOptions)
@@ -145,6 +158,20 @@ function contentOf(body: unknown): string | Uint8Array {
  * Serves the keys of test clients without a network, as the `clientKeys` option of
  * `createAuthorizationServer`. Clients without a wallet address send their key with the request and are never
  * looked up.
+ *
+ * @example
+ * ```ts
+ * import { createAuthorizationServer, memoryStore } from 'open-payments-server'
+ * import { clientKeysOf, testClient } from 'open-payments-server-testing'
+ *
+ * const shop = testClient({ seed: 'shop', kid: 'key-1', walletAddress: 'https://shop.example' })
+ * const auth = createAuthorizationServer({
+ *   grantEndpoint: 'https://wallet.example/auth',
+ *   consentUrl: 'https://wallet.example/consent',
+ *   clientKeys: clientKeysOf(shop),
+ *   store: memoryStore(),
+ * })
+ * ```
  */
 export function clientKeysOf(...clients: readonly TestClient[]): ClientKeys {
   return {

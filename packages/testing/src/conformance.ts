@@ -93,6 +93,17 @@ const defaults: Settings = {
  * connections.
  *
  * @throws {InvalidInputError} for an invalid or unknown option.
+ *
+ * @example
+ * ```ts
+ * import { postgresStore } from 'open-payments-server/postgres'
+ * import { storeConformance } from 'open-payments-server-testing'
+ * import { test } from 'vitest'
+ *
+ * for (const { name, run, timeoutMs } of storeConformance(() => postgresStore(pool))) {
+ *   test.concurrent(name, run, timeoutMs)
+ * }
+ * ```
  */
 export function storeConformance(
   makeStore: () => Store | Promise<Store>,

@@ -3,6 +3,21 @@ import type { Random } from 'open-payments-server'
 /**
  * Returns pseudorandom bytes that depend on the seed alone, not on the sizes of the requests. For tests only:
  * secrets derived from them can be computed from the seed.
+ *
+ * @example
+ * ```ts
+ * import { createWallet, memoryStore } from 'open-payments-server'
+ * import { seededRandom } from 'open-payments-server-testing'
+ *
+ * const wallet = createWallet({
+ *   baseUrl: 'https://wallet.example',
+ *   consentUrl: 'https://wallet.example/consent',
+ *   store: memoryStore(),
+ *   walletAddresses: accounts,
+ *   paymentMethods,
+ *   random: seededRandom('my test'),
+ * })
+ * ```
  */
 export function seededRandom(seed = 'seed'): Random {
   const next = seededWords(seed)

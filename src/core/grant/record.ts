@@ -191,7 +191,17 @@ export function grantTime(
   return time
 }
 
-/** Returns the status of a grant. Whether it has expired depends on the clock alone; no job records it. */
+/**
+ * Returns the status of a grant. Whether it has expired depends on the clock alone; no job records it.
+ *
+ * @example
+ * ```ts
+ * import { grantStatus } from 'open-payments-server/core'
+ *
+ * const inAYear = Date.now() + 365 * 86_400_000
+ * console.log(grantStatus(grant, inAYear)) // such as expired
+ * ```
+ */
 export function grantStatus(grant: Grant, clock: Instant): GrantStatus {
   const { finalized, granted, interaction, expiresAt } = grant
   if (finalized !== undefined) return finalized.reason
@@ -203,7 +213,17 @@ export function grantStatus(grant: Grant, clock: Instant): GrantStatus {
   return isPast(expiresAt) ? 'expired' : 'approved'
 }
 
-/** Returns the owner id of a client instance's resources: its wallet address or its key's URN (RFC 9278). */
+/**
+ * Returns the owner id of a client instance's resources: its wallet address or its key's URN (RFC 9278).
+ *
+ * @example
+ * ```ts
+ * import { clientId } from 'open-payments-server/core'
+ *
+ * clientId({ walletAddress: 'https://shop.example', thumbprint: '' }) // https://shop.example
+ * clientId(grant.client) // or urn:ietf:params:oauth:jwk-thumbprint:sha-256:…
+ * ```
+ */
 export function clientId(client: Pick<GrantClient, 'walletAddress' | 'thumbprint'>): string {
   return client.walletAddress ?? `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${client.thumbprint}`
 }

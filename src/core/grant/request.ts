@@ -39,7 +39,32 @@ export interface RequestGrant {
 
 export type RequestRefusal = 'interaction_required' | 'interaction_by_key' | 'finish_required'
 
-/** Creates a grant: with its tokens immediately, or pending until a resource owner has decided. */
+/**
+ * Creates a grant: with its tokens immediately, or pending until a resource owner has decided.
+ *
+ * @example
+ * ```ts
+ * import { requestGrant } from 'open-payments-server/core'
+ *
+ * const client = { walletAddress: 'https://shop.example', kid: 'key-1', x: '…', thumbprint: '…' }
+ * const requested = requestGrant(
+ *   {
+ *     commandId: 'command-1',
+ *     id: 'wallet01grant-1',
+ *     client,
+ *     access: [{ type: 'incoming-payment', actions: ['create'] }],
+ *     needsConsent: false,
+ *     needsFinish: false,
+ *     interaction: { path: 'random-1', nonce: 'random-2' },
+ *     continuation: { path: 'random-3', tokenHash: 'hash-1' },
+ *     tokens: [{ hash: 'hash-2', manage: 'random-4' }],
+ *   },
+ *   Date.now(),
+ *   grantPolicy,
+ * )
+ * console.log(requested.ok ? requested.record : requested.reason)
+ * ```
+ */
 export function requestGrant(
   command: RequestGrant,
   now: Instant,

@@ -115,7 +115,18 @@ function repeatableUntil(
   return retryMs === 0 ? now : Math.max(now + retryMs, expiresAt)
 }
 
-/** Whether an access token is active at the resource server (RFC 9767 section 3.3). */
+/**
+ * Whether an access token is active at the resource server (RFC 9767 section 3.3).
+ *
+ * @example
+ * ```ts
+ * import { createHash } from 'node:crypto'
+ * import { isActive } from 'open-payments-server/core'
+ *
+ * const tokenHash = createHash('sha256').update('the secret of the token').digest('base64url')
+ * isActive(grant, tokenHash, Date.now()) // false
+ * ```
+ */
 export function isActive(grant: Grant, tokenHash: string, clock: Instant): boolean {
   return activeToken(grant, tokenHash, clock) !== undefined
 }

@@ -48,7 +48,32 @@ export interface CreatedPayment extends Changed<OutgoingPayment, OutgoingPayment
   readonly budget: Budget
 }
 
-/** Creates an outgoing payment, and reserves its full amounts in the budget of the current window. */
+/**
+ * Creates an outgoing payment, and reserves its full amounts in the budget of the current window.
+ *
+ * @example
+ * ```ts
+ * import { createOutgoingPayment } from 'open-payments-server/core'
+ *
+ * const created = createOutgoingPayment(
+ *   {
+ *     ...spending,
+ *     commandId: 'command-1',
+ *     namespace: 'wallet01',
+ *     id: 'wallet01payment-1',
+ *     grantId: 'wallet01grant-1',
+ *     walletAddress: 'https://wallet.example/alice',
+ *     client: 'https://shop.example',
+ *     requestHash: 'hash-1',
+ *     lists: [],
+ *     candidates: [{ item }],
+ *   },
+ *   Date.now(),
+ *   { holdMs: 86_400_000, retentionMs: 365 * 86_400_000 },
+ * )
+ * console.log(created.ok ? created.budget.spent : created.reason)
+ * ```
+ */
 export function createOutgoingPayment(
   { candidates, namespace, conditions = {}, ...command }: CreateOutgoingPayment,
   now: Instant,

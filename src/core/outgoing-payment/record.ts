@@ -126,7 +126,16 @@ export function isCreated(payment: PaymentRecord): payment is OutgoingPayment {
   return payment.state !== 'reserved' && payment.state !== 'declined'
 }
 
-/** Whether the payment has failed. A payment that was not begun in time has failed even before a sweep records it. */
+/**
+ * Whether the payment has failed. A payment that was not begun in time has failed even before a sweep records it.
+ *
+ * @example
+ * ```ts
+ * import { hasFailed } from 'open-payments-server/core'
+ *
+ * hasFailed(outgoingPayment, outgoingPayment.holdUntil) // true, unless it has begun
+ * ```
+ */
 export function hasFailed(
   { state, holdUntil }: Pick<OutgoingPayment, 'state' | 'holdUntil'>,
   now: Instant,
@@ -137,6 +146,13 @@ export function hasFailed(
 /**
  * Returns the amounts that a payment reserves in its budget: its full amounts until it ends, and then the amounts
  * actually sent and delivered. The total of a budget is the sum over its payments.
+ *
+ * @example
+ * ```ts
+ * import { heldBy } from 'open-payments-server/core'
+ *
+ * const { debitAmount } = heldBy(outgoingPayment) // a bigint, in the asset of the account
+ * ```
  */
 export function heldBy(payment: PaymentRecord): HeldAmounts {
   const { sent, delivered, debitAmount, receiveAmount } = payment

@@ -43,6 +43,16 @@ export interface Arbitraries {
 /**
  * Creates the arbitraries with the fast-check module of the test. They throw an `InvalidInputError` for an unknown
  * option.
+ *
+ * @example
+ * ```ts
+ * import fc from 'fast-check'
+ * import { parseInterval } from 'open-payments-server/core'
+ * import { arbitraries } from 'open-payments-server-testing'
+ *
+ * const { interval } = arbitraries(fc)
+ * fc.assert(fc.property(interval(), (text) => parseInterval(text).ok))
+ * ```
  */
 export function arbitraries(fc: FastCheck): Arbitraries {
   return {

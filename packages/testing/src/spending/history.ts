@@ -41,7 +41,16 @@ export interface SpendingScene {
 
 const usd: Asset = { assetCode: 'USD', assetScale: 2 }
 
-/** Alice's accounts are in dollars. A payment arrives as dollars, or as half as many euros. */
+/**
+ * Alice's accounts are in dollars. A payment arrives as dollars, or as half as many euros.
+ *
+ * @example
+ * ```ts
+ * import { defaultScene, type SpendingScene } from 'open-payments-server-testing'
+ *
+ * const scene: SpendingScene = { ...defaultScene, walletAddress: 'https://bank.example/alice' }
+ * ```
+ */
 export const defaultScene: SpendingScene = {
   walletAddress: 'https://wallet.example/alice',
   otherWalletAddress: 'https://wallet.example/alice-savings',

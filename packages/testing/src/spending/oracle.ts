@@ -244,6 +244,14 @@ export interface ExpectedStep {
  *
  * @param options the options of the history; only `intervalCounting` and `holdMs` matter.
  * @throws {InvalidInputError} for an unknown option.
+ *
+ * @example
+ * ```ts
+ * import { defaultScene, expectedSpending } from 'open-payments-server-testing'
+ *
+ * const [first] = expectedSpending({ scene: defaultScene, start: Date.now(), steps: [] })
+ * console.log(first?.answer, first?.problems)
+ * ```
  */
 export function expectedSpending(
   history: SpendingHistory,

@@ -72,6 +72,15 @@ export interface WalletSubject extends SubjectOptions {
  *
  * @throws {InvalidInputError} for an unknown or missing member of the subject. The property itself fails with it if
  *   `start` is missing.
+ *
+ * @example
+ * ```ts
+ * import fc from 'fast-check'
+ * import { postgresStore } from 'open-payments-server/postgres'
+ * import { spendingProperty } from 'open-payments-server-testing'
+ *
+ * await fc.assert(spendingProperty(fc, { store: () => postgresStore(pool) }), { numRuns: 100 })
+ * ```
  */
 export function spendingProperty(
   fc: FastCheck,

@@ -18,7 +18,21 @@ import type { SpendingRules } from './model.js'
 import { createOracle, type Observation, type Oracle, type OracleRules } from './oracle.js'
 import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } from './wallet.js'
 
-/** A mistake of the wallet, with the history up to it. */
+/**
+ * A mistake of the wallet, with the history up to it.
+ *
+ * @example
+ * ```ts
+ * import fc from 'fast-check'
+ * import { SpendingError, spendingProperty } from 'open-payments-server-testing'
+ *
+ * try {
+ *   await fc.assert(spendingProperty(fc, { store: () => store }))
+ * } catch (error) {
+ *   if (error instanceof Error && error.cause instanceof SpendingError) console.log(error.message)
+ * }
+ * ```
+ */
 export class SpendingError extends Error {
   readonly code = 'ERR_SPENDING'
 }

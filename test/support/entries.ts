@@ -1,0 +1,55 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import ts from 'typescript'
+
+/** The file of an entry, by the name by which hosts import it. */
+const { exports } = JSON.parse(readFileSync('package.json', 'utf8'))
+export const { compilerOptions } = ts.readConfigFile('tsconfig.json', ts.sys.readFile).config
+const paths: Readonly<Record<string, readonly [string]>> = compilerOptions.paths
+
+function fileOf(name: string): string {
+  const [path = ''] = paths[name] ?? []
+  return path || `./adapters/${name.replace('open-payments-server/', '')}.ts`
+}
+
+/** The entries of the library, by the names by which hosts import them. */
+export const library = Object.keys(exports)
+  .filter((path) => path !== './package.json')
+  .map((path) => `open-payments-server${path.slice(1)}`)
+
+/** The entries of the packages. */
+export const others = Object.keys(paths).filter(
+  (name) => !/^open-payments-server(?:$|\/)/.test(name),
+)
+
+/** The sources of all entries. Names of other packages and of the language stay unresolved. */
+function sources(): ts.Program {
+  const options: ts.CompilerOptions = { noLib: true, types: [] }
+  const host = ts.createCompilerHost(options)
+  host.resolveModuleNameLiterals = (literals, file) =>
+    literals.map(({ text }) => {
+      const own = text.startsWith('open-payments-') ? fileOf(text) : undefined
+      const path = resolve(own ?? resolve(dirname(file), text.replace(/\.js$/, '.ts')))
+      const resolvedModule = { resolvedFileName: path, extension: '.ts' }
+      return { resolvedModule: existsSync(path) ? resolvedModule : undefined }
+    })
+  return ts.createProgram([...library, ...others].map(fileOf), options, host)
+}
+
+const program = sources()
+export const checker = program.getTypeChecker()
+
+/** Returns the symbol that a name stands for, in whichever file it is declared. */
+export function declared(symbol: ts.Symbol): ts.Symbol {
+  return symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
+}
+
+/** Returns what an entry exports, by name. */
+export function exportsOf(name: string): ReadonlyMap<string, ts.Symbol> {
+  const file = program.getSourceFile(fileOf(name))
+  const module = file && checker.getSymbolAtLocation(file)
+  if (module === undefined) throw new Error(`${name} has no exports`)
+  return new Map(
+    checker.getExportsOfModule(module).map((symbol) => [symbol.name, declared(symbol)]),
+  )
+}
