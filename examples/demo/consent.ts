@@ -29,6 +29,33 @@ export async function consent(scene: Scene): Promise<{ token: Token; session: st
   return { token: await continueGrant(scene, grant, interactRef), session }
 }
 
+/** Returns a token to pay from an account, after its owner has approved the limits. */
+export async function approved(
+  { client, shop, baseUrl }: Scene,
+  identifier: string,
+  limits: { readonly debitAmount: ReturnType<typeof dollars> },
+): Promise<string> {
+  const nonce = randomUUID()
+  const grant = await client.grant.request(
+    { url: `${baseUrl}/auth` },
+    {
+      access_token: {
+        access: [{ type: 'outgoing-payment', actions: ['create', 'read'], identifier, limits }],
+      },
+      interact: { start: ['redirect'], finish: { method: 'redirect', uri: shop.finishUri, nonce } },
+    },
+  )
+  assert(isPendingGrant(grant))
+  const { location } = await decide(grant.interact.redirect, 'approve')
+  const { uri, access_token } = grant.continue
+  const issued = await client.grant.continue(
+    { url: uri, accessToken: access_token.value },
+    { interact_ref: location?.searchParams.get('interact_ref') ?? '' },
+  )
+  assert(isFinalizedGrantWithAccessToken(issued))
+  return issued.access_token.value
+}
+
 async function requestGrant({ client, shop, baseUrl }: Scene, nonce: string) {
   const alice = `${baseUrl}/alice`
   step('The app reads Alice’s wallet address')

@@ -5,6 +5,7 @@ import { fee } from './app.js'
 import { change } from './changes.js'
 import { consent } from './consent.js'
 import { getPaid } from './receiving.js'
+import { reserve } from './reserving.js'
 import { openShop, type ShopKey } from './shop.js'
 import { pay } from './spending.js'
 import { currentStep, tell, title } from './story.js'
@@ -43,6 +44,8 @@ async function main(): Promise<void> {
     const last = await pay(scene, token)
     title('The grant changes')
     const renewed = await change({ ...scene, connect, session }, last)
+    title('The ledger decides')
+    await reserve({ client: renewed, shop }, settings)
     title('Two wallets')
     await payAcross({ client: renewed, shop }, settings)
   } finally {

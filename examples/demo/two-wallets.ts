@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict'
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  type AuthenticatedClient,
-  isFinalizedGrantWithAccessToken,
-  isPendingGrant,
-} from '@interledger/open-payments'
+import type { AuthenticatedClient } from '@interledger/open-payments'
 import { freePort } from '../wallet/free-port.js'
 import { money } from '../wallet/money.js'
 import {
@@ -16,7 +12,7 @@ import {
 } from '../wallet/rail.js'
 import { type StartOptions, startWallet } from '../wallet/start.js'
 import { accessTo, dollars, fee } from './app.js'
-import { decide } from './browser.js'
+import { approved } from './consent.js'
 import type { Shop } from './shop.js'
 import { step, tell } from './story.js'
 
@@ -100,35 +96,13 @@ async function payInvoice(app: App, { home }: Pair, receiver: string) {
   tell('rate', 'EUR 1.00 is USD 1.08, and the wallet charges 1 %')
 
   step('Alice approves, and the app pays')
-  const accessToken = await approved(app, `${home}/auth`, walletAddress)
+  const accessToken = await approved({ ...app, baseUrl: home }, walletAddress, {
+    debitAmount: dollars('3000'),
+  })
   const paying = { url: quoting.url, accessToken }
   const { id } = await client.outgoingPayment.create(paying, { walletAddress, quoteId: quote.id })
   tell('outgoing payment', id)
   return { read: () => client.outgoingPayment.get({ url: id, accessToken }) }
-}
-
-/** Gets a token to pay from an account, after its owner approved. */
-async function approved({ client, shop }: App, url: string, identifier: string): Promise<string> {
-  const nonce = randomUUID()
-  const limits = { debitAmount: dollars('3000') }
-  const grant = await client.grant.request(
-    { url },
-    {
-      access_token: {
-        access: [{ type: 'outgoing-payment', actions: ['create', 'read'], identifier, limits }],
-      },
-      interact: { start: ['redirect'], finish: { method: 'redirect', uri: shop.finishUri, nonce } },
-    },
-  )
-  assert(isPendingGrant(grant))
-  const { location } = await decide(grant.interact.redirect, 'approve')
-  const { uri, access_token } = grant.continue
-  const issued = await client.grant.continue(
-    { url: uri, accessToken: access_token.value },
-    { interact_ref: location?.searchParams.get('interact_ref') ?? '' },
-  )
-  assert(isFinalizedGrantWithAccessToken(issued))
-  return issued.access_token.value
 }
 
 type OutgoingPayment = Awaited<ReturnType<AuthenticatedClient['outgoingPayment']['get']>>
