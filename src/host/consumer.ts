@@ -8,13 +8,7 @@ import {
 } from '../service/events/delivery.js'
 import { sleep } from '../service/time.js'
 import { callHook, printError } from '../util/errors.js'
-import {
-  callback,
-  having,
-  listOf,
-  positiveInteger,
-  requireKnownOptions,
-} from '../util/input.js'
+import { callback, having, listOf, positiveInteger, requireKnownOptions } from '../util/input.js'
 
 export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   /** How long to wait before the next poll if no event was due, in milliseconds. Default 1,000. */
