@@ -1,11 +1,15 @@
+import type { PaymentRecord } from '../../src/core/outgoing-payment/record.js'
 import type { DeliveredEvent, MayPay, RequestedPayment } from '../../src/index.js'
 import type { Climate } from './connection.js'
 import type { Database } from './database.js'
 import { count, type Journal } from './journal.js'
+import { windowOfPayment } from './laws/spending.js'
 import type { Scheduler } from './scheduler.js'
 import type { ServerProcess } from './servers.js'
 
 export type Holds = ReturnType<typeof createHolds>
+
+const isOver = ({ state }: PaymentRecord) => ['completed', 'failed', 'declined'].includes(state)
 
 const ends = ['outgoing-payment.completed', 'outgoing-payment.failed', 'outgoing-payment.declined']
 
@@ -22,22 +26,51 @@ export function createHolds(
   auditor: () => ServerProcess,
 ) {
   const { draw } = scheduler
-  const asked = new Set<string>()
+  /** What each call asked to hold, by the id of the payment: every call asks for the same. */
+  const asked = new Map<string, string>()
   const holds = new Set<string>()
   const released = new Set<string>()
 
-  function hold({ outgoingPaymentId: id }: RequestedPayment): void {
+  function hold(payment: RequestedPayment): void {
+    const { outgoingPaymentId: id } = payment
     if (released.has(id)) journal.breaches.push(`a hold took effect after the end of ${id}`)
     if (database.peek('outgoing-payment', id) === undefined) {
       journal.breaches.push(`funds are held for ${id}, which was never reserved`)
     }
     holds.add(id)
+    journal.breaches.push(...overheld(id))
+  }
+
+  /** What is held for the payments of a window that have not ended is within the limits of the window. */
+  function overheld(outgoingPaymentId: string): readonly string[] {
+    const open = [...holds].flatMap((id) => {
+      const record = database.peek('outgoing-payment', id) as PaymentRecord | undefined
+      if (record === undefined || isOver(record)) return []
+      return [{ record, place: windowOfPayment(database, record) }]
+    })
+    const own = open.find(({ record }) => record.id === outgoingPaymentId)
+    if (own === undefined) return []
+    const { group, item } = own.place
+    const together = open.filter(({ place }) => place.group === group)
+    return (['debitAmount', 'receiveAmount'] as const).flatMap((counts) => {
+      const sum = together.reduce((sum, { record }) => sum + BigInt(record[counts].value), 0n)
+      const maximum = item?.limits?.[counts]?.value
+      return maximum !== undefined && sum > BigInt(maximum)
+        ? [`${group}: ${sum} of ${counts} is held, and ${maximum} is allowed`]
+        : []
+    })
   }
 
   const mayPay: MayPay = async (payment) => {
     const { outgoingPaymentId: id, grantId } = payment
-    asked.add(id)
     count(journal, 'asked')
+    const { conditions: _conditions, ...same } = payment
+    const [text, before] = [JSON.stringify(same), asked.get(id)]
+    if (before !== undefined) count(journal, 'asked again')
+    if (before !== undefined && before !== text) {
+      journal.breaches.push(`the host was asked about another payment ${id}`)
+    }
+    asked.set(id, text)
     if (draw.chance(10)) {
       const conditions = { pausedUntil: Math.ceil(scheduler.now()) + 60_000 }
       await auditor().auth.grants.amend(grantId, { conditions })
@@ -67,7 +100,7 @@ export function createHolds(
 
   return {
     mayPay,
-    asked: asked as ReadonlySet<string>,
+    asked: () => asked.keys(),
     held: holds as ReadonlySet<string>,
     /** Releases what is held for a payment that has ended. */
     handle(event: DeliveredEvent): void {

@@ -1,5 +1,6 @@
 import { createActors, openShops } from './actors/all.js'
 import { auditTokens } from './audit.js'
+import { count } from './journal.js'
 import { makePeace } from './peace.js'
 import { withSimulatedTimers } from './timers.js'
 import { createTrace } from './trace.js'
@@ -37,6 +38,7 @@ export async function live({ seed, steps, mistake, print }: LifeOptions): Promis
   const world = createWorld(seed, trace, mistake)
   const { scheduler, journal } = world
   const { draw } = scheduler
+  if (world.isRemote) count(journal, 'lives with remote grants')
   const beginPercent = draw.one(5, 15, 40)
   let step = 0
   await withSimulatedTimers(scheduler, async () => {

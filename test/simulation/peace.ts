@@ -85,7 +85,7 @@ const isReserved = (record: Stored) => (record as PaymentRecord).state === 'rese
 
 /** Whoever was asked about has ended and is released, or exists and is held. */
 function everyHoldIsOfAnOpenPayment({ journal, database, holds }: World): void {
-  for (const id of holds.asked) {
+  for (const id of holds.asked()) {
     const payment = database.peek('outgoing-payment', id) as PaymentRecord | undefined
     const isOpen = payment?.state === 'created' || payment?.state === 'begun'
     if (isOpen === holds.held.has(id) && isOpen !== holds.released.has(id)) continue

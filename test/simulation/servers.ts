@@ -47,6 +47,8 @@ export interface ServerPorts {
   readonly clientKeys: ClientKeys
   readonly pricing: Pricing
   readonly mayPay: MayPay
+  /** Introspects at another server; absent if the grants are in the store of the resource server. */
+  readonly remote?: Introspect | undefined
   readonly keyBinding: 'published' | 'bound'
   readonly onError?: (error: unknown) => void
   readonly mistake?: WalletMistake
@@ -93,9 +95,11 @@ export function startServer(
       grants: { retentionMs: lifetimes.retentionMs, unusedLifetimeMs: lifetimes.retentionMs },
     },
   })
-  const introspect = mistake.introspect?.(auth.introspect, clock.now) ?? auth.introspect
-  const grants = { ...auth, introspect }
+  const { remote: asked = auth.introspect } = ports
+  const introspect = mistake.introspect?.(asked, clock.now) ?? asked
+  const grants = ports.remote ? { grantEndpoint, introspect } : { ...auth, introspect }
   const correct = createResourceServer({
+    ...shared,
     baseUrl: resourceServer,
     grants,
     walletAddresses,

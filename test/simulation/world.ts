@@ -11,6 +11,7 @@ import { type ClientEntry, createJournal, type Journal } from './journal.js'
 import { createLedger, type Ledger } from './laws/ledger.js'
 import { refusesOnlyForAReason } from './laws/responses.js'
 import { createNetwork, type Network } from './network.js'
+import { introspectRemotely } from './remote.js'
 import { createProcess, createScheduler, type Process, type Scheduler } from './scheduler.js'
 import { type ServerProcess, startServer, type WalletMistake } from './servers.js'
 import type { Trace } from './trace.js'
@@ -37,6 +38,8 @@ export interface World {
   readonly auditor: ServerProcess
   /** Ends a server process without warning, and starts another in its place. */
   restart(server: ServerProcess): void
+  /** Whether the resource servers introspect at another server, so that no commit guards a grant. */
+  readonly isRemote: boolean
   /** Which keys sign for a grant. */
   readonly keyBinding: 'published' | 'bound'
   /** Publishes another key of a client instance in place of the current one. */
@@ -55,8 +58,8 @@ export function createWorld(seed: string, trace: Trace, mistake: Mistake = {}): 
   )
   const rules = { ...contract, ...mistake.database }
   const database: Database = createDatabase(rules, (written, commit) => ledger.see(written, commit))
-  const latestNow = () => scheduler.now() + climate.weather.skewMaxMs
-  const ledger = createLedger(database, journal, latestNow, () => holds)
+  const isRemote = createDraw(`${seed} grants`).chance(30)
+  const ledger = createLedger({ database, journal, scheduler, climate, isRemote }, () => holds)
   const skew = () => draw.below(2 * climate.weather.skewMaxMs + 1) - climate.weather.skewMaxMs
   const keyBinding = createDraw(`${seed} keys`).chance(50) ? 'published' : 'bound'
   const published = new Map<string, KeyPair>()
@@ -94,6 +97,7 @@ export function createWorld(seed: string, trace: Trace, mistake: Mistake = {}): 
       clientKeys: { find: (query) => port('find key', () => findKey(query)) },
       pricing,
       mayPay: holds.mayPay,
+      remote: isRemote ? introspectRemotely(scheduler, climate, () => servers) : undefined,
       keyBinding,
       mistake,
     })
@@ -136,6 +140,7 @@ export function createWorld(seed: string, trace: Trace, mistake: Mistake = {}): 
     servers,
     clients,
     auditor,
+    isRemote,
     keyBinding,
     restart(server) {
       const [name = ''] = server.process.name.split('.')

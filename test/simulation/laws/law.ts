@@ -9,6 +9,9 @@ export interface Change {
   readonly commit: Commit | undefined
   readonly database: Database
   readonly journal: Journal
+  /** When it has taken effect, by a correct clock, and how far each clock of a server may be ahead or behind. */
+  readonly at: number
+  readonly skewMaxMs: number
 }
 
 /** Returns a description of each violation. */

@@ -1,7 +1,9 @@
 import type { Commit } from '../../../src/entry-adapter.js'
+import type { Climate } from '../connection.js'
 import type { Database, Written } from '../database.js'
 import type { Holds } from '../holds.js'
 import type { Journal } from '../journal.js'
+import type { Scheduler } from '../scheduler.js'
 import {
   accessIsAttenuated,
   grantsOnlyGoForward,
@@ -34,16 +36,23 @@ export interface Ledger {
   takeChangedGrants(): readonly string[]
 }
 
+/** The parts of a world that the laws are about. */
+interface Watched {
+  readonly database: Database
+  readonly journal: Journal
+  readonly scheduler: Scheduler
+  readonly climate: Climate
+  readonly isRemote: boolean
+}
+
 export function createLedger(
-  database: Database,
-  journal: Journal,
-  latestNow: () => number,
+  { database, journal, scheduler, climate, isRemote }: Watched,
   holds: () => Holds,
 ): Ledger {
   const laws: readonly Law[] = [
     everyWriteIsTheNextVersion,
     everyChangeHasItsEvents,
-    nothingIsRemovedEarly(latestNow),
+    nothingIsRemovedEarly,
     grantsOnlyGoForward,
     accessIsAttenuated,
     nobodyPaysWithoutConsent,
@@ -53,8 +62,8 @@ export function createLedger(
     completionIsFinal,
     sendingOnlyGoesForward,
     noWindowIsOverspent(),
-    everyPaymentMeetsItsConditions,
-    noEndedGrantPays,
+    everyPaymentMeetsItsConditions(isRemote),
+    noEndedGrantPays(isRemote),
     everyIntentionPaysOnce(),
     everyPaymentIsHeld(holds),
   ]
@@ -67,7 +76,8 @@ export function createLedger(
         if (kind === 'event' && after !== undefined) events.add(after.id)
         if (kind === 'grant' && after !== undefined) changedGrants.add(after.id)
       }
-      const change = { written, commit, database, journal }
+      const { skewMaxMs } = climate.weather
+      const change = { written, commit, database, journal, at: scheduler.now(), skewMaxMs }
       for (const law of laws) journal.breaches.push(...law(change))
     },
     takeChangedGrants() {

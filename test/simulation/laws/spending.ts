@@ -4,6 +4,7 @@ import type { GrantedItem } from '../../../src/entry-core.js'
 import type { Grant, OutgoingPayment } from '../../../src/index.js'
 import { type EventRecord, paymentEnds } from '../../../src/service/events/record.js'
 import { birth } from '../birth.js'
+import type { Database } from '../database.js'
 import type { Holds } from '../holds.js'
 import { differsIn, type Law, writesOf } from './law.js'
 
@@ -67,13 +68,12 @@ export function noWindowIsOverspent(): Law {
   return (change) => {
     // One commit may create several payments: all of them count before the first is compared with the budget.
     const written = writesOf<OutgoingPayment>(change, 'outgoing-payment').map(({ after }) => {
-      const { grantId, itemId, createdAt, budgetId } = after
-      const grant = change.database.peek('grant', grantId) as Grant | undefined
-      const item = grant?.granted?.find((each) => each.itemId === itemId)
-      const window = item === undefined ? 'unknown' : windowOf(item, createdAt)
-      const group = `${grantId} ${itemId} ${window}`
-      groups.set(group, (groups.get(group) ?? new Map()).set(`${after.id} ${createdAt}`, after))
-      return { after, budgetId, grant, item, window, group }
+      const { group, item, window, grant } = windowOfPayment(change.database, after)
+      groups.set(
+        group,
+        (groups.get(group) ?? new Map()).set(`${after.id} ${after.createdAt}`, after),
+      )
+      return { after, budgetId: after.budgetId, grant, item, window, group }
     })
     return written.flatMap(({ after, budgetId, grant, item, window, group }) => {
       if (grant === undefined || item === undefined) return []
@@ -92,6 +92,15 @@ export function noWindowIsOverspent(): Law {
       })
     })
   }
+}
+
+/** The item and the window that a payment is charged to, and a name for both. */
+export function windowOfPayment(database: Database, payment: PaymentRecord) {
+  const { grantId, itemId, createdAt } = payment
+  const grant = database.peek('grant', grantId) as Grant | undefined
+  const item = grant?.granted?.find((each) => each.itemId === itemId)
+  const window = item === undefined ? 'unknown' : windowOf(item, createdAt)
+  return { grant, item, window, group: `${grantId} ${itemId} ${window}` }
 }
 
 /** The whole amounts while the payment can still be sent, and then what was sent. */
@@ -123,26 +132,48 @@ function isCreation({
   return after.state === 'created' && before?.state !== 'created'
 }
 
-/** No payment is created under a grant that has ended. */
-export const noEndedGrantPays: Law = (change) =>
-  writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
-    if (!isCreation({ before, after })) return []
-    const grant = change.database.peek('grant', after.grantId) as Grant | undefined
-    if (grant?.granted && !grant.finalized) return []
-    return [`${after.id} was created under the grant ${after.grantId}, which is not approved`]
-  })
+/**
+ * No payment is created under a grant that has ended.
+ *
+ * @param isRemote whether the grant is at another server: then a payment that was requested before may be created.
+ */
+export const noEndedGrantPays =
+  (isRemote: boolean): Law =>
+  (change) =>
+    writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
+      if (!isCreation({ before, after })) return []
+      const grant = change.database.peek('grant', after.grantId) as Grant | undefined
+      if (grant?.granted && !grant.finalized) return []
+      const endedAt = grant?.finalized?.at ?? 0
+      if (isRemote && after.createdAt <= endedAt + 2 * change.skewMaxMs) return []
+      return [`${after.id} was created under the grant ${after.grantId}, which is not approved`]
+    })
 
-/** No payment is created in a pause of its grant, or above the maximum for one payment. */
-export const everyPaymentMeetsItsConditions: Law = (change) =>
-  writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
-    if (!isCreation({ before, after })) return []
-    const { id, grantId, updatedAt, debitAmount } = after
-    const grant = change.database.peek('grant', grantId) as Grant | undefined
-    const { pausedUntil = updatedAt, paymentMax = debitAmount } = grant?.conditions ?? {}
-    return updatedAt < pausedUntil || BigInt(debitAmount.value) > BigInt(paymentMax.value)
-      ? [`${id} was created beyond the conditions of the grant ${grantId}`]
-      : []
-  })
+/**
+ * No payment is created in a pause of its grant, or above the maximum for one payment.
+ *
+ * @param isRemote whether the grant is at another server: then a payment that was requested before a change may be
+ *   created.
+ */
+export function everyPaymentMeetsItsConditions(isRemote: boolean): Law {
+  const changedAt = new Map<string, number>()
+  return (change) => {
+    for (const { after } of writesOf<Grant>(change, 'grant')) changedAt.set(after.id, change.at)
+    return writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
+      if (!isCreation({ before, after })) return []
+      const { id, grantId, createdAt, updatedAt, debitAmount } = after
+      const latest = isRemote ? (changedAt.get(grantId) ?? 0) + change.skewMaxMs : 0
+      if (isRemote && createdAt <= latest) return []
+      const grant = change.database.peek('grant', grantId) as Grant | undefined
+      // A remote grant is looked at when the payment is requested, and a pause may have begun since.
+      const at = isRemote ? createdAt : updatedAt
+      const { pausedUntil = at, paymentMax = debitAmount } = grant?.conditions ?? {}
+      return at < pausedUntil || BigInt(debitAmount.value) > BigInt(paymentMax.value)
+        ? [`${id} was created beyond the conditions of the grant ${grantId}`]
+        : []
+    })
+  }
+}
 
 /** The host is asked about each payment; it has held its funds when it is created, and it ends once. */
 export function everyPaymentIsHeld(holds: () => Holds): Law {

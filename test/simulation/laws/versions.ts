@@ -37,11 +37,9 @@ export const everyChangeHasItsEvents: Law = ({ written, commit }) => {
 }
 
 /** What must not be removed before its retention ends, by any clock in the world. */
-export const nothingIsRemovedEarly =
-  (latestNow: () => number): Law =>
-  ({ written }) =>
-    written.flatMap(({ kind, before, after }) => {
-      const isEarly =
-        after === undefined && before?.retainUntil !== undefined && before.retainUntil > latestNow()
-      return isEarly ? [`${kind} ${before.id} was removed before its retention ended`] : []
-    })
+export const nothingIsRemovedEarly: Law = ({ written, at, skewMaxMs }) =>
+  written.flatMap(({ kind, before, after }) => {
+    const { retainUntil = 0 } = before ?? {}
+    const isEarly = after === undefined && retainUntil > at + skewMaxMs
+    return isEarly ? [`${kind} ${before?.id} was removed before its retention ended`] : []
+  })
