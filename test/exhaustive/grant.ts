@@ -6,6 +6,7 @@ import {
   type GrantKey,
   type GrantPolicy,
   grantStatus,
+  grantTime,
 } from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
 import { isActive } from '../../src/core/grant/rotation.js'
@@ -30,11 +31,12 @@ import {
   requestOf,
 } from '../support/grants.js'
 import type { Attempt, Change, Machine, Noted, Operation, Process, World } from './processes.js'
+import { remembered } from './search.js'
 
 /** The time between two instants of the model: with these periods each one is an end, or next to one. */
 const tick = 1_000
 
-const policy: GrantPolicy = {
+export const policy: GrantPolicy = {
   waitMs: tick,
   retryMs: tick,
   interactionLifetimeMs: 2 * tick,
@@ -136,8 +138,11 @@ export function grantMachine(
       const ids = [facts.captured, ...processes.map(({ op }) => op)].flatMap(
         (op) => op?.nonce?.id ?? [],
       )
-      return [records['grant'], facts, ids.map((id) => `${id} ${records[id]?.commandId}`)]
+      const used = ids.map((id) => `${id} ${records[id]?.commandId}`)
+      return [recordText(records['grant'] as Grant), factsText(facts), used.join()]
     },
+    textOf: recordText,
+    operationText,
   }
 }
 
@@ -151,6 +156,60 @@ function mayRepeat({ command: { type } }: GrantOp, before: GrantWorld, { changes
   if (type === 'amend') return true
   return type === 'approve' || (type === 'continue' && grantOf(before).tokens === undefined)
 }
+
+/** Running operations began now or one tick ago: an instant before that is over for each of them. */
+const over = now - tick
+
+const isOver = (instant: Instant) => instant <= over
+
+/** An instant to which a period of one tick is added before it is compared. */
+const clamped = (instant: Instant) => Math.max(instant, over - tick)
+
+const end = (instant: Instant | undefined) =>
+  instant === undefined ? undefined : Math.max(instant, over)
+
+/**
+ * The text of a grant. Of the instants at which something happened, decisions read only whether one is after their own
+ * time; and once a grant is finalized, none.
+ */
+const grantText = remembered((grant: Grant): string => {
+  const { id: _id, requested: _requested, createdAt: _createdAt, dueAt: _dueAt, ...rest } = grant
+  const { retainUntil: _retainUntil, client, consent, issuedAt, finalized, ...kept } = rest
+  const { continuation, interaction, tokens = [], derivation, expiresAt, ...others } = kept
+  const isFinal = finalized !== undefined
+  const text = {
+    ...others,
+    kid: client.kid,
+    consent: consent?.resourceOwner,
+    isIssued: issuedAt !== undefined,
+    reason: finalized?.reason,
+    ref: interaction?.refHash,
+    tokens: tokens.map(({ issuedAt: _issuedAt, expiresAt, revokedAt, ...token }) => ({
+      ...token,
+      isRevoked: revokedAt !== undefined,
+      ...(isFinal ? {} : { expiresAt: clamped(expiresAt) }),
+    })),
+    derivation,
+    ...(!isFinal && {
+      isNow: !isOver(grantTime(grant, over)),
+      acceptedAt: clamped(continuation.acceptedAt),
+      interaction: end(interaction?.expiresAt),
+      expiresAt: end(expiresAt),
+    }),
+  }
+  return JSON.stringify(text, (name, value) => (name === 'until' ? end(value) : value))
+})
+
+const recordText = (record: Stored) =>
+  record.id === 'grant' ? grantText(record as Grant) : `${record.id} ${record.commandId}`
+
+const factsText = remembered((facts: GrantFacts) =>
+  JSON.stringify(facts, (name, value) => (name === 'expiresAt' ? end(value) : value)),
+)
+
+const operationText = remembered(({ now: at, command, presented, nonce }: GrantOp) =>
+  JSON.stringify([at - now, command, presented, nonce?.id]),
+)
 
 interface Deps {
   readonly setting: GrantSetting

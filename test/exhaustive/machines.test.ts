@@ -18,12 +18,9 @@ function expectLaws(found: Found, depth = depthMax): void {
 
 describe('two processes keep every law in every state of a grant within reach', () => {
   test.each([
-    { kind: 'redirect' },
     { kind: 'poll' },
-    { kind: 'at once' },
-    { kind: 'at once', windows: 3 },
-    { kind: 'at once', amends: true },
     { kind: 'redirect', keys: true },
+    { kind: 'at once', amends: true, windows: 2 },
     { kind: 'at once', keys: true },
     { kind: 'at once', replays: 'signature' },
     { kind: 'at once', replays: 'nonce' },

@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { refused } from '../../src/core/decision.js'
 import { derivationsOf, type Grant, type IssuedToken } from '../../src/core/grant/record.js'
-import { type GrantDecisions, type GrantSetting, grantDecisions, grantMachine } from './grant.js'
+import {
+  type GrantDecisions,
+  type GrantSetting,
+  grantDecisions,
+  grantMachine,
+  policy,
+} from './grant.js'
 import { processesOf } from './processes.js'
 import { type Found, search } from './search.js'
 
@@ -12,6 +18,8 @@ function lawBrokenBy(mistake: string, { name, broken }: Found): string | undefin
 }
 
 const { decideGrant, isActive } = grantDecisions
+
+const lifetimeMs = policy.accessTokenLifetimeMs
 
 const mistakes: readonly (readonly [
   mistake: string,
@@ -35,6 +43,17 @@ const mistakes: readonly (readonly [
       isActive: (grant, hash, now) =>
         isActive(grant, hash, now) ||
         derivationsOf(grant).some(({ from, until }) => from === hash && now < until),
+    },
+  ],
+  [
+    'a token outlives the windows of its grant',
+    'only the live token is active, until its end',
+    { kind: 'at once', amends: true, windows: 2 },
+    {
+      isActive({ expiresAt: _expiresAt, tokens = [], ...grant }, ...rest) {
+        const later = tokens.map((token) => ({ ...token, expiresAt: token.issuedAt + lifetimeMs }))
+        return isActive({ ...grant, tokens: later }, ...rest)
+      },
     },
   ],
   [

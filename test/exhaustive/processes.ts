@@ -84,7 +84,11 @@ export interface Machine<Op extends Operation, Facts> {
   /** The world after some time; `undefined` if no time may pass now. */
   passed(world: World<Op, Facts>): { label: string; world: World<Op, Facts> } | undefined
   /** The records and facts that distinguish a world from others. */
-  visible(world: World<Op, Facts>): readonly unknown[]
+  visible(world: World<Op, Facts>): readonly string[]
+  /** The text of a record, without what no decision can read any more. */
+  textOf(record: Stored): string
+  /** The text of an operation. */
+  operationText(op: Op): string
 }
 
 const processesMax = 2
@@ -277,42 +281,33 @@ function outdated<Op extends Operation, Facts>(
   return next
 }
 
-const texts = new WeakMap<object, string>()
-
-/** The JSON text of a value. Values are immutable, and many states share them. */
-function textOf(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'none'
-  const known = texts.get(value)
-  if (known !== undefined) return known
-  const text = JSON.stringify(value)
-  texts.set(value, text)
-  return text
-}
-
 /** An attempt that still fits is determined by its operation and the current records, so its keys suffice. */
 function attemptText(attempt: Attempt | undefined): string {
   return attempt?.changes.map(({ key }) => key).join('+') ?? ''
 }
 
-function processText<Op extends Operation>(process: Process<Op>): string {
-  const { op, seen, again, attempt, late, applied, alive } = process
-  const loaded = seen.map(textOf).join()
+function processText<Op extends Operation, Facts>(
+  machine: Machine<Op, Facts>,
+  { op, seen, again, attempt, late, applied, alive }: Process<Op>,
+): string {
+  const loaded = seen.map((record) => (record ? machine.textOf(record) : 'none')).join()
   const flags = `${Number(again)}${Number(applied)}${Number(alive)}`
-  return `${textOf(op)} ${flags} [${loaded}] ${attemptText(attempt)} / ${attemptText(late)}`
+  return `${machine.operationText(op)} ${flags} [${loaded}] ${attemptText(attempt)} / ${attemptText(late)}`
 }
 
 function partsOf<Op extends Operation, Facts>(
   machine: Machine<Op, Facts>,
   world: World<Op, Facts>,
 ): string[] {
-  const running = new Set(world.processes.map(({ op }) => op.id))
+  const ids = new Set(world.processes.map(({ op }) => op.id))
   // The processes are alike, so it does not matter which one carries out which operation.
   const processes = world.processes.toSorted((a, b) => (a.op.label < b.op.label ? -1 : 1))
-  const text = [...machine.visible(world).map(textOf), ...processes.map(processText)].join('\n')
+  const running = processes.map((process) => processText(machine, process))
+  const text = [...machine.visible(world), ...running].join('\n')
   const names = new Map<string, string>()
   // Ids and secrets are only compared with each other. Nobody presents the id of an operation that is over.
   const renamed = text.replace(/\b([a-z]):\d+/g, (symbol, kind: string) => {
-    if (kind === 'c' && !running.has(symbol)) return 'c:-'
+    if (kind === 'c' && !ids.has(symbol)) return 'c:-'
     const known = names.get(symbol)
     if (known !== undefined) return known
     const name = `${kind}:${names.size}`

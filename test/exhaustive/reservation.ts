@@ -22,7 +22,7 @@ import {
 } from '../../src/core/outgoing-payment/reservation.js'
 import { decideOutgoingPayment } from '../../src/core/outgoing-payment.js'
 import { type EventRecord, eventRecords } from '../../src/service/events/record.js'
-import type { Move, System } from './search.js'
+import { type Move, remembered, type System } from './search.js'
 
 /** The decisions that the services make, of which a planted mistake replaces some. */
 export const paymentDecisions = {
@@ -146,6 +146,39 @@ const beginning: World = {
 }
 
 type Step = Move<World>
+
+/** What a decision may still read of a payment. Once it has ended, that is its state. */
+const paymentText = remembered((payment: PaymentRecord) => {
+  const { id, state, version, commandId, lateHoldsUntil, dueAt, debitAmount } = payment
+  const held = `${id} ${state} ${debitAmount.value}`
+  if (state === 'created') return `${held} ${lateHoldsUntil}`
+  if (state !== 'reserved') return held
+  return `${held} ${version} ${commandId} ${payment.askUntil} ${dueAt} ${lateHoldsUntil}`
+})
+
+const askText = remembered(({ by, name, until, landed }: Ask) => `${by} ${name} ${until} ${landed}`)
+
+const endText = remembered(
+  ({ name, notBefore, delivered }: World['ends'][number]) => `${name} ${notBefore} ${delivered}`,
+)
+
+/** A request whose payment has changed since only learns that. Which other version it has read makes no difference. */
+function requestText(world: World, { id, grant, reserved, answer, name }: Request): string {
+  const isCurrent = reserved && reserved.version === world.payments[name]?.version
+  return `${id} ${grant.version} ${answer} ${isCurrent}`
+}
+
+function parts(world: World): string[] {
+  const { now, grant, budget, payments, requests, asks, holds, ends, begun, paid, refused } = world
+  const told = [paid, refused].map((some) => some.toSorted().join())
+  return [
+    `${now} ${grant.version} ${budget?.spent.debitAmount?.value} ${holds} ${begun} ${told.join(' ')}`,
+    ...names.map((name) => (payments[name] ? paymentText(payments[name]) : name)),
+    ...requests.map((each) => requestText(world, each)).toSorted(),
+    ...asks.map(askText).toSorted(),
+    ...ends.map(endText).toSorted(),
+  ]
+}
 
 /**
  * Requests for two payments under one grant, repeats of one of them, calls of the host whose holds land late, processes
@@ -449,7 +482,7 @@ export function reservations(
   return {
     name: `reservations, ${setting.requests.join(' and ')}, ${setting.change}`,
     begins: [{ label: 'a grant', next: beginning }],
-    parts: (world) => Object.values(world).map((part) => JSON.stringify(part)),
+    parts,
     broken(world) {
       const { payments, budget, holds, ends, paid, refused } = world
       const records = names.flatMap((name) => payments[name] ?? [])

@@ -14,8 +14,8 @@ export interface System<State> {
   /** The law that the state breaks. */
   broken(state: State): string | undefined
   /**
-   * The texts that together distinguish a state from every other one. States that differ only in the names of
-   * their ids and secrets have the same texts.
+   * The texts that together distinguish a state from every other one from which something else may happen. States that
+   * differ only in the names of their ids and secrets, or in what nobody can read any more, have the same texts.
    */
   parts(state: State): readonly string[]
 }
@@ -107,6 +107,16 @@ function createVisited<State>(system: System<State>) {
       for (let at = number; at >= 0; at = froms[at] ?? -1) path.unshift(labels[at] ?? '')
       return path
     },
+  }
+}
+
+/** Returns the text of an object that never changes and that many states share, made once. */
+export function remembered<Part extends object>(textOf: (part: Part) => string) {
+  const texts = new WeakMap<Part, string>()
+  return (part: Part): string => {
+    const text = texts.get(part) ?? textOf(part)
+    texts.set(part, text)
+    return text
   }
 }
 
