@@ -9,7 +9,7 @@ import {
 import { search, told } from './search.js'
 
 /** The number of steps that the searches go in `npm test`. `npm run test:long` visits every reachable state. */
-const depthMax = isLong ? Number.POSITIVE_INFINITY : 12
+const depthMax = isLong ? Number.POSITIVE_INFINITY : 10
 
 const changes = [
   'the owner amends',
