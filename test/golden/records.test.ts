@@ -1,69 +1,18 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import type { RecordKind, Stored } from '../../src/entry-adapter.js'
-import { memoryStore, type Store } from '../../src/index.js'
-import { manualClock } from '../support/clock.js'
-import { seededRandom } from '../support/random.js'
-import { createSpendingWorld } from '../support/spending.js'
-import { lives, mayPay } from './lives.js'
+import { memoryStore } from '../../src/index.js'
+import {
+  begun,
+  current,
+  goldenOf,
+  goneOn,
+  isWriting,
+  putRecords,
+  versions,
+  writeGolden,
+} from './golden.js'
+import { lives } from './lives.js'
 
-/** What the records of a life were when a version of the library wrote them. */
-interface Golden {
-  /** The instant at which the life stops. */
-  readonly at: number
-  readonly notes: unknown
-  readonly records: readonly { readonly kind: RecordKind; readonly record: Stored }[]
-}
-
-const folder = 'test/golden/records'
-/** Released versions only read their folders. Before its release, `GOLDEN=write` writes that of the current version. */
-const current = JSON.parse(readFileSync('package.json', 'utf8')).version as string
-const fileOf = (version: string, name: string) =>
-  `${folder}/${version}/${name.replaceAll(' ', '-').replaceAll(',', '')}.json`
-
-function goldenOf(version: string, name: string): Golden {
-  return JSON.parse(readFileSync(fileOf(version, name), 'utf8'))
-}
-
-/** A store that keeps each record that it holds where the test can see it. */
-function watchedStore() {
-  const store = memoryStore()
-  const records = new Map<string, { readonly kind: RecordKind; readonly record: Stored }>()
-  const watched: Store = {
-    ...store,
-    async commit(commit) {
-      const committed = await store.commit(commit)
-      for (const { kind, next } of committed ? commit.changes : []) {
-        records.set(`${kind} ${next.id}`, { kind, record: structuredClone(next) })
-      }
-      return committed
-    },
-    async remove(given) {
-      const removed = await store.remove(given)
-      for (const [i, { kind, id }] of given.entries()) {
-        if (removed[i]) records.delete(`${kind} ${id}`)
-      }
-      return removed
-    },
-  }
-  return { store: watched, records }
-}
-
-async function begun(name: string): Promise<Golden> {
-  const { store, records } = watchedStore()
-  const clock = manualClock()
-  const world = createSpendingWorld({ store, clock, resources: { policy: { mayPay } } })
-  const notes = await lives[name]?.begin(world, world.client())
-  const sorted = [...records].sort(([one], [other]) => (one < other ? -1 : 1))
-  return { at: clock.now(), notes, records: sorted.map(([, record]) => record) }
-}
-
-if (process.env['GOLDEN'] === 'write') {
-  mkdirSync(`${folder}/${current}`, { recursive: true })
-  for (const name of Object.keys(lives)) {
-    writeFileSync(fileOf(current, name), `${JSON.stringify(await begun(name), null, 2)}\n`)
-  }
-}
+if (isWriting) await writeGolden()
 
 describe('this version writes', () => {
   test.each(Object.keys(lives))('%s as its golden records say', async (name) => {
@@ -79,26 +28,11 @@ describe('this version writes', () => {
   })
 })
 
-describe.each(readdirSync(folder))('records that version %s wrote', (version) => {
+describe.each(versions)('records that version %s wrote', (version) => {
   test.each(Object.keys(lives))('let %s go on', async (name) => {
-    const { at, notes, records } = goldenOf(version, name)
+    const golden = goldenOf(version, name)
     const store = memoryStore()
-    for (const { kind, record } of records) {
-      // A store accepts a record at its first version only, so write each version up to it.
-      for (let number = 1; number <= record.version; number++) {
-        const next = { ...record, version: number }
-        const { lists = [], dueAt } = record
-        const previous = { lists, ...(dueAt !== undefined && { dueAt }) }
-        const change = { kind, next, expectedVersion: number - 1 }
-        const changes = [number === 1 ? change : { ...change, previous }]
-        expect(await store.commit({ changes, guards: [] })).toBe(true)
-      }
-    }
-    // With the random bytes of the beginning, commands would take the records for their own earlier writes.
-    const random = seededRandom('golden')
-    const clock = manualClock(at)
-    const resources = { random, policy: { mayPay } }
-    const world = createSpendingWorld({ store, clock, auth: { random }, resources })
-    await lives[name]?.goOn(world, world.client('shop', { nonces: 1_000 }), notes)
+    await putRecords(store, golden)
+    await goneOn(store, name, golden)
   })
 })
