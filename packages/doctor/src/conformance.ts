@@ -111,13 +111,7 @@ const knownClient: Readonly<Record<keyof ConformanceClient, true>> = {
 
 /**
  * Returns the rules of Open Payments for servers as test cases, which send requests to deployed servers over HTTP as a
- * client instance does:
- *
- * ```ts
- * for (const { name, level, run, timeoutMs } of serverConformance({ walletAddress })) {
- *   test.runIf(level === 'required')(name, run, timeoutMs)
- * }
- * ```
+ * client does.
  *
  * The cases check the specifications and the published OpenAPI documents, so they apply to every server. They create
  * incoming payments, tokens and, with `consent`, outgoing payments, which remain, so use an account for tests. They
@@ -131,8 +125,8 @@ const knownClient: Readonly<Record<keyof ConformanceClient, true>> = {
  * import { test } from 'vitest'
  *
  * const walletAddress = 'http://localhost:3000/alice'
- * for (const { name, run, timeoutMs } of serverConformance({ walletAddress })) {
- *   test(name, { timeout: timeoutMs }, run)
+ * for (const { name, level, run, timeoutMs } of serverConformance({ walletAddress })) {
+ *   test.runIf(level === 'required')(name, run, timeoutMs)
  * }
  * ```
  */

@@ -79,13 +79,7 @@ const defaults: Settings = {
 }
 
 /**
- * Returns the contract of `Store` as test cases:
- *
- * ```ts
- * for (const { name, run, timeoutMs } of storeConformance(() => myStore(pool))) {
- *   test.concurrent(name, run, timeoutMs)
- * }
- * ```
+ * Returns the contract of `Store` as test cases, for any test runner.
  *
  * `makeStore` is called once for each case. Stores may share one database that already contains records, and
  * cases may run concurrently and repeatedly: each uses its own ids, lists and namespaces, and removes its records at

@@ -25,11 +25,7 @@ export interface HoldOptions {
 const rounds = 10
 
 /**
- * Returns what a host's hold, debit and release must do, as test cases:
- *
- * ```ts
- * for (const { name, run, timeoutMs } of holdConformance(openAccount)) test(name, run, timeoutMs)
- * ```
+ * Returns what a host's hold, debit and release must do, as test cases, for any test runner.
  *
  * A hold is taken by `policy.mayPay` and released by the handler of the events `outgoing-payment.completed`, `.failed`
  * and `.declined`. Each payment that the host was asked about gets one of them, which may be delivered several times.
@@ -38,6 +34,38 @@ const rounds = 10
  * @param open opens a new account with this balance, and nothing held. Called at least once for each case; cases may run
  *   concurrently. The balance is below 2^54.
  * @throws {InvalidInputError} for an invalid or unknown option.
+ *
+ * @example
+ * ```ts
+ * import { type HoldSubject, holdConformance } from 'open-payments-server-testing'
+ * import { test } from 'vitest'
+ *
+ * async function open(balance: bigint): Promise<HoldSubject> {
+ *   const held = new Map<string, bigint>() // yours are in the database
+ *   return {
+ *     walletAddress: 'https://wallet.example/alice',
+ *     asset: { assetCode: 'USD', assetScale: 2 },
+ *     async mayPay({ outgoingPaymentId, debitAmount }) {
+ *       const value = BigInt(debitAmount.value)
+ *       const others = [...held].filter(([id]) => id !== outgoingPaymentId)
+ *       const free = others.reduce((rest, [, each]) => rest - each, balance)
+ *       if (value > free) return { ok: false, refusal: 'funds_insufficient' }
+ *       held.set(outgoingPaymentId, value)
+ *       return { ok: true }
+ *     },
+ *     async onEvent(event) {
+ *       if (!/\.(?:completed|failed|declined)$/.test(event.type)) return
+ *       if ('outgoingPaymentId' in event && held.delete(event.outgoingPaymentId)) {
+ *         balance -= BigInt(event.sentAmount.value)
+ *       }
+ *     },
+ *     balance: () => balance,
+ *     held: () => [...held.values()].reduce((sum, each) => sum + each, 0n),
+ *   }
+ * }
+ *
+ * for (const { name, run, timeoutMs } of holdConformance(open)) test(name, run, timeoutMs)
+ * ```
  */
 export function holdConformance(
   open: (balance: bigint) => HoldSubject | Promise<HoldSubject>,

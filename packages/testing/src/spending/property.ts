@@ -57,11 +57,7 @@ export interface WalletSubject extends SubjectOptions {
 }
 
 /**
- * Returns a fast-check property that searches for ways to spend more than a grant's limits allow:
- *
- * ```ts
- * await fc.assert(spendingProperty(fc, { store: () => myStore(pool) }), { numRuns: 2_000 })
- * ```
+ * Returns a fast-check property that searches for ways to spend more than a grant's limits allow.
  *
  * It runs histories of payments and checks after each step that no window of a limit has more sent or reserved than
  * the limit allows, despite failures, expired holds, repeats, cancellations, concurrency and errors of the store; that
@@ -79,7 +75,7 @@ export interface WalletSubject extends SubjectOptions {
  * import { postgresStore } from 'open-payments-server/postgres'
  * import { spendingProperty } from 'open-payments-server-testing'
  *
- * await fc.assert(spendingProperty(fc, { store: () => postgresStore(pool) }), { numRuns: 100 })
+ * await fc.assert(spendingProperty(fc, { store: () => postgresStore(pool) }), { numRuns: 2_000 })
  * ```
  */
 export function spendingProperty(
