@@ -11,8 +11,8 @@ import {
 } from '../core/budget.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
-import type { Spending } from '../core/limits.js'
-import { createOutgoingPayment, type Repeat } from '../core/outgoing-payment/create.js'
+import type { Repeat } from '../core/outgoing-payment/create.js'
+import { decideCreation, type Terms } from '../core/outgoing-payment/creation.js'
 import {
   type DeclineRefusal,
   isCreated,
@@ -22,11 +22,11 @@ import {
   type ReservedPayment,
 } from '../core/outgoing-payment/record.js'
 import {
+  askedByOther,
   decideRepeat,
   type ReservationPolicy,
-  reserveOutgoingPayment,
 } from '../core/outgoing-payment/reservation.js'
-import { type Quote, type QuoteRefusal, usableQuote } from '../core/quote.js'
+import type { Quote, QuoteRefusal } from '../core/quote.js'
 import type { JsonObject } from '../core/stored.js'
 import type { ActiveToken, MayPay, TokenRefusal, WalletAddresses } from '../ports/host.js'
 import type { RecordKey } from '../ports/store.js'
@@ -83,6 +83,11 @@ type PaymentCreationRefused =
 
 export type CreationPolicy = OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy
 
+interface Dependencies extends PaymentCreationPorts {
+  readonly context: ServiceContext
+  readonly policy: CreationPolicy
+}
+
 /** Creates an outgoing payment, or returns the one that an identical earlier request created. */
 export type PaymentCreation = ReturnType<typeof createPaymentCreation>
 
@@ -99,94 +104,63 @@ export type PaymentCreation = ReturnType<typeof createPaymentCreation>
  */
 export function createPaymentCreation(
   context: ServiceContext,
-  { hasGrants, walletAddresses, quotes, mayPay }: PaymentCreationPorts,
+  ports: PaymentCreationPorts,
   policy: CreationPolicy,
 ) {
-  const { clock, pacing } = context
-  const reservations = { context, hasGrants, policy }
+  const deps = { ...ports, context, policy }
+  return (input: PaymentInput, spender: Spender, call: SignedCall, idempotencyKey?: string) =>
+    create(deps, input, spender, call, idempotencyKey)
+}
 
-  return async function create(
-    input: PaymentInput,
-    { client, token: introspected, renew }: Spender,
-    call: SignedCall,
-    idempotencyKey?: string,
-  ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
-    const endsAt = pacing.elapsedMs() + context.storeTimeoutMs
+async function create(
+  deps: Dependencies,
+  input: PaymentInput,
+  { client, token: introspected, renew }: Spender,
+  call: SignedCall,
+  idempotencyKey: string | undefined,
+): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
+  const { context, mayPay } = deps
+  const endsAt = context.pacing.elapsedMs() + context.storeTimeoutMs
 
-    // 1. Identify the payment, and what makes another request a repeat of this one.
-    const request = await requestOf(context, input, client, call, idempotencyKey)
-    let price: Spending | undefined
-    let { waits } = request
+  // 1. Identify the payment, and what makes another request a repeat of this one.
+  const request = await identify(context, input, client, call, idempotencyKey)
+  let token = introspected
+  let terms: AgreedTerms = { type: 'as-before' }
+  let { waits } = request
 
-    for (let token = introspected; ; ) {
-      // 2. Read the quote, the payment and the budgets.
-      const now = clock.now()
-      const snapshot = await snapshotOf(context, request, token, call.now)
-      const repeat = { ...request, grantId: token.grantId }
-      const earlier = decideRepeat(snapshot.payment, repeat, now, policy)
+  for (;;) {
+    // 2. Load what the payment depends on. If another request is asking the host about it, wait for that decision.
+    const snapshot = await snapshotOf(deps, request, token)
+    if (waits && snapshot.asked !== undefined) {
+      await waitForDecision(deps, snapshot.asked, endsAt)
+      continue
+    }
 
-      // Another request is asking the host about the payment: wait for its decision.
-      const other = earlier?.ok && askedByOther(earlier.record, call)
-      if (other && waits) {
-        if (pacing.elapsedMs() >= endsAt) {
-          throw new ContentionError('another request is asking the host about the payment')
-        }
-        if (now < other.dueAt) await decidedByOther(context, other, endsAt)
-        else await expire(reservations, other)
-        continue
-      }
+    // 3. Agree on the terms of a new payment.
+    if (snapshot.isNew && terms.type === 'as-before') {
+      const agreed = await termsOf(deps, request)
+      if (!agreed.ok) return agreed
+      terms = agreed.value
+    }
 
-      // 3. Price a payment without a quote. A quote contains its price, so only its account is checked.
-      if (earlier === undefined && price === undefined) {
-        const { walletAddress } = input
-        if ('quoteId' in input) {
-          const account = await activeAccount(walletAddresses, walletAddress)
-          if (!account.ok) return account
-        } else {
-          const priced = await priceOf(input, client, call.now, quotes)
-          if (!priced.ok) return priced
-          price = priced.value
-        }
-      }
-
-      // 4. Create or reserve the payment, if the grant is as it was introspected: it may have been revoked since.
-      const isPriced = earlier === undefined
-      const deciding = {
-        call,
-        request,
-        token,
-        now,
-        snapshot,
-        price,
-        isPriced,
-        policy,
-        reserves: !!mayPay,
-      }
-      const { grantId: id, grantVersion: version } = token
-      const answer = await call.commit({
-        ...creation(deciding),
-        ...(hasGrants &&
-          version !== undefined && {
-            guard: { version: { kind: 'grant', id, version }, outdated },
-          }),
-      })
-      if (answer.ok) {
-        const { payment, spent } = answer
-        if (isCreated(payment)) return { ok: true, payment, spent }
-
-        // 5. Ask the host about the reserved payment, and create or decline it.
-        const settled = await settleReserved(reservations, mayPay, payment, token)
-        if (settled.ok) return { ...settled, spent }
-        if (settled.refusal !== 'outdated') return settled
-        waits = true
-        continue
-      }
-      if (answer.refusal !== 'outdated') return answer
+    // 4. Decide: create or reserve the payment, if the grant is as it was introspected.
+    const answer = await call.commit(creation(deps, { request, token, snapshot, terms }))
+    if (!answer.ok && answer.refusal !== 'outdated') return answer
+    if (!answer.ok) {
       const renewed = await renew()
       if (!renewed.ok) return renewed
-      if (pacing.elapsedMs() > endsAt) throw new ContentionError()
+      if (context.pacing.elapsedMs() > endsAt) throw new ContentionError()
       token = renewed.value
+      continue
     }
+    const { payment, spent } = answer
+    if (isCreated(payment)) return { ok: true, payment, spent }
+
+    // 5. Ask the host about the reserved payment, and create or decline it.
+    const settled = await settleReserved(deps, mayPay, payment, token)
+    if (settled.ok) return { ...settled, spent }
+    if (settled.refusal !== 'outdated') return settled
+    waits = true
   }
 }
 
@@ -195,6 +169,8 @@ interface IdentifiedRequest extends Repeat {
   readonly input: PaymentInput
   readonly id: string
   readonly commandId: string
+  /** When the request was received. */
+  readonly at: Instant
   /** Whether it waits for the decision about another request. Otherwise that has the same bytes, and this is a replay. */
   readonly waits: boolean
   /** Whether a byte-identical repeat gets the payment that exists. */
@@ -207,11 +183,11 @@ interface IdentifiedRequest extends Repeat {
   readonly grantNamespace: string
 }
 
-async function requestOf(
+async function identify(
   context: ServiceContext,
   input: PaymentInput,
   client: string,
-  { commandId, replay, proof }: SignedCall,
+  { now: at, commandId, replay, proof }: SignedCall,
   idempotencyKey: string | undefined,
 ): Promise<IdentifiedRequest> {
   const namespace = await context.namespace()
@@ -227,6 +203,7 @@ async function requestOf(
     input,
     id,
     commandId,
+    at,
     client,
     requestHash: await hashText(canonicalJson(input)),
     waits: isByQuote || idempotencyKey !== undefined,
@@ -250,164 +227,165 @@ async function idOfSignature(
   return idAt(namespace, createdAt, hash.slice(0, 22))
 }
 
-/** What a request reads before its payment is priced. */
+/** The records that a request depends on. */
 interface Snapshot {
+  /** When they were loaded. */
+  readonly now: Instant
+  readonly reads: readonly RecordKey[]
+  readonly records: Records
   /** The items for outgoing payments of the token, at the time of the request. */
   readonly items: readonly PayingItem[]
-  readonly payment: PaymentRecord | undefined
-  readonly reads: readonly RecordKey[]
-  readonly known: Records
+  /** Whether the request repeats none whose payment exists. */
+  readonly isNew: boolean
+  /** The payment that the request repeats, if another request is asking the host about it. */
+  readonly asked: ReservedPayment | undefined
 }
 
 async function snapshotOf(
-  context: ServiceContext,
-  { own, paymentKey, grantNamespace: namespace }: IdentifiedRequest,
+  { context: { clock, store }, policy }: Dependencies,
+  request: IdentifiedRequest,
   { access, grantId }: ActiveToken,
-  now: Instant,
 ): Promise<Snapshot> {
-  const items = payingItems(access, { namespace, grantId }, now)
+  const { own, paymentKey, commandId, at, grantNamespace: namespace } = request
+  const now = clock.now()
+  const items = payingItems(access, { namespace, grantId }, at)
   const reads = [...own, ...items.flatMap(({ open }) => (open ? [budgetKey(open)] : []))]
-  const known = await loadRecords(context.store, reads)
-  return { items, payment: readerOf(known)(paymentKey), reads, known }
-}
-
-/** Prices a payment without a quote. */
-async function priceOf(
-  input: Exclude<PaymentInput, { readonly quoteId: string }>,
-  client: string,
-  now: Instant,
-  quotes: QuoteOperations,
-): Promise<Result<Spending, PaymentCreationRefused>> {
-  const { walletAddress, incomingPayment: receiver, debitAmount } = input
-  const priced = await quotes.price({ walletAddress, receiver, debitAmount }, client)
-  if (!priced.ok) return priced
-  const { expiresAt = Number.POSITIVE_INFINITY, ...amounts } = priced.value
-  return expiresAt > now
-    ? ok({ ...amounts, receiver })
-    : refused('quote_expired', 'the price has already expired')
-}
-
-/** Returns the payment if another request is asking the host about it. */
-function askedByOther(payment: PaymentRecord, { commandId }: SignedCall) {
-  const isOther = payment.state === 'reserved' && payment.commandId !== commandId
-  return isOther ? payment : undefined
+  const records = await loadRecords(store, reads)
+  const found = readerOf(records)<PaymentRecord>(paymentKey)
+  const earlier = decideRepeat(found, { ...request, grantId }, now, policy)
+  const asked = earlier?.ok ? askedByOther(earlier.record, commandId) : undefined
+  return { now, reads, records, items, isNew: earlier === undefined, asked }
 }
 
 const pollMs = 100
 
-/** Waits until the record of a payment has changed, or until the time of the call about it is over. */
-async function decidedByOther(
-  { store, random, pacing, clock }: ServiceContext,
-  { id, version, askUntil }: ReservedPayment,
+/** Waits until another request has decided about a payment, or the time of its call is over. */
+async function waitForDecision(
+  deps: Dependencies,
+  asked: ReservedPayment,
   endsAt: number,
 ): Promise<void> {
+  const { store, random, pacing, clock } = deps.context
+  const { id, version, askUntil, dueAt } = asked
+  const isOver = () => pacing.elapsedMs() >= endsAt
+  if (isOver()) throw new ContentionError('another request is asking the host about the payment')
+  if (clock.now() >= dueAt) return void (await expire(deps, asked))
   for (;;) {
     const [byte = 0] = random.getRandomValues(new Uint8Array(1))
     await pacing.sleep((pollMs * byte) / 255)
     const found = await loadOne(store, { kind: 'outgoing-payment', id })
-    if (found?.version !== version || clock.now() >= askUntil || pacing.elapsedMs() >= endsAt)
-      return
+    if (found?.version !== version || clock.now() >= askUntil || isOver()) return
   }
 }
 
-/** Everything that the decision to create a payment depends on. */
-interface Deciding {
-  readonly call: SignedCall
+/** The terms of a payment. Those of a repeat are not determined: they are the ones of the payment that exists. */
+type AgreedTerms = Terms | { readonly type: 'as-before' }
+
+/** Prices a payment without a quote. A quote contains its price, so only its account is checked. */
+async function termsOf(
+  { walletAddresses, quotes }: Dependencies,
+  { input, client, at }: IdentifiedRequest,
+): Promise<Result<Terms, PaymentCreationRefused>> {
+  const { walletAddress } = input
+  if ('quoteId' in input) {
+    const account = await activeAccount(walletAddresses, walletAddress)
+    return account.ok ? ok({ type: 'quote', quoteId: input.quoteId }) : account
+  }
+  const { incomingPayment: receiver, debitAmount } = input
+  const priced = await quotes.price({ walletAddress, receiver, debitAmount }, client)
+  if (!priced.ok) return priced
+  const { expiresAt = Number.POSITIVE_INFINITY, ...amounts } = priced.value
+  return expiresAt > at
+    ? ok({ type: 'price', price: { ...amounts, receiver } })
+    : refused('quote_expired', 'the price has already expired')
+}
+
+/** Everything that the decision about a request depends on. */
+interface Attempt {
   readonly request: IdentifiedRequest
   readonly token: ActiveToken
-  readonly now: Instant
   readonly snapshot: Snapshot
-  /** The price; absent for a payment by a quote. */
-  readonly price: Spending | undefined
-  readonly policy: CreationPolicy
-  /** Whether a port was called for the price since the snapshot. */
-  readonly isPriced: boolean
-  /** Whether the payment is reserved, because the host decides about it. */
-  readonly reserves: boolean
+  readonly terms: AgreedTerms
 }
 
 /** A payment that exists, or that this request has to ask the host about. */
-interface Created extends Omit<PaymentAnswer, 'payment'> {
+interface Requested extends Omit<PaymentAnswer, 'payment'> {
   readonly payment: PaymentRecord
 }
 
-type Creation = Created | PaymentCreationRefused | Outdated
+type Creation = Requested | PaymentCreationRefused | Outdated
 
-/** The write that creates or reserves a payment, unless an identical earlier request has done so. */
-function creation(deciding: Deciding): Write<Creation> {
-  const { call, request, token, now, snapshot, policy } = deciding
-  const { reads, known, items } = snapshot
-  const { isRepeatable, paymentKey } = request
-
-  function earlierIn(read: Read): Decided<Creation> | undefined {
-    const repeat = { ...request, grantId: token.grantId }
-    const earlier = decideRepeat(read(paymentKey), repeat, now, policy)
-    if (!earlier?.ok) return earlier && { result: earlier, isRepeat: true }
-    const { record } = earlier
-    if (askedByOther(record, call)) return { result: outdated, isRepeat: true }
-    const result = { ok: true, payment: record, spent: spentOf(items, read) } as const
-    return earlier.outcome === 'changed'
-      ? { changes: [{ kind: 'outgoing-payment', next: record }], result }
-      : { result, isRepeat: true }
-  }
-
+/** The write that creates or reserves the payment, unless an identical earlier request has done so. */
+function creation(deps: Dependencies, attempt: Attempt): Write<Creation> {
+  const { request, token, snapshot } = attempt
+  const { reads, records, isNew } = snapshot
+  const { grantId: id, grantVersion: version } = token
+  const isGuarded = deps.hasGrants && version !== undefined
   return {
     reads,
-    known: { records: known, isOld: deciding.isPriced },
-    together: `grant ${token.grantId}`,
-    decide: (read) => earlierIn(read) ?? decideCreation(deciding, read),
+    known: { records, isOld: isNew },
+    together: `grant ${id}`,
+    ...(isGuarded && { guard: { version: { kind: 'grant', id, version }, outdated } }),
+    decide: (read) => earlierIn(deps, attempt, read) ?? createdIn(deps, attempt, read),
     repeated(read) {
-      const earlier = earlierIn(read)
-      if (earlier === undefined || isRepeatable || earlier.changes !== undefined) return earlier
-      const { result } = earlier
-      // The same refusal as before, but neither the payment nor a hint that it exists.
-      const isDeclined = !result.ok && result.refusal !== 'request_differs' && result !== outdated
-      return isDeclined ? earlier : undefined
+      const earlier = earlierIn(deps, attempt, read)
+      const isAnswered = request.isRepeatable || earlier?.changes !== undefined
+      // Otherwise the same refusal as before, but neither the payment nor a hint that it exists.
+      return isAnswered || (earlier && isDeclined(earlier.result)) ? earlier : undefined
     },
   }
 }
 
-function decideCreation(
-  { call, request, token, snapshot, price, policy, reserves }: Deciding,
+function isDeclined(result: Creation): boolean {
+  return !result.ok && result.refusal !== 'request_differs' && result.refusal !== 'outdated'
+}
+
+/** Decides about a repeat of the request whose payment exists. */
+function earlierIn(
+  { policy }: Dependencies,
+  { request, token: { grantId }, snapshot: { now, items } }: Attempt,
+  read: Read,
+): Decided<Creation> | undefined {
+  const { paymentKey, commandId } = request
+  const earlier = decideRepeat(read(paymentKey), { ...request, grantId }, now, policy)
+  if (earlier === undefined) return undefined
+  if (!earlier.ok) return { result: earlier, isRepeat: true }
+  const { record: payment } = earlier
+  if (askedByOther(payment, commandId)) return { result: outdated, isRepeat: true }
+  const result = { ok: true, payment, spent: spentOf(items, read) } as const
+  return earlier.outcome === 'changed'
+    ? { changes: [{ kind: 'outgoing-payment', next: payment }], result }
+    : { result, isRepeat: true }
+}
+
+/** Decides about a payment that does not exist. */
+function createdIn(
+  { policy, mayPay }: Dependencies,
+  { request, token, snapshot: { items }, terms }: Attempt,
   read: Read,
 ): Decided<Creation> {
-  const { items } = snapshot
-  const { input, id, client, requestHash, namespace, grantNamespace, quoteKey } = request
+  // The payment existed a moment ago.
+  if (terms.type === 'as-before') return { result: outdated }
+  const { input, id, commandId, at, client, requestHash, namespace, quoteKey } = request
   const { walletAddress, metadata } = input
-  const { now, commandId } = call
   const { grantId, conditions } = token
-  const isByQuote = 'quoteId' in input
-  // A payment that existed a moment ago was not priced.
-  if (!isByQuote && price === undefined) return { result: outdated }
-  const terms = price
-    ? ok(price)
-    : usableQuote(read<Quote>(quoteKey), { walletAddress, client }, now)
-  if (!terms.ok) return { result: terms }
-  const { receiver, receiverWalletAddress, debitAmount, receiveAmount } = terms.value
-  const command = {
+  const requested = {
     client,
     requestHash,
     commandId,
     id,
-    namespace: grantNamespace,
+    namespace: request.grantNamespace,
     grantId,
     walletAddress,
-    ...(isByQuote && { quoteId: id }),
-    receiver,
-    ...(receiverWalletAddress && { receiverWalletAddress }),
-    debitAmount,
-    receiveAmount,
     ...(metadata && { metadata }),
     ...(conditions && { conditions }),
-    lists: paymentListsOf(namespace, { walletAddress, client, grantId }, now),
-    candidates: items
-      .filter(({ item }) => permits([item], 'outgoing-payment', 'create', walletAddress))
-      .map(({ item, open }) => {
-        const budget = open && read<Budget>(budgetKey(open))
-        return budget === undefined ? { item } : { item, budget }
-      }),
+    lists: paymentListsOf(namespace, { walletAddress, client, grantId }, at),
+    terms,
+    reserves: mayPay !== undefined,
   }
-  const decision = (reserves ? reserveOutgoingPayment : createOutgoingPayment)(command, now, policy)
+  const quote = terms.type === 'quote' ? read<Quote>(quoteKey) : undefined
+  const candidates = candidatesIn(items, walletAddress, read)
+  const decision = decideCreation(requested, { quote, candidates }, at, policy)
   if (!decision.ok) return { result: decision }
   const { record: payment, events, budget } = decision
   return {
@@ -417,6 +395,16 @@ function decideCreation(
     ],
     result: { ok: true, payment, spent: spentOf(items, read, budget) },
   }
+}
+
+/** Returns the items that allow payments from a wallet address, with their budgets. */
+function candidatesIn(items: readonly PayingItem[], walletAddress: string, read: Read) {
+  return items
+    .filter(({ item }) => permits([item], 'outgoing-payment', 'create', walletAddress))
+    .map(({ item, open }) => {
+      const budget = open && read<Budget>(budgetKey(open))
+      return budget === undefined ? { item } : { item, budget }
+    })
 }
 
 function budgetKey({ budgetId: id }: { readonly budgetId: string }) {

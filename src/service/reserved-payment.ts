@@ -23,13 +23,14 @@ import {
   rightsOf,
   undecided,
 } from '../core/outgoing-payment/reservation.js'
+import type { ListEntry } from '../core/stored.js'
 import type { ActiveToken, MayPay, MayPayAnswer, RequestedPayment } from '../ports/host.js'
-import { newCall, type ServiceContext } from './context.js'
+import { type Call, newCall, type ServiceContext } from './context.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
 import { paymentListsOf } from './lists.js'
 import { loadOne, type Read, recordsOf } from './load.js'
 import { ContentionError, ofDependency } from './store-guard.js'
-import type { Change, Decided } from './write/write.js'
+import type { Change, Decided, Write } from './write/write.js'
 
 interface Dependencies {
   readonly context: ServiceContext
@@ -137,6 +138,14 @@ async function reopen(context: ServiceContext, payment: ReservedPayment): Promis
   await reopened.catch(() => undefined)
 }
 
+/** The grant of a reserved payment, as far as it is known. */
+interface KnownGrant {
+  /** Its version, which the commit guards; absent if the grants are not in this store. */
+  readonly version?: number | undefined
+  /** What it allows, if it was looked up because it may have changed since it allowed the payment. */
+  readonly rights?: GrantedRights
+}
+
 /**
  * Creates the payment, unless its grant no longer allows it. The grant is guarded, not the token: a client instance may
  * rotate its token meanwhile.
@@ -148,43 +157,60 @@ async function confirm(
   payment: ReservedPayment,
   reservedUnder: number | undefined,
 ): Promise<Settled> {
-  const { context, hasGrants, policy } = deps
-  const { pacing, store, storeTimeoutMs } = context
-  const { now, commandId } = newCall(context)
-  const lists = paymentListsOf(await context.namespace(), payment, now)
+  const { context, hasGrants } = deps
+  const { pacing, storeTimeoutMs } = context
   const endsAt = pacing.elapsedMs() + storeTimeoutMs
-  const [key, budgetKey] = [keyOf(payment), budgetKeyOf(payment)]
-  const grantKey = { kind: 'grant', id: payment.grantId } as const
-  let version = reservedUnder
-  let rights: GrantedRights | undefined
-
+  const call = newCall(context)
+  const lists = paymentListsOf(await context.namespace(), payment, call.now)
+  const isUnknown = hasGrants && reservedUnder === undefined
+  let grant = isUnknown ? await lookUpGrant(context, payment, call) : { version: reservedUnder }
   for (;;) {
-    if (hasGrants && version === undefined) {
-      const grant = await loadOne<Grant>(store, grantKey)
-      rights = grant && rightsOf(grant, now)
-      if (!grant || !rights) return decline(deps, payment, grantEnded)
-      version = grant.version
-    }
-    const guard = hasGrants && version !== undefined && { ...grantKey, version }
-    const settled = await context.run<Settled | typeof grantChanged>({
-      ...(rights
-        ? { reads: [key, budgetKey] }
-        : { reads: [key], known: { records: recordsOf('outgoing-payment', payment) } }),
-      together: `grant ${grantKey.id}`,
-      ...(guard && { guard: { version: guard, outdated: grantChanged } }),
-      decide(read) {
-        const found = read<PaymentRecord>(key)
-        if (found?.commandId === commandId) return { result: settledAs(found), isRepeat: true }
-        if (found?.version !== payment.version) return { result: outdated }
-        const refusal = rights && refuseByGrant(payment, rights, read<Budget>(budgetKey), now)
-        if (refusal !== undefined) return declined(payment, refusal, commandId, now, read, policy)
-        const { record, events } = confirmPayment(payment, { commandId, lists }, now, policy)
-        return { changes: [{ ...key, next: record, events }], result: settledAs(record) }
-      },
-    })
+    if (grant === undefined) return decline(deps, payment, grantEnded)
+    const settled = await context.run(confirmation(deps, payment, { ...call, lists }, grant))
     if (settled.ok || settled.refusal !== 'grant_changed') return settled
     if (pacing.elapsedMs() >= endsAt) throw new ContentionError()
-    version = undefined
+    grant = await lookUpGrant(context, payment, call)
+  }
+}
+
+/** Resolves to `undefined` if the grant has ended. */
+async function lookUpGrant(
+  { store }: ServiceContext,
+  { grantId }: ReservedPayment,
+  { now }: Call,
+): Promise<KnownGrant | undefined> {
+  const grant = await loadOne<Grant>(store, { kind: 'grant', id: grantId })
+  const rights = grant && rightsOf(grant, now)
+  return grant && rights && { version: grant.version, rights }
+}
+
+/** The write that creates a reserved payment, or declines it if its grant no longer allows it. */
+function confirmation(
+  { hasGrants, policy }: SettlingDependencies,
+  payment: ReservedPayment,
+  { now, commandId, lists }: Call & { readonly lists: readonly ListEntry[] },
+  { version, rights }: KnownGrant,
+): Write<Settled | typeof grantChanged> {
+  const [key, budgetKey] = [keyOf(payment), budgetKeyOf(payment)]
+  const guarded = { kind: 'grant', id: payment.grantId } as const
+  return {
+    ...(rights
+      ? { reads: [key, budgetKey] }
+      : { reads: [key], known: { records: recordsOf('outgoing-payment', payment) } }),
+    together: `grant ${payment.grantId}`,
+    ...(hasGrants &&
+      version !== undefined && {
+        guard: { version: { ...guarded, version }, outdated: grantChanged },
+      }),
+    decide(read) {
+      const found = read<PaymentRecord>(key)
+      if (found?.commandId === commandId) return { result: settledAs(found), isRepeat: true }
+      if (found?.version !== payment.version) return { result: outdated }
+      const refusal = rights && refuseByGrant(payment, rights, read<Budget>(budgetKey), now)
+      if (refusal !== undefined) return declined(payment, refusal, commandId, now, read, policy)
+      const { record, events } = confirmPayment(payment, { commandId, lists }, now, policy)
+      return { changes: [{ ...key, next: record, events }], result: settledAs(record) }
+    },
   }
 }
 

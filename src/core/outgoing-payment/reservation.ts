@@ -100,6 +100,14 @@ export function decideRepeat(
     : unchanged(payment)
 }
 
+/** Returns the payment if a request with another command is asking the host about it. */
+export function askedByOther(
+  payment: PaymentRecord,
+  commandId: string,
+): ReservedPayment | undefined {
+  return payment.state === 'reserved' && payment.commandId !== commandId ? payment : undefined
+}
+
 function asking(now: Instant, { decideMs, lateMs }: ReservationPolicy) {
   const askUntil = now + decideMs
   return { askUntil, dueAt: askUntil + lateMs }
