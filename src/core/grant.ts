@@ -1,4 +1,4 @@
-import { changed, type Decision, refused, unchanged } from './decision.js'
+import { changed, type Decision, unchanged } from './decision.js'
 import { type AmendGrant, type AmendRefusal, amend } from './grant/amendment.js'
 import {
   type ApproveGrant,
@@ -25,7 +25,6 @@ import {
   grantTime,
 } from './grant/record.js'
 import { type RotateRefusal, type RotateToken, rotate } from './grant/rotation.js'
-import { isRepeat } from './grant/token.js'
 import type { Instant } from './instant.js'
 
 /** The commands that change a grant after its creation. */
@@ -43,8 +42,8 @@ export type GrantCommand =
 export interface GrantRefusals {
   readonly approve: ConsentRefusal
   readonly deny: ConsentRefusal
-  readonly continue: 'replayed' | ContinueRefusal
-  readonly rotate: 'replayed' | RotateRefusal
+  readonly continue: ContinueRefusal
+  readonly rotate: RotateRefusal
   readonly 'revoke-token': 'token_not_managed_here'
   readonly cancel: 'grant_finalized'
   readonly revoke: never
@@ -62,9 +61,8 @@ export type GrantDecision<Type extends keyof GrantRefusals> = Decision<
  * instance has received stays `approved`, and has an `issuedAt`.
  *
  * Pure and total. A command whose id is on the record has already been carried out and changes nothing, so a commit
- * whose result was lost can be repeated safely. A request with the signature from which the current token was derived
- * is refused as a replay. The time of a decision is never before an instant on the record, so a clock that was set back
- * undoes nothing.
+ * whose result was lost can be repeated safely. The time of a decision is never before an instant on the record, so a
+ * clock that was set back undoes nothing.
  *
  * @example
  * ```ts
@@ -89,10 +87,6 @@ export function decideGrant(
 ): GrantDecision<keyof GrantRefusals> {
   const now = grantTime(grant, clock)
   if (grant.commandId === command.commandId) return unchanged(grant)
-  const derives = command.type === 'continue' || command.type === 'rotate'
-  if (derives && isRepeat(grant, command)) {
-    return refused('replayed', 'the same signature or nonce has been used before')
-  }
   switch (command.type) {
     case 'approve':
       return approve(grant, command, now, policy)

@@ -12,7 +12,7 @@ import {
 } from '../core/grant/record.js'
 import { type RequestRefusal, requestGrant } from '../core/grant/request.js'
 import { type ManagedToken, managedToken } from '../core/grant/rotation.js'
-import { type NewToken, recordsSignature, sameHash } from '../core/grant/token.js'
+import { type NewToken, sameHash } from '../core/grant/token.js'
 import {
   decideGrant,
   type GrantCommand,
@@ -119,12 +119,7 @@ function write<Type extends keyof GrantRefusals>(
       const decision = decideGrant<Type>(read<Grant>(key) ?? grant, command, now, policy)
       if (decision.outcome !== 'changed') return { result: decision }
       const { record: next, events } = decision
-      const recorded = 'signature' in command && recordsSignature(next, command)
-      return {
-        changes: [{ kind: 'grant', next, events }],
-        result: decision,
-        recordsSignature: recorded,
-      }
+      return { changes: [{ kind: 'grant', next, events }], result: decision }
     },
   }
 }
@@ -192,7 +187,6 @@ async function continueGrant(
     salt,
     nextTokens: next.map(({ token }) => token),
     key: call.proof.key,
-    ...signatureOf(call),
   }
   const decision = await call.commit(write(deps, grant, command, call))
   if (!decision.ok) return decision
@@ -214,7 +208,6 @@ async function rotate(
     presented: { hash, manage },
     nextToken: { salt, ...next.token },
     key: call.proof.key,
-    ...signatureOf(call),
   }
   const decision = await call.commit(write(deps, grant, command, call))
   if (!decision.ok) return decision
@@ -224,11 +217,6 @@ async function rotate(
   return withSecrets(decision.record, token === undefined ? [] : [token], secret, derivation, [
     next,
   ])
-}
-
-/** Returns the signature hash to store on the grant, if the request has no nonce. */
-function signatureOf({ replay }: SignedCall): Pick<Derivation, 'signature'> {
-  return replay?.of === 'signature' ? { signature: replay.key.id } : {}
 }
 
 async function newToken(

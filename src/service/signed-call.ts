@@ -113,13 +113,9 @@ export async function countOnce<Answered extends Answer>(
 }
 
 /**
- * Returns a write that takes effect once for a signed request, however often the request is repeated. What records that
- * the request was used:
- *
- * - with a nonce, the replay record, also if the request is refused;
- * - without a nonce, the replay record if the request succeeds, and with `refuse-every` also if it is refused;
- * - without a nonce, the changes themselves if they contain the signature (`recordsSignature`): tokens are derived from
- *   the request, and remember it for as long as it can be repeated (`Derivation.signature`).
+ * Returns a write that takes effect once for a signed request, however often the request is repeated. It writes the
+ * replay record in the same commit: with a nonce always, and without one if the request succeeds, or with `refuse-every`
+ * also if it is refused. An equal request finds the record, or loses the race to write it.
  */
 export function once<Result extends Answer>(
   write: Write<Result>,
@@ -138,9 +134,8 @@ export function once<Result extends Answer>(
       }
       const decision = write.decide(read)
       if (used !== undefined) return { ...decision, isRepeat: true }
-      const isRecorded = decision.recordsSignature === true
-      if (isRecorded || (!decision.result.ok && !byRefusal)) return decision
-      return { ...decision, also: [{ kind: 'replay', next: record }] }
+      const isRecorded = decision.result.ok || byRefusal
+      return isRecorded ? { ...decision, also: [{ kind: 'replay', next: record }] } : decision
     },
   }
 }

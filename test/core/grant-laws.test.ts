@@ -31,7 +31,6 @@ import {
   isAttenuated,
   isNarrower,
   lastWindowEndsAt,
-  newTokensOf,
   nextTokensOf,
   offer,
   offered,
@@ -406,7 +405,7 @@ describe('at most one token of a label is active', () => {
         if (command.type !== 'rotate' || decision.outcome !== 'changed') return
         const token = after.tokens?.find(({ hash }) => hash === command.nextToken.hash)
         if (token === undefined || token.expiresAt <= at) throw new Error('nothing was issued')
-        const { signature: _, ...again } = { ...command, commandId: 'again' }
+        const again = { ...command, commandId: 'again' }
         for (const now of [at, Math.floor((at + token.expiresAt) / 2), token.expiresAt - 1]) {
           const repeat = decide(after, again, now)
           expect(repeat).toStrictEqual({ ok: true, outcome: 'unchanged', record: after })
@@ -489,7 +488,7 @@ describe('the tokens of a set', () => {
       ofTurns(({ command, before, decision, after, at }, index, { turns }) => {
         if (command.type !== 'continue' || decision.outcome !== 'changed') return
         if (before.tokens !== undefined || after.tokens === undefined) return
-        const { signature: _, ...again } = { ...command, commandId: 'again' }
+        const again = { ...command, commandId: 'again' }
         const isLater = ({ after: { tokens = [] } }: Turn) =>
           !isDeepStrictEqual(tokens, after.tokens)
         const changed = turns.slice(index).find(isLater)
@@ -923,30 +922,6 @@ describe('the precedence of outcomes', () => {
       }),
       some,
     )
-  })
-})
-
-describe('replayed requests', () => {
-  test('a request that yielded a token has no further effect if it is replayed later', () => {
-    let repeats = 0
-    fc.assert(
-      ofTurns(({ command, decision, before, after, at }, _, history) => {
-        if (command.type !== 'continue' && command.type !== 'rotate') return
-        const derived = decision.outcome === 'changed' && newTokensOf(before, after).length > 0
-        if (!derived || command.signature === undefined) return
-        for (const { grant, now } of moments(history)) {
-          if (now < at || grant.version < after.version) continue
-          const again = decide(grant, { ...command, commandId: 'again' }, now)
-          const last = derivationsOf(grant).some(({ signature }) => signature === command.signature)
-          expect(again).toMatchObject(
-            last ? { refusal: 'replayed' } : { ok: false, outcome: 'refused' },
-          )
-          repeats += 1
-        }
-      }),
-      some,
-    )
-    expect(repeats).toBeGreaterThan(runs(100))
   })
 })
 

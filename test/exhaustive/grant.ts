@@ -10,7 +10,7 @@ import {
 } from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
 import { isActive } from '../../src/core/grant/rotation.js'
-import { type NextToken, recordsSignature } from '../../src/core/grant/token.js'
+import type { NextToken } from '../../src/core/grant/token.js'
 import {
   decideGrant,
   type GrantCommand,
@@ -97,9 +97,15 @@ export interface GrantDecisions {
     policy: GrantPolicy,
   ): GrantDecision<keyof GrantRefusals>
   isActive: typeof isActive
+  /** Whether an answer records that the request was used: signatures by successes only, nonces always. */
+  isRecorded(of: 'signature' | 'nonce', isOk: boolean): boolean
 }
 
-export const grantDecisions: GrantDecisions = { decideGrant, isActive }
+export const grantDecisions: GrantDecisions = {
+  decideGrant,
+  isActive,
+  isRecorded: (of, isOk) => isOk || of === 'nonce',
+}
 
 export interface GrantSetting {
   readonly kind: Kind
@@ -327,9 +333,8 @@ function clientStarts(setting: GrantSetting, world: GrantWorld): GrantOp[] {
     next: (salt: string) => object,
   ): GrantOp => {
     const of = setting.replays ?? 'signature'
-    const signature = of === 'signature' ? { signature: `g:${n}` } : {}
     const salt = `s:${n}(${presented})`
-    const sent = { ...command, ...next(salt), commandId: id, ...signature } as GrantCommand
+    const sent = { ...command, ...next(salt), commandId: id } as GrantCommand
     return { id, label, now, command: sent, presented, nonce: { id: `g:${n}`, of } }
   }
   const all = (salt: string) => ({ salt, nextTokens: newTokens(n, setting.labels ?? []) })
@@ -389,17 +394,15 @@ function decide(decisions: GrantDecisions, op: GrantOp, seen: Process<GrantOp>['
   const grant = reloaded as Grant
   const decision = decisions.decideGrant(grant, command, op.now, policy)
   const result = { ...decision, presented: op.presented }
-  // Signatures are consumed by successes only, nonces by every answer.
   const consumes =
-    nonce !== undefined && used === undefined && (decision.ok || nonce.of === 'nonce')
+    nonce !== undefined && used === undefined && decisions.isRecorded(nonce.of, decision.ok)
   const record: Stored | undefined = consumes
     ? { id: nonce.id, version: 1, commandId: id }
     : undefined
   const consumed: Change[] = record === undefined ? [] : [{ key: record.id, next: record }]
   if (decision.outcome !== 'changed') return { changes: consumed, result }
   const changed = { key: 'grant', next: decision.record }
-  const recorded = 'signature' in command && recordsSignature(decision.record, command)
-  return { changes: [changed, ...(recorded ? [] : consumed)], result }
+  return { changes: [changed, ...consumed], result }
 }
 
 const ends: readonly string[] = [

@@ -594,7 +594,7 @@ describe('rotating a token', () => {
     expect(all.filter(({ status }) => status === 401)).toHaveLength(19)
   })
 
-  test('writes the grant and its event, but no replay record, because the grant stores the signature', async () => {
+  test('writes the grant, its event and the replay record in one commit, and only the last for a repeat', async () => {
     const store = memoryStore()
     const commits: string[][] = []
     const commit: Store['commit'] = (requested) => {
@@ -607,7 +607,7 @@ describe('rotating a token', () => {
     await world.handle(signedWithoutNonce(world, client, token))
     world.clock.advance(1_000)
     await world.handle(signedWithoutNonce(world, client, token))
-    expect(commits).toEqual([['grant', 'event'], ['replay']])
+    expect(commits).toEqual([['grant', 'event', 'replay'], ['replay']])
   })
 
   test('does not replace the key of its client instance', async () => {

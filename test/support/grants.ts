@@ -591,7 +591,6 @@ export function play(kind: Kind, access: readonly TokenItem[], steps: readonly S
     const command = commandOf(step, index, { access, granted: life.grant().granted, issued, refs })
     secrets.push(...secretsOf(command))
     if (command.type === 'approve') secrets.push(command.refHash)
-    if ('signature' in command) secrets.push(command.signature ?? '')
     const before = life.grant()
     const decision = life.decide<keyof GrantRefusals>(command)
     const after = life.grant()
@@ -650,8 +649,6 @@ function commandOf(
 ): GrantCommand {
   const commandId = `command-${index + 1}`
   const nextToken = { ...managed(index + 1), salt: `salt-${index + 1}` }
-  // Every third request has a nonce, which identifies its repetition.
-  const signed = index % 3 === 0 ? {} : { signature: hashOf(`signature ${index}`) }
   switch (step.do) {
     case 'approve':
       return {
@@ -665,7 +662,7 @@ function commandOf(
     case 'continue': {
       const refHash = chosenRef(step.ref, refs)
       const ref = refHash === undefined ? {} : { refHash }
-      return { type: 'continue', commandId, ...ref, ...nextTokensOf(index + 1, access), ...signed }
+      return { type: 'continue', commandId, ...ref, ...nextTokensOf(index + 1, access) }
     }
     case 'rotate':
       return {
@@ -673,7 +670,6 @@ function commandOf(
         commandId,
         presented: chosenToken(step, issued),
         nextToken,
-        ...signed,
       }
     case 'revoke-token':
       return { type: 'revoke-token', commandId, presented: chosenToken(step, issued) }

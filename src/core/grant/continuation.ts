@@ -10,7 +10,7 @@ import {
   grantStatus,
   nextVersion,
 } from './record.js'
-import { derivationOf, issuedTokens, type NewToken, sameHash } from './token.js'
+import { issuedTokens, type NewToken, sameHash } from './token.js'
 
 /** The client instance continues its request (RFC 9635 sections 5.1 and 5.2). */
 export interface ContinueGrant {
@@ -24,8 +24,6 @@ export interface ContinueGrant {
   readonly nextTokens: readonly NewToken[]
   /** The key that signed the request. Default: the recorded one. */
   readonly key?: GrantKey
-  /** Hash of the request's signature; absent if the request has a nonce to detect a replay by. */
-  readonly signature?: string
 }
 
 export type ContinueRefusal =
@@ -122,7 +120,7 @@ function stillPending(
 
 function issue(grant: Grant, command: ContinueGrant, now: Instant, policy: GrantPolicy): Continued {
   const from = command.refHash ?? grant.continuation.tokenHash
-  const derivation = derivationOf(from, command.salt, command, now + policy.retryMs)
+  const derivation = { from, salt: command.salt, until: now + policy.retryMs }
   const tokens = issuedTokens(grant, command.nextTokens, now, policy)
   // A grant of only a subject expires when its response can no longer be repeated.
   const issued = tokens.length === 0 ? { expiresAt: derivation.until } : { tokens }

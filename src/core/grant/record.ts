@@ -76,10 +76,6 @@ export interface Derivation {
   readonly from: string
   readonly salt: string
   readonly until: Instant
-  /** Hash of the request's signature, if the request had no nonce to detect a replay by. */
-  readonly signature?: string
-  /** The id of the command with that signature. For this command, the signature is not a replay. */
-  readonly commandId?: string
 }
 
 /** How a token was derived from the one that it replaced. */

@@ -12,7 +12,7 @@ import {
   nextVersion,
   type Rotation,
 } from './record.js'
-import { derivationOf, issuedToken, type NextToken, sameHash } from './token.js'
+import { issuedToken, type NextToken, sameHash } from './token.js'
 
 /** The token that a request presents at a management URI. */
 export interface ManagedToken {
@@ -30,8 +30,6 @@ export interface RotateToken {
   readonly nextToken: NextToken
   /** The key that signed the request. Default: the recorded one. */
   readonly key?: GrantKey
-  /** Hash of the request's signature; absent if the request has a nonce to detect a replay by. */
-  readonly signature?: string
 }
 
 export type RotateRefusal = 'token_not_managed_here' | 'token_revoked' | 'grant_over'
@@ -97,9 +95,9 @@ function nextTokenFor(
   const { presented, nextToken } = command
   const { hash, manage, salt } = nextToken
   const token = issuedToken(grant, { ...(label && { label }), hash, manage }, now, policy)
-  const until = repeatableUntil(token, now, policy)
-  const derivation = derivationOf(presented.hash, salt, command, until)
-  return { derivation: { manage: presented.manage, ...derivation }, ...token }
+  const { hash: from, manage: at } = presented
+  const derivation = { manage: at, from, salt, until: repeatableUntil(token, now, policy) }
+  return { derivation, ...token }
 }
 
 /**

@@ -1,12 +1,6 @@
 import { endOfItems, labelsOf } from '../access.js'
 import type { Instant } from '../instant.js'
-import {
-  type Derivation,
-  derivationsOf,
-  type Grant,
-  type GrantPolicy,
-  type IssuedToken,
-} from './record.js'
+import type { Grant, GrantPolicy, IssuedToken } from './record.js'
 
 /** The parts of a new token that the caller chooses. */
 export interface NewToken {
@@ -52,42 +46,6 @@ export function issuedToken(
   const expiresAt = Math.max(now, Math.min(now + accessTokenLifetimeMs, windowsEnd))
   const named = label === undefined ? {} : { label }
   return { ...named, hash, manage, issuedAt: now, expiresAt }
-}
-
-/** What identifies a request from which tokens are derived. */
-interface DerivingCommand {
-  readonly commandId: string
-  readonly signature?: string
-}
-
-/** Whether current tokens were derived from a request with the same signature. */
-export function recordsSignature(grant: Grant, { signature }: DerivingCommand): boolean {
-  return derivationWith(grant, signature) !== undefined
-}
-
-/**
- * Whether another command derived current tokens from a request with the same signature. If the response of a commit
- * was lost, its command finds its own signature, which is no repeat, even if the grant has changed since.
- */
-export function isRepeat(grant: Grant, { signature, commandId }: DerivingCommand): boolean {
-  const derivation = derivationWith(grant, signature)
-  return derivation !== undefined && derivation.commandId !== commandId
-}
-
-function derivationWith(grant: Grant, signature: string | undefined): Derivation | undefined {
-  if (signature === undefined) return undefined
-  return derivationsOf(grant).find((each) => each.signature === signature)
-}
-
-/** Returns the record to derive tokens again for a lost response. */
-export function derivationOf(
-  from: string,
-  salt: string,
-  { commandId, signature }: DerivingCommand,
-  until: Instant,
-): Derivation {
-  const request = signature === undefined ? {} : { signature, commandId }
-  return { from, ...request, salt, until }
 }
 
 /** Compares two hashes in constant time, so that the duration does not reveal how many characters match. */

@@ -17,8 +17,6 @@ export interface Decided<Result> {
   readonly changes?: readonly Change[]
   /** Written in the same commit, even without `changes`: the record by which a signed request counts once. */
   readonly also?: readonly Change[]
-  /** Whether the changes themselves record the signature of the request. Default false. */
-  readonly recordsSignature?: boolean
   /**
    * Whether nothing changes because an earlier commit of this write, or of an identical one, took effect. The guard held
    * then, so that the result is not outdated. Default false.

@@ -577,15 +577,6 @@ describe('a request that counts once', () => {
     expect(await loadOne(store, 'replay', 'once')).toBeUndefined()
   })
 
-  test('writes no replay record when the changed record identifies the request', async () => {
-    const store = memoryStore()
-    const { decide, ...write } = incrementOnce('me')
-    const telling: typeof decide = (read) => ({ ...decide(read), recordsSignature: true })
-    const result = await runner(store)(once({ ...write, decide: telling }, replayOf('me', false)))
-    expect(result).toEqual({ ok: true, count: 1 })
-    expect(await loadOne(store, 'replay', 'once')).toBeUndefined()
-  })
-
   test('is a replay, not a refusal, when the same bytes were accepted before', async () => {
     const { store, loads, proceed } = heldStore()
     const run = runner(store)
