@@ -33,11 +33,13 @@ export function serversProperty(say: HostsSay = { pricing, mayPay }) {
 /** Creates the servers as in production, except for the clock and the keys. */
 function createServers({ clock, clientKeys, failing }: SpendingPorts, say: HostsSay) {
   const store = failing(memoryStore())
+  const onError = () => undefined // the store fails as the history says
   const grantEndpoint = 'https://wallet.example/auth'
   const baseUrl = 'https://wallet.example'
   const authorizationServer = createAuthorizationServer({
     store,
     clock,
+    onError,
     clientKeys,
     grantEndpoint,
     consentUrl: 'https://wallet.example/consent',
@@ -45,6 +47,7 @@ function createServers({ clock, clientKeys, failing }: SpendingPorts, say: Hosts
   const resourceServer = createResourceServer({
     store,
     clock,
+    onError,
     baseUrl,
     grants: authorizationServer,
     walletAddresses: { find: async (url) => (url === alice.url ? alice : undefined) },

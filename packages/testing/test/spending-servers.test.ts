@@ -46,7 +46,8 @@ function serversOn(
 ): SpendingServers {
   const grantEndpoint = 'https://wallet.example/pay/auth'
   const baseUrl = 'https://wallet.example/pay/op'
-  const shared = { store: failing(store), clock, strippedPrefix: '/pay' }
+  const onError = () => undefined // the store fails as the history says
+  const shared = { store: failing(store), clock, strippedPrefix: '/pay', onError }
   const authorizationServer = createAuthorizationServer({
     ...shared,
     grantEndpoint,

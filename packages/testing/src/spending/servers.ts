@@ -195,6 +195,9 @@ const atOnceMax = 4
 
 const hundredYearsMs = 100 * 366 * 86_400_000
 
+/** The store fails as the history says, and clients get 503: that is no news. */
+const onError = () => undefined
+
 /** Creates both servers of this library on a store. Their tokens outlive every history. */
 export function libraryServers(
   store: Store,
@@ -209,6 +212,7 @@ export function libraryServers(
   const authorizationServer = createAuthorizationServer({
     store,
     clock,
+    onError,
     grantEndpoint,
     clientKeys,
     consentUrl: `${origin}/consent`,
@@ -221,6 +225,7 @@ export function libraryServers(
   const createProcess = () =>
     createResourceServer({
       baseUrl,
+      onError,
       grants: authorizationServer,
       walletAddresses: {
         find: async (url) => (accounts.includes(url) ? { url, ...scene.asset } : undefined),
