@@ -38,7 +38,7 @@ const scope = 'open-payments-server'
  * Its child spans are named `store.<call>`, with `open_payments.store.call` and `open_payments.store.kind`, and
  * `verify`. A store call without a parent span, such as a poll for events, is measured but has no span. The histograms
  * `open_payments.request.duration`, `open_payments.store.duration` and `open_payments.verify.duration` are in seconds
- * and have the same attributes. No attribute identifies a client instance, a record, a token or a key.
+ * and have the same attributes. No attribute identifies a client, a record, a token or a key.
  *
  * @throws {InvalidInputError} for an unknown option.
  *

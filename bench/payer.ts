@@ -15,7 +15,7 @@ import {
 const receiver = 'https://bank.example/incoming-payments/7f3c'
 const day = 86_400_000
 
-/** A client instance that may pay by quotes, under a monthly limit. */
+/** A client that may pay by quotes, under a monthly limit. */
 export interface Payer {
   readonly wallet: BenchWallet
   readonly token: string
@@ -54,7 +54,7 @@ export async function newPayer(wallet: BenchWallet): Promise<Payer> {
   return { wallet, token: issued.access_token.value, grantId }
 }
 
-/** Creates quotes for this client instance and returns their ids; each pays for one payment. */
+/** Creates quotes for this client and returns their ids; each pays for one payment. */
 export async function newQuotes({ wallet, token }: Payer, count: number): Promise<string[]> {
   const asked = { walletAddress, receiver, method: 'ilp', debitAmount: usd('2500') }
   const { id: url } = await send(wallet, 'POST', `${resourceServer}/quotes`, asked, token)

@@ -5,7 +5,7 @@ import { type Figure, interleaved, perCallUs, ratioFigure } from './measure.js'
 import { newPayer, pay, paymentRequests } from './payer.js'
 
 const rounds = 15
-/** At most 1,000 incoming payments of a client instance are open at an account. */
+/** At most 1,000 incoming payments of a client are open at an account. */
 const calls = 50
 
 /** Measures what the views for reports cost the writes, in the time of whole operations. */

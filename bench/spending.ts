@@ -257,17 +257,20 @@ function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store
     const token = await introspect({ accessToken })
     if (!token.active) throw new Error('the token is not active')
     const input = { walletAddress, quoteId }
-    const spender = { client, token, renew }
-    const answer = await create(input, spender, {
-      ...newCall(context),
-      proof: {
-        key: token.key,
-        signature: context.random.getRandomValues(new Uint8Array(64)),
-        createdAt: Date.now(),
+    const answer = await create(
+      input,
+      { client, token, renew },
+      {
+        ...newCall(context),
+        proof: {
+          key: token.key,
+          signature: context.random.getRandomValues(new Uint8Array(64)),
+          createdAt: Date.now(),
+        },
+        replay: undefined,
+        commit: context.run,
       },
-      replay: undefined,
-      commit: context.run,
-    })
+    )
     if (!answer.ok) throw new Error(answer.reason)
   }
 }

@@ -9,7 +9,7 @@ const alice = `${origin}/alice`
 const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
 const receiver = 'https://bank.example/incoming-payments/1'
 
-/** A client instance that measures nothing but its own responses. */
+/** A client that measures nothing but its own responses. */
 export interface Client {
   readonly walletAddress: string
   readonly key: KeyPair

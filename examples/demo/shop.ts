@@ -7,7 +7,7 @@ export interface ShopKey {
   readonly privateKey: KeyObject
 }
 
-/** An app that acts as a client instance, with a wallet address and a published key. */
+/** An app that acts as a client, with a wallet address and a published key. */
 export interface Shop extends ShopKey {
   readonly walletAddress: string
   readonly finishUri: string

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 
-/** A grant of Rafiki as its client instance names it: by its token and the last segment of its management URI. */
+/** A grant of Rafiki as its client names it: by its token and the last segment of its management URI. */
 export interface OldToken {
   readonly token: string
   readonly managementId: string

@@ -140,7 +140,7 @@ function approvedGrant(
   policy: GrantPolicy,
 ): Result<Grant, NotImported> {
   const at = old.createdAt.getTime()
-  // The key of the client instance is known when it presents its old token.
+  // The key of the client is known when it presents its old token.
   const client = { walletAddress: old.client, kid: '', x: '', thumbprint: '' }
   const path = () => randomBytes(16).toString('base64url')
   const requested = requestGrant(

@@ -9,7 +9,7 @@ export interface Database {
 /** An issued grant that an owner consented to, with its current token. */
 export interface RafikiGrant {
   readonly id: string
-  /** The wallet address of the client instance. */
+  /** The wallet address of the client. */
   readonly client: string
   readonly createdAt: Date
   readonly access: readonly AccessItem[]

@@ -26,9 +26,9 @@ export interface TokenExchangeOptions {
 }
 
 /**
- * Serves the management URIs of Rafiki for imported grants. `POST` returns a token of the library, with a management URI
- * of the library; a repeat returns the same until the client instance rotates that token. `DELETE` revokes the grant.
- * As at every management URI, the client instance presents the old token and signs with its key (RFC 9635 section 6).
+ * Serves the management URIs of Rafiki for imported grants. `POST` returns a token of the library, with a management
+ * URI of the library; a repeat returns the same until the client rotates that token. `DELETE` revokes the grant. As at
+ * every management URI, the client presents the old token and signs with its key (RFC 9635 section 6).
  */
 export function tokenExchange(options: TokenExchangeOptions): Handler {
   const { oldServer, clock = Date } = options
@@ -79,7 +79,7 @@ async function find(old: OldToken, { store, key }: TokenExchangeOptions) {
   return grant?.continuation.tokenHash === hash(key.proof(old)) ? grant : undefined
 }
 
-/** Finds the key that the request names, among those that the client instance publishes. */
+/** Finds the key that the request names, among those that the client publishes. */
 async function signingKey(
   request: HttpRequest,
   { client }: Grant,

@@ -3,9 +3,9 @@
  *
  *     npx tsx examples/payment-limits/main.ts
  *
- * A grant limits how much a client instance may pay, for example 25 dollars in all or each month. The library
- * keeps the count in your store, on your database, while requests run concurrently. Tests by hand can cover
- * one payment after the other, but hardly anything else.
+ * A grant limits how much a client may pay, for example 25 dollars in all or each month. The library keeps the count in
+ * your store, on your database, while requests run concurrently. Tests by hand can cover one payment after the other,
+ * but hardly anything else.
  *
  * A search can. `spendingProperty` in `open-payments-server-testing` generates histories: grants with limits,
  * payments with and without quotes that are settled in full or in part, failed, cancelled, expired or

@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { LocaleSettings } from 'open-payments-pages'
 import type { WalletAddress, WalletAddresses, WalletAddressServer } from 'open-payments-server'
-import type { ClientInstance } from './guarded-client.js'
+import type { ClientIdentity } from './guarded-client.js'
 import type { RegisteredKeys } from './registered-keys.js'
 import { type Secrets, signingKey } from './secrets.js'
 
@@ -15,8 +15,8 @@ export interface Account extends WalletAddress {
 export interface Accounts extends WalletAddresses {
   readonly all: readonly Account[]
   ownedBy(owner: string): readonly Account[]
-  /** The wallet's own client instance for reading receivers in other wallets. It is not an account. */
-  readonly operator: ClientInstance
+  /** The wallet's own client for reading receivers in other wallets. It is not an account. */
+  readonly operator: ClientIdentity
   /** Everything with a wallet address document and a key set: the accounts and the operator. */
   readonly published: WalletAddresses
 }

@@ -3,8 +3,8 @@ import { createHeaders } from '@interledger/http-signature-utils'
 import { type AuthenticatedClient, createAuthenticatedClient } from '@interledger/open-payments'
 import type { GuardedFetch } from 'open-payments-server'
 
-/** The wallet address of a client instance, and its signing key. */
-export interface ClientInstance {
+/** The wallet address of a client, and its signing key. */
+export interface ClientIdentity {
   readonly walletAddress: string
   readonly keyId: string
   readonly privateKey: KeyObject
@@ -19,7 +19,7 @@ export interface ClientInstance {
  * documents.
  */
 export async function guardedClient(
-  { walletAddress, ...key }: ClientInstance,
+  { walletAddress, ...key }: ClientIdentity,
   fetch: GuardedFetch,
 ): Promise<Pick<AuthenticatedClient, 'grant'> & { readonly incomingPayment: SignedReads }> {
   const send = (request: Request) => sendSigned(request, key, fetch)
@@ -38,7 +38,7 @@ type SignedReads = Pick<AuthenticatedClient['incomingPayment'], 'get'>
 
 async function sendSigned(
   request: Request,
-  { keyId, privateKey }: Pick<ClientInstance, 'keyId' | 'privateKey'>,
+  { keyId, privateKey }: Pick<ClientIdentity, 'keyId' | 'privateKey'>,
   fetch: GuardedFetch,
 ): Promise<Response> {
   const { method, url } = request

@@ -11,7 +11,7 @@ import {
 /** The resource types of Open Payments. */
 export type AccessType = 'incoming-payment' | 'outgoing-payment' | 'quote'
 
-/** What a client instance may do with a resource. `read-all` includes `read`, and `list-all` includes `list`. */
+/** What a client may do with a resource. `read-all` includes `read`, and `list-all` includes `list`. */
 export type AccessAction = 'create' | 'complete' | 'read' | 'read-all' | 'list' | 'list-all'
 
 /** The actions of each resource type (Open Payments OpenAPI, `access-incoming` and siblings). */
@@ -50,7 +50,7 @@ export interface AccessItem {
 
 /** An access right of one access token of a grant. */
 export interface TokenItem extends AccessItem {
-  /** The label of the token that carries it; absent if the client instance requested a single token. */
+  /** The label of the token that carries it; absent if the client requested a single token. */
   readonly label?: string
 }
 
@@ -230,7 +230,7 @@ export function permits<Item extends AccessItem>(
 
 /**
  * Whether an action requires an item with an identifier: because it spends, or because it gives access to resources of
- * other client instances.
+ * other clients.
  *
  * `read-all` on incoming payments is the exception. The wallet of a payer uses it to read an incoming payment
  * whose URL it was given, at a resource server that does not know it. The URL holds 128 random bits, so
@@ -243,7 +243,7 @@ export function needsIdentifier(type: AccessType, action: AccessAction): boolean
 
 /**
  * Whether the owner has to choose an account for an item before it is granted. Quotes need no identifier: without one,
- * `read-all` shows a client instance only its own quotes.
+ * `read-all` shows a client only its own quotes.
  */
 export function lacksIdentifier({ type, actions, identifier }: AccessItem): boolean {
   return (
@@ -254,8 +254,8 @@ export function lacksIdentifier({ type, actions, identifier }: AccessItem): bool
 }
 
 /**
- * Whether the `debitAmount` of an item, if it has one, is in the asset of an account: otherwise the client instance could
- * not pay from it. A `receiveAmount` is in the asset of the receiver.
+ * Whether the `debitAmount` of an item, if it has one, is in the asset of an account: otherwise the client could not
+ * pay from it. A `receiveAmount` is in the asset of the receiver.
  *
  * @example
  * ```ts

@@ -16,7 +16,7 @@ export interface Unchanged<R> {
   readonly record: R
 }
 
-/** The machine declined. `reason` is for the operator; the caller sees what `refusal` determines, and `details`. */
+/** The machine declined. `reason` is for the operator; the client sees what `refusal` determines, and `details`. */
 export interface Refused<Refusal extends string> {
   readonly ok: false
   readonly outcome: 'refused'
@@ -24,7 +24,7 @@ export interface Refused<Refusal extends string> {
   readonly reason: string
   /** When the same call may succeed. Set only if waiting helps. */
   readonly retryAt?: Instant
-  /** What the client instance learns of the reason: see `publicReasons`. Absent if the reason is private. */
+  /** What the client learns of the reason: see `publicReasons`. Absent if the reason is private. */
   readonly details?: JsonObject
 }
 
@@ -32,7 +32,7 @@ export interface Refused<Refusal extends string> {
 export interface HostReasons {
   /** For the operator; never part of a response. */
   readonly reason?: string
-  /** For the client instance, of 1 to 256 characters. Absent: it learns no reason. */
+  /** For the client, of 1 to 256 characters. Absent: it learns no reason. */
   readonly publicReason?: string
 }
 

@@ -26,7 +26,7 @@ import { type JsonObject, retained, type Stored } from './stored.js'
  */
 export interface IncomingPayment extends Stored {
   readonly walletAddress: string
-  /** The client instance that created it and may read it: see `clientId`. Absent if the host created it. */
+  /** The client that created it and may read it: see `clientId`. Absent if the host created it. */
   readonly client?: string
   readonly asset: Asset
   /** The amount to receive; absent if the payment has no target amount. */
@@ -64,7 +64,7 @@ export interface IncomingPaymentEvent {
   readonly at: Instant
   readonly incomingPaymentId: string
   readonly walletAddress: string
-  /** The client instance that created the payment. Absent if the host created it. */
+  /** The client that created the payment. Absent if the host created it. */
   readonly client?: string
   /** Total received, after this event. */
   readonly receivedAmount: Amount
@@ -185,7 +185,7 @@ export interface ReceiveFunds {
   readonly counted?: Transfer | undefined
 }
 
-/** The client instance or the host ends the payment, which then accepts no more funds. */
+/** The client or the host ends the payment, which then accepts no more funds. */
 export interface CompleteIncomingPayment {
   readonly type: 'complete'
   readonly commandId: string

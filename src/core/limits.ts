@@ -100,7 +100,7 @@ export function allowanceAt(
 
 /**
  * The resource owner's conditions for all outgoing payments under a grant, beside the limits of its access. The client
- * instance does not see them.
+ *  does not see them.
  */
 export interface GrantConditions {
   /** The maximum that one payment may debit. Payments that debit another asset are refused. */

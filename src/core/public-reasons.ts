@@ -1,10 +1,10 @@
 import { type Refused, refused } from './decision.js'
 
 /**
- * The reasons that a client instance learns in `details` of an error, as refusal, `path` and `problem`: what is wrong
- * with its own data, with a quote or a limit of its own, or a public fact. Every other reason is for the operator alone,
- * but for those that the host publishes, and those of bodies and queries that their schemas reject. A `path` with
- * `limits` leads into the access of the token, any other into the body or query.
+ * The reasons that a client learns in `details` of an error, as refusal, `path` and `problem`: what is wrong with its
+ * own data, with a quote or a limit of its own, or a public fact. Every other reason is for the operator alone, but for
+ * those that the host publishes, and those of bodies and queries that their schemas reject. A `path` with `limits`
+ * leads into the access of the token, any other into the body or query.
  */
 export const publicReasons = [
   ['client_invalid', 'client', 'must be an https URL without userinfo, query or fragment'],
@@ -48,7 +48,7 @@ export type PublicProblem<Refusal extends string, Path extends string> = Extract
   readonly [Refusal, Path, string]
 >[2]
 
-/** Declines for a reason that the client instance learns. */
+/** Declines for a reason that the client learns. */
 export function refusedPublicly<const Reason extends PublicReason>(
   ...[refusal, path, problem]: Reason
 ): Refused<Reason[0]> {

@@ -5,13 +5,13 @@ import { refusedPublicly } from './public-reasons.js'
 import { retained, type Stored } from './stored.js'
 
 /**
- * The price of a payment, which the client instance that requested it can use until it expires.
+ * The price of a payment, which the client that requested it can use until it expires.
  *
  * @see Open Payments OpenAPI, schema `quote`
  */
 export interface Quote extends Stored {
   readonly walletAddress: string
-  /** The client instance that created the quote. No other may use it. See `clientId`. */
+  /** The client that created the quote. No other may use it. See `clientId`. */
   readonly client: string
   /** URL of the incoming payment to pay. */
   readonly receiver: string
@@ -25,7 +25,7 @@ export interface Quote extends Stored {
   readonly expiresAt: Instant
 }
 
-/** A client instance received a quote. */
+/** A client received a quote. */
 export interface QuoteEvent {
   readonly type: 'quote.created'
   readonly at: Instant
@@ -111,7 +111,7 @@ function retainQuoteUntil(expiresAt: Instant, { retentionMs }: QuotePolicy): Ins
   return expiresAt + retentionMs
 }
 
-/** The client instance that pays with a quote, and the wallet address it pays from. */
+/** The client that pays with a quote, and the wallet address it pays from. */
 interface QuoteUse {
   readonly walletAddress: string
   readonly client: string
@@ -119,7 +119,7 @@ interface QuoteUse {
 
 export type QuoteRefusal = 'quote_unknown' | 'quote_expired' | 'quote_mismatch'
 
-/** Checks that a client instance can use a quote. Other client instances cannot tell that the quote exists. */
+/** Checks that a client can use a quote. Other clients cannot tell that the quote exists. */
 export function usableQuote(
   quote: Quote | undefined,
   { walletAddress, client }: QuoteUse,

@@ -55,12 +55,12 @@ export interface GrantApproval {
    */
   readonly access?: readonly TokenItem[]
   /**
-   * The owner's conditions for payments under the grant: a maximum for one payment, at most 50 wallet addresses that may
-   * be paid, a pause, and `data` of your own (at most 8 KiB of JSON and 8 levels). The client instance does not see them.
+   * The owner's conditions for payments under the grant: a maximum for one payment, at most 50 wallet addresses that
+   * may be paid, a pause, and `data` of your own (at most 8 KiB of JSON and 8 levels). The client does not see them.
    * Default: none.
    */
   readonly conditions?: GrantConditions
-  /** When false, the client instance does not receive the subject that it requested. Default true. */
+  /** When false, the client does not receive the subject that it requested. Default true. */
   readonly sharesSubject?: boolean
 }
 

@@ -25,22 +25,22 @@ import { pageMembers, requirePage } from './payments.js'
  */
 export interface GrantView {
   readonly grantId: string
-  /** Wallet address of the client instance, or the URN of its key's thumbprint. */
+  /** Wallet address of the client, or the URN of its key's thumbprint. */
   readonly client: string
-  /** The current status. The client instance can use the grant while it is `approved`. */
+  /** The current status. The client can use the grant while it is `approved`. */
   readonly status: GrantStatus
   /** The granted access of all tokens; before the decision, the requested access. */
   readonly access: readonly ItemView[]
   /** The owner's conditions for payments; absent if there are none. */
   readonly conditions?: GrantConditions
-  /** The subject identifier that the client instance receives; before the decision, the requested one. */
+  /** The subject identifier that the client receives; before the decision, the requested one. */
   readonly subject?: SubjectId
   readonly createdAt: Instant
   /** The host's identifier of the owner who consented, or who denied the request, if the denial named one. */
   readonly resourceOwner?: string
   /** When the owner consented. */
   readonly approvedAt?: Instant
-  /** When the client instance first received the granted access or subject. */
+  /** When the client first received the granted access or subject. */
   readonly issuedAt?: Instant
   /**
    * When the approved grant expires if it does not change; this can be in the past. Absent if the grant does not
@@ -60,11 +60,11 @@ export interface GrantListQuery extends PageQuery {
 /** Selects grants of a resource owner. */
 export type GrantQuery = Pick<GrantListQuery, 'resourceOwner' | 'statuses'>
 
-/** Selects grants by their owner, their client instance, or both. */
+/** Selects grants by their owner, their client, or both. */
 export interface GrantsToRevoke {
   /** The host's identifier of the owner, as passed to `approve`. */
   readonly resourceOwner?: string
-  /** Wallet address of the client instance, or the URN of its key's thumbprint, as in `GrantView.client`. */
+  /** Wallet address of the client, or the URN of its key's thumbprint, as in `GrantView.client`. */
   readonly client?: string
 }
 
@@ -83,8 +83,8 @@ export interface GrantServices {
   /**
    * Resolves to a page of the grants that an owner has consented to, in the order of consent, such as for a page of
    * connected apps. Finalized grants are included until their records are removed, unless `statuses` excludes them:
-   * `['approved']` selects the grants that the client instance can use. A query with `statuses` reads the owner's list
-   * in steps of 100 until the page is full.
+   * `['approved']` selects the grants that the client can use. A query with `statuses` reads the owner's list in steps
+   * of 100 until the page is full.
    *
    * @throws {InvalidInputError} for an invalid query.
    */
@@ -98,8 +98,8 @@ export interface GrantServices {
    */
   iterate(query: GrantQuery): AsyncIterable<GrantView>
   /**
-   * Resolves to how a page can name the client instance of a grant, as in `InteractionView`, or to `undefined` if it has
-   * no wallet address. Waits for the name for at most 2 s.
+   * Resolves to how a page can name the client of a grant, as in `InteractionView`, or to `undefined` if it has no
+   * wallet address. Waits for the name for at most 2 s.
    *
    * @param client as in `GrantView.client`.
    */
@@ -122,12 +122,11 @@ export interface GrantServices {
   ): Promise<HostResult<object, 'grant_unknown' | AmendRefusal>>
   /**
    * Revokes all grants of a resource owner, such as when the account is closed; all grants and open requests of a
-   * client instance, such as when its key is stolen; or, with both members, the grants of an owner for one client
-   * instance. Resolves to the number of grants that this call ended. Call it again after an error.
+   * client, such as when its key is stolen; or, with both members, the grants of an owner for one client. Resolves to
+   * the number of grants that this call ended. Call it again after an error.
    *
    * Each grant ends in a commit of its own. The call may miss a grant that is requested or approved while it runs. To
-   * prevent this, first make `policy.mayRequest` refuse the client instance, or make your consent page refuse the
-   * owner.
+   * prevent this, first make `policy.mayRequest` refuse the client, or make your consent page refuse the owner.
    *
    * @throws {InvalidInputError} for an invalid query, and for one without a member.
    */

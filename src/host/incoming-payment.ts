@@ -80,7 +80,7 @@ export interface IncomingPaymentServices
   extends PaymentReader<IncomingPaymentView, IncomingPayment> {
   /**
    * Creates a payment on behalf of the owner of a wallet address, such as for an invoice or a request for money. The
-   * payment follows the same rules and records the same events as one that a client instance creates (OpenAPI
+   * payment follows the same rules and records the same events as one that a client creates (OpenAPI
    * `create-incoming-payment`). It has no `client`. Any wallet that knows its URL can pay it.
    *
    * A repeat with the same `idempotencyKey` and equal members resolves to the existing payment, in its current state.

@@ -5,17 +5,17 @@ import type { GrantConditions } from '../core/limits.js'
 import { type SpendingTotal, spendingTotals } from '../core/spending-total.js'
 import { formatPath } from '../protocol/credential.js'
 
-/** An access token that the client instance requests, with its access. */
+/** An access token that the client requests, with its access. */
 export interface TokenView {
   /**
-   * The label that distinguishes it from the other tokens; absent if the client instance requests a single token. It
-   * is text that the client instance chose: up to 64 printable ASCII characters.
+   * The label that distinguishes it from the other tokens; absent if the client requests a single token. It is text
+   * that the client chose: up to 64 printable ASCII characters.
    */
   readonly label?: string
   readonly access: readonly TokenItem[]
 }
 
-/** The content of a consent page: the client instance, the requested access and the deadline. */
+/** The content of a consent page: the client, the requested access and the deadline. */
 export interface InteractionView {
   readonly id: string
   readonly grantId: string
@@ -24,17 +24,17 @@ export interface InteractionView {
    * `issuedAt`.
    */
   readonly status: GrantStatus
-  /** When the client instance first received the granted access or subject: the interaction is over. */
+  /** When the client first received the granted access or subject: the interaction is over. */
   readonly issuedAt?: Instant
-  /** Wallet address of the client instance, verified by its signature. */
+  /** Wallet address of the client, verified by its signature. */
   readonly client: string
-  /** How a page can name the client instance (RFC 9635 section 2.3.2), beside its wallet address and never instead. */
+  /** How a page can name the client (RFC 9635 section 2.3.2), beside its wallet address and never instead. */
   readonly display: {
     /** The origin of the wallet address, such as `https://shop.example`. Open Payments knows no home page of a client. */
     readonly uri: string
     /**
-     * The name that the client instance chose: one line of at most 64 code points, without invisible characters and
-     * without those that reorder the text around them. Absent if it has none or cannot be read within 2 s, and inside a
+     * The name that the client chose: one line of at most 64 code points, without invisible characters and without
+     * those that reorder the text around them. Absent if it has none or cannot be read within 2 s, and inside a
      * transaction (`within`). Anybody can choose any name. Escape it for HTML.
      */
     readonly name?: string
@@ -44,7 +44,7 @@ export interface InteractionView {
    * Items of several tokens have the `label` of their token. To grant less, pass some of these items to `approve`.
    */
   readonly access: readonly TokenItem[]
-  /** The same access by token. A client instance can request up to 4 tokens, each with its own label. */
+  /** The same access by token. A client can request up to 4 tokens, each with its own label. */
   readonly tokens: readonly TokenView[]
   /**
    * The items of `access` for which the owner has to choose an account, because they need an `identifier` and have none.
@@ -52,24 +52,24 @@ export interface InteractionView {
    */
   readonly needAccount: readonly TokenItem[]
   /**
-   * The total amounts that `access` allows the client instance to spend. Two tokens with equal items each have their
-   * own limit, so show the owner the total.
+   * The total amounts that `access` allows the client to spend. Two tokens with equal items each have their own limit,
+   * so show the owner the total.
    */
   readonly totals: readonly SpendingTotal[]
   /** Once approved, the owner's conditions for payments, if any. */
   readonly conditions?: GrantConditions
   /**
-   * The subject identifier that the client instance requests; once approved, the one that it receives. Show
-   * it to the owner, because the client instance learns who consented. Until then it is text that the
-   * client instance chose: do not render it as a link.
+   * The subject identifier that the client requests; once approved, the one that it receives. Show
+   * it to the owner, because the client learns who consented. Until then it is text that the
+   * client chose: do not render it as a link.
    */
   readonly subject?: SubjectId
-  /** The client instance's finish URI, to which the browser is redirected, if any. Show it to the owner. */
+  /** The client's finish URI, to which the browser is redirected, if any. Show it to the owner. */
   readonly finishUri?: string
   readonly expiresAt: Instant
 }
 
-/** Resolves to how a page can name the client instance at a wallet address. Never rejects. */
+/** Resolves to how a page can name the client at a wallet address. Never rejects. */
 export type DisplayOf = (walletAddress: string) => Promise<InteractionView['display']>
 
 /** Returns the view of a grant's interaction, or `undefined` if the grant has none. */

@@ -35,14 +35,13 @@ interface InteractionOptions extends RedirectOptions {
  */
 export interface Interactions {
   /**
-   * Resolves to the view of an interaction, or to `undefined` for an unknown id. In that case show an error
-   * page, and do not redirect the browser (RFC 9635 section 4.1.1). Waits for the name of the client instance for at
-   * most 2 s.
+   * Resolves to the view of an interaction, or to `undefined` for an unknown id. In that case show an error page, and
+   * do not redirect the browser (RFC 9635 section 4.1.1). Waits for the name of the client for at most 2 s.
    */
   get(id: string): Promise<InteractionView | undefined>
   /**
    * Approves the request on behalf of a resource owner. Repeating the same decision before the client
-   * instance uses the interaction reference returns a redirect with a new reference, so a double click or a
+   *  uses the interaction reference returns a redirect with a new reference, so a double click or a
    * lost redirect does no harm. A new reference is a change, too.
    *
    * Rejects when `subjects` rejects; the interaction then remains undecided.
@@ -139,8 +138,8 @@ const anotherSubject: InteractionResult = {
 }
 
 /**
- * Resolves to the owner's subject identifier, if the client instance requested one and the owner shares it, and
- * to `undefined` if the owner is not the requested subject.
+ * Resolves to the owner's subject identifier, if the client requested one and the owner shares it, and to `undefined`
+ * if the owner is not the requested subject.
  */
 async function subjectToDisclose(
   { requestedSubject: requested, client }: Grant,

@@ -126,7 +126,7 @@ export interface OutgoingPaymentServices
    */
   budgetsOf(grant: string | Grant): Promise<readonly ItemBudget[]>
   /**
-   * Claims a payment before the host sends it. If several callers try, exactly one gets `ok: true`. From
+   * Claims a payment before the host sends it. If several processes try, exactly one gets `ok: true`. From
    * then on only `reportSent` or `fail` ends the payment. If the host crashes after this call, it must find
    * out how much it sent, and report that.
    */

@@ -71,9 +71,9 @@ export async function prove(
     return refuse('signature_invalid', 'no signature verifies with the key of the client')
   }
   const { keyid, createdAt, nonce, signature } = candidate
-  const caller = { client: clientId(client) }
-  exchange.note(caller)
-  const limited = await exchange.limit({ ...caller, keyid })
+  const known = { client: clientId(client) }
+  exchange.note(known)
+  const limited = await exchange.limit({ ...known, keyid })
   if (limited !== undefined) return limited
   const proof = { key, createdAt, signature }
   return ok(nonce === undefined ? proof : { nonce, ...proof })
@@ -122,7 +122,7 @@ export async function proveGrant(
   return refused
 }
 
-/** Resolves to the key with which a client instance requests a grant. */
+/** Resolves to the key with which a client requests a grant. */
 export async function findKey(
   clientKeys: ClientKeys,
   walletAddress: string,

@@ -57,8 +57,8 @@ export interface AuthorizationServerOptions extends ServerOptions {
   /** Finds the keys of clients, such as `remoteClientKeys`. */
   readonly clientKeys: ClientKeys
   /**
-   * Determines the subject that client instances receive when they request one, such as
-   * `walletAddressSubjects`. It always requires the owner's consent. Default: such requests are refused.
+   * Determines the subject that clients receive when they request one, such as `walletAddressSubjects`. It always
+   * requires the owner's consent. Default: such requests are refused.
    */
   readonly subjects?: Subjects
   /** The rules of this server: lifetimes, consent, and what the host allows. */

@@ -2,7 +2,7 @@ import type { Telemetry } from '../ports/host.js'
 import type { SignedMessage } from '../protocol/http-signature/components.js'
 import type { Call, ServiceContext } from '../service/context.js'
 import { countOnce, type Proof, type RepeatRule, type SignedCall } from '../service/signed-call.js'
-import type { Caller, KnownCaller } from './hooks.js'
+import type { KnownClient, SigningClient } from './hooks.js'
 import type { HttpResponse } from './message.js'
 import type { HttpRefusal, HttpResult } from './refusals.js'
 import type { Server, ServerOperation } from './routes.js'
@@ -15,12 +15,12 @@ export interface Exchange {
   /** The part of the path that matches the `{id}` or `{path}` of the route. */
   readonly id: string
   readonly call: Call
-  /** Notes what is known of the caller, for the report of a refusal. */
-  readonly note: (caller: KnownCaller) => void
+  /** Notes what is known of the client, for the report of a refusal. */
+  readonly note: (client: KnownClient) => void
   /**
    * Applies the host's rate limit: after the signature is verified, or immediately for unsigned operations.
    */
-  readonly limit: (caller?: Caller) => Promise<HttpRefusal | undefined>
+  readonly limit: (client?: SigningClient) => Promise<HttpRefusal | undefined>
   readonly telemetry?: Telemetry | undefined
 }
 
@@ -36,29 +36,29 @@ interface SignedExchange extends Exchange {
   readonly call: SignedCall
 }
 
-export type ServeSigned<Caller> = (
+export type ServeSigned<Signer> = (
   exchange: SignedExchange,
-  caller: Caller,
+  signer: Signer,
 ) => Promise<HttpResult<HttpResponse>>
 
-interface SignedOptions<Caller> {
+interface SignedOptions<Signer> {
   readonly context: ServiceContext
-  readonly repeats: RepeatRule | ((caller: Caller) => RepeatRule)
+  readonly repeats: RepeatRule | ((signer: Signer) => RepeatRule)
   /** Whether repeating this answer is harmless, so that nothing is recorded. Default: never. */
   readonly isHarmless?: (answer: HttpResult<HttpResponse>) => boolean
 }
 
-/** Serves a signed operation: authenticates its caller, and runs it once. */
-export function signed<Caller extends { readonly proof: Proof }>(
-  { context, repeats, isHarmless = () => false }: SignedOptions<Caller>,
-  authenticate: (exchange: Exchange) => Promise<HttpResult<Caller>>,
-  serve: ServeSigned<Caller>,
+/** Serves a signed operation: authenticates its signer, and runs it once. */
+export function signed<Signer extends { readonly proof: Proof }>(
+  { context, repeats, isHarmless = () => false }: SignedOptions<Signer>,
+  authenticate: (exchange: Exchange) => Promise<HttpResult<Signer>>,
+  serve: ServeSigned<Signer>,
 ): Serve {
   return async (exchange) => {
-    const caller = await authenticate(exchange)
-    if (!caller.ok) return caller
-    const rule = typeof repeats === 'function' ? repeats(caller.value) : repeats
-    const operation = (call: SignedCall) => serve({ ...exchange, call }, caller.value)
-    return countOnce(context, exchange.call, caller.value.proof, rule, operation, isHarmless)
+    const signer = await authenticate(exchange)
+    if (!signer.ok) return signer
+    const rule = typeof repeats === 'function' ? repeats(signer.value) : repeats
+    const operation = (call: SignedCall) => serve({ ...exchange, call }, signer.value)
+    return countOnce(context, exchange.call, signer.value.proof, rule, operation, isHarmless)
   }
 }

@@ -21,7 +21,7 @@ export interface RefusalReport {
   readonly operation?: ServerOperation
   /** The claimed `keyid`; present once the form of the signature has been checked. */
   readonly keyid?: string
-  /** The client instance; present once its signature has been verified. */
+  /** The client; present once its signature has been verified. */
   readonly client?: string
   readonly at: Instant
 }
@@ -51,7 +51,7 @@ export interface ServerHooks {
 
 /**
  * Counts a call, before it is served. Returns or resolves to `undefined` if the call is within the limit, and otherwise to
- * the time after which the caller may retry, in milliseconds.
+ * the time after which the client may retry, in milliseconds.
  */
 export type RateLimit = (
   call: RateLimitedCall,
@@ -63,8 +63,8 @@ export type RateLimit = (
 /** A call that a rate limit counts. */
 export interface RateLimitedCall {
   /**
-   * The client instance: its wallet address, or the URN of its key's thumbprint. Its signature has been
-   * verified, so no client can use up the limit of another. Absent for a call that needs no signature.
+   * The client: its wallet address, or the URN of its key's thumbprint. Its signature has been verified, so no client
+   * can use up the limit of another. Absent for a call that needs no signature.
    */
   readonly client?: string
   /** The `kid` of the key that signed; absent if `client` is absent. */
@@ -76,7 +76,7 @@ export interface RateLimitedCall {
 
 const retryAfterDefaultMs = 1_000
 
-/** Resolves to the time when the caller may retry, or to `undefined` if the call is within the limit. */
+/** Resolves to the time when the client may retry, or to `undefined` if the call is within the limit. */
 async function limitedUntil(
   rateLimit: RateLimit,
   call: RateLimitedCall,
@@ -112,20 +112,20 @@ export function hooksOf(options: ServerHooks): Hooks {
 }
 
 /** The client that signed a request, and its key. */
-export type Caller = Required<Pick<RateLimitedCall, 'client' | 'keyid'>>
+export type SigningClient = Required<Pick<RateLimitedCall, 'client' | 'keyid'>>
 
-/** The caller of a request as far as it is known: the claimed `keyid`, then the client. */
-export type KnownCaller = Partial<Caller>
+/** The client of a request as far as it is known: the claimed `keyid`, then the client. */
+export type KnownClient = Partial<SigningClient>
 
 /** Fails open: if the host's `rateLimit` throws, the call is served, so that its outage does not spread. */
 export function limiter(
   { rateLimit, onError }: Hooks,
-  call: Omit<RateLimitedCall, keyof Caller>,
-): (caller?: Caller) => Promise<HttpRefusal | undefined> {
-  return async (caller) => {
+  call: Omit<RateLimitedCall, keyof SigningClient>,
+): (client?: SigningClient) => Promise<HttpRefusal | undefined> {
+  return async (client) => {
     if (rateLimit === undefined) return undefined
     try {
-      const retryAt = await limitedUntil(rateLimit, { ...call, ...caller })
+      const retryAt = await limitedUntil(rateLimit, { ...call, ...client })
       if (retryAt === undefined) return undefined
       return { ...refuse('rate_limited', 'the call exceeds the rate limit of the host'), retryAt }
     } catch (error) {
@@ -140,7 +140,7 @@ export function reportRefusal(
   refused: HttpRefusal,
   method: string,
   context: RefusalContext,
-  caller: KnownCaller,
+  client: KnownClient,
   watch: Hooks,
 ): void {
   if (watch.onRefusal === undefined) return
@@ -148,7 +148,7 @@ export function reportRefusal(
   const { operation, now: at } = context
   const { status, code } = publicError(refusal, context)
   const where = operation === undefined ? {} : { operation }
-  const report = { refusal, reason, status, code, method, ...where, ...caller, at }
+  const report = { refusal, reason, status, code, method, ...where, ...client, at }
   void callHook(() => watch.onRefusal?.(report), watch.onError)
 }
 

@@ -51,13 +51,13 @@ export function hostClientKeys(port: ClientKeys): ClientKeys {
   }
 }
 
-/** How long a page for a person waits for the name of a client instance. */
+/** How long a page for a person waits for the name of a client. */
 const nameTimeoutMs = 2_000
 
 /**
  * Cleans names whatever the port does, and gives up after `nameTimeoutMs`: a page without a name is better than none.
  *
- * @param port if absent, no client instance has a name.
+ * @param port if absent, no client has a name.
  */
 export function hostDisplayOf(port: Pick<ClientKeys, 'displayOf'> = {}): DisplayOf {
   async function nameOf(walletAddress: string): Promise<string | undefined> {
@@ -91,9 +91,9 @@ export function hostPaymentMethods(port: PaymentMethods): PaymentMethods {
 }
 
 /**
- * Refuses receivers on this machine or in a private network before the host prices them, because client instances
- * choose the URLs and the host may fetch them. Incoming payments of the server itself are always accepted. The service
- * of quotes checks prices, because it knows what was asked.
+ * Refuses receivers on this machine or in a private network before the host prices them, because clients choose the
+ * URLs and the host may fetch them. Incoming payments of the server itself are always accepted. The service of quotes
+ * checks prices, because it knows what was asked.
  *
  * @param baseUrl of the resource server, without a trailing slash.
  */

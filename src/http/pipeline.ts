@@ -6,7 +6,7 @@ import { failedDependency } from '../service/store-guard.js'
 import { callHook, hasCode } from '../util/errors.js'
 import type { Exchange, Serve } from './exchange.js'
 import { readMessage } from './fields.js'
-import { type Hooks, harmless, type KnownCaller, limiter, reportRefusal } from './hooks.js'
+import { type Hooks, harmless, type KnownClient, limiter, reportRefusal } from './hooks.js'
 import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
 import type { ErrorTable, Refusal } from './public-errors.js'
 import { type HttpRefusal, type HttpResult, refusalResponse, refuse } from './refusals.js'
@@ -66,9 +66,9 @@ async function answerTo(
   routes: readonly ServerRoute[],
   tell?: (outcome: RequestOutcome) => void,
 ): Promise<HttpResponse> {
-  let caller: KnownCaller = {}
+  let client: KnownClient = {}
   const note: Exchange['note'] = (known) => {
-    caller = { ...caller, ...known }
+    client = { ...client, ...known }
   }
   let operation: ServerOperation | undefined
   let call: Call | undefined
@@ -99,7 +99,7 @@ async function answerTo(
   }
   const now = call?.now ?? 0
   const context = { ...pipeline, challenge: pipeline.challenge, operation, now }
-  reportRefusal(answer, request.method, context, caller, pipeline.watch)
+  reportRefusal(answer, request.method, context, client, pipeline.watch)
   const response = refusalResponse(answer, context)
   tell?.({ ...where, status: response.status, refusal: answer.refusal })
   const isUnmatched = (pipeline.unmatched ?? ['route_unknown']).includes(answer.refusal)

@@ -30,7 +30,7 @@ const knownOptions: Readonly<Record<keyof SignatureVerifierOptions, true>> = {
 }
 
 /**
- * Checks whether a request has a valid signature by a key. `reason` is for logs; do not send it to the caller.
+ * Checks whether a request has a valid signature by a key. `reason` is for logs; do not send it to the client.
  */
 export type SignatureVerifier = (
   request: HttpRequest,

@@ -28,9 +28,9 @@ interface DisplaysOptions {
 }
 
 /**
- * Creates the look-up of the names that client instances publish in their wallet address documents. Its requests have
- * slots of their own, with the bounds of those for the keys of clients that are not proved, because a page for a person
- * must not delay a grant request.
+ * Creates the look-up of the names that clients publish in their wallet address documents. Its requests have slots of
+ * their own, with the bounds of those for the keys of clients that are not proved, because a page for a person must not
+ * delay a grant request.
  */
 export function createDisplays({ fetch, requestMs, clock }: DisplaysOptions) {
   const cache = boundedCache<Entry>(cacheBytesMax)

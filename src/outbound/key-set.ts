@@ -10,7 +10,7 @@ import {
 import { isObject, jsonBasedType, parseJson } from '../protocol/json.js'
 import type { FetchedDocument } from './guarded-fetch.js'
 
-/** The keys that a client instance publishes: of each only `kid`, and `x` or why it cannot be used. */
+/** The keys that a client publishes: of each only `kid`, and `x` or why it cannot be used. */
 export type KeySet = readonly ListedKey[]
 
 type ListedKey = PublicJwk | { readonly kid: string; readonly problem: string }

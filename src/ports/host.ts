@@ -27,9 +27,9 @@ export interface WalletAddress extends Asset {
   /** When false, new payments and quotes are refused with `inactive_wallet_address`. Default true. */
   readonly active?: boolean
   /**
-   * Ed25519 public keys of the account as a client instance, each with a `kid` of its own. Published at
-   * `{url}/jwks.json`, also while `active` is false: to stop the account as a client, remove them. `readClientKey` reads
-   * those that an owner registers. Other wallets may read no more than 64 KiB, which are some 400 keys.
+   * Ed25519 public keys of the account as a client, each with a `kid` of its own. Published at `{url}/jwks.json`, also
+   * while `active` is false: to stop the account as a client, remove them. `readClientKey` reads those that an owner
+   * registers. Other wallets may read no more than 64 KiB, which are some 400 keys.
    */
   readonly keys?: readonly PublicJwk[]
   /**
@@ -58,7 +58,7 @@ export interface PublicJwk {
 }
 
 /**
- * Finds the public keys of client instances. `remoteClientKeys` is the implementation that fetches
+ * Finds the public keys of clients. `remoteClientKeys` is the implementation that fetches
  * `{walletAddress}/jwks.json`.
  */
 export interface ClientKeys {
@@ -72,18 +72,18 @@ export interface ClientKeys {
    */
   find(query: ClientKeyQuery): Promise<PublicJwk | undefined>
   /**
-   * Resolves to what a client instance publishes about itself for people (RFC 9635 section 2.3.2), or to `undefined`.
-   * `interactions.get` and `grants.displayOf` clean the name, and wait for it for at most 2 s. If the promise is late or
-   * rejects, there is no name. Default: clients have no names.
+   * Resolves to what a client publishes about itself for people (RFC 9635 section 2.3.2), or to `undefined`.
+   * `interactions.get` and `grants.displayOf` clean the name, and wait for it for at most 2 s. If the promise is late
+   * or rejects, there is no name. Default: clients have no names.
    *
-   * @param walletAddress of the client instance, canonical.
+   * @param walletAddress of the client, canonical.
    */
   displayOf?(walletAddress: string): Promise<{ readonly name?: string } | undefined>
 }
 
-/** Which key of a client instance a signature names. */
+/** Which key of a client a signature names. */
 export interface ClientKeyQuery {
-  /** The client instance's wallet address, canonical. */
+  /** The client's wallet address, canonical. */
   readonly walletAddress: string
   /** The `keyid` of the signature, compared with the key's `kid` byte for byte. */
   readonly kid: string
@@ -96,25 +96,25 @@ export interface ClientKeyQuery {
 }
 
 /**
- * Determines the subject identifiers of resource owners that client instances receive (RFC 9635 section 2.2).
+ * Determines the subject identifiers of resource owners that clients receive (RFC 9635 section 2.2).
  * `walletAddressSubjects` is an implementation that confirms wallet addresses.
  */
 export interface Subjects {
   /**
-   * Resolves to the owner's identifier for this client instance: the requested one, or another identifier of
-   * the same owner. Resolves to `undefined` when the requested subject is not this owner; the approval is
-   * then refused, because a client instance must not mistake one owner for another. Called at each approval
-   * that shares the subject; the grant stores the result. When it rejects, so does the approval; when the identifier is
-   * not an absolute URI in `id` with the format `uri`, the approval rejects with a `HostAnswerError`.
+   * Resolves to the owner's identifier for this client: the requested one, or another identifier of the same owner.
+   * Resolves to `undefined` when the requested subject is not this owner; the approval is then refused, because a
+   * client must not mistake one owner for another. Called at each approval that shares the subject; the grant stores
+   * the result. When it rejects, so does the approval; when the identifier is not an absolute URI in `id` with the
+   * format `uri`, the approval rejects with a `HostAnswerError`.
    */
   resolve(query: {
     /** The host's identifier of the owner, as passed to `approve`. */
     readonly resourceOwner: string
     /** The owner's wallet addresses as passed to `approve`, in canonical form. */
     readonly walletAddresses: readonly string[]
-    /** The subject identifier that the client instance asked to confirm. */
+    /** The subject identifier that the client asked to confirm. */
     readonly requested: SubjectId
-    /** Wallet address of the client instance, verified by its signature. */
+    /** Wallet address of the client, verified by its signature. */
     readonly client: string
   }): Promise<SubjectId | undefined>
 }
@@ -124,9 +124,9 @@ export type Introspection =
   | {
       readonly active: false
       /**
-       * The key that the grant records, if the token is inactive only because the client instance no longer publishes
-       * it, and no other key signs for the grant. A request that this key signed is refused for its signature, as
-       * every other request of the client instance, and not for its token.
+       * The key that the grant records, if the token is inactive only because the client no longer publishes it, and no
+       * other key signs for the grant. A request that this key signed is refused for its signature, as every other
+       * request of the client, and not for its token.
        */
       readonly withdrawnKey?: PublicJwk
     }
@@ -146,7 +146,7 @@ export type Introspection =
        * grant, or else another that does.
        */
       readonly key: PublicJwk & { readonly thumbprint: string }
-      /** Wallet address of the client instance; absent when it identifies itself by its key alone. */
+      /** Wallet address of the client; absent when it identifies itself by its key alone. */
       readonly walletAddress?: string
       readonly expiresAt: Instant
     }
@@ -208,7 +208,7 @@ export interface PaymentMethods {
 export interface PriceRequest extends PriceQuery {
   /** The account that the payment would debit. */
   readonly account: WalletAddress
-  /** The client instance that asks: its wallet address, or the URN of its key's thumbprint. */
+  /** The client that asks: its wallet address, or the URN of its key's thumbprint. */
   readonly client: string
   readonly method: 'ilp'
 }
@@ -239,10 +239,9 @@ export type PriceRefusal = Extract<PriceAnswer, { readonly ok: false }>
 /** Prices payments: determines what the host debits and what the receiver gets. */
 export interface Pricing {
   /**
-   * Resolves to the price of a payment, or to the reason why it cannot be priced. A price repeats the amount
-   * of the request unchanged. `debitAmount` is in the account's asset, and both amounts are positive.
-   * Rejects when the host cannot determine a price at the moment; the client instance then gets 503. A wrong price
-   * results in 500.
+   * Resolves to the price of a payment, or to the reason why it cannot be priced. A price repeats the amount of the
+   * request unchanged. `debitAmount` is in the account's asset, and both amounts are positive. Rejects when the host
+   * cannot determine a price at the moment; the client then gets 503. A wrong price results in 500.
    */
   price(request: PriceRequest): Promise<PriceAnswer>
 }
@@ -253,7 +252,7 @@ export interface RequestedPayment {
   readonly outgoingPaymentId: string
   /** The wallet address to debit. */
   readonly walletAddress: string
-  /** Wallet address of the client instance, or the URN of its key's thumbprint. */
+  /** Wallet address of the client, or the URN of its key's thumbprint. */
   readonly client: string
   readonly grantId: string
   /** URL of the incoming payment to pay. */
@@ -262,7 +261,7 @@ export interface RequestedPayment {
   readonly receiverWalletAddress?: string
   readonly debitAmount: Amount
   readonly receiveAmount: Amount
-  /** The metadata that the client instance sent. */
+  /** The metadata that the client sent. */
   readonly metadata?: JsonObject
   /** The resource owner's conditions, which the payment meets; `data` is for you to enforce. */
   readonly conditions?: GrantConditions
@@ -302,8 +301,8 @@ export type MayReceiveQuery = {
   /** The wallet address to credit. */
   readonly walletAddress: string
   /**
-   * The client instance that creates the payment, or has created it: its wallet address, or the URN of its key's
-   * thumbprint. Absent if the host creates it.
+   * The client that creates the payment, or has created it: its wallet address, or the URN of its key's thumbprint.
+   * Absent if the host creates it.
    */
   readonly client?: string
   /** The amount that the payment asks for. Absent if it has no target amount. */
@@ -346,9 +345,8 @@ export type MayReceive = (query: MayReceiveQuery) => MayReceiveAnswer | Promise<
  */
 export interface Telemetry {
   /**
-   * Calls `work` exactly once, synchronously, and returns its promise. For a request, `work` reports the
-   * outcome through its argument before the promise resolves. The activity identifies no client instance, record, token
-   * or key.
+   * Calls `work` exactly once, synchronously, and returns its promise. For a request, `work` reports the outcome
+   * through its argument before the promise resolves. The activity identifies no client, record, token or key.
    *
    * The implementation cannot change what it measures: the server uses the result of `work` directly, and runs `work`
    * exactly once even if `observe` does not. Errors of `observe` go to `onError`.

@@ -138,9 +138,9 @@ export function hashSecret(text: string): Promise<string> {
 }
 
 /**
- * Derives the next secret from the presented secret and a stored salt. A client instance that lost the response
- * and presents the same secret again gets the same next token, although the store contains no token. With a label,
- * the secret belongs to one of several tokens.
+ * Derives the next secret from the presented secret and a stored salt. A client that lost the response and presents the
+ * same secret again gets the same next token, although the store contains no token. With a label, the secret belongs to
+ * one of several tokens.
  */
 export async function deriveSecret(
   presented: string,

@@ -48,7 +48,7 @@ export interface InteractionHashInput {
 }
 
 /**
- * Computes the hash with which a client instance verifies that a redirect comes from its authorization server.
+ * Computes the hash with which a client verifies that a redirect comes from its authorization server.
  *
  * @see RFC 9635 section 4.2.3
  */

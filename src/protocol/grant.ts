@@ -28,7 +28,7 @@ import {
 } from './schema.js'
 import { canonicalUrl } from './url.js'
 
-/** The client instance of a grant request, the only member that is read before the signature is verified. */
+/** The client of a grant request, the only member that is read before the signature is verified. */
 export type RequestingClient = { readonly walletAddress: string } | { readonly jwk: PublicJwk }
 
 /** A grant request without its `client`. */
@@ -156,7 +156,7 @@ const accessSchema = v.pipe(
   v.maxLength(accessItemsMax, `must contain at most ${accessItemsMax} items`),
 )
 
-/** The only flag that a client instance may send is `bearer`, and every token is bound to a key. */
+/** The only flag that a client may send is `bearer`, and every token is bound to a key. */
 const flagsSchema = v.optional(v.pipe(v.array(v.unknown()), v.maxLength(0, 'must be empty')))
 
 /** @see RFC 9635 section 2.1.1 */

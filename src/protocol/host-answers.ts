@@ -3,7 +3,7 @@ import { assetMembers, objectOf, readHostObject, refusing, uriProblem } from './
 
 // What the ports of the host must resolve to. Hosts may return more members.
 
-/** The longest reason that a host publishes to client instances, in characters. */
+/** The longest reason that a host publishes to clients, in characters. */
 export const publicReasonLengthMax = 256
 
 export const publicReasonSchema = v.optional(

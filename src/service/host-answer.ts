@@ -45,7 +45,7 @@ export function refusedByHost<Refusal extends string>(
 }
 
 /**
- * Returns a refusal with the reasons of the host. The client instance learns the public one.
+ * Returns a refusal with the reasons of the host. The client learns the public one.
  *
  * @param otherwise the reason for the operator if the host gives none.
  * @param path of the member of the request that the reasons are about, if they are about one.

@@ -112,7 +112,7 @@ export function createIncomingPayments(
   }
 }
 
-/** Creates a payment for a client instance. */
+/** Creates a payment for a client. */
 async function create(
   deps: Dependencies,
   request: IncomingPaymentRequest,
@@ -134,7 +134,7 @@ async function create(
   return call.commit<PayablePayment>(creating('incoming-payment', decision, result))
 }
 
-/** Decides a creation. Without a client instance, the host creates the payment. */
+/** Decides a creation. Without a client, the host creates the payment. */
 async function decideCreation(
   { context, walletAddresses, policy }: Dependencies,
   request: IncomingPaymentRequest,

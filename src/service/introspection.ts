@@ -15,9 +15,9 @@ const inactive: Introspection = { active: false }
  * Creates the introspection of access tokens (RFC 9767 section 3.3). A token of another class or server, a
  * replaced token, and a token without a key that signs for it are inactive.
  *
- * The answer contains the key that the resource server asks about, if it signs for the grant. Otherwise it contains
- * the recorded one, so that the resource server refuses the signature, and not the token. If that one is withdrawn too,
- * only a client instance that has it is told so: for all others, the token is inactive.
+ * The answer contains the key that the resource server asks about, if it signs for the grant. Otherwise it contains the
+ * recorded one, so that the resource server refuses the signature, and not the token. If that one is withdrawn too,
+ * only a client that has it is told so: for all others, the token is inactive.
  */
 export function createIntrospect(
   context: ServiceContext,

@@ -4,12 +4,12 @@ import type { ClientKeys } from '../ports/host.js'
 import { kidLengthMax, thumbprintOf } from '../protocol/http-signature/jwk.js'
 
 /**
- * Which keys sign for a grant of a client instance with a wallet address: all that it publishes now, or only the one
- * that signed the grant request.
+ * Which keys sign for a grant of a client with a wallet address: all that it publishes now, or only the one that signed
+ * the grant request.
  */
 export type KeyBinding = 'published' | 'bound'
 
-/** How the keys of client instances are found, and which of them sign. */
+/** How the keys of clients are found, and which of them sign. */
 export interface KeyLookup {
   readonly clientKeys: ClientKeys
   readonly keyBinding: KeyBinding
@@ -22,7 +22,7 @@ interface KeyProblem {
 
 /**
  * Resolves to the key with this `kid` that signs for a grant now, or to why there is none: the grant is bound to
- * another key, the client instance does not publish this one, or it publishes a different key with the same `kid`.
+ * another key, the client does not publish this one, or it publishes a different key with the same `kid`.
  */
 export async function signingKey(
   { walletAddress, ...own }: GrantClient,

@@ -29,7 +29,7 @@ export class StoreTimeoutError extends Error {
 
 /**
  * The error of an operation that fails because other writers keep changing the same records. Nothing was written; the
- * caller may retry.
+ * call may be repeated.
  *
  * @example
  * ```ts

@@ -24,8 +24,8 @@ export function hasCode(error: unknown, code: string): boolean {
 }
 
 /**
- * The error for an answer of the host's code that breaks the contract of a port or of a policy. The client instance
- * receives 500, and `onError` receives this error. Its message names what is wrong, and contains no value.
+ * The error for an answer of the host's code that breaks the contract of a port or of a policy. The client receives
+ * 500, and `onError` receives this error. Its message names what is wrong, and contains no value.
  *
  * @example
  * ```ts

@@ -207,7 +207,7 @@ const limited = [outgoingItem({ debitAmount: usd(2500) })]
 describe.each(deployments)(
   'grants that last, on $adapter with $store in $processes process(es)',
   (deployment) => {
-    test('a client instance, its keys, and an owner who changes their mind', async () => {
+    test('a client, its keys, and an owner who changes their mind', async () => {
       const wallet = await setUp(deployment, 'published')
       const { world, client, granted, publish, refused, clock } = wallet
       const by = (key: TestKey) => ({ key })

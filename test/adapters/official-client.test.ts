@@ -41,7 +41,7 @@ function tokenOf(grant: object) {
 }
 
 let [shop, other] = [] as unknown as [Shop, Shop]
-/** The client instance, another one, two with false identities, and two without an identity. */
+/** The client, another one, two with false identities, and two without an identity. */
 let client: AuthenticatedClient
 let stranger: AuthenticatedClient
 let thief: AuthenticatedClient

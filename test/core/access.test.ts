@@ -648,7 +648,7 @@ test('an amount that cannot be read neither covers an amount nor is covered', ()
   expect(covers(unreadable, unreadable)).toBe(false)
 })
 
-test('only spending and access to the resources of other client instances need an identifier', () => {
+test('only spending and access to the resources of other clients need an identifier', () => {
   const needing = (Object.keys(accessActions) as AccessType[]).flatMap((type) =>
     accessActions[type]
       .filter((each) => needsIdentifier(type, each))

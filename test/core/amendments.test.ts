@@ -109,7 +109,7 @@ const probes = [1, 10, 20, 21, 50, 51, 100, 101].flatMap((value) =>
   ),
 )
 
-describe('whatever an owner amends and a client instance pays, in any order', () => {
+describe('whatever an owner amends and a client pays, in any order', () => {
   const histories = fc.record({
     limits: fc.array(limitsOfItem, { minLength: 1, maxLength: 3 }),
     labels: fc.constantFrom<readonly string[]>(['a'], ['a', 'b']),
@@ -285,7 +285,7 @@ describe('an amendment', () => {
     })
   })
 
-  test('keeps the items, their order and what the client instance may repeat', () => {
+  test('keeps the items, their order and what the client may repeat', () => {
     const life = approved()
     const [first, second] = life.grant().granted ?? []
     if (first === undefined || second === undefined) throw new Error('two items are granted')
@@ -319,7 +319,7 @@ describe('an amendment', () => {
     expect(life.amend({ access: [first, second] })).toMatchObject({ outcome: 'unchanged' })
   })
 
-  test('leaves a token that the client instance revoked as it is, and never only such tokens', () => {
+  test('leaves a token that the client revoked as it is, and never only such tokens', () => {
     const life = approved()
     const [first, second] = life.grant().granted ?? []
     if (first === undefined || second === undefined) throw new Error('two items are granted')

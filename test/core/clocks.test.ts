@@ -164,7 +164,7 @@ describe('on servers whose clocks differ by up to 120 s', () => {
   })
   const { waitMs } = grantPolicy
 
-  test('a client instance that polls never waits longer than the wait, whichever it reaches', () => {
+  test('a client that polls never waits longer than the wait, whichever it reaches', () => {
     let refusals = 0
     fc.assert(
       fc.property(servers, calls, (offsets, polls) => {

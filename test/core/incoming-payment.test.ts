@@ -114,7 +114,7 @@ describe('creating an incoming payment', () => {
     expect(create({ incomingAmount })).toMatchObject(refusedWith('amount_invalid'))
   })
 
-  test('expires after the time from policy if the client instance names none', () => {
+  test('expires after the time from policy if the client names none', () => {
     expect(newPayment().expiresAt).toBe(start + paymentPolicy.expiryDefaultMs)
   })
 

@@ -116,7 +116,7 @@ describe('creating an outgoing payment', () => {
     )
   })
 
-  test('is recognized as a repetition only from the same client instance with the same request', () => {
+  test('is recognized as a repetition only from the same client with the same request', () => {
     const { record } = created()
     const { client, requestHash } = record
     expect(repeated(record, { client, requestHash })).toEqual({ ok: true, value: record })

@@ -41,7 +41,7 @@ function quote(more: Partial<CreateQuote> = {}): Quote {
 }
 
 describe('a quote', () => {
-  test('holds a price for the requesting client instance for a limited time', () => {
+  test('holds a price for the requesting client for a limited time', () => {
     expect(quote()).toEqual({
       ...asked(),
       version: 1,
@@ -138,14 +138,14 @@ describe('validating a price', () => {
 describe('using a quote', () => {
   const use = { walletAddress: alice, client: shop }
 
-  test('is possible for the requesting client instance, from the same wallet address, until it expires', () => {
+  test('is possible for the requesting client, from the same wallet address, until it expires', () => {
     const good = quote()
     expect(usableQuote(good, use, now)).toEqual({ ok: true, value: good })
     expect(usableQuote(good, use, good.expiresAt - 1)).toEqual({ ok: true, value: good })
     expect(usableQuote(good, use, good.expiresAt)).toMatchObject({ refusal: 'quote_expired' })
   })
 
-  test('is refused for another client instance without disclosing that the quote exists', () => {
+  test('is refused for another client without disclosing that the quote exists', () => {
     const other = { ...use, client: 'https://other.example' }
     const absent = usableQuote(undefined, use, now)
     expect(absent).toMatchObject({ refusal: 'quote_unknown' })

@@ -47,7 +47,7 @@ describe('requesting money for an invoice', () => {
 describe('the limit of calls in each minute', () => {
   const call = { client: 'https://shop.example', operation: 'createQuote', method: 'POST' } as const
 
-  test('is for each client instance, and begins again with the next minute', () => {
+  test('is for each client, and begins again with the next minute', () => {
     const limit = perMinute(2)
     const other = { ...call, client: 'https://other.example' }
     const results = [call, call, call, other].map((each) => limit({ ...each, at: 61_000 }))

@@ -90,13 +90,13 @@ describe.skipIf(servers.PostgreSQL === undefined)('migrating from Rafiki on Post
 
   type Old = Pick<Awaited<ReturnType<typeof imported>>, 'token' | 'managementId'>
 
-  /** The client instance rotates its old token where Rafiki told it to. */
+  /** The client rotates its old token where Rafiki told it to. */
   async function exchanged({ token, managementId }: Old, by = client, method = 'POST') {
     const url = `${oldServer}/token/${managementId}`
     return answerOf(await exchange(by.sign({ method, url, token })))
   }
 
-  test('gives a client instance a token of the library for its old one, which it rotates and uses', async () => {
+  test('gives a client a token of the library for its old one, which it rotates and uses', async () => {
     const grant = await imported()
     const { status, body } = await exchanged(grant)
     expect(status).toBe(200)
@@ -115,7 +115,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('migrating from Rafiki on Post
     expect(await spentUnder(client, value)).toMatchObject({ spentDebitAmount: usd(2_000) })
   })
 
-  test('gives the same token again while the client instance has not rotated it', async () => {
+  test('gives the same token again while the client has not rotated it', async () => {
     const grant = await imported()
     const first = await exchanged(grant)
     expect((await exchanged(grant)).body).toEqual(first.body)
@@ -129,7 +129,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('migrating from Rafiki on Post
     expect(new Set(answers.map(({ body }) => body.access_token?.value)).size).toBe(1)
   })
 
-  test('exchanges nothing without the token, or without the key of the client instance', async () => {
+  test('exchanges nothing without the token, or without the key of the client', async () => {
     const grant = await imported()
     const { token, managementId } = grant
     const other = world.client('other')
@@ -148,7 +148,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('migrating from Rafiki on Post
     expect((await exchanged(grant)).status).toBe(200)
   })
 
-  test('revokes the grant when the client instance deletes its old token', async () => {
+  test('revokes the grant when the client deletes its old token', async () => {
     const grant = await imported()
     const token = (await exchanged(grant)).body.access_token
     expect((await exchanged(grant, client, 'DELETE')).status).toBe(204)
@@ -156,7 +156,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('migrating from Rafiki on Post
     expect(errorOf(await exchanged(grant))).toEqual([404, 'invalid_rotation'])
   })
 
-  test('shows the grant to its owner, who revokes it before the client instance returns', async () => {
+  test('shows the grant to its owner, who revokes it before the client returns', async () => {
     const grant = await imported()
     const grantId = grant.result?.ok ? grant.result.value : ''
     const listed = []

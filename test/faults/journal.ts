@@ -1,4 +1,4 @@
-/** What a client instance, or the ledger, did and the exact responses. */
+/** What a client, or the ledger, did and the exact responses. */
 export interface Journal {
   readonly grants: GrantEntry[]
   readonly payments: PaymentEntry[]

@@ -56,7 +56,7 @@ describe('an owner who approves less than was requested', () => {
     expect(result).toMatchObject({ ok: false, refusal: 'access_widened' })
   })
 
-  test('limits what the client instance spends', async () => {
+  test('limits what the client spends', async () => {
     const world = createSpendingWorld()
     const client = world.client()
     const asked = { interval: monthly, debitAmount: usd(100) }

@@ -142,7 +142,7 @@ describe('revoking all grants', () => {
     return Promise.all(ids.map(async (id) => (await world.auth.grants.get(id))?.status))
   }
 
-  /** Grants of two owners for two client instances, one without consent, and an open request. */
+  /** Grants of two owners for two clients, one without consent, and an open request. */
   async function connected() {
     const world = createWorld()
     const [shop, other] = [world.client('shop'), world.client('other')]
@@ -172,12 +172,12 @@ describe('revoking all grants', () => {
       ['revoked', 'revoked', 'approved', 'approved', 'pending'],
     ],
     [
-      'of a client instance, with its open requests, in any spelling of its URL',
+      'of a client, with its open requests, in any spelling of its URL',
       { client: 'https://SHOP.example/' },
       ['revoked', 'approved', 'revoked', 'revoked', 'revoked'],
     ],
     [
-      'of an owner for one client instance',
+      'of an owner for one client',
       { resourceOwner: 'alice', client: shopUrl },
       ['revoked', 'approved', 'approved', 'approved', 'pending'],
     ],
@@ -203,7 +203,7 @@ describe('revoking all grants', () => {
     expect(types).toEqual(Array(4).fill('grant.revoked'))
   })
 
-  test('finds a client instance that has no wallet address by its URN', async () => {
+  test('finds a client that has no wallet address by its URN', async () => {
     const world = createWorld()
     const client = world.client('shop', { byKey: true })
     const { body } = await client.request([incomingAccess])
@@ -213,7 +213,7 @@ describe('revoking all grants', () => {
     expect(await world.auth.grants.get(id)).toMatchObject({ status: 'revoked' })
   })
 
-  test('needs an owner or a client instance', async () => {
+  test('needs an owner or a client', async () => {
     const { grants } = createWorld().auth
     await expect(grants.revokeAll({})).rejects.toEqual(invalidInput('query'))
   })
@@ -340,7 +340,7 @@ describe('the grants of a resource owner', () => {
     }
   })
 
-  test('include the subject identifier that the client instance receives', async () => {
+  test('include the subject identifier that the client receives', async () => {
     const world = createWorld({ auth: { subjects: walletAddressSubjects } })
     const client = world.client()
     const subject = { id: alice, format: 'uri' } as const

@@ -74,7 +74,7 @@ describe('an incoming payment that the host creates', () => {
     expect(JSON.parse(bare.body ?? '')).toMatchObject({ receivedAmount: usd('0') })
   })
 
-  test('belongs to no client instance: none can read or complete it as its own', async () => {
+  test('belongs to no client: none can read or complete it as its own', async () => {
     const world = createWorld()
     const { url } = await created(world)
     const client = world.client()
@@ -263,7 +263,7 @@ describe('creating an incoming payment in a transaction of the host', () => {
   })
 })
 
-describe('a request that a client instance may not make', () => {
+describe('a request that a client may not make', () => {
   const now = createWorld().clock.now()
   const refusals: readonly [string, object, number, object][] = [
     [

@@ -23,7 +23,7 @@ import {
 const shop = 'https://shop.example'
 type DisplayOf = (walletAddress: string) => Promise<unknown>
 
-/** An authorization server with an open interaction, whose client instance has what `displayOf` resolves to. */
+/** An authorization server with an open interaction, whose client has what `displayOf` resolves to. */
 async function setUp(displayOf?: DisplayOf) {
   const keys = publishedKeys()
   const port = { displayOf: displayOf as NonNullable<ClientKeys['displayOf']> }

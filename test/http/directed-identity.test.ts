@@ -38,7 +38,7 @@ async function tokenOf(client: TestClient): Promise<string> {
   return (await granted(client)).access_token.value
 }
 
-/** Two client instances that differ only in their keys, and one with a wallet address. */
+/** Two clients that differ only in their keys, and one with a wallet address. */
 function setUp() {
   const world = createSpendingWorld()
   const one = world.client('one', { byKey: true })
@@ -81,7 +81,7 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('quote' as const), who }),
 )
 
-describe('a client instance that is identified by its key', () => {
+describe('a client that is identified by its key', () => {
   test('sees the records that its key created and no others, in any order of creation', () =>
     fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 8 }), async (steps) => {

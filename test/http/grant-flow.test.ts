@@ -492,7 +492,7 @@ describe('continuing a grant', () => {
     expect(await introspect(world, answers[0]?.body.access_token.value)).toBe(true)
   })
 
-  test('is refused for another client instance, even with all credentials', async () => {
+  test('is refused for another client, even with all credentials', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approvedGrant(world, client)
     const mallory = world.client('mallory')
@@ -610,7 +610,7 @@ describe('rotating a token', () => {
     expect(commits).toEqual([['grant', 'event', 'replay'], ['replay']])
   })
 
-  test('does not replace the key of its client instance', async () => {
+  test('does not replace the key of its client', async () => {
     const { world, client } = setUp()
     const { token } = await issuedGrant(world, client)
     const key = testKey('next')

@@ -28,7 +28,7 @@ function withInterval(interval: string): AccessItem {
   return { ...outgoingAccess, limits: { ...outgoingAccess.limits, interval } }
 }
 
-/** Issues a grant with consent, and returns the token of its client instance. */
+/** Issues a grant with consent, and returns the token of its client. */
 async function granted(
   access: AccessItem,
   policy: AuthorizationPolicy = {},
@@ -62,7 +62,7 @@ describe('the interval counting of a grant', () => {
     expect(told).toMatchObject({ active: true, access: [{ intervalCounting }] })
   })
 
-  test('is not visible to the client instance', async () => {
+  test('is not visible to the client', async () => {
     const { token } = await granted(twice, {}, { intervalCounting: 'repetitions' })
     expect(token.access).toEqual([twice])
   })

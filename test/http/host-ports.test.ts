@@ -238,7 +238,7 @@ describe('an account', () => {
   })
 })
 
-describe('the key of a client instance', () => {
+describe('the key of a client', () => {
   /** A world whose host finds keys as given, and from which a client has a token already. */
   async function setUp(found: { key?: unknown }) {
     const find = async () => ('key' in found ? found.key : { kid, x })

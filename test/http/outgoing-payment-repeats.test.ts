@@ -108,7 +108,7 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
     expect(await ask()).toEqual(one)
   })
 
-  test('succeeds with another token of the same client instance', async () => {
+  test('succeeds with another token of the same client', async () => {
     const { world, client, token, accessToken } = await payingClient()
     const quoteId = await quoteUrl(client)
     const again = (value: string) =>
@@ -203,7 +203,7 @@ describe('an idempotency key', () => {
     expect(answer).toEqual(await other)
   })
 
-  test('belongs to its client instance; the same key of another client creates another payment', async () => {
+  test('belongs to its client; the same key of another client creates another payment', async () => {
     const { world, client, token } = await payingClient()
     const other = world.client('other')
     const theirs = await grantToPay(world, other)

@@ -283,7 +283,7 @@ describe('creating an outgoing payment', () => {
 })
 
 describe('paying a quote', () => {
-  test('is allowed only to its client instance, and others learn nothing about it', async () => {
+  test('is allowed only to its client, and others learn nothing about it', async () => {
     const { world, client } = await payingClient()
     const quoteId = await quoteUrl(client)
     const other = world.client('other')
@@ -348,7 +348,7 @@ describe('paying a quote', () => {
 })
 
 describe('reading an outgoing payment', () => {
-  test('shows its current state to the client instance that created it', async () => {
+  test('shows its current state to the client that created it', async () => {
     const { world, client, token } = await payingClient()
     const { body } = await pay(client, token, 100)
     const { grantSpentDebitAmount: _, grantSpentReceiveAmount: __, ...created } = body
@@ -469,7 +469,7 @@ describe('listing outgoing payments', () => {
 
   const idsIn = ({ body }: Answer) => body.result.map(({ id }: { id: string }) => id)
 
-  test('returns the payments of the client instance, oldest first, in pages', async () => {
+  test('returns the payments of the client, oldest first, in pages', async () => {
     const { client, token, urls } = await threePayments()
     const all = await list(client, token)
     expect(idsIn(all)).toEqual(urls)
@@ -482,7 +482,7 @@ describe('listing outgoing payments', () => {
     expect(idsIn(await list(client, token, { last: '1' }))).toEqual(urls.slice(2))
   })
 
-  test('shows no payments of other client instances, except with list-all', async () => {
+  test('shows no payments of other clients, except with list-all', async () => {
     const { world, urls } = await threePayments()
     const other = world.client('other')
     const own = await grantToPay(world, other)

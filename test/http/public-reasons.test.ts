@@ -302,7 +302,7 @@ describe('a refusal of the host', () => {
   )
 })
 
-/** Reasons about the owner, other clients and keys: no client instance learns them. */
+/** Reasons about the owner, other clients and keys: no client learns them. */
 const secrets: Readonly<Record<string, () => Promise<Answer>>> = {
   'the owner paused payments': () => amended({ pausedUntil: createWorld().clock.now() + day }),
   'the owner lowered the most that a payment may debit': () => amended({ paymentMax: usd(1) }),

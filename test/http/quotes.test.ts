@@ -262,7 +262,7 @@ describe('a host that returns a price', () => {
 })
 
 describe('reading a quote', () => {
-  test('shows it to its client instance, even if it is expired', async () => {
+  test('shows it to its client, even if it is expired', async () => {
     const { world, client, token } = await setUp()
     const { body } = await newQuote(client, token)
     expect((await client.getPayment(token, body.id)).body).toEqual(body)

@@ -62,8 +62,8 @@ describe('the rate limit', () => {
       'GET getIncomingPayment',
       'DELETE cancelGrant',
     ])
-    const caller = { client: 'https://shop.example', keyid: 'shop-key', at: world.clock.now() }
-    for (const call of calls) expect(call).toEqual(expect.objectContaining(caller))
+    const known = { client: 'https://shop.example', keyid: 'shop-key', at: world.clock.now() }
+    for (const call of calls) expect(call).toEqual(expect.objectContaining(known))
   })
 
   test('identifies a client without a wallet address by the thumbprint of its key', async () => {
@@ -124,8 +124,8 @@ describe('a call over the rate limit', () => {
       body: JSON.stringify({ client: client.client, access_token }),
     })
     expect((await world.handle(request)).status).toBe(429)
-    const caller = { client: 'https://shop.example', keyid: 'shop-key' }
-    expect(world.refusals).toMatchObject([{ refusal: 'rate_limited', ...caller }])
+    const known = { client: 'https://shop.example', keyid: 'shop-key' }
+    expect(world.refusals).toMatchObject([{ refusal: 'rate_limited', ...known }])
     limit = undefined
     expect((await world.handle(request)).status).toBe(200)
     // The request is also a replay now, but the rate limit is checked first.

@@ -17,7 +17,7 @@ import {
   type WorldOptions,
 } from '../support/world.js'
 
-/** Signs and sends requests like an SDK, with the key of a client instance. */
+/** Signs and sends requests like an SDK, with the key of a client. */
 function sender(sdk: Sdk, world: World, { key }: Pick<TestClient, 'key'>) {
   type Request = Omit<SignOptions, 'key' | 'created'>
   const sign = (request: Request) =>

@@ -37,7 +37,7 @@ const hourly = 'R/2026-11-21T12:00:00Z/PT1H'
 const minute = 60_000
 const hour = 60 * minute
 
-/** Creates a client instance that may pay 100 an hour, or under the given access. */
+/** Creates a client that may pay 100 an hour, or under the given access. */
 async function paying(access = [outgoingItem({ interval: hourly, debitAmount: usd(100) })]) {
   const world = createSpendingWorld(longTokens)
   const client = world.client()

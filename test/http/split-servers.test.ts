@@ -123,7 +123,7 @@ async function setUp(options: Partial<RemoteGrantsOptions> = {}) {
 
 type Bank = Awaited<ReturnType<typeof setUp>>
 
-/** Returns a client instance that reaches both servers over HTTP. */
+/** Returns a client that reaches both servers over HTTP. */
 function clientOf({ clock, clientKeys, grantEndpoint, baseUrl, bob }: Bank, name = 'shop') {
   const key = testKey(name)
   const walletAddress = `https://${name}.example`

@@ -4,7 +4,7 @@ import { bob, incomingAccess } from '../support/world.js'
 
 const day = 86_400_000
 
-/** A wallet in which a client instance without consent has created incoming payments. */
+/** A wallet in which a client without consent has created incoming payments. */
 async function withIncomingPayments(count: number) {
   const world = createSpendingWorld()
   const stranger = world.client('other')
@@ -18,7 +18,7 @@ async function withIncomingPayments(count: number) {
   return { world, ids }
 }
 
-describe('incoming payments, which client instances create without consent', () => {
+describe('incoming payments, which clients create without consent', () => {
   test('do not delay the event of a payment that is to be sent', async () => {
     const { world } = await withIncomingPayments(120)
     world.clock.advance(1_000)

@@ -56,7 +56,7 @@ function createTenant(origin: string, store: Store, client: TestClient) {
     return { status: answer.status, body: answer.body as any }
   }
 
-  /** Requests a token for all access of a client instance to the only account. */
+  /** Requests a token for all access of a client to the only account. */
   async function tokenForAll(): Promise<string> {
     const identifier = account.url
     const interaction = await request(

@@ -22,7 +22,7 @@ function document(body: unknown, more: Partial<FetchedDocument> = {}): FetchedDo
 
 const named = { id: shop, publicName: 'Shop' }
 
-/** Client instances on a network and at a time that the test controls. */
+/** Clients on a network and at a time that the test controls. */
 function setUp(initial: Reply = document(named)) {
   const clock = manualClock()
   const asked: string[] = []
@@ -39,7 +39,7 @@ function setUp(initial: Reply = document(named)) {
   return { clock, asked, world, displayOf, find, forget }
 }
 
-describe('the name of a client instance', () => {
+describe('the name of a client', () => {
   test('is the public name in the document at its wallet address', async () => {
     const { displayOf, asked } = setUp()
     expect(await displayOf(shop)).toEqual({ name: 'Shop' })

@@ -103,7 +103,7 @@ function heldReply() {
   }
 }
 
-describe('the key of a client instance', () => {
+describe('the key of a client', () => {
   test('is fetched from jwks.json below its wallet address and reduced to kid and x', async () => {
     const { find, asked } = setUp()
     expect(await find()).toEqual(publicA)

@@ -58,7 +58,7 @@ describe('the encoding of the interaction hash', () => {
   })
 })
 
-describe('the interaction hash that a client instance verifies', () => {
+describe('the interaction hash that a client verifies', () => {
   const changes: readonly (readonly [string, Partial<InteractionHashInput>])[] = [
     ['its own nonce', { clientNonce: 'VJLO6A4CATR0KRP' }],
     ['the nonce of the authorization server', { serverNonce: 'MBDOFXG4Y5CVJCX821LI' }],

@@ -1,7 +1,7 @@
 import type { KeyPair } from '../../packages/testing/src/key.js'
 import type { DeliveredEvent, TokenItem } from '../../src/index.js'
 
-/** A client instance, and the keys that it has published so far. */
+/** A client, and the keys that it has published so far. */
 export interface ClientEntry {
   readonly name: string
   readonly walletAddress: string
@@ -11,7 +11,7 @@ export interface ClientEntry {
   names: number
 }
 
-/** An access token that a client instance has received. */
+/** An access token that a client has received. */
 export interface TokenEntry {
   /** The label of a token of a set. */
   readonly label?: string
@@ -22,11 +22,11 @@ export interface TokenEntry {
   dead?: string
 }
 
-/** What client instances and the host know of a grant. */
+/** What clients and the host know of a grant. */
 export interface GrantEntry {
   readonly id: string
   readonly client: ClientEntry
-  /** The key with which the client instance uses the grant: the one that it is bound to, or the published one. */
+  /** The key with which the client uses the grant: the one that it is bound to, or the published one. */
   key: KeyPair
   readonly type: 'incoming' | 'outgoing'
   readonly requested: readonly TokenItem[]
@@ -34,7 +34,7 @@ export interface GrantEntry {
   readonly hasFinish: boolean
   /** The id of the interaction; absent if no consent is required. */
   readonly interaction?: string
-  /** The interaction references that redirects have carried to the client instance. */
+  /** The interaction references that redirects have carried to the client. */
   readonly references: string[]
   readonly tokens: TokenEntry[]
   /** For each token value, and each continuation and label: the token that replaced it. */
@@ -43,11 +43,11 @@ export interface GrantEntry {
   readonly decided: { approving: number; approved: boolean; denied: boolean }
   /** How many requests that can change the grant have an unknown outcome. */
   unknown: number
-  /** Whether the client instance or the host has been told that the grant has ended. */
+  /** Whether the client or the host has been told that the grant has ended. */
   over: boolean
 }
 
-/** A payment that a client instance wants to make, once. */
+/** A payment that a client wants to make, once. */
 export interface Intent {
   readonly id: string
   readonly grant: GrantEntry

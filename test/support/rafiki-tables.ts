@@ -72,7 +72,7 @@ export async function rafikiTables(database: Database) {
   return {
     insert,
     assets,
-    /** Creates a grant, and returns what its client instance holds. */
+    /** Creates a grant, and returns what its client holds. */
     async grant(given: OldGrant) {
       const { client, createdAt, access, state = 'FINALIZED', interactive = true } = given
       const { finalizationReason = 'ISSUED', revoked = false } = given

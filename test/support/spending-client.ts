@@ -8,7 +8,7 @@ import {
   type WorldOptions,
 } from './world.js'
 
-/** Creates a wallet, and a client instance that may pay 2,500 from it. */
+/** Creates a wallet, and a client that may pay 2,500 from it. */
 export async function payingClient(options: WorldOptions = {}) {
   const world = createSpendingWorld(options)
   const client = world.client()

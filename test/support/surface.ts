@@ -17,7 +17,7 @@ export type Sending = Partial<Pick<SignOptions, 'created' | 'headers' | 'key' | 
 
 export type Surface = Awaited<ReturnType<typeof createSurface>>
 
-/** Creates all servers with all their routes, and one record of each kind that a client instance can request. */
+/** Creates all servers with all their routes, and one record of each kind that a client can request. */
 export async function createSurface(options: ServersOptions = {}) {
   const switches = switchesOff()
   const { world, routes, handle, kept } = createServers(switches, options)

@@ -33,7 +33,7 @@ export interface WorldOptions {
   readonly clock?: ManualClock
   readonly auth?: Partial<AuthorizationServerOptions>
   readonly resources?: Partial<ResourceServerOptions>
-  /** Carries the requests of client instances to the servers. Default: calls the handlers directly. */
+  /** Carries the requests of clients to the servers. Default: calls the handlers directly. */
   readonly carry?: Handler
 }
 
@@ -127,7 +127,7 @@ export interface Answer {
 
 export type TestClient = ReturnType<typeof createClient>
 
-/** Every call of a client instance, each with a fresh signature. */
+/** Every call of a client, each with a fresh signature. */
 function createClient(
   client: unknown,
   key: TestKey,
@@ -218,7 +218,7 @@ export function interactionId(redirect: string): string {
   return redirect.slice(redirect.lastIndexOf('/') + 1)
 }
 
-/** Creates a grant with consent, up to the point where its client instance has the reference. */
+/** Creates a grant with consent, up to the point where its client has the reference. */
 export async function approvedGrant(
   world: World,
   client: TestClient,
@@ -233,7 +233,7 @@ export async function approvedGrant(
   return { id, body, redirect, interactRef: redirect?.searchParams.get('interact_ref') ?? '' }
 }
 
-/** Creates a client instance with an access token that was issued after consent. */
+/** Creates a client with an access token that was issued after consent. */
 export async function issuedGrant(world: World, client: TestClient) {
   const approved = await approvedGrant(world, client)
   const { body } = await client.continue(approved.body.continue, approved.interactRef)

@@ -24,7 +24,7 @@ function withConsentPage(world: World, before: RequestHandler, returns: boolean)
 }
 
 describe('the doctor finds nothing wrong with', () => {
-  test('the documented lines for helmet, cors and body parsers, with a client instance', async () => {
+  test('the documented lines for helmet, cors and body parsers, with a client', async () => {
     const world = livingWorld()
     const app = express().use(helmet(), corsBeforeServers, jsonBeforeServers)
     const all = withConsentPage(world, app, true)

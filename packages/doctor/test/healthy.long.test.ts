@@ -37,7 +37,7 @@ async function outcome(...args: Parameters<typeof examined>) {
 }
 
 describe('the doctor finds nothing wrong with', () => {
-  test.each(allDeployments)('the example wallet on $name, as a client instance', async (one) => {
+  test.each(allDeployments)('the example wallet on $name, as a client', async (one) => {
     const running = await startDeployment(one)
     const key = join(folder, 'key.pem')
     writeFileSync(key, shop.privateKey.export({ type: 'pkcs8', format: 'pem' }))
@@ -112,7 +112,7 @@ describe('the doctor finds nothing wrong with', () => {
     expect(await outcome(mounted(livingWorld()), { addresses })).toEqual(clean)
   })
 
-  test('a limit of the rate of each client instance', async () => {
+  test('a limit of the rate of each client', async () => {
     const perSecond = (callsMax: number) => {
       const limit = perMinute(callsMax)
       return (call: Parameters<typeof limit>[0]) => {

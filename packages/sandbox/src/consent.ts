@@ -16,7 +16,7 @@ type Decision = 'approve' | 'deny'
  * Returns what the rules decide, or `undefined` if the owner decides on the page. A rule that names the client or the
  * account outweighs `all`; of two such rules, the denial counts.
  *
- * @param urls the wallet addresses of the client instance and of the account.
+ * @param urls the wallet addresses of the client and of the account.
  */
 export function decisionOf(
   { approve = [], deny = [] }: ConsentRules,
@@ -36,8 +36,8 @@ export function isOf(name: string, url: string): boolean {
 }
 
 /**
- * Decides a pending request by the rules, and denies what they approve and no owner can. Resolves to the URL of the client instance to which the browser returns, to
- * `null` if there is none, and to `undefined` if the page has to answer.
+ * Decides a pending request by the rules, and denies what they approve and no owner can. Resolves to the URL of the
+ * client to which the browser returns, to `null` if there is none, and to `undefined` if the page has to answer.
  */
 export async function decideByRule(
   id: string,

@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { type FullJwk, jwkOf } from '../../testing/src/key.js'
 
-/** A key with which a client instance signs, in the forms that SDKs take. */
+/** A key with which a client signs, in the forms that SDKs take. */
 export interface SandboxKey {
   /** The `keyid` of its signatures, and the `kid` in the account's `jwks.json`. */
   readonly keyId: string

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { GuardedFetch } from 'open-payments-server'
 import type { ReceiverClient } from '../../../examples/wallet/foreign-receivers.js'
-import type { ClientInstance } from '../../../examples/wallet/guarded-client.js'
+import type { ClientIdentity } from '../../../examples/wallet/guarded-client.js'
 import { type SignOptions, signedRequest } from '../../testing/src/sign.js'
 
 /** Reads receivers in other wallets like the published client, which is too large for a program that `npx` starts. */
-export function receiverClient(operator: ClientInstance, fetch: GuardedFetch): ReceiverClient {
+export function receiverClient(operator: ClientIdentity, fetch: GuardedFetch): ReceiverClient {
   const client = operator.walletAddress
   async function send(message: Pick<SignOptions, 'method' | 'url' | 'body' | 'token'>) {
     const created = Math.floor(Date.now() / 1000)

@@ -17,7 +17,7 @@ export interface RecordedRequest {
   readonly operation?: string
   /** The `keyid` of the signature, which need not be valid. */
   readonly keyid?: string
-  /** The client instance, if the request was refused after its signature was verified. */
+  /** The client, if the request was refused after its signature was verified. */
   readonly client?: string
   /** Absent if no response was sent. */
   readonly status?: number

@@ -26,7 +26,7 @@ import { newSandboxKey, type SandboxKey, sandboxKey } from './keys.js'
 import { receiverClient } from './receiver-client.js'
 import type { Seen } from './requests.js'
 
-/** An account of the sandbox, which is a client instance too: its public key is in its `jwks.json`. */
+/** An account of the sandbox, which is a client too: its public key is in its `jwks.json`. */
 export interface AccountWithKey extends SandboxKey {
   readonly name: string
   readonly walletAddress: string
@@ -69,7 +69,7 @@ export interface SandboxWallet {
   ): { readonly walletAddress: string; readonly key: SandboxKey } | undefined
   /** Publishes the first key of an account again. */
   restoreKey(account: string): void
-  /** Forgets the keys of a client instance that has rotated them. */
+  /** Forgets the keys of a client that has rotated them. */
   forgetKeys(walletAddress: string): void
   /** Resolves when all payments have been sent that were created before. */
   settle(): Promise<void>

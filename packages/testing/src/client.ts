@@ -8,13 +8,13 @@ export interface TestClientOptions {
   /** Determines the key pair: the same seed gives the same key pair in every run. For tests only. */
   readonly seed: string
   readonly kid: string
-  /** The wallet address that identifies the client instance. Default: its key alone identifies it. */
+  /** The wallet address that identifies the client. Default: its key alone identifies it. */
   readonly walletAddress?: string
   /** The clock that dates signatures, unless a request sets `created`. Default: the system clock. */
   readonly clock?: Clock
 }
 
-/** An unsigned request of a client instance. */
+/** An unsigned request of a client. */
 export interface ClientRequest {
   readonly method: string
   /** The absolute URL that the server expects in `@target-uri`. */
@@ -47,13 +47,13 @@ export interface ClientResponse {
   readonly body: unknown
 }
 
-/** A client instance with an Ed25519 key, which signs requests like the published clients. */
+/** A client with an Ed25519 key, which signs requests like the published clients. */
 export interface TestClient {
   readonly kid: string
   /** The `client` member of a grant request: the wallet address, or the key itself. */
   readonly client: string | { readonly jwk: FullJwk }
   readonly publicJwk: FullJwk
-  /** The JWKS that the client instance publishes at `{walletAddress}/jwks.json`. */
+  /** The JWKS that the client publishes at `{walletAddress}/jwks.json`. */
   readonly jwks: { readonly keys: readonly FullJwk[] }
   /** The JWK thumbprint of its key (RFC 7638), base64url. */
   readonly thumbprint: string
@@ -82,7 +82,7 @@ const knownParts: Readonly<Record<keyof ClientRequest, true>> = {
 }
 
 /**
- * Creates a client instance for tests. Its key is derived from the seed and is not secret.
+ * Creates a client for tests. Its key is derived from the seed and is not secret.
  *
  * @throws {InvalidInputError} for an invalid or unknown option. So does `sign` for a request without method or URL.
  *

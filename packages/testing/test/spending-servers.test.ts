@@ -130,7 +130,7 @@ describe('the search finds servers that', () => {
     return fc.check(spendingProperty(fc, { servers, scene }), parameters)
   }
 
-  test('serve a key that the client instance no longer publishes', async () => {
+  test('serve a key that the client no longer publishes', async () => {
     const { errorInstance } = await search(({ clientKeys }) => {
       const known = new Map<string, Awaited<ReturnType<typeof clientKeys.find>>>()
       return {
@@ -144,7 +144,7 @@ describe('the search finds servers that', () => {
     expect(`${errorInstance}`).toMatch(/a request with a removed key got 2\d\d, not 401/)
   })
 
-  test('refuse a key that the client instance published since, unless they say so', async () => {
+  test('refuse a key that the client published since, unless they say so', async () => {
     const first = ({ clientKeys }: SpendingPorts) => {
       let only: string | undefined
       const find: typeof clientKeys.find = async (query) => {

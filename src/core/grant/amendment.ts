@@ -98,7 +98,7 @@ export function amend(
     {
       granted,
       ...(Object.keys(conditions).length > 0 && { conditions }),
-      // The client instance did nothing, so it may still repeat the request whose response it lost.
+      // The client did nothing, so it may still repeat the request whose response it lost.
       ...(tokens && { tokens, ...(derivation && { derivation }) }),
     },
     commandId,

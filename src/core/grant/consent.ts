@@ -39,7 +39,7 @@ export interface ApproveGrant {
   readonly access?: readonly TokenItem[]
   /** The owner's conditions for payments. Default: none. */
   readonly conditions?: GrantConditions
-  /** The subject to disclose to the client instance, if it requested one and the owner agrees. */
+  /** The subject to disclose to the client, if it requested one and the owner agrees. */
   readonly subject?: SubjectId
   /** Name of the owner's list of grants. Default: the grant is not listed. */
   readonly listName?: string
@@ -166,12 +166,12 @@ function repeat(
   return changed(nextVersion(grant, changes, command.commandId, now, policy))
 }
 
-/** Discloses a subject only to a client instance that requested one. */
+/** Discloses a subject only to a client that requested one. */
 function subjectToTell({ requestedSubject }: Grant, { subject }: ApproveGrant) {
   return requestedSubject && subject
 }
 
-/** Whether nobody can decide any more: the grant is finalized, or the client instance has received its tokens. */
+/** Whether nobody can decide any more: the grant is finalized, or the client has received its tokens. */
 function isOver({ issuedAt }: Grant, status: GrantStatus): boolean {
   return issuedAt !== undefined || (status !== 'pending' && status !== 'approved')
 }

@@ -12,13 +12,13 @@ import {
 } from './record.js'
 import { type ManagedToken, managedToken } from './rotation.js'
 
-/** The client instance cancels its request or grant (RFC 9635 section 5.4). */
+/** The client cancels its request or grant (RFC 9635 section 5.4). */
 export interface CancelGrant {
   readonly type: 'cancel'
   readonly commandId: string
 }
 
-/** The client instance revokes one of its access tokens (RFC 9635 section 6.2). */
+/** The client revokes one of its access tokens (RFC 9635 section 6.2). */
 export interface RevokeToken {
   readonly type: 'revoke-token'
   readonly commandId: string
@@ -78,7 +78,7 @@ export function revoke(
   return changed(next, grantEvent('grant.revoked', next, now))
 }
 
-/** Whether the client instance itself has ended the grant: it cancelled the grant, or revoked the last token. */
+/** Whether the client itself has ended the grant: it cancelled the grant, or revoked the last token. */
 function isEndedByClient({ finalized, tokens = [] }: Grant): boolean {
   if (finalized?.reason !== 'revoked') return finalized?.reason === 'cancelled'
   // No other revocation of a grant marks its tokens.

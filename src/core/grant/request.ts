@@ -14,7 +14,7 @@ import {
 } from './record.js'
 import { issuedTokens, type NewToken } from './token.js'
 
-/** A client instance requests access (RFC 9635 section 2). Secrets are passed as hashes. */
+/** A client requests access (RFC 9635 section 2). Secrets are passed as hashes. */
 export interface RequestGrant {
   readonly commandId: string
   readonly id: string
@@ -25,15 +25,15 @@ export interface RequestGrant {
   readonly subject?: SubjectId
   /** Whether the policy requires a resource owner's consent. Outgoing payments of any account always do. */
   readonly needsConsent: boolean
-  /** Whether the policy requires the interaction to end with a redirect to the client instance. */
+  /** Whether the policy requires the interaction to end with a redirect to the client. */
   readonly needsFinish: boolean
-  /** The interaction methods of the client instance; absent if it offered none. */
+  /** The interaction methods of the client; absent if it offered none. */
   readonly interact?: { readonly finish?: FinishMethod }
   readonly interaction: Pick<Interaction, 'path' | 'nonce'>
   readonly continuation: { readonly path: string; readonly tokenHash: string }
   /** A token for each label in `access`. */
   readonly tokens: readonly NewToken[]
-  /** Name of the client instance's list of grants. Default: the grant is not listed. */
+  /** Name of the client's list of grants. Default: the grant is not listed. */
   readonly listName?: string
 }
 

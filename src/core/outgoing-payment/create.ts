@@ -23,7 +23,7 @@ import {
   type PaymentRecord,
 } from './record.js'
 
-/** A client instance creates a payment, from a quote or at a price that is determined now. */
+/** A client creates a payment, from a quote or at a price that is determined now. */
 export interface CreateOutgoingPayment extends Charge {
   readonly id: string
   readonly walletAddress: string
@@ -109,14 +109,14 @@ export function createOutgoingPayment(
   return { budget, ...changed(payment, event) }
 }
 
-/** The client instance and the request that identify a repeat. */
+/** The client and the request that identify a repeat. */
 export type Repeat = Pick<OutgoingPayment, 'client' | 'requestHash'>
 
 /**
  * Checks whether a request repeats the one that created a payment. A repeat gets the same payment, even if the
  * quote has expired, the window has ended or the budget is spent.
  *
- * @returns `undefined` if there is no payment, or another client instance created it.
+ * @returns `undefined` if there is no payment, or another client created it.
  */
 export function repeated(
   payment: PaymentRecord | undefined,

@@ -13,7 +13,7 @@ import { type JsonObject, retained, type Stored } from '../stored.js'
  */
 export interface OutgoingPayment extends Stored {
   readonly walletAddress: string
-  /** The client instance that created it and may read it: see `clientId`. */
+  /** The client that created it and may read it: see `clientId`. */
   readonly client: string
   readonly grantId: string
   /** The granted item that it was charged to. */

@@ -152,14 +152,14 @@ export function revokeToken(deps: GrantDependencies): Serve {
   })
 }
 
-/** The client instance that requests a grant, and the body of its request. */
+/** The client that requests a grant, and the body of its request. */
 interface IdentifiedClient {
   readonly client: GrantClient
   readonly proof: Proof
   readonly body: Json
 }
 
-/** Authenticates the client instance that the body of a grant request names. */
+/** Authenticates the client that the body of a grant request names. */
 async function identifyClient(
   exchange: Exchange,
   { context, clientKeys }: GrantDependencies,
@@ -176,7 +176,7 @@ async function identifyClient(
 }
 
 /**
- * Authenticates the client instance of a grant request, by a key that it publishes or sends in the request.
+ * Authenticates the client of a grant request, by a key that it publishes or sends in the request.
  */
 async function proveClient(
   exchange: Exchange,
@@ -204,7 +204,7 @@ async function proveClient(
   return refused
 }
 
-/** Finds a grant by its continuation URI and token together, and authenticates its client instance. */
+/** Finds a grant by its continuation URI and token together, and authenticates its client. */
 function presentedContinuation(deps: GrantDependencies) {
   return presented(deps, {
     kind: continuationTokenClass,
@@ -216,7 +216,7 @@ function presentedContinuation(deps: GrantDependencies) {
   })
 }
 
-/** Finds a grant by a management URI and its token, and authenticates its client instance. */
+/** Finds a grant by a management URI and its token, and authenticates its client. */
 function presentedManagedToken(deps: GrantDependencies) {
   return presented(deps, {
     kind: accessTokenClass,

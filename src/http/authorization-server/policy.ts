@@ -13,18 +13,18 @@ import { hostRule } from '../host-ports.js'
 import { durations } from '../options.js'
 
 /**
- * Decides whether a client instance may make a grant request, whose signature has been verified, before anything is
- * granted. The client instance receives a `publicReason` as `details.problem`.
+ * Decides whether a client may make a grant request, whose signature has been verified, before anything is granted. The
+ * client receives a `publicReason` as `details.problem`.
  */
 export type MayRequest = (asked: {
-  /** Wallet address of the client instance, or the URN of its key's thumbprint. */
+  /** Wallet address of the client, or the URN of its key's thumbprint. */
   readonly client: string
   /** The requested access of all tokens. Empty if only a subject is requested. */
   readonly access: readonly TokenItem[]
   readonly subject?: SubjectId
 }) => MayRequestAnswer | Promise<MayRequestAnswer>
 
-/** Whether a client instance may make a grant request. */
+/** Whether a client may make a grant request. */
 export type MayRequestAnswer = { readonly ok: true } | ({ readonly ok: false } & HostReasons)
 
 /** The host's policy for grants. Every member has a default; durations are in milliseconds. */

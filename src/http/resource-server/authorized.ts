@@ -25,7 +25,7 @@ interface Authorized {
   readonly token: ActiveToken
   /** Introspects the token again, because its grant may have changed since. */
   renew(): Promise<Result<ActiveToken, Refused<TokenRefusal>>>
-  /** The client instance, as `clientId` identifies it. */
+  /** The client, as `clientId` identifies it. */
   readonly client: string
   readonly proof: Proof
   /** Returns the access item that allows an action at the wallet address, or at any if it is omitted. */

@@ -34,16 +34,16 @@ export interface OutgoingPaymentDependencies extends ResourceDependencies {
 const type = 'outgoing-payment'
 
 /**
- * `POST /outgoing-payments` (Open Payments OpenAPI, `create-outgoing-payment`). A client instance that
+ * `POST /outgoing-payments` (Open Payments OpenAPI, `create-outgoing-payment`). A client that
  * repeats a `quoteId`, or an `Idempotency-Key`, with an equal body gets the existing payment.
  */
 export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
   // The owner may have paused, lowered or revoked the grant since its token was cached.
   const introspect: Introspect = (query) => deps.introspect({ ...query, isFresh: true })
   async function authenticate(exchange: Exchange) {
-    const caller = await authorize(exchange, { ...deps, introspect })
+    const authorized = await authorize(exchange, { ...deps, introspect })
     const request = readContent(exchange.message, readOutgoingPaymentRequest)
-    return caller.ok ? ok({ ...caller.value, request }) : caller
+    return authorized.ok ? ok({ ...authorized.value, request }) : authorized
   }
   // Without a quote, only the signature distinguishes a replay from a second payment.
   const repeats = ({ request }: { readonly request: HttpResult<OutgoingPaymentRequest> }) =>
@@ -84,7 +84,7 @@ export function listOutgoingPayments(deps: OutgoingPaymentDependencies): Serve {
   })
 }
 
-/** `GET /outgoing-payments/{id}` (`get-outgoing-payment`), for the client instance that created it. */
+/** `GET /outgoing-payments/{id}` (`get-outgoing-payment`), for the client that created it. */
 export function getOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
   const { payments, baseUrl } = deps
   return getResource(deps, {

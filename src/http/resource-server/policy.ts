@@ -41,11 +41,11 @@ export interface ResourcePolicy {
    */
   readonly mayPay?: MayPay
   /**
-   * Decides whether an incoming payment may be created, by a client instance or by `incomingPayments.create`, and whether
-   * funds that arrive for one may be counted: frozen accounts, screening, the largest amount. Called last, before the
-   * commit; never for a repeat. Any answer other than `{ ok: true }` creates and counts nothing. For a client instance, a
-   * refusal results in 400 or 403, an exception or rejection in 503, an invalid answer in 500. `create` and `receive`
-   * resolve to the refusal, and reject with the error. Default: every payment and arrival is allowed.
+   * Decides whether an incoming payment may be created, by a client or by `incomingPayments.create`, and whether funds
+   * that arrive for one may be counted: frozen accounts, screening, the largest amount. Called last, before the commit;
+   * never for a repeat. Any answer other than `{ ok: true }` creates and counts nothing. For a client, a refusal
+   * results in 400 or 403, an exception or rejection in 503, an invalid answer in 500. `create` and `receive` resolve
+   * to the refusal, and reject with the error. Default: every payment and arrival is allowed.
    */
   readonly mayReceive?: MayReceive
 }

@@ -29,7 +29,7 @@ interface Readable<Resource> {
   toBody(resource: Resource, now: Instant): object | Promise<object>
 }
 
-/** Serves a resource to the client instance that created it, and to others whose token allows `read-all`. */
+/** Serves a resource to the client that created it, and to others whose token allows `read-all`. */
 export function getResource<Resource extends { walletAddress: string; client?: string }>(
   deps: ResourceDependencies,
   { type, load, toBody }: Readable<Resource>,

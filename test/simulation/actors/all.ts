@@ -84,7 +84,7 @@ export async function openShops(world: World): Promise<void> {
   climate.isPeaceful = false
 }
 
-/** Returns a function that begins one random action of a client instance, the host or fate. */
+/** Returns a function that begins one random action of a client, the host or fate. */
 export function createActors(world: World): () => Promise<void> {
   const { scheduler, servers, network, climate } = world
   const { draw } = scheduler

@@ -24,7 +24,7 @@ export interface Answer {
 
 export type Caller = ReturnType<typeof createCaller>
 
-/** Signs and sends the requests of one client instance. */
+/** Signs and sends the requests of one client. */
 export function createCaller(world: World, entry: ClientEntry, process: Process) {
   const { scheduler, network, journal } = world
   const { draw } = scheduler

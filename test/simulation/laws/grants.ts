@@ -49,7 +49,7 @@ const mutable = [
   'issuedAt',
 ]
 
-/** Written for the items that the simulated client instances request, in this order of generality. */
+/** Written for the items that the simulated clients request, in this order of generality. */
 function isWithin(narrow: TokenItem, wide: TokenItem): boolean {
   const [most, least] = [wide.limits ?? {}, narrow.limits ?? {}]
   return (

@@ -40,7 +40,7 @@ export type Results = Readonly<Record<Call, CallResult>>
 export interface SequenceOptions {
   readonly dialect: Dialect
   readonly running: Pick<RunningDeployment, 'alice' | 'bob' | 'auth' | 'op'>
-  /** The client instance. */
+  /** The client. */
   readonly shop: Shop
   /** When the first incoming payment expires, in nanoseconds since 1970. */
   readonly expiresAt: bigint

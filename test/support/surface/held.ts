@@ -22,7 +22,7 @@ export const everything: readonly AccessItem[] = [
 
 export type Held = Awaited<ReturnType<typeof createHeld>>
 
-/** Creates one record of each kind that a client instance can request. */
+/** Creates one record of each kind that a client can request. */
 export async function createHeld(world: ReturnType<typeof createSpendingWorld>, shop: TestClient) {
   const expired = await grantToPay(world, shop, everything)
   world.clock.advance(600_000)

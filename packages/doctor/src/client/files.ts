@@ -16,10 +16,10 @@ import { UsageError, walletAddressUrl } from '../arguments.js'
 import { pick } from '../conformance/expectations.js'
 import type { AccessItem, Token } from '../conformance/session.js'
 
-/** The key of a client instance, from a file. */
+/** The key of a client, from a file. */
 export interface ClientKey {
   readonly file: string
-  /** The wallet address of the client instance, if it has one. Otherwise its requests contain the public key. */
+  /** The wallet address of the client, if it has one. Otherwise its requests contain the public key. */
   readonly walletAddress: string | undefined
   readonly pair: KeyPair
   /** Whether the file has the form that this program writes, and may be replaced. */

@@ -423,7 +423,7 @@ export interface ListOptions {
   readonly cursor: string | undefined
 }
 
-/** Lists the payments of an account that this client instance created. */
+/** Lists the payments of an account that this client created. */
 export async function listPayments(wire: Wire, options: ListOptions): Promise<Outcome> {
   const { walletAddress, type, first, cursor } = options
   const account = await readAccount(wire, walletAddress)

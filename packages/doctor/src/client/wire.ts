@@ -56,7 +56,7 @@ export interface WireOptions {
   readonly verbose: boolean
 }
 
-/** Sends requests as one client instance, and prints a line for each. */
+/** Sends requests as one client, and prints a line for each. */
 export interface Wire extends WireOptions {
   readonly machine: Machine
   /** What exists at the servers by now, by kind. A failure prints it. */

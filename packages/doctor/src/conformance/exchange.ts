@@ -5,7 +5,7 @@ import { type SignOptions, signedRequest } from '../../../testing/src/sign.js'
 /** The function that sends a request, with the signature of the global `fetch`. */
 export type SendFetch = typeof fetch
 
-/** A request of a client instance to a deployed server. */
+/** A request of a client to a deployed server. */
 export interface WireRequest {
   readonly method: string
   readonly url: string
@@ -19,7 +19,7 @@ export interface WireRequest {
   readonly sign?: false | SignatureChanges
 }
 
-/** What a request has instead of the ordinary signature of the client instance. */
+/** What a request has instead of the ordinary signature of the client. */
 export interface SignatureChanges
   extends Partial<
     Pick<SignOptions, 'created' | 'components' | 'parameters' | 'digest' | 'override' | 'nonce'>

@@ -8,7 +8,7 @@ export const consentInExampleWallet: Consent = async (url, decision) => {
   return location ?? ''
 }
 
-/** Opens a shop that acts as the client instance of the suite. */
+/** Opens a shop that acts as the client of the suite. */
 export async function conformanceShop() {
   const shop = await openShop()
   const { walletAddress, keyId, privateKey, finishUri } = shop

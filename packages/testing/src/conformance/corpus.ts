@@ -219,7 +219,7 @@ async function outgoingLives(world: World): Promise<void> {
   while ((await resources.sweep({})).more);
 }
 
-/** Grants of client instances with a wallet address and with a key: denied, cancelled, rotated and revoked. */
+/** Grants of clients with a wallet address and with a key: denied, cancelled, rotated and revoked. */
 async function grantLives(world: World): Promise<void> {
   const { auth, shop, keyed, call } = world
   const access = [{ type: 'outgoing-payment', actions: ['create'], identifier: alice }]

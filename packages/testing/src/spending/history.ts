@@ -197,7 +197,7 @@ export interface RemainingItem extends Pick<Limits, 'debitAmount' | 'receiveAmou
   readonly item: number
 }
 
-/** One action of a client instance, the resource owner or the host, or the passage of time. */
+/** One action of a client, the resource owner or the host, or the passage of time. */
 export type SpendingAction =
   | {
       readonly type: 'grant'
@@ -233,7 +233,7 @@ export type SpendingAction =
   | { readonly type: 'rotate'; readonly grant: number }
   | { readonly type: 'revoke'; readonly grant: number }
   | ({ readonly type: 'amend'; readonly grant: number } & SpendingAmendment)
-  /** The client instance publishes another key, and signs all further requests with it. */
+  /** The client publishes another key, and signs all further requests with it. */
   | { readonly type: 'replace-key' }
   | { readonly type: 'wait'; readonly until: Instant }
 
@@ -353,7 +353,7 @@ function actionText(action: SpendingAction): string {
     case 'amend':
       return amendmentText(action)
     case 'replace-key':
-      return 'replace the key of the client instance'
+      return 'replace the key of the client'
     case 'wait':
       return `wait until ${instantText(action.until)}`
   }

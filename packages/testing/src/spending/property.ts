@@ -20,7 +20,7 @@ import type { SpendingWallet } from './wallet.js'
  * which counts in the windows of `windows`. fast-check shrinks the commands of a history that fails. `history` prints it.
  */
 
-/** A store to test. The library's servers run on it with a clock and a client instance of the test. */
+/** A store to test. The library's servers run on it with a clock and a client of the test. */
 export interface StoreSubject extends HistoryOptions {
   /** Called for each history. Stores may share one database. Records stay in it, so use a test database. */
   readonly store: () => Store | Promise<Store>

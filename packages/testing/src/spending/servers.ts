@@ -36,7 +36,7 @@ import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } fro
 export interface SpendingPorts {
   /** The `clock` of both servers, and of host code that needs the time. The test moves it. */
   readonly clock: Clock
-  /** The `clientKeys` of the authorization server: the keys of the client instance that pays. */
+  /** The `clientKeys` of the authorization server: the keys of the client that pays. */
   readonly clientKeys: ClientKeys
   /** Returns a store that fails when the history says so. Wrap the store of both servers; without it, none fails. */
   failing(store: Store): Store
@@ -59,10 +59,10 @@ export interface SpendingServers {
   close?(): void | Promise<void>
 }
 
-/** The wallet address of the client instance that pays, and the origin of its pages. */
+/** The wallet address of the client that pays, and the origin of its pages. */
 const finishOrigin = 'https://shop.example'
 
-/** The servers of a history, and what their client instance and host remember. */
+/** The servers of a history, and what their client and host remember. */
 interface State {
   readonly auth: AuthorizationServer
   readonly resources: ResourceServer
@@ -87,8 +87,8 @@ interface State {
 }
 
 /**
- * Creates servers of this library for a history, and returns a wallet of them, with a client instance that signs its
- * requests. If tokens may expire during the history, the client instance rotates them.
+ * Creates servers of this library for a history, and returns a wallet of them, with a client that signs its requests.
+ * If tokens may expire during the history, the client rotates them.
  */
 export async function serversWallet(
   create: (ports: SpendingPorts) => SpendingServers | Promise<SpendingServers>,
@@ -104,7 +104,7 @@ export async function serversWallet(
       walletAddress: finishOrigin,
       clock,
     })
-  /** The keys that the client instance publishes. It signs with the last one. */
+  /** The keys that the client publishes. It signs with the last one. */
   let keys: readonly TestClient[] = [newKey()]
   const stores: FailingStore[] = []
   const host = await create({
@@ -119,7 +119,7 @@ export async function serversWallet(
   const { strippedPrefix = '', resourceOwner = 'owner' } = host
   let nonces = 0
   async function send(by: TestClient | undefined, handle: Handler, request: ClientRequest) {
-    if (by === undefined) throw new Error('the client instance has no key')
+    if (by === undefined) throw new Error('the client has no key')
     return by.send(handle, { ...request, strippedPrefix })
   }
   const state: State = {

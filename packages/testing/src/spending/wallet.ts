@@ -50,10 +50,9 @@ export interface WalletTotals {
 }
 
 /**
- * A wallet whose payment limits are tested: usually a client instance and a host in front of a running
- * server. Each function resolves to the wallet's answer. It rejects if the wallet neither accepts nor
- * refuses, for example with status 500, which ends the search as a failure. Actions whose optional function
- * is missing are skipped.
+ * A wallet whose payment limits are tested: usually a client and a host in front of a running server. Each function
+ * resolves to the wallet's answer. It rejects if the wallet neither accepts nor refuses, for example with status 500,
+ * which ends the search as a failure. Actions whose optional function is missing are skipped.
  */
 export interface SpendingWallet {
   /**
@@ -79,8 +78,8 @@ export interface SpendingWallet {
    */
   amend?(grant: string, amendment: SpendingAmendment): Promise<SpendingAnswer>
   /**
-   * The client instance publishes another key and signs all further requests with it. Its grants and their spending
-   * stay as they are.
+   * The client publishes another key and signs all further requests with it. Its grants and their spending stay as they
+   * are.
    */
   replaceKey?(): Promise<void>
   /**

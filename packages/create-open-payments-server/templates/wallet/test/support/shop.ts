@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A client instance with a wallet address, whose key the wallet fetches. */
+/** A client with a wallet address, whose key the wallet fetches. */
 export interface Shop {
   readonly client: {
     readonly walletAddress: string
