@@ -13,7 +13,7 @@ import { build } from 'esbuild'
  */
 const root = process.cwd()
 const packagesMax = 6
-const unpackedBytesMax = 1_000_000
+const unpackedBytesMax = 1_030_000
 const bundleBytesMax = 80_000
 const resourceServerBytesMax = 49_000
 const remoteServerBytesMax = 53_000
@@ -22,7 +22,7 @@ const typescriptMin = '5.4.5'
 
 /** The other packages, with the bytes that each may have unpacked. */
 const annexes = [
-  { name: 'testing', bytesMax: 400_000, isImported: true },
+  { name: 'testing', bytesMax: 450_000, isImported: true },
   { name: 'doctor', bytesMax: 240_000, isImported: true },
   { name: 'sandbox', bytesMax: 1_700_000, isImported: true },
   { name: 'kysely', bytesMax: 153_000, isImported: true },
