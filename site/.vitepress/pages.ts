@@ -70,6 +70,7 @@ export const sections: readonly Section[] = [
       guide('deviations', 'Deviations'),
       guide('security', 'Threats and tests'),
       guide('rules', 'Rules'),
+      guide('assurance', 'Searches'),
       guide('architecture', 'Architecture'),
       guide('decisions', 'Decisions'),
       guide('compatibility', 'Compatibility'),
