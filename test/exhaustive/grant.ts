@@ -640,7 +640,7 @@ function passed(world: GrantWorld) {
   const facts = { ...world.facts, tokens }
   const processes = world.processes.map((process) => ({
     ...process,
-    op: { ...process.op, now: process.op.now - tick },
+    op: { ...process.op, now: process.op.now - tick, command: aged(process.op.command) },
     seen: process.seen.map((record) => record && aged(record)),
     ...(process.attempt && { attempt: agedAttempt(process.attempt) }),
     ...(process.late && { late: agedAttempt(process.late) }),
@@ -656,16 +656,24 @@ function older(instant: Instant): Instant {
   return Math.max(instant - tick, longAgo)
 }
 
-const agedRecords = new WeakMap<Stored, Stored>()
+/** An interval whose windows began one tick earlier. */
+function olderInterval(text: string): string {
+  const [count, start = '', period] = text.split('/')
+  return [count, new Date(older(Date.parse(start))).toISOString(), period].join('/')
+}
 
-/** A record one tick later: all its instants are further in the past. */
-function aged(record: Stored): Stored {
-  const known = agedRecords.get(record)
-  if (known !== undefined) return known
-  const next = JSON.parse(JSON.stringify(record), (name, value) =>
-    typeof value === 'number' && /(?:At|Until|until|at)$/.test(name) ? older(value) : value,
-  )
-  agedRecords.set(record, deepFreeze(next))
+const agedValues = new WeakMap<object, object>()
+
+/** A record or a command one tick later: all its instants are further in the past. */
+function aged<Value extends object>(value: Value): Value {
+  const known = agedValues.get(value)
+  if (known !== undefined) return known as Value
+  const next = JSON.parse(JSON.stringify(value), (name, member) => {
+    if (name === 'interval') return olderInterval(member)
+    const isInstant = typeof member === 'number' && /(?:At|Until|until|at)$/.test(name)
+    return isInstant ? older(member) : member
+  })
+  agedValues.set(value, deepFreeze(next))
   return next
 }
 
