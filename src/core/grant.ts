@@ -7,7 +7,11 @@ import {
   type DenyGrant,
   deny,
 } from './grant/consent.js'
-import { type ContinueGrant, type ContinueRefusal, continueGrant } from './grant/continuation.js'
+import {
+  type ContinueGrant,
+  type ContinueRefusal,
+  decideContinuation,
+} from './grant/continuation.js'
 import {
   type CancelGrant,
   cancel,
@@ -93,7 +97,7 @@ export function decideGrant(
     case 'deny':
       return deny(grant, command, now, policy)
     case 'continue':
-      return withKey(continueGrant(grant, command, { now, clock }, policy), command.key, now)
+      return withKey(decideContinuation(grant, command, { now, clock }, policy), command.key, now)
     case 'rotate':
       return withKey(rotate(grant, command, now, policy), command.key, now)
     case 'revoke-token':

@@ -80,18 +80,18 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
     load: (id: string) => loadGrant(context, id),
     /** Runs a command of the host on a grant. */
     run: <Type extends keyof GrantRefusals>(grant: Grant, command: Command<Type>, call: Call) =>
-      context.run(write<Type>(deps, grant, command, call)),
+      context.run(carryingOut<Type>(deps, grant, command, call)),
     /** Runs a command of a client instance, whose signed request counts once, on a grant. */
     runSigned: <Type extends keyof GrantRefusals>(
       grant: Grant,
       command: Command<Type>,
       call: SignedCall,
-    ) => call.commit(write<Type>(deps, grant, command, call)),
+    ) => call.commit(carryingOut<Type>(deps, grant, command, call)),
     request: (input: GrantRequestInput, call: SignedCall) => request(deps, input, call),
-    continueGrant: (grant: Grant, presented: PresentedContinuation, call: SignedCall) =>
-      continueGrant(deps, grant, presented, call),
+    continue: (grant: Grant, presented: PresentedContinuation, call: SignedCall) =>
+      answerContinuation(deps, grant, presented, call),
     rotate: (grant: Grant, presented: PresentedToken, call: SignedCall) =>
-      rotate(deps, grant, presented, call),
+      answerRotation(deps, grant, presented, call),
     byContinuation: (credential: Credential, path: string) =>
       byContinuation(context, credential, path),
     byManagedToken: (credential: Credential, manage: string) =>
@@ -104,7 +104,7 @@ function loadGrant(context: ServiceContext, id: string): Promise<Grant | undefin
 }
 
 /** Returns the write that carries out a command on a loaded grant. */
-function write<Type extends keyof GrantRefusals>(
+function carryingOut<Type extends keyof GrantRefusals>(
   { policy }: Dependencies,
   grant: Grant,
   command: Command<Type>,
@@ -167,7 +167,8 @@ interface PresentedContinuation {
   readonly interactRef?: string
 }
 
-async function continueGrant(
+/** Continues a grant request, and answers with the tokens that the continuation derived, now or the first time. */
+async function answerContinuation(
   deps: Dependencies,
   grant: Grant,
   { secret, interactRef }: PresentedContinuation,
@@ -188,13 +189,14 @@ async function continueGrant(
     nextTokens: next.map(({ token }) => token),
     key: call.proof.key,
   }
-  const decision = await call.commit(write(deps, grant, command, call))
+  const decision = await call.commit(carryingOut(deps, grant, command, call))
   if (!decision.ok) return decision
   const { tokens = [], derivation } = decision.record
   return withSecrets(decision.record, tokens, presented, derivation, next)
 }
 
-async function rotate(
+/** Rotates a token, and answers with the one that the rotation derived, now or the first time. */
+async function answerRotation(
   deps: Dependencies,
   grant: Grant,
   { hash, manage, secret, label }: PresentedToken,
@@ -209,7 +211,7 @@ async function rotate(
     nextToken: { salt, ...next.token },
     key: call.proof.key,
   }
-  const decision = await call.commit(write(deps, grant, command, call))
+  const decision = await call.commit(carryingOut(deps, grant, command, call))
   if (!decision.ok) return decision
   const { tokens = [] } = decision.record
   const token = tokens.find(({ derivation }) => derivation?.manage === manage)

@@ -47,7 +47,7 @@ interface ContinuationTime {
 }
 
 /** Decides a continuation request. The checks have the same order as the table of refusals. */
-export function continueGrant(
+export function decideContinuation(
   grant: Grant,
   command: ContinueGrant,
   { now, clock }: ContinuationTime,

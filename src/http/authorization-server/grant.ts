@@ -110,7 +110,7 @@ export function continueGrant(deps: GrantDependencies): Serve {
       if (!request.ok) return request
       const { interactRef } = request.value
       const input = interactRef === undefined ? { secret } : { secret, interactRef }
-      const answer = await deps.grants.continueGrant(grant, input, call)
+      const answer = await deps.grants.continue(grant, input, call)
       return answer.ok ? json(200, grantBody(answer, secret, call, deps)) : answer
     },
   )
@@ -206,7 +206,7 @@ async function proveClient(
 
 /** Finds a grant by its continuation URI and token together, and authenticates its client. */
 function presentedContinuation(deps: GrantDependencies) {
-  return presented(deps, {
+  return authenticateHolder(deps, {
     kind: continuationTokenClass,
     async find(credential, path) {
       const grant = await deps.grants.byContinuation(credential, path)
@@ -218,7 +218,7 @@ function presentedContinuation(deps: GrantDependencies) {
 
 /** Finds a grant by a management URI and its token, and authenticates its client. */
 function presentedManagedToken(deps: GrantDependencies) {
-  return presented(deps, {
+  return authenticateHolder(deps, {
     kind: accessTokenClass,
     find: deps.grants.byManagedToken,
     unknown: 'the token is not the one managed at this URI',
@@ -233,7 +233,8 @@ interface Presented<Found> {
   readonly unknown: string
 }
 
-function presented<Found extends { readonly grant: Grant }>(
+/** Authenticates the client instance that presents a token of a grant: by the token and its path, then by its key. */
+function authenticateHolder<Found extends { readonly grant: Grant }>(
   deps: GrantDependencies,
   { kind, find, unknown }: Presented<Found>,
 ) {
