@@ -113,9 +113,17 @@ const creator: Options = {
   clean: true,
 }
 
-/** Contains the functions of the library that it calls, because `npx` installs it without the library. */
+/** The doctor and the client contain the functions of the library that they call: `npx` installs each without it. */
 const doctor: Options = { ...shared, outDir: 'packages/doctor/dist' }
 const conformance = 'packages/doctor/src/index.ts'
+
+const cli: Options = {
+  ...shared,
+  entry: { main: 'packages/cli/src/main.ts' },
+  outDir: 'packages/cli/dist',
+  format: 'esm',
+  clean: true,
+}
 
 /** By these names TypeScript's paths lead to the sources, which must not be bundled into other packages. */
 const installed = [
@@ -181,6 +189,7 @@ export default defineConfig([
   creator,
   { ...doctor, format: 'esm', clean: true, entry: [conformance, 'packages/doctor/src/main.ts'] },
   { ...doctor, ...declarations, entry: [conformance] },
+  cli,
   {
     ...sandbox,
     format: 'esm',

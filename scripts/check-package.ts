@@ -24,6 +24,7 @@ const typescriptMin = '5.4.5'
 const annexes = [
   { name: 'testing', bytesMax: 450_000, isImported: true },
   { name: 'doctor', bytesMax: 240_000, isImported: true },
+  { name: 'cli', bytesMax: 120_000, isImported: false },
   { name: 'sandbox', bytesMax: 1_700_000, isImported: true },
   { name: 'kysely', bytesMax: 153_000, isImported: true },
   { name: 'pages', bytesMax: 253_000, isImported: true },
@@ -98,7 +99,8 @@ try {
     checkTarball(annex, bytesMax, isImported)
     packed.set(`-${name}`, join(tarballs, annex.filename))
   }
-  checkDoctor(packed.get('-doctor') ?? '')
+  checkProgram('open-payments-doctor', packed.get('-doctor') ?? '')
+  checkProgram('open-payments', packed.get('-cli') ?? '')
   install(join(tarballs, library.filename))
   checkLoading(packed)
   checkIdentity()
@@ -168,11 +170,10 @@ function install(tarball: string): void {
   )
 }
 
-/** Runs the doctor without the library, as `npx` does. */
-function checkDoctor(tarball: string): void {
-  const program = ['--yes', '-p', tarball, '--', 'open-payments-doctor']
-  const printed = run('npx', [...program, '--help'], folder)
-  check('the doctor runs alone', printed.startsWith('Usage: open-payments-doctor'))
+/** Runs a program without the library, as `npx` does. */
+function checkProgram(name: string, tarball: string): void {
+  const printed = run('npx', ['--yes', '-p', tarball, '--', name, '--help'], folder)
+  check(`${name} runs alone`, printed.startsWith(`Usage: ${name}`))
 }
 
 /** Loads every entry, after the installation of the package that has it and of what it needs. */

@@ -180,6 +180,7 @@ export {
 } from './ports/store.js'
 export type { PrivateJwk } from './protocol/http-signature/sign.js'
 export type { IncomingPaymentBody } from './protocol/incoming-payment.js'
+export { isPublicAddress } from './protocol/ip-address.js'
 export type { OutgoingPaymentBody } from './protocol/outgoing-payment.js'
 export { readClientKey } from './protocol/pasted-key.js'
 export type { AccountRefusal } from './service/context.js'

@@ -37,10 +37,21 @@ const mayImport: Record<string, readonly string[]> = {
   library: ['index', 'entry-core', 'entry-adapter'],
   adapters: ['index', 'entry-adapter'],
   testing: ['index', 'entry-core', 'entry-adapter'],
-  doctor: ['index', 'entry-adapter', 'protocol', 'testing'],
+  programs: ['index', 'testing'],
+  doctor: ['index', 'entry-adapter', 'testing', 'programs'],
+  cli: ['testing', 'programs'],
   kysely: ['index', 'entry-adapter', 'adapters'],
   pages: ['index', 'entry-core', 'entry-adapter'],
-  examples: ['index', 'entry-core', 'entry-adapter', 'adapters', 'testing', 'kysely', 'pages'],
+  examples: [
+    'index',
+    'entry-core',
+    'entry-adapter',
+    'adapters',
+    'testing',
+    'programs',
+    'kysely',
+    'pages',
+  ],
   sandbox: [
     'index',
     'entry-core',
@@ -50,6 +61,7 @@ const mayImport: Record<string, readonly string[]> = {
     'http',
     'adapters',
     'testing',
+    'programs',
     'pages',
     'examples',
   ],
@@ -57,7 +69,6 @@ const mayImport: Record<string, readonly string[]> = {
 
 /** The layers whose sources a package contains, and therefore imports by path. */
 const contains: Record<string, readonly string[]> = {
-  doctor: ['protocol', 'testing'],
   kysely: ['adapters'],
   sandbox: ['core', 'protocol', 'http', 'adapters', 'testing', 'examples'],
 }
@@ -66,18 +77,20 @@ const contains: Record<string, readonly string[]> = {
 const packages: Record<string, string | RegExp> = {
   // The testing kit and programs run on Node only, and no other module there signs synchronously.
   'node:async_hooks': 'packages/sandbox/src/sandbox.ts',
-  'node:child_process': 'packages/doctor/src/client/terminal.ts',
-  'node:crypto': /^packages.(testing|doctor|sandbox)\b/,
-  'node:dns/promises': 'packages/doctor/src/network.ts',
+  'node:child_process': 'packages/cli/src/terminal.ts',
+  'node:crypto': /^(?:programs|packages.(?:testing|doctor|cli|sandbox))\b/,
+  'node:dns/promises': 'programs/src/network.ts',
   'node:fs':
-    /^(?:packages.doctor.src.(?:arguments|client.files)|adapters.postgres.reports.text)\.ts$/,
-  'node:http': /^packages.(?:doctor.src.client.grants|sandbox.src.front)\.ts$/,
-  'node:os': 'packages/doctor/src/client/files.ts',
-  'node:path': 'packages/doctor/src/client/files.ts',
-  'node:readline/promises': 'packages/doctor/src/client/terminal.ts',
-  'node:timers/promises': /^packages.(?:doctor.src.client.wire|sandbox.src.front)\.ts$/,
+    /^(?:packages.(?:doctor.src.arguments|cli.src.files)|adapters.postgres.reports.text)\.ts$/,
+  'node:http': /^packages.(?:cli.src.grants|sandbox.src.front)\.ts$/,
+  'node:net': /^(?:programs.src.network|packages.doctor.src.checks.wallet-address)\.ts$/,
+  'node:os': 'packages/cli/src/files.ts',
+  'node:path': 'packages/cli/src/files.ts',
+  'node:readline/promises': 'packages/cli/src/terminal.ts',
+  'node:timers/promises': /^packages.(?:cli.src.wire|sandbox.src.front)\.ts$/,
   'node:tls': 'packages/doctor/src/network.ts',
-  'node:util': /^packages.(?:(?:doctor|sandbox).src.arguments|doctor.src.client.command)\.ts$/,
+  'node:util':
+    /^packages.(?:(?:doctor|sandbox).src.arguments|doctor.src.conformance.expectations|cli.src.command)\.ts$/,
   valibot: 'src/protocol/',
   '@noble/ed25519': /^src.protocol.http-signature.ed25519(?:-portable)?\.ts$/,
   'structured-headers': 'src/protocol/http-signature/',
@@ -88,7 +101,7 @@ const packages: Record<string, string | RegExp> = {
 }
 
 /** Programs and development tools, which run on Node only. */
-const onNode = ['testing', 'doctor', 'sandbox']
+const onNode = ['testing', 'programs', 'doctor', 'cli', 'sandbox']
 
 /** Packages imported for their types only, and where: the caller passes in the implementation. */
 const typesOnly: Record<string, string> = {
@@ -104,10 +117,10 @@ function filesIn(...folders: readonly string[]): string[] {
   )
 }
 
-const annexes = ['testing', 'doctor', 'kysely', 'pages', 'sandbox'].map((name) =>
+const annexes = ['testing', 'doctor', 'cli', 'kysely', 'pages', 'sandbox'].map((name) =>
   join('packages', name, 'src'),
 )
-const files = filesIn('src', 'adapters', 'examples', ...annexes)
+const files = filesIn('src', 'adapters', 'examples', join('programs', 'src'), ...annexes)
 
 function layerOf(file: string): string {
   const [top = '', second = ''] = file.split(sep)
@@ -133,6 +146,7 @@ function importsOf(file: string): Import[] {
 function target(file: string, specifier: string): string | undefined {
   const [, annex, entry] = /^open-payments-server(?:-(\w+)|\/(.+))?$/.exec(specifier) ?? []
   if (specifier === 'open-payments-pages') return join('packages', 'pages', 'src', 'index.ts')
+  if (specifier === 'open-payments-programs') return join('programs', 'src', 'index.ts')
   if (annex !== undefined) return join('packages', annex, 'src', 'index.ts')
   if (entry === 'core' || entry === 'adapter') return join('src', `entry-${entry}.ts`)
   if (entry !== undefined) return join('adapters', `${entry}.ts`)
@@ -170,7 +184,7 @@ describe('the direction of dependencies', () => {
   })
 
   test('the examples and the other packages import the library by its name, as a host does', () => {
-    for (const file of files.filter((name) => /^(?:examples|packages)/.test(name))) {
+    for (const file of files.filter((name) => /^(?:examples|packages|programs)/.test(name))) {
       const layer = layerOf(file)
       for (const { specifier } of importsOf(file).filter(({ specifier }) =>
         specifier.startsWith('.'),

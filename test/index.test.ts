@@ -24,6 +24,7 @@ describe('the main entry', () => {
       'createWalletAddressServer',
       'guardedFetch',
       'ilpPaymentMethods',
+      'isPublicAddress',
       'memoryStore',
       'readClientKey',
       'remoteClientKeys',

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 const folders = [
   'src',
   'adapters',
+  'packages/cli/src',
   'packages/doctor/src',
   'packages/kysely/src',
   'packages/pages/src',

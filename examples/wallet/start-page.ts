@@ -32,13 +32,13 @@ export function startPage({ baseUrl, grantEndpoint, accounts }: StartPageOptions
       <td>${publicName}</td><td>${assetCode}</td><td><a href="${url}/jwks.json">keys</a></td></tr>`,
   )
   const [payer = baseUrl, payee = baseUrl] = accounts.map(({ url }) => url)
-  const doctor = 'npx open-payments-doctor'
+  const client = 'npx open-payments-cli'
   const commands = [
     ['See what clients see first', `curl ${payer}`],
     ['See how grants work here', `curl -X OPTIONS ${grantEndpoint}`],
-    ['Check the wallet', `${doctor} --allow-private ${payer}`],
-    ['Make a key, and add it to an account', `${doctor} key ${payer} --register ${baseUrl}/keys`],
-    ['Pay with it, after you approve', `${doctor} pay ${payee} --from ${payer} --amount 5.00`],
+    ['Check the wallet', `npx open-payments-doctor --allow-private ${payer}`],
+    ['Make a key, and add it to an account', `${client} key ${payer} --register ${baseUrl}/keys`],
+    ['Pay with it, after you approve', `${client} pay ${payee} --from ${payer} --amount 5.00`],
   ]
   const content = html`<h1>Example wallet</h1>
     <p>This wallet has no login: whoever opens its pages acts as the owner of an account.</p>

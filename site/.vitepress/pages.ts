@@ -93,6 +93,7 @@ export const sections: readonly Section[] = [
         path: 'testing-kit.md',
       },
       { title: 'Doctor package', source: 'packages/doctor/README.md', path: 'doctor-package.md' },
+      { title: 'Command line package', source: 'packages/cli/README.md', path: 'cli-package.md' },
       { title: 'Pages package', source: 'packages/pages/README.md', path: 'pages-package.md' },
       {
         title: 'Sandbox package',

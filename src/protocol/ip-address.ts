@@ -30,7 +30,17 @@ interface Range {
   readonly prefix: number
 }
 
-/** Whether the text is an IP address on the public internet, to which a URL of an untrusted party may lead. */
+/**
+ * Whether the text is an IP address on the public internet, to which a URL of an untrusted party may lead: for a host
+ * that sends such requests with its own `fetch` instead of `guardedFetch`. An IPv6 address that translates an IPv4
+ * address (RFC 6052) is as public as that.
+ *
+ * @example
+ * ```ts
+ * const addresses = await lookup(url.hostname, { all: true })
+ * if (!addresses.every(({ address }) => isPublicAddress(address))) throw new Error('a private address')
+ * ```
+ */
 export function isPublicAddress(text: string): boolean {
   const address = parseAddress(text)
   if (address?.version === 4) return !specialIpv4.some((range) => isIn(address, range))
@@ -39,11 +49,6 @@ export function isPublicAddress(text: string): boolean {
     isIn(address, globalUnicast) &&
     !specialIpv6.some((range) => isIn(address, range))
   )
-}
-
-/** Whether the text is an IPv6 address that does not translate an IPv4 address. */
-export function isNativeIpv6(text: string): boolean {
-  return parseAddress(text)?.version === 6
 }
 
 export function isLoopbackAddress(text: string): boolean {

@@ -19,7 +19,7 @@ export const library = Object.keys(exports)
 
 /** The entries of the packages. */
 export const others = Object.keys(paths).filter(
-  (name) => !/^open-payments-server(?:$|\/)/.test(name),
+  (name) => !/^open-payments-(?:server(?:$|\/)|programs$)/.test(name),
 )
 
 /** The sources of all entries. Names of other packages and of the language stay unresolved. */

@@ -1,6 +1,4 @@
-import { show } from '../../testing/src/conformance/expectations.js'
-import type { WireAnswer } from './conformance/exchange.js'
-import { pick } from './conformance/expectations.js'
+import { pick, show, type WireAnswer } from 'open-payments-programs'
 import type { Problem } from './report.js'
 
 /** Whether the response has an error in the form of Open Payments. */

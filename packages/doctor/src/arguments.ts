@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { UsageError, walletAddressUrl } from 'open-payments-programs'
 
 /** What the command line asks for. */
 export interface DoctorOptions {
@@ -12,15 +13,10 @@ export interface DoctorOptions {
   readonly json: boolean
 }
 
-/** The command line is not valid. The message says what is wrong. */
-export class UsageError extends Error {}
-
 export const usage = `Usage: open-payments-doctor [options] <wallet address>
-       open-payments-doctor pay | request | grant | key | read | list …
 
 Checks a deployed wallet from outside, as a client instance sees it. The wallet address is a URL, such as
-https://wallet.example/alice, or has the form '$wallet.example/alice'. The second form is a client on the command line:
-open-payments-doctor pay --help.
+https://wallet.example/alice, or has the form '$wallet.example/alice'.
 
   --client <wallet address>  the wallet address of a client instance, for the checks of the consent page
   --key <file>               its Ed25519 private key, in PEM; the key must be in {client}/jwks.json
@@ -75,21 +71,6 @@ function parsed(args: readonly string[]) {
   } catch (error) {
     throw new UsageError((error as Error).message.replaceAll('\n', ' '))
   }
-}
-
-/** Returns the URL of a wallet address. A `$` stands for `https://`, and needs no path. */
-export function walletAddressUrl(text: string): string {
-  const isPointer = text.startsWith('$')
-  const url = isPointer ? `https://${text.slice(1)}` : text
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
-    throw new UsageError(`${text} is not a wallet address: expected a URL or $host/path`)
-  }
-  const { pathname, search, hash, username } = new URL(url)
-  if (search !== '' || hash !== '' || username !== '') {
-    throw new UsageError(`${text} must have no query, fragment or user`)
-  }
-  if (!isPointer) return url
-  return pathname === '/' ? new URL('/.well-known/pay', url).href : url
 }
 
 function contentOf(file: string): string {

@@ -1,16 +1,16 @@
+import type { WireAnswer } from 'open-payments-programs'
 import { recognised } from './answer.js'
 import type { DoctorOptions } from './arguments.js'
-import type { WireAnswer } from './conformance/exchange.js'
 import type { Session } from './conformance/session.js'
 import { unattendedCases } from './conformance.js'
-import type { Network } from './network.js'
+import type { DoctorNetwork } from './network.js'
 import type { Problem } from './report.js'
 
 /** What the checks share. */
 export interface Context {
   readonly session: Session
   readonly options: DoctorOptions
-  readonly network: Network
+  readonly network: DoctorNetwork
   /** How far the clock of the servers is ahead of this machine's, in milliseconds. Signatures follow it. */
   readonly clock: { offsetMs: number }
   /** The last response to the current check, unless the last request failed. */

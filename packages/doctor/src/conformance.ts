@@ -1,10 +1,9 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
+import { joined } from 'open-payments-programs'
 import { InvalidInputError } from 'open-payments-server'
 import { requireKnownOptions } from 'open-payments-server/adapter'
-import { type KeyPair, keyPairOf, throwAwayKey } from '../../testing/src/key.js'
-import { within } from '../../testing/src/within.js'
+import { type KeyPair, keyPairOf, throwAwayKey } from 'open-payments-server-testing'
 import { consentCases } from './conformance/consent.js'
-import type { SendFetch } from './conformance/exchange.js'
 import { grantCases } from './conformance/grant.js'
 import { incomingPaymentCases } from './conformance/incoming-payment.js'
 import { listCases } from './conformance/lists.js'
@@ -12,7 +11,7 @@ import { outgoingPaymentCases } from './conformance/outgoing-payment.js'
 import {
   type Consent,
   createSession,
-  joined,
+  type SendFetch,
   type ServerCaseDefinition,
   type ServerRuleLevel,
   type Session,
@@ -146,7 +145,7 @@ export function serverConformance(
       timeoutMs: timeoutMs + 1_000,
       async run() {
         try {
-          await within(timeoutMs, 'did not finish', check(session))
+          await within(timeoutMs, check(session))
         } catch (error) {
           throw new Error(`${rule}: ${messageOf(error)}`, { cause: error })
         }
@@ -198,4 +197,15 @@ function messageOf(error: unknown): string {
   // The global fetch hides the reason in the cause.
   const { cause } = error
   return cause instanceof Error ? `${error.message}: ${cause.message}` : error.message
+}
+
+/** Rejects after this time, if the work has not finished. */
+function within<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error(`within ${timeoutMs} ms the case did not finish`))
+    }, timeoutMs)
+  })
+  return Promise.race([work, late]).finally(() => clearTimeout(timer))
 }

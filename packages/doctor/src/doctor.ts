@@ -1,22 +1,28 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
-import { type KeyPair, keyPairOf, throwAwayKey } from '../../testing/src/key.js'
+import {
+  BrokenResponse,
+  exchange,
+  joined,
+  pick,
+  ReachError,
+  reachError,
+  reachingFetch,
+  responded,
+  type Sender,
+  UsageError,
+  type WireAnswer,
+  type WireRequest,
+} from 'open-payments-programs'
+import { type KeyPair, keyPairOf, throwAwayKey } from 'open-payments-server-testing'
 import { recognised } from './answer.js'
-import { type DoctorOptions, UsageError } from './arguments.js'
+import type { DoctorOptions } from './arguments.js'
 import type { Check, Context } from './check.js'
 import { consentPageCheck } from './checks/consent-page.js'
 import { grantChecks, paymentChecks } from './checks/protocol.js'
 import { reachChecks, resourceChecks } from './checks/servers.js'
 import { walletAddressChecks } from './checks/wallet-address.js'
-import {
-  BrokenResponse,
-  exchange,
-  type Sender,
-  type WireAnswer,
-  type WireRequest,
-} from './conformance/exchange.js'
-import { pick, responded } from './conformance/expectations.js'
-import { createSession, joined, type Session } from './conformance/session.js'
-import { failingAtOnce, type Network, ReachError, reachError, reachingFetch } from './network.js'
+import { createSession, type Session } from './conformance/session.js'
+import { type DoctorNetwork, failingAtOnce } from './network.js'
 import type { DoctorReport, Finding, Problem } from './report.js'
 
 /** All checks, in order: each one after those whose problems it would repeat. */
@@ -48,7 +54,7 @@ interface Diagnosis {
 export async function diagnose(
   options: DoctorOptions,
   progress: (check: string, index: number) => void,
-  network: Network,
+  network: DoctorNetwork,
 ): Promise<DoctorReport> {
   const context = await createContext(options, network)
   const byCause = new Map<string, Diagnosis>()
@@ -155,7 +161,10 @@ interface DoctorContext extends Context {
   begin(): void
 }
 
-async function createContext(options: DoctorOptions, network: Network): Promise<DoctorContext> {
+async function createContext(
+  options: DoctorOptions,
+  network: DoctorNetwork,
+): Promise<DoctorContext> {
   const { walletAddress, client, allowPrivate, timeoutMs } = options
   const clock = { offsetMs: 0 }
   const shared = {

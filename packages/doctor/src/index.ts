@@ -4,8 +4,7 @@
  * @module open-payments-doctor
  */
 
-export type { SendFetch } from './conformance/exchange.js'
-export type { Consent, ConsentDecision, ServerRuleLevel } from './conformance/session.js'
+export type { Consent, ConsentDecision, SendFetch, ServerRuleLevel } from './conformance/session.js'
 export {
   type ConformanceClient,
   type ServerConformanceCase,

@@ -1,3 +1,5 @@
+import { onOneLine } from 'open-payments-programs'
+
 /** `problem` breaks clients or a rule; `advice` is a recommendation; `note` says what was not checked. */
 type Severity = 'problem' | 'advice' | 'note'
 
@@ -45,23 +47,6 @@ export interface DoctorReport {
   readonly passed: readonly string[]
   /** The checks that need an option that was not given. */
   readonly skipped: readonly { readonly check: string; readonly reason: string }[]
-}
-
-/**
- * Escapes, as in JSON, the characters with which text of a wallet could control the terminal or change the order of
- * what it shows: C0 without the line feed, C1, line separators and the marks of the Unicode Bidirectional Algorithm.
- * JSON text remains valid, with the same value.
- */
-export function escaped(text: string): string {
-  const unsafe =
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape
-    /[\0-\t\v-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
-  return text.replace(unsafe, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
-}
-
-/** Escapes text that must not begin a line of its own. */
-export function onOneLine(text: string): string {
-  return escaped(text).replaceAll('\n', '\\n')
 }
 
 /** Formats the report as text for people. */

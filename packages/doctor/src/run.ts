@@ -1,7 +1,8 @@
-import { type DoctorOptions, doctorOptions, UsageError, usage } from './arguments.js'
+import { escaped, onOneLine, ReachError, UsageError } from 'open-payments-programs'
+import { type DoctorOptions, doctorOptions, usage } from './arguments.js'
 import { checks, diagnose } from './doctor.js'
-import { internet, type Network, ReachError } from './network.js'
-import { escaped, onOneLine, reportText } from './report.js'
+import { type DoctorNetwork, doctorInternet } from './network.js'
+import { reportText } from './report.js'
 
 /** Where the program writes. */
 interface Terminal {
@@ -15,7 +16,7 @@ interface Terminal {
 export async function runProgram(
   args: readonly string[],
   terminal: Terminal,
-  network: Network = internet,
+  network: DoctorNetwork = doctorInternet,
 ): Promise<0 | 1 | 2> {
   try {
     const options = doctorOptions(args)
@@ -35,7 +36,7 @@ export async function runProgram(
 async function runDoctor(
   options: DoctorOptions,
   terminal: Terminal,
-  network: Network,
+  network: DoctorNetwork,
 ): Promise<0 | 1> {
   const progress = (check: string, index: number) => {
     if (terminal.isInteractive) terminal.err(`\r\x1b[K${index + 1}/${checks.length} ${check}`)

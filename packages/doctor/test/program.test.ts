@@ -8,7 +8,7 @@ import { jwkOf, testKey } from '../../../test/support/keys.js'
 import { runs } from '../../../test/support/runs.js'
 import { variantsOf } from '../src/checks/refusal.js'
 import { clockProblem } from '../src/checks/wallet-address.js'
-import type { Network } from '../src/network.js'
+import type { DoctorNetwork } from '../src/network.js'
 import { ran } from './support/doctor.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'program-'))
@@ -25,7 +25,7 @@ const url = 'https://wallet.example/alice'
 const machine = { certificateDays: async () => 90, addresses: async () => ['93.184.216.34'] }
 
 /** A network in which every request fails with the code of a system or TLS error. */
-function failing(code: string): Network {
+function failing(code: string): DoctorNetwork {
   return {
     fetch: () =>
       Promise.reject(
@@ -102,7 +102,7 @@ describe('the program', () => {
   )
 
   test('stops waiting at the time-out', async () => {
-    const silent: Network = {
+    const silent: DoctorNetwork = {
       fetch: (_input, init) =>
         new Promise((_, reject) => {
           init?.signal?.addEventListener('abort', () => reject(init.signal?.reason))
@@ -117,7 +117,7 @@ describe('the program', () => {
   })
 
   test('reads at most 1 MiB of a response', async () => {
-    const endless: Network = {
+    const endless: DoctorNetwork = {
       fetch: async () => new Response('x'.repeat(1024 * 1024 + 1)),
       ...machine,
     }
@@ -128,7 +128,7 @@ describe('the program', () => {
   test('refuses a key that the client does not publish', async () => {
     const { privateKey } = testKey('shop')
     const file = fileWith(String(privateKey.export({ type: 'pkcs8', format: 'pem' })))
-    const others: Network = {
+    const others: DoctorNetwork = {
       fetch: async () => Response.json({ keys: [jwkOf(testKey('other'))] }),
       ...machine,
     }
@@ -215,7 +215,7 @@ describe('the text of a wallet', () => {
     ([where, reply]) =>
       [
         where,
-        (text: string): Network => ({
+        (text: string): DoctorNetwork => ({
           fetch: async (input) => reply(text, String(input)),
           ...machine,
         }),
@@ -238,7 +238,7 @@ describe('the text of a wallet', () => {
   })
 
   test('is the same for readers of the JSON report', async () => {
-    const network: Network = {
+    const network: DoctorNetwork = {
       fetch: async () => new Response('{}', { headers: { 'content-type': '\x1b[2J\x9b\x7f' } }),
       ...machine,
     }
@@ -249,7 +249,7 @@ describe('the text of a wallet', () => {
 })
 
 /** A network in which every request fails with the text of a certificate. */
-function failingWith(text: string): Pick<Network, 'fetch'> {
+function failingWith(text: string): Pick<DoctorNetwork, 'fetch'> {
   const code = 'ERR_TLS_CERT_ALTNAME_INVALID'
   const cause = Object.assign(new Error(`is not in the names: DNS:${text}`), { code })
   return { fetch: () => Promise.reject(new TypeError('fetch failed', { cause })) }

@@ -34,7 +34,14 @@ export function keyFromSeed(seed: Uint8Array, kid: string): KeyPair {
   return keyPairOf(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }), kid)
 }
 
-/** Returns the key pair of an Ed25519 private key. */
+/**
+ * Returns the key pair of an Ed25519 private key.
+ *
+ * @example
+ * ```ts
+ * const key = keyPairOf(createPrivateKey(pem), 'key-1')
+ * ```
+ */
 export function keyPairOf(privateKey: KeyObject, kid: string): KeyPair {
   const { x = '' } = createPublicKey(privateKey).export({ format: 'jwk' })
   const canonical = `{"crv":"Ed25519","kty":"OKP","x":"${x}"}`
@@ -47,11 +54,26 @@ export function keyFromText(text: string, kid: string): KeyPair {
   return keyFromSeed(createHash('sha256').update(text).digest(), kid)
 }
 
+/**
+ * Returns the public key as a client instance publishes it.
+ *
+ * @example
+ * ```ts
+ * const jwks = { keys: [jwkOf(throwAwayKey())] }
+ * ```
+ */
 export function jwkOf({ kid, x }: PublicJwk): FullJwk {
   return { kid, kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig', x }
 }
 
-/** A new key pair that nothing else uses. */
+/**
+ * Returns a new key pair, which nothing else uses.
+ *
+ * @example
+ * ```ts
+ * const { headers } = signedRequest({ method: 'GET', url, key: throwAwayKey(), created: 1_700_000_000 })
+ * ```
+ */
 export function throwAwayKey(): KeyPair {
   return keyFromSeed(randomBytes(32), randomUUID())
 }

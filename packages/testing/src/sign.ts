@@ -2,14 +2,18 @@ import { createHash, sign } from 'node:crypto'
 import type { HttpRequest } from 'open-payments-server/adapter'
 import type { KeyPair } from './key.js'
 
+/** A request, and what its signature has instead of that of the published client. */
 export interface SignOptions {
   readonly method: string
+  /** The absolute URL that the server expects in `@target-uri`. */
   readonly url: string
   readonly key: Pick<KeyPair, 'kid' | 'privateKey'>
   /** Seconds since 1970. */
   readonly created: number
   readonly body?: string | Uint8Array
+  /** An access token or continuation token, sent as `Authorization: GNAP …`. */
   readonly token?: string
+  /** Default: none. */
   readonly nonce?: string
   /** Additional header lines. */
   readonly headers?: readonly (readonly [string, string])[]
@@ -17,7 +21,9 @@ export interface SignOptions {
   readonly components?: readonly string[]
   /** Serialized signature parameters, in order. Default: keyid, created and, if given, nonce. */
   readonly parameters?: readonly string[]
+  /** The label of the signature. Default: `sig1`. */
   readonly label?: string
+  /** The algorithm of `Content-Digest`. Default: `sha-512`. */
   readonly digest?: 'sha-256' | 'sha-512' | 'none'
   /** Values for the signature base that replace the true ones of components. */
   readonly override?: Readonly<Record<string, string>>
@@ -25,7 +31,14 @@ export interface SignOptions {
 
 /**
  * Signs a request like a client instance (RFC 9421 section 3.1). It shares no code with the verifier, so that
- * a mistake there is not repeated here. Every part of the signature can be overridden.
+ * a mistake there is not repeated here. Every part of the signature can be overridden, for tests of what a server
+ * refuses; `testClient` signs correctly.
+ *
+ * @example
+ * ```ts
+ * const late = signedRequest({ method: 'POST', url, body: '{}', key, created: now - 3600 })
+ * expect((await wallet.handle(late)).status).toBe(401)
+ * ```
  */
 export function signedRequest(options: SignOptions): HttpRequest {
   const { method, url, key, created, token, nonce, label = 'sig1' } = options

@@ -1,10 +1,9 @@
+import { ReachError, textAt } from 'open-payments-programs'
 import { recognised } from '../answer.js'
 import type { Check } from '../check.js'
-import { textAt } from '../conformance/expectations.js'
 import { outgoing } from '../conformance/grant.js'
 import { requestConsent, type Session } from '../conformance/session.js'
 import { allowsForm } from '../form-action.js'
-import { ReachError } from '../network.js'
 import type { Problem } from '../report.js'
 
 const redirectsMax = 5

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { pick } from 'open-payments-programs'
 import { type CaseAdvice, type Check, caseCheck, type Explain } from '../check.js'
-import { pick } from '../conformance/expectations.js'
 import { verifiedTarget } from './refusal.js'
 
 const caching: Pick<CaseAdvice, 'fix' | 'cause'> = {

@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto'
+import {
+  pick,
+  responded,
+  type SignatureChanges,
+  type WireAnswer,
+  type WireRequest,
+} from 'open-payments-programs'
 import type { Context } from '../check.js'
-import type { SignatureChanges, WireAnswer, WireRequest } from '../conformance/exchange.js'
-import { pick, responded } from '../conformance/expectations.js'
 import type { Session } from '../conformance/session.js'
 import { covered, without } from '../conformance/signatures.js'
 import type { Problem } from '../report.js'

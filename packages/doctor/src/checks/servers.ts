@@ -1,9 +1,8 @@
+import { pick, responded, tokenIn, type WireAnswer } from 'open-payments-programs'
 import { keptBytes, recognised } from '../answer.js'
 import { type Check, caseCheck } from '../check.js'
-import type { WireAnswer } from '../conformance/exchange.js'
-import { pick, responded } from '../conformance/expectations.js'
 import { createdId } from '../conformance/incoming-payment.js'
-import { type Session, tokenIn } from '../conformance/session.js'
+import type { Session } from '../conformance/session.js'
 import type { Problem } from '../report.js'
 import {
   changedInTransit,

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { addressIn, isNativeIpv6, isPublicAddress } from '../../../../src/protocol/ip-address.js'
+import { isIPv6 } from 'node:net'
+import { addressIn, demandJson, joined, pick, type WireAnswer } from 'open-payments-programs'
+import { isPublicAddress } from 'open-payments-server'
 import { isOwnError, recognised } from '../answer.js'
 import { type CaseAdvice, type Check, caseCheck } from '../check.js'
-import type { WireAnswer } from '../conformance/exchange.js'
-import { demandJson, pick } from '../conformance/expectations.js'
-import { joined, type Session } from '../conformance/session.js'
+import type { Session } from '../conformance/session.js'
 import type { Problem } from '../report.js'
 
 const daysMin = 14
@@ -86,6 +86,9 @@ async function hostsOf(session: Session): Promise<ReadonlyMap<string, string>> {
   return new Map(named.map(([name, url]) => [new URL(url).hostname, name]))
 }
 
+/** The addresses by which a network without IPv4 reaches an IPv4 address (RFC 6052). */
+const translated = '64:ff9b::'
+
 const dns: Check = {
   name: 'dns',
   after: ['wallet-urls'],
@@ -95,7 +98,9 @@ const dns: Check = {
       const addresses = await network.addresses(host).catch(() => [])
       if (addresses.length === 0) return unknownHost(host, name)
       // A container network or localhost may have IPv6 only, and no clients elsewhere.
-      if (addresses.every((one) => isNativeIpv6(one) && isPublicAddress(one)))
+      if (
+        addresses.every((one) => isIPv6(one) && !one.startsWith(translated) && isPublicAddress(one))
+      )
         return onlyIPv6(host, name)
     }
     return undefined

@@ -1,10 +1,16 @@
 import { createHash } from 'node:crypto'
-import { demand, show } from '../../../testing/src/conformance/expectations.js'
-import type { WireAnswer } from './exchange.js'
-import { demandJson, demandNoToken, demandRefusal, pick, textAt } from './expectations.js'
-import { demandAccess, demandNoStore, demandToken, outgoing } from './grant.js'
 import {
   type AccessItem,
+  demand,
+  demandJson,
+  pick,
+  show,
+  textAt,
+  type WireAnswer,
+} from 'open-payments-programs'
+import { demandNoToken, demandRefusal } from './expectations.js'
+import { demandAccess, demandNoStore, demandToken, outgoing } from './grant.js'
+import {
   type ConsentDecision,
   requestConsent,
   type ServerCaseDefinition,

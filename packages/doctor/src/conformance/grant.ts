@@ -1,24 +1,24 @@
-import { demand, demandSame, show } from '../../../testing/src/conformance/expectations.js'
-import type { WireAnswer } from './exchange.js'
 import {
-  demandCode,
-  demandErrorBody,
+  type AccessItem,
+  demand,
   demandJson,
-  demandNoToken,
-  demandRefusal,
   demandStatus,
   demandUrl,
   pick,
   responded,
+  show,
   textAt,
-} from './expectations.js'
-import {
-  type AccessItem,
-  requestConsent,
-  type ServerCaseDefinition,
-  type Session,
   tokenIn,
-} from './session.js'
+  type WireAnswer,
+} from 'open-payments-programs'
+import {
+  demandCode,
+  demandErrorBody,
+  demandNoToken,
+  demandRefusal,
+  demandSame,
+} from './expectations.js'
+import { requestConsent, type ServerCaseDefinition, type Session } from './session.js'
 
 const request = 'OpenAPI post-request'
 

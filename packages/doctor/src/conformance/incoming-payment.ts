@@ -1,17 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import { demand, demandSame, show } from '../../../testing/src/conformance/expectations.js'
-import type { WireAnswer } from './exchange.js'
 import {
+  demand,
   demandAmount,
-  demandErrorBody,
-  demandInstant,
   demandJson,
   demandStatus,
+  joined,
   pick,
   responded,
+  show,
   textAt,
-} from './expectations.js'
-import { joined, type ServerCaseDefinition, type Session } from './session.js'
+  type WireAnswer,
+} from 'open-payments-programs'
+import { demandErrorBody, demandInstant, demandSame } from './expectations.js'
+import type { ServerCaseDefinition, Session } from './session.js'
 
 const create = 'OpenAPI create-incoming-payment'
 const get = 'OpenAPI get-incoming-payment'

@@ -1,5 +1,5 @@
-import { demand, demandSame, show } from '../../../testing/src/conformance/expectations.js'
-import { demandJson, demandStatus, pick, textAt } from './expectations.js'
+import { demand, demandJson, demandStatus, pick, show, textAt } from 'open-payments-programs'
+import { demandSame } from './expectations.js'
 import { createdId, demandIncomingPayment } from './incoming-payment.js'
 import type { ServerCaseDefinition, Session } from './session.js'
 

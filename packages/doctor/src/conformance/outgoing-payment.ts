@@ -1,17 +1,19 @@
-import { demand, demandSame, show } from '../../../testing/src/conformance/expectations.js'
-import { approvedToken } from './consent.js'
-import type { WireAnswer } from './exchange.js'
 import {
+  demand,
   demandAmount,
-  demandInstant,
   demandJson,
   demandStatus,
   pick,
+  show,
   textAt,
-} from './expectations.js'
+  tokenIn,
+  type WireAnswer,
+} from 'open-payments-programs'
+import { approvedToken } from './consent.js'
+import { demandInstant, demandSame } from './expectations.js'
 import { outgoing } from './grant.js'
 import { createdId } from './incoming-payment.js'
-import { createSession, type ServerCaseDefinition, type Session, tokenIn } from './session.js'
+import { createSession, type ServerCaseDefinition, type Session } from './session.js'
 
 /** In the smallest unit of the receiver's asset. */
 const receivedValue = '100'

@@ -1,7 +1,20 @@
-import { randomBytes, randomUUID } from 'node:crypto'
-import { type FullJwk, jwkOf, type KeyPair, keyFromSeed } from '../../../testing/src/key.js'
-import { exchange, type Sender, type WireAnswer, type WireRequest } from './exchange.js'
-import { demandJson, demandUrl, pick, textAt } from './expectations.js'
+import { randomUUID } from 'node:crypto'
+import {
+  type AccessItem,
+  exchange,
+  joined,
+  readWallet,
+  type Sender,
+  type Token,
+  tokenIn,
+  type Wallet,
+  type WireAnswer,
+  type WireRequest,
+} from 'open-payments-programs'
+import { type FullJwk, jwkOf, type KeyPair, throwAwayKey } from 'open-payments-server-testing'
+
+/** The function that sends a request, with the signature of the global `fetch`. */
+export type SendFetch = typeof fetch
 
 /** The owner's decision on the consent page. */
 export type ConsentDecision = 'approve' | 'deny'
@@ -20,24 +33,6 @@ interface SessionOptions extends Sender {
   readonly receiver: string
   readonly consent: Consent | undefined
 }
-
-/** The wallet address document, as far as the cases need it. */
-export interface Wallet {
-  readonly authServer: string
-  readonly resourceServer: string
-  readonly asset: { readonly assetCode: string; readonly assetScale: number }
-}
-
-/** An issued access token. */
-export interface Token {
-  readonly value: string
-  readonly manage: string
-  readonly continueUri: string
-  readonly continueToken: string
-}
-
-/** An access item of a grant request. */
-export type AccessItem = Readonly<Record<string, unknown>>
 
 /** A client instance that sends requests to the servers of one wallet address. */
 export interface Session extends SessionOptions {
@@ -83,7 +78,7 @@ export function createSession(
   const session: Session = {
     ...options,
     client,
-    otherKey: keyFromSeed(randomBytes(32), key.kid),
+    otherKey: { ...throwAwayKey(), kid: key.kid },
     send,
     wallet,
     resource: async (path) => joined((await wallet()).resourceServer, path),
@@ -106,39 +101,6 @@ export function createSession(
     },
   }
   return session
-}
-
-/** Returns the access token of a response. Fails if the response has none. */
-export function tokenIn(answer: WireAnswer): Token {
-  demandJson(answer, 200)
-  return {
-    value: textAt(answer, 'access_token', 'value'),
-    manage: textAt(answer, 'access_token', 'manage'),
-    continueUri: textAt(answer, 'continue', 'uri'),
-    continueToken: textAt(answer, 'continue', 'access_token', 'value'),
-  }
-}
-
-/** Reads a wallet address document. Fails if it lacks what the cases need. */
-export async function readWallet(
-  walletAddress: string,
-  send: (request: WireRequest) => Promise<WireAnswer>,
-): Promise<Wallet> {
-  const answer = await send({ method: 'GET', url: walletAddress, sign: false })
-  demandJson(answer, 200)
-  const [authServer, resourceServer] = ['authServer', 'resourceServer'].map((name) => {
-    demandUrl(pick(answer.body, name), `${name} of the wallet address`)
-    return textAt(answer, name)
-  }) as [string, string]
-  // Only the case `wallet-document` checks the asset, so that the others find what else is wrong.
-  const assetCode = String(pick(answer.body, 'assetCode'))
-  const assetScale = Number(pick(answer.body, 'assetScale'))
-  return { authServer, resourceServer, asset: { assetCode, assetScale } }
-}
-
-/** Appends a path to a URL that may end in a slash. */
-export function joined(base: string, path: string): string {
-  return base.replace(/\/$/, '') + path
 }
 
 /** A grant that waits for the owner's consent. */

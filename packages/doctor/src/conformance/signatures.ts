@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { SignatureChanges } from './exchange.js'
-import { demandCode, demandRefusal, demandStatus } from './expectations.js'
+import { demandStatus, type SignatureChanges } from 'open-payments-programs'
+import { demandCode, demandRefusal } from './expectations.js'
 import { incomingActions, type ServerCaseDefinition, type Session } from './session.js'
 
 const dayS = 24 * 60 * 60

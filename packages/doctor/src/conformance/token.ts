@@ -1,8 +1,16 @@
-import { demand } from '../../../testing/src/conformance/expectations.js'
-import type { WireAnswer, WireRequest } from './exchange.js'
-import { demandJson, demandRefusal, demandStatus, responded, textAt } from './expectations.js'
+import {
+  demand,
+  demandJson,
+  demandStatus,
+  responded,
+  type Token,
+  textAt,
+  type WireAnswer,
+  type WireRequest,
+} from 'open-payments-programs'
+import { demandRefusal } from './expectations.js'
 import { demandAccess, demandNoStore, demandToken } from './grant.js'
-import type { ServerCaseDefinition, Session, Token } from './session.js'
+import type { ServerCaseDefinition, Session } from './session.js'
 
 const rotation = 'OpenAPI post-token'
 

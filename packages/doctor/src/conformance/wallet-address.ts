@@ -1,7 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { demand, show } from '../../../testing/src/conformance/expectations.js'
-import { demandJson, demandStatus, demandUrl, isScale, pick, textAt } from './expectations.js'
-import { joined, type ServerCaseDefinition, type Session } from './session.js'
+import {
+  demand,
+  demandJson,
+  demandStatus,
+  demandUrl,
+  isScale,
+  joined,
+  pick,
+  show,
+  textAt,
+} from 'open-payments-programs'
+import type { ServerCaseDefinition, Session } from './session.js'
 
 const document = 'OpenAPI get-wallet-address'
 const keySet = 'OpenAPI get-wallet-address-keys'

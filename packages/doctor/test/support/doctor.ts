@@ -8,7 +8,7 @@ import { manualClock } from '../../../../test/support/clock.js'
 import { listening, stopped } from '../../../../test/support/hosts.js'
 import { jwkOf, testKey } from '../../../../test/support/keys.js'
 import { createWorld, type World, type WorldOptions } from '../../../../test/support/world.js'
-import type { Network } from '../../src/network.js'
+import type { DoctorNetwork } from '../../src/network.js'
 import type { DoctorReport } from '../../src/report.js'
 import { runProgram } from '../../src/run.js'
 import { type FaultyProxy, type ProxyFault, startFaultyProxy } from './faulty-proxy.js'
@@ -62,7 +62,7 @@ export async function examined(app: Express | Server, options: Examination = {})
 }
 
 /** Runs the program, and returns its exit code and what it printed. */
-export async function ran(args: readonly string[], network?: Network, isInteractive = false) {
+export async function ran(args: readonly string[], network?: DoctorNetwork, isInteractive = false) {
   const printed = { out: '', err: '' }
   const terminal = {
     out(text: string) {
@@ -98,7 +98,7 @@ export function findingOf({ findings }: DoctorReport, check: string) {
 function published(
   { origin }: FaultyProxy,
   { certificateDays = 90, addresses = ['93.184.216.34', '2606:2800:220:1::7'] }: Examination,
-): Network {
+): DoctorNetwork {
   return {
     async fetch(input, init) {
       const { hostname, pathname, search } = new URL(String(input))

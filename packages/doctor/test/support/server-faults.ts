@@ -1,5 +1,4 @@
-import type { KeyPair } from '../../../testing/src/key.js'
-import { signedRequest } from '../../../testing/src/sign.js'
+import { type KeyPair, signedRequest } from 'open-payments-server-testing'
 import type { ProxyFault, Reply, SeenRequest } from './faulty-proxy.js'
 
 /** A fault of a server, as a proxy in front of a correct one shows it, and the cases that must find it. */

@@ -5,16 +5,16 @@ import { design } from './design.js'
 /** Shows what to try, at the path `/` only. Replace it with your own first page: `others` serves every other path. */
 export function withStartPage(baseUrl: string, others: Handler): Handler {
   const [alice, bob] = [`${baseUrl}/alice`, `${baseUrl}/bob`]
-  const doctor = 'npx open-payments-doctor'
+  const client = 'npx open-payments-cli'
   const commands = [
     ['See what clients see first', `curl ${alice}`],
     ['See how grants work here', `curl -X OPTIONS ${baseUrl}/auth`],
-    ['Check the wallet', `${doctor} --allow-private ${alice}`],
+    ['Check the wallet', `npx open-payments-doctor --allow-private ${alice}`],
     [
       'Make a key, which Alice adds to her account',
-      `${doctor} key ${alice} --register ${baseUrl}/keys`,
+      `${client} key ${alice} --register ${baseUrl}/keys`,
     ],
-    ['Pay with it, after she has approved', `${doctor} pay ${bob} --from ${alice} --amount 5.00`],
+    ['Pay with it, after she has approved', `${client} pay ${bob} --from ${alice} --amount 5.00`],
   ]
   const content = html`<h1>Your wallet</h1>
     <p>It runs. Owners sign in as <code>alice</code> or <code>bob</code> with the <code>DEMO_PASSWORD</code> of

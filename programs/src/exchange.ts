@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { KeyPair } from '../../../testing/src/key.js'
-import { type SignOptions, signedRequest } from '../../../testing/src/sign.js'
+import { type KeyPair, type SignOptions, signedRequest } from 'open-payments-server-testing'
 
 /** The function that sends a request, with the signature of the global `fetch`. */
 export type SendFetch = typeof fetch

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
+import { internet, type Network } from 'open-payments-programs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { testKey } from '../../../test/support/keys.js'
 import { runs } from '../../../test/support/runs.js'
-import { amountOf, durationMs, money } from '../src/client/money.js'
-import { redacted } from '../src/client/wire.js'
-import { internet, type Network } from '../src/network.js'
+import { amountOf, durationMs, money } from '../src/money.js'
+import { redacted } from '../src/wire.js'
 import { decideAsOwner } from './support/browser.js'
-import { type TestWallet, testWallet, workplace } from './support/client.js'
+import { type TestWallet, testWallet, workplace } from './support/workplace.js'
 
 describe('amounts', () => {
   const value = fc.bigInt({ min: 1n, max: 2n ** 64n - 1n })
@@ -110,12 +110,12 @@ describe('the command line', () => {
       network,
     })
     expect([code, out]).toEqual([2, ''])
-    expect(err).toMatch(/^arguments: .+\nSee open-payments-doctor \w+ --help\.\n$/m)
+    expect(err).toMatch(/^arguments: .+\nSee open-payments \w+ --help\.\n$/m)
   })
 
   test.each(['pay', 'request', 'grant', 'key', 'read', 'list'])('explains %s', async (command) => {
     const { code, out } = await place.run([command, '--help'])
-    expect([code, out]).toEqual([0, expect.stringMatching(/^Usage: open-payments-doctor/)])
+    expect([code, out]).toEqual([0, expect.stringMatching(/^Usage: open-payments/)])
     for (const line of out.split('\n')) expect(line.length, line).toBeLessThanOrEqual(120)
   })
 

@@ -1,12 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { internet, type Network } from 'open-payments-programs'
 import { freePort } from '../../../../examples/wallet/free-port.js'
 import { memoryStorage } from '../../../../examples/wallet/memory-storage.js'
 import { type StartOptions, startWallet } from '../../../../examples/wallet/start.js'
-import { isCommand, runClient } from '../../src/client/command.js'
-import type { Machine } from '../../src/client/wire.js'
-import { internet, type Network } from '../../src/network.js'
+import { runClient } from '../../src/command.js'
+import type { Machine } from '../../src/wire.js'
 import { decideAsOwner } from './browser.js'
 
 /** How a person uses the program in a test. */
@@ -43,9 +43,7 @@ export function workplace() {
       ask,
       interrupted: person.interrupted ?? new AbortController().signal,
     }
-    const [command, ...rest] = args
-    if (!isCommand(command)) throw new Error(`${command} is no command`)
-    const code = await runClient(command, rest, machine, network)
+    const code = await runClient(args, machine, network)
     await Promise.all(opened)
     return { code, ...printed }
   }

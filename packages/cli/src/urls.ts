@@ -1,6 +1,4 @@
-import { demand, show } from '../../../testing/src/conformance/expectations.js'
-import type { WireAnswer } from '../conformance/exchange.js'
-import { demandUrl, textAt } from '../conformance/expectations.js'
+import { demand, demandUrl, show, textAt, type WireAnswer } from 'open-payments-programs'
 
 /** Controls, and marks that reorder text. */
 const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u

@@ -1,7 +1,7 @@
+import type { Network } from 'open-payments-programs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { terminal } from '../src/client/terminal.js'
-import type { Network } from '../src/network.js'
-import { workplace } from './support/client.js'
+import { terminal } from '../src/terminal.js'
+import { workplace } from './support/workplace.js'
 
 const alice = 'https://wallet.example/alice'
 const authServer = 'https://auth.example/gnap'
@@ -27,7 +27,6 @@ function hostile(...answers: readonly object[]) {
   const sent: string[] = []
   const network: Network = {
     addresses: async () => ['1.1.1.1'],
-    certificateDays: async () => 90,
     fetch: async (input, init) => {
       const url = String(input)
       const { method = 'GET' } = init ?? {}

@@ -1,10 +1,17 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { jwkOf } from '../../../testing/src/key.js'
-import type { WireAnswer, WireRequest } from '../conformance/exchange.js'
-import { pick, textAt } from '../conformance/expectations.js'
-import { type AccessItem, readWallet, tokenIn, type Wallet } from '../conformance/session.js'
+import {
+  type AccessItem,
+  pick,
+  readWallet,
+  textAt,
+  tokenIn,
+  type Wallet,
+  type WireAnswer,
+  type WireRequest,
+} from 'open-payments-programs'
+import { jwkOf } from 'open-payments-server-testing'
 import { type ClientKey, type KeptGrant, keepGrant, keptGrants, removeGrant } from './files.js'
 import { consentPage, urlAtServer } from './urls.js'
 import { ClientError, codeOf, refused, type SendOptions, type Wire } from './wire.js'

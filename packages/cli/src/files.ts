@@ -11,10 +11,14 @@ import {
 } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { type KeyPair, keyPairOf, throwAwayKey } from '../../../testing/src/key.js'
-import { UsageError, walletAddressUrl } from '../arguments.js'
-import { pick } from '../conformance/expectations.js'
-import type { AccessItem, Token } from '../conformance/session.js'
+import {
+  type AccessItem,
+  pick,
+  type Token,
+  UsageError,
+  walletAddressUrl,
+} from 'open-payments-programs'
+import { type KeyPair, keyPairOf, throwAwayKey } from 'open-payments-server-testing'
 
 /** The key of a client, from a file. */
 export interface ClientKey {

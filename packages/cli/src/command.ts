@@ -1,10 +1,15 @@
 import { parseArgs } from 'node:util'
-import { jwkOf } from '../../../testing/src/key.js'
-import { UsageError, walletAddressUrl } from '../arguments.js'
-import { pick } from '../conformance/expectations.js'
-import { joined } from '../conformance/session.js'
-import { internet, type Network } from '../network.js'
-import { escaped, onOneLine } from '../report.js'
+import {
+  escaped,
+  internet,
+  joined,
+  type Network,
+  onOneLine,
+  pick,
+  UsageError,
+  walletAddressUrl,
+} from 'open-payments-programs'
+import { jwkOf } from 'open-payments-server-testing'
 import { type KeptGrant, keptGrants, keyFile, readKey, writeKey } from './files.js'
 import { cancelGrant, obtainGrant, readAccount } from './grants.js'
 import { amountIn, amountOf, durationMs, money } from './money.js'
@@ -93,14 +98,27 @@ Exit code: 0 done, 1 refused, denied or failed, 2 arguments invalid or server un
 130 interrupted.
 `
 
-/** Whether the first argument names a command of the client. A wallet address never does. */
-export function isCommand(word: string | undefined): word is Command {
+const programUsage = `Usage: open-payments <command> …
+
+Pays, requests money and gets grants at any Open Payments wallet.
+
+  pay      pays a wallet address or an incoming payment
+  request  creates an incoming payment
+  grant    requests a grant, and keeps its token
+  key      creates a key, and registers it at a wallet
+  read     prints a wallet address, a payment or a quote
+  list     lists the payments of an account that this client created
+
+open-payments <command> --help prints the options of a command.
+`
+
+function isCommand(word: string | undefined): word is Command {
   return word !== undefined && Object.hasOwn(usages, word)
 }
 
 function usageOf(command: Command): string {
   const [synopsis = '', ...rest] = usages[command].split('\n\n')
-  const lines = synopsis.split('\n').map((line) => `open-payments-doctor ${line}`)
+  const lines = synopsis.split('\n').map((line) => `open-payments ${line}`)
   return `Usage: ${lines.join('\n       ')}\n\n${rest.join('\n\n')}\n${commonUsage}`
 }
 
@@ -179,12 +197,24 @@ function parsed(command: Command, args: readonly string[]): Arguments {
   }
 }
 
-/** Runs a command of the client, and resolves to the exit code. */
+/** Runs the program, and resolves to its exit code. */
 export async function runClient(
-  command: Command,
   args: readonly string[],
   machine: Machine,
   network: Network = internet,
+): Promise<0 | FailureCode> {
+  const [command, ...rest] = args
+  if (isCommand(command)) return runCommand(command, rest, machine, network)
+  const isHelp = command === '--help'
+  machine[isHelp ? 'out' : 'err'](programUsage)
+  return isHelp ? 0 : 2
+}
+
+async function runCommand(
+  command: Command,
+  args: readonly string[],
+  machine: Machine,
+  network: Network,
 ): Promise<0 | FailureCode> {
   const isJson = args.includes('--json')
   let wire: Wire | undefined
@@ -223,7 +253,7 @@ function failed(
   const exists = [...(wire?.exists.values() ?? [])]
   machine.err(`${step}: ${onOneLine(error.message)}\n`)
   if (hint !== undefined) machine.err(`Try: ${onOneLine(hint)}\n`)
-  if (isUsage) machine.err(`See open-payments-doctor ${command} --help.\n`)
+  if (isUsage) machine.err(`See open-payments ${command} --help.\n`)
   for (const one of exists) machine.err(`What exists: ${onOneLine(one)}\n`)
   if (!isJson) return exitCode
   const code = answer && codeOf(answer)

@@ -1,6 +1,4 @@
-import type { WireAnswer } from '../conformance/exchange.js'
-import { pick, textAt } from '../conformance/expectations.js'
-import { joined, readWallet } from '../conformance/session.js'
+import { joined, pick, readWallet, textAt, type WireAnswer } from 'open-payments-programs'
 import { type KeptGrant, keptGrants } from './files.js'
 import {
   type Account,

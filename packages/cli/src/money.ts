@@ -1,5 +1,4 @@
-import { UsageError } from '../arguments.js'
-import { demandAmount, pick } from '../conformance/expectations.js'
+import { demandAmount, pick, UsageError } from 'open-payments-programs'
 
 /** An asset as a wallet address names it. */
 export interface Asset {

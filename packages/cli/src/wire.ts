@@ -2,13 +2,16 @@ import { setTimeout } from 'node:timers/promises'
 import {
   BrokenResponse,
   exchange,
+  type Network,
+  onOneLine,
+  pick,
+  ReachError,
+  reachError,
+  reachingFetch,
   type SendFetch,
   type WireAnswer,
   type WireRequest,
-} from '../conformance/exchange.js'
-import { pick } from '../conformance/expectations.js'
-import { type Network, ReachError, reachError, reachingFetch } from '../network.js'
-import { onOneLine } from '../report.js'
+} from 'open-payments-programs'
 import type { ClientKey } from './files.js'
 
 /** What the client uses of the machine. */
@@ -231,7 +234,7 @@ function hintFor(answer: WireAnswer): string | undefined {
     return `The server redirects to ${headers.get('location') ?? 'nowhere'}. Clients do not follow redirects: use the URL that it leads to.`
   }
   if (answer.body === undefined) {
-    return 'This is not the response of an Open Payments server. `open-payments-doctor <wallet address>` looks for the reason.'
+    return 'This is not the response of an Open Payments server. `npx open-payments-doctor <wallet address>` looks for the reason.'
   }
   return undefined
 }

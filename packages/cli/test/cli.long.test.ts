@@ -9,7 +9,7 @@ import {
 import { afterAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../../examples/wallet/free-port.js'
 import { ilpAddressOf, peerWallet } from '../../../examples/wallet/rail.js'
-import { testWallet, workplace } from './support/client.js'
+import { testWallet, workplace } from './support/workplace.js'
 
 const place = workplace()
 afterAll(place.remove)

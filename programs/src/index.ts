@@ -1,0 +1,12 @@
+/**
+ * What the programs of this repository share. A build of a program contains what it uses of it.
+ *
+ * @module open-payments-programs
+ */
+
+export * from './answer.js'
+export * from './arguments.js'
+export * from './exchange.js'
+export * from './network.js'
+export * from './text.js'
+export * from './wallet.js'
