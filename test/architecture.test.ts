@@ -81,7 +81,7 @@ const packages: Record<string, string | RegExp> = {
   'node:crypto': /^(?:programs|packages.(?:testing|doctor|cli|sandbox))\b/,
   'node:dns/promises': 'programs/src/network.ts',
   'node:fs':
-    /^(?:packages.(?:doctor.src.arguments|cli.src.files)|adapters.postgres.reports.text)\.ts$/,
+    /^(?:programs.src.program|packages.(?:doctor.src.arguments|cli.src.files)|adapters.postgres.reports.text)\.ts$/,
   'node:http': /^packages.(?:cli.src.grants|sandbox.src.front)\.ts$/,
   'node:net': /^(?:programs.src.network|packages.doctor.src.checks.wallet-address)\.ts$/,
   'node:os': 'packages/cli/src/files.ts',
@@ -89,8 +89,7 @@ const packages: Record<string, string | RegExp> = {
   'node:readline/promises': 'packages/cli/src/terminal.ts',
   'node:timers/promises': /^packages.(?:cli.src.wire|sandbox.src.front)\.ts$/,
   'node:tls': 'packages/doctor/src/network.ts',
-  'node:util':
-    /^packages.(?:(?:doctor|sandbox).src.arguments|doctor.src.conformance.expectations|cli.src.command)\.ts$/,
+  'node:util': /^(?:programs.src.arguments|packages.doctor.src.conformance.expectations)\.ts$/,
   valibot: 'src/protocol/',
   '@noble/ed25519': /^src.protocol.http-signature.ed25519(?:-portable)?\.ts$/,
   'structured-headers': 'src/protocol/http-signature/',

@@ -1,18 +1,23 @@
-import { parseArgs } from 'node:util'
 import {
   escaped,
   internet,
   joined,
   type Network,
   onOneLine,
+  type ProgramOptions,
   pick,
+  readArguments,
+  runWith,
+  timeoutOf,
   UsageError,
+  unknownWord,
+  versionIn,
   walletAddressUrl,
 } from 'open-payments-programs'
 import { jwkOf } from 'open-payments-server-testing'
 import { type KeptGrant, keptGrants, keyFile, readKey, writeKey } from './files.js'
-import { cancelGrant, obtainGrant, readAccount } from './grants.js'
-import { amountIn, amountOf, durationMs, money } from './money.js'
+import { type ConsentOptions, cancelGrant, obtainGrant, readAccount } from './grants.js'
+import { type Asset, amountIn, amountOf, durationMs, money, requireDecimal } from './money.js'
 import { listPayments, type Outcome, pay, readResource, requestMoney } from './payments.js'
 import {
   ClientError,
@@ -92,7 +97,7 @@ const commonUsage = `
   --verbose                print requests and responses, without secrets
   --timeout <seconds>      how long a server may take to respond (10)
   --allow-private          allow hosts whose addresses are not public; implied by a URL on localhost
-  --help                   print this text
+  -h, --help               print this text
 
 Exit code: 0 done, 1 refused, denied or failed, 2 arguments invalid or server unreachable, 3 not finished in time,
 130 interrupted.
@@ -109,7 +114,8 @@ Pays, requests money and gets grants at any Open Payments wallet.
   read     prints a wallet address, a payment or a quote
   list     lists the payments of an account that this client created
 
-open-payments <command> --help prints the options of a command.
+  -h, --help  prints this text, and after a command its options
+  --version   prints the version
 `
 
 function isCommand(word: string | undefined): word is Command {
@@ -133,8 +139,7 @@ const commonOptions = {
   verbose: flag,
   timeout: text,
   'allow-private': flag,
-  help: flag,
-}
+} as const
 
 const consentOptions = { wait: text, poll: flag, 'no-open': flag }
 
@@ -171,29 +176,17 @@ interface Arguments {
 }
 
 function parsed(command: Command, args: readonly string[]): Arguments {
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { ...commonOptions, ...ownOptions[command] } as Record<
-        string,
-        { type: 'string' | 'boolean' }
-      >,
-    })
-    const [subject, ...rest] = positionals
-    if (rest.length > 0) throw new UsageError(`unexpected argument: ${rest.join(' ')}`)
-    const found = values as Values
-    return {
-      values: found,
-      subject,
-      text(name) {
-        const value = found[name]
-        return typeof value === 'string' ? value : undefined
-      },
-      flag: (name) => found[name] === true,
-    }
-  } catch (error) {
-    throw new UsageError((error as Error).message.replaceAll('\n', ' '))
+  const options: ProgramOptions = { ...commonOptions, ...ownOptions[command] }
+  const { values, positionals } = readArguments(args, options, 1)
+  const found = values as Values
+  return {
+    values: found,
+    subject: positionals[0],
+    text(name) {
+      const value = found[name]
+      return typeof value === 'string' ? value : undefined
+    },
+    flag: (name) => found[name] === true,
   }
 }
 
@@ -202,13 +195,23 @@ export async function runClient(
   args: readonly string[],
   machine: Machine,
   network: Network = internet,
-): Promise<0 | FailureCode> {
+): Promise<number> {
   const [command, ...rest] = args
   if (isCommand(command)) return runCommand(command, rest, machine, network)
-  const isHelp = command === '--help'
-  machine[isHelp ? 'out' : 'err'](programUsage)
-  return isHelp ? 0 : 2
+  const options = {
+    name: 'open-payments',
+    usage: programUsage,
+    manifest,
+    options: {},
+    othersMax: 1,
+  }
+  return runWith(options, args.slice(0, 1), machine, async ({ positionals: [word] }) => {
+    if (word === undefined) throw new UsageError('a command is required')
+    throw unknownWord('command', word, Object.keys(usages))
+  })
 }
+
+const manifest = new URL('../package.json', import.meta.url)
 
 async function runCommand(
   command: Command,
@@ -224,8 +227,14 @@ async function runCommand(
       machine.out(usageOf(command))
       return 0
     }
-    wire = opened(given, machine, network)
-    const { text, json } = await run(command, given, wire)
+    if (given.flag('version')) {
+      machine.out(`${versionIn(manifest)}\n`)
+      return 0
+    }
+    // Arguments that are not valid leave nothing behind, not even a new key.
+    const plan = planned(command, given, machine.ask !== undefined)
+    wire = opened(given, plan, machine, network)
+    const { text, json } = await plan.run(wire)
     const printed = isJson
       ? JSON.stringify({ ok: true, ...(redacted(json) as object) }, undefined, 2)
       : text
@@ -271,23 +280,23 @@ function failed(
   return exitCode
 }
 
-const timeoutMaxS = 600
-
-function opened(given: Arguments, machine: Machine, network: Network): Wire {
-  const seconds = Number(given.text('timeout') ?? 10)
-  if (!(seconds > 0) || seconds > timeoutMaxS) {
-    throw new UsageError(`--timeout must be a number of seconds, at most ${timeoutMaxS}`)
-  }
+function opened(given: Arguments, plan: Plan, machine: Machine, network: Network): Wire {
+  const timeoutMs = timeoutOf(given.text('timeout'))
   const file = keyFile(given.text('key'), machine.env)
   const client = given.text('client')
   const named = readKey(file, { client, keyId: given.text('key-id') })
+  if (plan.needsClient === true && (named?.walletAddress ?? client) === undefined) {
+    throw new UsageError(
+      'outgoing payments need a client with a wallet address: key <wallet address> --register <page for keys>',
+    )
+  }
   const key = named ?? writeKey(file, client === undefined ? undefined : walletAddressUrl(client))
   if (named === undefined) machine.err(`A new key is in ${file}\n`)
   if (key.isExposed) machine.err(`Other users can read ${file}: chmod 600 ${file}\n`)
   const typed = [given.subject ?? key.walletAddress, given.text('from'), given.text('quote')]
   const allowPrivate = given.flag('allow-private') || typed.some(isLocal)
   return openWire(
-    { key, allowPrivate, timeoutMs: Math.ceil(seconds * 1_000), verbose: given.flag('verbose') },
+    { key, allowPrivate, timeoutMs, verbose: given.flag('verbose') },
     machine,
     network,
   )
@@ -303,52 +312,81 @@ function isLocal(url: string | undefined): boolean {
 
 const minuteMs = 60_000
 
-function run(command: Command, given: Arguments, wire: Wire): Promise<Outcome> {
-  const { subject } = given
+/** What a command does, after the checks of its arguments. */
+interface Plan {
+  /** Owners are asked for clients with a wallet address only, which publishes the key of the client. */
+  readonly needsClient?: boolean
+  readonly run: (wire: Wire) => Promise<Outcome>
+}
+
+/** Checks the arguments of a command, as far as that needs no response. */
+function planned(command: Command, given: Arguments, canAsk: boolean): Plan {
+  timeoutOf(given.text('timeout'))
+  if (command === 'pay') return plannedPayment(given, canAsk)
+  if (command === 'request') return plannedRequest(given)
+  if (command === 'grant') return plannedGrant(given)
+  if (command === 'key') return plannedKey(given)
+  if (command === 'list') return plannedList(given)
+  const url = account(given.subject, 'the URL')
+  return { run: (wire) => readResource(wire, url) }
+}
+
+function waitOf(given: Arguments, defaultMs: number): number {
   const wait = given.text('wait')
-  const waitMs = (defaultMs: number) =>
-    wait === undefined ? defaultMs : durationMs(wait, '--wait')
-  const consent = {
+  return wait === undefined ? defaultMs : durationMs(wait, '--wait')
+}
+
+function consentOf(given: Arguments): ConsentOptions {
+  return {
     poll: given.flag('poll'),
     opensBrowser: !given.flag('no-open'),
-    waitMs: waitMs(10 * minuteMs),
+    waitMs: waitOf(given, 10 * minuteMs),
   }
-  const description = given.text('description')
-  const amount = given.text('amount')
-  const receive = given.text('receive')
+}
 
-  if (command === 'pay') {
-    const quote = given.text('quote')
-    if ((subject === undefined) === (quote === undefined))
-      throw new UsageError('a receiver or --quote is required')
-    if (amount !== undefined && receive !== undefined)
-      throw new UsageError('--amount and --receive exclude each other')
-    if (quote !== undefined && (amount ?? receive) !== undefined)
-      throw new UsageError('--quote has its own amounts')
-    requireClient(wire)
-    const isConfirmed = given.flag('yes')
-    if (!isConfirmed && wire.machine.ask === undefined)
-      throw new UsageError('--yes is required, because nobody can be asked here')
-    return pay(wire, {
-      ...consent,
-      from: account(given.text('from'), '--from'),
-      receiver: subject === undefined ? undefined : account(subject, 'the receiver'),
-      quote: quote === undefined ? undefined : account(quote, '--quote'),
-      ...{ amount, receive, description, isConfirmed },
-      sentWithinMs: waitMs(minuteMs),
-    })
+function decimal(given: Arguments, name: string): string | undefined {
+  const text = given.text(name)
+  if (text !== undefined) requireDecimal(text, `--${name}`)
+  return text
+}
+
+function plannedPayment(given: Arguments, canAsk: boolean): Plan {
+  const { subject } = given
+  const quote = given.text('quote')
+  const [amount, receive] = [decimal(given, 'amount'), decimal(given, 'receive')]
+  if ((subject === undefined) === (quote === undefined))
+    throw new UsageError('a receiver or --quote is required')
+  if (amount !== undefined && receive !== undefined)
+    throw new UsageError('--amount and --receive exclude each other')
+  if (quote !== undefined && (amount ?? receive) !== undefined)
+    throw new UsageError('--quote has its own amounts')
+  const isConfirmed = given.flag('yes')
+  const options = {
+    ...consentOf(given),
+    from: account(given.text('from'), '--from'),
+    receiver: subject === undefined ? undefined : account(subject, 'the receiver'),
+    quote: quote === undefined ? undefined : account(quote, '--quote'),
+    ...{ amount, receive, description: given.text('description'), isConfirmed },
+    sentWithinMs: waitOf(given, minuteMs),
   }
-  if (command === 'request') {
-    const expires = given.text('expires')
-    return requestMoney(wire, {
-      ...{ walletAddress: account(subject), amount, description },
-      expiresInMs: expires === undefined ? undefined : durationMs(expires, '--expires'),
-      watchMs: given.flag('watch') ? waitMs(60 * minuteMs) : undefined,
-    })
+  if (!isConfirmed && !canAsk)
+    throw new UsageError('--yes is required, because nobody can be asked here')
+  return { needsClient: true, run: (wire) => pay(wire, options) }
+}
+
+function plannedRequest(given: Arguments): Plan {
+  const expires = given.text('expires')
+  const options = {
+    walletAddress: account(given.subject),
+    amount: decimal(given, 'amount'),
+    description: given.text('description'),
+    expiresInMs: expires === undefined ? undefined : durationMs(expires, '--expires'),
+    watchMs: given.flag('watch') ? waitOf(given, 60 * minuteMs) : undefined,
   }
-  if (command === 'grant') return grant(wire, given, consent)
-  if (command === 'key') return showKey(wire, given, consent)
-  if (command === 'read') return readResource(wire, account(subject, 'the URL'))
+  return { run: (wire) => requestMoney(wire, options) }
+}
+
+function plannedList(given: Arguments): Plan {
   const first = Number(given.text('first') ?? 20)
   const type = given.text('access') ?? 'incoming-payment'
   if (!Number.isInteger(first) || first < 1 || first > 100)
@@ -356,20 +394,13 @@ function run(command: Command, given: Arguments, wire: Wire): Promise<Outcome> {
   if (type !== 'incoming-payment' && type !== 'outgoing-payment') {
     throw new UsageError('--access must be incoming-payment or outgoing-payment')
   }
-  return listPayments(wire, {
-    walletAddress: account(subject),
+  const options = {
+    walletAddress: account(given.subject),
     type,
     first,
     cursor: given.text('cursor'),
-  })
-}
-
-/** Owners are asked for clients with a wallet address only, which publishes the key of the client. */
-function requireClient({ key }: Wire): void {
-  if (key.walletAddress !== undefined) return
-  throw new UsageError(
-    'outgoing payments need a client with a wallet address: key <wallet address> --register <page for keys>',
-  )
+  } as const
+  return { run: (wire) => listPayments(wire, options) }
 }
 
 function account(given: string | undefined, what = 'a wallet address'): string {
@@ -377,65 +408,62 @@ function account(given: string | undefined, what = 'a wallet address'): string {
   return walletAddressUrl(given)
 }
 
-async function grant(
-  wire: Wire,
-  given: Arguments,
-  consent: Parameters<typeof obtainGrant>[3],
-): Promise<Outcome> {
-  if (given.flag('list')) return listed(keptGrants(wire.key))
+function plannedGrant(given: Arguments): Plan {
+  if (given.flag('list')) return { run: async ({ key }) => listed(keptGrants(key)) }
   const revoked = given.text('revoke')
-  if (revoked !== undefined) {
-    const found = keptGrants(wire.key).find(({ id }) => id === revoked)
-    if (found === undefined) throw new UsageError(`no grant ${revoked} is kept; see grant --list`)
-    await cancelGrant(wire, found)
-    return { text: '', json: { revoked } }
-  }
+  if (revoked !== undefined) return { run: (wire) => revoke(wire, revoked) }
+  const consent = consentOf(given)
+  const walletAddress = account(given.subject)
   const type = given.text('access') ?? 'outgoing-payment'
-  if (type === 'outgoing-payment') requireClient(wire)
-  requireLimits(given)
-  const payer = await readAccount(wire, account(given.subject))
   const actions = (given.text('actions') ?? 'create,read,list').split(',')
-  const limits = limitsOf(given, payer.asset)
-  const item = {
-    type,
-    actions,
-    ...(type !== 'quote' && { identifier: payer.walletAddress }),
-    ...limits,
+  const limits = limitsOf(given)
+  async function run(wire: Wire): Promise<Outcome> {
+    const payer = await readAccount(wire, walletAddress)
+    const item = {
+      type,
+      actions,
+      ...(type !== 'quote' && { identifier: payer.walletAddress }),
+      ...limits(payer.asset),
+    }
+    const kept = await obtainGrant(wire, payer, [item], consent)
+    const token = given.flag('show-token') ? { accessToken: kept.value } : undefined
+    return {
+      text: [kept.id, ...(token ? [token.accessToken] : [])].join('\n'),
+      json: { grant: { ...publicPart(kept), ...token } },
+    }
   }
-  const kept = await obtainGrant(wire, payer, [item], consent)
-  const token = given.flag('show-token') ? { accessToken: kept.value } : undefined
-  return {
-    text: [kept.id, ...(token ? [token.accessToken] : [])].join('\n'),
-    json: { grant: { ...publicPart(kept), ...token } },
-  }
+  return { needsClient: type === 'outgoing-payment', run }
 }
 
-/** Checks what can be checked before the account is known. */
-function requireLimits(given: Arguments): void {
-  const debit = given.text('debit')
+async function revoke(wire: Wire, revoked: string): Promise<Outcome> {
+  const found = keptGrants(wire.key).find(({ id }) => id === revoked)
+  if (found === undefined) throw new UsageError(`no grant ${revoked} is kept; see grant --list`)
+  await cancelGrant(wire, found)
+  return { text: '', json: { revoked } }
+}
+
+/** Checks the limits as far as possible without the asset of the account, and returns how to complete them with it. */
+function limitsOf(given: Arguments): (asset: Asset) => { readonly limits?: object } {
+  const debit = decimal(given, 'debit')
   const receive = given.text('receive')
   const interval = given.text('interval')
+  const receiver = given.text('receiver')
   if (debit !== undefined && receive !== undefined)
     throw new UsageError('--debit and --receive exclude each other')
   if (interval !== undefined && (debit ?? receive) === undefined)
     throw new UsageError('--interval needs --debit or --receive')
-}
-
-function limitsOf(
-  given: Arguments,
-  asset: Parameters<typeof amountOf>[1],
-): { readonly limits?: object } {
-  const debit = given.text('debit')
-  const receive = given.text('receive')
-  const interval = given.text('interval')
-  const receiver = given.text('receiver')
-  const limits = {
-    ...(debit !== undefined && { debitAmount: amountOf(debit, asset, '--debit') }),
+  const others = {
     ...(receive !== undefined && { receiveAmount: receivedLimit(receive) }),
     ...(interval !== undefined && { interval: startingNow(interval) }),
     ...(receiver !== undefined && { receiver }),
   }
-  return Object.keys(limits).length === 0 ? {} : { limits }
+  return (asset) => {
+    const limits = {
+      ...(debit !== undefined && { debitAmount: amountOf(debit, asset, '--debit') }),
+      ...others,
+    }
+    return Object.keys(limits).length === 0 ? {} : { limits }
+  }
 }
 
 /** Reads a limit such as `25.00 EUR`, which has as many decimals as its asset. */
@@ -485,25 +513,37 @@ function listed(grants: readonly KeptGrant[]): Outcome {
   return { text: lines.join('\n'), json: { grants: grants.map(publicPart) } }
 }
 
-async function showKey(
-  wire: Wire,
-  given: Arguments,
-  { opensBrowser, waitMs }: { readonly opensBrowser: boolean; readonly waitMs: number },
-): Promise<Outcome> {
+function plannedKey(given: Arguments): Plan {
   const { subject } = given
-  const wanted = subject === undefined ? wire.key.walletAddress : walletAddressUrl(subject)
+  const page = given.text('register')
+  const options = {
+    ...consentOf(given),
+    walletAddress: subject === undefined ? undefined : walletAddressUrl(subject),
+    page: page === undefined ? undefined : account(page, '--register'),
+  }
+  return { run: (wire) => showKey(wire, options) }
+}
+
+interface KeyOptions extends ConsentOptions {
+  readonly walletAddress: string | undefined
+  /** The page for keys to open. */
+  readonly page: string | undefined
+}
+
+async function showKey(wire: Wire, options: KeyOptions): Promise<Outcome> {
+  const { page, opensBrowser, waitMs } = options
   const { file, pair, walletAddress, isOwn } = wire.key
+  const wanted = options.walletAddress ?? walletAddress
   if (wanted !== walletAddress) {
     if (!isOwn)
       throw new UsageError(`--client ${wanted} is required, because ${file} cannot name it`)
     writeKey(file, wanted, pair)
   }
   const jwk = jwkOf(pair)
-  const page = given.text('register')
   let isPublished = wanted !== undefined && (await publishes(wire, wanted, jwk.x))
   if (page !== undefined) {
     if (wanted === undefined) throw new UsageError('--register needs a wallet address')
-    const url = new URL(account(page, '--register'))
+    const url = new URL(page)
     url.search = `${new URLSearchParams({ account: wanted, name: 'Command line', key: JSON.stringify(jwk) })}`
     if (!isPublished)
       wire.say(

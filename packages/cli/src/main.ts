@@ -1,5 +1,10 @@
 #!/usr/bin/env node
-import { runClient } from './command.js'
-import { terminal } from './terminal.js'
+import { start } from 'open-payments-programs'
 
-process.exitCode = await runClient(process.argv.slice(2), terminal())
+await start(async () => {
+  const [{ runClient }, { terminal }] = await Promise.all([
+    import('./command.js'),
+    import('./terminal.js'),
+  ])
+  return (args) => runClient(args, terminal())
+})

@@ -19,11 +19,8 @@ const valueMax = 2n ** 64n - 1n
  */
 export function amountOf(text: string, asset: Asset, option: string): Amount {
   const { assetCode, assetScale } = asset
-  const [, whole = '', decimals = '', code = assetCode] =
-    /^(\d{1,20})(?:\.(\d{1,255}))?(?: ([A-Za-z]{1,12}))?$/.exec(text.trim()) ?? []
-  if (whole === '') {
-    throw new UsageError(`${option} must be a decimal number, such as 10.00: ${text}`)
-  }
+  requireDecimal(text, option)
+  const [, whole = '', decimals = '', code = assetCode] = decimalForm.exec(text.trim()) ?? []
   if (code !== assetCode) {
     throw new UsageError(`${option} is in ${code}, but the account is in ${assetCode}`)
   }
@@ -39,6 +36,14 @@ export function amountOf(text: string, asset: Asset, option: string): Amount {
     )
   }
   return { value: `${value}`, assetCode, assetScale }
+}
+
+const decimalForm = /^(\d{1,20})(?:\.(\d{1,255}))?(?: ([A-Za-z]{1,12}))?$/
+
+/** Throws a `UsageError` unless the text is a decimal number, which may be followed by an asset. */
+export function requireDecimal(text: string, option: string): void {
+  if (decimalForm.test(text.trim())) return
+  throw new UsageError(`${option} must be a decimal number, such as 10.00: ${text}`)
 }
 
 /** Formats an amount with all its decimals, such as `10.00 USD`. */

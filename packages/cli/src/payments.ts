@@ -1,4 +1,11 @@
-import { joined, pick, readWallet, textAt, type WireAnswer } from 'open-payments-programs'
+import {
+  joined,
+  pick,
+  readWallet,
+  textAt,
+  UsageError,
+  type WireAnswer,
+} from 'open-payments-programs'
 import { type KeptGrant, keptGrants } from './files.js'
 import {
   type Account,
@@ -137,6 +144,8 @@ async function asking(wire: Wire, payer: Account, options: PayOptions): Promise<
     receive === undefined
       ? undefined
       : amountOf(receive, payee?.asset ?? amountIn(found.body, 'receivedAmount'), '--receive')
+  if (isAccount && (debitAmount ?? receiveAmount) === undefined)
+    throw new UsageError(`--amount or --receive is required, because ${receiver} is an account`)
   const common = {
     walletAddress: payer.walletAddress,
     method: 'ilp',
@@ -207,7 +216,8 @@ async function created(
     const answer = await createWith(grant)
     if (answer !== undefined) return { answer, grant }
   }
-  const limits = { debitAmount: quote.debitAmount }
+  const { debitAmount, receiver } = quote
+  const limits = { receiver, debitAmount }
   const access = [
     { type: 'outgoing-payment', actions: ['create', 'read'], identifier: walletAddress, limits },
   ]

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { internet, type Network } from 'open-payments-programs'
@@ -98,10 +98,11 @@ describe('the command line', () => {
     ['no account that pays', ['pay', alice, '--yes']],
     ['no confirmation, where nobody can be asked', ['pay', alice, '--from', alice]],
     ['an unknown option', ['request', alice, '--colour']],
+    ['an amount in words', ['pay', alice, '--from', alice, '--amount', 'five', '--yes']],
+    ['a limit in words', ['grant', alice, '--debit', 'five']],
     ['a wallet address that is no URL', ['request', 'alice']],
     ['an expiry without a unit', ['request', alice, '--expires', '10']],
     ['an interval without an amount', ['grant', alice, '--interval', 'R/P1M']],
-    ['a grant that is not kept', ['grant', '--revoke', 'grant-1']],
     ['a time-out of 0', ['read', alice, '--timeout', '0']],
     ['payments of another kind', ['list', alice, '--access', 'quote']],
   ])('refuses %s with the exit code 2, before a request', async (_, args) => {
@@ -110,7 +111,29 @@ describe('the command line', () => {
       network,
     })
     expect([code, out]).toEqual([2, ''])
-    expect(err).toMatch(/^arguments: .+\nSee open-payments \w+ --help\.\n$/m)
+    expect(err).toMatch(/^arguments: .+\nSee open-payments \w+ --help\.\n$/)
+    expect(existsSync(place.keyFile), 'a new key').toBe(false)
+  })
+
+  test('refuses to revoke a grant that is not kept', async () => {
+    const { code, err } = await place.run(['grant', '--revoke', 'grant-1'])
+    expect([code, err]).toEqual([2, expect.stringContaining('no grant grant-1 is kept')])
+    rmSync(place.keyFile)
+  })
+
+  test('says what is wrong before it asks for --yes', async () => {
+    const { err } = await place.run(['pay', alice, '--from', alice, '--amount', 'five'])
+    expect(err).toContain('--amount must be a decimal number')
+  })
+
+  test.each([
+    [['pya', alice, '--from', alice], 'unknown command pya: did you mean pay?'],
+    [['refund'], 'unknown command refund'],
+    [[], 'a command is required'],
+    [['--halp'], 'unknown option --halp: did you mean --help?'],
+  ])('%j is no command', async (args, message) => {
+    const { code, out, err } = await place.run(args)
+    expect([code, out, err]).toEqual([2, '', `${message}\nSee open-payments --help.\n`])
   })
 
   test.each(['pay', 'request', 'grant', 'key', 'read', 'list'])('explains %s', async (command) => {
@@ -200,6 +223,21 @@ describe('against the example wallet', () => {
   afterAll(async () => {
     await wallet.stop()
     place.remove()
+  })
+
+  test('a payment to a wallet address without an amount requests no grant', async () => {
+    const sent: string[] = []
+    const network: Network = {
+      ...internet,
+      fetch(input, init) {
+        sent.push(init?.method ?? 'GET')
+        return fetch(input, init)
+      },
+    }
+    const { code, err } = await place.run(['pay', bob, '--from', from, '--yes'], { network })
+    expect([code, err]).toEqual([2, expect.stringContaining('--amount or --receive is required')])
+    expect(sent).toEqual(['GET', 'GET'])
+    expect(err).not.toContain('What exists')
   })
 
   test('a payment to a wallet address is priced, approved and sent', async () => {

@@ -1,3 +1,5 @@
+import { UsageError } from 'open-payments-programs'
+
 /** The choices of each question, and what to say about them. The first is the default. */
 export const frameworks = {
   express: 'Express 5',
@@ -21,22 +23,15 @@ export const databaseStart: Readonly<Record<Database, readonly string[]>> = {
 export type Framework = keyof typeof frameworks
 export type Database = keyof typeof databases
 
-/** The command line is not valid, or the wallet cannot be written. The message says what to change. */
-export class ProblemError extends Error {
-  readonly exitCode: number
+/** The wallet cannot be written. The message says what to change. */
+export class ProblemError extends Error {}
 
-  constructor(message: string, exitCode: 1 | 2) {
-    super(message)
-    this.exitCode = exitCode
-  }
-}
-
-/** Returns a known name, or throws a `ProblemError` that lists them. */
+/** Returns a known name. Throws a `UsageError` for any other. */
 export function knownName<Name extends string>(
   what: string,
   given: string,
   known: Readonly<Record<Name, string>>,
 ): Name {
   if (Object.hasOwn(known, given)) return given as Name
-  throw new ProblemError(`${what} must be one of ${Object.keys(known).join(', ')}: ${given}`, 2)
+  throw new UsageError(`${what} must be one of ${Object.keys(known).join(', ')}: ${given}`)
 }

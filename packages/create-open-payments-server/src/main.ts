@@ -1,13 +1,19 @@
 #!/usr/bin/env node
 import { randomBytes } from 'node:crypto'
-import { questionsOn } from './questions.js'
-import { runProgram } from './run.js'
+import { standardOutput, start } from 'open-payments-programs'
 
-process.exitCode = await runProgram(process.argv.slice(2), {
-  nodeVersion: process.versions.node,
-  environment: process.env,
-  ask: process.stdin.isTTY === true ? questionsOn(process.stdin, process.stdout) : undefined,
-  newSecret: () => randomBytes(32).toString('base64url'),
-  out: (text) => void process.stdout.write(text),
-  err: (text) => void process.stderr.write(text),
+await start(async () => {
+  const [{ questionsOn }, { runProgram }] = await Promise.all([
+    import('./questions.js'),
+    import('./run.js'),
+  ])
+  const { stdin, stdout, versions, env } = process
+  return (args) =>
+    runProgram(args, {
+      ...standardOutput,
+      nodeVersion: versions.node,
+      environment: env,
+      ask: stdin.isTTY === true ? questionsOn(stdin, stdout) : undefined,
+      newSecret: () => randomBytes(32).toString('base64url'),
+    })
 })

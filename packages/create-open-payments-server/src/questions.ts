@@ -14,7 +14,7 @@ export function questionsOn(input: NodeJS.ReadableStream, output: NodeJS.Writabl
     try {
       return (await terminal.question(question, { signal: ended.signal })).trim()
     } catch {
-      throw new ProblemError('cancelled', 1)
+      throw new ProblemError('cancelled')
     } finally {
       terminal.close()
     }

@@ -1,61 +1,51 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
-import { type Arguments, readArguments, usage } from './arguments.js'
+import { type Output, runWith, UsageError } from 'open-payments-programs'
+import { type Answers, answersIn, program } from './arguments.js'
 import { databaseStart, databases, frameworks, ProblemError } from './choices.js'
 import { filesOf } from './project.js'
 import { type Ask, chosen } from './questions.js'
 
 /** What the program needs of its process. */
-export interface Surroundings {
+export interface Surroundings extends Output {
   readonly nodeVersion: string
   readonly environment: Readonly<Record<string, string | undefined>>
   /** Absent without a terminal. */
   readonly ask: Ask | undefined
   readonly newSecret: () => string
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
 }
 
 type Choice = Required<{
-  [Key in 'folder' | 'framework' | 'database']: NonNullable<Arguments[Key]>
+  [Key in 'folder' | 'framework' | 'database']: NonNullable<Answers[Key]>
 }>
 
-/** The first minor version of each major version that loads ES modules with `require`. */
-const nodeMins: Readonly<Record<number, number>> = { 20: 19, 22: 12 }
 const nodeMinOfSqlite = [22, 13] as const
 
 /** Runs the program, and resolves to its exit code. */
-export async function runProgram(
-  args: readonly string[],
-  surroundings: Surroundings,
-): Promise<number> {
+export function runProgram(args: readonly string[], surroundings: Surroundings): Promise<number> {
   const { environment, nodeVersion, out, err } = surroundings
-  try {
-    const given = readArguments(args, environment)
-    if (given.help) {
-      out(usage)
+  return runWith(program, args, surroundings, async (given) => {
+    try {
+      const choice = await completed(answersIn(given, environment), surroundings)
+      if (choice.database === 'sqlite') requireNodeOfSqlite(nodeVersion)
+      write(choice, surroundings)
+      out(nextSteps(choice))
       return 0
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error
+      err(`${error.message}\n`)
+      return 1
     }
-    requireNode(nodeVersion)
-    const choice = await completed(given, surroundings)
-    if (choice.database === 'sqlite') requireNodeOfSqlite(nodeVersion)
-    write(choice, surroundings)
-    out(nextSteps(choice))
-    return 0
-  } catch (error) {
-    if (!(error instanceof ProblemError)) throw error
-    err(`${error.message}\n${error.exitCode === 2 ? `\n${usage}` : ''}`)
-    return error.exitCode
-  }
+  })
 }
 
 /** Asks for what the command line does not say. Without a terminal, the first choice counts. */
 async function completed(
-  { folder, framework, database }: Arguments,
+  { folder, framework, database }: Answers,
   { ask, nodeVersion }: Surroundings,
 ): Promise<Choice> {
   if (ask === undefined) {
-    if (folder === undefined) throw new ProblemError('expected a folder', 2)
+    if (folder === undefined) throw new UsageError('expected a folder')
     return { folder, framework: framework ?? 'express', database: database ?? 'sqlite' }
   }
   return {
@@ -75,20 +65,10 @@ function isAtLeast(version: string, least: readonly [number, number]): boolean {
   return major > least[0] || (major === least[0] && minor >= least[1])
 }
 
-function requireNode(version: string): void {
-  const [major = 0, minor = 0] = version.split('.').map(Number)
-  if (major > 22 || minor >= (nodeMins[major] ?? Number.POSITIVE_INFINITY)) return
-  const needs = 'open-payments-server needs Node.js 20.19, or 22.12 or newer'
-  throw new ProblemError(`${needs}, and this is ${version}: install it`, 1)
-}
-
 function requireNodeOfSqlite(version: string): void {
   if (isAtLeast(version, nodeMinOfSqlite)) return
   const needs = `SQLite needs Node.js ${nodeMinOfSqlite.join('.')} or newer`
-  throw new ProblemError(
-    `${needs}, and this is ${version}: install it, or choose another database`,
-    1,
-  )
+  throw new ProblemError(`${needs}, and this is ${version}: install it, or choose another database`)
 }
 
 /** Writes the files of the wallet into an empty folder. */
@@ -97,14 +77,14 @@ function write(choice: Choice, surroundings: Surroundings): void {
     writeInto(resolve(choice.folder), choice, surroundings)
   } catch (error) {
     if (error instanceof ProblemError || !(error instanceof Error)) throw error
-    throw new ProblemError(error.message, 1)
+    throw new ProblemError(error.message)
   }
 }
 
 function writeInto(folder: string, choice: Choice, { newSecret }: Surroundings): void {
   const found = existsSync(folder) ? readdirSync(folder).filter((name) => name !== '.git') : []
   if (found.length > 0) {
-    throw new ProblemError(`the folder is not empty, so nothing was written: ${folder}`, 1)
+    throw new ProblemError(`the folder is not empty, so nothing was written: ${folder}`)
   }
   const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   const { version } = JSON.parse(manifest)

@@ -62,21 +62,21 @@ describe('the arguments', () => {
     [
       'an unknown option',
       ['--framwork', 'hono'],
-      '--framwork is not known: the options are --framework, --database, --help',
+      'unknown option --framwork: did you mean --framework?',
     ],
-    ['an option without a value', ['--framework'], "Option '--framework <value>' argument missing"],
+    ['an option without a value', ['--framework'], '--framework needs a value'],
     ['an unknown framework', ['--framework', 'expres'], 'one of express, fastify, hono: expres'],
     [
       'an unknown database',
       ['--database=postgresql'],
       'one of sqlite, postgres, mariadb: postgresql',
     ],
-    ['a second folder', ['other'], 'expected one folder'],
+    ['a second folder', ['other'], 'unexpected argument: other'],
   ])('refuses %s with the exit code 2', async (_, args, message) => {
     const { code, out, err } = await ran([wallet, ...args])
     expect([code, out, existsSync(wallet)]).toEqual([2, '', false])
     expect(err).toContain(message)
-    expect(err).toContain('Usage:')
+    expect(err).toMatch(/^See .* --help\.$/m)
   })
 
   test('without a folder and a terminal are refused', async () => {
@@ -151,23 +151,6 @@ describe('the program', () => {
     mkdirSync(join(wallet, '.git'), { recursive: true })
     expect((await ran([wallet])).code).toBe(0)
   })
-
-  test.each(['18.20.0', '20.18.3', '21.7.0', '22.11.0'])(
-    'names the versions of Node.js that it needs, on %s',
-    async (nodeVersion) => {
-      const { code, err } = await ran([wallet, '--database', 'postgres'], { nodeVersion })
-      const problem = `needs Node.js 20.19, or 22.12 or newer, and this is ${nodeVersion}`
-      expect([code, err]).toEqual([1, expect.stringContaining(problem)])
-    },
-  )
-
-  test.each(['20.19.0', '22.12.0', '23.0.0', '24.0.0', '26.1.0'])(
-    'runs on Node.js %s',
-    async (nodeVersion) => {
-      const { code } = await ran([wallet, '--database', 'postgres'], { nodeVersion })
-      expect(code).toBe(0)
-    },
-  )
 
   test('writes no wallet with SQLite on a Node.js that cannot run it', async () => {
     const { code, err } = await ran([wallet, '--database', 'sqlite'], { nodeVersion: '20.19.0' })

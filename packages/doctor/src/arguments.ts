@@ -1,6 +1,12 @@
 import { readFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
-import { UsageError, walletAddressUrl } from 'open-payments-programs'
+import {
+  type Arguments,
+  type Program,
+  type ProgramOptions,
+  timeoutOf,
+  UsageError,
+  walletAddressUrl,
+} from 'open-payments-programs'
 
 /** What the command line asks for. */
 export interface DoctorOptions {
@@ -13,7 +19,7 @@ export interface DoctorOptions {
   readonly json: boolean
 }
 
-export const usage = `Usage: open-payments-doctor [options] <wallet address>
+const usage = `Usage: open-payments-doctor [options] <wallet address>
 
 Checks a deployed wallet from outside, as a client instance sees it. The wallet address is a URL, such as
 https://wallet.example/alice, or has the form '$wallet.example/alice'.
@@ -23,21 +29,32 @@ https://wallet.example/alice, or has the form '$wallet.example/alice'.
   --allow-private            allow hosts whose addresses are not public, such as localhost
   --timeout <seconds>        how long a server may take to respond; 10 by default
   --json                     print the report as JSON
-  --help                     print this text
+  -h, --help                 print this text
+  --version                  print the version
 
 Exit code: 0 without problems, 1 with problems, 2 if the arguments are invalid or the wallet address is unreachable.
 `
 
-const secondsMax = 600
+export const doctor = {
+  name: 'open-payments-doctor',
+  usage,
+  manifest: new URL('../package.json', import.meta.url),
+  options: {
+    client: { type: 'string' },
+    key: { type: 'string' },
+    'allow-private': { type: 'boolean' },
+    timeout: { type: 'string' },
+    json: { type: 'boolean' },
+  },
+  othersMax: 1,
+} as const satisfies Program<ProgramOptions>
 
-/** Returns the options, or `undefined` if the arguments ask for help. Throws a `UsageError`. */
-export function doctorOptions(args: readonly string[]): DoctorOptions | undefined {
-  const { values, positionals } = parsed(args)
-  if (values.help === true) return undefined
-  const [walletAddress, ...rest] = positionals
-  if (walletAddress === undefined || rest.length > 0) {
-    throw new UsageError('one wallet address is required')
-  }
+/** Throws a `UsageError` for values that are not valid. */
+export function doctorOptions({
+  values,
+  positionals: [walletAddress],
+}: Arguments<typeof doctor.options>): DoctorOptions {
+  if (walletAddress === undefined) throw new UsageError('a wallet address is required')
   const { client, key } = values
   if ((client === undefined) !== (key === undefined)) {
     throw new UsageError('--client and --key must be given together')
@@ -49,27 +66,8 @@ export function doctorOptions(args: readonly string[]): DoctorOptions | undefine
         ? undefined
         : { walletAddress: walletAddressUrl(client), privateKey: contentOf(key) },
     allowPrivate: values['allow-private'] === true,
-    timeoutMs: millisecondsOf(values.timeout),
+    timeoutMs: timeoutOf(values.timeout),
     json: values.json === true,
-  }
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        client: { type: 'string' },
-        key: { type: 'string' },
-        'allow-private': { type: 'boolean' },
-        timeout: { type: 'string' },
-        json: { type: 'boolean' },
-        help: { type: 'boolean' },
-      },
-    })
-  } catch (error) {
-    throw new UsageError((error as Error).message.replaceAll('\n', ' '))
   }
 }
 
@@ -79,12 +77,4 @@ function contentOf(file: string): string {
   } catch (error) {
     throw new UsageError(`the key cannot be read: ${(error as Error).message}`)
   }
-}
-
-function millisecondsOf(text: string | undefined): number {
-  const seconds = Number(text ?? 10)
-  if (!(seconds > 0) || seconds > secondsMax) {
-    throw new UsageError(`--timeout must be a number of seconds, at most ${secondsMax}`)
-  }
-  return Math.ceil(seconds * 1000)
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-import { runProgram } from './run.js'
+import { standardOutput, start } from 'open-payments-programs'
 
-process.exitCode = await runProgram(process.argv.slice(2), {
-  out: (text) => void process.stdout.write(text),
-  err: (text) => void process.stderr.write(text),
-  isInteractive: process.stderr.isTTY === true,
+await start(async () => {
+  const { runProgram } = await import('./run.js')
+  const terminal = { ...standardOutput, isInteractive: process.stderr.isTTY === true }
+  return (args) => runProgram(args, terminal)
 })

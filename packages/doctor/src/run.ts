@@ -1,36 +1,30 @@
-import { escaped, onOneLine, ReachError, UsageError } from 'open-payments-programs'
-import { type DoctorOptions, doctorOptions, usage } from './arguments.js'
+import { escaped, type Output, onOneLine, ReachError, runWith } from 'open-payments-programs'
+import { type DoctorOptions, doctor, doctorOptions } from './arguments.js'
 import { checks, diagnose } from './doctor.js'
 import { type DoctorNetwork, doctorInternet } from './network.js'
 import { reportText } from './report.js'
 
 /** Where the program writes. */
-interface Terminal {
-  out(text: string): void
-  err(text: string): void
+interface Terminal extends Output {
   /** Whether `err` is a terminal, which shows a line of progress. */
   readonly isInteractive: boolean
 }
 
 /** Runs the program, and resolves to its exit code. */
-export async function runProgram(
+export function runProgram(
   args: readonly string[],
   terminal: Terminal,
   network: DoctorNetwork = doctorInternet,
-): Promise<0 | 1 | 2> {
-  try {
-    const options = doctorOptions(args)
-    if (options === undefined) {
-      terminal.out(usage)
-      return 0
+): Promise<number> {
+  return runWith(doctor, args, terminal, async (given) => {
+    try {
+      return await runDoctor(doctorOptions(given), terminal, network)
+    } catch (error) {
+      if (!(error instanceof ReachError)) throw error
+      terminal.err(unreachable(error))
+      return 2
     }
-    return await runDoctor(options, terminal, network)
-  } catch (error) {
-    if (error instanceof UsageError) terminal.err(`${onOneLine(error.message)}\n\n${usage}`)
-    else if (error instanceof ReachError) terminal.err(unreachable(error))
-    else throw error
-    return 2
-  }
+  })
 }
 
 async function runDoctor(

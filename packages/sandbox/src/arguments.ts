@@ -1,5 +1,9 @@
-import { parseArgs } from 'node:util'
-import { invalidOption } from './error.js'
+import {
+  type Arguments,
+  type Program,
+  type ProgramOptions,
+  UsageError,
+} from 'open-payments-programs'
 import type { SandboxOptions } from './sandbox.js'
 
 /** What the command line asks for. */
@@ -7,7 +11,7 @@ export interface SandboxArguments extends SandboxOptions {
   readonly json: boolean
 }
 
-export const usage = `Usage: open-payments-sandbox [options]
+const usage = `Usage: open-payments-sandbox [options]
 
 Starts two Open Payments wallets that pay each other, for tests: no database, and nothing is kept.
 
@@ -17,44 +21,38 @@ Starts two Open Payments wallets that pay each other, for tests: no database, an
   --approve <rule>   approves requests for consent without a page: all, a client or an account, by name or URL
   --deny <rule>      denies them; both options can be repeated, and a name outweighs all
   --json             prints one line of JSON with all URLs, accounts and keys when the sandbox is ready
-  --help             prints this text
+  -h, --help         prints this text
+  --version          prints the version
 
 When both wallets accept requests, it prints "open-payments-sandbox is ready". Page and controls: /sandbox.
 Exit code: 0 after SIGINT or SIGTERM, 2 for an invalid option, 3 if a port is in use, 1 for any other error.
 `
 
-/**
- * Returns the options, or `undefined` if the arguments ask for help.
- *
- * @throws a `SandboxError` for invalid arguments.
- */
-export function sandboxArguments(args: readonly string[]): SandboxArguments | undefined {
-  const { help, port, host, approve = [], deny = [], json = false } = parsed(args)
-  if (help === true) return undefined
-  if (port !== undefined && !/^\d{1,5}$/.test(port)) throw invalidOption('--port must be a number')
+export const program = {
+  name: 'open-payments-sandbox',
+  usage,
+  manifest: new URL('../package.json', import.meta.url),
+  options: {
+    port: { type: 'string' },
+    host: { type: 'string' },
+    approve: { type: 'string', multiple: true },
+    deny: { type: 'string', multiple: true },
+    json: { type: 'boolean' },
+  },
+} as const satisfies Program<ProgramOptions>
+
+/** Throws a `UsageError` for values that are not valid. */
+export function sandboxArguments({
+  values: { port, host, approve = [], deny = [], json = false },
+}: Arguments<typeof program.options>): SandboxArguments {
+  if (port !== undefined && !/^\d{1,5}$/.test(port)) {
+    throw new UsageError('--port must be a number')
+  }
   return {
     approve,
     deny,
     json,
     ...(port !== undefined && { port: Number(port) }),
     ...(host !== undefined && { host }),
-  }
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        port: { type: 'string' },
-        host: { type: 'string' },
-        approve: { type: 'string', multiple: true },
-        deny: { type: 'string', multiple: true },
-        json: { type: 'boolean' },
-        help: { type: 'boolean' },
-      },
-    }).values
-  } catch (error) {
-    throw invalidOption((error as Error).message.replaceAll('\n', ' '))
   }
 }

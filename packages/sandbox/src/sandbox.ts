@@ -104,6 +104,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   }
   const ports = await portsOf(options.port ?? 4100)
   const [home, away] = [`http://localhost:${ports[0]}`, `http://localhost:${ports[1]}`]
+  for (const rule of [...approve, ...deny]) requireNamed(rule, [home, away])
   const clock = sandboxClock()
   const faults = plantedFaults()
   const log = requestLog()
@@ -226,6 +227,20 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     clearRequests: log.clear,
     stop,
   }
+}
+
+/** Refuses a rule that can never apply, so that tests do not wait for a decision that nobody makes. */
+function requireNamed(rule: string, baseUrls: readonly string[]): void {
+  const accounts = opened.flatMap((some, index) =>
+    some.map(({ name }) => ({ name, url: `${baseUrls[index]}/${name}` })),
+  )
+  const isOther = URL.canParse(rule) && !baseUrls.includes(new URL(rule).origin)
+  const isNamed = accounts.some(({ name, url }) => rule === name || rule === url)
+  if (rule === 'all' || isOther || isNamed) return
+  const names = accounts.map(({ name }) => name).join(', ')
+  throw invalidOption(
+    `no account is named ${rule}: the accounts are ${names}, and a client elsewhere is named by its URL`,
+  )
 }
 
 async function portsOf(port: number): Promise<readonly [number, number]> {

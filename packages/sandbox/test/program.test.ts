@@ -60,10 +60,19 @@ describe('the program', () => {
     ['a port that is no number', '--port', 'http'],
     ['a port that is too large', '--port', '70000'],
     ['an argument', 'start'],
+    ['a rule that names nobody', '--approve', 'nobody'],
+    ['a rule that names no account of this wallet', '--deny', 'http://localhost:4100/nobody'],
   ])('refuses %s with the exit code 2', async (_, ...args) => {
     const { code, out, err } = await ran(...args)
     expect([code, out]).toEqual([2, ''])
-    expect(err).toContain('Usage:')
+    expect(err).toMatch(/^See .* --help\.$/m)
+  })
+
+  test('lists the accounts that a rule may name', async () => {
+    const { err } = await ran('--approve', 'alise')
+    expect(err).toContain(
+      'no account is named alise: the accounts are alice, bruno, chie, app, dana',
+    )
   })
 
   test('names a port that is in use with the exit code 3', async () => {

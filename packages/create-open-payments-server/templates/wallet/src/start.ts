@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { startBackground } from './background.js'
 import { openDemoAccounts } from './ledger.js'
+import { listen } from './listen.js'
 import { migrate } from './migrate.js'
 import { serverOf } from './server.js'
 import type { Settings } from './settings.js'
@@ -22,8 +23,7 @@ export async function startWallet(settings: Settings, database: Database): Promi
   await openDemoAccounts(database, baseUrl)
   const wallet = createWallet(settings, database)
   const server = await serverOf(wallet)
-  server.listen(port, host)
-  await once(server, 'listening')
+  await listen(server, port, host)
   const background = startBackground(wallet)
   return {
     wallet,
