@@ -169,6 +169,17 @@ describe('the packages', () => {
     })
   })
 
+  test('have programs that run in a clone, too', () => {
+    const programs = annexes.filter(({ manifest }) => manifest.bin !== undefined)
+    expect(programs).toHaveLength(4)
+    const launchers = programs.map(({ directory, manifest }) => {
+      const { bin, files } = manifest
+      expect([Object.values(bin), files]).toEqual([['bin.js'], expect.arrayContaining(['bin.js'])])
+      return read(`${directory}/bin.js`)
+    })
+    expect(new Set(launchers).size).toBe(1)
+  })
+
   test('are built before the library is packed', () => {
     expect(library.scripts.prepack).toContain('run --silent build')
   })

@@ -16,7 +16,7 @@ export interface Answers {
 const usage = `Usage: npm create open-payments-server <folder> -- [options]
 
 Writes a wallet that serves Open Payments, in TypeScript, into a new folder. Without options it asks; without a
-terminal it takes the first choice.
+terminal it takes the first choice that this Node.js can run.
 
   --framework <name>  ${Object.keys(frameworks).join(', ')}
   --database <name>   ${Object.keys(databases).join(', ')}; sqlite needs Node.js 22.13 or newer

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { randomBytes } from 'node:crypto'
 import { standardOutput, start } from 'open-payments-programs'
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { type Output, runWith, UsageError } from 'open-payments-programs'
 import { type Answers, answersIn, program } from './arguments.js'
-import { databaseStart, databases, frameworks, ProblemError } from './choices.js'
+import { type Database, databaseStart, databases, frameworks, ProblemError } from './choices.js'
 import { filesOf } from './project.js'
 import { type Ask, chosen } from './questions.js'
 
@@ -39,14 +39,15 @@ export function runProgram(args: readonly string[], surroundings: Surroundings):
   })
 }
 
-/** Asks for what the command line does not say. Without a terminal, the first choice counts. */
+/** Asks for what the command line does not say. Without a terminal, the first choice counts that this Node.js runs. */
 async function completed(
   { folder, framework, database }: Answers,
   { ask, nodeVersion }: Surroundings,
 ): Promise<Choice> {
   if (ask === undefined) {
     if (folder === undefined) throw new UsageError('expected a folder')
-    return { folder, framework: framework ?? 'express', database: database ?? 'sqlite' }
+    const [first = 'postgres'] = Object.keys(databasesOn(nodeVersion)) as Database[]
+    return { folder, framework: framework ?? 'express', database: database ?? first }
   }
   return {
     folder: folder ?? ((await ask('Folder [wallet]: ')) || 'wallet'),

@@ -123,6 +123,11 @@ describe('the questions', () => {
   test('are not asked without a terminal: the first choice counts', async () => {
     expect((await ran([wallet])).out).toContain('Express 5 and sqlite')
   })
+
+  test('are not asked without a terminal: a database counts that this Node.js can run', async () => {
+    const { code, out } = await ran([wallet], { nodeVersion: '20.19.0' })
+    expect([code, out]).toEqual([0, expect.stringContaining('Express 5 and postgres')])
+  })
 })
 
 describe('the program', () => {

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { standardOutput, start } from 'open-payments-programs'
 
 await start(async () => {
