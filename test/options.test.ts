@@ -46,7 +46,7 @@ const resource = {
 const wallet = {
   baseUrl: 'https://wallet.example',
   grantEndpoint,
-  resourceServer: 'https://wallet.example/op',
+  resourceServerUrl: 'https://wallet.example/op',
   walletAddresses,
 }
 const introspection = {
@@ -107,7 +107,7 @@ const optionsOf: readonly (readonly [
   [
     'createWalletAddressServer',
     (options) => createWalletAddressServer({ ...wallet, ...options }),
-    'resourceServerUrl',
+    'resourceServerURL',
   ],
   [
     'createSignatureVerifier',

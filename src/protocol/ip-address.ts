@@ -37,8 +37,11 @@ interface Range {
  *
  * @example
  * ```ts
- * const addresses = await lookup(url.hostname, { all: true })
- * if (!addresses.every(({ address }) => isPublicAddress(address))) throw new Error('a private address')
+ * import { lookup } from 'node:dns/promises'
+ * import { isPublicAddress } from 'open-payments-server'
+ *
+ * const addresses = await lookup('wallet.example', { all: true })
+ * const arePublic = addresses.every(({ address }) => isPublicAddress(address))
  * ```
  */
 export function isPublicAddress(text: string): boolean {

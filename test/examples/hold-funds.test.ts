@@ -46,8 +46,8 @@ function accountOf(
 // #endregion account
 
 /** The library as `settleOutgoing` calls it: it records the end of a payment, for the first time. */
-function recording({ outgoingPaymentId: id, walletAddress, debitAmount, sentAmount }: PaymentEnd) {
-  const payment = { id, walletAddress, debitAmount, sent: sentAmount.value }
+function recording({ outgoingPaymentId: paymentId, walletAddress, sentAmount }: PaymentEnd) {
+  const payment = { paymentId, walletAddress, sentAmount }
   const report = async () => ({ ok: true, changed: true, payment })
   return { within: () => ({ outgoingPayments: { reportSent: report, fail: report } }) } as never
 }

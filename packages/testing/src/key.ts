@@ -39,7 +39,11 @@ export function keyFromSeed(seed: Uint8Array, kid: string): KeyPair {
  *
  * @example
  * ```ts
- * const key = keyPairOf(createPrivateKey(pem), 'key-1')
+ * import { readFileSync } from 'node:fs'
+ * import { createPrivateKey } from 'node:crypto'
+ * import { keyPairOf } from 'open-payments-server-testing'
+ *
+ * const key = keyPairOf(createPrivateKey(readFileSync('key.pem')), 'key-1')
  * ```
  */
 export function keyPairOf(privateKey: KeyObject, kid: string): KeyPair {
@@ -59,6 +63,8 @@ export function keyFromText(text: string, kid: string): KeyPair {
  *
  * @example
  * ```ts
+ * import { jwkOf, throwAwayKey } from 'open-payments-server-testing'
+ *
  * const jwks = { keys: [jwkOf(throwAwayKey())] }
  * ```
  */
@@ -71,7 +77,11 @@ export function jwkOf({ kid, x }: PublicJwk): FullJwk {
  *
  * @example
  * ```ts
- * const { headers } = signedRequest({ method: 'GET', url, key: throwAwayKey(), created: 1_700_000_000 })
+ * import { signedRequest, throwAwayKey } from 'open-payments-server-testing'
+ *
+ * const key = throwAwayKey()
+ * const url = 'https://wallet.example/quotes/1'
+ * const { headers } = signedRequest({ method: 'GET', url, key, created: 1_700_000_000 })
  * ```
  */
 export function throwAwayKey(): KeyPair {

@@ -36,8 +36,12 @@ export interface SignOptions {
  *
  * @example
  * ```ts
- * const late = signedRequest({ method: 'POST', url, body: '{}', key, created: now - 3600 })
- * expect((await wallet.handle(late)).status).toBe(401)
+ * import { signedRequest, throwAwayKey } from 'open-payments-server-testing'
+ *
+ * const url = 'https://wallet.example/quotes'
+ * const created = Date.now() / 1_000 - 3_600 // too old
+ * const late = signedRequest({ method: 'POST', url, body: '{}', key: throwAwayKey(), created })
+ * const { status } = await wallet.handle(late) // 401
  * ```
  */
 export function signedRequest(options: SignOptions): HttpRequest {
