@@ -25,8 +25,8 @@ const payers = 32
 const rotations = 32
 
 /**
- * Measures how many arrivals for one payment are counted, compared with arrivals for many payments, and how fast payments
- * under one grant and rotations of one token are on a store of which each call takes 30 ms.
+ * Measures how many arrivals for one payment are counted, compared with arrivals for many payments, and how fast
+ * payments under one grant and rotations of one token are on a store of which each call takes 30 ms.
  */
 export async function hotAccount(library: Library): Promise<Figure[]> {
   const distant = [...(await measurePayments(library)), ...(await measureRotations(library))]

@@ -1,6 +1,6 @@
 /**
- * Prints the files of `src` that each operation executes, measured by V8 on the memory store, without an adapter. A file
- * counts if the operation calls one of its functions.
+ * Prints the files of `src` that each operation executes, measured by V8 on the memory store, without an adapter. A
+ * file counts if the operation calls one of its functions.
  *
  * Usage: npm run executed-files [-- --list <operation>]
  */

@@ -87,7 +87,9 @@ const mark = '\ue000'
 /** Matches each escape as a whole, so that the second half of an escaped backslash begins none. */
 const escapes = /\\(?:u(0000|d[89a-f]..)|.)|\ue000/g
 
-/** Returns the text of a record. `JSON.stringify` writes each character to replace as an escape, except for the mark. */
+/**
+ * Returns the text of a record. `JSON.stringify` writes each character to replace as an escape, except for the mark.
+ */
 export function textOf(record: Stored): string {
   return JSON.stringify(record).replace(escapes, (found, code: string | undefined) => {
     if (found === mark) return `${mark}e000`

@@ -1,4 +1,7 @@
-/** Acts as the resource owner on the consent page, who may choose an account, with a cookie and without following the redirect. */
+/**
+ * Acts as the resource owner on the consent page, who may choose an account, with a cookie and without following the
+ * redirect.
+ */
 export async function decide(
   redirect: string,
   decision: 'approve' | 'deny',

@@ -14,7 +14,10 @@ interface ChangingScene extends Scene {
   readonly session: string
 }
 
-/** During the subscription the app replaces its key, and Alice lowers her limit. Resolves to the client with the new key. */
+/**
+ * During the subscription the app replaces its key, and Alice lowers her limit. Resolves to the client with the new
+ * key.
+ */
 export async function change(scene: ChangingScene, token: Token): Promise<AuthenticatedClient> {
   const { client, shop, baseUrl, session } = scene
   step('The app replaces its key: its wallet address publishes only the new one')

@@ -10,7 +10,9 @@ import { dollars, masked, type Scene, type Token } from './app.js'
 import { decide } from './browser.js'
 import { step, tell } from './story.js'
 
-/** Alice allows the app to pay from her account up to a monthly limit; the app gets its token, and she has a session. */
+/**
+ * Alice allows the app to pay from her account up to a monthly limit; the app gets its token, and she has a session.
+ */
 export async function consent(scene: Scene): Promise<{ token: Token; session: string }> {
   const nonce = randomUUID()
   const { grant, authServer } = await requestGrant(scene, nonce)

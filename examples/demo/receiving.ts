@@ -3,7 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { accessTo, arrive, dollars, refused, type Scene } from './app.js'
 import { step, tell } from './story.js'
 
-/** Creates an incoming payment that expires in about a second: later if the machine is too slow to create it by then. */
+/**
+ * Creates an incoming payment that expires in about a second: later if the machine is too slow to create it by then.
+ */
 async function shortPayment({ client }: Scene, bobs: Access, walletAddress: string) {
   for (let lifetimeMs = 1_000; ; lifetimeMs *= 2) {
     const expiresAt = new Date(Date.now() + lifetimeMs).toISOString()

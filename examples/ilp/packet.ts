@@ -89,7 +89,8 @@ export function isFulfillable(
 }
 
 /**
- * Reads the STREAM packet in the data of an ILP packet. Returns `undefined` if nobody with the shared secret encrypted it.
+ * Reads the STREAM packet in the data of an ILP packet. Returns `undefined` if nobody with the shared secret encrypted
+ * it.
  */
 export async function readStream(
   sharedSecret: Uint8Array,

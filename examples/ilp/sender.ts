@@ -71,8 +71,8 @@ export interface Sent {
 
 export interface Ended extends Sent {
   /**
-   * The sum of the packets whose outcome is unknown, in the sender's asset. The receiver may have them, so they count as
-   * sent. After the first of them, no packet with money is sent.
+   * The sum of the packets whose outcome is unknown, in the sender's asset. The receiver may have them, so they count
+   * as sent. After the first of them, no packet with money is sent.
    */
   readonly unknown: bigint
 }

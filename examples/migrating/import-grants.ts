@@ -77,8 +77,8 @@ export async function importGrants(
 }
 
 /**
- * Imports one grant, and what has been spent of its limits. It writes nothing if the grant was imported before, so it can
- * run again after a failure.
+ * Imports one grant, and what has been spent of its limits. It writes nothing if the grant was imported before, so it
+ * can run again after a failure.
  *
  * @param payments all payments under the grant; Rafiki must create no more of them.
  * @param now the time of the import: the open window of each limit is the one at this time.

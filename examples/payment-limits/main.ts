@@ -7,11 +7,11 @@
  * your store, on your database, while requests run concurrently. Tests by hand can cover one payment after the other,
  * but hardly anything else.
  *
- * A search can. `spendingProperty` in `open-payments-server-testing` generates histories: grants with limits,
- * payments with and without quotes that are settled in full or in part, failed, cancelled, expired or
- * repeated after a lost response, rotated tokens, revoked grants, the clock at the very end of a window, a store
- * that fails, and several of these at the same time. It plays each history on the library's servers over your store, and on a
- * model that shares no code with the library. After each step it checks:
+ * A search can. `spendingProperty` in `open-payments-server-testing` generates histories: grants with limits, payments
+ * with and without quotes that are settled in full or in part, failed, cancelled, expired or repeated after a lost
+ * response, rotated tokens, revoked grants, the clock at the very end of a window, a store that fails, and several of
+ * these at the same time. It plays each history on the library's servers over your store, and on a model that shares no
+ * code with the library. After each step it checks:
  *
  * - the amount sent or reserved in a window never exceeds its limit,
  * - a repeat never pays twice,

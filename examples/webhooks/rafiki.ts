@@ -59,7 +59,9 @@ export function rafikiSignature(canonicalBody: string, secret: string, now: Date
   return `t=${timestamp}, v1=${digest}`
 }
 
-/** Returns the canonical form of JSON: no white space, and members in the order of their UTF-16 code units (RFC 8785). */
+/**
+ * Returns the canonical form of JSON: no white space, and members in the order of their UTF-16 code units (RFC 8785).
+ */
 export function canonicalize(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalize).join(',')}]`
   if (value === null || typeof value !== 'object') return JSON.stringify(value)

@@ -1,8 +1,8 @@
 import { renderMermaidSVG } from 'beautiful-mermaid'
 
 /**
- * Renders a Mermaid diagram as an SVG element, at build time, so that it is shown without scripts. Its colours are those
- * of the theme: `theme/diagram.css` has the styles.
+ * Renders a Mermaid diagram as an SVG element, at build time, so that it is shown without scripts. Its colours are
+ * those of the theme: `theme/diagram.css` has the styles.
  *
  * @throws `Error` if the text is not a diagram.
  */

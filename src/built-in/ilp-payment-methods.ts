@@ -19,8 +19,9 @@ export interface IlpPaymentMethodsOptions {
 export interface IlpPaymentMethods extends PaymentMethods {
   /**
    * Returns the payment id in an ILP address, and its shared secret of 32 bytes, which is the secret that `detailsOf`
-   * encodes: with them a STREAM receiver reads and fulfills the packets of the payment. It reads no store, so the payment may not exist. A packet that decrypts with the secret comes from a sender that has
-   * the details of the payment.
+   * encodes: with them a STREAM receiver reads and fulfills the packets of the payment. It reads no store, so the
+   * payment may not exist. A packet that decrypts with the secret comes from a sender that has the details of the
+   * payment.
    *
    * @returns `undefined` for an address that is not below the prefix.
    */

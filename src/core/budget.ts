@@ -298,7 +298,8 @@ function nextBudget(
 
 /**
  * Returns when a budget is next due, and until when it is kept: for `retentionMs` after the end of its window. A budget
- * for the life of a grant is kept as long as the grant, so each time it is due, a sweep looks whether the grant is gone.
+ * for the life of a grant is kept as long as the grant, so each time it is due, a sweep looks whether the grant is
+ * gone.
  */
 function retention(windowEnd: Instant | undefined, now: Instant, { retentionMs }: BudgetPolicy) {
   return windowEnd === undefined

@@ -62,7 +62,7 @@ export type GrantDecision<Type extends keyof GrantRefusals> = Decision<
 
 /**
  * The state machine of a grant: `pending → approved → finalized` (RFC 9635 section 1.5). A grant that the client
- * instance has received stays `approved`, and has an `issuedAt`.
+ *  has received stays `approved`, and has an `issuedAt`.
  *
  * Pure and total. A command whose id is on the record has already been carried out and changes nothing, so a commit
  * whose result was lost can be repeated safely. The time of a decision is never before an instant on the record, so a
@@ -112,8 +112,8 @@ export function decideGrant(
 }
 
 /**
- * Records the key that signed on a grant that the decision changes anyway. A client instance that is identified by its
- * key has no other.
+ * Records the key that signed on a grant that the decision changes anyway. A client that is identified by its key has
+ * no other.
  */
 function withKey<Refusal extends string>(
   decision: Decision<Grant, GrantEvent, Refusal>,

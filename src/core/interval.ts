@@ -218,8 +218,8 @@ function canMove(
 }
 
 /**
- * Returns the length of the shortest window that an interval of this form can have, in milliseconds. It is the length of
- * every window if the duration has no months and years: of these, the shortest have 28 and 365 days.
+ * Returns the length of the shortest window that an interval of this form can have, in milliseconds. It is the length
+ * of every window if the duration has no months and years: of these, the shortest have 28 and 365 days.
  */
 export function shortestWindowMs(interval: RepeatingInterval): number {
   const { months, exactMs } = seriesOf(interval, 'occurrences')

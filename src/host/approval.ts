@@ -38,14 +38,15 @@ export interface GrantApproval {
   /** The host's identifier of the owner, well-formed Unicode, stored on the grant. */
   readonly resourceOwner: string
   /**
-   * The owner's accounts, at least one: URLs of wallet addresses, or objects with `url` and asset, such as your accounts,
-   * whose other members are ignored. Every granted `identifier` must be one of them. With the asset, an approval of a
+   * The owner's accounts, at least one: URLs of wallet addresses, or objects with `url` and asset, such as your
+   * accounts, whose other members are ignored. Every granted `identifier` must be one of them. With the asset, an
+   * approval of a
    * `debitAmount` in another asset is refused with `asset_mismatch`; without it, the payments would be.
    */
   readonly walletAddresses: readonly (string | (Asset & { readonly url: string }))[]
   /**
-   * The wallet address that the owner chose for the items of `needAccount` in the `InteractionView`. Default: the owner's
-   * only one; an owner with several must choose. Items of `access` can have an `identifier` each instead.
+   * The wallet address that the owner chose for the items of `needAccount` in the `InteractionView`. Default: the
+   * owner's only one; an owner with several must choose. Items of `access` can have an `identifier` each instead.
    */
   readonly account?: string
   /**

@@ -109,10 +109,10 @@ export interface GrantServices {
    */
   revoke(grantId: string): Promise<HostResult<object, 'grant_unknown'>>
   /**
-   * Narrows an approved grant for its owner: lowers amounts, removes actions or items, and changes conditions. Its tokens
-   * stay valid, except one whose last item is removed; every request that follows is subject to the amended grant. What
-   * was spent stays counted: a limit that is lower than that leaves nothing to spend. Payments that exist are not
-   * changed. A refused amendment changes nothing.
+   * Narrows an approved grant for its owner: lowers amounts, removes actions or items, and changes conditions. Its
+   * tokens stay valid, except one whose last item is removed; every request that follows is subject to the amended
+   * grant. What was spent stays counted: a limit that is lower than that leaves nothing to spend. Payments that exist
+   * are not changed. A refused amendment changes nothing.
    *
    * @throws {InvalidInputError} for an invalid amendment.
    */
@@ -260,8 +260,8 @@ async function revokeAll(
 }
 
 /**
- * Returns the name of the list of an owner's grants. The owner's identifier can be any well-formed text, so it is hashed
- * to a fixed length.
+ * Returns the name of the list of an owner's grants. The owner's identifier can be any well-formed text, so it is
+ * hashed to a fixed length.
  */
 export async function ownerListName(namespace: string, resourceOwner: string): Promise<string> {
   return `${namespace} owner ${await hashText(resourceOwner)}`

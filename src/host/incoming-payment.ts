@@ -43,7 +43,9 @@ export interface IncomingPaymentView {
   readonly paymentId: string
   /** The wallet address that receives the funds. */
   readonly walletAddress: string
-  /** Wallet address of the client that created it, or the URN of its key's thumbprint. Absent if the host created it. */
+  /**
+   * Wallet address of the client that created it, or the URN of its key's thumbprint. Absent if the host created it.
+   */
   readonly client?: string
   /** The current status. The payment accepts funds while it is `open`. */
   readonly status: 'open' | 'completed' | 'expired'
@@ -113,8 +115,8 @@ export interface IncomingPaymentServices
    * account and return the funds. You may report the same `transferId` again at any time.
    *
    * Concurrent calls for one payment share commits, and each has its own result. `policy.mayReceive` is asked first,
-   * unless an earlier call has counted the transfer, and its refusal is the result. In a transaction of the host it runs
-   * inside, so it must not wait for what the transaction has locked.
+   * unless an earlier call has counted the transfer, and its refusal is the result. In a transaction of the host it
+   * runs inside, so it must not wait for what the transaction has locked.
    *
    * @throws {ContentionError} if other writers keep changing the payment for 3 s, if the call has waited 3 s for other
    *   calls in this process, or if 1,000 calls are already waiting. Nothing was written; report the transfer again.

@@ -20,7 +20,8 @@ export interface InteractionView {
   readonly id: string
   readonly grantId: string
   /**
-   * The status of the grant, as in `GrantView`. The owner can decide while it is `pending`, and repeat an approval until
+   * The status of the grant, as in `GrantView`. The owner can decide while it is `pending`, and repeat an approval
+   * until
    * `issuedAt`.
    */
   readonly status: GrantStatus
@@ -30,7 +31,9 @@ export interface InteractionView {
   readonly client: string
   /** How a page can name the client (RFC 9635 section 2.3.2), beside its wallet address and never instead. */
   readonly display: {
-    /** The origin of the wallet address, such as `https://shop.example`. Open Payments knows no home page of a client. */
+    /**
+     * The origin of the wallet address, such as `https://shop.example`. Open Payments knows no home page of a client.
+     */
     readonly uri: string
     /**
      * The name that the client chose: one line of at most 64 code points, without invisible characters and without
@@ -47,8 +50,8 @@ export interface InteractionView {
   /** The same access by token. A client can request up to 4 tokens, each with its own label. */
   readonly tokens: readonly TokenView[]
   /**
-   * The items of `access` for which the owner has to choose an account, because they need an `identifier` and have none.
-   * Pass the choice to `approve` as `account`. Empty if there is nothing to choose.
+   * The items of `access` for which the owner has to choose an account, because they need an `identifier` and have
+   * none. Pass the choice to `approve` as `account`. Empty if there is nothing to choose.
    */
   readonly needAccount: readonly TokenItem[]
   /**

@@ -117,8 +117,8 @@ export interface OutgoingPaymentServices
   /** Returns the payment as clients see it. */
   toResource(payment: OutgoingPaymentView): OutgoingPaymentBody
   /**
-   * Resolves to the current budget of each item for outgoing payments of a grant, such as for the owner's page. Empty if
-   * the id is unknown. It changes nothing.
+   * Resolves to the current budget of each item for outgoing payments of a grant, such as for the owner's page. Empty
+   * if the id is unknown. It changes nothing.
    *
    * @param grant the id of the grant. With `remoteGrants`, the record from `grants.getRecord` of the authorization
    *   server, because the store of this server contains the budgets and not the grants.

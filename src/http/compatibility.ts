@@ -29,9 +29,9 @@ export interface CompatibilityOptions {
    */
   readonly repeatedRequests?: 'accept' | 'refuse'
   /**
-   * Which forms of `Signature-Input` and `Signature` are accepted: Structured Fields alone, as RFC 9421 section 4 requires
-   * (`rfc9421`), or also the two that the official PHP and Rust SDKs send (`sdks`), see docs/deviations.md. Introspection
-   * always accepts the former alone. Default `sdks`.
+   * Which forms of `Signature-Input` and `Signature` are accepted: Structured Fields alone, as RFC 9421 section 4
+   * requires (`rfc9421`), or also the two that the official PHP and Rust SDKs send (`sdks`), see docs/deviations.md.
+   * Introspection always accepts the former alone. Default `sdks`.
    */
   readonly signatureFields?: 'sdks' | 'rfc9421'
 }

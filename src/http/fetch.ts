@@ -37,8 +37,8 @@ export class RawBodyError extends TypeError {
 }
 
 /**
- * Turns a handler into one of the Fetch API, as used by Next.js, Bun, Deno and Workers. The runtime has already resolved dot segments and joined header
- * lines, so requests that would be ambiguous because of this are refused.
+ * Turns a handler into one of the Fetch API, as used by Next.js, Bun, Deno and Workers. The runtime has already
+ * resolved dot segments and joined header lines, so requests that would be ambiguous because of this are refused.
  *
  * The returned handler rejects with a `RawBodyError` if the body has already been read.
  *

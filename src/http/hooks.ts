@@ -27,7 +27,8 @@ export interface RefusalReport {
 }
 
 /**
- * Hooks by which the host observes a server and limits its clients. A hook may be asynchronous; no response waits for it, except for
+ * Hooks by which the host observes a server and limits its clients. A hook may be asynchronous; no response waits for
+ * it, except for
  * `rateLimit`, and its error does not change a response.
  */
 export interface ServerHooks {
@@ -50,8 +51,8 @@ export interface ServerHooks {
 }
 
 /**
- * Counts a call, before it is served. Returns or resolves to `undefined` if the call is within the limit, and otherwise to
- * the time after which the client may retry, in milliseconds.
+ * Counts a call, before it is served. Returns or resolves to `undefined` if the call is within the limit, and otherwise
+ * to the time after which the client may retry, in milliseconds.
  */
 export type RateLimit = (
   call: RateLimitedCall,

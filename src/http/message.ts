@@ -26,7 +26,9 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   /** Header values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Body
-  /** True if the server has nothing at this path: neither an operation nor a wallet address. The status is 404 or 405. */
+  /**
+   * True if the server has nothing at this path: neither an operation nor a wallet address. The status is 404 or 405.
+   */
   readonly unmatched?: true
 }
 

@@ -14,9 +14,9 @@ import {
 import type { ServerOperation } from './routes.js'
 
 /**
- * Every refusal with its public error per server, and per operation where it differs: the status, machine-readable code and
- * description without details that a client receives. Rows are in order of precedence:
- * if several apply to a request, the first one determines the response.
+ * Every refusal with its public error per server, and per operation where it differs: the status, machine-readable code
+ * and description without details that a client receives. Rows are in order of precedence: if several apply to a
+ * request, the first one determines the response.
  *
  * @see RFC 9635 section 3.6; Open Payments OpenAPI, responses of each operation
  */

@@ -59,8 +59,8 @@ export interface WalletAddressServer {
   readonly routes: readonly ServerRoute[]
   /**
    * Whether an account can have a wallet address: it is a canonical URL at or below `baseUrl`, and not at or below the
-   * path of a route, in any case of letters. Call it when an owner chooses the name of an account: an account at the path
-   * of a route cannot be read.
+   * path of a route, in any case of letters. Call it when an owner chooses the name of an account: an account at the
+   * path of a route cannot be read.
    *
    * @param ownPaths the paths of your own routes on this origin, such as `/consent`. The routes of the authorization
    *   server and of the resource server are known.
@@ -178,8 +178,8 @@ export function createWalletAddressServer(
 }
 
 /**
- * Returns the URLs at and below which another server has its routes: the first segments of their paths, and the URL of a
- * server that is mounted below the wallet addresses.
+ * Returns the URLs at and below which another server has its routes: the first segments of their paths, and the URL of
+ * a server that is mounted below the wallet addresses.
  */
 function routeUrls(
   { origin, basePath }: PublicUrl,

@@ -21,8 +21,8 @@ import { isCloudflareWorkers, nodeModule } from '../util/runtime.js'
 import { requireTimeout, withDeadline } from './deadline.js'
 
 /**
- * Fetches a document of at most 64 KiB from a URL that an untrusted party chose. Rejects with a `FetchRefusedError` if the URL or the
- * response breaks a rule, and with another error if a later request may succeed.
+ * Fetches a document of at most 64 KiB from a URL that an untrusted party chose. Rejects with a `FetchRefusedError` if
+ * the URL or the response breaks a rule, and with another error if a later request may succeed.
  */
 export type DocumentFetch = (
   url: URL,

@@ -78,7 +78,8 @@ const knownOptions: Readonly<Record<keyof RemoteGrantsOptions, true>> = {
 
 /**
  * Creates the option `grants` of `createResourceServer` for an authorization server in another process, whose access
- * tokens it introspects (RFC 9767 section 3.3). Requests are signed with the key of the resource server, which must be registered in the option
+ * tokens it introspects (RFC 9767 section 3.3). Requests are signed with the key of the resource server, which must be
+ * registered in the option
  * `resourceServers` of the authorization server.
  *
  * Introspection does not follow redirects and reads at most 64 KiB. It sends at most 128 requests at the same time, one

@@ -52,7 +52,7 @@ export type PaymentInput = {
   | { readonly incomingPayment: string; readonly debitAmount: Amount }
 )
 
-/** The client instance that creates the payment, and its token. */
+/** The client that creates the payment, and its token. */
 interface Spender {
   readonly client: string
   readonly token: ActiveToken
@@ -171,7 +171,9 @@ interface IdentifiedRequest extends Repeat {
   readonly commandId: string
   /** When the request was received. */
   readonly at: Instant
-  /** Whether it waits for the decision about another request. Otherwise that has the same bytes, and this is a replay. */
+  /**
+   * Whether it waits for the decision about another request. Otherwise that has the same bytes, and this is a replay.
+   */
   readonly waits: boolean
   /** Whether a byte-identical repeat gets the payment that exists. */
   readonly isRepeatable: boolean

@@ -38,7 +38,7 @@ export interface SecretToken extends IssuedToken {
   readonly secret: string
 }
 
-/** A grant after an operation, with the tokens for the response to its client instance. */
+/** A grant after an operation, with the tokens for the response to its client. */
 export interface GrantAnswer {
   readonly ok: true
   readonly grant: Grant
@@ -81,7 +81,7 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
     /** Runs a command of the host on a grant. */
     run: <Type extends keyof GrantRefusals>(grant: Grant, command: Command<Type>, call: Call) =>
       context.run(carryingOut<Type>(deps, grant, command, call)),
-    /** Runs a command of a client instance, whose signed request counts once, on a grant. */
+    /** Runs a command of a client, whose signed request counts once, on a grant. */
     runSigned: <Type extends keyof GrantRefusals>(
       grant: Grant,
       command: Command<Type>,
@@ -124,7 +124,7 @@ function carryingOut<Type extends keyof GrantRefusals>(
   }
 }
 
-/** Returns the name of the list of a client instance's grants, including requests that are not decided. */
+/** Returns the name of the list of a client's grants, including requests that are not decided. */
 export function clientListName(namespace: string, client: string): string {
   return `${namespace} client ${client}`
 }
@@ -161,7 +161,7 @@ async function request(
   return call.commit<GrantRequested>(creating('grant', decision, result))
 }
 
-/** A continuation token, and the interaction reference if the client instance has one. */
+/** A continuation token, and the interaction reference if the client has one. */
 interface PresentedContinuation {
   readonly secret: string
   readonly interactRef?: string
@@ -295,6 +295,6 @@ async function byManagedToken(
 /** A token that is presented at its management URI, with the secret from which the next token is derived. */
 export interface PresentedToken extends ManagedToken {
   readonly secret: string
-  /** The label of the token; absent if the client instance requested a single token. */
+  /** The label of the token; absent if the client requested a single token. */
   readonly label?: string
 }

@@ -147,8 +147,8 @@ interface KnownGrant {
 }
 
 /**
- * Creates the payment, unless its grant no longer allows it. The grant is guarded, not the token: a client instance may
- * rotate its token meanwhile.
+ * Creates the payment, unless its grant no longer allows it. The grant is guarded, not the token: a client may rotate
+ * its token meanwhile.
  *
  * @param reservedUnder the version of the grant that allowed the payment, if it need not be looked up again.
  */

@@ -20,8 +20,8 @@ export interface Proof {
 }
 
 /**
- * Which byte-identical repeats of a request without a nonce are refused: none; repeats of a request that succeeded;
- * or all. Ed25519 is deterministic and deployed clients send no nonce, so two legitimate requests in the same second can
+ * Which byte-identical repeats of a request without a nonce are refused: none; repeats of a request that succeeded; or
+ * all. Ed25519 is deterministic and deployed clients send no nonce, so two legitimate requests in the same second can
  * be byte-identical.
  */
 export type RepeatRule = 'accept' | 'refuse' | 'refuse-every'
@@ -114,8 +114,8 @@ export async function countOnce<Answered extends Answer>(
 
 /**
  * Returns a write that takes effect once for a signed request, however often the request is repeated. It writes the
- * replay record in the same commit: with a nonce always, and without one if the request succeeds, or with `refuse-every`
- * also if it is refused. An equal request finds the record, or loses the race to write it.
+ * replay record in the same commit: with a nonce always, and without one if the request succeeds, or with
+ * `refuse-every` also if it is refused. An equal request finds the record, or loses the race to write it.
  */
 export function once<Result extends Answer>(
   write: Write<Result>,

@@ -37,8 +37,8 @@ describe.each(whole)('the example wallet on $name', (deployment) => {
 })
 
 /**
- * The requests of each quickstart with its parameters, as the PHP SDK writes them. One wallet address is the client, the
- * payer and the payee.
+ * The requests of each quickstart with its parameters, as the PHP SDK writes them. One wallet address is the client,
+ * the payer and the payee.
  */
 function quickstarts({ alice, aliceKey: privateKey }: RunningDeployment): Snippets {
   const env = variables()

@@ -283,7 +283,7 @@ describe('the status of a grant', () => {
     },
   }
 
-  /** A grant that is over for its client instance, with what a continuation says. */
+  /** A grant that is over for its client, with what a continuation says. */
   const over = (continuation: string, ...cancellation: readonly string[]) => ({
     continuation: [continuation],
     rotation: ['no token', 'grant_over'],
@@ -813,7 +813,7 @@ function factsAfter(facts: Facts, { before, command, at, after }: Turn): Facts {
   }
 }
 
-/** Finds an issued token by what a client instance presents. */
+/** Finds an issued token by what a client presents. */
 function tokenAt({ tokens }: Facts, { hash, manage }: PresentedToken): IssuedFact | undefined {
   return tokens.find((token) => token.hash === hash && token.manage === manage)
 }

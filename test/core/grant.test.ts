@@ -114,13 +114,13 @@ describe('requesting a grant', () => {
     }
   })
 
-  test('issues its token immediately when the client instance offers an unnecessary interaction', () => {
+  test('issues its token immediately when the client offers an unnecessary interaction', () => {
     const grant = requested('at once', { interact: { finish } })
     expect(grant.tokens).toHaveLength(1)
     expect(grant).not.toHaveProperty('interaction')
   })
 
-  test('is in the list of its client instance, if that has a name', () => {
+  test('is in the list of its client, if that has a name', () => {
     const listed = requested('redirect', { listName: 'grants of the shop' })
     expect(listed.lists).toEqual([{ list: 'grants of the shop', at: start }])
     expect(requested('redirect')).not.toHaveProperty('lists')
@@ -132,12 +132,12 @@ describe('requesting a grant', () => {
 
   test.each([
     [
-      'consent is needed, but the client instance offers no interaction',
+      'consent is needed, but the client offers no interaction',
       { needsConsent: true },
       'interaction_required',
     ],
     [
-      'consent is needed and the client instance is identified by its key alone',
+      'consent is needed and the client is identified by its key alone',
       { needsConsent: true, interact: { finish }, client: byKey },
       'interaction_by_key',
     ],
@@ -161,13 +161,13 @@ describe('requesting a grant', () => {
     expect(decision).toMatchObject(refusedWith(refusal))
   })
 
-  test('accepts a client instance that is identified by its key alone, if no consent is needed', () => {
+  test('accepts a client that is identified by its key alone, if no consent is needed', () => {
     const grant = requested('at once', { client: byKey })
     expect(grant.client).toEqual(byKey)
     expect(clientId(grant.client)).toBe('urn:ietf:params:oauth:jwk-thumbprint:sha-256:t')
   })
 
-  test('identifies a client instance with a wallet address by that address', () => {
+  test('identifies a client with a wallet address by that address', () => {
     expect(clientId(shop)).toBe('https://shop.example')
   })
 })
@@ -204,7 +204,7 @@ describe('consenting', () => {
     expect(denied({})).toStrictEqual({ reason: 'denied', at: start + waitMs })
   })
 
-  test('does not depend on the wait, which applies to client instances only', () => {
+  test('does not depend on the wait, which applies to clients only', () => {
     expect(grantLife().approve()).toMatchObject(changed)
     expect(grantLife().deny()).toMatchObject(changed)
   })
@@ -1031,7 +1031,7 @@ describe('the key that signs', () => {
     expect(decision).toMatchObject({ events: [{ type: 'grant.key-changed' }, {}] })
   })
 
-  test('is not recorded for a client instance that is identified by its key', () => {
+  test('is not recorded for a client that is identified by its key', () => {
     const decision = continued(byKey)
     expect(decision).toMatchObject({ ...changed, record: { client: byKey } })
     expect(decision).toMatchObject({ events: [{ type: 'grant.rotated' }] })

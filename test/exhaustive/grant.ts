@@ -70,7 +70,7 @@ interface TokenFacts {
   readonly live: TokenAt & { readonly expiresAt: Instant }
   /** The token that it replaced. */
   readonly replaced?: TokenAt
-  /** Whether the client instance has revoked it. */
+  /** Whether the client has revoked it. */
   readonly isRevoked?: boolean
 }
 
@@ -115,13 +115,13 @@ export interface GrantSetting {
   readonly windows?: number
   /** Whether the owner amends the grant: lowers a limit, removes an item, and pauses. */
   readonly amends?: boolean
-  /** Whether the client instance signs with either of two keys. */
+  /** Whether the client signs with either of two keys. */
   readonly keys?: boolean
   /** The labels of the tokens that are requested. Default: a single token. */
   readonly labels?: readonly string[]
 }
 
-/** A grant, its client instances and its owner. */
+/** A grant, its clients and its owner. */
 export function grantMachine(
   setting: GrantSetting,
   decisions: GrantDecisions = grantDecisions,
@@ -234,7 +234,7 @@ function nameOf({ kind, replays, windows, amends, keys, labels }: GrantSetting):
   return `grant (${parts.join(', ')})`
 }
 
-/** The key that signed the request for the grant, and another one that the client instance publishes. */
+/** The key that signed the request for the grant, and another one that the client publishes. */
 const twoKeys: readonly GrantKey[] = [
   { kid: 'key-of-the-shop', x: 'shop', thumbprint: 'thumbprint-of-the-shop' },
   { kid: 'second-key', x: 'second', thumbprint: 'thumbprint-of-the-second-key' },
@@ -320,7 +320,7 @@ function amendments(
   ]
 }
 
-/** Each request that a client instance can make with what it may have, whether that is valid or not. */
+/** Each request that a client can make with what it may have, whether that is valid or not. */
 function clientStarts(setting: GrantSetting, world: GrantWorld): GrantOp[] {
   const { serial: n, facts } = world
   const id = `c:${n}`

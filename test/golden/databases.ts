@@ -107,7 +107,9 @@ function connectPostgres(connectionString: string, schema = 'public'): Connectio
 
 const postgresVersions = ['open_payments_migrations', 'open_payments_report_migrations']
 
-/** The statements that create all that `migrate` can create in a schema: tables with their indexes, views and functions. */
+/**
+ * The statements that create all that `migrate` can create in a schema: tables with their indexes, views and functions.
+ */
 const postgresSchema = `
   WITH own AS (SELECT oid AS space FROM pg_namespace WHERE nspname = current_schema()),
   columns AS (

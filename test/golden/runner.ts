@@ -7,7 +7,7 @@ import { lives, mayPay } from './lives.js'
 /** What a version of the library does on a database that another version uses, too. */
 export type Order = { readonly address: Address } & (
   | { readonly does: 'migrate' }
-  /** `who` names the client instance, and the source of random bytes. */
+  /** `who` names the client, and the source of random bytes. */
   | { readonly does: 'begin'; readonly life: string; readonly who: string }
   | ({ readonly does: 'go on'; readonly life: string; readonly who: string } & Begun)
 )

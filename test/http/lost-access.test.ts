@@ -18,7 +18,9 @@ const shop = 'https://shop.example'
 const own = testKey('own')
 const replacement: TestKey = { ...testKey('replacement'), kid: own.kid }
 
-/** A client that may pay from alice, with the wallet address of alice, as the Web Monetization extension, or another. */
+/**
+ * A client that may pay from alice, with the wallet address of alice, as the Web Monetization extension, or another.
+ */
 async function setUp(processes: 1 | 2, walletAddress: string = alice) {
   const state = { keys: [own] as readonly TestKey[], isGone: false, isClosed: false }
   const accounts = {

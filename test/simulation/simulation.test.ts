@@ -65,7 +65,9 @@ test('a life that would never end breaks a law', async () => {
   expect((await live({ seed: '1', steps: 500, mistake })).breaches.join()).toMatch('has no end')
 })
 
-/** At most so many lives until each mistake is found: at least three times as many as it took, from several seeds on. */
+/**
+ * At most so many lives until each mistake is found: at least three times as many as it took, from several seeds on.
+ */
 const livesUntilFound: Readonly<Record<MistakeName, number>> = {
   'a store that does not compare versions': 6,
   'a store that ignores guards': 40,

@@ -32,7 +32,7 @@ export interface World {
   /** The funds that the host holds. */
   readonly holds: Holds
   readonly servers: ServerProcess[]
-  /** The processes of the client instances. */
+  /** The processes of the clients. */
   readonly clients: readonly { readonly process: Process; readonly entry: ClientEntry }[]
   /** Sees the store as it is, without faults and with a correct clock. */
   readonly auditor: ServerProcess
@@ -42,7 +42,7 @@ export interface World {
   readonly isRemote: boolean
   /** Which keys sign for a grant. */
   readonly keyBinding: 'published' | 'bound'
-  /** Publishes another key of a client instance in place of the current one. */
+  /** Publishes another key of a client in place of the current one. */
   replaceKey(client: ClientEntry): void
 }
 

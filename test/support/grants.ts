@@ -81,7 +81,7 @@ export function hashOf(secret: string): string {
 }
 
 /**
- * How a grant begins: with consent that ends with a redirect, with consent that the client instance polls
+ * How a grant begins: with consent that ends with a redirect, with consent that the client polls
  * for, or without consent.
  */
 export type Kind = 'redirect' | 'poll' | 'at once'
@@ -103,7 +103,7 @@ export function requestOf(kind: Kind, more: Partial<RequestGrant> = {}): Request
   }
 }
 
-/** A token as its client instance presents it. */
+/** A token as its client presents it. */
 export interface PresentedToken {
   readonly hash: string
   readonly manage: string
@@ -199,7 +199,7 @@ export function grantLife({
     now: () => now,
     /** The hash of the reference from the n-th attempted approval. */
     refHash: (n = refs) => hashOf(`ref ${n}`),
-    /** The current token with this label, as its client instance presents it. */
+    /** The current token with this label, as its client presents it. */
     token(label?: string) {
       const token = grant.tokens?.find((each) => each.label === label)
       if (token === undefined) throw new Error('no token has been issued')
@@ -285,7 +285,7 @@ function actionsOf(type: AccessItem['type']): fc.Arbitrary<AccessAction[]> {
   return fc.shuffledSubarray<AccessAction>([...accessActions[type]], { minLength: 1 })
 }
 
-/** An item that a client instance may request. */
+/** An item that a client may request. */
 export const accessItem: fc.Arbitrary<AccessItem> = fc.oneof(
   fc.record(
     {

@@ -78,7 +78,9 @@ export async function createHostDatabase(server: string) {
   return {
     url,
     pool,
-    /** Resolves to the number of deadlocks so far. All other connections must be closed: they report them when they end. */
+    /**
+     * Resolves to the number of deadlocks so far. All other connections must be closed: they report them when they end.
+     */
     async deadlocks(): Promise<number> {
       await closed(pool.totalCount)
       const query = 'SELECT deadlocks FROM pg_stat_database WHERE datname = $1'

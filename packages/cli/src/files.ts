@@ -32,7 +32,9 @@ export interface ClientKey {
   readonly isExposed: boolean
 }
 
-/** Returns the file of the key: the option, `OPEN_PAYMENTS_KEY`, or `open-payments/key.json` in the folder for settings. */
+/**
+ * Returns the file of the key: the option, `OPEN_PAYMENTS_KEY`, or `open-payments/key.json` in the folder for settings.
+ */
 export function keyFile(
   option: string | undefined,
   env: Readonly<Record<string, string | undefined>>,

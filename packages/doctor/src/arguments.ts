@@ -11,7 +11,7 @@ import {
 /** What the command line asks for. */
 export interface DoctorOptions {
   readonly walletAddress: string
-  /** The wallet address of a client instance, with its private key in PEM. Default: a throwaway key. */
+  /** The wallet address of a client, with its private key in PEM. Default: a throwaway key. */
   readonly client: { readonly walletAddress: string; readonly privateKey: string } | undefined
   /** Whether hosts may have addresses that are not public. */
   readonly allowPrivate: boolean
@@ -21,10 +21,10 @@ export interface DoctorOptions {
 
 const usage = `Usage: open-payments-doctor [options] <wallet address>
 
-Checks a deployed wallet from outside, as a client instance sees it. The wallet address is a URL, such as
+Checks a deployed wallet from outside, as a client sees it. The wallet address is a URL, such as
 https://wallet.example/alice, or has the form '$wallet.example/alice'.
 
-  --client <wallet address>  the wallet address of a client instance, for the checks of the consent page
+  --client <wallet address>  the wallet address of a client, for the checks of the consent page
   --key <file>               its Ed25519 private key, in PEM; the key must be in {client}/jwks.json
   --allow-private            allow hosts whose addresses are not public, such as localhost
   --timeout <seconds>        how long a server may take to respond; 10 by default

@@ -20,7 +20,7 @@ import { signatureCases } from './conformance/signatures.js'
 import { tokenCases } from './conformance/token.js'
 import { discoveryCases, walletAddressCases } from './conformance/wallet-address.js'
 
-/** A client instance whose key set the servers can fetch. */
+/** A client whose key set the servers can fetch. */
 export interface ConformanceClient {
   readonly walletAddress: string
   /** The `kid` of its key in `{walletAddress}/jwks.json`. */
@@ -33,8 +33,8 @@ export interface ServerConformanceOptions {
   /** The URL of an account at the servers to test. */
   readonly walletAddress: string
   /**
-   * The client instance that sends the requests. Default: a new key that the requests contain (directed identity),
-   * which can only request access that needs no consent. Cases that need more are then left out.
+   * The client that sends the requests. Default: a new key that the requests contain (directed identity), which can
+   * only request access that needs no consent. Cases that need more are then left out.
    */
   readonly client?: ConformanceClient
   /**

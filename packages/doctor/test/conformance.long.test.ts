@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => shop.stop())
 
 describe.each(allDeployments)('the suite for servers passes on $name', (deployment) => {
-  test('with a client instance and an owner', async () => {
+  test('with a client and an owner', async () => {
     const running = await startDeployment(deployment)
     const { alice: walletAddress, bob: receiver } = running
     const cases = serverConformance({ walletAddress, receiver, ...shop.settings })

@@ -23,8 +23,8 @@ export interface KyselyStoreOptions {
 export interface KyselyStore {
   /**
    * Returns a store over a Kysely instance. Run `migrate` first. With the dialect `postgres`, an operation is one
-   * statement, and the tables are the same as for `postgresStore`. With the others, a commit is a transaction of several
-   * statements on one connection.
+   * statement, and the tables are the same as for `postgresStore`. With the others, a commit is a transaction of
+   * several statements on one connection.
    *
    * The store retries deadlocks and other conflicts for up to 3 s. After that, a commit resolves to false, and other
    * operations reject with the error of the driver.

@@ -51,8 +51,8 @@ export type ConsentSections = Readonly<
 >
 
 /**
- * Returns the page on which an owner decides. It says everything that is granted: the sums as the largest words, the rest
- * in a line and in the details.
+ * Returns the page on which an owner decides. It says everything that is granted: the sums as the largest words, the
+ * rest in a line and in the details.
  *
  * @example
  * ```ts

@@ -77,8 +77,8 @@ export function fieldsOf({ body }: Pick<HttpRequest, 'body'>): URLSearchParams {
 }
 
 /**
- * Returns whether a page of another origin posted a form, as browsers say it. `SameSite` of a cookie does not keep other
- * ports and subdomains of the same site from it.
+ * Returns whether a page of another origin posted a form, as browsers say it. `SameSite` of a cookie does not keep
+ * other ports and subdomains of the same site from it.
  *
  * @example
  * ```ts

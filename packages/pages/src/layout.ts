@@ -39,8 +39,8 @@ export interface PageOptions {
 }
 
 /**
- * Returns the response with a page: no other origin can frame it, nothing caches it, and its Content-Security-Policy lets
- * it load nothing, and run no script except `script`.
+ * Returns the response with a page: no other origin can frame it, nothing caches it, and its Content-Security-Policy
+ * lets it load nothing, and run no script except `script`.
  *
  * @example
  * ```ts

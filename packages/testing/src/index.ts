@@ -1,6 +1,6 @@
 /**
  * Testing kit: the store contract and the rules of a host's holds as test cases, a controllable clock, seeded
- * randomness, a client instance that signs requests, and a property test that searches for ways to overspend.
+ * randomness, a client that signs requests, and a property test that searches for ways to overspend.
  *
  * @module open-payments-server-testing
  */

@@ -8,14 +8,14 @@ import {
 } from 'node:crypto'
 import type { PublicJwk } from 'open-payments-server'
 
-/** The key pair of a client instance. */
+/** The key pair of a client. */
 export interface KeyPair extends PublicJwk {
   readonly privateKey: KeyObject
   /** The JWK thumbprint of the public key (RFC 7638), base64url. */
   readonly thumbprint: string
 }
 
-/** A public key as a client instance publishes it or sends it in a request. Plain JSON. */
+/** A public key as a client publishes it or sends it in a request. Plain JSON. */
 export type FullJwk = {
   readonly kid: string
   /** The public key, base64url. */
@@ -59,7 +59,7 @@ export function keyFromText(text: string, kid: string): KeyPair {
 }
 
 /**
- * Returns the public key as a client instance publishes it.
+ * Returns the public key as a client publishes it.
  *
  * @example
  * ```ts

@@ -30,9 +30,9 @@ export interface SignOptions {
 }
 
 /**
- * Signs a request like a client instance (RFC 9421 section 3.1). It shares no code with the verifier, so that
- * a mistake there is not repeated here. Every part of the signature can be overridden, for tests of what a server
- * refuses; `testClient` signs correctly.
+ * Signs a request like a client (RFC 9421 section 3.1). It shares no code with the verifier, so that a mistake there is
+ * not repeated here. Every part of the signature can be overridden, for tests of what a server refuses; `testClient`
+ * signs correctly.
  *
  * @example
  * ```ts

@@ -32,7 +32,9 @@ async function finds(wallet: () => SpendingWallet, parameters: fc.Parameters<unk
   return search({ wallet, scene }, parameters)
 }
 
-/** Searches until a history is as short as the shortest one that shows the mistake: shrinking may end at a longer one. */
+/**
+ * Searches until a history is as short as the shortest one that shows the mistake: shrinking may end at a longer one.
+ */
 async function expectFound(subject: StoreSubject | WalletSubject, stepsMax: number) {
   const lengths: number[] = []
   for (let seed = 1; seed <= 8; seed += 1) {

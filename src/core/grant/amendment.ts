@@ -32,7 +32,9 @@ export interface AmendGrant {
   readonly conditions?: ConditionChanges
 }
 
-/** A granted item as it remains. The `itemId` of the granted item also identifies its budget, so spending stays counted. */
+/**
+ * A granted item as it remains. The `itemId` of the granted item also identifies its budget, so spending stays counted.
+ */
 export interface AmendedItem extends TokenItem {
   readonly itemId: string
 }

@@ -12,7 +12,7 @@ import {
 } from './record.js'
 import { issuedTokens, type NewToken, sameHash } from './token.js'
 
-/** The client instance continues its request (RFC 9635 sections 5.1 and 5.2). */
+/** The client continues its request (RFC 9635 sections 5.1 and 5.2). */
 export interface ContinueGrant {
   readonly type: 'continue'
   readonly commandId: string

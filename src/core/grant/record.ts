@@ -5,8 +5,8 @@ import type { GrantConditions } from '../limits.js'
 import { retained, type Stored } from '../stored.js'
 
 /**
- * The client instance, identified by its wallet address, whose JWKS contains its keys, or by its key alone (directed
- * identity). In the second case the grant is bound to this key; in the first, `KeyBinding` says which keys sign.
+ * The client, identified by its wallet address, whose JWKS contains its keys, or by its key alone (directed identity).
+ * In the second case the grant is bound to this key; in the first, `KeyBinding` says which keys sign.
  */
 export interface GrantClient {
   readonly walletAddress?: string
@@ -18,7 +18,7 @@ export interface GrantClient {
   readonly thumbprint: string
 }
 
-/** The key that signed a request of a client instance. */
+/** The key that signed a request of a client. */
 export type GrantKey = Omit<GrantClient, 'walletAddress'>
 
 /** The redirect of the browser at the end of the interaction (RFC 9635 section 2.5.2). */
@@ -42,7 +42,7 @@ export interface Interaction {
   readonly refHash?: string
 }
 
-/** How the client instance continues the request (RFC 9635 section 3.1). */
+/** How the client continues the request (RFC 9635 section 3.1). */
 export interface Continuation {
   readonly path: string
   /** SHA-256 of the continuation token's secret. */
@@ -54,7 +54,7 @@ export interface Continuation {
 
 /** A current access token. */
 export interface IssuedToken {
-  /** The label by which the client instance requested it; absent if it requested a single token. */
+  /** The label by which the client requested it; absent if it requested a single token. */
   readonly label?: string
   /** SHA-256 of its secret. */
   readonly hash: string
@@ -64,13 +64,13 @@ export interface IssuedToken {
   readonly expiresAt: Instant
   /** How the token was derived from the token that it replaced; absent if it replaced none. */
   readonly derivation?: Rotation
-  /** When the client instance revoked this token, while others of the grant remained. */
+  /** When the client revoked this token, while others of the grant remained. */
   readonly revokedAt?: Instant
 }
 
 /**
- * How tokens were derived: each is the HMAC of `salt`, and of its label if it has one, under the secret whose hash
- * is `from`. A client instance that lost the response can therefore get the same tokens again.
+ * How tokens were derived: each is the HMAC of `salt`, and of its label if it has one, under the secret whose hash is
+ * `from`. A client that lost the response can therefore get the same tokens again.
  */
 export interface Derivation {
   readonly from: string
@@ -88,8 +88,8 @@ export interface Rotation extends Derivation {
  * Why a grant is finalized:
  *
  * - `denied`: the resource owner declined.
- * - `cancelled`: the client instance cancelled its request or grant.
- * - `revoked`: the host revoked the grant, or the client instance its last token.
+ * - `cancelled`: the client cancelled its request or grant.
+ * - `revoked`: the host revoked the grant, or the client its last token.
  * - `interaction-expired`: nobody decided before the interaction expired.
  * - `expired`: the grant has reached its `expiresAt`.
  */
@@ -97,7 +97,7 @@ export type Finalization = 'denied' | 'cancelled' | 'revoked' | 'interaction-exp
 
 /**
  * The status of a grant at an instant (RFC 9635 section 1.5): `pending` until the resource owner decides, `approved`
- * while the client instance can use it, and then the reason why it is finalized.
+ * while the client can use it, and then the reason why it is finalized.
  */
 export type GrantStatus = 'pending' | 'approved' | Finalization
 
@@ -123,11 +123,11 @@ export interface Grant extends Stored {
   readonly client: GrantClient
   /** The requested access of all tokens. */
   readonly requested: readonly TokenItem[]
-  /** The subject that the client instance requested, if any. */
+  /** The subject that the client requested, if any. */
   readonly requestedSubject?: SubjectId
   /** The granted access of all tokens; absent until approved. */
   readonly granted?: readonly GrantedItem[]
-  /** The subject that the client instance receives. Absent until approved, or if the owner withheld it. */
+  /** The subject that the client receives. Absent until approved, or if the owner withheld it. */
   readonly subject?: SubjectId
   /**
    * When an approved grant expires. With a resource owner's consent: at the end of the last window of its items; absent
@@ -142,13 +142,13 @@ export interface Grant extends Stored {
   readonly conditions?: GrantConditions
   readonly interaction?: Interaction
   readonly continuation: Continuation
-  /** When the client instance first received the granted access or subject. */
+  /** When the client first received the granted access or subject. */
   readonly issuedAt?: Instant
   /** One token for each label that has granted access; absent until issued, and if there is only a subject. */
   readonly tokens?: readonly IssuedToken[]
   /**
    * How the continuation derived all tokens. Absent once a token has been rotated or revoked, because the client
-   * instance has then received the response.
+   *  has then received the response.
    */
   readonly derivation?: Derivation
 }
@@ -210,7 +210,7 @@ export function grantStatus(grant: Grant, clock: Instant): GrantStatus {
 }
 
 /**
- * Returns the owner id of a client instance's resources: its wallet address or its key's URN (RFC 9278).
+ * Returns the owner id of a client's resources: its wallet address or its key's URN (RFC 9278).
  *
  * @example
  * ```ts
@@ -249,11 +249,11 @@ export interface GrantEvent {
     | 'grant.revoked'
   readonly at: Instant
   readonly grantId: string
-  /** Wallet address of the client instance, or the URN of its key's thumbprint. */
+  /** Wallet address of the client, or the URN of its key's thumbprint. */
   readonly client: string
   /** The owner who consented or, for `grant.denied`, the owner who denied, if the host said so. */
   readonly resourceOwner?: string
-  /** The label of the token that was rotated or revoked, if the client instance requested several. */
+  /** The label of the token that was rotated or revoked, if the client requested several. */
   readonly label?: string
 }
 

@@ -22,7 +22,7 @@ export interface ManagedToken {
   readonly manage: string
 }
 
-/** The client instance rotates its access token (RFC 9635 section 6.1). */
+/** The client rotates its access token (RFC 9635 section 6.1). */
 export interface RotateToken {
   readonly type: 'rotate'
   readonly commandId: string

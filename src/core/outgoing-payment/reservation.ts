@@ -75,7 +75,7 @@ export interface PaymentRequest extends Repeat {
  * which the host is being asked is unchanged and reserved: the request waits for that decision. If that call was lost
  * or has failed, the request asks again, with a token of the same grant.
  *
- * @returns `undefined` if there is no payment, or another client instance requested it.
+ * @returns `undefined` if there is no payment, or another client requested it.
  */
 export function decideRepeat(
   found: PaymentRecord | undefined,

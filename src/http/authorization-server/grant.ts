@@ -233,7 +233,7 @@ interface Presented<Found> {
   readonly unknown: string
 }
 
-/** Authenticates the client instance that presents a token of a grant: by the token and its path, then by its key. */
+/** Authenticates the client that presents a token of a grant: by the token and its path, then by its key. */
 function authenticateHolder<Found extends { readonly grant: Grant }>(
   deps: GrantDependencies,
   { kind, find, unknown }: Presented<Found>,

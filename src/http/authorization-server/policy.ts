@@ -48,8 +48,8 @@ export interface AuthorizationPolicy {
   }
   readonly grants?: {
     /**
-     * How long a grant without consent remains valid after its last token expired. Tokens that exist keep the value with
-     * which they were issued. Default 30 days.
+     * How long a grant without consent remains valid after its last token expired. Tokens that exist keep the value
+     * with which they were issued. Default 30 days.
      */
     readonly unusedLifetimeMs?: number
     /** How long the record of an ended grant is kept. Default 30 days. */
@@ -64,9 +64,9 @@ export interface AuthorizationPolicy {
     readonly windowMinMs?: number
   }
   /**
-   * Which keys sign for a grant of a client with a wallet address: each that the wallet address publishes at the time of
-   * the request (`published`), or only the one that signed the grant request, while it is published (`bound`). A client
-   * that sends its key is bound to it in both. Default `published`.
+   * Which keys sign for a grant of a client with a wallet address: each that the wallet address publishes at the time
+   * of the request (`published`), or only the one that signed the grant request, while it is published (`bound`). A
+   * client that sends its key is bound to it in both. Default `published`.
    */
   readonly keyBinding?: 'published' | 'bound'
   /**

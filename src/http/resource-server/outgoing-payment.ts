@@ -65,7 +65,9 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
   })
 }
 
-/** Pricing names the receiver as a quote does. Here, the body of a payment without a quote names it `incomingPayment`. */
+/**
+ * Pricing names the receiver as a quote does. Here, the body of a payment without a quote names it `incomingPayment`.
+ */
 function nameReceiver<Refusal extends HttpRefusal>(refusal: Refusal, input: PaymentInput): Refusal {
   const { details } = refusal
   return 'incomingPayment' in input && details?.['path'] === 'receiver'

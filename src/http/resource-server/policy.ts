@@ -12,7 +12,9 @@ export interface ResourcePolicy {
     readonly expiryDefaultMs?: number
     /** How far in the future `expiresAt` may be. Default 30 days. */
     readonly expiryMaxMs?: number
-    /** How long a payment that received funds is kept after its expiry, before `sweep` may remove it. Default 365 days. */
+    /**
+     * How long a payment that received funds is kept after its expiry, before `sweep` may remove it. Default 365 days.
+     */
     readonly retentionMs?: number
     /**
      * The same for a payment that received nothing: any client can create many of them. Default 7 days, or
@@ -33,9 +35,10 @@ export interface ResourcePolicy {
     readonly decideMs?: number
   }
   /**
-   * Decides whether an outgoing payment is created, and may hold its funds: balance, screening, step-up. Called once the
-   * payment is priced, permitted by its grant and counted in its budget; never again after an answer. Any answer other
-   * than `{ ok: true }` creates nothing: a refusal results in 403, an exception or rejection in 503, an invalid answer in
+   * Decides whether an outgoing payment is created, and may hold its funds: balance, screening, step-up. Called once
+   * the payment is priced, permitted by its grant and counted in its budget; never again after an answer. Any answer
+   * other than `{ ok: true }` creates nothing: a refusal results in 403, an exception or rejection in 503, an invalid
+   * answer in
    * 500. Requires that `recordsEvents` contains the three events by which holds are released. Default: every payment is
    * allowed.
    */

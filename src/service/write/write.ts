@@ -18,8 +18,8 @@ export interface Decided<Result> {
   /** Written in the same commit, even without `changes`: the record by which a signed request counts once. */
   readonly also?: readonly Change[]
   /**
-   * Whether nothing changes because an earlier commit of this write, or of an identical one, took effect. The guard held
-   * then, so that the result is not outdated. Default false.
+   * Whether nothing changes because an earlier commit of this write, or of an identical one, took effect. The guard
+   * held then, so that the result is not outdated. Default false.
    */
   readonly isRepeat?: boolean
 }
@@ -28,7 +28,10 @@ export interface Decided<Result> {
 export interface Known {
   /** A record that is missing is guessed not to exist. */
   readonly records: Records
-  /** Whether a port was called since they were loaded: its answer may follow a change that is not in them. Default false. */
+  /**
+   * Whether a port was called since they were loaded: its answer may follow a change that is not in them. Default
+   * false.
+   */
   readonly isOld?: boolean
 }
 

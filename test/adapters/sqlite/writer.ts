@@ -2,7 +2,9 @@ import { migrate, sqliteStore } from '../../../adapters/sqlite.js'
 import { loadOne } from '../../support/one-record.js'
 import { sqliteDrivers } from '../../support/sqlite.js'
 
-/** Adds to one record as one of several processes: `writer.ts <driver> <file> <times>`. Prints the commits that lost. */
+/**
+ * Adds to one record as one of several processes: `writer.ts <driver> <file> <times>`. Prints the commits that lost.
+ */
 const [driver = '', file = '', times = ''] = process.argv.slice(2)
 const open = sqliteDrivers[driver]
 if (open === undefined) throw new Error(`no driver ${driver}`)

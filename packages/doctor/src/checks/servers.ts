@@ -310,7 +310,7 @@ export const resourceChecks: readonly Check[] = [
   asset,
   caseCheck('incoming-get', {
     after: ['incoming-create'],
-    why: 'The id of a payment must lead to it, with the signature of the client instance.',
+    why: 'The id of a payment must lead to it, with the signature of the client.',
     fix: () => [
       'proxy_pass http://127.0.0.1:3000;  # nginx: without a path, it passes the target on unchanged',
     ],

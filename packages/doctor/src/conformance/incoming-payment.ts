@@ -157,7 +157,7 @@ function isClosed(error: unknown): undefined {
 const readingCases: readonly ServerCaseDefinition[] = [
   {
     id: 'incoming-get',
-    name: 'the client instance reads the incoming payment that it created',
+    name: 'the client reads the incoming payment that it created',
     rule: get,
     async check(session) {
       const created = await session.createIncoming({ metadata: { reference: 'A-1' } })
@@ -189,7 +189,7 @@ const readingCases: readonly ServerCaseDefinition[] = [
   },
   {
     id: 'incoming-private-cache',
-    name: 'shared caches must not store what only the client instance may read',
+    name: 'shared caches must not store what only the client may read',
     rule: 'RFC 9111 section 3.5',
     async check(session) {
       const { headers } = await read(session, await createdId(session))

@@ -41,7 +41,7 @@ const pagesMax = 200
 export const listCases: readonly ServerCaseDefinition[] = [
   {
     id: 'list',
-    name: 'the client instance lists the incoming payments that it created',
+    name: 'the client lists the incoming payments that it created',
     rule: list,
     async check(session) {
       const id = await createdId(session)

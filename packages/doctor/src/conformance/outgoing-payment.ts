@@ -81,7 +81,7 @@ const quoteCases: readonly ServerCaseDefinition[] = [
   },
   {
     id: 'quote-get',
-    name: 'the client instance reads its quote',
+    name: 'the client reads its quote',
     rule: 'OpenAPI get-quote',
     needs: 'consent',
     async check(session) {
@@ -112,7 +112,7 @@ const paymentCases: readonly ServerCaseDefinition[] = [
   },
   {
     id: 'outgoing-get',
-    name: 'the client instance reads and lists its outgoing payment',
+    name: 'the client reads and lists its outgoing payment',
     rule: 'OpenAPI get-outgoing-payment',
     needs: 'consent',
     async check(session) {
@@ -155,7 +155,7 @@ const paymentCases: readonly ServerCaseDefinition[] = [
   },
   {
     id: 'outgoing-spent',
-    name: 'the client instance reads the amounts that were spent under its grant',
+    name: 'the client reads the amounts that were spent under its grant',
     rule: 'OpenAPI get-outgoing-payment-grant',
     level: 'recommended',
     needs: 'consent',

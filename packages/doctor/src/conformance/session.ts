@@ -27,18 +27,18 @@ export type Consent = (interactUrl: string, decision: ConsentDecision) => Promis
 
 interface SessionOptions extends Sender {
   readonly walletAddress: string
-  /** The wallet address of the client instance, if it has one. */
+  /** The wallet address of the client, if it has one. */
   readonly clientWalletAddress: string | undefined
   readonly finishUri: string
   readonly receiver: string
   readonly consent: Consent | undefined
 }
 
-/** A client instance that sends requests to the servers of one wallet address. */
+/** A client that sends requests to the servers of one wallet address. */
 export interface Session extends SessionOptions {
   /** The `client` member of a grant request. */
   readonly client: string | { readonly jwk: FullJwk }
-  /** A key that the client instance does not use, with the same `kid`. */
+  /** A key that the client does not use, with the same `kid`. */
   readonly otherKey: KeyPair
   send(request: WireRequest): Promise<WireAnswer>
   /** Reads the wallet address document once. */
@@ -145,7 +145,7 @@ export interface ServerCaseDefinition {
   readonly rule: string
   /** Default: `required`. */
   readonly level?: ServerRuleLevel
-  /** `client` if the client instance needs a wallet address, `consent` if an owner must decide too. */
+  /** `client` if the client needs a wallet address, `consent` if an owner must decide too. */
   readonly needs?: 'client' | 'consent'
   readonly check: (session: Session) => Promise<void>
 }

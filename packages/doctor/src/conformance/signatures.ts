@@ -30,7 +30,7 @@ function inSeconds(session: Session, seconds: number): number {
   return Math.floor(session.now() / 1000) + seconds
 }
 
-/** Requests that a client instance did not make: each is refused with the code for its client. */
+/** Requests that a client did not make: each is refused with the code for its client. */
 const bad: readonly BadSignature[] = [
   {
     id: 'grant-unsigned',

@@ -6,7 +6,7 @@ export interface ServerFault {
   readonly name: string
   /** The ids of the cases. */
   readonly found: readonly string[]
-  /** Creates the fault for one run. `sign` signs a request again, as the client instance. */
+  /** Creates the fault for one run. `sign` signs a request again, as the client. */
   readonly create: (sign: Resign) => ProxyFault
 }
 

@@ -14,8 +14,8 @@ export interface HoldSubject {
    */
   readonly onEvent: EventHandler
   /**
-   * Debits `sentAmount` of the event when the payment ends, if `onEvent` does not: called once for each payment that was
-   * begun, before its `completed` or `failed`.
+   * Debits `sentAmount` of the event when the payment ends, if `onEvent` does not: called once for each payment that
+   * was begun, before its `completed` or `failed`.
    */
   settle?(event: OutgoingPaymentEvent): void | Promise<void>
   /** What the account has, including what is held. */

@@ -56,8 +56,8 @@ export interface HistoryOptions {
   /** How long a payment may wait until the host begins it, in milliseconds. Default 24 hours. */
   readonly holdMs?: number
   /**
-   * How long the wallet waits for the host's decision about a payment, in milliseconds. A payment during which the store
-   * fails is repeated so much later. Default 30 s.
+   * How long the wallet waits for the host's decision about a payment, in milliseconds. A payment during which the
+   * store fails is repeated so much later. Default 30 s.
    */
   readonly decideMs?: number
 }

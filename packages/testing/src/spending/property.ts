@@ -17,7 +17,8 @@ import type { SpendingWallet } from './wallet.js'
 /*
  * One search, in the order of its files: `generate` draws commands, and `resolve` turns them into a history. `run`
  * performs the history on a wallet (`wallet`, `servers`, `stores`), and `oracle` compares each answer with `model`,
- * which counts in the windows of `windows`. fast-check shrinks the commands of a history that fails. `history` prints it.
+ * which counts in the windows of `windows`. fast-check shrinks the commands of a history that fails. `history` prints
+ * it.
  */
 
 /** A store to test. The library's servers run on it with a clock and a client of the test. */
