@@ -13,6 +13,8 @@ import { callback, having, listOf, positiveInteger, requireKnownOptions } from '
 export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   /** How long to wait before the next poll if no event was due, in milliseconds. Default 1,000. */
   readonly pollMs?: number
+  /** The maximum number of events that one call of `drain` delivers. Default: as many as become due meanwhile. */
+  readonly limit?: number
   /**
    * Receives errors of the store, after which the consumer retries in `pollMs`, and without `onFailure` also the errors of
    * the handler. Its own errors are ignored. Default: `console.error`.
@@ -58,17 +60,16 @@ export function consumeEvents(
   const { signal: _signal, ...known } = drainOptions
   eventSources('sources', sources)
   callback('handler', handler)
-  requireKnownOptions('', options, { ...known, pollMs: true, onError: true })
-  const { pollMs = 1_000, onError = printError, ...draining } = options
+  requireKnownOptions('', options, { ...known, onError: true })
+  const { onError = printError, ...draining } = options
   callback('onError', onError)
-  drainSettings(draining)
-  positiveInteger('pollMs', pollMs)
+  const { pollMs } = drainSettings(draining)
   const controller = new AbortController()
   const { signal } = controller
 
   const report = (error: unknown) => void callHook(() => onError(error))
   const { onFailure = ({ error }: FailedDelivery) => report(error) } = draining
-  const settings = { ...draining, onFailure, signal }
+  const settings = { limit: Number.MAX_SAFE_INTEGER, ...draining, onFailure, signal }
 
   async function consume(source: ServerEvents): Promise<void> {
     while (!signal.aborted) {

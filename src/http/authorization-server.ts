@@ -147,7 +147,7 @@ export function createAuthorizationServer(
   const { context, grantPolicy } = settings
   const grants = createGrants(context, grantPolicy)
   const introspect = createIntrospect(context, grants, settings.keys)
-  const swept = [retired(context, 'grant'), retired(context, 'replay')]
+  const swept = [retired('grant'), retired('replay')]
   const server: AuthorizationServer = {
     ...createHandlers(pipelineOf(settings, grants, introspect)),
     ...servicesIn(context, settings, grants),

@@ -178,9 +178,9 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     services.incoming.swept,
     services.outgoing.swept,
     sweptBudgets(context, settings.hasGrants, policy.spending.budgets),
-    retired(context, 'quote'),
-    retired(context, 'transfer'),
-    retired(context, 'replay'),
+    retired('quote'),
+    retired('transfer'),
+    retired('replay'),
   ]
   return {
     baseUrl: options.baseUrl,

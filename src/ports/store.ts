@@ -124,7 +124,8 @@ export interface RecordPage {
  *    call, and one that is removed during the call may be left out. `list` must not reject because of such a removal.
  *
  * Ids match `[A-Za-z0-9._-]{8,128}`, are compared and ordered byte for byte, and begin with the namespace of
- * the server that created them, 8 characters. Command ids match `[A-Za-z0-9_-]{22}`. A commit contains each
+ * the server that created them, 8 characters. In the ids of events, the last of these is the number of a slice, which is
+ * a namespace of its own to a store. Command ids match `[A-Za-z0-9_-]{22}`. A commit contains each
  * record at most once, as a change or as a guard. A record is in at most three lists, once in each. Instants
  * are safe integers. `storeBounds` limits the sizes of commits, records and names, and the limits of queries.
  * `storeConformance` in `open-payments-server-testing` checks each rule within these bounds.

@@ -45,7 +45,7 @@ import { createPaymentLists, listsOf } from './lists.js'
 import { loadOne, loadOwn, loadRecords, readerOf, recordsOf } from './load.js'
 import type { Replayed, SignedCall } from './signed-call.js'
 import { ofDependency } from './store-guard.js'
-import { removeRetired, type SweptKind } from './sweep.js'
+import { ifRetired, type SweptKind } from './sweep.js'
 import { creating, type Write } from './write/write.js'
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
@@ -370,7 +370,7 @@ function sweptPayments(context: ServiceContext): SweptKind {
     async sweep(record, now) {
       const payment = record as IncomingPayment
       return payment.completed || payment.expiryRecorded
-        ? removeRetired(context, 'incoming-payment', payment, now)
+        ? ifRetired(payment, now)
         : recordExpiry(context, payment)
     },
   }

@@ -6,7 +6,10 @@ import { InvalidInputError } from '../util/input.js'
 import { loadOne } from './load.js'
 import { ContentionError } from './store-guard.js'
 
-/** The record of a server. Its id is the namespace, so that each namespace belongs to one server of a store. */
+/**
+ * The record of a server. Its id is the namespace without its last character, which the ids of events replace by the
+ * number of their slice. So this part of a namespace, and the namespace with it, belongs to one server of a store.
+ */
 interface ServerRecord extends Stored {
   readonly url: string
 }
@@ -19,7 +22,7 @@ export interface Namespace {
    * Makes sure that the namespace in the store belongs to this server. The first call writes a record. Once a call
    * outside of a transaction has resolved, no further call uses the store.
    *
-   * @throws {InvalidInputError} if it belongs to another server: 48 bits of a hash can be those of another URL, and both
+   * @throws {InvalidInputError} if it belongs to another server: 42 bits of a hash can be those of another URL, and both
    *   servers would act on each other's grants and payments.
    */
   claim(store: Store, inTransaction: boolean): Promise<void>
@@ -33,7 +36,7 @@ export function namespaceOfServer(url: string): Namespace {
     namespace,
     async claim(store, inTransaction) {
       if (isClaimed) return
-      const owner = await ownerOf(store, await namespace(), url)
+      const owner = await ownerOf(store, `${(await namespace()).slice(0, -1)}.`, url)
       if (owner !== url) {
         throw new InvalidInputError(
           'store',

@@ -35,7 +35,7 @@ import { newCall, type ServiceContext } from './context.js'
 import { createPaymentLists } from './lists.js'
 import { loadOne, loadOwn, loadRecords, readerOf, recordsOf } from './load.js'
 import { expire } from './reserved-payment.js'
-import { removeRetired, type SweptKind } from './sweep.js'
+import { ifRetired, type SweptKind } from './sweep.js'
 
 /** The policy for outgoing payments, quotes and budgets. */
 export interface SpendingPolicy {
@@ -183,7 +183,7 @@ function sweptPayments(deps: Dependencies): SweptKind {
         return expired.ok || expired.refusal === 'outdated' ? undefined : 'lapsed'
       }
       if (payment.state !== 'created') {
-        return removeRetired(deps.context, 'outgoing-payment', payment, now)
+        return ifRetired(payment, now)
       }
       const lapse = await run<'lapse'>(deps, payment.id, { type: 'lapse' })
       return lapse.ok ? 'lapsed' : undefined
@@ -219,12 +219,8 @@ export function sweptBudgets(
     namespace: context.grantNamespace,
     async sweep(record, now) {
       const budget = record as Budget
-      if (budget.retainUntil !== undefined) return removeRetired(context, 'budget', budget, now)
-      if (await hasNoGrant(budget)) {
-        const { id, version } = budget
-        const [removed] = await store.remove([{ kind: 'budget', id, version }])
-        return removed ? 'removed' : undefined
-      }
+      if (budget.retainUntil !== undefined) return ifRetired(budget, now)
+      if (await hasNoGrant(budget)) return 'retired'
       const { commandId } = newCall(context)
       const key = { kind: 'budget', id: budget.id } as const
       return context.run<'kept' | undefined>({

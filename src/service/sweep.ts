@@ -1,6 +1,6 @@
 import type { Instant } from '../core/instant.js'
 import type { Stored } from '../core/stored.js'
-import { type RecordKind, storeBounds } from '../ports/store.js'
+import { type RecordKind, storeBounds, type VersionGuard } from '../ports/store.js'
 import { InvalidInputError, integerFrom, requireKnownOptions } from '../util/input.js'
 import type { ServiceContext } from './context.js'
 import { inParallel } from './parallel.js'
@@ -29,17 +29,18 @@ export interface SweepResult {
 }
 
 /**
- * What happened to a due record: one of the counts of `SweepResult`, `kept` if it became due later, or
- * `undefined` if nothing changed, such as when another process was faster.
+ * What happened to a due record: one of the counts of `SweepResult`, `kept` if it became due later, `retired` if it is
+ * to be removed at the version that was found, or `undefined` if nothing changed, such as when another process was
+ * faster.
  */
-type Swept = 'expired' | 'lapsed' | 'removed' | 'kept' | undefined
+type Swept = 'expired' | 'lapsed' | 'kept' | 'retired' | undefined
 
 /** How a server sweeps the due records of one kind. */
 export interface SweptKind {
   readonly kind: RecordKind
   /** Resolves to the prefix of the ids. Default: the namespace of the server. */
   readonly namespace?: () => Promise<string>
-  sweep(record: Stored, now: Instant): Promise<Swept>
+  sweep(record: Stored, now: Instant): Promise<Swept> | Swept
 }
 
 const concurrency = 8
@@ -49,9 +50,9 @@ const limitDefault = 1_000
 export const sweepLimit = integerFrom(1, storeBounds.dueLimit)
 
 /**
- * Processes due records of these kinds, several concurrently. Any number of processes may sweep: each record
- * changes by a compare-and-set, which fails for all but one. An error of one kind does not prevent the
- * others from being swept; the sweep rejects with the first error at its end.
+ * Processes due records of these kinds, several concurrently, and removes the retired ones of all kinds at once. Any
+ * number of processes may sweep: each record changes by a compare-and-set, which fails for all but one. An error of one
+ * kind does not prevent the others from being swept; the sweep rejects with the first error at its end.
  */
 export async function sweepKinds(
   context: ServiceContext,
@@ -62,26 +63,55 @@ export async function sweepKinds(
   const { limit = limitDefault, signal } = options
   sweepLimit('limit', limit)
   requireSignal(signal)
-  const counts = { expired: 0, lapsed: 0, removed: 0, kept: 0 }
+  const counts = { expired: 0, lapsed: 0, kept: 0 }
+  const retired: VersionGuard[] = []
+  /** The kinds of which more records may be due. */
+  const full = new Set<RecordKind>()
+  let removed = 0
   let more = false
 
   async function sweepKind({ kind, sweep, namespace = context.namespace }: SweptKind) {
     if (signal?.aborted) return
     const now = context.clock.now()
     const due = await context.store.due(kind, await namespace(), now, limit)
+    if (due.length === limit) full.add(kind)
     await inParallel(due, concurrency, async (record) => {
       const swept = signal?.aborted ? undefined : await sweep(record, now)
       if (swept === undefined) return
+      const { id, version } = record
+      if (swept === 'retired') return void retired.push({ kind, id, version })
       counts[swept] += 1
-      // A changed record may be due again, for its removal. Without progress, a repeat would find the same records.
-      more ||= swept !== 'removed' || due.length === limit
+      // A changed record may be due again, for its removal.
+      more = true
     })
+  }
+
+  async function removeRetired(records: readonly VersionGuard[]): Promise<void> {
+    if (signal?.aborted) return
+    let answers: readonly boolean[]
+    try {
+      answers = await context.store.remove(records)
+    } catch (error) {
+      if (records.length === 1) throw error
+      // A record that cannot be removed, such as a locked one, must not keep the others.
+      return inParallel(records, concurrency, (record) => removeRetired([record]))
+    }
+    for (const [i, isRemoved] of answers.entries()) {
+      if (!isRemoved) continue
+      removed += 1
+      // Without progress, a repeat would find the same records.
+      more ||= full.has(records[i]?.kind as RecordKind)
+    }
   }
 
   const errors: unknown[] = []
   for (const each of kinds) await sweepKind(each).catch((error) => errors.push(error))
+  for (let i = 0; i < retired.length; i += storeBounds.removeRecords) {
+    const some = retired.slice(i, i + storeBounds.removeRecords)
+    await removeRetired(some).catch((error) => errors.push(error))
+  }
   if (errors.length > 0) throw errors[0]
-  const { expired, lapsed, removed } = counts
+  const { expired, lapsed } = counts
   return { expired, lapsed, removed, more: more && !signal?.aborted }
 }
 
@@ -91,17 +121,11 @@ function requireSignal(signal: unknown): void {
 }
 
 /** Sweeps records that are due only when their retention ends. */
-export function retired(context: ServiceContext, kind: RecordKind): SweptKind {
-  return { kind, sweep: (record, now) => removeRetired(context, kind, record, now) }
+export function retired(kind: RecordKind): SweptKind {
+  return { kind, sweep: ifRetired }
 }
 
-/** Removes a record past its retention, unless it has changed since it was loaded. */
-export async function removeRetired(
-  { store }: ServiceContext,
-  kind: RecordKind,
-  { id, version, retainUntil }: Stored,
-  now: Instant,
-): Promise<'removed' | undefined> {
-  const isRetired = retainUntil !== undefined && retainUntil <= now
-  return isRetired && (await store.remove([{ kind, id, version }]))[0] ? 'removed' : undefined
+/** Says that a record is to be removed if it is past its retention. */
+export function ifRetired({ retainUntil }: Stored, now: Instant): 'retired' | undefined {
+  return retainUntil !== undefined && retainUntil <= now ? 'retired' : undefined
 }

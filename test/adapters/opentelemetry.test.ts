@@ -240,11 +240,11 @@ describe('with observeBacklog', () => {
     await completePayment(world, '3')
     expect(await read()).toEqual([
       'open_payments.events.waiting {event} authorizationServer north 0',
-      'open_payments.events.waiting {event} resourceServer north 5',
+      'open_payments.events.waiting {event} resourceServer north 4',
       'open_payments.events.oldest_age s authorizationServer north 0',
       'open_payments.events.oldest_age s resourceServer north 2.5',
       'open_payments.events.set_aside {event} authorizationServer north 0',
-      'open_payments.events.set_aside {event} resourceServer north 1',
+      'open_payments.events.set_aside {event} resourceServer north 2',
     ])
   })
 

@@ -98,11 +98,12 @@ const mistakes: readonly (readonly [
     'each end has an event',
     { requests: ['first'], change: 'nothing' },
     {
-      eventRecords: (kind, record, events) =>
+      eventRecords: (kind, record, events, last) =>
         eventRecords(
           kind,
           record,
           events.filter(({ type }) => type !== 'outgoing-payment.declined'),
+          last,
         ),
     },
   ],

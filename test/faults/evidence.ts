@@ -34,7 +34,7 @@ export async function gather(journal: Journal, witness: Witness): Promise<Eviden
     grants: byId('grant') as Map<string, Grant>,
     payments: byId('incoming-payment') as Map<string, IncomingPayment>,
     transfers: of('transfer') as Transfer[],
-    pending: of('event') as EventRecord[],
+    pending: of('event').filter((record) => 'event' in record) as EventRecord[],
     // Read after the records, so that an event that has left them is among the deliveries.
     delivered: witness.delivered(),
     active: await activeTokens(journal, witness.wallet),

@@ -1,4 +1,6 @@
+import type { Stored } from '../../src/entry-adapter.js'
 import type { DeliveredEvent } from '../../src/index.js'
+import { deliveredId } from '../../src/service/events/record.js'
 import { grantEndpoint, resourceServer } from '../support/world.js'
 import type { Evidence } from './evidence.js'
 import { type GrantEntry, type Journal, sumOf } from './journal.js'
@@ -112,17 +114,30 @@ export function theLatestTokenIsLiveUnlessRevoked(
   })
 }
 
-/** Every version of a payment is from its creation, from receipts or from its expiry, so it has an event. */
+/**
+ * Every version of a payment is from its creation, from receipts or from its expiry, so it has an event, and each event up
+ * to the last one that the payment names is told.
+ */
 export function everyVersionOfAPaymentHasItsEvent(
   _: Journal,
   evidence: Evidence,
 ): readonly string[] {
-  const told = new Set([...toldIds(evidence)].map((id) => id.split('.').slice(0, 3).join('.')))
-  return [...evidence.payments.values()].flatMap(({ id, version }) =>
-    Array.from({ length: version }, (_each, index) => `${id}.incoming-payment.${index + 1}`)
-      .filter((eventId) => !told.has(eventId))
-      .map((eventId) => `${eventId} is lost`),
+  const told = new Set(
+    Array.from(toldIds(evidence), placeOf).map(
+      ({ recordId, kind, place }) => `${recordId}.${kind}.${place}`,
+    ),
   )
+  return [...evidence.payments.values()].flatMap((payment) => {
+    const { id, version } = payment
+    const last = lastPlace(payment)
+    const lost = Array.from(
+      { length: last },
+      (_each, index) => `${id}.incoming-payment.${index + 1}`,
+    )
+      .filter((eventId) => !told.has(eventId))
+      .map((eventId) => `${eventId} is lost`)
+    return last < version ? [`${id} has ${last} events at version ${version}`, ...lost] : lost
+  })
 }
 
 /** A grant has one event for each acknowledged step, and at most one more while a step has no response. */
@@ -167,12 +182,10 @@ export function everyEventTellsOfARecordThatIsThere(
   evidence: Evidence,
 ): readonly string[] {
   return [...toldIds(evidence)].flatMap((eventId) => {
-    const { recordId, kind, version } = placeOf(eventId)
+    const { recordId, kind, place } = placeOf(eventId)
     const record = kind === 'grant' ? evidence.grants : evidence.payments
-    const stored = record.get(recordId)?.version ?? 0
-    return version <= stored
-      ? []
-      : [`${eventId} is newer than its record, which is at version ${stored}`]
+    const last = lastPlace(record.get(recordId))
+    return place <= last ? [] : [`${eventId} is newer than its record, which has ${last} events`]
   })
 }
 
@@ -198,16 +211,13 @@ export function eventsOfARecordAreDeliveredInOrder(
   const seen = new Set<string>()
   const last = new Map<string, DeliveredEvent>()
   return delivered.flatMap((event) => {
-    const { recordId, version, number } = placeOf(event.id)
+    const { recordId, place } = placeOf(event.id)
     if (seen.has(event.id)) return []
     seen.add(event.id)
     const before = last.get(recordId)
     last.set(recordId, event)
     if (before === undefined) return []
-    const earlier = placeOf(before.id)
-    const inOrder =
-      earlier.version < version || (earlier.version === version && earlier.number < number)
-    return inOrder ? [] : [`${event.id} came after ${before.id}`]
+    return placeOf(before.id).place < place ? [] : [`${event.id} came after ${before.id}`]
   })
 }
 
@@ -216,15 +226,25 @@ export function nothingWaitsToBeDelivered(_: Journal, { pending }: Evidence): re
 }
 
 function eventOf({ id, event }: Evidence['pending'][number]): DeliveredEvent {
-  return { ...event, id, server: placeOf(id).kind === 'grant' ? grantEndpoint : resourceServer }
+  const isOfGrant = placeOf(id).kind === 'grant'
+  const recordId = isOfGrant ? Object(event).grantId : Object(event).incomingPaymentId
+  return {
+    ...event,
+    id: deliveredId(recordId.slice(0, 8), { id }),
+    server: isOfGrant ? grantEndpoint : resourceServer,
+  }
 }
 
 function toldIds({ pending, delivered }: Evidence): ReadonlySet<string> {
-  return new Set([...pending, ...delivered].map(({ id }) => id))
+  return new Set([...pending.map(eventOf), ...delivered].map(({ id }) => id))
 }
 
-/** An event's id begins with the id, kind and version of its record, and a counter. */
+/** An event's id begins with the id and kind of its record, and its number among the events of the record. */
 function placeOf(eventId: string) {
-  const [recordId = '', kind = '', version, number] = eventId.split('.')
-  return { recordId, kind, version: Number(version), number: Number(number) }
+  const [recordId = '', kind = '', place] = eventId.split('.')
+  return { recordId, kind, place: Number(place) }
+}
+
+function lastPlace(record: Stored | undefined): number {
+  return record?.lastEvent === undefined ? 0 : Number(record.lastEvent.split('.')[0])
 }

@@ -81,8 +81,8 @@ describe('a consumer', () => {
   test('passes its handler and its options to the source', async () => {
     const { source, calls } = scriptedSource()
     const handler = () => {}
-    const options = { limit: 7, concurrency: 2, leaseMs: 5, attemptsMax: 3 }
-    const consumer = consumeEvents([source], handler, { ...options, pollMs: 10 })
+    const options = { limit: 7, concurrency: 2, leaseMs: 5, attemptsMax: 3, pollMs: 10 }
+    const consumer = consumeEvents([source], handler, options)
     await vi.advanceTimersByTimeAsync(0)
     await consumer.stop()
     expect(calls[0]?.handler).toBe(handler)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type AccessItem, type Limits, memoryStore, type Pricing } from '../../src/index.js'
+import { eventsIn } from '../support/outbox.js'
 import {
   eur,
   euroReceiver,
@@ -134,7 +135,7 @@ describe('creating an outgoing payment', () => {
     const { world, client, token } = await payingClient()
     const { body } = await pay(client, token, 5, { metadata: { note: 'shibboleth' } })
     const namespace = idOfPayment({ status: 201, headers: {}, body }).slice(0, 8)
-    const events = await world.store.due('event', namespace, Number.MAX_SAFE_INTEGER, 100)
+    const events = await eventsIn(world.store, namespace)
     const created = events.filter(({ id }) => id.includes('.outgoing-payment.'))
     expect(created).toMatchObject([
       {

@@ -57,8 +57,8 @@ describe('concurrent payments under one grant', () => {
     const spent = (await Promise.all(paying)).map(spentIn)
     const steps = paying.map((_, index) => 10 * (index + 1))
     expect(spent.toSorted((a, b) => a - b)).toEqual(steps)
-    // A payment, in three lists, its event, in one, the nonce, and once the budget and the guard on the grant.
-    const inOne = Math.floor((storeBounds.commitSize - 2) / 7)
+    // A payment, in three lists, its event, the nonce, and once the budget and the guard on the grant.
+    const inOne = Math.floor((storeBounds.commitSize - 2) / 6)
     expect(commits.map(paymentsIn)).toEqual([1, inOne, count - 1 - inOne])
     for (const commit of commits) {
       expect(commitSizeOf(commit)).toBeLessThanOrEqual(storeBounds.commitSize)

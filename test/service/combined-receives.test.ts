@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Commit, storeBounds } from '../../src/entry-adapter.js'
+import { type Commit, type Stored, storeBounds } from '../../src/entry-adapter.js'
 import { memoryStore, type Store } from '../../src/index.js'
 import { paymentServices, withEventLog } from '../support/outbox.js'
 import { runs } from '../support/runs.js'
@@ -33,8 +33,8 @@ function countingCommits(store: Store) {
   }
 }
 
-/** A transfer is a record, and its event another one in a list; the payment is changed once. */
-const inOne = Math.floor((storeBounds.commitSize - 1) / 3)
+/** A transfer is a record, and its event another one; the payment is changed once. */
+const inOne = Math.floor((storeBounds.commitSize - 1) / 2)
 
 describe('concurrent arrivals for one payment', () => {
   test('share a commit, and each has the result of its own', async () => {
@@ -52,7 +52,8 @@ describe('concurrent arrivals for one payment', () => {
     expect(await setup.payments.load(id)).toMatchObject({ received: `${total}`, version: 4 })
     // A payment, and a transfer and an event for each arrival.
     expect(sizes).toEqual([3, 1 + 2 * inOne, 1 + 2 * 5])
-    expect(results.at(-1)).toMatchObject({ payment: await setup.payments.load(id) })
+    const { lastEvent: _, ...state } = (await setup.payments.load(id)) as Stored
+    expect(results.at(-1)).toMatchObject({ payment: state })
   })
 
   test('add up to the results that callers received, whatever responses of the database are lost', async () => {
@@ -148,7 +149,8 @@ describe('concurrent arrivals for one payment', () => {
               expect(told.payment).toMatchObject({ received, completed })
             }
           }
-          const { version: _, commandId: __, ...state } = (await apart.payments.load(id)) ?? {}
+          const found = (await apart.payments.load(id)) as Stored | undefined
+          const { version: _, commandId: __, lastEvent: ___, ...state } = found ?? {}
           expect(await shared.payments.load(id)).toMatchObject(state)
         },
       ),

@@ -54,7 +54,7 @@ function processAt(grantEndpoint: string, store: Store) {
 }
 
 async function serverIn(store: Store) {
-  const [record] = await store.load([{ kind: 'server', id: namespace }])
+  const [record] = await store.load([{ kind: 'server', id: `${namespace.slice(0, -1)}.` }])
   return record
 }
 

@@ -1,16 +1,22 @@
 import type { Scheduler } from 'fast-check'
+import type { Stored } from '../../src/entry-adapter.js'
 import { type MayReceive, memoryStore, type Store } from '../../src/index.js'
 import { namespaceOf } from '../../src/protocol/credential.js'
 import type { ServerEvents } from '../../src/service/events/delivery.js'
 import { createServerEvents } from '../../src/service/events/outbox.js'
-import type { DomainEvent, EventRecord } from '../../src/service/events/record.js'
+import {
+  type DomainEvent,
+  type EventRecord,
+  sliceCount,
+  sliceNamespace,
+} from '../../src/service/events/record.js'
 import { createIncomingPayments } from '../../src/service/incoming-payment.js'
 import { namespaceOfServer } from '../../src/service/namespace.js'
 import { retired, type SweepOptions, sweepKinds } from '../../src/service/sweep.js'
 import type { Pacing } from '../../src/service/time.js'
 import { boundedStore } from './bounded-store.js'
 import { contextWithRunner, unguardedCall } from './calls.js'
-import { type ManualClock, manualClock } from './clock.js'
+import { type ManualClock, manualClock, startOfTests } from './clock.js'
 import { usd } from './incoming-payments.js'
 import { seededRandom } from './random.js'
 import { scheduledStore } from './stores.js'
@@ -31,6 +37,8 @@ export interface SetupOptions {
   /** Decides concurrent arrivals of funds in one commit, as the servers do. Default false. */
   readonly combines?: boolean
   readonly mayReceive?: MayReceive
+  /** The stopwatch and the pauses of the process. Default: those of `pacingBy(clock)`. */
+  readonly pacing?: Pacing
 }
 
 /** Returns an outbox whose consumers have one clock, unless a test says otherwise. */
@@ -41,11 +49,53 @@ function oneClock(outbox: ServerEvents): ServerEvents {
   }
 }
 
-/** A pacing in which no command waits too long. */
-const patient: Pacing = {
-  elapsedMs: () => 0,
-  sleep: (_ms, signal) =>
-    new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
+/** What waits for a clock to move. */
+const sleepers = new WeakMap<ManualClock, Set<() => void>>()
+
+/** Lets those that wait for a clock know when a test moves it. */
+function sleepersOf(clock: ManualClock): Set<() => void> {
+  const known = sleepers.get(clock)
+  if (known !== undefined) return known
+  const waiting = new Set<() => void>()
+  const { advance, set } = clock
+  const moving =
+    <Args extends unknown[]>(move: (...args: Args) => void) =>
+    (...args: Args) => {
+      move(...args)
+      for (const wake of [...waiting]) wake()
+    }
+  Object.assign(clock, { advance: moving(advance), set: moving(set) })
+  sleepers.set(clock, waiting)
+  return waiting
+}
+
+/** Pauses of a command pass at once; other pauses end when the test has moved the clock. */
+function pacingBy(clock: ManualClock, scheduler: Scheduler | undefined): Pacing {
+  let slept = 0
+  const waiting = sleepersOf(clock)
+  const elapsedMs = () => clock.now() - startOfTests + slept
+  return {
+    elapsedMs,
+    async sleep(ms, signal) {
+      if (signal === undefined) {
+        slept += ms
+        await scheduler?.schedule(Promise.resolve(), 'pause')
+        return
+      }
+      const endsAt = elapsedMs() + ms
+      await new Promise<void>((resolve) => {
+        function wake() {
+          if (signal?.aborted !== true && elapsedMs() < endsAt) return
+          waiting.delete(wake)
+          signal?.removeEventListener('abort', wake)
+          resolve()
+        }
+        waiting.add(wake)
+        signal?.addEventListener('abort', wake)
+        wake()
+      })
+    },
+  }
 }
 
 export type Setup = ReturnType<typeof paymentServices>
@@ -54,20 +104,12 @@ export type Setup = ReturnType<typeof paymentServices>
 export function paymentServices(options: SetupOptions = {}) {
   const { clock = manualClock(), scheduler, seed = 'seed', retentionMs = 60_000 } = options
   const { store = memoryStore(), serverUrl = resourceServer, recordsEvents = true } = options
-  let slept = 0
   const unrun = {
     store: boundedStore(scheduler === undefined ? store : scheduledStore(store, scheduler)),
     givenStore: store,
     clock,
     random: seededRandom(seed),
-    pacing: {
-      elapsedMs: () => slept,
-      async sleep(ms: number, signal?: AbortSignal) {
-        if (signal !== undefined) return patient.sleep(ms, signal)
-        slept += ms
-        await scheduler?.schedule(Promise.resolve(), 'pause')
-      },
-    },
+    pacing: options.pacing ?? pacingBy(clock, scheduler),
     ...namespaceOfServer(serverUrl),
     grantNamespace: () => namespaceOf(serverUrl),
     signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
@@ -112,11 +154,7 @@ export function paymentServices(options: SetupOptions = {}) {
       payments.receive(paymentId, { transferId, amount: usd(value) }),
     /** Does what `ResourceServer.sweep` does, as far as it concerns incoming payments. */
     sweep: (options?: SweepOptions) =>
-      sweepKinds(
-        context,
-        [payments.swept, retired(context, 'transfer'), retired(context, 'replay')],
-        options,
-      ),
+      sweepKinds(context, [payments.swept, retired('transfer'), retired('replay')], options),
   }
 }
 
@@ -137,7 +175,8 @@ export function withEventLog(store: Store): { readonly store: Store; readonly wr
         const committed = await store.commit(commit)
         if (!committed) return false
         for (const { kind, next, expectedVersion } of commit.changes) {
-          if (kind !== 'event' || expectedVersion !== 0) continue
+          // The claim of a slice is no event.
+          if (kind !== 'event' || expectedVersion !== 0 || !('event' in next)) continue
           written.push({ id: next.id, event: (next as EventRecord).event })
         }
         return true
@@ -146,7 +185,25 @@ export function withEventLog(store: Store): { readonly store: Store; readonly wr
   }
 }
 
-/** Returns the part of an event's id that tells its position: record, kind, version and number. */
+/** Returns the part of an event's id that tells its position: its record, the kind of it, and the number of the event. */
 export function positionOf(eventId: string): string {
-  return eventId.split('.').slice(0, 4).join('.')
+  const [recordId, kind, place] = eventId.split('.')
+  return `${recordId}.${kind}.${Number(place)}`
+}
+
+/** Returns the undelivered events of a server. */
+export async function eventsIn(store: Store, namespace: string): Promise<readonly EventRecord[]> {
+  const slices = Array.from({ length: sliceCount }, (_, slice) =>
+    store.due('event', sliceNamespace(namespace, slice), Number.MAX_SAFE_INTEGER, 10_000),
+  )
+  return (await Promise.all(slices)).flat() as Stored[] as EventRecord[]
+}
+
+export async function storedEvents({ store, context }: Setup): Promise<readonly EventRecord[]> {
+  return eventsIn(store, await context.namespace())
+}
+
+/** Returns what the id of an event's record has in common with the id under which the event is delivered. */
+export function withoutSlice(id: string): string {
+  return id.slice(0, 7) + id.slice(8)
 }

@@ -59,39 +59,57 @@ export const paymentEnds = [
 /** The record of an event, written in the same commit as the change, and removed after delivery. */
 export interface EventRecord extends Stored {
   readonly event: DomainEvent
-  /** The number of deliveries started. */
+  /** The mark of the event before it in its stream; absent for the first. It is delivered once that one is done. */
+  readonly after?: string
+  /** The number of deliveries that failed, have a lease, or may have begun in a consumer that has died. */
   readonly attempts: number
-  /** When a delivery last failed; absent if none has failed. */
+  /** When the last delivery failed; absent if its outcome is not known, and before the first. */
   readonly failedAt?: Instant
   /** The event must not be delivered before this instant, even if nothing else precedes it. */
   readonly notBefore?: Instant
   /** When the event was set aside; absent if it is still to be delivered. */
   readonly setAsideAt?: Instant
-  /** The event's position among the events of its record, or among the events that were set aside. */
-  readonly lists: readonly [ListEntry]
+  /** The list of the events that were set aside. */
+  readonly lists?: readonly [ListEntry]
+}
+
+/** Whether an event is still to be delivered. */
+export function isPending({ setAsideAt }: EventRecord): boolean {
+  return setAsideAt === undefined
+}
+
+/** Whether the last delivery of an event has neither ended nor failed: it has a lease, or its consumer has died. */
+export function isOpen({ attempts, failedAt }: EventRecord): boolean {
+  return attempts > 0 && failedAt === undefined
 }
 
 /**
  * Returns the records of the events of one commit about a record.
  *
- * The id of an event is its position, the id of the command, and a checksum of the event. After a failover that lost
- * commits, the servers write the same versions again. If the id were only the position, a new event would then get the
- * id of an event that the host has already handled.
+ * The events of a record are a stream. The id of an event is the id of its stream and its mark: its place in the stream,
+ * the id of the command, and a checksum of the event. After a failover that lost commits, the servers fill the same
+ * places again. If the id were only the place, a new event would then get the id of an event that the host has already
+ * handled, and the acknowledgement of the old event would remove the new one.
  */
 export function eventRecords(
   kind: RecordKind,
   record: Stored,
   events: readonly DomainEvent[],
+  last: string | undefined,
 ): readonly EventRecord[] {
-  const { id: recordId, version, commandId } = record
-  // Ids are ordered byte by byte, so the numbers of one commit have the same length.
-  const { length } = String(events.length)
-  return events.map((event, index) => {
-    const number = String(index + 1).padStart(length, '0')
-    const sum = checksum(JSON.stringify(event))
-    const id = `${recordId}.${kind}.${version}.${number}.${commandId}.${sum}`
+  const { commandId } = record
+  const stream = streamOf(record.id, kind)
+  let [before, place] = [last, last === undefined ? 0 : placeIn(last)]
+  return events.map((event) => {
+    place += 1
+    // Ids are ordered byte by byte, and the outbox looks up events that are due at one time in this order.
+    const number = String(place).padStart(placeDigits, '0')
+    const mark = `${number}.${commandId}.${checksum(JSON.stringify(event))}`
+    const after = before === undefined ? {} : { after: before }
+    before = mark
+    const id = `${stream}.${mark}`
     const dueAt = dueAtOnce(event.at) - (hasHeadStart(event) ? headStartMs : 0)
-    const created = { id, version: 1, commandId, lists: [placeOf(id)], attempts: 0, event } as const
+    const created = { id, version: 1, commandId, ...after, attempts: 0, event } as const
     const notBefore = isEnd(event) ? (record as PaymentRecord).lateHoldsUntil : undefined
     return notBefore === undefined || notBefore <= event.at
       ? { ...created, dueAt }
@@ -99,16 +117,89 @@ export function eventRecords(
   })
 }
 
+/** Returns a record to write, with the mark of its last event. */
+export function withLastEvent<Next extends Stored>(
+  next: Next,
+  recorded: readonly EventRecord[],
+  before: Stored | undefined,
+): Next {
+  const last = recorded.at(-1)
+  const lastEvent = last === undefined ? before?.lastEvent : placeOf(last.id).mark
+  return lastEvent === undefined ? next : { ...next, lastEvent }
+}
+
+/** The digits of a place, with zeros in front. A longer number is not cut. */
+const placeDigits = 4
+
+/** The number of slices into which the streams of a server are divided. */
+export const sliceCount = 8
+
+/** Where the namespace of an id ends, and before it the digit of a slice in the id of an event. */
+const namespaceEnd = 8
+
+/**
+ * Returns what the ids of the events of a slice begin with: the namespace of the server, with the number of the slice as
+ * its last character. To a store it is a namespace of its own.
+ */
+export function sliceNamespace(namespace: string, slice: number): string {
+  return namespace.slice(0, namespaceEnd - 1) + slice
+}
+
+/** Returns the id of the stream of a record, which the ids of its events begin with. */
+function streamOf(recordId: string, kind: string): string {
+  const namespace = sliceNamespace(recordId, fnv(recordId) % sliceCount)
+  return `${namespace}${recordId.slice(namespaceEnd)}.${kind}`
+}
+
+/** Where an event is: its stream, and its mark there. */
+export interface EventPlace {
+  readonly stream: string
+  readonly mark: string
+  /** 1 for the first event of the stream. */
+  readonly place: number
+}
+
+/** Reads the place of an event from the id of its record. */
+export function placeOf(id: string): EventPlace {
+  const [recordId, kind, ...rest] = id.split('.')
+  const mark = rest.join('.')
+  return { stream: `${recordId}.${kind}`, mark, place: placeIn(mark) }
+}
+
+function placeIn(mark: string): number {
+  return Number(mark.slice(0, mark.indexOf('.')))
+}
+
+/** Returns the id of the record of the event before, or `undefined` for the first of its stream. */
+export function predecessorOf({ id, after }: EventRecord): string | undefined {
+  return after === undefined ? undefined : `${placeOf(id).stream}.${after}`
+}
+
+/** Returns the id under which the host knows an event: that of its record, with the namespace of the server. */
+export function deliveredId(namespace: string, { id }: Pick<EventRecord, 'id'>): string {
+  return namespace + id.slice(namespaceEnd)
+}
+
+/** Returns the id of the record of an event that the host knows by an id. */
+export function eventRecordId(deliveredId: string): string {
+  const [recordId = '', kind = '', ...mark] = deliveredId.split('.')
+  return [streamOf(recordId, kind), ...mark].join('.')
+}
+
 /**
  * Returns a 32-bit FNV-1a hash. If one command is decided on two different histories of a record, its two events
  * differ.
  */
 function checksum(text: string): string {
+  return fnv(text).toString(36)
+}
+
+function fnv(text: string): number {
   let hash = 0x811c9dc5
   for (let index = 0; index < text.length; index++) {
     hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
   }
-  return (hash >>> 0).toString(36)
+  return hash >>> 0
 }
 
 /**
@@ -129,15 +220,6 @@ function isEnd({ type }: DomainEvent): boolean {
 /** Returns the due time of a new event, which is in the past on every consumer's clock, so that no consumer waits. */
 export function dueAtOnce(now: Instant): Instant {
   return now - clockDifferenceMaxMs
-}
-
-/**
- * Returns the position of an event among the events of its record, read from its id. Events are ordered by the
- * record's version, because the clocks of two hosts may differ.
- */
-export function placeOf(eventId: string): ListEntry {
-  const [recordId, kind, version] = eventId.split('.')
-  return { list: `${recordId}.${kind}`, at: Number(version) }
 }
 
 /**

@@ -7,7 +7,7 @@ import {
   storeBounds,
   type VersionGuard,
 } from '../../ports/store.js'
-import { eventRecords, type RecordedEvents } from '../events/record.js'
+import { eventRecords, type RecordedEvents, withLastEvent } from '../events/record.js'
 import { nameOf, type Read, type Records } from '../load.js'
 import type { Change, Decided, Known, Write } from './write.js'
 
@@ -112,20 +112,22 @@ function holds(guard: VersionGuard, records: Records): boolean {
   return !records.has(name) || records.get(name)?.version === guard.version
 }
 
-/** Returns what a change adds to `storeBounds.commitSize`. An event is a record with one list entry. */
+/** Returns what a change adds to `storeBounds.commitSize`. An event is a record in no list. */
 function sizeOf({ next: { lists = [] }, events, before }: PendingChange): number {
   const { lists: listsBefore = [] } = before ?? {}
   const names = new Set([...listsBefore, ...lists].map(({ list }) => list))
   const kept = lists.filter(({ list, at }) =>
     listsBefore.some((entry) => entry.list === list && entry.at === at),
   )
-  return 1 + names.size - kept.length + 2 * events.length
+  return 1 + names.size - kept.length + events.length
 }
 
 /** Returns the change of a record, and the records of its events. */
 function recordChanges({ kind, next, events, before }: PendingChange): readonly RecordChange[] {
-  const change = before === undefined ? newRecord(kind, next) : replacement(kind, before, next)
-  return [change, ...eventRecords(kind, next, events).map((event) => newRecord('event', event))]
+  const recorded = eventRecords(kind, next, events, before?.lastEvent)
+  const told = withLastEvent(next, recorded, before)
+  const change = before === undefined ? newRecord(kind, told) : replacement(kind, before, told)
+  return [change, ...recorded.map((event) => newRecord('event', event))]
 }
 
 /** Says where the replaced version is found, so that a store need not load it. */

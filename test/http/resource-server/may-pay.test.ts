@@ -8,6 +8,7 @@ import {
   type RequestedPayment,
 } from '../../../src/index.js'
 import type { EventRecord, EventType } from '../../../src/service/events/record.js'
+import { eventsIn } from '../../support/outbox.js'
 import { type Fate, fates, lyingStore } from '../../support/proxy-store.js'
 import {
   createSpendingWorld,
@@ -123,7 +124,7 @@ describe('the permission of the host to pay', () => {
       expect(await paymentsOf(world)).toEqual([])
       expect(await spentUnder(client, token)).toEqual({ ...before, spentReceiveAmount: usd(0) })
       const namespace = idOfPayment(await pay(client, token, 10)).slice(0, 8)
-      const events = await world.store.due('event', namespace, Number.MAX_SAFE_INTEGER, 100)
+      const events = await eventsIn(world.store, namespace)
       const types = (events as readonly EventRecord[]).map(({ event }) => event.type)
       expect(types.filter((type) => type.startsWith('outgoing')).sort()).toEqual([
         'outgoing-payment.created',

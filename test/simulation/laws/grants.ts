@@ -36,6 +36,7 @@ export const accessIsAttenuated: Law = (change) =>
 /** The members of an approved grant that may change. */
 const mutable = [
   'version',
+  'lastEvent',
   'commandId',
   'finalized',
   'tokens',

@@ -1,4 +1,5 @@
 import type { Commit } from '../../../src/entry-adapter.js'
+import { withoutSlice } from '../../support/outbox.js'
 import type { Climate } from '../connection.js'
 import type { Database, Written } from '../database.js'
 import type { Holds } from '../holds.js'
@@ -30,7 +31,7 @@ import {
 /** Checks each write that takes effect, and remembers what the other laws need. */
 export interface Ledger {
   see(written: readonly Written[], commit: Commit | undefined): void
-  /** The ids of all events that were ever written. */
+  /** The ids of all events that were ever written, without their slices. */
   readonly events: ReadonlySet<string>
   /** Returns the grants that have changed since the last call. */
   takeChangedGrants(): readonly string[]
@@ -73,7 +74,9 @@ export function createLedger(
     events,
     see(written, commit) {
       for (const { kind, after } of written) {
-        if (kind === 'event' && after !== undefined) events.add(after.id)
+        if (kind === 'event' && after !== undefined && 'event' in after) {
+          events.add(withoutSlice(after.id))
+        }
         if (kind === 'grant' && after !== undefined) changedGrants.add(after.id)
       }
       const { skewMaxMs } = climate.weather

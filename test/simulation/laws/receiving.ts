@@ -33,6 +33,7 @@ export function everyTransferCountsOnce(): Law {
 
 const mutable = [
   'version',
+  'lastEvent',
   'updatedAt',
   'commandId',
   'received',

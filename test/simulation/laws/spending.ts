@@ -23,6 +23,7 @@ const steps: Readonly<Record<PaymentRecord['state'], readonly string[]>> = {
 
 const mutable = [
   'version',
+  'lastEvent',
   'updatedAt',
   'commandId',
   'state',

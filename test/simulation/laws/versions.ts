@@ -1,3 +1,5 @@
+import type { Stored } from '../../../src/entry-adapter.js'
+import { withoutSlice } from '../../support/outbox.js'
 import type { Law } from './law.js'
 
 /** Every write is the next version of its record, and names the command that wrote it. */
@@ -19,22 +21,29 @@ const told = ['incoming-payment', 'outgoing-payment', 'quote']
 export const everyChangeHasItsEvents: Law = ({ written, commit }) => {
   if (commit === undefined) return []
   const created = written.flatMap(({ kind, before, after }) =>
-    kind === 'event' && before === undefined && after !== undefined ? [after.id] : [],
+    kind === 'event' && before === undefined && after !== undefined && 'event' in after
+      ? [withoutSlice(after.id)]
+      : [],
   )
-  const versions = written.map(({ kind, after }) => `${after?.id}.${kind}.${after?.version}`)
+  const changed = written.flatMap(({ kind, after }) =>
+    after === undefined ? [] : [eventsOf(kind, after)],
+  )
   const silent = written.filter(
     ({ kind, after }) =>
       told.includes(kind) &&
       // Nobody sees a reserved payment.
       (after as { readonly state?: string } | undefined)?.state !== 'reserved' &&
-      !created.some((id) => id.startsWith(`${after?.id}.${kind}.${after?.version}.`)),
+      !(after && created.includes(`${eventsOf(kind, after)}.${after.lastEvent}`)),
   )
-  const groundless = created.filter((id) => !versions.some((each) => id.startsWith(`${each}.`)))
+  const groundless = created.filter((id) => !changed.some((each) => id.startsWith(`${each}.`)))
   return [
     ...silent.map(({ kind, after }) => `${kind} ${after?.id} changed without an event`),
     ...groundless.map((id) => `the event ${id} belongs to no change of its commit`),
   ]
 }
+
+/** Returns what the ids of the events about a record begin with, without their slice. */
+const eventsOf = (kind: string, { id }: Stored) => `${withoutSlice(id)}.${kind}`
 
 /** What must not be removed before its retention ends, by any clock in the world. */
 export const nothingIsRemovedEarly: Law = ({ written, at, skewMaxMs }) =>
