@@ -23,7 +23,7 @@ const shared = {
 
 await build({
   ...shared,
-  entryPoints: ['bench/main.ts', 'bench/load.ts', 'bench/contender.ts'],
+  entryPoints: ['bench/main.ts', 'bench/load.ts', 'bench/contender.ts', 'bench/event-consumer.ts'],
   external: ['./with-published.js'],
 })
 await build({

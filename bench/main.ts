@@ -2,6 +2,7 @@ import { availableParallelism, cpus } from 'node:os'
 import * as library from 'open-payments-server'
 import { adapters } from './adapters.js'
 import { contention } from './contention.js'
+import { events } from './events.js'
 import type { Library } from './fixtures.js'
 import { footprint } from './footprint.js'
 import { heapOnly } from './heap-only.js'
@@ -31,6 +32,7 @@ async function main(): Promise<void> {
     ['PostgreSQL behind HTTP', () => onPostgresBehindHttp(library)],
     ['contention', () => contention(library)],
     ['hot account', () => hotAccount(library)],
+    ['events', () => events(library)],
     ['heap-only updates', () => heapOnly(library)],
     ['report writes', () => reportWrites(library)],
     ['spending', () => spending(library)],
