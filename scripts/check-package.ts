@@ -22,7 +22,7 @@ const typescriptMin = '5.4.5'
 
 /** The other packages, with the bytes that each may have unpacked. */
 const annexes = [
-  { name: 'testing', bytesMax: 450_000, isImported: true },
+  { name: 'testing', bytesMax: 460_000, isImported: true },
   { name: 'doctor', bytesMax: 240_000, isImported: true },
   { name: 'cli', bytesMax: 120_000, isImported: false },
   { name: 'sandbox', bytesMax: 1_700_000, isImported: true },
