@@ -182,6 +182,19 @@ describe('the direction of dependencies', () => {
     for (const file of files) visit(file, [])
   })
 
+  test('writes import no operation, only what stands below both', () => {
+    const folder = join('src', 'service', 'write')
+    const below = ['events/record', 'load', 'namespace', 'store-guard', 'time'].map((name) =>
+      join('src', 'service', `${name}.ts`),
+    )
+    for (const file of files.filter((name) => name.startsWith(folder))) {
+      const others = importsOf(file).flatMap(({ specifier }) => target(file, specifier) ?? [])
+      const services = others.filter((other) => layerOf(other) === 'service')
+      const own = services.filter((other) => !other.startsWith(folder))
+      expect(below, file).toEqual(expect.arrayContaining(own))
+    }
+  })
+
   test('the examples and the other packages import the library by its name, as a host does', () => {
     for (const file of files.filter((name) => /^(?:examples|packages|programs)/.test(name))) {
       const layer = layerOf(file)
