@@ -113,6 +113,7 @@ function carryingOut<Type extends keyof GrantRefusals>(
   const key = { kind: 'grant', id: grant.id } as const
   return {
     reads: [key],
+    // Not old, although the key of the client may have been looked up since: it does not depend on the grant.
     known: { records: recordsOf('grant', grant) },
     decide(read) {
       // A grant is removed only after it has ended, so the decision on the loaded record is the same.

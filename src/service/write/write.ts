@@ -29,7 +29,7 @@ export interface Known {
   /** A record that is missing is guessed not to exist. */
   readonly records: Records
   /**
-   * Whether a port was called since they were loaded: its answer may follow a change that is not in them. Default
+   * Whether a port was called since they were loaded whose answer may follow a change that is not in them. Default
    * false.
    */
   readonly isOld?: boolean
