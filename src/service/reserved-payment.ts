@@ -249,7 +249,7 @@ function declined(
   commandId: string,
   now: number,
   read: Read,
-  policy: ReservationPolicy,
+  policy: OutgoingPaymentPolicy,
 ): Decided<Settled> {
   const { record, events } = declinePayment(payment, refusal, commandId, now, policy)
   const budget = read<Budget>(budgetKeyOf(payment))

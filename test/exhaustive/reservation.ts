@@ -44,7 +44,6 @@ export const paymentDecisions = {
     decideMs: 1,
     /** For one instant, a statement of the host may still take effect, and clocks differ by one instant. */
     lateMs: 2,
-    declinedRetentionMs: 1_000,
   },
 }
 

@@ -5,7 +5,7 @@ import type { Database } from './database.js'
 import { count, type Journal } from './journal.js'
 import { windowOfPayment } from './laws/spending.js'
 import type { Scheduler } from './scheduler.js'
-import type { ServerProcess } from './servers.js'
+import { lifetimes, type ServerProcess } from './servers.js'
 
 export type Holds = ReturnType<typeof createHolds>
 
@@ -30,6 +30,23 @@ export function createHolds(
   const asked = new Map<string, string>()
   const holds = new Set<string>()
   const released = new Set<string>()
+  /** When the payment with an id was created, and when it ended. */
+  const lives = new Map<string, { readonly createdAt: number; endedAt?: number }>()
+
+  /** An id may be used again once its payment has been removed. To the host this is another payment. */
+  function begin(id: string): void {
+    const { createdAt } = database.peek('outgoing-payment', id) as PaymentRecord
+    const before = lives.get(id)
+    if (before?.createdAt === createdAt) return
+    lives.set(id, { createdAt })
+    if (before === undefined) return
+    const { skewMaxMs } = climate.weather
+    const { endedAt = Number.POSITIVE_INFINITY } = before
+    if (createdAt - endedAt < lifetimes.retentionMs - 2 * skewMaxMs) {
+      journal.breaches.push(`the id ${id} was used again too early`)
+    }
+    for (const known of [asked, holds, released]) known.delete(id)
+  }
 
   function hold(payment: RequestedPayment): void {
     const { outgoingPaymentId: id } = payment
@@ -64,6 +81,7 @@ export function createHolds(
   const mayPay: MayPay = async (payment) => {
     const { outgoingPaymentId: id, grantId } = payment
     count(journal, 'asked')
+    begin(id)
     const { conditions: _conditions, ...same } = payment
     const [text, before] = [JSON.stringify(same), asked.get(id)]
     if (before !== undefined) count(journal, 'asked again')
@@ -107,6 +125,8 @@ export function createHolds(
       if (!('outgoingPaymentId' in event) || !ends.includes(event.type)) return
       holds.delete(event.outgoingPaymentId)
       released.add(event.outgoingPaymentId)
+      const life = lives.get(event.outgoingPaymentId)
+      if (life !== undefined) life.endedAt = event.at
     },
     released: released as ReadonlySet<string>,
   }

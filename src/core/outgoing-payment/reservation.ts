@@ -42,8 +42,6 @@ export interface ReservationPolicy {
   readonly decideMs: number
   /** How long after that a hold of the call may still take effect, by any clock. */
   readonly lateMs: number
-  /** How long a declined payment is kept. */
-  readonly declinedRetentionMs: number
 }
 
 /** A reserved payment and the budget that counts it. */
@@ -148,13 +146,16 @@ export function confirmPayment(
   return changed(next, outgoingPaymentEvent('outgoing-payment.created', next, now))
 }
 
-/** Ends a reserved payment that is not created. */
+/**
+ * Ends a reserved payment that is not created. It is kept as long as any other that has ended: a request with its key
+ * that came later would be about another payment of the same id, of which the host may know the end.
+ */
 export function declinePayment(
   payment: ReservedPayment,
   { refusal, reason, details }: DeclineReason,
   commandId: string,
   now: Instant,
-  { declinedRetentionMs }: ReservationPolicy,
+  { retentionMs }: OutgoingPaymentPolicy,
 ): Changed<ReservedPayment, OutgoingPaymentEvent> {
   const next: ReservedPayment = {
     ...payment,
@@ -164,7 +165,7 @@ export function declinePayment(
     refusal: { refusal, reason, ...(details && { details }) },
     updatedAt: now,
     endedAt: now,
-    ...retained(now + declinedRetentionMs),
+    ...retained(now + retentionMs),
   }
   return changed(next, outgoingPaymentEvent('outgoing-payment.declined', next, now))
 }

@@ -123,8 +123,6 @@ export function resourcePolicy(given: ResourcePolicy): {
       reservations: {
         decideMs,
         lateMs: replayMarginMs,
-        // A declined payment shows that its quote has been used. Any client can make many of them.
-        declinedRetentionMs: Math.max(day, quotes.lifetimeMs),
       },
       quotes: { ...quotes, retentionMs: day },
       // A budget is kept longer than its payments, which return unspent amounts to it when they end.

@@ -16,7 +16,6 @@ const policy = {
   retentionMs: 10_000,
   decideMs: 30,
   lateMs: 200,
-  declinedRetentionMs: 5_000,
 }
 
 const price = {

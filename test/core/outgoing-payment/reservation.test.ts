@@ -19,7 +19,6 @@ const policy = {
   retentionMs: 10_000,
   decideMs: 30,
   lateMs: 200,
-  declinedRetentionMs: 5_000,
 }
 
 const item: GrantedItem = {
@@ -90,7 +89,7 @@ describe('a reserved payment', () => {
     const details = { problem: 'the balance is too low' }
     const refusal = { refusal: 'funds_insufficient', reason: 'balance 12', details } as const
     const { record, events } = declinePayment(again.record, refusal, 'end', 1_110, policy)
-    expect(record).toMatchObject({ state: 'declined', retainUntil: 6_110, lateHoldsUntil: 1_230 })
+    expect(record).toMatchObject({ state: 'declined', retainUntil: 11_110, lateHoldsUntil: 1_230 })
     expect(events).toMatchObject([{ type: 'outgoing-payment.declined', sentAmount: usd(0) }])
     expect(decideRepeat(record, repeat, 9_999, policy)).toMatchObject(refusal)
   })
