@@ -41,7 +41,8 @@ export function createHolds(
     lives.set(id, { createdAt })
     if (before === undefined) return
     const { skewMaxMs } = climate.weather
-    const { endedAt = Number.POSITIVE_INFINITY } = before
+    // Absent if the event of its end still waits after the whole retention: the wallet has slept for weeks.
+    const { endedAt = Number.NEGATIVE_INFINITY } = before
     if (createdAt - endedAt < lifetimes.retentionMs - 2 * skewMaxMs) {
       journal.breaches.push(`the id ${id} was used again too early`)
     }
@@ -123,10 +124,13 @@ export function createHolds(
     /** Releases what is held for a payment that has ended. */
     handle(event: DeliveredEvent): void {
       if (!('outgoingPaymentId' in event) || !ends.includes(event.type)) return
+      const life = lives.get(event.outgoingPaymentId)
+      if (life !== undefined) {
+        if (event.at < life.createdAt - 2 * climate.weather.skewMaxMs) return
+        life.endedAt = event.at
+      }
       holds.delete(event.outgoingPaymentId)
       released.add(event.outgoingPaymentId)
-      const life = lives.get(event.outgoingPaymentId)
-      if (life !== undefined) life.endedAt = event.at
     },
     released: released as ReadonlySet<string>,
   }
