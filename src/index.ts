@@ -184,6 +184,7 @@ export { isPublicAddress } from './protocol/ip-address.js'
 export type { OutgoingPaymentBody } from './protocol/outgoing-payment.js'
 export { readClientKey } from './protocol/pasted-key.js'
 export type { AccountRefusal } from './service/context.js'
+export type { EventType } from './service/event-record.js'
 export type {
   DeliveredEvent,
   DrainOptions,
@@ -192,7 +193,6 @@ export type {
   ServerEvents,
   SetAsideEvent,
 } from './service/events/delivery.js'
-export type { EventType } from './service/events/record.js'
 export type {
   CreationRefusal,
   MayReceiveRefusal,

@@ -184,7 +184,7 @@ describe('the direction of dependencies', () => {
 
   test('writes import no operation, only what stands below both', () => {
     const folder = join('src', 'service', 'write')
-    const below = ['events/record', 'load', 'namespace', 'store-guard', 'time'].map((name) =>
+    const below = ['event-record', 'load', 'namespace', 'store-guard', 'time'].map((name) =>
       join('src', 'service', `${name}.ts`),
     )
     for (const file of files.filter((name) => name.startsWith(folder))) {

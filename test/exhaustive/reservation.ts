@@ -21,7 +21,7 @@ import {
   undecided,
 } from '../../src/core/outgoing-payment/reservation.js'
 import { decideOutgoingPayment } from '../../src/core/outgoing-payment.js'
-import { type EventRecord, eventRecords } from '../../src/service/events/record.js'
+import { type EventRecord, eventRecords } from '../../src/service/event-record.js'
 import { type Move, remembered, type System } from './search.js'
 
 /** The decisions that the services make, of which a planted mistake replaces some. */

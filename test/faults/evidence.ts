@@ -1,7 +1,7 @@
 import type { RecordKind, Stored } from '../../src/entry-adapter.js'
 import type { Transfer } from '../../src/entry-core.js'
 import type { DeliveredEvent, Grant, IncomingPayment } from '../../src/index.js'
-import type { EventRecord } from '../../src/service/events/record.js'
+import type { EventRecord } from '../../src/service/event-record.js'
 import { allTokens, type Journal } from './journal.js'
 import type { Wallet } from './wallet.js'
 

@@ -1,6 +1,6 @@
 import type { Stored } from '../../src/entry-adapter.js'
 import type { DeliveredEvent } from '../../src/index.js'
-import { deliveredId } from '../../src/service/events/record.js'
+import { deliveredId } from '../../src/service/event-record.js'
 import { grantEndpoint, resourceServer } from '../support/world.js'
 import type { Evidence } from './evidence.js'
 import { type GrantEntry, type Journal, sumOf } from './journal.js'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { eventRecordId } from '../../src/service/events/record.js'
+import { eventRecordId } from '../../src/service/event-record.js'
 import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
 import { bob, incomingAccess } from '../support/world.js'
 

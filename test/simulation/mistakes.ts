@@ -1,7 +1,7 @@
 import type { Commit, RecordChange } from '../../src/entry-adapter.js'
 import type { Introspection, ResourceServer, Store } from '../../src/index.js'
 import type { Introspect } from '../../src/ports/host.js'
-import type { EventRecord } from '../../src/service/events/record.js'
+import type { EventRecord } from '../../src/service/event-record.js'
 import { loadOne } from '../support/one-record.js'
 import type { Mistake } from './world.js'
 

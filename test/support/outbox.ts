@@ -2,14 +2,14 @@ import type { Scheduler } from 'fast-check'
 import type { Stored } from '../../src/entry-adapter.js'
 import { type MayReceive, memoryStore, type Store } from '../../src/index.js'
 import { namespaceOf } from '../../src/protocol/credential.js'
-import type { ServerEvents } from '../../src/service/events/delivery.js'
-import { createServerEvents } from '../../src/service/events/outbox.js'
 import {
   type DomainEvent,
   type EventRecord,
   sliceCount,
   sliceNamespace,
-} from '../../src/service/events/record.js'
+} from '../../src/service/event-record.js'
+import type { ServerEvents } from '../../src/service/events/delivery.js'
+import { createServerEvents } from '../../src/service/events/outbox.js'
 import { createIncomingPayments } from '../../src/service/incoming-payment.js'
 import { namespaceOfServer } from '../../src/service/namespace.js'
 import { retired, type SweepOptions, sweepKinds } from '../../src/service/sweep.js'

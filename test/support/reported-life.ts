@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import type { RecordKind, Stored } from '../../src/entry-adapter.js'
 import { type MayPay, memoryStore, type Store } from '../../src/index.js'
-import { paymentEnds } from '../../src/service/events/record.js'
+import { paymentEnds } from '../../src/service/event-record.js'
 import { createSpendingWorld, newQuote, outgoingItem, pay, payByQuote, usd } from './spending.js'
 import { alice, bob, interactionId, type TestClient } from './world.js'
 

@@ -1,8 +1,8 @@
 import type { Instant } from '../../core/instant.js'
 import { storeBounds, type VersionGuard } from '../../ports/store.js'
 import { newCall, type ServiceContext } from '../context.js'
+import { type EventRecord, isPending } from '../event-record.js'
 import { recordsOf } from '../load.js'
-import { type EventRecord, isPending } from './record.js'
 
 /** The number of events that one commit changes, each with a list entry. */
 export const changesMax = storeBounds.commitSize / 2

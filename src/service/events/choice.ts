@@ -1,6 +1,6 @@
 import type { Instant } from '../../core/instant.js'
 import { storeBounds } from '../../ports/store.js'
-import { type EventRecord, isOpen, isPending, placeOf, predecessorOf } from './record.js'
+import { type EventRecord, isOpen, isPending, placeOf, predecessorOf } from '../event-record.js'
 
 /** Successive events of one stream. */
 export type Run = readonly EventRecord[]

@@ -1,7 +1,7 @@
 import type { Stored } from '../../core/stored.js'
 import { newCall, type ServiceContext } from '../context.js'
+import { sliceNamespace } from '../event-record.js'
 import { recordsOf } from '../load.js'
-import { sliceNamespace } from './record.js'
 
 /**
  * Which consumer delivers the events of a slice. Each slice has one such record, of the kind `server`, that no query

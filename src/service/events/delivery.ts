@@ -6,8 +6,8 @@ import type { OutgoingPaymentEvent } from '../../core/outgoing-payment/record.js
 import type { QuoteEvent } from '../../core/quote.js'
 import { positiveInteger, requireKnownOptions } from '../../util/input.js'
 import type { ServiceContext } from '../context.js'
+import { deliveredId, type EventRecord } from '../event-record.js'
 import { clockDifferenceMaxMs } from '../time.js'
-import { deliveredId, type EventRecord } from './record.js'
 
 /** An event as passed to a handler. */
 export type DeliveredEvent = (

@@ -1,12 +1,6 @@
 import { storeBounds } from '../../ports/store.js'
 import { newPath } from '../../protocol/credential.js'
 import type { ServiceContext } from '../context.js'
-import { changesMax, loadEvents, postponeEvents } from './changes.js'
-import { behindOwn, chooseRuns, decideReady, decisiveIds, type Run } from './choice.js'
-import { beginWithinMs, type ClaimRecord, type Claims, stopAfterMs } from './claims.js'
-import { type DrainSettings, deliveredEvent, type EventHandler } from './delivery.js'
-import { createHandlers, type Delivery } from './handlers.js'
-import { leaseDeliveries, type Outcomes, settleDeliveries, suspectEvents } from './outcomes.js'
 import {
   type EventRecord,
   isOpen,
@@ -14,7 +8,13 @@ import {
   placeOf,
   sliceCount,
   sliceNamespace,
-} from './record.js'
+} from '../event-record.js'
+import { changesMax, loadEvents, postponeEvents } from './changes.js'
+import { behindOwn, chooseRuns, decideReady, decisiveIds, type Run } from './choice.js'
+import { beginWithinMs, type ClaimRecord, type Claims, stopAfterMs } from './claims.js'
+import { type DrainSettings, deliveredEvent, type EventHandler } from './delivery.js'
+import { createHandlers, type Delivery } from './handlers.js'
+import { leaseDeliveries, type Outcomes, settleDeliveries, suspectEvents } from './outcomes.js'
 
 /** How long a consumer takes new events of a slice before it offers it to others, in milliseconds. */
 const holdMs = 1_000

@@ -1,6 +1,6 @@
+import type { EventRecord } from '../event-record.js'
 import type { Pacing } from '../time.js'
 import type { DeliveredEvent, DrainSettings, EventHandler } from './delivery.js'
-import type { EventRecord } from './record.js'
 
 /** An event that waits for the handler, or that the handler has. */
 export interface Delivery {

@@ -2,6 +2,14 @@ import type { HostResult } from '../../core/decision.js'
 import { storeBounds } from '../../ports/store.js'
 import { callback, positiveInteger, text } from '../../util/input.js'
 import type { ServiceContext } from '../context.js'
+import {
+  dueAtOnce,
+  type EventRecord,
+  eventRecordId,
+  isPending,
+  sliceCount,
+  sliceNamespace,
+} from '../event-record.js'
 import { iterateList } from '../lists.js'
 import { loadOne } from '../load.js'
 import { changeEvents } from './changes.js'
@@ -15,14 +23,6 @@ import {
 } from './delivery.js'
 import { drain } from './drain.js'
 import { setAsideList } from './outcomes.js'
-import {
-  dueAtOnce,
-  type EventRecord,
-  eventRecordId,
-  isPending,
-  sliceCount,
-  sliceNamespace,
-} from './record.js'
 
 /** Creates the operations of the host on the undelivered events of a server. */
 export function createServerEvents(context: ServiceContext): ServerEvents {

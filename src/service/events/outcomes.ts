@@ -1,8 +1,8 @@
 import { newCall, type ServiceContext } from '../context.js'
+import type { EventRecord } from '../event-record.js'
 import { changeEvents, removeEvents } from './changes.js'
 import type { DrainSettings } from './delivery.js'
 import type { Delivery, Ended } from './handlers.js'
-import type { EventRecord } from './record.js'
 
 /** How many deliveries succeeded, and how many failed. */
 export interface Outcomes {

@@ -7,7 +7,7 @@ import {
   storeBounds,
   type VersionGuard,
 } from '../../ports/store.js'
-import { eventRecords, type RecordedEvents, withLastEvent } from '../events/record.js'
+import { eventRecords, type RecordedEvents, withLastEvent } from '../event-record.js'
 import { nameOf, type Read, type Records } from '../load.js'
 import type { Change, Decided, Known, Write } from './write.js'
 

@@ -1,7 +1,7 @@
 import type { Random } from '../../ports/host.js'
 import { type RecordKey, type Store, storeBounds } from '../../ports/store.js'
 import { InvalidInputError } from '../../util/input.js'
-import type { RecordedEvents } from '../events/record.js'
+import type { RecordedEvents } from '../event-record.js'
 import { loadRecords, nameOf } from '../load.js'
 import type { Namespace } from '../namespace.js'
 import { ContentionError, isTransactionError, withinTime } from '../store-guard.js'

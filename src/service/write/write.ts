@@ -1,6 +1,6 @@
 import type { Stored } from '../../core/stored.js'
 import type { RecordKey, RecordKind, VersionGuard } from '../../ports/store.js'
-import type { DomainEvent } from '../events/record.js'
+import type { DomainEvent } from '../event-record.js'
 import type { Read, Records } from '../load.js'
 
 /** A record to write, and the events that tell the host about it. Its version is the version that was read plus 1. */

@@ -7,7 +7,7 @@ import {
   type PriceRequest,
   type RequestedPayment,
 } from '../../../src/index.js'
-import type { EventRecord, EventType } from '../../../src/service/events/record.js'
+import type { EventRecord, EventType } from '../../../src/service/event-record.js'
 import { eventsIn } from '../../support/outbox.js'
 import { type Fate, fates, lyingStore } from '../../support/proxy-store.js'
 import {

@@ -1,12 +1,12 @@
 import type { EventHandler, Store } from '../../../src/index.js'
-import { beginWithinMs, type ClaimRecord } from '../../../src/service/events/claims.js'
-import type { DrainOptions } from '../../../src/service/events/delivery.js'
 import {
   type EventRecord,
   placeOf,
   sliceCount,
   sliceNamespace,
-} from '../../../src/service/events/record.js'
+} from '../../../src/service/event-record.js'
+import { beginWithinMs, type ClaimRecord } from '../../../src/service/events/claims.js'
+import type { DrainOptions } from '../../../src/service/events/delivery.js'
 import type { Pacing } from '../../../src/service/time.js'
 import { createDraw, type Draw } from '../../simulation/draw.js'
 import { manualClock } from '../../support/clock.js'

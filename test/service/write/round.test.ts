@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Stored, storeBounds } from '../../../src/entry-adapter.js'
-import type { DomainEvent } from '../../../src/service/events/record.js'
+import type { DomainEvent } from '../../../src/service/event-record.js'
 import { type Records, recordsOf } from '../../../src/service/load.js'
 import { decideInOrder, type Outcome } from '../../../src/service/write/round.js'
 import type { Write } from '../../../src/service/write/write.js'

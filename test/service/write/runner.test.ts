@@ -8,7 +8,7 @@ import {
   storeBounds,
 } from '../../../src/entry-adapter.js'
 import { memoryStore, type Store } from '../../../src/index.js'
-import type { DomainEvent } from '../../../src/service/events/record.js'
+import type { DomainEvent } from '../../../src/service/event-record.js'
 import { recordsOf } from '../../../src/service/load.js'
 import { once, type ReplayRecord } from '../../../src/service/signed-call.js'
 import { ContentionError, guardedStore } from '../../../src/service/store-guard.js'

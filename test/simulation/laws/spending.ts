@@ -2,7 +2,7 @@ import type { PaymentRecord } from '../../../src/core/outgoing-payment/record.js
 import type { Stored } from '../../../src/entry-adapter.js'
 import type { GrantedItem } from '../../../src/entry-core.js'
 import type { Grant, OutgoingPayment } from '../../../src/index.js'
-import { type EventRecord, paymentEnds } from '../../../src/service/events/record.js'
+import { type EventRecord, paymentEnds } from '../../../src/service/event-record.js'
 import { birth } from '../birth.js'
 import type { Database } from '../database.js'
 import type { Holds } from '../holds.js'

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Commit, RecordChange } from '../../../src/entry-adapter.js'
-import { memoryStore, type ServerEvents, type Store } from '../../../src/index.js'
-import { type DomainEvent, eventRecords } from '../../../src/service/events/record.js'
-import { startOfTests } from '../../support/clock.js'
-import { usd } from '../../support/incoming-payments.js'
-import { paymentServices, type Written, withEventLog } from '../../support/outbox.js'
-import { runs } from '../../support/runs.js'
+import type { Commit, RecordChange } from '../../src/entry-adapter.js'
+import { memoryStore, type ServerEvents, type Store } from '../../src/index.js'
+import { type DomainEvent, eventRecords } from '../../src/service/event-record.js'
+import { startOfTests } from '../support/clock.js'
+import { usd } from '../support/incoming-payments.js'
+import { paymentServices, type Written, withEventLog } from '../support/outbox.js'
+import { runs } from '../support/runs.js'
 import {
   approvedGrant,
   bob,
@@ -23,7 +23,7 @@ import {
   type World,
   withFinish,
   withoutFinish,
-} from '../../support/world.js'
+} from '../support/world.js'
 
 const shop = 'https://shop.example'
 

@@ -1,12 +1,12 @@
-import type { GrantEvent } from '../../core/grant/record.js'
-import type { IncomingPaymentEvent } from '../../core/incoming-payment.js'
-import type { Instant } from '../../core/instant.js'
-import type { OutgoingPaymentEvent, PaymentRecord } from '../../core/outgoing-payment/record.js'
-import type { QuoteEvent } from '../../core/quote.js'
-import type { ListEntry, Stored } from '../../core/stored.js'
-import type { RecordKind } from '../../ports/store.js'
-import { InvalidInputError, listOf, oneOf } from '../../util/input.js'
-import { clockDifferenceMaxMs } from '../time.js'
+import type { GrantEvent } from '../core/grant/record.js'
+import type { IncomingPaymentEvent } from '../core/incoming-payment.js'
+import type { Instant } from '../core/instant.js'
+import type { OutgoingPaymentEvent, PaymentRecord } from '../core/outgoing-payment/record.js'
+import type { QuoteEvent } from '../core/quote.js'
+import type { ListEntry, Stored } from '../core/stored.js'
+import type { RecordKind } from '../ports/store.js'
+import { InvalidInputError, listOf, oneOf } from '../util/input.js'
+import { clockDifferenceMaxMs } from './time.js'
 
 /** A change of a record, for the host. No event contains a token, interaction reference, key or secret. */
 export type DomainEvent = GrantEvent | IncomingPaymentEvent | OutgoingPaymentEvent | QuoteEvent
