@@ -85,43 +85,12 @@ export type {
 } from './host/outgoing-payment.js'
 export type { PaymentReader } from './host/payments.js'
 export { type RunSweepsOptions, runSweeps } from './host/sweep-runner.js'
-export type {
-  AuthorizationPolicy,
-  MayRequest,
-  MayRequestAnswer,
-} from './http/authorization-server/policy.js'
 export type { RegisteredResourceServer } from './http/authorization-server/resource-server-registry.js'
-export {
-  type AuthorizationServer,
-  type AuthorizationServerOptions,
-  type AuthorizationServices,
-  createAuthorizationServer,
-} from './http/authorization-server.js'
-export type { CompatibilityOptions } from './http/compatibility.js'
 export { RawBodyError, toFetch } from './http/fetch.js'
 export type { RateLimit, RateLimitedCall, RefusalReport, ServerHooks } from './http/hooks.js'
 export type { Handler, HttpRequest, HttpResponse } from './http/message.js'
-export type { ServerOptions, SignatureOptions } from './http/options.js'
 export type { Refusal } from './http/public-errors.js'
-export type { ResourcePolicy } from './http/resource-server/policy.js'
-export {
-  createResourceServer,
-  type GrantSource,
-  type ResourceServer,
-  type ResourceServerOptions,
-  type ResourceServices,
-} from './http/resource-server.js'
 export type { ServerHandlers, ServerOperation, ServerRoute } from './http/routes.js'
-export {
-  createSignatureVerifier,
-  type SignatureVerifier,
-  type SignatureVerifierOptions,
-} from './http/signature-verifier.js'
-export {
-  createWalletAddressServer,
-  type WalletAddressServer,
-  type WalletAddressServerOptions,
-} from './http/wallet-address-server.js'
 export {
   ClientKeyError,
   type RemoteClientKeysOptions,
@@ -153,6 +122,8 @@ export type {
   MayReceive,
   MayReceiveAnswer,
   MayReceiveQuery,
+  MayRequest,
+  MayRequestAnswer,
   PaymentMethods,
   PriceAnswer,
   PriceRequest,
@@ -183,6 +154,34 @@ export type { IncomingPaymentBody } from './protocol/incoming-payment.js'
 export { isPublicAddress } from './protocol/ip-address.js'
 export type { OutgoingPaymentBody } from './protocol/outgoing-payment.js'
 export { readClientKey } from './protocol/pasted-key.js'
+export type { AuthorizationPolicy } from './servers/authorization-policy.js'
+export {
+  type AuthorizationServer,
+  type AuthorizationServerOptions,
+  type AuthorizationServices,
+  createAuthorizationServer,
+} from './servers/authorization-server.js'
+export type { CompatibilityOptions } from './servers/compatibility.js'
+export type { ServerOptions, SignatureOptions } from './servers/options.js'
+export type { ResourcePolicy } from './servers/resource-policy.js'
+export {
+  createResourceServer,
+  type GrantSource,
+  type ResourceServer,
+  type ResourceServerOptions,
+  type ResourceServices,
+} from './servers/resource-server.js'
+export {
+  createSignatureVerifier,
+  type SignatureVerifier,
+  type SignatureVerifierOptions,
+} from './servers/signature-verifier.js'
+export { createWallet, type Wallet, type WalletOptions } from './servers/wallet.js'
+export {
+  createWalletAddressServer,
+  type WalletAddressServer,
+  type WalletAddressServerOptions,
+} from './servers/wallet-address-server.js'
 export type { AccountRefusal } from './service/context.js'
 export type { EventType } from './service/event-record.js'
 export type {
@@ -204,4 +203,3 @@ export type { SweepOptions, SweepResult } from './service/sweep.js'
 export { ClockError } from './service/time.js'
 export { HostAnswerError } from './util/errors.js'
 export { InvalidInputError } from './util/input.js'
-export { createWallet, type Wallet, type WalletOptions } from './wallet.js'

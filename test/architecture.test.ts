@@ -19,7 +19,7 @@ const mayImport: Record<string, readonly string[]> = {
   host: ['core', 'ports', 'protocol', 'service', 'util'],
   outbound: ['core', 'ports', 'protocol', 'util'],
   http: ['core', 'ports', 'protocol', 'service', 'host', 'util'],
-  wallet: ['ports', 'protocol', 'service', 'outbound', 'http', 'util'],
+  servers: ['core', 'ports', 'protocol', 'service', 'host', 'outbound', 'http', 'util'],
   index: [
     'core',
     'ports',
@@ -29,8 +29,8 @@ const mayImport: Record<string, readonly string[]> = {
     'host',
     'outbound',
     'http',
+    'servers',
     'util',
-    'wallet',
   ],
   'entry-core': ['core'],
   'entry-adapter': ['core', 'ports', 'http', 'util'],

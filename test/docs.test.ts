@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { memberTable, optionTables, valueTable } from '../scripts/api-table.js'
 import { errorTable, publicReasonTable } from '../scripts/error-table.js'
-import { readCompatibility } from '../src/http/compatibility.js'
+import { readCompatibility } from '../src/servers/compatibility.js'
 
 const documents = [
   'README.md',
@@ -84,8 +84,8 @@ function pathsIn(document: string): readonly string[] {
 }
 
 const policyMembers = new Set(
-  ['authorization-server', 'resource-server'].flatMap((server) =>
-    [...read(`src/http/${server}/policy.ts`).matchAll(/readonly (\w+)\??:/g)].map(
+  ['authorization', 'resource'].flatMap((server) =>
+    [...read(`src/servers/${server}-policy.ts`).matchAll(/readonly (\w+)\??:/g)].map(
       ([, name]) => name,
     ),
   ),

@@ -1,4 +1,4 @@
-import type { GrantedItem } from '../core/access.js'
+import type { GrantedItem, TokenItem } from '../core/access.js'
 import type { Amount, Asset } from '../core/amount.js'
 import type { HostReasons } from '../core/decision.js'
 import type { SubjectId } from '../core/grant/record.js'
@@ -376,3 +376,18 @@ export interface RequestOutcome {
   /** The precise refusal, as `onRefusal` reports it; absent when the request succeeded. */
   readonly refusal?: string
 }
+
+/**
+ * Decides whether a client may make a grant request, whose signature has been verified, before anything is granted. The
+ * client receives a `publicReason` as `details.problem`.
+ */
+export type MayRequest = (asked: {
+  /** Wallet address of the client, or the URN of its key's thumbprint. */
+  readonly client: string
+  /** The requested access of all tokens. Empty if only a subject is requested. */
+  readonly access: readonly TokenItem[]
+  readonly subject?: SubjectId
+}) => MayRequestAnswer | Promise<MayRequestAnswer>
+
+/** Whether a client may make a grant request. */
+export type MayRequestAnswer = { readonly ok: true } | ({ readonly ok: false } & HostReasons)

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { type SharedOptions, wired, wiringOf } from '../../src/http/options.js'
 import {
   type AuthorizationServer,
   createResourceServer,
@@ -9,6 +8,7 @@ import {
   type ResourceServerOptions,
   type Store,
 } from '../../src/index.js'
+import { type SharedOptions, wired, wiringOf } from '../../src/servers/options.js'
 import { manualClock, startOfTests } from '../support/clock.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { loadOne } from '../support/one-record.js'

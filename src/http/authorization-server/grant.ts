@@ -2,7 +2,7 @@ import type { TokenItem } from '../../core/access.js'
 import { ok } from '../../core/decision.js'
 import { clientId, type Grant, type GrantClient } from '../../core/grant/record.js'
 import type { Json } from '../../core/stored.js'
-import type { ClientKeys } from '../../ports/host.js'
+import type { ClientKeys, MayRequest } from '../../ports/host.js'
 import {
   accessTokenClass,
   type Credential,
@@ -38,7 +38,6 @@ import { type Exchange, type Serve, signed, unsigned } from '../exchange.js'
 import type { HttpRefusal, HttpResult } from '../refusals.js'
 import { refuse } from '../refusals.js'
 import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
-import type { MayRequest } from './policy.js'
 
 /** The dependencies of the operations on grants. */
 interface GrantDependencies extends GrantUrls, KeyLookup {

@@ -1,19 +1,13 @@
 import { ok } from '../core/decision.js'
 import { wholeMilliseconds } from '../core/instant.js'
-import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
-import { publishedJwk } from '../protocol/http-signature/jwk.js'
-import { canonicalUrl } from '../protocol/url.js'
-import { requireKnownOptions, requireMethods } from '../util/input.js'
-import { json, noContent } from './body.js'
-import { type Exchange, unsigned } from './exchange.js'
-import { hookOptions, hooksOf, type ServerHooks } from './hooks.js'
-import { hostWalletAddresses } from './host-ports.js'
-import type { Handler, HttpResponse } from './message.js'
-import { requirePrefix } from './options.js'
-import { createHandlers } from './pipeline.js'
-import { walletAddressErrors } from './public-errors.js'
-import type { HttpResult } from './refusals.js'
-import { refuse } from './refusals.js'
+import { json, noContent } from '../http/body.js'
+import { type Exchange, unsigned } from '../http/exchange.js'
+import { hookOptions, hooksOf, type ServerHooks } from '../http/hooks.js'
+import type { Handler, HttpResponse } from '../http/message.js'
+import { createHandlers } from '../http/pipeline.js'
+import { walletAddressErrors } from '../http/public-errors.js'
+import type { HttpResult } from '../http/refusals.js'
+import { refuse } from '../http/refusals.js'
 import {
   grantRoutes,
   introspectionRoutes,
@@ -22,8 +16,14 @@ import {
   type ServerRoute,
   spendingRoutes,
   walletAddressRoutes,
-} from './routes.js'
-import { isBelow, type PublicUrl, publicUrl } from './target.js'
+} from '../http/routes.js'
+import { isBelow, type PublicUrl, publicUrl } from '../http/target.js'
+import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
+import { publishedJwk } from '../protocol/http-signature/jwk.js'
+import { canonicalUrl } from '../protocol/url.js'
+import { requireKnownOptions, requireMethods } from '../util/input.js'
+import { hostWalletAddresses } from './host-ports.js'
+import { requirePrefix } from './options.js'
 
 export interface WalletAddressServerOptions extends ServerHooks {
   /** The base URL of the wallet addresses, such as `https://wallet.example`. */

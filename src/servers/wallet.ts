@@ -1,45 +1,39 @@
-import {
-  type AuthorizationPolicy,
-  authorizationPolicyOptions,
-} from './http/authorization-server/policy.js'
-import {
-  type AuthorizationServer,
-  type AuthorizationServices,
-  createAuthorizationServer,
-} from './http/authorization-server.js'
-import type { Handler, HttpRequest, HttpResponse } from './http/message.js'
-import { type ServerOptions, serverOptions, sharedOf } from './http/options.js'
-import { type ResourcePolicy, resourcePolicyOptions } from './http/resource-server/policy.js'
-import {
-  createResourceServer,
-  type ResourceServer,
-  type ResourceServices,
-} from './http/resource-server.js'
-import { matchRoute } from './http/routes.js'
-import { isBelow, publicUrl, resolveTarget } from './http/target.js'
-import {
-  createWalletAddressServer,
-  type WalletAddressServer,
-} from './http/wallet-address-server.js'
-import { remoteClientKeys } from './outbound/client-keys.js'
-import { withOwnAccounts } from './outbound/own-accounts.js'
+import type { Handler, HttpRequest, HttpResponse } from '../http/message.js'
+import { matchRoute } from '../http/routes.js'
+import { isBelow, publicUrl, resolveTarget } from '../http/target.js'
+import { remoteClientKeys } from '../outbound/client-keys.js'
+import { withOwnAccounts } from '../outbound/own-accounts.js'
 import type {
   ClientKeys,
   PaymentMethods,
   Pricing,
   Subjects,
   WalletAddresses,
-} from './ports/host.js'
-import type { Store } from './ports/store.js'
-import { isLoopback } from './protocol/url.js'
-import { given } from './util/given.js'
+} from '../ports/host.js'
+import type { Store } from '../ports/store.js'
+import { isLoopback } from '../protocol/url.js'
+import { given } from '../util/given.js'
 import {
   callback,
   InvalidInputError,
   optional,
   requireKnownOptions,
   requireMethods,
-} from './util/input.js'
+} from '../util/input.js'
+import { type AuthorizationPolicy, authorizationPolicyOptions } from './authorization-policy.js'
+import {
+  type AuthorizationServer,
+  type AuthorizationServices,
+  createAuthorizationServer,
+} from './authorization-server.js'
+import { type ServerOptions, serverOptions, sharedOf } from './options.js'
+import { type ResourcePolicy, resourcePolicyOptions } from './resource-policy.js'
+import {
+  createResourceServer,
+  type ResourceServer,
+  type ResourceServices,
+} from './resource-server.js'
+import { createWalletAddressServer, type WalletAddressServer } from './wallet-address-server.js'
 
 export interface WalletOptions extends ServerOptions {
   /** The URL below which everything is served, such as `https://wallet.example`: its wallet addresses begin with it. */

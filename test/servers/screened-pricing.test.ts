@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { hostPricing } from '../../../src/http/host-ports.js'
-import { usd } from '../../support/spending.js'
+import { hostPricing } from '../../src/servers/host-ports.js'
+import { usd } from '../support/spending.js'
 
 const price = { ok: true, debitAmount: usd(1), receiveAmount: usd(1) } as const
 const account = { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }

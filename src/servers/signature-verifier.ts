@@ -1,12 +1,12 @@
 import { wholeMilliseconds } from '../core/instant.js'
+import { readMessage } from '../http/fields.js'
+import { bodyBytesMax, type HttpRequest } from '../http/message.js'
+import { publicUrl, resolveTarget } from '../http/target.js'
 import type { Clock, PublicJwk } from '../ports/host.js'
 import { inspectSignatures, verifyCandidates } from '../protocol/http-signature/inspect.js'
 import { requireKnownOptions, requireMethods } from '../util/input.js'
 import { type CompatibilityOptions, readCompatibility } from './compatibility.js'
-import { readMessage } from './fields.js'
-import { bodyBytesMax, type HttpRequest } from './message.js'
 import { requirePrefix, type SignatureOptions, signatureRules } from './options.js'
-import { publicUrl, resolveTarget } from './target.js'
 
 export interface SignatureVerifierOptions {
   /** The base URL of the signed routes, as clients use it. */

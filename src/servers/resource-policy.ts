@@ -1,9 +1,9 @@
-import type { IncomingPaymentPolicy } from '../../core/incoming-payment.js'
-import type { MayPay, MayReceive } from '../../ports/host.js'
-import type { SpendingPolicy } from '../../service/outgoing-payment.js'
-import { replayMarginMs } from '../../service/time.js'
-import { callback, InvalidInputError, optional, requireKnownOptions } from '../../util/input.js'
-import { durations } from '../options.js'
+import type { IncomingPaymentPolicy } from '../core/incoming-payment.js'
+import type { MayPay, MayReceive } from '../ports/host.js'
+import type { SpendingPolicy } from '../service/outgoing-payment.js'
+import { replayMarginMs } from '../service/time.js'
+import { callback, InvalidInputError, optional, requireKnownOptions } from '../util/input.js'
+import { durations } from './options.js'
 
 /** The host's policy for payments and quotes. Durations are in milliseconds. */
 export interface ResourcePolicy {

@@ -1,4 +1,7 @@
 import { wholeMilliseconds } from '../core/instant.js'
+import { harmless, hookOptions, hooksOf, type ServerHooks } from '../http/hooks.js'
+import type { Server } from '../http/routes.js'
+import { isBelow, type PublicUrl } from '../http/target.js'
 import type { Clock, Random } from '../ports/host.js'
 import type { Store } from '../ports/store.js'
 import { namespaceAt, pooled } from '../protocol/credential.js'
@@ -13,9 +16,6 @@ import { callHook } from '../util/errors.js'
 import { given } from '../util/given.js'
 import { InvalidInputError, requireKnownOptions, requireMethods } from '../util/input.js'
 import { type CompatibilityOptions, readCompatibility } from './compatibility.js'
-import { harmless, hookOptions, hooksOf, type ServerHooks } from './hooks.js'
-import type { Server } from './routes.js'
-import { isBelow, type PublicUrl } from './target.js'
 
 /** Keeps the sum of a time and a duration within the range of `Date`. */
 const durationMaxMs = 100 * 366 * 86_400_000

@@ -1,5 +1,29 @@
 import { createGrantServices, type GrantServices } from '../host/grant.js'
 import { createInteractions, type Interactions } from '../host/interaction.js'
+import {
+  cancelGrant,
+  continueGrant,
+  discover,
+  requestGrant,
+  revokeToken,
+  rotateToken,
+} from '../http/authorization-server/grant.js'
+import { introspectToken } from '../http/authorization-server/introspection.js'
+import {
+  type RegisteredResourceServer,
+  resourceServerRegistry,
+} from '../http/authorization-server/resource-server-registry.js'
+import { hooksOf } from '../http/hooks.js'
+import type { Handler } from '../http/message.js'
+import { createHandlers } from '../http/pipeline.js'
+import { authorizationErrors } from '../http/public-errors.js'
+import {
+  grantRoutes,
+  introspectionRoutes,
+  type ServerHandlers,
+  type ServerRoute,
+} from '../http/routes.js'
+import { publicUrl } from '../http/target.js'
 import type { ClientKeys, Introspect, Introspection, Subjects } from '../ports/host.js'
 import type { Store } from '../ports/store.js'
 import type { ServiceContext } from '../service/context.js'
@@ -9,24 +33,9 @@ import { createGrants, type Grants } from '../service/grant.js'
 import { createIntrospect } from '../service/introspection.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
 import { callback, optional, requireKnownOptions, requireMethods } from '../util/input.js'
-import {
-  cancelGrant,
-  continueGrant,
-  discover,
-  requestGrant,
-  revokeToken,
-  rotateToken,
-} from './authorization-server/grant.js'
-import { introspectToken } from './authorization-server/introspection.js'
-import { type AuthorizationPolicy, authorizationRules } from './authorization-server/policy.js'
-import {
-  type RegisteredResourceServer,
-  resourceServerRegistry,
-} from './authorization-server/resource-server-registry.js'
+import { type AuthorizationPolicy, authorizationRules } from './authorization-policy.js'
 import { readCompatibility } from './compatibility.js'
-import { hooksOf } from './hooks.js'
 import { hostClientKeys, hostDisplayOf, hostSubjects } from './host-ports.js'
-import type { Handler } from './message.js'
 import {
   contextOn,
   requirePrefix,
@@ -36,15 +45,6 @@ import {
   sharedOf,
   wired,
 } from './options.js'
-import { createHandlers } from './pipeline.js'
-import { authorizationErrors } from './public-errors.js'
-import {
-  grantRoutes,
-  introspectionRoutes,
-  type ServerHandlers,
-  type ServerRoute,
-} from './routes.js'
-import { publicUrl } from './target.js'
 
 export interface AuthorizationServerOptions extends ServerOptions {
   /**

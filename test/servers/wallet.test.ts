@@ -6,16 +6,16 @@ import {
   ilpPaymentMethods,
   memoryStore,
   type WalletOptions,
-} from '../src/index.js'
-import { manualClock } from './support/clock.js'
-import { invalidInput } from './support/invalid-input.js'
-import { publishedKeys, testKey } from './support/keys.js'
-import { loadOne } from './support/one-record.js'
-import { seededRandom } from './support/random.js'
-import { runs } from './support/runs.js'
-import { signedRequest } from './support/sign.js'
-import { priceList } from './support/spending.js'
-import { alice, answerOf, origin } from './support/world.js'
+} from '../../src/index.js'
+import { manualClock } from '../support/clock.js'
+import { invalidInput } from '../support/invalid-input.js'
+import { publishedKeys, testKey } from '../support/keys.js'
+import { loadOne } from '../support/one-record.js'
+import { seededRandom } from '../support/random.js'
+import { runs } from '../support/runs.js'
+import { signedRequest } from '../support/sign.js'
+import { priceList } from '../support/spending.js'
+import { alice, answerOf, origin } from '../support/world.js'
 
 const options = {
   baseUrl: origin,

@@ -1,31 +1,10 @@
-import type { TokenItem } from '../../core/access.js'
-import type { HostReasons } from '../../core/decision.js'
-import type { GrantPolicy, SubjectId } from '../../core/grant/record.js'
-import {
-  boolean,
-  callback,
-  InvalidInputError,
-  oneOf,
-  requireKnownOptions,
-} from '../../util/input.js'
-import type { CompatibilityOptions } from '../compatibility.js'
-import { hostRule } from '../host-ports.js'
-import { durations } from '../options.js'
-
-/**
- * Decides whether a client may make a grant request, whose signature has been verified, before anything is granted. The
- * client receives a `publicReason` as `details.problem`.
- */
-export type MayRequest = (asked: {
-  /** Wallet address of the client, or the URN of its key's thumbprint. */
-  readonly client: string
-  /** The requested access of all tokens. Empty if only a subject is requested. */
-  readonly access: readonly TokenItem[]
-  readonly subject?: SubjectId
-}) => MayRequestAnswer | Promise<MayRequestAnswer>
-
-/** Whether a client may make a grant request. */
-export type MayRequestAnswer = { readonly ok: true } | ({ readonly ok: false } & HostReasons)
+import type { TokenItem } from '../core/access.js'
+import type { GrantPolicy } from '../core/grant/record.js'
+import type { MayRequest } from '../ports/host.js'
+import { boolean, callback, InvalidInputError, oneOf, requireKnownOptions } from '../util/input.js'
+import type { CompatibilityOptions } from './compatibility.js'
+import { hostRule } from './host-ports.js'
+import { durations } from './options.js'
 
 /** The host's policy for grants. Every member has a default; durations are in milliseconds. */
 export interface AuthorizationPolicy {

@@ -1,5 +1,31 @@
 import { type IncomingPaymentServices, incomingPaymentServices } from '../host/incoming-payment.js'
 import { type OutgoingPaymentServices, outgoingPaymentServices } from '../host/outgoing-payment.js'
+import { hooksOf } from '../http/hooks.js'
+import type { Handler } from '../http/message.js'
+import { createHandlers } from '../http/pipeline.js'
+import { resourceErrors } from '../http/public-errors.js'
+import {
+  completeIncomingPayment,
+  createIncomingPayment,
+  getIncomingPayment,
+  type IncomingPaymentDependencies,
+  listIncomingPayments,
+} from '../http/resource-server/incoming-payment.js'
+import {
+  createOutgoingPayment,
+  getOutgoingPayment,
+  getOutgoingPaymentGrant,
+  listOutgoingPayments,
+  type OutgoingPaymentDependencies,
+} from '../http/resource-server/outgoing-payment.js'
+import { createQuote, getQuote } from '../http/resource-server/quote.js'
+import {
+  receivingRoutes,
+  type ServerHandlers,
+  type ServerRoute,
+  spendingRoutes,
+} from '../http/routes.js'
+import { publicUrl } from '../http/target.js'
 import type { Introspection, PaymentMethods, Pricing, WalletAddresses } from '../ports/host.js'
 import type { Store } from '../ports/store.js'
 import type { ServiceContext } from '../service/context.js'
@@ -19,9 +45,7 @@ import {
   requireMethods,
 } from '../util/input.js'
 import { type CompatibilityOptions, readCompatibility } from './compatibility.js'
-import { hooksOf } from './hooks.js'
 import { hostPaymentMethods, hostPricing, hostWalletAddresses } from './host-ports.js'
-import type { Handler } from './message.js'
 import {
   contextOn,
   requirePrefix,
@@ -31,26 +55,7 @@ import {
   sharedOf,
   wiringOf,
 } from './options.js'
-import { createHandlers } from './pipeline.js'
-import { resourceErrors } from './public-errors.js'
-import {
-  completeIncomingPayment,
-  createIncomingPayment,
-  getIncomingPayment,
-  type IncomingPaymentDependencies,
-  listIncomingPayments,
-} from './resource-server/incoming-payment.js'
-import {
-  createOutgoingPayment,
-  getOutgoingPayment,
-  getOutgoingPaymentGrant,
-  listOutgoingPayments,
-  type OutgoingPaymentDependencies,
-} from './resource-server/outgoing-payment.js'
-import { type ResourcePolicy, resourcePolicy } from './resource-server/policy.js'
-import { createQuote, getQuote } from './resource-server/quote.js'
-import { receivingRoutes, type ServerHandlers, type ServerRoute, spendingRoutes } from './routes.js'
-import { publicUrl } from './target.js'
+import { type ResourcePolicy, resourcePolicy } from './resource-policy.js'
 
 /** Where a resource server learns what an access token allows. */
 export interface GrantSource {
