@@ -1,4 +1,4 @@
-import { TransactionError } from '../../src/index.js'
+import { InvalidInputError, TransactionError } from '../../src/index.js'
 import { TablesMissingError } from '../sql/versions.js'
 
 /** A statement with its values. The driver may keep a named statement prepared. */
@@ -46,6 +46,13 @@ export interface PgliteClient {
 
 export interface PgliteDatabase extends PgliteClient {
   transaction<Result>(run: (client: PgliteClient) => Promise<Result>): Promise<Result>
+}
+
+/** Checks a pool or connection. The error does not quote a connection string, which may contain a password. */
+export function requireDatabase(database: PostgresClient): void {
+  if (typeof database?.query === 'function') return
+  const problem = 'must be a pool or a connection with a method query, such as a Pool of pg'
+  throw new InvalidInputError('database', problem)
 }
 
 /**

@@ -5,6 +5,7 @@ import {
   type PostgresClient,
   type PostgresDatabase,
   type PostgresPool,
+  requireDatabase,
   sqlState,
 } from './driver.js'
 import { migrationsOf } from './migrations.js'
@@ -46,6 +47,7 @@ export async function migrate(
   options: MigrateOptions = {},
 ): Promise<Migrated> {
   requireKnownOptions('', options, { schema: true, reports: true })
+  requireDatabase(database)
   const schema = checkedSchema(options.schema)
   await requireEncoding(database)
   const steps = [await applied(database, schema, 'open_payments_migrations', migrationsOf(schema))]

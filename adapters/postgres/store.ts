@@ -15,6 +15,7 @@ import {
   type PostgresPoolClient,
   type PostgresStatement,
   queryOn,
+  requireDatabase,
 } from './driver.js'
 import {
   type HostDatabase,
@@ -118,6 +119,7 @@ export const postgresStore: PostgresStore = Object.assign(overPool, {
 })
 
 function overPool(database: PostgresClient, options: PostgresStoreOptions = {}): Store {
+  requireDatabase(database)
   const statements = statementsOf(options)
   const run = (statement: PostgresStatement) =>
     retried(() => queryOn(database, statement), isTransient)

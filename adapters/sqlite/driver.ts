@@ -1,3 +1,4 @@
+import { InvalidInputError } from '../../src/index.js'
 import type { Row } from '../sql/records.js'
 import { isBusy, isWithoutTables, sqliteDurable } from '../sql/sqlite.js'
 import type { SqlStatement } from '../sql/statements.js'
@@ -35,6 +36,10 @@ export interface Session {
 const sessions = new WeakMap<SqliteDatabase, Session>()
 
 export function sessionOn(database: SqliteDatabase): Session {
+  if (typeof database?.prepare !== 'function') {
+    const problem = 'must be a Database of better-sqlite3 or a DatabaseSync of node:sqlite'
+    throw new InvalidInputError('database', problem)
+  }
   const known = sessions.get(database) ?? createSession(database)
   sessions.set(database, known)
   return known

@@ -111,8 +111,13 @@ export function oneOf(known: object): Check {
 /** Checks that the host passes in an object with these methods, such as a port or a store. */
 export function requireMethods(path: string, value: unknown, methods: readonly string[]): void {
   if (value === undefined || value === null) throw new InvalidInputError(path, 'is required')
+  const given = value as Record<string, unknown>
+  if (typeof given['then'] === 'function') {
+    throw new InvalidInputError(path, 'is a promise: await it first')
+  }
+  // An array has a method `find` of its own.
   const missing = methods.find(
-    (method) => typeof (value as Record<string, unknown>)[method] !== 'function',
+    (method) => typeof given[method] !== 'function' || Array.isArray(value),
   )
   if (missing !== undefined) throw new InvalidInputError(path, `must have a method ${missing}`)
 }

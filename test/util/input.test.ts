@@ -8,6 +8,7 @@ import {
   oneOf,
   optional,
   requireKnownOptions,
+  requireMethods,
   text,
 } from '../../src/util/input.js'
 
@@ -126,4 +127,27 @@ test('a name that is not one of the known ones is refused with a list of them', 
   for (const value of ['opn', 'toString', '', 7, undefined]) {
     expect(problemOf(check, value)).toBe('report must be one of open, closed')
   }
+})
+
+describe('an object with methods', () => {
+  const problem = (value: unknown) =>
+    problemOf((path, given) => requireMethods(path, given, ['find']), value)
+
+  test('may be an object or a function with them', () => {
+    expect(problem({ find: () => undefined })).toBeUndefined()
+    expect(problem(Object.assign(() => undefined, { find: () => undefined }))).toBeUndefined()
+  })
+
+  test('is no list, although a list has a method find, and no text', () => {
+    expect(problem([{ url: 'https://wallet.example/alice' }])).toBe(
+      'report must have a method find',
+    )
+    expect(problem('postgres://user:password@database')).toBe('report must have a method find')
+  })
+
+  test('is no promise of it, which nobody has awaited', () => {
+    expect(problem(Promise.resolve({ find: () => undefined }))).toBe(
+      'report is a promise: await it first',
+    )
+  })
 })

@@ -77,3 +77,13 @@ test('a store whose tables do not exist says what creates them', async () => {
   })
   await database.close()
 })
+
+test('a connection string in the place of a pool is refused, and not quoted', async () => {
+  const database = 'postgres://user:password@database.example' as never
+  for (const refused of [async () => postgresStore(database), () => migrate(database)]) {
+    const error = await refused().catch((thrown) => thrown)
+    expect(error).toMatchObject({ code: 'ERR_INVALID_INPUT', path: ['database'] })
+    expect(error.message).toMatch(/^database must be a pool or a connection with a method query/)
+    expect(error.message).not.toContain('password')
+  }
+})
