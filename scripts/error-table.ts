@@ -1,6 +1,6 @@
 import { publicReasons } from '../src/core/public-reasons.js'
-import { refusals } from '../src/http/refusals.js'
 import type { Refusal, ServerOperation } from '../src/index.js'
+import { refusals } from './refusals.js'
 
 type PublicError = NonNullable<(typeof refusals)[Refusal]['resourceServer']>
 

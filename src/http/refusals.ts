@@ -2,65 +2,8 @@ import type { Result } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import type { JsonObject } from '../core/stored.js'
 import type { HttpResponse } from './message.js'
-import {
-  authorizationErrors,
-  type ErrorRow,
-  type ErrorTable,
-  precedence,
-  type Refusal,
-  resourceErrors,
-  walletAddressErrors,
-} from './public-errors.js'
+import type { ErrorRow, ErrorTable, Refusal } from './public-errors.js'
 import type { ServerOperation } from './routes.js'
-
-/**
- * Every refusal with its public error per server, and per operation where it differs: the status, machine-readable code
- * and description without details that a client receives. Rows are in order of precedence: if several apply to a
- * request, the first one determines the response.
- *
- * @see RFC 9635 section 3.6; Open Payments OpenAPI, responses of each operation
- */
-export const refusals: Readonly<
-  Record<
-    Refusal,
-    {
-      readonly [Where in
-        | ServerOperation
-        | 'authorizationServer'
-        | 'resourceServer'
-        | 'walletAddressServer']?: {
-        readonly status: number
-        readonly code: string
-        readonly description: string
-      }
-    }
-  >
-> = /* @__PURE__ */ allErrors()
-
-type PublicError = NonNullable<(typeof refusals)[Refusal]['resourceServer']>
-
-function allErrors(): typeof refusals {
-  const servers = {
-    authorizationServer: authorizationErrors,
-    resourceServer: resourceErrors,
-    walletAddressServer: walletAddressErrors,
-  }
-  const rows = precedence.map((refusal) => {
-    const places = Object.entries(servers).flatMap(([server, errors]: [string, ErrorTable]) => {
-      const entry = errors[refusal]
-      if (entry === undefined) return []
-      const own: readonly [string, ErrorRow][] = isRow(entry)
-        ? [[server, entry]]
-        : Object.entries(entry).map(([where, row]) => [where === 'otherwise' ? server : where, row])
-      return own.map(([where, [status, code, description]]) => [
-        where,
-        { status, code, description },
-      ])
-    })
-    return [refusal, Object.fromEntries(places)]
-  })
-  return Object.fromEntries(rows)
-}
 
 /**
  * A refused request: the code and reason for the operator, and the additional content of the response
@@ -90,6 +33,13 @@ export interface RefusalContext {
 
 const retryLaterSeconds = 1
 
+/** What a client receives, without details. */
+interface PublicError {
+  readonly status: number
+  readonly code: string
+  readonly description: string
+}
+
 const internalError: PublicError = {
   status: 500,
   code: 'internal_error',
@@ -108,7 +58,7 @@ export function publicError(
   return { status, code, description }
 }
 
-function isRow(entry: ErrorTable[Refusal]): entry is ErrorRow | undefined {
+export function isRow(entry: ErrorTable[Refusal]): entry is ErrorRow | undefined {
   return entry === undefined || Array.isArray(entry)
 }
 

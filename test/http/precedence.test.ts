@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { refusals } from '../../scripts/refusals.js'
 import { publicReasons } from '../../src/core/public-reasons.js'
-import { refusals } from '../../src/http/refusals.js'
 import type { ServerOperation } from '../../src/index.js'
 import { arrange, beforehand, type Fault, faults, type Scene } from '../support/faults.js'
 import { sent } from '../support/given.js'

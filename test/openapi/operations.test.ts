@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { refusals } from '../../src/http/refusals.js'
+import { refusals } from '../../scripts/refusals.js'
 import type { Refusal, ServerOperation } from '../../src/index.js'
 import { arrange, beforehand, type Scene } from '../support/faults.js'
 import { entrances, everyAnswerOf, type Given, sent } from '../support/given.js'
