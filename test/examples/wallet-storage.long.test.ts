@@ -277,9 +277,13 @@ describe.skipIf(servers.PostgreSQL === undefined)('the wallet on PostgreSQL', ()
     await one.ended
     front.leadTo(two)
     const next = await rotated(token)
+    const second = () => Math.floor(Date.now() / 1_000)
+    const rotatedIn = second()
     const three = await startedWallet(environment)
     expect(await keysOf(three.baseUrl)).toEqual(keys)
     front.leadTo(three, two)
+    // In the same second, the repeat would have the same signature, and be refused as a replay.
+    await expect.poll(second).toBeGreaterThan(rotatedIn)
     await expect(rotated(token)).resolves.toMatchObject({ value: next.value })
     expect(await arrive(payment.id, randomUUID(), '1500')).toBe(200)
     expect(await payment.read()).toMatchObject({ receivedAmount: usd('2500'), completed: true })
