@@ -13,10 +13,10 @@ import { build } from 'esbuild'
  */
 const root = process.cwd()
 const packagesMax = 6
-const unpackedBytesMax = 1_030_000
-const bundleBytesMax = 80_000
-const resourceServerBytesMax = 49_000
-const remoteServerBytesMax = 53_000
+const unpackedBytesMax = 1_080_000
+const bundleBytesMax = 88_000
+const resourceServerBytesMax = 55_000
+const remoteServerBytesMax = 59_000
 /** The oldest compiler that README.md names. */
 const typescriptMin = '5.4.5'
 
