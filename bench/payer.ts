@@ -103,8 +103,9 @@ export async function completePayments(payer: Payer, count: number): Promise<voi
   const next = { ...budget, version: budget.version + count - 1, spent }
   await commit(wallet, [{ kind: 'budget', next, expectedVersion: budget.version }])
 
-  const { result: oldest } = await outgoingPayments.list({ walletAddress, first: 1 })
-  if (!isDeepStrictEqual(oldest[0], copies.at(-1))) throw new Error('a copied payment differs')
+  const { result } = await outgoingPayments.list({ walletAddress, first: 1 })
+  const oldest = await outgoingPayments.getRecord(result[0]?.paymentId ?? '')
+  if (!isDeepStrictEqual(oldest, copies.at(-1))) throw new Error('a copied payment differs')
   const url = `${resourceServer}/outgoing-payment-grant`
   const { spentDebitAmount } = await send(wallet, 'GET', url, undefined, payer.token)
   if (spentDebitAmount?.value !== spent.debitAmount.value)
