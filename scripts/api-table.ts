@@ -1,27 +1,7 @@
 import ts from 'typescript'
+import { checker, exportsOf } from '../test/support/entries.js'
 
-const program = ts.createProgram(['src/index.ts'], {
-  module: ts.ModuleKind.NodeNext,
-  target: ts.ScriptTarget.ES2022,
-  strict: true,
-  types: ['node'],
-})
-const checker = program.getTypeChecker()
-
-/** Returns what an entry of the library exports, by name. */
-function exportsOf(file: string): ReadonlyMap<string, ts.Symbol> {
-  const source = program.getSourceFile(file)
-  const module = source && checker.getSymbolAtLocation(source)
-  if (module === undefined) throw new Error(`${file} has no exports`)
-  return new Map(
-    checker.getExportsOfModule(module).map((symbol) => {
-      const isAlias = (symbol.flags & ts.SymbolFlags.Alias) !== 0
-      return [symbol.name, isAlias ? checker.getAliasedSymbol(symbol) : symbol]
-    }),
-  )
-}
-
-const exported = exportsOf('src/index.ts')
+const exported = exportsOf('open-payments-server')
 
 /** A longer first sentence is cut at its first colon or semicolon. */
 const clauseMax = 130
