@@ -2,6 +2,7 @@ import { createHash, generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import * as native from '../../../src/protocol/http-signature/jwk.js'
+import { jwk, jwkWith, respelt } from '../../support/jwk.js'
 import { jwkOf, keyFromSeed, testKey } from '../../support/keys.js'
 import { importWithoutNode } from '../../support/portable.js'
 
@@ -13,21 +14,6 @@ const runtimes = [
   ['with Node', native],
   ['with Web Crypto alone', portable],
 ] as const
-
-const jwk = jwkOf(testKey('shop'))
-const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
-
-/** Returns the key with changed members; members set to `undefined` are removed. */
-function jwkWith(changes: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const members = Object.entries({ ...jwk, ...changes })
-  return Object.fromEntries(members.filter(([, value]) => value !== undefined))
-}
-
-/** Returns the other spellings of the bytes of `x`, which differ only in stray bits. */
-function respelt(x: string): string[] {
-  const last = alphabet.indexOf(x.at(-1) ?? '')
-  return [1, 2, 3].map((bits) => x.slice(0, -1) + alphabet.charAt(last ^ bits))
-}
 
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' })
 const x25519 = generateKeyPairSync('x25519').publicKey.export({ format: 'jwk' })
