@@ -13,8 +13,7 @@ import type { Proof } from '../service/signed-call.js'
 import { type KeyLookup, signingKey } from '../service/signing-key.js'
 import { hasCode, isWrongAnswer } from '../util/errors.js'
 import type { Exchange } from './exchange.js'
-import type { HttpRefusal, HttpResult } from './refusals.js'
-import { refuse } from './refusals.js'
+import { type HttpRefusal, type HttpResult, refuse } from './refusals.js'
 
 export type Candidates = readonly SignatureCandidate[]
 

@@ -6,8 +6,7 @@ import { hookOptions, hooksOf, type ServerHooks } from '../http/hooks.js'
 import type { Handler, HttpResponse } from '../http/message.js'
 import { createHandlers } from '../http/pipeline.js'
 import { walletAddressErrors } from '../http/public-errors.js'
-import type { HttpResult } from '../http/refusals.js'
-import { refuse } from '../http/refusals.js'
+import { type HttpResult, refuse } from '../http/refusals.js'
 import {
   grantRoutes,
   introspectionRoutes,

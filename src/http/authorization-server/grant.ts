@@ -35,8 +35,7 @@ import {
 } from '../authenticate.js'
 import { json, noContent, notEmpty, readBody, readContent, refuseProblem } from '../body.js'
 import { type Exchange, type Serve, signed, unsigned } from '../exchange.js'
-import type { HttpRefusal, HttpResult } from '../refusals.js'
-import { refuse } from '../refusals.js'
+import { type HttpRefusal, type HttpResult, refuse } from '../refusals.js'
 import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
 
 /** The dependencies of the operations on grants. */

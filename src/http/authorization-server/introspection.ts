@@ -15,8 +15,7 @@ import type { Proof, RepeatRule } from '../../service/signed-call.js'
 import { type Candidates, inspect, prove } from '../authenticate.js'
 import { json, readBody, refuseProblem } from '../body.js'
 import { type Exchange, type Serve, signed } from '../exchange.js'
-import type { HttpResult } from '../refusals.js'
-import { refuse } from '../refusals.js'
+import { type HttpResult, refuse } from '../refusals.js'
 import type {
   RegisteredResourceServer,
   ResourceServerRegistry,

@@ -8,8 +8,7 @@ import { introspected } from '../../service/introspection.js'
 import type { Proof, RepeatRule } from '../../service/signed-call.js'
 import { inspect, presentedToken, prove, signatureBy } from '../authenticate.js'
 import { type Exchange, type Serve, type ServeSigned, signed } from '../exchange.js'
-import type { HttpRefusal, HttpResult } from '../refusals.js'
-import { refuse } from '../refusals.js'
+import { type HttpRefusal, type HttpResult, refuse } from '../refusals.js'
 
 /** The dependencies of every operation of a resource server. */
 export interface ResourceDependencies {

@@ -10,8 +10,7 @@ import { resourceUrl } from '../../protocol/url.js'
 import type { IncomingPayments, PayablePayment } from '../../service/incoming-payment.js'
 import { json, notEmpty, readBody, readContent, refuseProblem } from '../body.js'
 import { type Exchange, type Serve, unsigned } from '../exchange.js'
-import type { HttpRefusal } from '../refusals.js'
-import { refuse } from '../refusals.js'
+import { type HttpRefusal, refuse } from '../refusals.js'
 import {
   authorized,
   foreignIdentifier,

@@ -23,8 +23,6 @@ export interface Ended {
   readonly failure?: { readonly error: unknown }
 }
 
-export type Handlers = ReturnType<typeof createHandlers>
-
 /** Calls the handler for events, for as many records at a time as the settings say. */
 export function createHandlers(
   pacing: Pacing,
