@@ -2,11 +2,12 @@ import type { Store } from 'open-payments-server'
 import type { Commit, Stored } from 'open-payments-server/adapter'
 import { migrate, postgresStore } from 'open-payments-server/postgres'
 import { publicUrl } from '../src/http/target.js'
-import { serviceContext } from '../src/servers/options.js'
-import { resourcePolicy } from '../src/servers/resource-policy.js'
+import { serviceContext, sharedGroup } from '../src/servers/options.js'
+import { policyOptions, resourcePolicy } from '../src/servers/resource-policy.js'
 import { newCall } from '../src/service/context.js'
 import { createPaymentCreation } from '../src/service/create-outgoing-payment.js'
 import { createQuotes } from '../src/service/quote.js'
+import { readInput } from '../src/util/input.js'
 import { type Database, hasDatabase, withDatabase } from './database.js'
 import {
   type BenchWallet,
@@ -245,9 +246,9 @@ function statementsOf({ wallet, grantId }: Payer, change = (store: Store) => sto
 function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store) => store) {
   const { introspect } = wallet.auth
   const store = change(wallet.store)
-  const url = publicUrl('url', resourceServer)
-  const context = serviceContext({ store }, 'resourceServer', url, url)
-  const { spending: policy } = resourcePolicy({})
+  const url = publicUrl(resourceServer)
+  const context = serviceContext(readInput('', sharedGroup, { store }), 'resourceServer', url, url)
+  const { spending: policy } = resourcePolicy(readInput('policy', policyOptions, {}))
   const quotes = createQuotes(context, { walletAddresses, pricing }, policy.quotes)
   const limits = { ...policy.payments, ...policy.reservations, ...policy.budgets }
   const ports = { hasGrants: true, walletAddresses, quotes }

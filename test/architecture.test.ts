@@ -90,7 +90,8 @@ const packages: Record<string, string | RegExp> = {
   'node:timers/promises': /^packages.(?:cli.src.wire|sandbox.src.front)\.ts$/,
   'node:tls': 'packages/doctor/src/network.ts',
   'node:util': /^(?:programs.src.arguments|packages.doctor.src.conformance.expectations)\.ts$/,
-  valibot: 'src/protocol/',
+  // Neither the state machines nor the contracts of the ports.
+  valibot: /^src.(?!core|ports)\w+/,
   '@noble/ed25519': /^src.protocol.http-signature.ed25519(?:-portable)?\.ts$/,
   'structured-headers': 'src/protocol/http-signature/',
   'date-fns/addMonths': 'src/core/interval.ts',

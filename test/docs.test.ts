@@ -3,7 +3,8 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { memberTable, optionTables, valueTable } from '../scripts/api-table.js'
 import { errorTable, publicReasonTable } from '../scripts/error-table.js'
-import { readCompatibility } from '../src/servers/compatibility.js'
+import { compatibilityGroup } from '../src/servers/compatibility.js'
+import { readInput } from '../src/util/input.js'
 
 const documents = [
   'README.md',
@@ -262,6 +263,6 @@ test('docs/clients.md lists each member of compatibility with its default', () =
   const [, section = ''] = read('docs/clients.md').split('## The option `compatibility`')
   const rows = [...(section.split('\n## ')[0] ?? '').matchAll(/^\| `(\w+)` \| `([\w-]+)`/gm)]
   expect(Object.fromEntries(rows.map(([, name, value]) => [name, value]))).toEqual(
-    readCompatibility(),
+    readInput('compatibility', compatibilityGroup, {}),
   )
 })

@@ -1,8 +1,9 @@
+import * as v from 'valibot'
 import type { PaymentMethods } from '../ports/host.js'
 import { ilpAddress } from '../protocol/host-answers.js'
 import { toBase64url } from '../util/bytes.js'
 import { hmacSha256 } from '../util/hash.js'
-import { InvalidInputError, requireKnownOptions } from '../util/input.js'
+import { type Members, optionsOf, readInput } from '../util/input.js'
 
 export interface IlpPaymentMethodsOptions {
   /** ILP address prefix of this server, such as `g.wallet.example`, at most 960 characters. */
@@ -49,18 +50,6 @@ function createKey(given: Uint8Array): Key {
   }
 }
 
-function readKeys(secret: IlpPaymentMethodsOptions['secret']): readonly [Key, ...Key[]] {
-  const [first, ...others] = Array.isArray(secret) ? secret : [secret]
-  for (const each of [first, ...others]) {
-    if (each instanceof Uint8Array && each.length >= secretLengthMin) continue
-    throw new InvalidInputError(
-      'secret',
-      'must be a Uint8Array of at least 32 bytes, or a list of them',
-    )
-  }
-  return [createKey(first), ...others.map(createKey)]
-}
-
 async function keyNamed(keys: readonly [Key, ...Key[]], wanted: string | undefined): Promise<Key> {
   let [key] = keys
   for (key of keys) if ((await key.name()) === wanted) return key
@@ -69,6 +58,25 @@ async function keyNamed(keys: readonly [Key, ...Key[]], wanted: string | undefin
 
 const prefixLengthMax = 960
 const secretLengthMin = 32
+
+const methodsOptions = optionsOf({
+  addressPrefix: v.custom<string>(
+    (prefix) =>
+      typeof prefix === 'string' && ilpAddress.test(prefix) && prefix.length <= prefixLengthMax,
+    'must be an ILP address of at most 960 characters',
+  ),
+  secret: v.pipe(
+    v.custom<IlpPaymentMethodsOptions['secret']>(
+      (secret) => [secret].flat().length > 0 && [secret].flat().every(isSecret),
+      'must be a Uint8Array of at least 32 bytes, or a list of them',
+    ),
+    v.transform((secret) => [secret].flat() as [Uint8Array, ...Uint8Array[]]),
+  ),
+} satisfies Members<IlpPaymentMethodsOptions>)
+
+function isSecret(secret: unknown): boolean {
+  return secret instanceof Uint8Array && secret.length >= secretLengthMin
+}
 
 /**
  * Creates payment methods that need no store. The ILP address is the prefix followed by the payment id and the name of
@@ -89,17 +97,11 @@ const secretLengthMin = 32
  * ```
  */
 export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPaymentMethods {
-  requireKnownOptions('', options, { addressPrefix: true, secret: true })
-  if (
-    typeof options.addressPrefix !== 'string' ||
-    !ilpAddress.test(options.addressPrefix) ||
-    options.addressPrefix.length > prefixLengthMax
-  ) {
-    throw new InvalidInputError('addressPrefix', 'must be an ILP address of at most 960 characters')
-  }
-  const keys = readKeys(options.secret)
-  const [newest] = keys
-  const prefix = `${options.addressPrefix}.`
+  const { addressPrefix, secret } = readInput('', methodsOptions, options)
+  const [first, ...others] = secret
+  const newest = createKey(first)
+  const keys = [newest, ...others.map(createKey)] as const
+  const prefix = `${addressPrefix}.`
 
   function paymentIdOf(ilpAddress: string): string | undefined {
     if (!ilpAddress.startsWith(prefix)) return undefined

@@ -1,37 +1,25 @@
+import * as v from 'valibot'
 import { type Limits, type TokenItem, tokenItem } from '../core/access.js'
 import type { Amount, Asset } from '../core/amount.js'
 import type { AmendedItem, ConditionChanges } from '../core/grant/amendment.js'
 import { lastInstant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
 import type { JsonObject } from '../core/stored.js'
-import {
-  amountSchema,
-  parseWith,
-  readHostObject,
-  receiverSchema,
-  urlSchema,
-} from '../protocol/schema.js'
+import { amountSchema, readHostObject, receiverSchema, urlSchema } from '../protocol/schema.js'
 import { canonicalUrl } from '../protocol/url.js'
 import {
   boolean,
-  type Check,
   exactly,
   having,
-  InvalidInputError,
   integer,
   integerFrom,
   listOf,
-  optional,
+  type Members,
+  readInput,
   string,
   text,
 } from '../util/input.js'
 import { amount } from './payments.js'
-
-const anAccount = having({
-  url: matching(urlSchema),
-  assetCode: text,
-  assetScale: integerFrom(0, 255),
-} satisfies Record<string, Check>)
 
 /** The consent of a resource owner. */
 export interface GrantApproval {
@@ -87,166 +75,131 @@ export interface ItemView extends TokenItem {
   readonly itemId?: string
 }
 
-const itemMembers: Readonly<Record<keyof TokenItem, Check>> = {
-  label: optional(text),
-  type: text,
-  actions: listOf(text),
-  identifier: optional(text),
-  limits: optional(
-    exactly<Limits>({
-      receiver: optional(matching(receiverSchema)),
-      interval: optional(text),
-      debitAmount: optional(amount),
-      receiveAmount: optional(amount),
-    }),
+/** The canonical form of a URL. Other text stays as it is: no wallet address of the owner equals it. */
+const canonicalText = v.pipe(
+  string,
+  v.transform((url) => canonicalUrl(url) ?? url),
+)
+
+const itemMembers = {
+  label: v.optional(text),
+  type: text as v.GenericSchema<TokenItem['type']>,
+  actions: listOf(text) as v.GenericSchema<TokenItem['actions']>,
+  identifier: v.optional(v.pipe(text, canonicalText)),
+  limits: v.optional(
+    exactly({
+      receiver: v.optional(receiverSchema),
+      interval: v.optional(text),
+      debitAmount: v.optional(amount),
+      receiveAmount: v.optional(amount),
+    } satisfies Members<Limits>),
   ),
-}
+} satisfies Members<TokenItem>
 
 const receiversMax = 50
-const receiverLengthMax = 512
 
 /** Short enough that introspection can return all of them. */
-function walletAddress(path: string, value: unknown): void {
-  matching(urlSchema)(path, value)
-  if (String(value).length > receiverLengthMax) {
-    throw new InvalidInputError(path, `must have at most ${receiverLengthMax} characters`)
-  }
-}
+const receiverLengthMax = 512
 
-const conditionMembers: Readonly<Record<keyof GrantConditions, Check>> = {
-  paymentMax: optional((path, value) => {
-    exactly<Amount>({ value: text, assetCode: text, assetScale: integer })(path, value)
-    matching(amountSchema)(path, value)
-  }),
-  receivers: optional((path, value) => {
-    listOf(walletAddress)(path, value)
-    const { length } = value as readonly unknown[]
-    if (length < 1 || length > receiversMax) {
-      throw new InvalidInputError(path, `must contain 1 to ${receiversMax} wallet addresses`)
-    }
-  }),
-  pausedUntil: optional(integerFrom(0, lastInstant)),
-  data: optional((path, value) => void readData(path, value)),
-}
+const receiver = v.pipe(
+  urlSchema,
+  v.maxLength(receiverLengthMax, `must have at most ${receiverLengthMax} characters`),
+)
 
-const isApproval = exactly<GrantApproval>({
-  resourceOwner: text,
-  walletAddresses: listOf((path, value) => {
-    const check = typeof value === 'object' ? anAccount : matching(urlSchema)
-    check(path, value)
+/** A copy of the host's own conditions, which introspection can return. */
+const hostData = v.pipe(
+  v.custom<JsonObject>(() => true),
+  v.rawTransform(({ dataset, addIssue, NEVER }): JsonObject => {
+    const read = readHostObject(dataset.value)
+    if (read.ok) return read.value
+    addIssue({ message: read.problem })
+    return NEVER
   }),
-  account: optional(string),
-  access: optional(listOf(exactly<TokenItem>(itemMembers))),
-  conditions: optional(exactly<GrantConditions>(conditionMembers)),
-  sharesSubject: optional(boolean),
-})
+)
 
-const isAmendment = exactly<GrantAmendment>({
-  resourceOwner: optional(text),
-  access: optional(listOf(exactly<AmendedItem>({ ...itemMembers, itemId: text }))),
-  conditions: optional(
-    exactly<ConditionChanges>({
-      ...conditionMembers,
-      pausedUntil: orNull(conditionMembers.pausedUntil),
-      data: orNull(conditionMembers.data),
-    }),
+const instant = integerFrom(0, lastInstant)
+
+const conditionMembers = {
+  paymentMax: v.optional(
+    v.pipe(
+      exactly({ value: text, assetCode: text, assetScale: integer } satisfies Members<Amount>),
+      amountSchema,
+    ),
   ),
-})
+  receivers: v.optional(
+    v.pipe(
+      listOf(receiver),
+      v.check(
+        ({ length }) => length >= 1 && length <= receiversMax,
+        `must contain 1 to ${receiversMax} wallet addresses`,
+      ),
+      v.transform((urls) => [...new Set(urls)]),
+    ),
+  ),
+  pausedUntil: v.optional(instant),
+  data: v.optional(hostData),
+} satisfies Members<GrantConditions>
 
-function orNull(check: Check): Check {
-  return (path, value) => {
-    if (value !== null) check(path, value)
-  }
-}
+const account = having({
+  url: urlSchema,
+  assetCode: text,
+  assetScale: integerFrom(0, 255),
+} satisfies Members<Asset & { readonly url: string }>)
 
-function matching(schema: Parameters<typeof parseWith>[0]): Check {
-  return (path, value) => {
-    const read = parseWith(schema, value)
-    if (!read.ok)
-      throw new InvalidInputError(read.path ? `${path}.${read.path}` : path, read.problem)
-  }
-}
+const ownersApproval = exactly({
+  resourceOwner: text,
+  walletAddresses: v.pipe(
+    listOf(v.lazy((each) => (typeof each === 'object' ? account : urlSchema))),
+    v.minLength(1, 'must contain at least one wallet address'),
+  ),
+  account: v.optional(canonicalText),
+  access: v.optional(listOf(v.pipe(exactly(itemMembers), v.transform(tokenItem)))),
+  conditions: v.optional(exactly(conditionMembers)),
+  sharesSubject: v.optional(boolean),
+} satisfies Members<GrantApproval>)
+
+const ownersAmendment = exactly({
+  resourceOwner: v.optional(text),
+  access: v.optional(
+    listOf(
+      v.pipe(
+        exactly({ ...itemMembers, itemId: text } satisfies Members<AmendedItem>),
+        v.transform(({ itemId, ...item }) => ({ ...tokenItem(item), itemId })),
+      ),
+    ),
+  ),
+  conditions: v.optional(
+    exactly({
+      ...conditionMembers,
+      pausedUntil: v.optional(v.nullable(instant)),
+      data: v.optional(v.nullable(hostData)),
+    } satisfies Members<ConditionChanges>),
+  ),
+} satisfies Members<GrantAmendment>)
 
 /**
- * Checks an approval, and returns it with canonical URLs, as in the request that it is compared with.
+ * Reads an approval, with canonical URLs, as in the request that it is compared with.
  *
  * @throws {InvalidInputError} for an invalid approval.
  */
 export function readApproval(approval: GrantApproval) {
-  isApproval('approval', approval)
-  const { walletAddresses, account, access, conditions, ...rest } = approval
-  const set = conditions && canonicalConditions(conditions)
-  if (walletAddresses.length === 0) {
-    throw new InvalidInputError(
-      'approval.walletAddresses',
-      'must contain at least one wallet address',
-    )
-  }
+  const { walletAddresses, conditions, ...rest } = readInput('approval', ownersApproval, approval)
+  const hasConditions = conditions !== undefined && Object.keys(conditions).length > 0
+  const accounts = walletAddresses.filter((each) => typeof each === 'object')
   const urls = walletAddresses.map((each) => (typeof each === 'string' ? each : each.url))
   return {
     ...rest,
-    walletAddresses: [...new Set(urls.map(canonical))],
-    accounts: walletAddresses.flatMap((each) => {
-      if (typeof each === 'string') return []
-      const { url, assetCode, assetScale } = each
-      return { url: canonical(url), assetCode, assetScale }
-    }),
-    ...(account !== undefined && { account: canonical(account) }),
-    ...(access && { access: access.map(canonicalItem) }),
-    // An approval has no `null`.
-    ...(set && Object.keys(set).length > 0 && { conditions: set as GrantConditions }),
+    walletAddresses: [...new Set(urls)],
+    accounts,
+    ...(hasConditions && { conditions }),
   }
 }
 
 /**
- * Checks an amendment, and returns it with canonical URLs.
+ * Reads an amendment, with canonical URLs.
  *
  * @throws {InvalidInputError} for an invalid amendment.
  */
 export function readAmendment(amendment: GrantAmendment) {
-  isAmendment('amendment', amendment)
-  const { resourceOwner, access, conditions } = amendment
-  return {
-    ...(resourceOwner !== undefined && { resourceOwner }),
-    ...(access && {
-      access: access.map(({ itemId = '', ...item }) => ({ ...canonicalItem(item), itemId })),
-    }),
-    ...(conditions && { conditions: canonicalConditions(conditions) }),
-  }
-}
-
-function canonicalConditions({
-  paymentMax,
-  receivers,
-  pausedUntil,
-  data,
-}: ConditionChanges): ConditionChanges {
-  return {
-    ...(paymentMax && { paymentMax: { ...paymentMax } }),
-    ...(receivers && { receivers: [...new Set(receivers.map(canonical))] }),
-    ...(pausedUntil !== undefined && { pausedUntil }),
-    ...(data !== undefined && { data: data && readData('data', data) }),
-  }
-}
-
-/** Returns a copy of the host's own conditions, which introspection can return. */
-function readData(path: string, value: unknown): JsonObject {
-  const read = readHostObject(value)
-  if (!read.ok) throw new InvalidInputError(path, read.problem)
-  return read.value
-}
-
-function canonicalItem(item: TokenItem): TokenItem {
-  const { identifier, limits } = item
-  const receiver = limits?.receiver
-  return tokenItem({
-    ...item,
-    ...(identifier && { identifier: canonical(identifier) }),
-    ...(receiver && { limits: { ...limits, receiver: canonical(receiver) } }),
-  })
-}
-
-/** An identifier that is not a URL stays as it is: no wallet address of the owner equals it. */
-function canonical(url: string): string {
-  return canonicalUrl(url) ?? url
+  return readInput('amendment', ownersAmendment, amendment)
 }

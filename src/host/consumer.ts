@@ -1,14 +1,22 @@
+import * as v from 'valibot'
 import {
   type DrainOptions,
   drainOptions,
-  drainSettings,
   type EventHandler,
   type FailedDelivery,
   type ServerEvents,
 } from '../service/events/delivery.js'
 import { sleep } from '../service/time.js'
 import { callHook, printError } from '../util/errors.js'
-import { callback, having, listOf, positiveInteger, requireKnownOptions } from '../util/input.js'
+import {
+  callback,
+  having,
+  listOf,
+  type Members,
+  optionsOf,
+  positiveInteger,
+  readInput,
+} from '../util/input.js'
 
 export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   /** How long to wait before the next poll if no event was due, in milliseconds. Default 1,000. */
@@ -22,7 +30,17 @@ export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   readonly onError?: (error: unknown) => void
 }
 
-const eventSources = listOf(having({ drain: callback }))
+const eventSources = listOf(having({ drain: callback() }))
+
+const { signal: _signal, ...delivery } = drainOptions
+
+const consumeOptions = optionsOf({
+  ...delivery,
+  limit: v.optional(positiveInteger, Number.MAX_SAFE_INTEGER),
+  onError: v.optional(callback<NonNullable<ConsumeOptions['onError']>>(), () => printError),
+} satisfies Members<ConsumeOptions>)
+
+const stopOptions = optionsOf({ timeoutMs: v.optional(positiveInteger, 10_000) })
 
 export interface EventConsumer {
   /**
@@ -57,19 +75,15 @@ export function consumeEvents(
   handler: EventHandler,
   options: ConsumeOptions = {},
 ): EventConsumer {
-  const { signal: _signal, ...known } = drainOptions
-  eventSources('sources', sources)
-  callback('handler', handler)
-  requireKnownOptions('', options, { ...known, onError: true })
-  const { onError = printError, ...draining } = options
-  callback('onError', onError)
-  const { pollMs } = drainSettings(draining)
+  readInput('sources', eventSources, sources)
+  readInput('handler', callback(), handler)
+  const { onError, ...draining } = readInput('', consumeOptions, options)
   const controller = new AbortController()
   const { signal } = controller
 
   const report = (error: unknown) => void callHook(() => onError(error))
   const { onFailure = ({ error }: FailedDelivery) => report(error) } = draining
-  const settings = { limit: Number.MAX_SAFE_INTEGER, ...draining, onFailure, signal }
+  const settings = { ...draining, onFailure, signal }
 
   async function consume(source: ServerEvents): Promise<void> {
     while (!signal.aborted) {
@@ -79,16 +93,14 @@ export function consumeEvents(
       } catch (error) {
         report(error)
       }
-      if (delivered === 0) await sleep(pollMs, signal)
+      if (delivered === 0) await sleep(draining.pollMs, signal)
     }
   }
 
   const consuming = Promise.all(sources.map(consume))
   return {
     async stop(options = {}) {
-      requireKnownOptions('', options, { timeoutMs: true })
-      const { timeoutMs = 10_000 } = options
-      positiveInteger('timeoutMs', timeoutMs)
+      const { timeoutMs } = readInput('', stopOptions, options)
       controller.abort()
       return endsWithin(timeoutMs, consuming)
     },

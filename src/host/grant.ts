@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import { type GrantedItem, tokenItem } from '../core/access.js'
 import { type HostResult, hasChanged, refusedCall } from '../core/decision.js'
 import type { AmendRefusal } from '../core/grant/amendment.js'
@@ -15,7 +16,16 @@ import { newCall, type ServiceContext } from '../service/context.js'
 import { clientListName, type Grants } from '../service/grant.js'
 import { iterateList, type ListPage, type PageQuery, readPage } from '../service/lists.js'
 import { hashText } from '../util/hash.js'
-import { exactly, InvalidInputError, listOf, oneOf, optional, string, text } from '../util/input.js'
+import {
+  exactly,
+  InvalidInputError,
+  listOf,
+  type Members,
+  oneOf,
+  readInput,
+  string,
+  text,
+} from '../util/input.js'
 import { type GrantAmendment, type ItemView, readAmendment } from './approval.js'
 import type { DisplayOf, InteractionView } from './interaction-view.js'
 import { pageMembers, requirePage } from './payments.js'
@@ -133,23 +143,29 @@ export interface GrantServices {
   revokeAll(query: GrantsToRevoke): Promise<number>
 }
 
-const statuses: Readonly<Record<GrantStatus, true>> = {
-  pending: true,
-  approved: true,
-  denied: true,
-  cancelled: true,
-  revoked: true,
-  'interaction-expired': true,
-  expired: true,
-}
+const grantStatuses = [
+  'pending',
+  'approved',
+  'denied',
+  'cancelled',
+  'revoked',
+  'interaction-expired',
+  'expired',
+] as const satisfies readonly GrantStatus[]
 
-const ofOwner = { resourceOwner: text, statuses: optional(listOf(oneOf(statuses))) }
-const queryOfGrants = exactly<GrantQuery>(ofOwner)
-const pageQueryOfGrants = exactly<GrantListQuery>({ ...ofOwner, ...pageMembers })
-const grantsToRevoke = exactly<GrantsToRevoke>({
-  resourceOwner: optional(text),
-  client: optional(text),
-})
+const ofOwner = {
+  resourceOwner: text,
+  statuses: v.optional(listOf(oneOf(...grantStatuses))),
+} satisfies Members<GrantQuery>
+const queryOfGrants = exactly(ofOwner)
+const pageQueryOfGrants = exactly({
+  ...ofOwner,
+  ...pageMembers,
+} satisfies Members<GrantListQuery>)
+const grantsToRevoke = exactly({
+  resourceOwner: v.optional(text),
+  client: v.optional(text),
+} satisfies Members<GrantsToRevoke>)
 
 export function createGrantServices(
   context: ServiceContext,
@@ -165,38 +181,38 @@ export function createGrantServices(
 
   return {
     async getRecord(grantId) {
-      string('grantId', grantId)
+      readInput('grantId', string, grantId)
       return grants.load(grantId)
     },
     async get(grantId) {
-      string('grantId', grantId)
+      readInput('grantId', string, grantId)
       const grant = await grants.load(grantId)
       return grant && seen(grant)
     },
     async list(query) {
-      pageQueryOfGrants('query', query)
+      readInput('query', pageQueryOfGrants, query)
       const page = requirePage(query)
       const list = await ownersList(context, query)
       const { pagination, result } = await readPage(context.store, list, page, keptBy(query))
       return { pagination, result: result.map(seen) }
     },
     iterate(query) {
-      queryOfGrants('query', query)
+      readInput('query', queryOfGrants, query)
       return iterateList(context.store, () => ownersList(context, query), seen, keptBy(query))
     },
     async displayOf(client) {
-      string('client', client)
+      readInput('client', string, client)
       const walletAddress = canonicalUrl(client)
       return walletAddress === undefined ? undefined : displayOf(walletAddress)
     },
     async revoke(grantId) {
-      text('grantId', grantId)
+      readInput('grantId', text, grantId)
       const grant = await grants.load(grantId)
       if (grant === undefined) return unknownGrant
       return { ok: true, changed: await revoke(context, grants, grant) }
     },
     async amend(grantId, amendment) {
-      text('grantId', grantId)
+      readInput('grantId', text, grantId)
       const changes = readAmendment(amendment)
       const grant = await grants.load(grantId)
       if (grant === undefined) return unknownGrant
@@ -207,7 +223,7 @@ export function createGrantServices(
       return { ok: true, changed: hasChanged(decision, call.commandId) }
     },
     async revokeAll(query) {
-      grantsToRevoke('query', query)
+      readInput('query', grantsToRevoke, query)
       return revokeAll(context, grants, query)
     },
   }

@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import type { Amount } from '../core/amount.js'
 import type { HostResult, PaymentResult } from '../core/decision.js'
 import {
@@ -25,7 +26,8 @@ import {
   having,
   InvalidInputError,
   integer,
-  optional,
+  type Members,
+  readInput,
   string,
   text,
 } from '../util/input.js'
@@ -136,17 +138,17 @@ export interface IncomingPaymentServices
   complete(paymentId: string): Promise<PaymentResult<IncomingPaymentView>>
 }
 
-const creation = exactly<IncomingPaymentCreation>({
+const creation = exactly({
   walletAddress: text,
   idempotencyKey: text,
-  incomingAmount: optional(amount),
-  expiresAt: optional(integer),
-  metadata: optional(having({})),
-})
+  incomingAmount: v.optional(amount),
+  expiresAt: v.optional(integer),
+  metadata: v.optional(having({})),
+} satisfies Members<IncomingPaymentCreation>)
 
 /** Reads a creation as strictly as the body of a request, because the payment is sent to clients. */
 function readCreation(request: IncomingPaymentCreation) {
-  creation('request', request)
+  readInput('request', creation, request)
   const { walletAddress, incomingAmount, expiresAt, metadata } = request
   if (expiresAt !== undefined && !(expiresAt >= 0 && expiresAt <= lastInstant)) {
     throw new InvalidInputError('request.expiresAt', 'must be an instant in the years 1970 to 9999')
@@ -171,7 +173,7 @@ function jsonOf(body: object): Json {
   }
 }
 
-const receivedFunds = exactly<ReceivedFunds>({ transferId: text, amount })
+const receivedFunds = exactly({ transferId: text, amount } satisfies Members<ReceivedFunds>)
 
 export function incomingPaymentServices(
   payments: IncomingPayments,
@@ -183,7 +185,7 @@ export function incomingPaymentServices(
   return {
     ...paymentReader(payments, seen, baseUrl, 'incoming-payments', byWalletAddress),
     toResource(payment) {
-      view('payment', payment)
+      readInput('payment', view, payment)
       const { paymentId, status, receivedAmount: asset } = payment
       const content = {
         ...payment,
@@ -201,18 +203,18 @@ export function incomingPaymentServices(
       return { ...created, payment: seen(payment), url }
     },
     async findByIlpAddress(ilpAddress) {
-      string('ilpAddress', ilpAddress)
+      readInput('ilpAddress', string, ilpAddress)
       const id = paymentMethods.paymentIdOf(ilpAddress)
       const payment = id === undefined ? undefined : await payments.load(id)
       return payment && seen(payment)
     },
     async receive(paymentId, funds) {
-      text('paymentId', paymentId)
-      receivedFunds('funds', funds)
+      readInput('paymentId', text, paymentId)
+      readInput('funds', receivedFunds, funds)
       return seenResult(await payments.receive(paymentId, funds), seen)
     },
     async complete(paymentId) {
-      text('paymentId', paymentId)
+      readInput('paymentId', text, paymentId)
       return seenResult(await payments.completeById(paymentId), seen)
     },
   }

@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import { type Decision, type HostResult, hasChanged, refusedCall } from '../core/decision.js'
 import type { ConsentRefusal } from '../core/grant/consent.js'
 import { clientId, type Grant, type SubjectId } from '../core/grant/record.js'
@@ -6,14 +7,14 @@ import { hashSecret, newSecret, parsePath } from '../protocol/credential.js'
 import { interactionHash, withParameters } from '../protocol/finish.js'
 import { type Call, newCall, type ServiceContext } from '../service/context.js'
 import type { Grants } from '../service/grant.js'
-import { exactly, optional, string, text } from '../util/input.js'
+import { exactly, readInput, string, text } from '../util/input.js'
 import { type GrantApproval, readApproval } from './approval.js'
 import { ownerListName } from './grant.js'
 import { type DisplayOf, type InteractionView, interactionView } from './interaction-view.js'
 
 type InteractionResult = HostResult<{ readonly redirect?: string }, ConsentRefusal>
 
-const isDenial = exactly<{ resourceOwner?: string }>({ resourceOwner: optional(text) })
+const ownersDenial = exactly({ resourceOwner: v.optional(text) })
 
 /** How the redirect at the end of an interaction is made. */
 interface RedirectOptions {
@@ -72,7 +73,7 @@ export function createInteractions(
 ): Interactions {
   return {
     async get(id) {
-      string('id', id)
+      readInput('id', string, id)
       const grant = await findGrant(grants, id)
       if (grant?.client.walletAddress === undefined) return undefined
       const display = await options.displayOf(grant.client.walletAddress)
@@ -80,7 +81,7 @@ export function createInteractions(
     },
 
     async approve(id, approval) {
-      text('id', id)
+      readInput('id', text, id)
       const consent = readApproval(approval)
       const grant = await findGrant(grants, id)
       if (grant === undefined) return unknownInteraction
@@ -104,8 +105,8 @@ export function createInteractions(
     },
 
     async deny(id, denial = {}) {
-      text('id', id)
-      isDenial('denial', denial)
+      readInput('id', text, id)
+      readInput('denial', ownersDenial, denial)
       const grant = await findGrant(grants, id)
       if (grant === undefined) return unknownInteraction
       const interactRef = newSecret(context.random)

@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import type { Amount } from '../core/amount.js'
 import { type SpentAmounts, totalSpent } from '../core/budget.js'
 import type { HostReasons, PaymentResult } from '../core/decision.js'
@@ -16,7 +17,8 @@ import {
   boolean,
   exactly,
   InvalidInputError,
-  optional,
+  type Members,
+  readInput,
   string,
   text,
   textOfAtMost,
@@ -163,7 +165,7 @@ export interface OutgoingPaymentServices
 }
 
 const byAddressOrGrant: ScopeReader<OutgoingPaymentScope> = {
-  members: { walletAddress: optional(text), grantId: optional(text) },
+  members: { walletAddress: v.optional(text), grantId: v.optional(text) },
   read({ walletAddress, grantId }) {
     if (grantId === undefined) return scopeOf({ walletAddress: walletAddress ?? '' })
     if (walletAddress === undefined) return { grantId }
@@ -171,24 +173,24 @@ const byAddressOrGrant: ScopeReader<OutgoingPaymentScope> = {
   },
 }
 
-const sentReport = exactly<SentReport>({
+const sentReport = exactly({
   sentAmount: amount,
   deliveredAmount: amount,
-  final: optional(boolean),
-})
+  final: v.optional(boolean),
+} satisfies Members<SentReport>)
 
 const failureReasons = {
-  reason: optional(string),
-  publicReason: optional(textOfAtMost(publicReasonLengthMax)),
-}
+  reason: v.optional(string),
+  publicReason: v.optional(textOfAtMost(publicReasonLengthMax)),
+} satisfies Members<HostReasons>
 
-const failureReport = exactly<FailureReport>({
-  sentAmount: optional(amount),
-  deliveredAmount: optional(amount),
+const failureReport = exactly({
+  sentAmount: v.optional(amount),
+  deliveredAmount: v.optional(amount),
   ...failureReasons,
-})
+} satisfies Members<FailureReport>)
 
-const cancellationReport = exactly<HostReasons>(failureReasons)
+const cancellationReport = exactly(failureReasons)
 
 export function outgoingPaymentServices(
   payments: OutgoingPayments,
@@ -200,7 +202,7 @@ export function outgoingPaymentServices(
   return {
     ...paymentReader(payments, seen, baseUrl, 'outgoing-payments', byAddressOrGrant),
     toResource(payment) {
-      view('payment', payment)
+      readInput('payment', view, payment)
       const { paymentId: id, status: state, sentAmount } = payment
       const content = { ...payment, id, state, sent: sentAmount.value }
       return outgoingPaymentResource(content, baseUrl, clock.now())
@@ -211,7 +213,7 @@ export function outgoingPaymentServices(
         const problem = 'must be the record from grants.getRecord, because of remoteGrants'
         throw new InvalidInputError('grant', problem)
       }
-      if (!isId) record('grant', grant)
+      if (!isId) readInput('grant', record, grant)
       const { id: grantId, granted: access } =
         (isId ? await payments.loadGrant(grant) : grant) ?? {}
       if (grantId === undefined || access === undefined) return []
@@ -221,22 +223,22 @@ export function outgoingPaymentServices(
       })
     },
     async begin(paymentId) {
-      text('paymentId', paymentId)
+      readInput('paymentId', text, paymentId)
       return seenResult(await payments.begin(paymentId), seen)
     },
     async reportSent(paymentId, report) {
-      text('paymentId', paymentId)
-      sentReport('report', report)
+      readInput('paymentId', text, paymentId)
+      readInput('report', sentReport, report)
       return seenResult(await payments.reportSent(paymentId, report), seen)
     },
     async fail(paymentId, report = {}) {
-      text('paymentId', paymentId)
-      failureReport('report', report)
+      readInput('paymentId', text, paymentId)
+      readInput('report', failureReport, report)
       return seenResult(await payments.fail(paymentId, report), seen)
     },
     async cancel(paymentId, report = {}) {
-      text('paymentId', paymentId)
-      cancellationReport('report', report)
+      readInput('paymentId', text, paymentId)
+      readInput('report', cancellationReport, report)
       return seenResult(await payments.cancel(paymentId, report), seen)
     },
   }

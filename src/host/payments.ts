@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import type { Amount } from '../core/amount.js'
 import type { PaymentResult } from '../core/decision.js'
 import type { Stored } from '../core/stored.js'
@@ -11,13 +12,13 @@ import {
   readPageQuery,
 } from '../service/lists.js'
 import {
-  type Check,
   exactly,
   having,
   InvalidInputError,
   integer,
+  type Members,
   number,
-  optional,
+  readInput,
   string,
   text,
 } from '../util/input.js'
@@ -27,12 +28,10 @@ export const amount = having({
   value: string,
   assetCode: string,
   assetScale: number,
-} satisfies Record<keyof Amount, Check>)
+} satisfies Members<Amount>)
 
 /** Checks that a value is a record, as `getRecord` returns it. */
-export const record = having({ id: text, version: integer } satisfies Partial<
-  Record<keyof Stored, Check>
->)
+export const record = having({ id: text, version: integer } satisfies Partial<Members<Stored>>)
 
 /** Checks that a value is the view of a payment, as returned by another call. */
 export const view = having({ paymentId: text, status: text })
@@ -81,7 +80,7 @@ type ReadablePayments<Payment extends Stored> = ReturnType<typeof createPaymentL
 
 /** How a query selects a list of payments: the checks of its members, and what they select. */
 export interface ScopeReader<Scope> {
-  readonly members: Readonly<Record<string, Check>>
+  readonly members: v.ObjectEntries
   /** @throws {InvalidInputError} for members that select no list. */
   read(query: Scope): ListScope | GrantScope
 }
@@ -97,25 +96,25 @@ export function paymentReader<Payment extends Stored, View, Scope extends object
   const pageQueryOfPayments = exactly({ ...members, ...pageMembers })
   return {
     async get(paymentId) {
-      string('paymentId', paymentId)
+      readInput('paymentId', string, paymentId)
       const payment = await payments.load(paymentId)
       return payment && seen(payment)
     },
     async getRecord(paymentId) {
-      string('paymentId', paymentId)
+      readInput('paymentId', string, paymentId)
       return payments.load(paymentId)
     },
     idOf(url) {
-      string('url', url)
+      readInput('url', string, url)
       return resourceId(baseUrl, collection, url)
     },
     async list(query) {
-      pageQueryOfPayments('query', query)
+      readInput('query', pageQueryOfPayments, query)
       const { pagination, result } = await payments.list(read(query), requirePage(query))
       return { pagination, result: result.map(seen) }
     },
     iterate(query) {
-      queryOfPayments('query', query)
+      readInput('query', queryOfPayments, query)
       return payments.iterate(read(query), seen)
     },
   }
@@ -131,9 +130,9 @@ export function seenResult<Payment, View, Refusal extends string>(
 
 /** The checks of the members of `PageQuery`. */
 export const pageMembers = {
-  first: optional(integer),
-  last: optional(integer),
-  cursor: optional(text),
+  first: v.optional(integer),
+  last: v.optional(integer),
+  cursor: v.optional(text),
 }
 
 /** Selects the payments of a wallet address. */

@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import type { Random } from '../ports/host.js'
 import { type SweepOptions, type SweepResult, sweepLimit } from '../service/sweep.js'
 import { sleep } from '../service/time.js'
@@ -6,9 +7,11 @@ import {
   callback,
   having,
   listOf,
-  optional,
+  type Members,
+  optionsOf,
+  port,
   positiveInteger,
-  requireKnownOptions,
+  readInput,
 } from '../util/input.js'
 
 export interface RunSweepsOptions {
@@ -25,8 +28,14 @@ export interface RunSweepsOptions {
   readonly random?: Random
 }
 
-const sweptServers = listOf(having({ sweep: callback }))
-const source = optional(having({ getRandomValues: callback }))
+const sweptServers = listOf(having({ sweep: callback() }))
+
+const runOptions = optionsOf({
+  everyMs: v.optional(positiveInteger, 60_000),
+  limit: sweepLimit,
+  onError: v.optional(callback<NonNullable<RunSweepsOptions['onError']>>(), () => printError),
+  random: v.optional(port<Random>('getRandomValues'), () => crypto),
+} satisfies Members<RunSweepsOptions>)
 
 /**
  * Sweeps one or more servers until it is stopped: at once, and then every half to one and a half times `everyMs`, at
@@ -52,13 +61,8 @@ export function runSweeps(
   }[],
   options: RunSweepsOptions = {},
 ): { stop(): Promise<void> } {
-  sweptServers('servers', servers)
-  requireKnownOptions('', options, { everyMs: true, limit: true, onError: true, random: true })
-  const { everyMs = 60_000, limit = 1_000, onError = printError, random = crypto } = options
-  positiveInteger('everyMs', everyMs)
-  sweepLimit('limit', limit)
-  callback('onError', onError)
-  source('random', random)
+  readInput('servers', sweptServers, servers)
+  const { everyMs, limit, onError, random } = readInput('', runOptions, options)
   const controller = new AbortController()
   const { signal } = controller
 

@@ -1,8 +1,9 @@
+import * as v from 'valibot'
 import type { Instant } from '../core/instant.js'
 import type { RequestOutcome, Telemetry, TelemetryActivity } from '../ports/host.js'
 import { callHook, type OnError, printError } from '../util/errors.js'
 import { given } from '../util/given.js'
-import { callback, optional, requireMethods } from '../util/input.js'
+import { callback, type Members, port } from '../util/input.js'
 import type { Refusal } from './public-errors.js'
 import { type HttpRefusal, publicError, type RefusalContext, refuse } from './refusals.js'
 import type { ServerOperation } from './routes.js'
@@ -89,26 +90,21 @@ async function limitedUntil(
   return call.at + (Number.isFinite(retryAfterMs) ? retryAfterMs : retryAfterDefaultMs)
 }
 
-/** The names of the options of every server. */
-export const hookOptions: Readonly<Record<keyof ServerHooks, true>> = {
-  onRefusal: true,
-  onError: true,
-  telemetry: true,
-  rateLimit: true,
-}
+/** The options of every server. */
+export const hookOptions = {
+  onRefusal: v.optional(callback<NonNullable<ServerHooks['onRefusal']>>()),
+  onError: v.optional(callback<Hooks['onError']>(), () => printError),
+  telemetry: v.optional(port<Telemetry>('observe')),
+  rateLimit: v.optional(callback<RateLimit>()),
+} satisfies Members<ServerHooks>
 
 /** The hooks of a server; errors always go somewhere. */
 export interface Hooks extends ServerHooks {
   readonly onError: (error: unknown) => void
 }
 
-/** Checks the hooks among the options of a server, and adds the default. */
-export function hooksOf(options: ServerHooks): Hooks {
-  const { onRefusal, onError = printError, rateLimit, telemetry } = options
-  optional(callback)('onRefusal', onRefusal)
-  callback('onError', onError)
-  optional(callback)('rateLimit', rateLimit)
-  if (telemetry !== undefined) requireMethods('telemetry', telemetry, ['observe'])
+/** Returns the hooks among the options of a server. */
+export function hooksOf({ onRefusal, onError, rateLimit, telemetry }: Hooks): Hooks {
   return { ...given({ onRefusal, rateLimit, telemetry }), onError }
 }
 

@@ -1,4 +1,5 @@
-import { boolean, InvalidInputError, optional, requireKnownOptions } from '../util/input.js'
+import * as v from 'valibot'
+import { boolean, InvalidInputError, type Members, optionsOf, readInput } from '../util/input.js'
 
 /**
  * A request exactly as received. Signatures cover the exact bytes, so no part of it may be parsed, decoded or
@@ -58,6 +59,10 @@ export interface MountOptions {
  */
 export const bodyBytesMax = 64 * 1024
 
+const mountOptions = optionsOf({
+  fallthrough: v.optional(boolean),
+} satisfies Members<MountOptions>)
+
 /**
  * Checks the arguments of an adapter at once: a server in the place of its `handle` would fail at each request.
  *
@@ -80,6 +85,5 @@ export function requireHandler(adapter: string, handle: unknown, options: MountO
     const remedy = `pass the handle of a server, such as ${adapter}(auth.handle)`
     throw new InvalidInputError('handle', `must be a function: ${remedy}`)
   }
-  requireKnownOptions('', options, { fallthrough: true })
-  optional(boolean)('fallthrough', options.fallthrough)
+  readInput('', mountOptions, options)
 }

@@ -1,6 +1,6 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import { isSecure, parseUrl } from '../protocol/url.js'
-import { InvalidInputError } from '../util/input.js'
+import { checked } from '../util/input.js'
 
 /** The public URL of a server, taken only from its configuration. */
 export interface PublicUrl {
@@ -9,23 +9,25 @@ export interface PublicUrl {
   readonly basePath: string
 }
 
-/** Validates the configured URL of a server. */
-export function publicUrl(option: string, text: unknown): PublicUrl {
+/** The configured URL of a server. */
+export const serverUrl = checked<string>((text) => {
   const url = typeof text === 'string' ? parseUrl(text) : undefined
-  if (url === undefined) {
-    throw new InvalidInputError(option, 'must be an absolute URL without userinfo')
-  }
-  if (!isSecure(url)) throw new InvalidInputError(option, 'must use https, or http on loopback')
+  if (url === undefined) return 'must be an absolute URL without userinfo'
+  if (!isSecure(url)) return 'must use https, or http on loopback'
   if (String(text).includes('?') || String(text).includes('#')) {
-    throw new InvalidInputError(option, 'must not have a query or fragment')
+    return 'must not have a query or fragment'
   }
   // Clients sign the URL that they send, so the published form must equal the sent form.
   const written = String(text).replace(/^[^:]+:\/\/[^/]*/, '')
   const asSent = written === '' ? url.pathname === '/' : written === url.pathname
-  if (!asSent || /[",;]/.test(url.pathname) || isAmbiguous(url.pathname)) {
-    throw new InvalidInputError(option, 'must have a path that clients send unchanged')
-  }
-  return { origin: url.origin, basePath: url.pathname.replace(/\/$/, '') }
+  const isUnchanged = asSent && !/[",;]/.test(url.pathname) && !isAmbiguous(url.pathname)
+  return isUnchanged ? undefined : 'must have a path that clients send unchanged'
+})
+
+/** Splits the configured URL of a server. */
+export function publicUrl(configured: string): PublicUrl {
+  const { origin, pathname } = new URL(configured)
+  return { origin, basePath: pathname.replace(/\/$/, '') }
 }
 
 /** Whether a path is a base path, or below it. */

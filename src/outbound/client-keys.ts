@@ -1,15 +1,23 @@
+import * as v from 'valibot'
 import { type Instant, wholeMilliseconds } from '../core/instant.js'
-import type { ClientKeyQuery, ClientKeys, Clock, PublicJwk } from '../ports/host.js'
+import type {
+  ClientKeyQuery,
+  ClientKeys,
+  Clock,
+  PublicJwk,
+  WalletAddresses,
+} from '../ports/host.js'
 import { canonicalUrl } from '../protocol/url.js'
 import {
   callback,
   InvalidInputError,
-  requireKnownOptions,
-  requireMethods,
+  type Members,
+  optionsOf,
+  port,
+  readInput,
   string,
 } from '../util/input.js'
 import { createDisplays } from './client-displays.js'
-import { requireTimeout } from './deadline.js'
 import { createForgets, type Forgotten } from './forgets.js'
 import { createGate, isGateFull } from './gate.js'
 import {
@@ -50,6 +58,25 @@ export interface RemoteClientKeysOptions extends GuardedFetchOptions {
   /** Clock for cache lifetimes. Default: `Date`. */
   readonly clock?: Clock
 }
+
+/** A URL that a wallet address can have, in its canonical form. */
+const accountUrl = v.pipe(
+  string,
+  v.transform(canonicalUrl),
+  v.string('must be a URL that wallet addresses can have'),
+)
+
+const clientKeysOptions = optionsOf({
+  ...guardedFetchOptions,
+  ownAccounts: v.optional(
+    optionsOf({
+      baseUrl: accountUrl,
+      walletAddresses: port<WalletAddresses>('find'),
+    } satisfies Members<OwnAccounts>),
+  ),
+  fetch: v.optional(callback<DocumentFetch>()),
+  clock: v.optional(port<Clock>('now'), () => Date),
+} satisfies Members<RemoteClientKeysOptions>)
 
 /** `guardedFetch` ends within `timeoutMs` with a precise error. Its slot is freed soon after in any case. */
 const graceMs = 500
@@ -93,16 +120,11 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): Require
    */
   forget(walletAddress: string): void
 } {
-  const known = { ...guardedFetchOptions, fetch: true, clock: true, ownAccounts: true }
-  requireKnownOptions('', options, known)
-  const { fetch: ownFetch, clock: givenClock = Date, ownAccounts, ...fetchOptions } = options
-  const { timeoutMs = 2_000, ...guards } = fetchOptions
-  const fetch = ownFetch === undefined ? guardedFetch(fetchOptions) : ownFetch
-  callback('fetch', fetch)
-  if (ownFetch !== undefined) requireNone(guards)
-  requireTimeout('timeoutMs', timeoutMs)
-  requireMethods('clock', givenClock, ['now'])
-  const clock = wholeMilliseconds(givenClock)
+  const settings = readInput('', clientKeysOptions, options)
+  const { fetch: ownFetch, ownAccounts, timeoutMs } = settings
+  const fetch = ownFetch ?? guardedFetch(fetchOptionsIn(options))
+  if (ownFetch !== undefined) requireNone(fetchOptionsIn(options))
+  const clock = wholeMilliseconds(settings.clock)
   const cache = createKeyCache()
   const forgets = createForgets()
   const requestMs = ownFetch === undefined ? timeoutMs + graceMs : timeoutMs
@@ -161,13 +183,13 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): Require
     displayOf: displays.displayOf,
   }
   const { find, displayOf } =
-    ownAccounts === undefined ? fetched : withOwnAccounts(readOwnAccounts(ownAccounts), fetched)
+    ownAccounts === undefined ? fetched : withOwnAccounts(ownAccounts, fetched)
 
   return {
     find,
     displayOf,
     forget(walletAddress) {
-      const canonical = canonicalFrom('walletAddress', walletAddress)
+      const canonical = readInput('walletAddress', accountUrl, walletAddress)
       forgets.forget(new URL(`${canonical}/jwks.json`))
       cache.forget(canonical)
       displays.forget(canonical)
@@ -175,22 +197,18 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): Require
   }
 }
 
-function readOwnAccounts(given: OwnAccounts): OwnAccounts {
-  requireKnownOptions('ownAccounts', given, { baseUrl: true, walletAddresses: true })
-  const { baseUrl, walletAddresses } = given
-  requireMethods('ownAccounts.walletAddresses', walletAddresses, ['find'])
-  return { baseUrl: canonicalFrom('ownAccounts.baseUrl', baseUrl), walletAddresses }
-}
-
-function canonicalFrom(path: string, url: string): string {
-  string(path, url)
-  const canonical = canonicalUrl(url)
-  if (canonical !== undefined) return canonical
-  throw new InvalidInputError(path, 'must be a URL that wallet addresses can have')
+/** The options of `guardedFetch`. */
+function fetchOptionsIn({
+  fetch: _fetch,
+  clock: _clock,
+  ownAccounts: _ownAccounts,
+  ...options
+}: RemoteClientKeysOptions): GuardedFetchOptions {
+  return options
 }
 
 /** Rejects options that have no effect on the host's own `fetch`, because a host might rely on them. */
-function requireNone(options: GuardedFetchOptions): void {
+function requireNone({ timeoutMs: _timeoutMs, ...options }: GuardedFetchOptions): void {
   const given = Object.entries(options).find(([, value]) => value !== undefined)
   if (given !== undefined) {
     throw new InvalidInputError(given[0], 'has no effect with the option fetch')

@@ -1,7 +1,7 @@
 import { integerFrom } from '../util/input.js'
 
-/** Checks the timeout of a request, in milliseconds. */
-export const requireTimeout = integerFrom(1, 60_000)
+/** The timeout of a request, in milliseconds. */
+export const timeout = integerFrom(1, 60_000)
 
 /**
  * Runs work with a signal that aborts after `ms`, or with the signal of the caller. The promise rejects at that time,

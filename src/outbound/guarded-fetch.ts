@@ -2,6 +2,7 @@ import type * as NodeDns from 'node:dns'
 import type * as NodeHttp from 'node:http'
 import type * as NodeHttps from 'node:https'
 import type * as NodeNet from 'node:net'
+import * as v from 'valibot'
 import {
   addressIn,
   isLocalName,
@@ -14,11 +15,12 @@ import {
   boolean,
   callback,
   InvalidInputError,
-  optional,
-  requireKnownOptions,
+  type Members,
+  optionsOf,
+  readInput,
 } from '../util/input.js'
 import { isCloudflareWorkers, nodeModule } from '../util/runtime.js'
-import { requireTimeout, withDeadline } from './deadline.js'
+import { timeout, withDeadline } from './deadline.js'
 
 /**
  * Fetches a document of at most 64 KiB from a URL that an untrusted party chose. Rejects with a `FetchRefusedError` if
@@ -126,13 +128,27 @@ export interface GuardedFetchOptions {
   readonly resolve?: (hostname: string, signal: AbortSignal) => Promise<readonly string[]>
 }
 
-export const guardedFetchOptions: Readonly<Record<keyof GuardedFetchOptions, true>> = {
-  allowLoopback: true,
-  privateHosts: true,
-  ports: true,
-  timeoutMs: true,
-  resolve: true,
-}
+export const guardedFetchOptions = {
+  allowLoopback: v.optional(boolean, false),
+  privateHosts: v.optional(
+    v.custom<readonly string[]>(
+      (hosts) => Array.isArray(hosts) && hosts.every(isHostname),
+      'must be lowercase hostnames without ports',
+    ),
+    [],
+  ),
+  ports: v.optional(
+    v.custom<readonly number[]>(
+      (ports) => Array.isArray(ports) && ports.every(isPort),
+      'must be port numbers',
+    ),
+    [443],
+  ),
+  timeoutMs: v.optional(timeout, 2_000),
+  resolve: v.optional(callback<NonNullable<GuardedFetchOptions['resolve']>>()),
+} satisfies Members<GuardedFetchOptions>
+
+const fetchOptions = optionsOf(guardedFetchOptions)
 
 const responseBytesMax = 64 * 1024
 
@@ -162,10 +178,10 @@ interface NodeParts {
  * ```
  */
 export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
-  requireKnownOptions('', options, guardedFetchOptions)
-  const { allowLoopback, privateHosts, ports, timeoutMs } = checkedOptions(options)
+  const settings = readInput('', fetchOptions, options)
+  const { allowLoopback, privateHosts, ports, timeoutMs } = settings
   const { dns, ...clients } = nodeParts()
-  const resolve = options.resolve ?? dnsResolve(dns)
+  const resolve = settings.resolve ?? dnsResolve(dns)
 
   return async (url, request = {}) => {
     const local = allowLoopback && isLoopback(url)
@@ -204,23 +220,8 @@ function isLocal(url: URL): boolean {
   return address === undefined ? isLocalName(url.hostname) : isLoopbackAddress(address)
 }
 
-function checkedOptions({
-  allowLoopback = false,
-  privateHosts = [],
-  ports = [443],
-  timeoutMs = 2_000,
-  resolve,
-}: GuardedFetchOptions) {
-  boolean('allowLoopback', allowLoopback)
-  if (!Array.isArray(privateHosts) || !privateHosts.every(isHostname)) {
-    throw new InvalidInputError('privateHosts', 'must be lowercase hostnames without ports')
-  }
-  if (!ports.every((port) => Number.isInteger(port) && port > 0 && port < 65_536)) {
-    throw new InvalidInputError('ports', 'must be port numbers')
-  }
-  requireTimeout('timeoutMs', timeoutMs)
-  optional(callback)('resolve', resolve)
-  return { allowLoopback, privateHosts, ports, timeoutMs }
+function isPort(port: unknown): boolean {
+  return Number.isInteger(port) && Number(port) > 0 && Number(port) < 65_536
 }
 
 function isHostname(host: unknown): boolean {

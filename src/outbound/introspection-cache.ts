@@ -1,7 +1,8 @@
+import * as v from 'valibot'
 import type { Instant } from '../core/instant.js'
 import type { ActiveToken, Clock, Introspect } from '../ports/host.js'
 import { evictOldest } from '../util/evict-oldest.js'
-import { integerFrom, positiveInteger, requireKnownOptions } from '../util/input.js'
+import { integerFrom, type Members, optionsOf, positiveInteger } from '../util/input.js'
 import { hashOfQuery, isForKey } from './introspection-query.js'
 
 export interface IntrospectionCacheOptions {
@@ -16,6 +17,11 @@ export interface IntrospectionCacheOptions {
 
 const ttlMaxMs = 60_000
 
+export const introspectionCacheOptions = optionsOf({
+  ttlMs: integerFrom(1, ttlMaxMs),
+  entriesMax: v.optional(positiveInteger, 10_000),
+} satisfies Members<IntrospectionCacheOptions>)
+
 interface CachedToken {
   readonly token: ActiveToken
   readonly until: Instant
@@ -29,12 +35,8 @@ interface CachedToken {
 export function cachedIntrospect(
   introspect: Introspect,
   clock: Clock,
-  options: IntrospectionCacheOptions,
+  { ttlMs, entriesMax }: v.InferOutput<typeof introspectionCacheOptions>,
 ): Introspect {
-  requireKnownOptions('cache', options, { ttlMs: true, entriesMax: true })
-  const { ttlMs, entriesMax = 10_000 } = options
-  integerFrom(1, ttlMaxMs)('cache.ttlMs', ttlMs)
-  positiveInteger('cache.entriesMax', entriesMax)
   const entries = new Map<string, CachedToken>()
 
   /** Returns a cached token, and moves it to the end of the map as the most recently used. */

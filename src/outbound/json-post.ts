@@ -1,7 +1,8 @@
+import * as v from 'valibot'
 import { jsonType } from '../protocol/json.js'
 import { callback } from '../util/input.js'
 import { readBounded } from '../util/read-bounded.js'
-import { requireTimeout, withDeadline } from './deadline.js'
+import { timeout, withDeadline } from './deadline.js'
 
 /** Posts JSON and resolves to the bytes of a JSON response with status 200. Rejects for any other response. */
 type JsonPost = (
@@ -12,25 +13,23 @@ type JsonPost = (
 
 const answerBytesMax = 64 * 1024
 
-interface JsonPostOptions {
-  readonly fetch?: typeof fetch
-  readonly timeoutMs?: number
+/** The options of a function that posts. */
+export const jsonPostOptions = {
+  fetch: v.optional(callback<typeof fetch>(), () => globalThis.fetch),
+  timeoutMs: v.optional(timeout, 2_000),
+}
+
+interface JsonPostSettings {
+  readonly fetch: typeof fetch
+  readonly timeoutMs: number
 }
 
 /**
  * Creates a function that posts to a server that the host configured and trusts, which may have a private address.
  * It does not follow redirects, reads at most 64 KiB, and enforces the timeout even if `fetch` ignores signals. Its
  * errors name the cause, but contain nothing of the request or response.
- *
- * @throws {InvalidInputError} for an invalid option.
  */
-export function jsonPost({
-  fetch = globalThis.fetch,
-  timeoutMs = 2_000,
-}: JsonPostOptions): JsonPost {
-  callback('fetch', fetch)
-  requireTimeout('timeoutMs', timeoutMs)
-
+export function jsonPost({ fetch, timeoutMs }: JsonPostSettings): JsonPost {
   async function send(signal: AbortSignal, ...[url, headers, body]: Parameters<JsonPost>) {
     const response = await fetch(url, {
       method: 'POST',

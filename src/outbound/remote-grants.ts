@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import { wholeMilliseconds } from '../core/instant.js'
 import type { Clock, Introspection, IntrospectionQuery, Random } from '../ports/host.js'
 import { accessTokenClass, newPath, parseCredential } from '../protocol/credential.js'
@@ -14,14 +15,21 @@ import { isLoopback, parseUrl } from '../protocol/url.js'
 import { encodeUtf8 } from '../util/bytes.js'
 import {
   boolean,
+  checked,
   InvalidInputError,
-  requireKnownOptions,
-  requireMethods,
+  type Members,
+  optionsOf,
+  port,
+  readInput,
   text,
 } from '../util/input.js'
 import { boundedIntrospect } from './bounded-introspection.js'
-import { cachedIntrospect, type IntrospectionCacheOptions } from './introspection-cache.js'
-import { jsonPost } from './json-post.js'
+import {
+  cachedIntrospect,
+  type IntrospectionCacheOptions,
+  introspectionCacheOptions,
+} from './introspection-cache.js'
+import { jsonPost, jsonPostOptions } from './json-post.js'
 
 export interface RemoteGrantsOptions {
   /** URL of the grant endpoint, exactly as configured at the authorization server: the issuer of its tokens. */
@@ -62,19 +70,32 @@ export interface RemoteGrantsOptions {
 /** Enough for the access of a token and the conditions of its grant. */
 const answerValuesMax = 2_048
 
-const knownOptions: Readonly<Record<keyof RemoteGrantsOptions, true>> = {
-  grantEndpoint: true,
-  introspectionEndpoint: true,
-  resourceServerId: true,
-  key: true,
-  timeoutMs: true,
-  cache: true,
-  nonces: true,
-  allowLoopback: true,
-  fetch: true,
-  clock: true,
-  random: true,
-}
+const introspectedUrl = checked<string>((text) => {
+  const url = typeof text === 'string' ? parseUrl(text) : undefined
+  const isPlain = url !== undefined && url.search === '' && !String(text).includes('#')
+  return isPlain ? undefined : 'must be an absolute URL without userinfo, query or fragment'
+})
+
+const remoteGrantsOptions = optionsOf({
+  grantEndpoint: introspectedUrl,
+  introspectionEndpoint: v.optional(introspectedUrl),
+  resourceServerId: text,
+  key: optionsOf({
+    kid: v.unknown(),
+    privateKey: v.custom<PrivateJwk>(
+      (key) => typeof key === 'object' && key !== null,
+      'must be a JWK',
+    ),
+  }),
+  cache: v.optional(introspectionCacheOptions),
+  nonces: v.optional(boolean, true),
+  allowLoopback: v.optional(boolean, false),
+  clock: v.optional(port<Clock>('now'), () => Date),
+  random: v.optional(port<Random>('getRandomValues'), () => crypto),
+  ...jsonPostOptions,
+} satisfies Members<RemoteGrantsOptions>)
+
+type Settings = v.InferOutput<typeof remoteGrantsOptions>
 
 /**
  * Creates the option `grants` of `createResourceServer` for an authorization server in another process, whose access
@@ -115,17 +136,12 @@ export function remoteGrants(options: RemoteGrantsOptions): {
     readonly isFresh?: boolean
   }): Promise<Introspection>
 } {
-  requireKnownOptions('', options, knownOptions)
-  const { grantEndpoint, resourceServerId: resourceServer, cache, nonces = true } = options
-  const { clock: givenClock = Date, random = crypto } = options
-  const key = signingKey(options.key)
-  text('resourceServerId', resourceServer)
-  boolean('nonces', nonces)
-  requireMethods('clock', givenClock, ['now'])
-  requireMethods('random', random, ['getRandomValues'])
-  const clock = wholeMilliseconds(givenClock)
-  const url = endpointOf(options)
-  const post = jsonPost(options)
+  const settings = readInput('', remoteGrantsOptions, options)
+  const { grantEndpoint, resourceServerId: resourceServer, cache, nonces, random } = settings
+  const key = signingKey(settings.key)
+  const clock = wholeMilliseconds(settings.clock)
+  const url = endpointOf(settings)
+  const post = jsonPost(settings)
 
   async function introspect({ accessToken, keyid = '' }: IntrospectionQuery) {
     // Malformed tokens are rejected locally, so they cause no introspection requests.
@@ -153,35 +169,22 @@ export function remoteGrants(options: RemoteGrantsOptions): {
   }
 }
 
-function signingKey(key: RemoteGrantsOptions['key']): SigningKey {
-  requireKnownOptions('key', key, { kid: true, privateKey: true })
-  const { kid, privateKey } = key
-  if (typeof privateKey !== 'object' || privateKey === null) {
-    throw new InvalidInputError('key.privateKey', 'must be a JWK')
-  }
+function signingKey({ kid, privateKey }: Settings['key']): SigningKey {
   const read = readSigningKey(kid, privateKey)
   if (!read.ok) throw new InvalidInputError('key', read.problem)
   return read.value
 }
 
 /** Returns the URL that is requested and signed. */
-function endpointOf(options: RemoteGrantsOptions): string {
-  const { grantEndpoint, introspectionEndpoint, allowLoopback = false } = options
-  boolean('allowLoopback', allowLoopback)
+function endpointOf({ grantEndpoint, introspectionEndpoint, allowLoopback }: Settings): string {
   const grant = checkedUrl('grantEndpoint', grantEndpoint, allowLoopback)
   return introspectionEndpoint === undefined
     ? `${grant.href.replace(/\/$/, '')}/introspect`
     : checkedUrl('introspectionEndpoint', introspectionEndpoint, allowLoopback).href
 }
 
-function checkedUrl(option: string, text: unknown, allowLoopback: boolean): URL {
-  const url = typeof text === 'string' ? parseUrl(text) : undefined
-  if (url === undefined || url.search !== '' || String(text).includes('#')) {
-    throw new InvalidInputError(
-      option,
-      'must be an absolute URL without userinfo, query or fragment',
-    )
-  }
+function checkedUrl(option: string, text: string, allowLoopback: boolean): URL {
+  const url = new URL(text)
   const local = allowLoopback && url.protocol === 'http:' && isLoopback(url)
   if (url.protocol === 'https:' || local) return url
   throw new InvalidInputError(option, 'must use https, or http on loopback with allowLoopback')

@@ -1,6 +1,6 @@
 import type { PublicJwk } from '../ports/host.js'
 import { encodeUtf8, fromBase64, toBase64url } from '../util/bytes.js'
-import { string } from '../util/input.js'
+import { readInput, string } from '../util/input.js'
 import { isSoundKey } from './http-signature/jwk.js'
 import { isObject, parseJson } from './json.js'
 
@@ -39,7 +39,7 @@ export function readClientKey(text: string):
         | 'kid_invalid'
       readonly reason: string
     } {
-  string('text', text)
+  readInput('text', string, text)
   // Before all others, so that nobody looks for a better way to paste it.
   if (/BEGIN (?:[A-Z\d]{1,16} ){0,2}PRIVATE KEY/.test(text)) return pasted('key_private')
   if (text.length > clientKeyLengthMax) return pasted('key_too_long')

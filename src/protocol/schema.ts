@@ -3,6 +3,7 @@ import { parseValue } from '../core/amount.js'
 import { ok, type Problem, type Result } from '../core/decision.js'
 import { type Json, type JsonObject, sameJson } from '../core/stored.js'
 import { encodeUtf8 } from '../util/bytes.js'
+import { problemOf } from '../util/input.js'
 import { isObject, isStorable, parseJson } from './json.js'
 import { canonicalUrl, parseUrl } from './url.js'
 
@@ -19,10 +20,10 @@ export function parseWith<Schema extends v.GenericSchema>(
   schema: Schema,
   input: unknown,
 ): Parsed<v.InferOutput<Schema>> {
-  const result = v.safeParse(schema, input, { abortEarly: true })
+  const result = v.safeParse(schema, input, { abortEarly: true, message: problemOf })
   if (result.success) return ok(result.output)
   const [issue] = result.issues
-  return { ok: false, path: pathOf(issue), problem: problemOf(issue) }
+  return { ok: false, path: pathOf(issue), problem: issue.message }
 }
 
 /** Matches all member names of the specifications, and is too short for a secret. */
@@ -33,14 +34,6 @@ function pathOf(issue: v.BaseIssue<unknown>): string {
   const keys = issue.path?.map(({ key }) => String(key)) ?? []
   const unspeakable = keys.findIndex((key) => !speakableKey.test(key))
   return (unspeakable === -1 ? keys : keys.slice(0, unspeakable)).join('.')
-}
-
-function problemOf(issue: v.BaseIssue<unknown>): string {
-  if (issue.kind !== 'schema') return issue.message
-  if (issue.expected === 'never') return 'is not allowed here'
-  if (issue.received === 'undefined') return 'is missing'
-  const closed = issue.type === 'picklist' || issue.type === 'literal' || issue.type === 'variant'
-  return closed ? 'must be one of the allowed values' : 'has the wrong type'
 }
 
 /** A schema that accepts only objects. An object schema of valibot accepts arrays too. */

@@ -1,10 +1,11 @@
+import * as v from 'valibot'
 import type { TokenItem } from '../core/access.js'
 import type { GrantPolicy } from '../core/grant/record.js'
 import type { MayRequest } from '../ports/host.js'
-import { boolean, callback, InvalidInputError, oneOf, requireKnownOptions } from '../util/input.js'
-import type { CompatibilityOptions } from './compatibility.js'
+import { boolean, callback, group, type Members, oneOf, optionsOf } from '../util/input.js'
+import type { Compatibility } from './compatibility.js'
 import { hostRule } from './host-ports.js'
-import { durations } from './options.js'
+import { duration, positiveDuration } from './options.js'
 
 /** The host's policy for grants. Every member has a default; durations are in milliseconds. */
 export interface AuthorizationPolicy {
@@ -74,74 +75,57 @@ export interface AuthorizationPolicy {
 
 const day = 86_400_000
 
-/** The names of the options of the policy. */
-export const authorizationPolicyOptions: Readonly<Record<keyof AuthorizationPolicy, unknown>> = {
-  accessTokens: true,
-  interactions: true,
-  continuation: true,
-  grants: true,
-  intervals: true,
-  keyBinding: true,
-  requiresConsent: true,
-  requiresFinish: true,
-  subjectRequiresFinish: true,
-  mayRequest: true,
-}
+type Rule = (item: TokenItem) => boolean
 
-const keyBindings = { published: true, bound: true }
+/** The options of the policy, with defaults. */
+export const authorizationPolicyOptions = {
+  accessTokens: group({ lifetimeMs: v.optional(duration, 600_000) }),
+  interactions: group({ lifetimeMs: v.optional(duration, 600_000) }),
+  continuation: group({
+    waitMs: v.optional(duration, 5_000),
+    retryMs: v.optional(duration, 60_000),
+  }),
+  grants: group({
+    unusedLifetimeMs: v.optional(duration, 30 * day),
+    retentionMs: v.optional(duration, 30 * day),
+  }),
+  intervals: group({ windowMinMs: v.optional(positiveDuration, 60_000) }),
+  keyBinding: v.optional(oneOf('published', 'bound'), 'published'),
+  requiresConsent: v.optional(callback<Rule>(), () => needsConsentByDefault),
+  requiresFinish: v.optional(callback<Rule>(), () => () => false),
+  subjectRequiresFinish: v.optional(boolean, false),
+  mayRequest: v.optional(callback<MayRequest>(), () => () => ({ ok: true })),
+} satisfies Members<AuthorizationPolicy>
 
-/** Validates the policy, and fills in defaults. */
+const policyOptions = optionsOf(authorizationPolicyOptions)
+
+/** The policy with defaults. */
+export type AuthorizationPolicySettings = v.InferOutput<typeof policyOptions>
+
+/** Splits the policy by the parts of the server that use it. */
 export function authorizationRules(
-  policy: AuthorizationPolicy,
-  compatibility: Required<CompatibilityOptions>,
+  policy: AuthorizationPolicySettings,
+  { intervalCounting, interactionHash, denialRedirect }: Compatibility,
 ) {
-  requireKnownOptions('policy', policy, authorizationPolicyOptions)
-  const {
-    keyBinding = 'published',
-    requiresConsent = needsConsentByDefault,
-    requiresFinish = () => false,
-    subjectRequiresFinish = false,
-    mayRequest = () => ({ ok: true }),
-  } = policy
-  callback('policy.requiresConsent', requiresConsent)
-  callback('policy.requiresFinish', requiresFinish)
-  callback('policy.mayRequest', mayRequest)
-  boolean('policy.subjectRequiresFinish', subjectRequiresFinish)
-  oneOf(keyBindings)('policy.keyBinding', keyBinding)
-  const accessTokens = durations(
-    'policy.accessTokens',
-    { lifetimeMs: 600_000 },
-    policy.accessTokens,
-  )
-  const interactions = durations(
-    'policy.interactions',
-    { lifetimeMs: 600_000 },
-    policy.interactions,
-  )
+  const { accessTokens, interactions, continuation, grants, intervals, keyBinding } = policy
+  const { requiresConsent, requiresFinish, subjectRequiresFinish, mayRequest } = policy
   const grantPolicy: GrantPolicy = {
     accessTokenLifetimeMs: accessTokens.lifetimeMs,
     interactionLifetimeMs: interactions.lifetimeMs,
-    ...durations('policy.continuation', { waitMs: 5_000, retryMs: 60_000 }, policy.continuation),
-    ...durations(
-      'policy.grants',
-      { unusedLifetimeMs: 30 * day, retentionMs: 30 * day },
-      policy.grants,
-    ),
-    intervalCounting: compatibility.intervalCounting,
+    ...continuation,
+    ...grants,
+    intervalCounting,
   }
-  const { windowMinMs } = durations('policy.intervals', { windowMinMs: 60_000 }, policy.intervals)
-  if (windowMinMs === 0)
-    throw new InvalidInputError('policy.intervals.windowMinMs', 'must be positive')
   return {
-    intervalMinMs: windowMinMs,
+    intervalMinMs: intervals.windowMinMs,
     grantPolicy,
     keyBinding,
     requiresConsent: hostRule('policy.requiresConsent', requiresConsent),
     requiresFinish: hostRule('policy.requiresFinish', requiresFinish),
     subjectRequiresFinish,
     mayRequest,
-    interactionHash: compatibility.interactionHash,
-    denialRedirect: compatibility.denialRedirect,
+    interactionHash,
+    denialRedirect,
   }
 }
 

@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import { createGrantServices, type GrantServices } from '../host/grant.js'
 import { createInteractions, type Interactions } from '../host/interaction.js'
 import {
@@ -12,6 +13,7 @@ import { introspectToken } from '../http/authorization-server/introspection.js'
 import {
   type RegisteredResourceServer,
   resourceServerRegistry,
+  resourceServersOption,
 } from '../http/authorization-server/resource-server-registry.js'
 import { hooksOf } from '../http/hooks.js'
 import type { Handler } from '../http/message.js'
@@ -23,7 +25,7 @@ import {
   type ServerHandlers,
   type ServerRoute,
 } from '../http/routes.js'
-import { publicUrl } from '../http/target.js'
+import { publicUrl, serverUrl } from '../http/target.js'
 import type { ClientKeys, Introspect, Introspection, Subjects } from '../ports/host.js'
 import type { Store } from '../ports/store.js'
 import type { ServiceContext } from '../service/context.js'
@@ -32,9 +34,12 @@ import { createServerEvents } from '../service/events/outbox.js'
 import { createGrants, type Grants } from '../service/grant.js'
 import { createIntrospect } from '../service/introspection.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
-import { callback, optional, requireKnownOptions, requireMethods } from '../util/input.js'
-import { type AuthorizationPolicy, authorizationRules } from './authorization-policy.js'
-import { readCompatibility } from './compatibility.js'
+import { group, type Members, optionsOf, port, readInput } from '../util/input.js'
+import {
+  type AuthorizationPolicy,
+  authorizationPolicyOptions,
+  authorizationRules,
+} from './authorization-policy.js'
 import { hostClientKeys, hostDisplayOf, hostSubjects } from './host-ports.js'
 import {
   contextOn,
@@ -70,15 +75,24 @@ export interface AuthorizationServerOptions extends ServerOptions {
   readonly resourceServers?: readonly RegisteredResourceServer[]
 }
 
-const knownOptions: Readonly<Record<keyof AuthorizationServerOptions, true>> = {
+/** Finds the keys of clients, and perhaps their names. */
+export const clientKeysOption = v.pipe(
+  port<ClientKeys>('find'),
+  v.check(
+    ({ displayOf }) => displayOf === undefined || typeof displayOf === 'function',
+    'must have a function displayOf, or none',
+  ),
+)
+
+const authorizationServerOptions = optionsOf({
   ...serverOptions,
-  grantEndpoint: true,
-  consentUrl: true,
-  clientKeys: true,
-  subjects: true,
-  policy: true,
-  resourceServers: true,
-}
+  grantEndpoint: serverUrl,
+  consentUrl: serverUrl,
+  clientKeys: clientKeysOption,
+  subjects: v.optional(port<Subjects>('resolve')),
+  policy: group(authorizationPolicyOptions),
+  resourceServers: v.optional(resourceServersOption),
+} satisfies Members<AuthorizationServerOptions>)
 
 /** The services for the host's own code. `AuthorizationServer.within` returns them on another store. */
 export interface AuthorizationServices {
@@ -169,28 +183,24 @@ type Settings = ReturnType<typeof readSettings>
 
 /** Validates the options, and fills in defaults. */
 function readSettings(options: AuthorizationServerOptions) {
-  requireKnownOptions('', options, knownOptions)
-  const { clientKeys, subjects, policy = {} } = options
-  const url = publicUrl('grantEndpoint', options.grantEndpoint)
-  const consent = publicUrl('consentUrl', options.consentUrl)
-  requireMethods('clientKeys', clientKeys, ['find'])
-  optional(callback)('clientKeys.displayOf', clientKeys.displayOf)
-  if (subjects !== undefined) requireMethods('subjects', subjects, ['resolve'])
-  const compatibility = readCompatibility(options.compatibility)
+  const settings = readInput('', authorizationServerOptions, options)
+  const { clientKeys, subjects, policy, compatibility } = settings
+  const url = publicUrl(settings.grantEndpoint)
+  const consent = publicUrl(settings.consentUrl)
   const { grantPolicy, keyBinding, ...rules } = authorizationRules(policy, compatibility)
   return {
-    options,
+    options: settings,
     keys: { clientKeys: hostClientKeys(clientKeys), keyBinding },
     displayOf: hostDisplayOf(clientKeys),
     ...(subjects && { subjects: hostSubjects(subjects) }),
     url,
     consentUrl: consent.origin + consent.basePath,
-    strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
+    strippedPrefix: requirePrefix(settings.strippedPrefix, url),
     grantPolicy,
     rules,
-    context: serviceContext(options, 'authorizationServer', url),
+    context: serviceContext(settings, 'authorizationServer', url),
     repeats: compatibility.repeatedRequests,
-    registry: resourceServerRegistry(options.resourceServers),
+    registry: resourceServerRegistry(settings.resourceServers),
   }
 }
 

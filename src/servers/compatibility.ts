@@ -1,5 +1,6 @@
+import * as v from 'valibot'
 import type { IntervalCounting } from '../core/interval.js'
-import { oneOf, requireKnownOptions } from '../util/input.js'
+import { group, type Members, oneOf } from '../util/input.js'
 
 /**
  * What clients see where deployed clients and the specifications differ. Each default is what deployed clients expect;
@@ -36,33 +37,16 @@ export interface CompatibilityOptions {
   readonly signatureFields?: 'sdks' | 'rfc9421'
 }
 
-/** The names of the options of an authorization server. */
-const known: Readonly<Record<keyof CompatibilityOptions, true>> = {
-  interactionHash: true,
-  denialRedirect: true,
-  intervalCounting: true,
-  repeatedRequests: true,
-  signatureFields: true,
-}
+/** The default of each is what deployed clients expect. */
+export const compatibilityOptions = {
+  interactionHash: v.optional(oneOf('base64', 'base64url'), 'base64'),
+  denialRedirect: v.optional(oneOf('open-payments', 'rfc9635'), 'open-payments'),
+  intervalCounting: v.optional(oneOf('occurrences', 'repetitions'), 'occurrences'),
+  repeatedRequests: v.optional(oneOf('accept', 'refuse'), 'accept'),
+  signatureFields: v.optional(oneOf('sdks', 'rfc9421'), 'sdks'),
+} satisfies Members<CompatibilityOptions>
 
-const interactionHashes = { base64: true, base64url: true }
-const denialRedirects = { 'open-payments': true, rfc9635: true }
-const intervalCountings = { occurrences: true, repetitions: true }
-const repeatedRequestRules = { accept: true, refuse: true }
-const signatureForms = { sdks: true, rfc9421: true }
+export const compatibilityGroup = group(compatibilityOptions)
 
-/** Validates the options, and fills in defaults. */
-export function readCompatibility(
-  given: CompatibilityOptions = {},
-): Readonly<Required<CompatibilityOptions>> {
-  requireKnownOptions('compatibility', given, known)
-  const { interactionHash = 'base64', denialRedirect = 'open-payments' } = given
-  const { intervalCounting = 'occurrences' } = given
-  const { repeatedRequests = 'accept', signatureFields = 'sdks' } = given
-  oneOf(interactionHashes)('compatibility.interactionHash', interactionHash)
-  oneOf(denialRedirects)('compatibility.denialRedirect', denialRedirect)
-  oneOf(intervalCountings)('compatibility.intervalCounting', intervalCounting)
-  oneOf(repeatedRequestRules)('compatibility.repeatedRequests', repeatedRequests)
-  oneOf(signatureForms)('compatibility.signatureFields', signatureFields)
-  return { interactionHash, denialRedirect, intervalCounting, repeatedRequests, signatureFields }
-}
+/** The options with defaults. */
+export type Compatibility = v.InferOutput<typeof compatibilityGroup>

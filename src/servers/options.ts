@@ -1,5 +1,6 @@
+import * as v from 'valibot'
 import { wholeMilliseconds } from '../core/instant.js'
-import { harmless, hookOptions, hooksOf, type ServerHooks } from '../http/hooks.js'
+import { harmless, hookOptions, type ServerHooks } from '../http/hooks.js'
 import type { Server } from '../http/routes.js'
 import { isBelow, type PublicUrl } from '../http/target.js'
 import type { Clock, Random } from '../ports/host.js'
@@ -7,15 +8,27 @@ import type { Store } from '../ports/store.js'
 import { namespaceAt, pooled } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { ServiceContext } from '../service/context.js'
-import { type EventType, recordedEvents } from '../service/event-record.js'
+import { type EventType, eventTypesOption, recordedEvents } from '../service/event-record.js'
 import { namespaceOfServer } from '../service/namespace.js'
 import { guardedStore } from '../service/store-guard.js'
 import { type ClockError, realPacing, steadyClock } from '../service/time.js'
 import { createRunner } from '../service/write/runner.js'
 import { callHook } from '../util/errors.js'
 import { given } from '../util/given.js'
-import { InvalidInputError, requireKnownOptions, requireMethods } from '../util/input.js'
-import { type CompatibilityOptions, readCompatibility } from './compatibility.js'
+import {
+  checked,
+  group,
+  InvalidInputError,
+  type Members,
+  optionsOf,
+  port,
+  readInput,
+} from '../util/input.js'
+import {
+  type Compatibility,
+  type CompatibilityOptions,
+  compatibilityGroup,
+} from './compatibility.js'
 
 /** Keeps the sum of a time and a duration within the range of `Date`. */
 const durationMaxMs = 100 * 366 * 86_400_000
@@ -82,22 +95,61 @@ export function wiringOf(grants: object): SharedOptions | undefined {
   return (grants as { readonly [wiring]?: SharedOptions })[wiring]
 }
 
-const sharedOptions: Readonly<Record<keyof SharedOptions, true>> = {
-  store: true,
-  storeTimeoutMs: true,
-  clock: true,
-  random: true,
-  signatures: true,
-  compatibility: true,
-  recordsEvents: true,
-  ...hookOptions,
+/** A duration in milliseconds. */
+export const duration = checked<number>((value) => {
+  const isWhole = Number.isSafeInteger(value) && Number(value) >= 0
+  if (isWhole && Number(value) <= durationMaxMs) return undefined
+  return 'must be an integer number of milliseconds, at most 100 years'
+})
+
+export const positiveDuration = v.pipe(
+  duration,
+  v.check((ms) => ms > 0, 'must be positive'),
+)
+
+/** A source of time; by default that of this machine. */
+export const clockOption = v.optional(port<Clock>('now'), () => Date)
+
+/** The limits of `created` in signatures. */
+export const signatureLimits = {
+  ageMaxMs: v.optional(duration, 300_000),
+  skewMaxMs: v.optional(duration, 60_000),
 }
 
-/** The names of the options common to the servers with a store. */
-export const serverOptions: Readonly<Record<keyof ServerOptions, true>> = {
+const storeOption = port<Store>('load', 'commit', 'list', 'due', 'remove')
+
+const sharedOptions = {
+  store: storeOption,
+  storeTimeoutMs: v.optional(positiveDuration, 3_000),
+  clock: clockOption,
+  random: v.optional(port<Random>('getRandomValues'), () => crypto),
+  signatures: group({
+    ...signatureLimits,
+    clock: v.optional(port<Clock>('now')),
+  } satisfies Members<SignatureOptions>),
+  compatibility: compatibilityGroup,
+  recordsEvents: v.optional(eventTypesOption),
+  ...hookOptions,
+} satisfies Members<SharedOptions>
+
+export const sharedGroup = optionsOf(sharedOptions)
+
+/** The names of the shared options, for a server that reads them together with those of another one. */
+export const unreadSharedOptions = Object.fromEntries(
+  Object.keys(sharedOptions).map((name) => [name, v.unknown()]),
+) as Record<keyof SharedOptions, v.UnknownSchema>
+
+const prefixProblem = 'must be a prefix of the path of the URL'
+export const strippedPrefixOption = v.optional(v.string(prefixProblem), '')
+
+/** The options common to the servers with a store. */
+export const serverOptions = {
   ...sharedOptions,
-  strippedPrefix: true,
-}
+  strippedPrefix: strippedPrefixOption,
+} satisfies Members<ServerOptions>
+
+/** The shared options with defaults. */
+type SharedSettings = v.InferOutput<typeof sharedGroup>
 
 /** Returns the options that a resource server takes over from its authorization server, without undefined ones. */
 export function sharedOf<Options extends Partial<SharedOptions>>(
@@ -108,7 +160,7 @@ export function sharedOf<Options extends Partial<SharedOptions>>(
 }
 
 /**
- * Validates the common options, and creates the context of the services.
+ * Creates the context of the services.
  *
  * @param server the name of the server in telemetry activities.
  * @param url of this server. Its canonical form determines the ids of its records, so that all spellings of a
@@ -116,21 +168,15 @@ export function sharedOf<Options extends Partial<SharedOptions>>(
  * @param grantEndpoint of the server that issues the grants: for an authorization server, the same URL.
  */
 export function serviceContext(
-  options: ServerOptions,
+  settings: SharedSettings,
   server: Server,
   url: PublicUrl,
   grantEndpoint: PublicUrl = url,
 ): ServiceContext {
-  const { clock = Date, random = crypto, storeTimeoutMs = 3_000 } = options
-  const { onError, telemetry: measured } = hooksOf(options)
-  const store = requireStore(options.store)
-  requireMethods('clock', clock, ['now'])
-  requireMethods('random', random, ['getRandomValues'])
-  requireDuration('storeTimeoutMs', storeTimeoutMs)
-  if (storeTimeoutMs === 0) throw new InvalidInputError('storeTimeoutMs', 'must be positive')
+  const { clock, random, store, storeTimeoutMs, signatures, onError } = settings
   const report = (error: ClockError) => void callHook(() => onError(error))
   const steady = steadyClock(wholeMilliseconds(clock), report)
-  const telemetry = measured && harmless(measured, onError)
+  const telemetry = settings.telemetry && harmless(settings.telemetry, onError)
   const guard = { clock: steady, timeoutMs: storeTimeoutMs, server, telemetry }
   const serverUrl = url.origin + url.basePath
   const { namespace, claim } = namespaceOfServer(serverUrl)
@@ -140,16 +186,14 @@ export function serviceContext(
     random: pooled(random),
     pacing: realPacing,
     storeTimeoutMs,
-    recordsEvents: recordedEvents(options.recordsEvents),
+    recordsEvents: recordedEvents(settings.recordsEvents),
   }
-  const { clock: signatureClock, ...signatures } = options.signatures ?? {}
-  if (signatureClock !== undefined) requireMethods('signatures.clock', signatureClock, ['now'])
   return {
     ...running,
     run: createRunner(running),
     clock: steady,
-    signatureRules: signatureRules(signatures, readCompatibility(options.compatibility)),
-    ...(signatureClock && { signatureClock: wholeMilliseconds(signatureClock) }),
+    signatureRules: signatureRules(signatures, settings.compatibility),
+    ...(signatures.clock && { signatureClock: wholeMilliseconds(signatures.clock) }),
     namespace,
     grantNamespace: namespaceAt(grantEndpoint.origin + grantEndpoint.basePath),
     serverUrl,
@@ -158,56 +202,19 @@ export function serviceContext(
 
 /** Returns the context on a store inside a transaction of the host. */
 export function contextOn(store: Store, context: ServiceContext): ServiceContext {
-  const inside = { ...context, store: requireStore(store) }
+  const inside = { ...context, store: readInput('store', storeOption, store) }
   return { ...inside, run: createRunner(inside, true) }
 }
 
-/** Reads the signature options. */
 export function signatureRules(
-  signatures: Omit<SignatureOptions, 'clock'>,
-  { signatureFields }: Pick<CompatibilityOptions, 'signatureFields'>,
+  { ageMaxMs, skewMaxMs }: Pick<SignatureRules, 'ageMaxMs' | 'skewMaxMs'>,
+  { signatureFields }: Pick<Compatibility, 'signatureFields'>,
 ): SignatureRules {
-  const { ageMaxMs = 300_000, skewMaxMs = 60_000 } = signatures
-  requireKnownOptions('signatures', signatures, { ageMaxMs: true, skewMaxMs: true })
-  requireDuration('signatures.ageMaxMs', ageMaxMs)
-  requireDuration('signatures.skewMaxMs', skewMaxMs)
   return { ageMaxMs, skewMaxMs, strict: signatureFields === 'rfc9421' }
-}
-
-/** Validates a group of durations in milliseconds, and fills in defaults. */
-export function durations<Name extends string>(
-  option: string,
-  defaults: Readonly<Record<Name, number>>,
-  given?: Readonly<Partial<Record<NoInfer<Name>, number>>>,
-): Readonly<Record<Name, number>> {
-  if (given !== undefined) requireKnownOptions(option, given, defaults)
-  const filled: Record<Name, number> = { ...defaults }
-  for (const name of Object.keys(defaults) as Name[]) {
-    const value = given?.[name]
-    filled[name] = value === undefined ? defaults[name] : value
-    requireDuration(`${option}.${name}`, filled[name])
-  }
-  return filled
-}
-
-/** Checks that a store has all methods of the contract. */
-function requireStore(store: Store): Store {
-  requireMethods('store', store, ['load', 'commit', 'list', 'due', 'remove'])
-  return store
 }
 
 /** Checks the stripped prefix against the configured URL: a wrong prefix would make every request a 404. */
 export function requirePrefix(prefix: string, { basePath }: PublicUrl): string {
-  if (prefix === '') return prefix
-  if (typeof prefix === 'string' && isBelow(basePath, prefix)) return prefix
-  throw new InvalidInputError('strippedPrefix', 'must be a prefix of the path of the URL')
-}
-
-function requireDuration(option: string, value: unknown): void {
-  const whole = typeof value === 'number' && Number.isSafeInteger(value)
-  if (whole && value >= 0 && value <= durationMaxMs) return
-  throw new InvalidInputError(
-    option,
-    'must be an integer number of milliseconds, at most 100 years',
-  )
+  if (prefix === '' || isBelow(basePath, prefix)) return prefix
+  throw new InvalidInputError('strippedPrefix', prefixProblem)
 }

@@ -1,9 +1,10 @@
+import * as v from 'valibot'
 import type { IncomingPaymentPolicy } from '../core/incoming-payment.js'
 import type { MayPay, MayReceive } from '../ports/host.js'
 import type { SpendingPolicy } from '../service/outgoing-payment.js'
 import { replayMarginMs } from '../service/time.js'
-import { callback, InvalidInputError, optional, requireKnownOptions } from '../util/input.js'
-import { durations } from './options.js'
+import { callback, group, InvalidInputError, type Members, optionsOf } from '../util/input.js'
+import { duration, positiveDuration } from './options.js'
 
 /** The host's policy for payments and quotes. Durations are in milliseconds. */
 export interface ResourcePolicy {
@@ -55,49 +56,42 @@ export interface ResourcePolicy {
 
 const day = 86_400_000
 
-const defaults = {
-  incomingPayments: {
-    expiryDefaultMs: 30 * day,
-    expiryMaxMs: 30 * day,
-    retentionMs: 365 * day,
-    unpaidRetentionMs: 7 * day,
-  },
-  quotes: { lifetimeMs: 300_000 },
-  outgoingPayments: { holdMs: day, retentionMs: 365 * day, decideMs: 30_000 },
-}
+/** The options of the policy, with defaults. */
+export const resourcePolicyOptions = {
+  incomingPayments: group({
+    expiryDefaultMs: v.optional(positiveDuration, 30 * day),
+    expiryMaxMs: v.optional(duration, 30 * day),
+    retentionMs: v.optional(duration, 365 * day),
+    unpaidRetentionMs: v.optional(duration, 7 * day),
+  }),
+  quotes: group({ lifetimeMs: v.optional(positiveDuration, 300_000) }),
+  outgoingPayments: group({
+    holdMs: v.optional(positiveDuration, day),
+    retentionMs: v.optional(duration, 365 * day),
+    decideMs: v.optional(positiveDuration, 30_000),
+  }),
+  mayPay: v.optional(callback<MayPay>()),
+  mayReceive: v.optional(callback<MayReceive>()),
+} satisfies Members<ResourcePolicy>
 
-/** The names of the options of the policy. */
-export const resourcePolicyOptions = { ...defaults, mayPay: true, mayReceive: true }
+export const policyOptions = optionsOf(resourcePolicyOptions)
 
-/** Validates the policy, fills in defaults, and splits it by the services that use it. */
-export function resourcePolicy(given: ResourcePolicy): {
+/** The policy with defaults. */
+export type ResourcePolicySettings = v.InferOutput<typeof policyOptions>
+
+/**
+ * Splits the policy by the services that use it.
+ *
+ * @throws {InvalidInputError} for options that contradict each other.
+ */
+export function resourcePolicy({ mayPay, mayReceive, ...policy }: ResourcePolicySettings): {
   readonly incoming: IncomingPaymentPolicy
   readonly spending: SpendingPolicy
   readonly mayPay: MayPay | undefined
   readonly mayReceive: MayReceive | undefined
 } {
-  requireKnownOptions('policy', given, resourcePolicyOptions)
-  optional(callback)('policy.mayPay', given.mayPay)
-  optional(callback)('policy.mayReceive', given.mayReceive)
-  const incoming = durations(
-    'policy.incomingPayments',
-    defaults.incomingPayments,
-    given.incomingPayments,
-  )
-  const quotes = durations('policy.quotes', defaults.quotes, given.quotes)
-  const { decideMs, ...outgoing } = durations(
-    'policy.outgoingPayments',
-    defaults.outgoingPayments,
-    given.outgoingPayments,
-  )
-  for (const [option, value] of [
-    ['incomingPayments.expiryDefaultMs', incoming.expiryDefaultMs],
-    ['quotes.lifetimeMs', quotes.lifetimeMs],
-    ['outgoingPayments.holdMs', outgoing.holdMs],
-    ['outgoingPayments.decideMs', decideMs],
-  ] as const) {
-    if (value === 0) throw new InvalidInputError(`policy.${option}`, 'must be positive')
-  }
+  const { incomingPayments: incoming, quotes } = policy
+  const { decideMs, ...outgoing } = policy.outgoingPayments
   if (incoming.expiryDefaultMs > incoming.expiryMaxMs) {
     throw new InvalidInputError(
       'policy.incomingPayments.expiryDefaultMs',
@@ -112,18 +106,15 @@ export function resourcePolicy(given: ResourcePolicy): {
     )
   }
   return {
-    mayPay: given.mayPay,
-    mayReceive: given.mayReceive,
+    mayPay,
+    mayReceive,
     incoming: {
       ...incoming,
       unpaidRetentionMs: Math.min(incoming.unpaidRetentionMs, incoming.retentionMs),
     },
     spending: {
       payments: outgoing,
-      reservations: {
-        decideMs,
-        lateMs: replayMarginMs,
-      },
+      reservations: { decideMs, lateMs: replayMarginMs },
       quotes: { ...quotes, retentionMs: day },
       // A budget is kept longer than its payments, which return unspent amounts to it when they end.
       budgets: { retentionMs: outgoing.retentionMs + day },

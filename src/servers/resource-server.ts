@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import { type IncomingPaymentServices, incomingPaymentServices } from '../host/incoming-payment.js'
 import { type OutgoingPaymentServices, outgoingPaymentServices } from '../host/outgoing-payment.js'
 import { hooksOf } from '../http/hooks.js'
@@ -25,7 +26,7 @@ import {
   type ServerRoute,
   spendingRoutes,
 } from '../http/routes.js'
-import { publicUrl } from '../http/target.js'
+import { publicUrl, serverUrl } from '../http/target.js'
 import type { Introspection, PaymentMethods, Pricing, WalletAddresses } from '../ports/host.js'
 import type { Store } from '../ports/store.js'
 import type { ServiceContext } from '../service/context.js'
@@ -39,23 +40,27 @@ import { createQuotes } from '../service/quote.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
 import {
   boolean,
+  group,
   InvalidInputError,
-  optional,
-  requireKnownOptions,
-  requireMethods,
+  type Members,
+  optionsOf,
+  port,
+  readInput,
 } from '../util/input.js'
-import { type CompatibilityOptions, readCompatibility } from './compatibility.js'
+import { type CompatibilityOptions, compatibilityOptions } from './compatibility.js'
 import { hostPaymentMethods, hostPricing, hostWalletAddresses } from './host-ports.js'
 import {
   contextOn,
   requirePrefix,
   type ServerOptions,
-  serverOptions,
   serviceContext,
+  sharedGroup,
   sharedOf,
+  strippedPrefixOption,
+  unreadSharedOptions,
   wiringOf,
 } from './options.js'
-import { type ResourcePolicy, resourcePolicy } from './resource-policy.js'
+import { type ResourcePolicy, resourcePolicy, resourcePolicyOptions } from './resource-policy.js'
 
 /** Where a resource server learns what an access token allows. */
 export interface GrantSource {
@@ -102,16 +107,21 @@ export interface ResourceServerOptions extends Partial<ServerOptions> {
   readonly compatibility?: Pick<CompatibilityOptions, 'repeatedRequests' | 'signatureFields'>
 }
 
-const knownOptions: Readonly<Record<keyof ResourceServerOptions, true>> = {
-  ...serverOptions,
-  baseUrl: true,
-  grants: true,
-  walletAddresses: true,
-  paymentMethods: true,
-  pricing: true,
-  allowLoopback: true,
-  policy: true,
-}
+const { repeatedRequests, signatureFields } = compatibilityOptions
+
+const resourceServerOptions = optionsOf({
+  // Those that are absent are taken from the authorization server.
+  ...unreadSharedOptions,
+  strippedPrefix: strippedPrefixOption,
+  baseUrl: serverUrl,
+  grants: port<GrantSource>('introspect'),
+  walletAddresses: port<WalletAddresses>('find'),
+  paymentMethods: port<PaymentMethods>('detailsOf', 'paymentIdOf'),
+  pricing: v.optional(port<Pricing>('price')),
+  allowLoopback: v.optional(boolean),
+  policy: group(resourcePolicyOptions),
+  compatibility: group({ repeatedRequests, signatureFields }),
+} satisfies Members<ResourceServerOptions>)
 
 /** The services for the host's own code. `ResourceServer.within` returns them on another store. */
 export interface ResourceServices {
@@ -201,32 +211,20 @@ type Settings = ReturnType<typeof readSettings>
 
 /** Validates the options, and fills in defaults. */
 function readSettings(given: ResourceServerOptions) {
-  requireKnownOptions('', given, knownOptions)
-  const { grants, walletAddresses, paymentMethods, pricing, allowLoopback } = given
-  requireMethods('grants', grants, ['introspect'])
+  const own = readInput('', resourceServerOptions, given)
+  const { grants, walletAddresses, paymentMethods, pricing, allowLoopback } = own
   const { grantEndpoint } = grants
   const shared = wiringOf(grants)
-  const options = { ...given, ...shared, ...sharedOf(given) } as ServerOptions &
-    ResourceServerOptions
-  const url = publicUrl('baseUrl', given.baseUrl)
-  const issuer = publicUrl('grants.grantEndpoint', grantEndpoint)
-  if (shared !== undefined && options.store !== shared.store) {
-    throw new InvalidInputError(
-      'store',
-      'must be the store of grants; leave it out, or use remoteGrants',
-    )
+  if (shared !== undefined && given.store !== undefined && given.store !== shared.store) {
+    const problem = 'must be the store of grants; leave it out, or use remoteGrants'
+    throw new InvalidInputError('store', problem)
   }
-  requireMethods('walletAddresses', walletAddresses, ['find'])
-  requireMethods('paymentMethods', paymentMethods, ['detailsOf', 'paymentIdOf'])
-  if (pricing !== undefined) requireMethods('pricing', pricing, ['price'])
-  optional(boolean)('allowLoopback', allowLoopback)
-  const { compatibility = {} } = given
-  requireKnownOptions('compatibility', compatibility, {
-    repeatedRequests: true,
-    signatureFields: true,
-  })
+  const common = readInput('', sharedGroup, { ...shared, ...sharedOf(given) })
+  const url = publicUrl(own.baseUrl)
+  const issuer = publicUrl(readInput('grants.grantEndpoint', serverUrl, grantEndpoint))
   return {
-    options,
+    pricing,
+    allowLoopback,
     grantEndpoint,
     introspect: grants.introspect.bind(grants),
     /** Whether the grants are in the store of this server. */
@@ -235,10 +233,11 @@ function readSettings(given: ResourceServerOptions) {
     paymentMethods: hostPaymentMethods(paymentMethods),
     url,
     baseUrl: url.origin + url.basePath,
-    strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
-    policy: resourcePolicy(given.policy ?? {}),
-    context: serviceContext(options, 'resourceServer', url, issuer),
-    repeats: readCompatibility(options.compatibility).repeatedRequests,
+    strippedPrefix: requirePrefix(own.strippedPrefix, url),
+    policy: resourcePolicy(own.policy),
+    context: serviceContext(common, 'resourceServer', url, issuer),
+    repeats: common.compatibility.repeatedRequests,
+    watch: hooksOf(common),
   }
 }
 
@@ -261,9 +260,8 @@ function servicesIn(context: ServiceContext, settings: Settings) {
 }
 
 function pipelineOf(settings: Settings, { incoming, outgoing }: Services) {
-  const { context, options, url, strippedPrefix, baseUrl, repeats } = settings
-  const { introspect, grantEndpoint } = settings
-  const { pricing } = options
+  const { context, url, strippedPrefix, baseUrl, repeats } = settings
+  const { introspect, grantEndpoint, pricing, watch } = settings
   const deps = { context, introspect, baseUrl, repeats }
   return {
     server: 'resourceServer',
@@ -277,7 +275,7 @@ function pipelineOf(settings: Settings, { incoming, outgoing }: Services) {
     },
     context,
     challenge: `GNAP as_uri=${grantEndpoint}`,
-    watch: hooksOf(options),
+    watch,
   } as const
 }
 
@@ -296,9 +294,9 @@ function spendingOperations(
   pricing: Pricing,
 ) {
   const { context } = deps
-  const { options, walletAddresses, hasGrants, policy, baseUrl } = settings
+  const { allowLoopback, walletAddresses, hasGrants, policy, baseUrl } = settings
   const { spending, mayPay } = policy
-  const screened = hostPricing(pricing, baseUrl, options.allowLoopback)
+  const screened = hostPricing(pricing, baseUrl, allowLoopback)
   const quotes = createQuotes(context, { walletAddresses, pricing: screened }, spending.quotes)
   const creating = { hasGrants, walletAddresses, quotes, mayPay }
   const limits = { ...spending.payments, ...spending.reservations, ...spending.budgets }

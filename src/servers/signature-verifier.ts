@@ -1,12 +1,19 @@
 import { wholeMilliseconds } from '../core/instant.js'
 import { readMessage } from '../http/fields.js'
 import { bodyBytesMax, type HttpRequest } from '../http/message.js'
-import { publicUrl, resolveTarget } from '../http/target.js'
+import { publicUrl, resolveTarget, serverUrl } from '../http/target.js'
 import type { Clock, PublicJwk } from '../ports/host.js'
 import { inspectSignatures, verifyCandidates } from '../protocol/http-signature/inspect.js'
-import { requireKnownOptions, requireMethods } from '../util/input.js'
-import { type CompatibilityOptions, readCompatibility } from './compatibility.js'
-import { requirePrefix, type SignatureOptions, signatureRules } from './options.js'
+import { group, type Members, optionsOf, readInput } from '../util/input.js'
+import { type CompatibilityOptions, compatibilityOptions } from './compatibility.js'
+import {
+  clockOption,
+  requirePrefix,
+  type SignatureOptions,
+  signatureLimits,
+  signatureRules,
+  strippedPrefixOption,
+} from './options.js'
 
 export interface SignatureVerifierOptions {
   /** The base URL of the signed routes, as clients use it. */
@@ -21,13 +28,13 @@ export interface SignatureVerifierOptions {
   readonly strippedPrefix?: string
 }
 
-const knownOptions: Readonly<Record<keyof SignatureVerifierOptions, true>> = {
-  url: true,
-  clock: true,
-  signatures: true,
-  compatibility: true,
-  strippedPrefix: true,
-}
+const verifierOptions = optionsOf({
+  url: serverUrl,
+  clock: clockOption,
+  signatures: group(signatureLimits),
+  compatibility: group({ signatureFields: compatibilityOptions.signatureFields }),
+  strippedPrefix: strippedPrefixOption,
+} satisfies Members<SignatureVerifierOptions>)
 
 /**
  * Checks whether a request has a valid signature by a key. `reason` is for logs; do not send it to the client.
@@ -57,14 +64,11 @@ export type SignatureVerifier = (
  * ```
  */
 export function createSignatureVerifier(options: SignatureVerifierOptions): SignatureVerifier {
-  requireKnownOptions('', options, knownOptions)
-  const { clock = Date, signatures = {}, compatibility = {} } = options
-  requireKnownOptions('compatibility', compatibility, { signatureFields: true })
-  const url = publicUrl('url', options.url)
-  const strippedPrefix = requirePrefix(options.strippedPrefix ?? '', url)
-  const rules = signatureRules(signatures, readCompatibility(compatibility))
-  requireMethods('clock', clock, ['now'])
-  const { now } = wholeMilliseconds(clock)
+  const settings = readInput('', verifierOptions, options)
+  const url = publicUrl(settings.url)
+  const strippedPrefix = requirePrefix(settings.strippedPrefix, url)
+  const rules = signatureRules(settings.signatures, settings.compatibility)
+  const { now } = wholeMilliseconds(settings.clock)
 
   return async (request, key) => {
     if (request.body.length > bodyBytesMax) return unverified('the body is too large')

@@ -16,13 +16,13 @@ import {
   spendingRoutes,
   walletAddressRoutes,
 } from '../http/routes.js'
-import { isBelow, type PublicUrl, publicUrl } from '../http/target.js'
+import { isBelow, type PublicUrl, publicUrl, serverUrl } from '../http/target.js'
 import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
 import { publishedJwk } from '../protocol/http-signature/jwk.js'
 import { canonicalUrl } from '../protocol/url.js'
-import { requireKnownOptions, requireMethods } from '../util/input.js'
+import { type Members, optionsOf, port, readInput } from '../util/input.js'
 import { hostWalletAddresses } from './host-ports.js'
-import { requirePrefix } from './options.js'
+import { clockOption, requirePrefix, strippedPrefixOption } from './options.js'
 
 export interface WalletAddressServerOptions extends ServerHooks {
   /** The base URL of the wallet addresses, such as `https://wallet.example`. */
@@ -39,15 +39,15 @@ export interface WalletAddressServerOptions extends ServerHooks {
   readonly strippedPrefix?: string
 }
 
-const knownOptions: Readonly<Record<keyof WalletAddressServerOptions, true>> = {
-  baseUrl: true,
-  walletAddresses: true,
-  grantEndpoint: true,
-  resourceServerUrl: true,
-  clock: true,
-  strippedPrefix: true,
+const addressServerOptions = optionsOf({
+  baseUrl: serverUrl,
+  walletAddresses: port<WalletAddresses>('find'),
+  grantEndpoint: serverUrl,
+  resourceServerUrl: serverUrl,
+  clock: clockOption,
+  strippedPrefix: strippedPrefixOption,
   ...hookOptions,
-}
+} satisfies Members<WalletAddressServerOptions>)
 
 export interface WalletAddressServer {
   /** Serves every wallet address below `baseUrl`, and responds with 404 to any other path. */
@@ -106,23 +106,15 @@ const preflightResponse = ok<HttpResponse>({
 export function createWalletAddressServer(
   options: WalletAddressServerOptions,
 ): WalletAddressServer {
-  requireKnownOptions('', options, knownOptions)
-  const { grantEndpoint, resourceServerUrl, clock = Date } = options
-  const url = publicUrl('baseUrl', options.baseUrl)
+  const settings = readInput('', addressServerOptions, options)
+  const { grantEndpoint, resourceServerUrl, clock } = settings
+  const url = publicUrl(settings.baseUrl)
   const others = [
-    routeUrls(publicUrl('grantEndpoint', grantEndpoint), url, [
-      ...grantRoutes,
-      ...introspectionRoutes,
-    ]),
-    routeUrls(publicUrl('resourceServerUrl', resourceServerUrl), url, [
-      ...receivingRoutes,
-      ...spendingRoutes,
-    ]),
+    routeUrls(publicUrl(grantEndpoint), url, [...grantRoutes, ...introspectionRoutes]),
+    routeUrls(publicUrl(resourceServerUrl), url, [...receivingRoutes, ...spendingRoutes]),
   ].flat()
-  const watch = hooksOf(options)
-  requireMethods('walletAddresses', options.walletAddresses, ['find'])
-  const walletAddresses = hostWalletAddresses(options.walletAddresses)
-  requireMethods('clock', clock, ['now'])
+  const watch = hooksOf(settings)
+  const walletAddresses = hostWalletAddresses(settings.walletAddresses)
   const baseUrl = url.origin + url.basePath
 
   async function find({ id }: Exchange): Promise<HttpResult<WalletAddress>> {
@@ -150,7 +142,7 @@ export function createWalletAddressServer(
     server: 'walletAddressServer',
     errors: walletAddressErrors,
     url,
-    strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
+    strippedPrefix: requirePrefix(settings.strippedPrefix, url),
     routes: walletAddressRoutes,
     serve: {
       getWalletAddress: unsigned(async (exchange) => {

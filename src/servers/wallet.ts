@@ -1,6 +1,8 @@
+import * as v from 'valibot'
+import { hooksOf } from '../http/hooks.js'
 import type { Handler, HttpRequest, HttpResponse } from '../http/message.js'
 import { matchRoute } from '../http/routes.js'
-import { isBelow, publicUrl, resolveTarget } from '../http/target.js'
+import { isBelow, publicUrl, resolveTarget, serverUrl } from '../http/target.js'
 import { remoteClientKeys } from '../outbound/client-keys.js'
 import { withOwnAccounts } from '../outbound/own-accounts.js'
 import type {
@@ -14,16 +16,18 @@ import type { Store } from '../ports/store.js'
 import { isLoopback } from '../protocol/url.js'
 import { given } from '../util/given.js'
 import {
-  callback,
+  group,
   InvalidInputError,
-  optional,
-  requireKnownOptions,
-  requireMethods,
+  type Members,
+  optionsOf,
+  port,
+  readInput,
 } from '../util/input.js'
 import { type AuthorizationPolicy, authorizationPolicyOptions } from './authorization-policy.js'
 import {
   type AuthorizationServer,
   type AuthorizationServices,
+  clientKeysOption,
   createAuthorizationServer,
 } from './authorization-server.js'
 import { type ServerOptions, serverOptions, sharedOf } from './options.js'
@@ -65,19 +69,19 @@ export interface WalletOptions extends ServerOptions {
   readonly resourceServerUrl?: string
 }
 
-const knownOptions: Readonly<Record<keyof WalletOptions, true>> = {
+const walletOptions = optionsOf({
   ...serverOptions,
-  baseUrl: true,
-  consentUrl: true,
-  walletAddresses: true,
-  paymentMethods: true,
-  pricing: true,
-  clientKeys: true,
-  subjects: true,
-  policy: true,
-  grantEndpoint: true,
-  resourceServerUrl: true,
-}
+  baseUrl: serverUrl,
+  consentUrl: serverUrl,
+  walletAddresses: port<WalletAddresses>('find'),
+  paymentMethods: port<PaymentMethods>('detailsOf', 'paymentIdOf'),
+  pricing: v.optional(port<Pricing>('price')),
+  clientKeys: v.optional(clientKeysOption),
+  subjects: v.optional(port<Subjects>('resolve')),
+  policy: group({ ...authorizationPolicyOptions, ...resourcePolicyOptions }),
+  grantEndpoint: v.optional(serverUrl),
+  resourceServerUrl: v.optional(serverUrl),
+} satisfies Members<WalletOptions>)
 
 /** The three servers of a wallet. */
 export interface Wallet {
@@ -119,12 +123,12 @@ export interface Wallet {
  * ```
  */
 export function createWallet(options: WalletOptions): Wallet {
-  requireKnownOptions('', options, knownOptions)
-  const { baseUrl, consentUrl, walletAddresses, paymentMethods, pricing, subjects } = options
-  const { strippedPrefix = '', policy = {} } = options
-  const url = publicUrl('baseUrl', baseUrl)
+  const settings = readInput('', walletOptions, options)
+  const { baseUrl, consentUrl, walletAddresses, paymentMethods, pricing, subjects } = settings
+  const { strippedPrefix, policy } = settings
+  const url = publicUrl(baseUrl)
   const root = url.origin + url.basePath
-  const { grantEndpoint = `${root}/auth`, resourceServerUrl = baseUrl } = options
+  const { grantEndpoint = `${root}/auth`, resourceServerUrl = baseUrl } = settings
   const paths = {
     auth: pathBelow('grantEndpoint', grantEndpoint),
     resources: pathBelow('resourceServerUrl', resourceServerUrl),
@@ -132,18 +136,14 @@ export function createWallet(options: WalletOptions): Wallet {
   if (paths.auth === paths.resources) {
     throw new InvalidInputError('grantEndpoint', 'must not be the URL of the resource server')
   }
-  requireMethods('walletAddresses', walletAddresses, ['find'])
   const { clientKeys: others = remoteClientKeys({ allowLoopback: isLoopback(new URL(root)) }) } =
-    options
-  requireMethods('clientKeys', others, ['find'])
-  optional(callback)('clientKeys.displayOf', others.displayOf)
+    settings
   const clientKeys = withOwnAccounts({ baseUrl: root, walletAddresses }, others)
-  requireKnownOptions('policy', policy, { ...authorizationPolicyOptions, ...resourcePolicyOptions })
   const { incomingPayments, quotes, outgoingPayments, mayPay, mayReceive, ...authorization } =
     policy
-  const shared = { ...sharedOf(options), strippedPrefix }
   const auth = createAuthorizationServer({
-    ...shared,
+    ...sharedOf(settings),
+    strippedPrefix,
     grantEndpoint,
     consentUrl,
     clientKeys,
@@ -157,21 +157,22 @@ export function createWallet(options: WalletOptions): Wallet {
     walletAddresses,
     paymentMethods,
     ...given({ pricing }),
-    policy: given({ incomingPayments, quotes, outgoingPayments, mayPay, mayReceive }),
+    policy: { incomingPayments, quotes, outgoingPayments, ...given({ mayPay, mayReceive }) },
   })
-  const { clock, onRefusal, onError, telemetry, rateLimit } = options
+  const { clock } = settings
   const addresses = createWalletAddressServer({
     strippedPrefix,
     baseUrl,
     walletAddresses,
     grantEndpoint,
     resourceServerUrl,
-    ...given({ clock, onRefusal, onError, telemetry, rateLimit }),
+    clock,
+    ...hooksOf(settings),
   })
 
   /** Returns the path below `baseUrl`; every server of a wallet is there. */
   function pathBelow(option: string, text: string): string {
-    const { origin, basePath } = publicUrl(option, text)
+    const { origin, basePath } = publicUrl(text)
     if (origin === url.origin && isBelow(basePath, url.basePath)) {
       return basePath.slice(url.basePath.length)
     }

@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import type { GrantEvent } from '../core/grant/record.js'
 import type { IncomingPaymentEvent } from '../core/incoming-payment.js'
 import type { Instant } from '../core/instant.js'
@@ -5,7 +6,7 @@ import type { OutgoingPaymentEvent, PaymentRecord } from '../core/outgoing-payme
 import type { QuoteEvent } from '../core/quote.js'
 import type { ListEntry, Stored } from '../core/stored.js'
 import type { RecordKind } from '../ports/store.js'
-import { InvalidInputError, listOf, oneOf } from '../util/input.js'
+import { boolean, listOf, oneOf } from '../util/input.js'
 import { clockDifferenceMaxMs } from './time.js'
 
 /** A change of a record, for the host. No event contains a token, interaction reference, key or secret. */
@@ -222,18 +223,23 @@ export function dueAtOnce(now: Instant): Instant {
   return now - clockDifferenceMaxMs
 }
 
-/**
- * Reads the option `recordsEvents`: true for all types, false for none, a list of types, or the default.
- *
- * @throws {InvalidInputError} for an unknown type.
- */
+/** The option `recordsEvents`. */
+export const eventTypesOption = v.pipe(
+  v.custom<boolean | readonly EventType[]>(
+    (option) => typeof option === 'boolean' || Array.isArray(option),
+    'must be a boolean or a list of event types',
+  ),
+  v.lazy((option) =>
+    typeof option === 'boolean'
+      ? boolean
+      : listOf(oneOf(...(Object.keys(eventTypes) as EventType[]))),
+  ),
+)
+
+/** Reads the option `recordsEvents`: true for all types, false for none, a list of types, or the default. */
 export function recordedEvents(option: boolean | readonly EventType[] | undefined): RecordedEvents {
   if (option === undefined) return (type) => eventTypes[type]
   if (typeof option === 'boolean') return () => option
-  if (!Array.isArray(option)) {
-    throw new InvalidInputError('recordsEvents', 'must be a boolean or a list of event types')
-  }
-  listOf(oneOf(eventTypes))('recordsEvents', option)
   const types = new Set(option)
   return (type) => types.has(type)
 }

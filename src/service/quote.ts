@@ -24,6 +24,11 @@ interface QuotePorts {
   readonly pricing: Pricing
 }
 
+interface QuoteDependencies extends QuotePorts {
+  readonly context: ServiceContext
+  readonly policy: QuotePolicy
+}
+
 /** Why a payment cannot be priced. */
 export type PricingRefused = Refused<AccountRefusal | PriceRefusal['refusal'] | 'quote_expired'>
 
@@ -36,56 +41,62 @@ export type QuoteOperations = ReturnType<typeof createQuotes>
 
 /** Creates the operations on quotes. */
 export function createQuotes(context: ServiceContext, ports: QuotePorts, policy: QuotePolicy) {
-  const load = (id: string) => loadOwn<Quote>(context, 'quote', id)
-
-  /** Requests a price from the host, and validates the price that it returned. */
-  async function price(
-    request: QuoteRequest,
-    client: string,
-  ): Promise<Result<Price, PricingRefused>> {
-    const found = await activeAccount(ports.walletAddresses, request.walletAddress)
-    if (!found.ok) return found
-    const account = found.value
-    const query = queryOf(request)
-    for (const name of ['debitAmount', 'receiveAmount'] as const) {
-      const asked = query[name]
-      if (asked !== undefined && parseValue(asked.value) === 0n) {
-        return refusedPublicly('amount_invalid', name, 'must be positive')
-      }
-    }
-    const { debitAmount } = query
-    if (debitAmount !== undefined && !sameAsset(debitAmount, account)) {
-      const problem = 'must be in the asset of the wallet address'
-      return refusedPublicly('amount_invalid', 'debitAmount', problem)
-    }
-    const given = await ports.pricing.price({ ...query, account, client, method: 'ilp' })
-    const answer = readPriceAnswer(given)
-    if (!answer.ok) throw wrongPrice(`${answer.path} ${answer.problem}`)
-    const priced = answer.value
-    if (!priced.ok) return refusedPrice(priced, query)
-    const problem = priceProblem(priced.value, query, account)
-    if (problem !== undefined) throw wrongPrice(problem)
-    return priced
+  const deps = { ...ports, context, policy }
+  return {
+    load: (id: string) => loadOwn<Quote>(context, 'quote', id),
+    price: (request: QuoteRequest, client: string) => price(ports, request, client),
+    create: (request: QuoteRequest, client: string, call: SignedCall) =>
+      create(deps, request, client, call),
   }
+}
 
-  async function create(
-    request: QuoteRequest,
-    client: string,
-    call: SignedCall,
-  ): Promise<QuoteAnswer | PricingRefused | Replayed> {
-    const priced = await price(request, client)
-    if (!priced.ok) return priced
-    const { walletAddress, receiver } = request
-    const { now, commandId } = call
-    const id = newId(await context.namespace(), now, context.random)
-    const command = { ...priced.value, commandId, id, walletAddress, client, receiver }
-    const decision = createQuote(command, now, policy)
-    if (!decision.ok) return decision
-    const result = { ok: true, quote: decision.record } as const
-    return call.commit<QuoteAnswer>(creating('quote', decision, result))
+/** Requests a price from the host, and validates the price that it returned. */
+async function price(
+  ports: QuotePorts,
+  request: QuoteRequest,
+  client: string,
+): Promise<Result<Price, PricingRefused>> {
+  const found = await activeAccount(ports.walletAddresses, request.walletAddress)
+  if (!found.ok) return found
+  const account = found.value
+  const query = queryOf(request)
+  for (const name of ['debitAmount', 'receiveAmount'] as const) {
+    const asked = query[name]
+    if (asked !== undefined && parseValue(asked.value) === 0n) {
+      return refusedPublicly('amount_invalid', name, 'must be positive')
+    }
   }
+  const { debitAmount } = query
+  if (debitAmount !== undefined && !sameAsset(debitAmount, account)) {
+    const problem = 'must be in the asset of the wallet address'
+    return refusedPublicly('amount_invalid', 'debitAmount', problem)
+  }
+  const given = await ports.pricing.price({ ...query, account, client, method: 'ilp' })
+  const answer = readPriceAnswer(given)
+  if (!answer.ok) throw wrongPrice(`${answer.path} ${answer.problem}`)
+  const priced = answer.value
+  if (!priced.ok) return refusedPrice(priced, query)
+  const problem = priceProblem(priced.value, query, account)
+  if (problem !== undefined) throw wrongPrice(problem)
+  return priced
+}
 
-  return { load, price, create }
+async function create(
+  { context, policy, ...ports }: QuoteDependencies,
+  request: QuoteRequest,
+  client: string,
+  call: SignedCall,
+): Promise<QuoteAnswer | PricingRefused | Replayed> {
+  const priced = await price(ports, request, client)
+  if (!priced.ok) return priced
+  const { walletAddress, receiver } = request
+  const { now, commandId } = call
+  const id = newId(await context.namespace(), now, context.random)
+  const command = { ...priced.value, commandId, id, walletAddress, client, receiver }
+  const decision = createQuote(command, now, policy)
+  if (!decision.ok) return decision
+  const result = { ok: true, quote: decision.record } as const
+  return call.commit<QuoteAnswer>(creating('quote', decision, result))
 }
 
 function queryOf({ receiver, debitAmount, receiveAmount }: QuoteRequest): PriceQuery {

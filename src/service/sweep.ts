@@ -1,7 +1,8 @@
+import * as v from 'valibot'
 import type { Instant } from '../core/instant.js'
 import type { Stored } from '../core/stored.js'
 import { type RecordKind, storeBounds, type VersionGuard } from '../ports/store.js'
-import { InvalidInputError, integerFrom, requireKnownOptions } from '../util/input.js'
+import { abortSignal, integerFrom, type Members, optionsOf, readInput } from '../util/input.js'
 import type { ServiceContext } from './context.js'
 import { inParallel } from './parallel.js'
 
@@ -46,8 +47,13 @@ export interface SweptKind {
 const concurrency = 8
 const limitDefault = 1_000
 
-/** Checks that `Store.due` accepts a limit. */
-export const sweepLimit = integerFrom(1, storeBounds.dueLimit)
+/** A limit that `Store.due` accepts. */
+export const sweepLimit = v.optional(integerFrom(1, storeBounds.dueLimit), limitDefault)
+
+const sweepOptions = optionsOf({
+  limit: sweepLimit,
+  signal: v.optional(abortSignal),
+} satisfies Members<SweepOptions>)
 
 /**
  * Processes due records of these kinds, several concurrently, and removes the retired ones of all kinds at once. Any
@@ -59,10 +65,7 @@ export async function sweepKinds(
   kinds: readonly SweptKind[],
   options: SweepOptions = {},
 ): Promise<SweepResult> {
-  requireKnownOptions('', options, { limit: true, signal: true })
-  const { limit = limitDefault, signal } = options
-  sweepLimit('limit', limit)
-  requireSignal(signal)
+  const { limit, signal } = readInput('', sweepOptions, options)
   const counts = { expired: 0, lapsed: 0, kept: 0 }
   const retired: VersionGuard[] = []
   /** The kinds of which more records may be due. */
@@ -113,11 +116,6 @@ export async function sweepKinds(
   if (errors.length > 0) throw errors[0]
   const { expired, lapsed } = counts
   return { expired, lapsed, removed, more: more && !signal?.aborted }
-}
-
-function requireSignal(signal: unknown): void {
-  if (signal === undefined || typeof Object(signal).aborted === 'boolean') return
-  throw new InvalidInputError('signal', 'must be an AbortSignal')
 }
 
 /** Sweeps records that are due only when their retention ends. */

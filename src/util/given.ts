@@ -1,7 +1,15 @@
+/** An object whose members that may be undefined may be absent instead. */
+type Given<Values> = {
+  readonly [Name in keyof Values as undefined extends Values[Name] ? never : Name]: Values[Name]
+} & {
+  readonly [Name in keyof Values as undefined extends Values[Name] ? Name : never]?: Exclude<
+    Values[Name],
+    undefined
+  >
+}
+
 /** Returns an object without its undefined members. */
-export function given<Values extends object>(
-  values: Values,
-): { [Name in keyof Values]?: Exclude<Values[Name], undefined> } {
+export function given<Values extends object>(values: Values): Given<Values> {
   return Object.fromEntries(
     Object.entries(values).filter(([, value]) => value !== undefined),
   ) as never

@@ -1,3 +1,6 @@
+import * as v from 'valibot'
+import { given } from './given.js'
+
 /**
  * The host passed an invalid option or argument. The call has changed nothing.
  *
@@ -37,129 +40,167 @@ function pathOf(text: string): (string | number)[] {
   return text.split('.').map((key) => (/^\d+$/.test(key) ? Number(key) : key))
 }
 
-/** Checks a value that the host passes in. Throws an `InvalidInputError` with the path of an invalid part. */
-export type Check = (path: string, value: unknown) => void
-
-/** A check of a condition; `problem` completes the sentence that begins with the path. */
-function checking(problem: string, isValid: (value: unknown) => boolean): Check {
-  return (path, value) => {
-    if (!isValid(value)) throw new InvalidInputError(path, problem)
-  }
+/**
+ * Reads a value that the host passes in by a schema, with the defaults of its members.
+ *
+ * @param path the name of the option or parameter; empty for the options of a function.
+ * @throws {InvalidInputError} with the path of the first invalid part.
+ */
+export function readInput<Schema extends v.GenericSchema>(
+  path: string,
+  schema: Schema,
+  value: unknown,
+): v.InferOutput<Schema> {
+  const read = v.safeParse(schema, value, { abortEarly: true, message: problemOf })
+  if (read.success) return read.output
+  const [{ path: keys = [], message }] = read.issues
+  const where = [...(path === '' ? [] : pathOf(path)), ...keys.map(({ key }) => key as string)]
+  throw new InvalidInputError(where.length === 0 ? 'options' : where, message)
 }
 
-export const string = checking('must be a string', (value) => typeof value === 'string')
-
-const nonEmpty = checking(
-  'must be a non-empty string',
-  (value) => typeof value === 'string' && value !== '',
-)
-
-const wellFormed = checking('must be well-formed Unicode', (value) => String(value).isWellFormed())
-
-/** A check of text, such as an id: ids with lone surrogates would have one UTF-8 encoding, and so one hash. */
-export const text: Check = (path, value) => {
-  nonEmpty(path, value)
-  wellFormed(path, value)
+/** The message of a schema that has none of its own. It completes the sentence that begins with the path. */
+export function problemOf({ expected, received, type }: v.BaseIssue<unknown>): string {
+  if (expected === 'never') return 'is not allowed here'
+  if (received === 'undefined') return 'is missing'
+  const isClosed = type === 'picklist' || type === 'literal' || type === 'variant'
+  return isClosed ? 'must be one of the allowed values' : 'has the wrong type'
 }
 
-/** A check of text that has at most `lengthMax` characters. */
-export function textOfAtMost(lengthMax: number): Check {
-  const within = checking(
+/** The schemas of all members of a type, so that the compiler reports a missing one. */
+export type Members<Type> = { readonly [Name in keyof Required<Type>]: v.GenericSchema }
+
+export const string = v.string('must be a string')
+
+const wellFormed = v.check((value: string) => value.isWellFormed(), 'must be well-formed Unicode')
+
+/** Text, such as an id: ids with lone surrogates would have one UTF-8 encoding, and so one hash. */
+export const text = textWhere((value) => value !== '', 'must be a non-empty string')
+
+/** Text that has at most `lengthMax` characters. */
+export function textOfAtMost(lengthMax: number) {
+  return textWhere(
+    (value) => value !== '' && value.length <= lengthMax,
     `must have 1 to ${lengthMax} characters`,
-    (value) => typeof value === 'string' && value !== '' && value.length <= lengthMax,
   )
-  return (path, value) => {
-    within(path, value)
-    wellFormed(path, value)
-  }
 }
 
-export const integer = checking('must be an integer', Number.isSafeInteger)
+function textWhere(isValid: (value: string) => boolean, problem: string) {
+  return v.pipe(v.string(problem), v.check(isValid, problem), wellFormed)
+}
 
-export const positiveInteger = checking(
-  'must be a positive integer',
+export const integer = v.custom<number>(Number.isSafeInteger, 'must be an integer')
+
+export const positiveInteger = v.custom<number>(
   (value) => Number.isSafeInteger(value) && Number(value) > 0,
+  'must be a positive integer',
 )
 
-/** A check of an integer within bounds, which are included. */
-export function integerFrom(min: number, max: number): Check {
-  return checking(
-    `must be an integer from ${min} to ${max}`,
+/** An integer within bounds, which are included. */
+export function integerFrom(min: number, max: number) {
+  return v.custom<number>(
     (value) => Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max,
+    `must be an integer from ${min} to ${max}`,
   )
 }
 
-export const callback = checking('must be a function', (value) => typeof value === 'function')
+export const number = v.number('must be a number')
 
-export const number = checking('must be a number', (value) => typeof value === 'number')
+export const boolean = v.boolean('must be a boolean')
 
-export const boolean = checking('must be a boolean', (value) => typeof value === 'boolean')
+/** A function of a type, which is not checked. */
+export function callback<Callback>() {
+  return v.custom<Callback>((value) => typeof value === 'function', 'must be a function')
+}
 
-const object = checking(
-  'must be an object',
-  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+/** A signal, also of another realm. */
+export const abortSignal = v.custom<AbortSignal>(
+  (value) => typeof Object(value).aborted === 'boolean',
+  'must be an AbortSignal',
 )
 
-/** A check of a name that must be one of the members of an object. */
-export function oneOf(known: object): Check {
-  return checking(
-    `must be one of ${Object.keys(known).join(', ')}`,
-    (value) => typeof value === 'string' && Object.hasOwn(known, value),
+/** One of these names. */
+export function oneOf<const Names extends readonly string[]>(...names: Names) {
+  return v.picklist(names, `must be one of ${names.join(', ')}`)
+}
+
+/** A value in which a function finds no problem, which completes the sentence that begins with the path. */
+export function checked<Value>(problemOf: (value: unknown) => string | undefined) {
+  return v.custom<Value>(
+    (value) => problemOf(value) === undefined,
+    ({ input }) => problemOf(input) ?? '',
   )
 }
 
-/** Checks that the host passes in an object with these methods, such as a port or a store. */
-export function requireMethods(path: string, value: unknown, methods: readonly string[]): void {
-  if (value === undefined || value === null) throw new InvalidInputError(path, 'is required')
+/** An object with these methods, such as a port or a store; the same object. */
+export function port<Port>(...methods: readonly (keyof Port & string)[]) {
+  return checked<Port>((value) => problemOfPort(value, methods))
+}
+
+function problemOfPort(value: unknown, methods: readonly string[]): string | undefined {
+  if (value === undefined || value === null) return 'is required'
   const given = value as Record<string, unknown>
-  if (typeof given['then'] === 'function') {
-    throw new InvalidInputError(path, 'is a promise: await it first')
-  }
+  if (typeof given['then'] === 'function') return 'is a promise: await it first'
   // An array has a method `find` of its own.
   const missing = methods.find(
     (method) => typeof given[method] !== 'function' || Array.isArray(value),
   )
-  if (missing !== undefined) throw new InvalidInputError(path, `must have a method ${missing}`)
+  return missing && `must have a method ${missing}`
 }
 
-/** A check of a value that may be absent. */
-export function optional(check: Check): Check {
-  return (path, value) => {
-    if (value !== undefined) check(path, value)
-  }
+export function listOf<Item extends v.GenericSchema>(item: Item) {
+  return v.array(item, 'must be an array')
 }
 
-/** A check of an array, and of each of its items. */
-export function listOf(check: Check): Check {
-  return (path, value) => {
-    if (!Array.isArray(value)) throw new InvalidInputError(path, 'must be an array')
-    for (const [index, item] of value.entries()) check(`${path}.${index}`, item)
-  }
-}
-
-/** A check of some members of an object, which may have others. */
-export function having(members: Readonly<Record<string, Check>>): Check {
-  return (path, value) => {
-    object(path, value)
-    for (const [name, check] of Object.entries(members)) {
-      check(`${path}.${name}`, (value as Record<string, unknown>)[name])
-    }
-  }
+/** Some members of an object, which may have others. */
+export function having<Entries extends v.ObjectEntries>(entries: Entries) {
+  return v.pipe(anObject, membersOf(entries))
 }
 
 /**
- * A check of all members of an object. It rejects unknown members, because a misspelled optional member would
- * otherwise be ignored.
+ * All members of an object. An unknown member is invalid, because a misspelled optional member would otherwise be
+ * ignored.
  */
-export function exactly<Type extends object>(
-  members: Readonly<Record<keyof Type & string, Check>>,
-): Check {
-  const check = having(members)
-  return (path, value) => {
-    object(path, value)
-    requireKnownNames(path, value as object, members, 'members')
-    check(path, value)
-  }
+export function exactly<Entries extends v.ObjectEntries>(entries: Entries) {
+  return v.pipe(anObject, noOther('members', entries), membersOf(entries))
+}
+
+/** The options of a function, or a group of options. An unknown option is invalid, and the message lists the known ones. */
+export function optionsOf<Entries extends v.ObjectEntries>(entries: Entries) {
+  return v.pipe(anObject, noOther('options', entries), membersOf(entries))
+}
+
+/** A group of options that have defaults. */
+export function group<Entries extends v.ObjectEntries>(entries: Entries) {
+  return v.optional(optionsOf(entries), {} as never)
+}
+
+const anObject = v.custom<object>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  'must be an object',
+)
+
+/** Reads members, so that an absent one has the message of its own schema. */
+function membersOf<Entries extends v.ObjectEntries>(entries: Entries) {
+  const names = Object.keys(entries)
+  return v.pipe(
+    v.custom<object>(() => true),
+    v.transform((value) => {
+      const read = value as Record<string, unknown>
+      return Object.fromEntries(names.map((name) => [name, read[name]]))
+    }),
+    v.object(entries),
+    v.transform(given),
+  )
+}
+
+function noOther(noun: string, entries: v.ObjectEntries) {
+  return v.rawCheck<object>(({ dataset, addIssue }) => {
+    const input = dataset.value as Record<string, unknown>
+    const key = unknownNameIn(input, entries)
+    if (key === undefined) return
+    const path = [{ type: 'object', origin: 'key', input, key, value: input[key] }] as const
+    addIssue({ message: unknownName(noun, entries), path: [...path] })
+  })
 }
 
 /**
@@ -187,16 +228,16 @@ export function requireKnownOptions<Options extends object>(
   if (typeof options !== 'object' || options === null) {
     throw new InvalidInputError(path || 'options', 'must be an object')
   }
-  requireKnownNames(path, options, known, 'options')
+  const name = unknownNameIn(options, known)
+  if (name === undefined) return
+  const where = path === '' ? [name] : [...pathOf(path), name]
+  throw new InvalidInputError(where, unknownName('options', known))
 }
 
-/** Throws for the first member whose name is not known. `noun` says what the members are. */
-function requireKnownNames(path: string, given: object, known: object, noun: string): void {
-  const name = Object.keys(given).find((each) => !Object.hasOwn(known, each))
-  if (name === undefined) return
-  const names = Object.keys(known).join(', ')
-  throw new InvalidInputError(
-    path === '' ? [name] : [...pathOf(path), name],
-    `is not known: the ${noun} are ${names}`,
-  )
+function unknownNameIn(value: object, known: object): string | undefined {
+  return Object.keys(value).find((each) => !Object.hasOwn(known, each))
+}
+
+function unknownName(noun: string, known: object): string {
+  return `is not known: the ${noun} are ${Object.keys(known).join(', ')}`
 }

@@ -87,7 +87,7 @@ describe('a consumer', () => {
     await consumer.stop()
     expect(calls[0]?.handler).toBe(handler)
     const own = { onFailure: expect.any(Function), signal: expect.any(AbortSignal) }
-    expect(calls[0]?.options).toEqual({ ...options, ...own })
+    expect(calls[0]?.options).toMatchObject({ ...options, ...own })
   })
 
   test('continues after the store fails, and reports the error', async () => {

@@ -110,7 +110,7 @@ describe('running sweeps', () => {
     [{ limit: 0 }, 'limit'],
     [{ limit: 10_001 }, 'limit'],
     [{ evryMs: 1 }, 'evryMs'],
-    [{ random: {} }, 'random.getRandomValues'],
+    [{ random: {} }, 'random'],
     [{ onError: 'log' }, 'onError'],
   ])('refuses the options %j', (options, path) => {
     const run = () => runSweeps([serverWith(1).server], options as object)

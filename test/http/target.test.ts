@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { publicUrl, resolveTarget } from '../../src/http/target.js'
+import { publicUrl, resolveTarget, serverUrl } from '../../src/http/target.js'
+import { readInput } from '../../src/util/input.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { runs } from '../support/runs.js'
 
-const wallet = publicUrl('grantEndpoint', 'https://wallet.example/auth')
-const rootUrl = publicUrl('baseUrl', 'https://wallet.example')
+const wallet = publicUrl('https://wallet.example/auth')
+const rootUrl = publicUrl('https://wallet.example')
 
 function resolve(received: string, url = wallet, strippedPrefix = '') {
   const target = resolveTarget(received, url, strippedPrefix)
@@ -25,7 +26,7 @@ describe('the configured URL of a server', () => {
     ['http://127.0.0.1:3000', 'http://127.0.0.1:3000', ''],
     ['http://[::1]:3000', 'http://[::1]:3000', ''],
   ])('%s is parsed into an origin and a path', (text, origin, basePath) => {
-    expect(publicUrl('baseUrl', text)).toEqual({ origin, basePath })
+    expect(publicUrl(text)).toEqual({ origin, basePath })
   })
 
   test.each<[string, unknown]>([
@@ -64,7 +65,7 @@ describe('the configured URL of a server', () => {
     ['escaped dot segments', 'https://wallet.example/x/%2e%2e/auth'],
     ['more than 2048 characters', `https://wallet.example/${'a'.repeat(2048)}`],
   ])('is rejected for %s', (_, text) => {
-    expect(() => publicUrl('grantEndpoint', text)).toThrow(
+    expect(() => readInput('grantEndpoint', serverUrl, text)).toThrow(
       invalidInput('grantEndpoint', { message: expect.stringMatching(/^grantEndpoint /) }),
     )
   })
@@ -217,7 +218,7 @@ describe('the reason for a path that is not below the configured URL', () => {
 })
 
 describe('a prefix that a proxy strips', () => {
-  const published = publicUrl('grantEndpoint', 'https://wallet.example/api/auth')
+  const published = publicUrl('https://wallet.example/api/auth')
 
   test('is restored, and is part of the signed target', () => {
     expect(resolve('/auth/token/x?y', published, '/api')).toBe('/api/auth/token/x?y -> /token/x')
@@ -230,7 +231,7 @@ describe('a prefix that a proxy strips', () => {
   })
 
   test('may be the complete path', () => {
-    const url = publicUrl('grantEndpoint', 'https://wallet.example/api')
+    const url = publicUrl('https://wallet.example/api')
     expect(resolve('/', url, '/api')).toBe('/api/ -> /')
     expect(resolve('/token/x', url, '/api')).toBe('/api/token/x -> /token/x')
     expect(resolve('/?x', url, '/api')).toBe('/api/?x -> /')

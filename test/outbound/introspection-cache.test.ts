@@ -31,7 +31,7 @@ function setUp(options: { ttlMs: number; entriesMax?: number } = { ttlMs: 1_000 
     return { active, grantId: accessToken, access: [], key: { kid, x, thumbprint }, expiresAt }
   }
 
-  const cached = cachedIntrospect(introspect, clock, options)
+  const cached = cachedIntrospect(introspect, clock, { entriesMax: 10_000, ...options })
   const isActive = async (accessToken: string) => (await cached({ accessToken })).active
   return { clock, asked, revoked, server, cached, isActive }
 }

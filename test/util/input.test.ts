@@ -1,30 +1,28 @@
+import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import {
-  type Check,
   exactly,
   having,
   type InvalidInputError,
   listOf,
   oneOf,
-  optional,
+  optionsOf,
+  port,
+  readInput,
   requireKnownOptions,
-  requireMethods,
   text,
 } from '../../src/util/input.js'
 
-function problemOf(check: Check, value: unknown): string | undefined {
+function problemOf(schema: v.GenericSchema, value: unknown): string | undefined {
   try {
-    check('report', value)
+    readInput('report', schema, value)
     return undefined
   } catch (error) {
     return (error as Error).message
   }
 }
 
-const report = exactly<{ reason: string; notes?: readonly string[] }>({
-  reason: text,
-  notes: optional(listOf(text)),
-})
+const report = exactly({ reason: text, notes: v.optional(listOf(text)) })
 
 describe('an object with exactly the given members', () => {
   test.each([{ reason: 'x' }, { reason: 'x', notes: [] }, { reason: 'x', notes: undefined }])(
@@ -122,16 +120,47 @@ describe('an unknown option', () => {
 })
 
 test('a name that is not one of the known ones is refused with a list of them', () => {
-  const check = oneOf({ open: true, closed: true })
+  const check = oneOf('open', 'closed')
   expect(problemOf(check, 'open')).toBeUndefined()
   for (const value of ['opn', 'toString', '', 7, undefined]) {
     expect(problemOf(check, value)).toBe('report must be one of open, closed')
   }
 })
 
+describe('options that are read', () => {
+  const policy = optionsOf({ lifetimeMs: v.optional(v.number(), 60), name: v.optional(text) })
+
+  test('have their defaults, and no member that is undefined', () => {
+    expect(readInput('policy', policy, { name: undefined })).toStrictEqual({ lifetimeMs: 60 })
+  })
+
+  test('are the same when they are read again', () => {
+    const read = readInput('policy', policy, { name: 'x' })
+    expect(readInput('policy', policy, read)).toStrictEqual(read)
+  })
+
+  test('contain the ports themselves, whose methods may be inherited', () => {
+    class Accounts {
+      find() {
+        return undefined
+      }
+    }
+    const accounts = new Accounts()
+    const options = optionsOf({ accounts: port<Accounts>('find') })
+    expect(readInput('', options, { accounts }).accounts).toBe(accounts)
+  })
+
+  test('report an unknown name before a missing option, which the name may be meant for', () => {
+    const options = optionsOf({ accounts: port<{ find(): unknown }>('find') })
+    expect(problemOf(options, { acounts: {} })).toBe(
+      'report.acounts is not known: the options are accounts',
+    )
+    expect(problemOf(options, {})).toBe('report.accounts is required')
+  })
+})
+
 describe('an object with methods', () => {
-  const problem = (value: unknown) =>
-    problemOf((path, given) => requireMethods(path, given, ['find']), value)
+  const problem = (value: unknown) => problemOf(port<{ find(): unknown }>('find'), value)
 
   test('may be an object or a function with them', () => {
     expect(problem({ find: () => undefined })).toBeUndefined()

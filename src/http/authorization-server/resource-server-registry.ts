@@ -1,8 +1,9 @@
+import * as v from 'valibot'
 import { type AccessType, accessActions } from '../../core/access.js'
 import type { PublicJwk } from '../../ports/host.js'
 import { publishedJwk, screenJwk } from '../../protocol/http-signature/jwk.js'
 import type { AskingResourceServer } from '../../protocol/introspection.js'
-import { InvalidInputError, requireKnownOptions } from '../../util/input.js'
+import { listOf, type Members, oneOf, optionsOf, textOfAtMost } from '../../util/input.js'
 
 /** A resource server in another process that may introspect access tokens. */
 export interface RegisteredResourceServer {
@@ -19,61 +20,49 @@ export type ResourceServerRegistry = (
   named: AskingResourceServer,
 ) => RegisteredResourceServer | undefined
 
-const option = 'resourceServers'
 const idLengthMax = 256
 
-/** Validates the registered resource servers. Each id and each key must belong to only one of them. */
-export function resourceServerRegistry(
-  given: readonly RegisteredResourceServer[] = [],
-): ResourceServerRegistry {
-  if (!Array.isArray(given)) throw new InvalidInputError(option, 'must be an array')
-  const byId = new Map<string, RegisteredResourceServer>()
-  const byKey = new Map<string, RegisteredResourceServer>()
-  for (const [index, server] of given.entries()) {
-    const where = `${option}.${index}`
-    const registered = readResourceServer(where, server)
-    const { id, keys } = registered
-    if (byId.has(id)) throw new InvalidInputError(`${where}.id`, 'must be unique')
-    byId.set(id, registered)
-    for (const { x } of keys) {
-      if (byKey.has(x)) throw new InvalidInputError(`${where}.keys`, 'contains a duplicate key')
-      byKey.set(x, registered)
-    }
-  }
-  return (named) => ('id' in named ? byId.get(named.id) : byKey.get(named.jwk.x))
-}
-
-function readResourceServer(
-  where: string,
-  given: RegisteredResourceServer,
-): RegisteredResourceServer {
-  requireKnownOptions(where, given, { id: true, keys: true, accessTypes: true })
-  const { id, keys, accessTypes } = given
-  if (typeof id !== 'string' || id === '' || id.length > idLengthMax) {
-    throw new InvalidInputError(`${where}.id`, `must be a string of 1 to ${idLengthMax} characters`)
-  }
-  if (!Array.isArray(keys) || keys.length === 0) {
-    throw new InvalidInputError(`${where}.keys`, 'must be an array of at least one key')
-  }
-  const screened = keys.map((key: PublicJwk) => readKey(`${where}.keys`, key))
-  if (new Set(screened.map(({ kid }) => kid)).size < screened.length) {
-    throw new InvalidInputError(`${where}.keys`, 'contains a duplicate kid')
-  }
-  if (accessTypes === undefined) return { id, keys: screened }
-  const known = Object.keys(accessActions)
-  if (!Array.isArray(accessTypes) || !accessTypes.every((type) => known.includes(type))) {
-    throw new InvalidInputError(`${where}.accessTypes`, `must be an array of ${known.join(', ')}`)
-  }
-  return { id, keys: screened, accessTypes }
-}
-
-function readKey(where: string, key: PublicJwk): PublicJwk {
-  if (typeof key !== 'object' || key === null) throw new InvalidInputError(where, 'must be JWKs')
+const publicKey = v.pipe(
+  v.custom<PublicJwk>((key) => typeof key === 'object' && key !== null, 'must be a JWK'),
   // A private key in the options is a mistake, even though only its public part would be used.
-  if ('d' in key) throw new InvalidInputError(where, 'must not contain a private key')
-  const screened = screenJwk(publishedJwk(key))
-  if (!screened.ok) {
-    throw new InvalidInputError(where, `contains an unusable key, which ${screened.problem}`)
-  }
-  return screened.value
+  v.check((key) => !('d' in key), 'must not contain a private key'),
+  v.rawTransform(({ dataset, addIssue, NEVER }) => {
+    const screened = screenJwk(publishedJwk(dataset.value))
+    if (screened.ok) return screened.value
+    addIssue({ message: `is an unusable key, which ${screened.problem}` })
+    return NEVER
+  }),
+)
+
+const registeredServer = optionsOf({
+  id: textOfAtMost(idLengthMax),
+  keys: v.pipe(
+    listOf(publicKey),
+    v.minLength(1, 'must be an array of at least one key'),
+    v.check((keys) => areDistinct(keys.map(({ kid }) => kid)), 'contains a duplicate kid'),
+    v.check((keys) => areDistinct(keys.map(({ x }) => x)), 'contains a duplicate key'),
+  ),
+  accessTypes: v.optional(listOf(oneOf(...(Object.keys(accessActions) as AccessType[])))),
+} satisfies Members<RegisteredResourceServer>)
+
+/** The registered resource servers. Each id and each key must belong to only one of them. */
+export const resourceServersOption = v.pipe(
+  listOf(registeredServer),
+  v.check((servers) => areDistinct(servers.map(({ id }) => id)), 'must have different ids'),
+  v.check(
+    (servers) => areDistinct(servers.flatMap(({ keys }) => keys.map(({ x }) => x))),
+    'contains a duplicate key',
+  ),
+)
+
+function areDistinct(names: readonly string[]): boolean {
+  return new Set(names).size === names.length
+}
+
+export function resourceServerRegistry(
+  servers: readonly RegisteredResourceServer[] = [],
+): ResourceServerRegistry {
+  const byId = new Map(servers.map((server) => [server.id, server]))
+  const byKey = new Map(servers.flatMap((server) => server.keys.map(({ x }) => [x, server])))
+  return (named) => ('id' in named ? byId.get(named.id) : byKey.get(named.jwk.x))
 }

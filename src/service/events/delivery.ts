@@ -1,10 +1,17 @@
+import * as v from 'valibot'
 import type { HostResult } from '../../core/decision.js'
 import type { GrantEvent } from '../../core/grant/record.js'
 import type { IncomingPaymentEvent } from '../../core/incoming-payment.js'
 import type { Instant } from '../../core/instant.js'
 import type { OutgoingPaymentEvent } from '../../core/outgoing-payment/record.js'
 import type { QuoteEvent } from '../../core/quote.js'
-import { positiveInteger, requireKnownOptions } from '../../util/input.js'
+import {
+  abortSignal,
+  callback,
+  type Members,
+  optionsOf,
+  positiveInteger,
+} from '../../util/input.js'
 import type { ServiceContext } from '../context.js'
 import { deliveredId, type EventRecord } from '../event-record.js'
 import { clockDifferenceMaxMs } from '../time.js'
@@ -123,36 +130,33 @@ export interface ServerEvents {
   discard(eventId: string): Promise<HostResult<object, 'event_unknown'>>
 }
 
-export const drainDefaults = {
-  limit: 100,
-  concurrency: 8,
-  pollMs: 1_000,
-  leaseMs: 60_000,
-  skewMaxMs: clockDifferenceMaxMs,
-  backoffMs: 1_000,
-  backoffMaxMs: 3_600_000,
-  attemptsMax: 16,
-}
+/** The longest that an event waits after a failure, in milliseconds. */
+export const backoffMaxMs = 3_600_000
 
-export const drainOptions: Readonly<Record<keyof DrainOptions, unknown>> = {
-  ...drainDefaults,
-  onFailure: true,
-  signal: true,
-}
+/** How many events the calls about them handle, unless they are told otherwise. */
+export const eventLimit = 100
+
+/** The options of a drain. */
+export const drainOptions = {
+  limit: v.optional(positiveInteger, eventLimit),
+  concurrency: v.optional(positiveInteger, 8),
+  pollMs: v.optional(positiveInteger, 1_000),
+  leaseMs: v.optional(positiveInteger, 60_000),
+  skewMaxMs: v.optional(
+    v.union([v.literal(0), positiveInteger], 'must be a positive integer'),
+    clockDifferenceMaxMs,
+  ),
+  backoffMs: v.optional(positiveInteger, 1_000),
+  backoffMaxMs: v.optional(positiveInteger, backoffMaxMs),
+  attemptsMax: v.optional(positiveInteger, 16),
+  onFailure: v.optional(callback<NonNullable<DrainOptions['onFailure']>>()),
+  signal: v.optional(abortSignal),
+} satisfies Members<DrainOptions>
+
+export const drainSettings = optionsOf(drainOptions)
 
 /** The options of a drain with defaults. */
-export type DrainSettings = DrainOptions & typeof drainDefaults
-
-/** Validates the options, and fills in defaults. */
-export function drainSettings(options: DrainOptions): DrainSettings {
-  requireKnownOptions('', options, drainOptions)
-  const settings = { ...options, ...drainDefaults }
-  for (const name of Object.keys(drainDefaults) as (keyof typeof drainDefaults)[]) {
-    settings[name] = options[name] ?? drainDefaults[name]
-    if (name !== 'skewMaxMs' || settings[name] !== 0) positiveInteger(name, settings[name])
-  }
-  return settings
-}
+export type DrainSettings = v.InferOutput<typeof drainSettings>
 
 /** Returns an event as the host knows it. */
 export function deliveredEvent(

@@ -1,6 +1,6 @@
 import type { HostResult } from '../../core/decision.js'
 import { storeBounds } from '../../ports/store.js'
-import { callback, positiveInteger, text } from '../../util/input.js'
+import { callback, positiveInteger, readInput, text } from '../../util/input.js'
 import type { ServiceContext } from '../context.js'
 import {
   dueAtOnce,
@@ -15,9 +15,10 @@ import { loadOne } from '../load.js'
 import { changeEvents } from './changes.js'
 import { createClaims } from './claims.js'
 import {
+  backoffMaxMs,
   deliveredEvent,
-  drainDefaults,
   drainSettings,
+  eventLimit,
   type ServerEvents,
   type SetAsideEvent,
 } from './delivery.js'
@@ -29,10 +30,10 @@ export function createServerEvents(context: ServiceContext): ServerEvents {
   const claims = createClaims(context)
   return {
     async drain(handler, options = {}) {
-      callback('handler', handler)
-      return drain(context, claims, handler, drainSettings(options))
+      readInput('handler', callback(), handler)
+      return drain(context, claims, handler, readInput('', drainSettings, options))
     },
-    listSetAside: (limit = drainDefaults.limit) => listSetAside(context, limit),
+    listSetAside: (limit = eventLimit) => listSetAside(context, limit),
     iterateSetAside: () => iterateSetAside(context),
     backlog: (limit = 1_000) => backlog(context, limit),
     retry: (eventId) => retrySetAside(context, eventId),
@@ -44,7 +45,7 @@ async function listSetAside(
   context: ServiceContext,
   limit: number,
 ): Promise<readonly SetAsideEvent[]> {
-  positiveInteger('limit', limit)
+  readInput('limit', positiveInteger, limit)
   const events: SetAsideEvent[] = []
   for await (const event of iterateSetAside(context)) {
     events.push(event)
@@ -54,12 +55,12 @@ async function listSetAside(
 }
 
 async function backlog(context: ServiceContext, limit: number) {
-  positiveInteger('limit', limit)
+  readInput('limit', positiveInteger, limit)
   const atMost = Math.min(limit, storeBounds.dueLimit)
   const { store, clock } = context
   const now = clock.now()
   // An event in delivery, or one that failed, is due later.
-  const before = now + drainDefaults.backoffMaxMs
+  const before = now + backoffMaxMs
   const waiting: EventRecord[] = []
   for (let slice = 0; slice < sliceCount; slice++) {
     const namespace = sliceNamespace(await context.namespace(), slice)
@@ -116,7 +117,7 @@ async function loadSetAside(
   { store, namespace }: ServiceContext,
   eventId: string,
 ): Promise<EventRecord | undefined> {
-  text('eventId', eventId)
+  readInput('eventId', text, eventId)
   if (!eventId.startsWith(await namespace()) || !idPattern.test(eventId)) return undefined
   const id = eventRecordId(eventId)
   const record = await loadOne<EventRecord>(store, { kind: 'event', id })
