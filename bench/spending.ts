@@ -6,6 +6,8 @@ import { serviceContext, sharedGroup } from '../src/servers/options.js'
 import { policyOptions, resourcePolicy } from '../src/servers/resource-policy.js'
 import { newCall } from '../src/service/context.js'
 import { createPaymentCreation } from '../src/service/create-outgoing-payment.js'
+import type { IntrospectAhead } from '../src/service/introspection.js'
+import { seenBudgets } from '../src/service/load-ahead.js'
 import { createQuotes } from '../src/service/quote.js'
 import { readInput } from '../src/util/input.js'
 import { type Database, hasDatabase, withDatabase } from './database.js'
@@ -244,23 +246,24 @@ function statementsOf({ wallet, grantId }: Payer, change = (store: Store) => sto
 
 /** A payment after its signature was verified: introspection, loads, decision and commit. */
 function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store) => store) {
-  const { introspect } = wallet.auth
+  const introspect: IntrospectAhead = wallet.auth.introspect
   const store = change(wallet.store)
   const url = publicUrl(resourceServer)
   const context = serviceContext(readInput('', sharedGroup, { store }), 'resourceServer', url, url)
   const { spending: policy } = resourcePolicy(readInput('policy', policyOptions, {}))
   const quotes = createQuotes(context, { walletAddresses, pricing }, policy.quotes)
   const limits = { ...policy.payments, ...policy.reservations, ...policy.budgets }
-  const ports = { hasGrants: true, walletAddresses, quotes }
-  const create = createPaymentCreation(context, ports, limits)
+  const ports = { hasGrants: true, walletAddresses, quotes, budgets: seenBudgets() }
+  const creation = createPaymentCreation(context, ports, limits)
   const renew = () => Promise.reject(new Error('the commit failed'))
   return async (quoteId: string) => {
-    const token = await introspect({ accessToken })
-    if (!token.active) throw new Error('the token is not active')
     const input = { walletAddress, quoteId }
-    const answer = await create(
+    const ahead = await creation.ahead(input)
+    const token = await introspect({ accessToken }, ahead)
+    if (!token.active) throw new Error('the token is not active')
+    const answer = await creation.create(
       input,
-      { client, token, renew },
+      { client, token, renew, ahead },
       {
         ...newCall(context),
         proof: {

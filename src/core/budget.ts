@@ -93,7 +93,7 @@ export function decideSpending(
 /** Returns the id of the budget that counts payments under an item. */
 export function budgetId(
   { namespace, grantId }: Omit<Charge, 'commandId'>,
-  { itemId }: GrantedItem,
+  { itemId }: Pick<GrantedItem, 'itemId'>,
   { window }: Allowance,
 ): string {
   return `${namespace}${grantId}.${itemId}.${window === undefined ? 'life' : window.start}`

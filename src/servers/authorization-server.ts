@@ -160,7 +160,7 @@ export function createAuthorizationServer(
   const settings = readSettings(options)
   const { context, grantPolicy } = settings
   const grants = createGrants(context, grantPolicy)
-  const introspect = createIntrospect(context, grants, settings.keys)
+  const introspect = createIntrospect(context, settings.keys)
   const swept = [retired('grant'), retired('replay')]
   const server: AuthorizationServer = {
     ...createHandlers(pipelineOf(settings, grants, introspect)),

@@ -35,6 +35,7 @@ import { paymentEnds } from '../service/event-record.js'
 import type { ServerEvents } from '../service/events/delivery.js'
 import { createServerEvents } from '../service/events/outbox.js'
 import { createIncomingPayments } from '../service/incoming-payment.js'
+import { seenBudgets } from '../service/load-ahead.js'
 import { createOutgoingPayments, sweptBudgets } from '../service/outgoing-payment.js'
 import { createQuotes } from '../service/quote.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
@@ -236,6 +237,7 @@ function readSettings(given: ResourceServerOptions) {
     strippedPrefix: requirePrefix(own.strippedPrefix, url),
     policy: resourcePolicy(own.policy),
     context: serviceContext(common, 'resourceServer', url, issuer),
+    budgets: seenBudgets(),
     repeats: common.compatibility.repeatedRequests,
     watch: hooksOf(common),
   }
@@ -245,13 +247,13 @@ type Services = ReturnType<typeof servicesIn>
 
 /** Creates the services in a context, and the interfaces through which the host calls them. */
 function servicesIn(context: ServiceContext, settings: Settings) {
-  const { walletAddresses, paymentMethods, policy, baseUrl, hasGrants } = settings
+  const { walletAddresses, paymentMethods, policy, baseUrl, hasGrants, budgets } = settings
   const incoming = createIncomingPayments(
     context,
     { walletAddresses, paymentMethods, mayReceive: policy.mayReceive },
     policy.incoming,
   )
-  const outgoing = createOutgoingPayments(context, policy.spending)
+  const outgoing = createOutgoingPayments(context, policy.spending, budgets)
   const forHost: ResourceServices = {
     incomingPayments: incomingPaymentServices(incoming, paymentMethods, context.clock, baseUrl),
     outgoingPayments: outgoingPaymentServices(outgoing, context.clock, baseUrl, hasGrants),
@@ -289,18 +291,18 @@ function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
 }
 
 function spendingOperations(
-  deps: Omit<OutgoingPaymentDependencies, 'create'>,
+  deps: Omit<OutgoingPaymentDependencies, 'creation'>,
   settings: Settings,
   pricing: Pricing,
 ) {
   const { context } = deps
-  const { allowLoopback, walletAddresses, hasGrants, policy, baseUrl } = settings
+  const { allowLoopback, walletAddresses, hasGrants, policy, baseUrl, budgets } = settings
   const { spending, mayPay } = policy
   const screened = hostPricing(pricing, baseUrl, allowLoopback)
   const quotes = createQuotes(context, { walletAddresses, pricing: screened }, spending.quotes)
-  const creating = { hasGrants, walletAddresses, quotes, mayPay }
+  const creating = { hasGrants, walletAddresses, quotes, budgets, mayPay }
   const limits = { ...spending.payments, ...spending.reservations, ...spending.budgets }
-  const paying = { ...deps, create: createPaymentCreation(context, creating, limits) }
+  const paying = { ...deps, creation: createPaymentCreation(context, creating, limits) }
   return {
     createQuote: createQuote({ ...deps, quotes }),
     getQuote: getQuote({ ...deps, quotes }),

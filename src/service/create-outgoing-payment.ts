@@ -3,6 +3,7 @@ import type { Amount } from '../core/amount.js'
 import {
   type Budget,
   type BudgetPolicy,
+  budgetId,
   itemStatus,
   type PayingItem,
   payingItems,
@@ -37,6 +38,7 @@ import { hashText } from '../util/hash.js'
 import { type AccountRefusal, activeAccount, type ServiceContext } from './context.js'
 import { paymentListsOf } from './lists.js'
 import { loadOne, loadRecords, type Read, type Records, readerOf } from './load.js'
+import { type Ahead, aheadOf, type SeenBudgets } from './load-ahead.js'
 import type { PricingRefused, QuoteOperations } from './quote.js'
 import { expire, type Outdated, outdated, settleReserved } from './reserved-payment.js'
 import type { Replayed, SignedCall } from './signed-call.js'
@@ -58,6 +60,8 @@ interface Spender {
   readonly token: ActiveToken
   /** Introspects the token again, because the grant may have changed when a commit lost a race. */
   renew(): Promise<Result<ActiveToken, Refused<TokenRefusal>>>
+  /** What the introspections load with the grant. Default: nothing. */
+  readonly ahead?: Ahead | undefined
 }
 
 interface PaymentCreationPorts {
@@ -65,6 +69,7 @@ interface PaymentCreationPorts {
   readonly hasGrants: boolean
   readonly walletAddresses: WalletAddresses
   readonly quotes: QuoteOperations
+  readonly budgets: SeenBudgets
   /** Decides for the host whether a payment may be created. Default: every payment. */
   readonly mayPay?: MayPay | undefined
 }
@@ -108,14 +113,44 @@ export function createPaymentCreation(
   policy: CreationPolicy,
 ) {
   const deps = { ...ports, context, policy }
-  return (input: PaymentInput, spender: Spender, call: SignedCall, idempotencyKey?: string) =>
-    create(deps, input, spender, call, idempotencyKey)
+  return {
+    ahead: (input: PaymentInput) => ahead(deps, input),
+    create: (input: PaymentInput, spender: Spender, call: SignedCall, idempotencyKey?: string) =>
+      create(deps, input, spender, call, idempotencyKey),
+  }
+}
+
+/**
+ * Returns what to load with the grant, so that a payment by a quote needs one load: all of its records. The budgets are
+ * those that this process has seen with the grant, or else that of a grant for outgoing payments without an interval.
+ * The id of another payment depends on the client, which only the grant names.
+ */
+async function ahead(
+  { context, hasGrants, budgets }: Dependencies,
+  input: PaymentInput,
+): Promise<Ahead | undefined> {
+  if (!hasGrants || !('quoteId' in input)) return undefined
+  const own = keysOfQuoted(await context.namespace(), input.quoteId)
+  const namespace = await context.grantNamespace()
+  return aheadOf((grantId) => {
+    const first = { budgetId: budgetId({ namespace, grantId }, { itemId: '1' }, {}) }
+    return [...own, ...(budgets.guess(grantId) ?? [budgetKey(first)])]
+  })
+}
+
+/** Returns the keys of a payment and its quote. Empty for an id of another server, which a store need not accept. */
+function keysOfQuoted(namespace: string, id: string): readonly RecordKey[] {
+  const keys: readonly RecordKey[] = [
+    { kind: 'outgoing-payment', id },
+    { kind: 'quote', id },
+  ]
+  return isIdOf(namespace, id) ? keys : []
 }
 
 async function create(
   deps: Dependencies,
   input: PaymentInput,
-  { client, token: introspected, renew }: Spender,
+  { client, token: introspected, renew, ahead }: Spender,
   call: SignedCall,
   idempotencyKey: string | undefined,
 ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
@@ -130,7 +165,7 @@ async function create(
 
   for (;;) {
     // 2. Load what the payment depends on. If another request is asking the host about it, wait for that decision.
-    const snapshot = await snapshotOf(deps, request, token)
+    const snapshot = await snapshotOf(deps, request, token, ahead)
     if (waits && snapshot.asked !== undefined) {
       await waitForDecision(deps, snapshot.asked, endsAt)
       continue
@@ -154,6 +189,7 @@ async function create(
       continue
     }
     const { payment, spent } = answer
+    deps.budgets.see(payment.id, [budgetKey(payment)])
     if (isCreated(payment)) return { ok: true, payment, spent }
 
     // 5. Ask the host about the reserved payment, and create or decline it.
@@ -179,7 +215,7 @@ interface IdentifiedRequest extends Repeat {
   readonly isRepeatable: boolean
   readonly paymentKey: RecordKey
   readonly quoteKey: RecordKey
-  /** The keys of the payment and its quote. Empty for an id of another server, which a store need not accept. */
+  /** The keys of the payment and its quote; empty for an id of another server. */
   readonly own: readonly RecordKey[]
   readonly namespace: string
   readonly grantNamespace: string
@@ -213,7 +249,7 @@ async function identify(
     isRepeatable: idempotencyKey !== undefined && replay?.of === 'signature',
     paymentKey,
     quoteKey,
-    own: isIdOf(namespace, id) ? [paymentKey, ...(isByQuote ? [quoteKey] : [])] : [],
+    own: isByQuote ? keysOfQuoted(namespace, id) : [paymentKey],
     namespace,
     grantNamespace: await context.grantNamespace(),
   }
@@ -231,7 +267,7 @@ async function idOfSignature(
 
 /** The records that a request depends on. */
 interface Snapshot {
-  /** When they were loaded. */
+  /** When the decision is about to be made, just before or after they were loaded. */
   readonly now: Instant
   readonly reads: readonly RecordKey[]
   readonly records: Records
@@ -244,15 +280,18 @@ interface Snapshot {
 }
 
 async function snapshotOf(
-  { context: { clock, store }, policy }: Dependencies,
+  { context: { clock, store }, policy, budgets }: Dependencies,
   request: IdentifiedRequest,
   { access, grantId }: ActiveToken,
+  ahead: Ahead | undefined,
 ): Promise<Snapshot> {
   const { own, paymentKey, commandId, at, grantNamespace: namespace } = request
   const now = clock.now()
   const items = payingItems(access, { namespace, grantId }, at)
-  const reads = [...own, ...items.flatMap(({ open }) => (open ? [budgetKey(open)] : []))]
-  const records = await loadRecords(store, reads)
+  const spentFrom = items.flatMap(({ open }) => (open ? [budgetKey(open)] : []))
+  budgets.see(grantId, spentFrom)
+  const reads = [...own, ...spentFrom]
+  const records = ahead?.use(reads) ?? (await loadRecords(store, reads))
   const found = readerOf(records)<PaymentRecord>(paymentKey)
   const earlier = decideRepeat(found, { ...request, grantId }, now, policy)
   const asked = earlier?.ok ? askedByOther(earlier.record, commandId) : undefined

@@ -31,9 +31,11 @@ import {
 } from '../core/outgoing-payment.js'
 import type { QuotePolicy } from '../core/quote.js'
 import type { ActiveToken } from '../ports/host.js'
+import { isIdOf } from '../protocol/credential.js'
 import { newCall, type ServiceContext } from './context.js'
 import { createPaymentLists } from './lists.js'
-import { loadOne, loadOwn, loadRecords, readerOf, recordsOf } from './load.js'
+import { loadOne, loadOwn, loadRecords, nameOf, readerOf, recordsOf } from './load.js'
+import type { SeenBudgets } from './load-ahead.js'
 import { expire } from './reserved-payment.js'
 import { ifRetired, type SweptKind } from './sweep.js'
 
@@ -55,14 +57,16 @@ export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
 interface Dependencies {
   readonly context: ServiceContext
   readonly policy: OutgoingPaymentPolicy & ReservationPolicy
+  readonly budgets: SeenBudgets
 }
 
 /** Creates the operations of the host on outgoing payments, and the sweep of due payments. */
 export function createOutgoingPayments(
   context: ServiceContext,
   { payments, reservations }: SpendingPolicy,
+  budgets: SeenBudgets,
 ) {
-  const deps = { context, policy: { ...payments, ...reservations } }
+  const deps = { context, policy: { ...payments, ...reservations }, budgets }
   return {
     load: (id: string) => loadPayment(context, id),
     ...createPaymentLists<OutgoingPayment>(context, 'outgoing-payment'),
@@ -127,23 +131,22 @@ async function spentUnder(
 
 /** Carries out a command. One commit changes the payment and returns unspent amounts to its budget. */
 async function run<Type extends keyof OutgoingPaymentRefusals>(
-  { context, policy }: Dependencies,
+  deps: Dependencies,
   id: string,
   said: Omit<Command<Type>, 'commandId'>,
 ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals[Type]>> {
+  const { context, policy } = deps
   const { now, commandId } = newCall(context)
   const command = { ...said, commandId } as Command<Type>
-  const loaded = await loadPayment(context, id)
-  if (loaded === undefined) return unknownPayment
-  const paymentKey = { kind: 'outgoing-payment', id } as const
-  const budgetKey = { kind: 'budget', id: loaded.budgetId } as const
   // `begin` does not change the amount that the payment holds.
   const isBudgetRead = command.type !== 'begin'
-  const budgets = await loadRecords(context.store, isBudgetRead ? [budgetKey] : [])
+  const found = await loadToChange(deps, id, isBudgetRead)
+  if (found === undefined) return unknownPayment
+  const { records, grantId, paymentKey, budgetKey } = found
   return context.run<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals[Type]>>({
     reads: isBudgetRead ? [paymentKey, budgetKey] : [paymentKey],
-    known: { records: new Map([...recordsOf('outgoing-payment', loaded), ...budgets]) },
-    together: `grant ${loaded.grantId}`,
+    known: { records },
+    together: `grant ${grantId}`,
     decide(read) {
       const payment = read<OutgoingPayment>(paymentKey)
       if (payment === undefined) return { result: unknownPayment }
@@ -167,6 +170,30 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
       }
     },
   })
+}
+
+/**
+ * Loads a payment and, if it is read, its budget: in one call of the store, if this process has created or changed the
+ * payment before. Resolves to `undefined` also for a payment that the host has not allowed.
+ */
+async function loadToChange({ context, budgets }: Dependencies, id: string, isBudgetRead: boolean) {
+  const { store, namespace } = context
+  if (!isIdOf(await namespace(), id)) return undefined
+  const paymentKey = { kind: 'outgoing-payment', id } as const
+  const guessed = isBudgetRead ? (budgets.guess(id) ?? []) : []
+  const records = await loadRecords(store, [paymentKey, ...guessed])
+  const payment = readerOf(records)<PaymentRecord>(paymentKey)
+  if (payment === undefined || !isCreated(payment)) return undefined
+  const budgetKey = { kind: 'budget', id: payment.budgetId } as const
+  budgets.see(id, [budgetKey])
+  const isMissing = isBudgetRead && !records.has(nameOf(budgetKey))
+  const more = isMissing ? await loadRecords(store, [budgetKey]) : []
+  return {
+    paymentKey,
+    budgetKey,
+    grantId: payment.grantId,
+    records: new Map([...records, ...more]),
+  }
 }
 
 /**

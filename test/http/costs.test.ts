@@ -201,12 +201,16 @@ function slowStore() {
 }
 
 describe('on a slow store', () => {
-  async function waitsFor(policy: ResourcePolicy, keyed: boolean): Promise<number> {
+  async function waitsFor(
+    limits: readonly number[],
+    policy: ResourcePolicy,
+    keyed: boolean,
+  ): Promise<number> {
     const { store, waits } = slowStore()
     const world = createSpendingWorld({ store, resources: { policy } })
     const client = world.client()
     const quoting = await quoteToken(client)
-    const items = [outgoingItem({ debitAmount: usd(1) }), outgoingItem({ debitAmount: usd(2_500) })]
+    const items = limits.map((limit) => outgoingItem({ debitAmount: usd(limit) }))
     const paying = await grantToPay(world, client, items)
     const { body: quote } = await newQuote(client, quoting)
     waits.count = 0
@@ -217,19 +221,16 @@ describe('on a slow store', () => {
     return waits.count
   }
 
+  const allows: ResourcePolicy = { mayPay: () => ({ ok: true }) }
   test.each([
-    { paid: 'by a quote', policy: {}, keyed: false, waits: 3 },
-    { paid: 'by an Idempotency-Key', policy: {}, keyed: true, waits: 3 },
-    {
-      paid: 'that the host allows',
-      policy: { mayPay: () => ({ ok: true }) as const },
-      keyed: false,
-      waits: 4,
-    },
+    { paid: 'by a quote', limits: [2_500], policy: {}, keyed: false, waits: 2 },
+    { paid: 'that the host allows', limits: [2_500], policy: allows, keyed: false, waits: 3 },
+    { paid: 'under several limits', limits: [1, 2_500], policy: {}, keyed: false, waits: 3 },
+    { paid: 'by an Idempotency-Key', limits: [2_500], policy: {}, keyed: true, waits: 3 },
   ])(
-    'an outgoing payment $paid waits for the grant, then for all other records, then for each commit: $waits times',
-    async ({ policy, keyed, waits }) => {
-      expect(await waitsFor(policy, keyed)).toBe(waits)
+    'an outgoing payment $paid waits for its records, unless the grant names them, and for each commit: $waits times',
+    async ({ limits, policy, keyed, waits }) => {
+      expect(await waitsFor(limits, policy, keyed)).toBe(waits)
     },
   )
 

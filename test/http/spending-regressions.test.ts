@@ -142,13 +142,17 @@ test('a payment with a quote loads everything that it depends on as one snapshot
   const limits = [outgoingItem({ debitAmount: usd(20) }), outgoingItem({ debitAmount: usd(100) })]
   const access = [...limits, outgoingItem({ debitAmount: usd(100) }, bob)]
   const { token } = await grantToPay(world, client, access)
-  const url = await quoteUrl(client, { debitAmount: usd(20) })
-  asked.length = 0
-  expect((await payByQuote(client, token, url)).status).toBe(201)
-  expect(asked.map((kinds) => kinds.toSorted())).toEqual([
-    ['grant'],
-    ['budget', 'budget', 'budget', 'outgoing-payment', 'quote'],
-  ])
+  async function loadsOfPayment() {
+    const url = await quoteUrl(client, { debitAmount: usd(20) })
+    asked.length = 0
+    expect((await payByQuote(client, token, url)).status).toBe(201)
+    return asked.map((kinds) => kinds.toSorted())
+  }
+  const all = ['budget', 'budget', 'budget', 'outgoing-payment', 'quote']
+  // The budgets of the first payment are guessed wrong: this grant has three.
+  const guessed = ['budget', 'grant', 'outgoing-payment', 'quote']
+  expect(await loadsOfPayment()).toEqual([guessed, all])
+  expect(await loadsOfPayment()).toEqual([[...all, 'grant'].toSorted()])
 })
 
 describe('a receiver', () => {

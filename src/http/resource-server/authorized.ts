@@ -2,9 +2,9 @@ import { type AccessAction, type AccessType, type GrantedItem, permits } from '.
 import { ok, type Refused, type Result, refused } from '../../core/decision.js'
 import { clientId } from '../../core/grant/record.js'
 import { refusedPublicly } from '../../core/public-reasons.js'
-import type { ActiveToken, Introspect, TokenRefusal } from '../../ports/host.js'
+import type { ActiveToken, TokenRefusal } from '../../ports/host.js'
 import type { ServiceContext } from '../../service/context.js'
-import { introspected } from '../../service/introspection.js'
+import { type IntrospectAhead, introspected } from '../../service/introspection.js'
 import type { Proof, RepeatRule } from '../../service/signed-call.js'
 import { inspect, presentedToken, prove, signatureBy } from '../authenticate.js'
 import { type Exchange, type Serve, type ServeSigned, signed } from '../exchange.js'
@@ -13,7 +13,7 @@ import { type HttpRefusal, type HttpResult, refuse } from '../refusals.js'
 /** The dependencies of every operation of a resource server. */
 export interface ResourceDependencies {
   readonly context: ServiceContext
-  readonly introspect: Introspect
+  readonly introspect: IntrospectAhead
   /** The resource server's URL without a trailing slash; the base of the URLs of its resources. */
   readonly baseUrl: string
   readonly repeats: RepeatRule

@@ -28,7 +28,7 @@ import { getResource, listResources } from './read.js'
 /** The dependencies of the operations on outgoing payments. */
 export interface OutgoingPaymentDependencies extends ResourceDependencies {
   readonly payments: OutgoingPayments
-  readonly create: PaymentCreation
+  readonly creation: PaymentCreation
 }
 
 const type = 'outgoing-payment'
@@ -38,29 +38,32 @@ const type = 'outgoing-payment'
  * repeats a `quoteId`, or an `Idempotency-Key`, with an equal body gets the existing payment.
  */
 export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
-  // The owner may have paused, lowered or revoked the grant since its token was cached.
-  const introspect: Introspect = (query) => deps.introspect({ ...query, isFresh: true })
+  const { creation, baseUrl } = deps
   async function authenticate(exchange: Exchange) {
+    const content = readContent(exchange.message, readOutgoingPaymentRequest)
+    const request = content.ok ? ok(inputOf(content.value, baseUrl)) : content
+    const ahead = request.ok ? await creation.ahead(request.value) : undefined
+    // The owner may have paused, lowered or revoked the grant since its token was cached.
+    const introspect: Introspect = (query) => deps.introspect({ ...query, isFresh: true }, ahead)
     const authorized = await authorize(exchange, { ...deps, introspect })
-    const request = readContent(exchange.message, readOutgoingPaymentRequest)
-    return authorized.ok ? ok({ ...authorized.value, request }) : authorized
+    return authorized.ok ? ok({ ...authorized.value, request, ahead }) : authorized
   }
   // Without a quote, only the signature distinguishes a replay from a second payment.
-  const repeats = ({ request }: { readonly request: HttpResult<OutgoingPaymentRequest> }) =>
+  const repeats = ({ request }: { readonly request: HttpResult<PaymentInput> }) =>
     request.ok && !('quoteId' in request.value) ? 'refuse-every' : deps.repeats
 
   return signed({ ...deps, repeats }, authenticate, async (exchange, authorization) => {
-    const { permitted, token, renew, client, request } = authorization
+    const { permitted, request } = authorization
     if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
     if (!request.ok) return request
-    const input = inputOf(request.value, deps.baseUrl)
+    const input = request.value
     const key = 'quoteId' in input ? ok(undefined) : readIdempotencyKey(exchange)
     if (!key.ok) return key
     if (permitted(type, 'create', input.walletAddress) === undefined) {
       return foreignIdentifier('walletAddress')
     }
 
-    const answer = await deps.create(input, { client, token, renew }, exchange.call, key.value)
+    const answer = await creation.create(input, authorization, exchange.call, key.value)
     return answer.ok ? json(201, createdBody(answer, exchange, deps)) : nameReceiver(answer, input)
   })
 }
