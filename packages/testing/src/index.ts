@@ -39,6 +39,7 @@ export {
   type SpendingStep,
   type StoreFailure,
 } from './spending/history.js'
+export type { SpendingHost, SpendingOutcome } from './spending/host.js'
 export type { Account, Spent } from './spending/model.js'
 export { type ExpectedStep, expectedSpending } from './spending/oracle.js'
 export {

@@ -223,6 +223,8 @@ describe('while the store fails', () => {
   const failing = (action: SpendingAction): SpendingStep => ({
     type: 'store fails',
     failure: 'after',
+    write: 1,
+    sweeps: false,
     action,
   })
 

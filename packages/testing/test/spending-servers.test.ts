@@ -96,9 +96,8 @@ describe('the servers of a host', () => {
     }
     const steps: SpendingStep[] = [
       { type: 'grant', grant: 1, asked: [item], granted: [item] },
-      pay(1), // the first write of a server is not a payment's
       { type: 'wait', until: startOfTests + waitMs },
-      { type: 'store fails', failure: 'after', action: pay(2) },
+      { type: 'store fails', failure: 'after', write: 1, sweeps: false, action: pay(1) },
     ]
     const history = { scene, start: startOfTests, steps }
     const rules = { ...filledIn({ scene, decideMs }).rules, mayRefuse: false }

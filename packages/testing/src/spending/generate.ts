@@ -173,7 +173,7 @@ function anyCommand(fc: FastCheck, grants: Arbitrary<Command>): Arbitrary<Comman
     [5, several],
     [3, acrossEdges(fc)],
     [3, reportedTwice(fc)],
-    [2, duringFailure(fc)],
+    [4, duringFailure(fc)],
     [1, grants],
   )
 }
@@ -223,9 +223,23 @@ function kept(fc: FastCheck): Arbitrary<boolean> {
 
 /** A payment or a report during which the store fails. */
 function duringFailure(fc: FastCheck): Arbitrary<Command> {
-  return fc
-    .tuple(actionCommand(fc, 1), fc.constantFrom<StoreFailure[]>('before', 'after'))
-    .map(([command, failure]) => ({ type: 'store fails' as const, command, failure }))
+  const failing = (
+    commands: Arbitrary<Command>,
+    write: (command: Command) => number = () => 1,
+  ): Arbitrary<Command> =>
+    fc
+      .tuple(commands, fc.constantFrom<StoreFailure[]>('before', 'after'), fc.boolean())
+      .map(([command, failure, sweeps]) => {
+        return { type: 'store fails', command, failure, write: write(command), sweeps }
+      })
+  // After a reservation, and with a quote after that too, a payment is confirmed.
+  const confirmed = failing(payCommand(fc), (command) =>
+    'by' in command && command.by === 'quote' ? 3 : 2,
+  )
+  const end = totalsCommand(fc).map((command) => ({ ...command, back: 0, any: false, final: true }))
+  const begin = fc.constant<Command>({ type: 'begin', back: 0, any: false })
+  const ended = inARow(fc, [payCommand(fc), begin, failing(end)])
+  return weighted(fc, [2, failing(actionCommand(fc, 1))], [1, confirmed], [1, ended])
 }
 
 /**

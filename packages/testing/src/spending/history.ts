@@ -268,12 +268,16 @@ export interface ActionsAtOnce {
 export type StoreFailure = 'before' | 'after'
 
 /**
- * An action during which the store of the wallet fails, from just before or just after its first write. If its
+ * An action during which the store of the wallet fails, from just before or just after one of its writes. If its
  * outcome is then unknown, it is repeated on the working store, which must settle it.
  */
 export interface ActionDuringFailure {
   readonly type: 'store fails'
   readonly failure: StoreFailure
+  /** Which write of the action fails: 1 is the first. If the action has fewer, none fails. */
+  readonly write: number
+  /** Whether the sweeps of the wallet run before the action is repeated. */
+  readonly sweeps: boolean
   readonly action: SpendingAction
 }
 
@@ -312,8 +316,12 @@ const orders: Readonly<Record<CommitOrder, string>> = {
 /** Describes a step. `answers` are the outcomes of its actions, in their order. */
 export function stepText(step: SpendingStep, answers: readonly string[] = []): string {
   if (step.type === 'store fails') {
-    const text = `while the store fails ${step.failure} it writes: ${actionText(step.action)}`
-    return withAnswer(text, answers.length === 0 ? undefined : answers.join(', and repeated: '))
+    const { failure, write, action } = step
+    const when = `${failure} ${write === 1 ? 'it writes' : `write ${write}`}`
+    const [first, ...later] = answers
+    const text = withAnswer(`while the store fails ${when}: ${actionText(action)}`, first)
+    const repeated = later.length === 0 ? '' : `, and repeated: ${later.at(-1)}`
+    return `${text}${later.length > 1 ? ', swept' : ''}${repeated}`
   }
   if (step.type !== 'at once') return withAnswer(actionText(step), answers[0])
   const lines = step.actions.map((action, i) => `- ${withAnswer(actionText(action), answers[i])}`)

@@ -95,8 +95,6 @@ export function spendingProperty(
       // fast-check prints the history. Some test runners show the message of its error and not the cause.
       if (error instanceof SpendingError) readable(history, () => `\n${error.message}`)
       throw error
-    } finally {
-      await wallet.close?.()
     }
   })
 }

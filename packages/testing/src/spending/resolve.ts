@@ -63,7 +63,13 @@ export type Command =
       readonly commits: CommitOrder
     }
   | { readonly type: 'in a row'; readonly commands: readonly Command[] }
-  | { readonly type: 'store fails'; readonly command: Command; readonly failure: StoreFailure }
+  | {
+      readonly type: 'store fails'
+      readonly command: Command
+      readonly failure: StoreFailure
+      readonly write: number
+      readonly sweeps: boolean
+    }
 
 /** A report of what was sent and delivered. */
 export interface TotalsCommand {
@@ -165,9 +171,9 @@ export function resolve(
 
 function stepsFor(state: State, command: Command): SpendingStep[] {
   if (command.type === 'store fails') {
-    const { failure } = command
-    return resolveOne(state, command.command).map((action) =>
-      isInterruptible(action) ? { type: 'store fails', failure, action } : action,
+    const { command: failing, ...how } = command
+    return resolveOne(state, failing).map((action) =>
+      isInterruptible(action) ? { ...how, action } : action,
     )
   }
   if (command.type !== 'at once') return resolveOne(state, command)

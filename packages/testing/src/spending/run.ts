@@ -55,9 +55,10 @@ interface Run {
 }
 
 /**
- * Runs a history on a wallet, and compares each answer with the oracle.
+ * Runs a history on a wallet, compares each answer with the oracle, and closes the wallet.
  *
- * @throws {SpendingError} at the first step that is wrong; its message contains the history so far.
+ * @throws {SpendingError} at the first step that is wrong, or if the wallet cannot be closed; its message contains the
+ *   history so far.
  */
 export async function runHistory(
   history: SpendingHistory,
@@ -65,11 +66,40 @@ export async function runHistory(
   rules: OracleRules,
   race: Race = (tasks) => Promise.all(tasks.map((task) => task())),
 ): Promise<void> {
-  const { start, steps } = history
+  const { start } = history
   const oracle = createOracle(rules)
   const run: Run = { wallet, oracle, prefix: crypto.randomUUID(), grants: new Map(), now: start }
   const lines: string[] = []
-  await wallet.setClock?.(start)
+  /** Calls a function of the wallet whose error would otherwise not say what happened before. */
+  async function told<Result>(name: string, work: () => Result | Promise<Result>): Promise<Result> {
+    try {
+      return await work()
+    } catch (error) {
+      throw spendingError([`${name} rejected with: ${messageOf(error)}`], start, lines, error)
+    }
+  }
+  try {
+    await told('setClock', () => wallet.setClock?.(start))
+    await runSteps(run, history, rules, race, lines, told)
+  } catch (error) {
+    await told('close', () => wallet.close?.()).catch(() => undefined) // the first error counts
+    throw error
+  }
+  await told('close', () => wallet.close?.())
+}
+
+type Told = <Result>(name: string, work: () => Result | Promise<Result>) => Promise<Result>
+
+async function runSteps(
+  run: Run,
+  history: SpendingHistory,
+  rules: OracleRules,
+  race: Race,
+  lines: string[],
+  told: Told,
+): Promise<void> {
+  const { wallet, oracle } = run
+  const { start, steps } = history
   for (const step of steps) {
     const tasks = actionsOf(step).map((action) => () => observe(run, action))
     let observed: readonly (Observation | undefined)[]
@@ -90,7 +120,7 @@ export async function runHistory(
     if (problems !== undefined) {
       throw spendingError(await wrongPrice(run, history, step, problems), start, lines)
     }
-    const problem = await wallet.problem?.()
+    const problem = await told('problem', () => wallet.problem?.())
     if (problem !== undefined) throw spendingError([problem], start, lines)
   }
 }
@@ -152,13 +182,13 @@ async function observe(run: Run, action: SpendingAction): Promise<Observation | 
 /** Performs an action while the store fails, and repeats it afterwards if its outcome is unknown. */
 async function observeFailure(
   run: Run,
-  { action, failure }: ActionDuringFailure,
+  { action, failure, write, sweeps }: ActionDuringFailure,
   { decideMs }: SpendingRules,
 ): Promise<readonly (Observation | undefined)[]> {
   const { wallet } = run
   if (wallet.failStore === undefined) return [await observe(run, action)]
   const before = clockOf(run)
-  const restore = wallet.failStore(failure)
+  const restore = wallet.failStore(failure, write)
   try {
     return [await observe(run, action)]
   } catch {
@@ -169,7 +199,8 @@ async function observeFailure(
     if (!isReport(action)) await waitUntil(run, run.now + decideMs)
     const repeat: SpendingAction =
       action.type === 'pay' ? { type: 'retry', request: action } : action
-    return [unknown, await observe(run, repeat)]
+    const swept = sweeps ? [await observe(run, { type: 'lapse' })] : []
+    return [unknown, ...swept, await observe(run, repeat)]
   } finally {
     await restore()
   }

@@ -26,10 +26,10 @@ import {
   receivedOf,
   type SpendingAmendment,
   type SpendingScene,
-  type StoreFailure,
 } from './history.js'
+import { answerOf, checking, type SpendingHost, settling, sweptBy } from './host.js'
 import type { SpendingRules } from './model.js'
-import { type FailingStore, failingStore } from './stores.js'
+import { failingStores } from './stores.js'
 import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } from './wallet.js'
 
 /** What the test passes to the host's code. */
@@ -38,12 +38,15 @@ export interface SpendingPorts {
   readonly clock: Clock
   /** The `clientKeys` of the authorization server: the keys of the client that pays. */
   readonly clientKeys: ClientKeys
-  /** Returns a store that fails when the history says so. Wrap the store of both servers; without it, none fails. */
+  /**
+   * Returns a store that fails when the history says so: all of them, as of one database. Wrap the store of both servers,
+   * and the store of each of your transactions: `resources.within(failing(inside))`. A store without it never fails.
+   */
   failing(store: Store): Store
 }
 
-/** The host's servers, as the search uses them. */
-export interface SpendingServers {
+/** The host's servers, and optionally its own code around them, as the search uses them. */
+export interface SpendingServers extends SpendingHost {
   readonly authorizationServer: AuthorizationServer
   readonly resourceServer: ResourceServer
   /** The options of the servers. */
@@ -55,8 +58,6 @@ export interface SpendingServers {
   readonly resourceOwner?: string
   /** `policy.keyBinding` of the authorization server, if it is set. With `bound`, the client keeps its key. */
   readonly keyBinding?: 'published' | 'bound'
-  /** Called at the end of the history. */
-  close?(): void | Promise<void>
 }
 
 /** The wallet address of the client that pays, and the origin of its pages. */
@@ -80,6 +81,8 @@ interface State {
   readonly itemIds: Map<string, readonly string[]>
   /** Payments that the host may not have begun yet. */
   readonly held: Set<string>
+  readonly host: SpendingHost
+  readonly ends: ReturnType<typeof settling>
   /** Rotations without a response. */
   readonly unanswered: Set<() => Promise<SpendingAnswer>>
   send(handle: Handler, request: ClientRequest): Promise<ClientResponse>
@@ -106,15 +109,11 @@ export async function serversWallet(
     })
   /** The keys that the client publishes. It signs with the last one. */
   let keys: readonly TestClient[] = [newKey()]
-  const stores: FailingStore[] = []
+  const { failing, fail } = failingStores()
   const host = await create({
     clock,
     clientKeys: { find: (query) => clientKeysOf(...keys).find(query) },
-    failing(store) {
-      const failing = failingStore(store)
-      stores.push(failing)
-      return failing.store
-    },
+    failing,
   })
   const { strippedPrefix = '', resourceOwner = 'owner' } = host
   let nonces = 0
@@ -135,15 +134,17 @@ export async function serversWallet(
     quotes: new Map(),
     itemIds: new Map(),
     held: new Set(),
+    host,
+    ends: settling(host, host.resourceServer),
     unanswered: new Set(),
     send: (handle, request) => send(keys.at(-1), handle, request),
     newNonce: () => `nonce-${++nonces}`,
   }
   const actions = walletActions(state)
-  function failStore(failure: StoreFailure) {
-    const restores = stores.map(({ fail }) => fail(failure))
+  const failStore: SpendingWallet['failStore'] = (failure, write) => {
+    const restore = fail(failure, write)
     return async () => {
-      for (const restore of restores) restore()
+      restore()
       await repeatRotations(state)
     }
   }
@@ -163,6 +164,7 @@ export async function serversWallet(
     ...(host.keyBinding !== 'bound' && { replaceKey }),
     setClock: clock.set,
     failStore,
+    problem: checking(host, host.resourceServer),
     close: () => host.close?.(),
   }
 }
@@ -178,10 +180,13 @@ function walletActions(state: State): SpendingWallet {
       if (result.ok) state.held.delete(id)
       return answerOf(result)
     },
-    reportSent: async (id, totals) => answerOf(await outgoingPayments.reportSent(id, totals)),
-    fail: async (id, totals) => answerOf(await outgoingPayments.fail(id, totals)),
+    reportSent: state.ends.reportSent,
+    fail: state.ends.fail,
     cancel: async (id) => answerOf(await outgoingPayments.cancel(id)),
-    lapse: () => lapse(state),
+    async lapse() {
+      await lapse(state)
+      await sweptBy(state.host)
+    },
     rotate: (grant) => rotate(state, grant, 'pay'),
     async revoke(grant) {
       await state.auth.grants.revoke(grant)
@@ -407,7 +412,7 @@ async function createPayment(
   grant: string,
   request: () => Pick<ClientRequest, 'body' | 'headers' | 'nonce'>,
 ): Promise<PaymentAnswer> {
-  const { send, resources, baseUrl, held } = state
+  const { send, resources, baseUrl, held, ends } = state
   const url = `${baseUrl}/outgoing-payments`
   const response = await withToken(state, grant, 'pay', (token) =>
     send(resources.handle, { method: 'POST', url, token, ...request() }),
@@ -417,6 +422,7 @@ async function createPayment(
   const created = bodyOf(response, 201)
   const id = resources.outgoingPayments.idOf(stringOf(created, 'id')) ?? ''
   held.add(id)
+  ends.created(id, amountIn(created['debitAmount']), amountIn(created['receiveAmount']))
   return {
     accepted: true,
     id,
@@ -480,11 +486,6 @@ async function lapse({ auth, resources, held, clock }: State): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
   await auth.sweep()
-}
-
-function answerOf(result: { readonly ok: boolean; readonly refusal?: string }) {
-  if (result.ok) return { accepted: true } as const
-  return { accepted: false, reason: result.refusal ?? '' } as const
 }
 
 type Fields = { readonly [name: string]: Json }

@@ -2,19 +2,21 @@ import { type Store, TransactionError } from 'open-payments-server'
 import type { Commit, RecordChange, Stored } from 'open-payments-server/adapter'
 import type { CommitOrder, StoreFailure } from './history.js'
 
-/** A store that fails when the test says so. */
-export interface FailingStore {
-  readonly store: Store
+/** Stores of one database that fails when the test says so. */
+export interface FailingStores {
+  readonly failing: (store: Store) => Store
   /**
-   * Makes the next write reject, before or after it takes effect. Every second time, only this write rejects, and the
-   * servers find out what happened. Otherwise, every later call rejects too, until the returned function is called.
+   * Makes a write reject, before or after it takes effect: the next one, or a later one. Every second time, only this
+   * write rejects, and the servers find out what happened. Otherwise, every later call rejects too, until the returned
+   * function is called.
    */
-  fail(failure: StoreFailure): () => void
+  fail(failure: StoreFailure, write?: number): () => void
 }
 
-export function failingStore(store: Store): FailingStore {
-  let next: StoreFailure | undefined
+export function failingStores(): FailingStores {
+  let next: { readonly failure: StoreFailure; readonly write: number } | undefined
   let isDown = false
+  let writes = 0
   let failures = 0
 
   function requireUp(): void {
@@ -24,8 +26,8 @@ export function failingStore(store: Store): FailingStore {
 
   async function write<Answer>(work: () => Promise<Answer>): Promise<Answer> {
     requireUp()
-    if (next === undefined) return work()
-    const failure = next
+    if (next === undefined || ++writes < next.write) return work()
+    const { failure } = next
     next = undefined
     isDown = ++failures % 2 === 1
     if (failure === 'after') await work()
@@ -38,15 +40,20 @@ export function failingStore(store: Store): FailingStore {
   }
 
   return {
-    store: {
+    failing: (store) => ({
       load: (keys) => read(() => store.load(keys)),
       list: (query) => read(() => store.list(query)),
       due: (...query) => read(() => store.due(...query)),
       remove: (records) => write(() => store.remove(records)),
-      commit: (commit) => write(() => store.commit(commit)),
-    },
-    fail(failure) {
-      next = failure
+      commit(commit) {
+        const work = () => store.commit(commit)
+        // A record of the server itself belongs to no action.
+        return commit.changes.every(({ kind }) => kind === 'server') ? read(work) : write(work)
+      },
+    }),
+    fail(failure, write = 1) {
+      next = { failure, write }
+      writes = 0
       return () => {
         next = undefined
         isDown = false

@@ -83,12 +83,14 @@ export interface SpendingWallet {
    */
   replaceKey?(): Promise<void>
   /**
-   * Makes the wallet's store fail from its next write on, `before` or `after` this write takes effect, until the
+   * Makes the wallet's store fail from one of its next writes on, `before` or `after` this write takes effect, until the
    * returned function is called. Meanwhile, an action may reject: its outcome is then unknown. It is repeated once the
    * store works again and the returned function has resolved, a payment after `decideMs`. If absent, the store does not
    * fail.
+   *
+   * @param write which write fails: 1 is the next one.
    */
-  failStore?(failure: StoreFailure): () => void | Promise<void>
+  failStore?(failure: StoreFailure, write: number): () => void | Promise<void>
   /**
    * Sets the wallet's clock; at the start of a history possibly to an earlier time. If absent, the clock is
    * `Date` and histories do not wait.

@@ -1,0 +1,115 @@
+import type { Amount, EventHandler, ResourceServer } from 'open-payments-server'
+import { show } from '../conformance/expectations.js'
+import type { SpendingAnswer, WalletTotals } from './wallet.js'
+
+/** How a payment ends: whether it arrived, and what was sent and delivered in all. */
+export interface SpendingOutcome extends Omit<WalletTotals, 'final'> {
+  readonly arrived: boolean
+}
+
+/**
+ * The host's own code around its servers. The search calls it as production does, so that it also finds mistakes of the
+ * host's ledger.
+ */
+export interface SpendingHost {
+  /**
+   * Ends a payment, usually in one transaction with the host's ledger. Called in place of `fail` and of the `reportSent`
+   * that ends the payment, and again with the same outcome after it has rejected. Resolves to the result of `reportSent`
+   * or `fail`. Default: the search calls these methods.
+   */
+  settle?(
+    paymentId: string,
+    outcome: SpendingOutcome,
+  ): Promise<{ readonly ok: boolean; readonly refusal?: string }>
+  /**
+   * The handler of the events of the resource server. It gets every event except `outgoing-payment.created` before the
+   * next step, and some of them twice.
+   */
+  readonly onEvent?: EventHandler
+  /** A sweep of the host's own. Called after those of the servers, and again while it resolves to `more: true`. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: a sweep may return nothing
+  sweep?(): Promise<{ readonly more: boolean } | void>
+  /**
+   * Checks the host's ledger. Called after each step, when nothing runs and, with `onEvent`, no event waits. Returns a
+   * sentence about what is wrong, or `undefined`.
+   */
+  problem?(): string | undefined | Promise<string | undefined>
+  /** Called at the end of the history. */
+  close?(): void | Promise<void>
+}
+
+/** Passes the ends of payments to the host, if it settles them itself. */
+export function settling(
+  { settle }: SpendingHost,
+  { outgoingPayments }: Pick<ResourceServer, 'outgoingPayments'>,
+) {
+  /** What each payment debits and delivers in all. */
+  const amounts = new Map<string, { readonly debit: bigint; readonly receive: bigint }>()
+
+  function ends(id: string, { sentAmount, deliveredAmount, final }: WalletTotals): boolean {
+    const { debit, receive } = amounts.get(id) ?? {}
+    const reaches = (amount: Amount, whole = -1n) => BigInt(amount.value) === whole
+    return final || reaches(sentAmount, debit) || reaches(deliveredAmount, receive)
+  }
+
+  return {
+    created(id: string, debitAmount: Amount, receiveAmount: Amount): void {
+      amounts.set(id, { debit: BigInt(debitAmount.value), receive: BigInt(receiveAmount.value) })
+    },
+    async reportSent(id: string, totals: WalletTotals): Promise<SpendingAnswer> {
+      const { final: _, ...outcome } = totals
+      return settle !== undefined && ends(id, totals)
+        ? answerOf(await settle(id, { ...outcome, arrived: true }))
+        : answerOf(await outgoingPayments.reportSent(id, totals))
+    },
+    async fail(id: string, totals: Omit<WalletTotals, 'final'>): Promise<SpendingAnswer> {
+      return settle !== undefined
+        ? answerOf(await settle(id, { ...totals, arrived: false }))
+        : answerOf(await outgoingPayments.fail(id, totals))
+    },
+  }
+}
+
+/** Returns a function that delivers the events so far to the host, and then checks its ledger. */
+export function checking({ onEvent, problem }: SpendingHost, { events }: ResourceServer) {
+  let deliveries = 0
+
+  async function deliverAll(handler: EventHandler): Promise<void> {
+    const errors: unknown[] = []
+    const deliver: EventHandler = async (event, delivery) => {
+      if (event.type === 'outgoing-payment.created') return // the search begins payments itself
+      try {
+        await handler(event, delivery)
+        if (++deliveries % 2 === 0) await handler(event, delivery)
+      } catch (error) {
+        errors.push(error)
+      }
+    }
+    while ((await events.drain(deliver, { concurrency: 1 })).delivered > 0);
+    if (errors.length === 0) return
+    throw new Error('the handler of events rejected', { cause: errors[0] })
+  }
+
+  return async () => {
+    if (onEvent === undefined) return problem?.()
+    await deliverAll(onEvent)
+    // The end of a payment whose call of `mayPay` was lost is delivered later: until then, the host holds its amount.
+    const { waiting } = await events.backlog(1)
+    return waiting === 0 ? problem?.() : undefined
+  }
+}
+
+/** Repeats the sweep of the host until nothing is left. */
+export async function sweptBy({ sweep }: SpendingHost): Promise<void> {
+  while ((await sweep?.())?.more === true);
+}
+
+export function answerOf(result: {
+  readonly ok: boolean
+  readonly refusal?: string
+}): SpendingAnswer {
+  if (typeof result?.ok !== 'boolean') {
+    throw new Error(`settle returned ${show(result)}; expected the result of reportSent or fail`)
+  }
+  return result.ok ? { accepted: true } : { accepted: false, reason: result.refusal ?? '' }
+}
