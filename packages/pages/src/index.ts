@@ -43,11 +43,6 @@ export {
   say,
 } from './locale.js'
 export { alertOf, type LoginOptions, loginScreen, type NoticeName, noticeScreen } from './notice.js'
-export {
-  createPages,
-  type Owner,
-  type PageScreens,
-  type Pages,
-  type PagesOptions,
-} from './pages.js'
+export type { Owner, PageScreens, PagesOptions } from './options.js'
+export { createPages, type Pages } from './pages.js'
 export type { PluralCategory, TextKey, Texts } from './texts.js'

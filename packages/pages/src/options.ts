@@ -1,0 +1,107 @@
+import {
+  type AuthorizationServer,
+  type Clock,
+  type InteractionView,
+  InvalidInputError,
+  type ResourceServer,
+} from 'open-payments-server'
+import {
+  type HttpRequest,
+  type HttpResponse,
+  requireKnownOptions,
+} from 'open-payments-server/adapter'
+import type { IntervalCounting } from 'open-payments-server/core'
+import type { ConnectedApp, ConnectedAppsOptions } from './connected-apps.js'
+import type { ConsentOptions, OwnedAccount } from './consent.js'
+import type { keysScreen, OwnerKeys } from './keys.js'
+import type { Design, Screen } from './layout.js'
+import { type Languages, type LocaleSettings, languages } from './locale.js'
+import type { noticeScreen } from './notice.js'
+import { requireTexts } from './texts.js'
+
+/** The signed-in owner of a request. */
+export interface Owner extends LocaleSettings {
+  /** The host's identifier of the owner, as for `approve`. */
+  readonly id: string
+  /** How to name the owner. Default: `id`. */
+  readonly name?: string
+}
+
+export interface PagesOptions {
+  /** The authorization server, for its interactions and grants. */
+  readonly auth: {
+    readonly interactions: Pick<AuthorizationServer['interactions'], 'get' | 'approve' | 'deny'>
+    readonly grants: Pick<
+      AuthorizationServer['grants'],
+      'get' | 'list' | 'revoke' | 'amend' | 'displayOf'
+    >
+  }
+  /** The resource server, for what apps have spent. Without it, the connected apps show limits only. */
+  readonly resources?: {
+    readonly outgoingPayments: Pick<ResourceServer['outgoingPayments'], 'budgetsOf' | 'list'>
+  }
+  /** Returns or resolves to the signed-in owner of a request, or `undefined`. */
+  readonly ownerOf: (request: HttpRequest) => Owner | undefined | Promise<Owner | undefined>
+  /** Returns or resolves to the accounts of an owner: wallet addresses with their assets. */
+  readonly accountsOf: (
+    ownerId: string,
+  ) => readonly OwnedAccount[] | Promise<readonly OwnedAccount[]>
+  /**
+   * Returns or resolves to the response for a browser that is not signed in, such as a redirect to the login:
+   * `seeOther('/login?next=…')`. The login then leads back to the URL of the request.
+   */
+  readonly signIn: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
+  /** Authenticates the forms: at least 32 random bytes, the same in every process of the wallet. */
+  readonly formKey: Uint8Array
+  /** The keys that owners register for their apps, for the page of keys. Default: there is no such page. */
+  readonly keys?: OwnerKeys
+  /** The path or URL of the page of connected apps, to which the other pages link. Default: no link. */
+  readonly connectedAppsUrl?: string
+  readonly design?: Design
+  /** The texts by language. Default: `languages` of this package. */
+  readonly languages?: Languages
+  /** The option `compatibility.intervalCounting` of the authorization server. Default: `occurrences`. */
+  readonly intervalCounting?: IntervalCounting
+  /** Replaces what pages show: the default functions of this package can be called in them. */
+  readonly screens?: Partial<PageScreens>
+  /** Receives the error of a hook or server, for which the page is a 500. */
+  readonly onError?: (error: unknown) => void
+  /** The source of the time. Default: the real time. */
+  readonly clock?: Clock
+}
+
+/** What the pages show. */
+export interface PageScreens {
+  readonly consent: (view: InteractionView, options: ConsentOptions) => Screen
+  readonly connectedApps: (apps: readonly ConnectedApp[], options: ConnectedAppsOptions) => Screen
+  readonly keys: typeof keysScreen
+  readonly notice: typeof noticeScreen
+}
+
+const known: Readonly<Record<keyof PagesOptions, true>> = {
+  auth: true,
+  resources: true,
+  ownerOf: true,
+  accountsOf: true,
+  signIn: true,
+  formKey: true,
+  keys: true,
+  connectedAppsUrl: true,
+  design: true,
+  languages: true,
+  intervalCounting: true,
+  screens: true,
+  onError: true,
+  clock: true,
+}
+
+/** @throws {InvalidInputError} for an invalid option. */
+export function requirePagesOptions(options: PagesOptions): void {
+  requireKnownOptions('', options, known)
+  for (const hook of ['ownerOf', 'accountsOf', 'signIn'] as const) {
+    if (typeof options[hook] !== 'function') throw new InvalidInputError(hook, 'must be a function')
+  }
+  for (const [tag, given] of Object.entries(options.languages ?? languages)) {
+    requireTexts(`languages.${tag}`, given, languages.en)
+  }
+}

@@ -1,0 +1,118 @@
+import type { Instant } from 'open-payments-server'
+import type { Handler, HttpRequest, HttpResponse } from 'open-payments-server/adapter'
+import { connectedAppsScreen } from './connected-apps.js'
+import { consentScreen } from './consent.js'
+import { type FormTokens, formTokens, isForeignForm } from './forms.js'
+import { type Html, html } from './html.js'
+import { keysScreen } from './keys.js'
+import { page, type Screen } from './layout.js'
+import { type Locale, languages, localeFor, say } from './locale.js'
+import { type NoticeName, noticeScreen } from './notice.js'
+import { type Owner, type PageScreens, type PagesOptions, requirePagesOptions } from './options.js'
+
+/** A request for a page, with its owner and the owner's language. */
+export interface Visit {
+  readonly request: HttpRequest
+  readonly owner: Owner | undefined
+  readonly locale: Locale
+}
+
+/** A visit of a signed-in owner. */
+export interface OwnersVisit extends Visit {
+  readonly owner: Owner
+}
+
+/** What the handlers of all pages share. */
+export interface Site {
+  readonly options: PagesOptions
+  readonly tokens: FormTokens
+  readonly screens: PageScreens
+  readonly now: () => Instant
+  /** Returns the response with a screen. */
+  show(screen: Screen, visit: Visit, status?: number): HttpResponse
+  /** Returns the response with a short answer. */
+  notice(status: number, name: NoticeName, visit: Visit, more?: NoticeParts): HttpResponse
+  /** Returns the handler of a page, which has a page for each error. */
+  served(serve: (visit: Visit) => Promise<HttpResponse>): Handler
+}
+
+/** What a short answer can have besides its text. */
+export interface NoticeParts {
+  /** The values of its slots. */
+  readonly values?: Readonly<Record<string, string>>
+  /** Below the sentence. */
+  readonly content?: Html
+  /** Where a form in `content` leads at last: see `Screen`. */
+  readonly formTarget?: string | undefined
+}
+
+/** @throws {InvalidInputError} for an invalid option. */
+export function createSite(options: PagesOptions): Site {
+  requirePagesOptions(options)
+  const { design, connectedAppsUrl } = options
+  const texts = options.languages ?? languages
+  const { now } = options.clock ?? Date
+  const screens: PageScreens = {
+    consent: consentScreen,
+    connectedApps: connectedAppsScreen,
+    keys: keysScreen,
+    notice: noticeScreen,
+    ...options.screens,
+  }
+
+  const show: Site['show'] = (screen, { locale }, status = 200) =>
+    page(screen, { locale, design, status })
+
+  const notice: Site['notice'] = (status, name, visit, { values, content, formTarget } = {}) => {
+    const { locale } = visit
+    const link =
+      connectedAppsUrl && html`<p><a href="${connectedAppsUrl}">${say(locale, 'appsTitle')}</a></p>`
+    const below = html`${content}${link}`
+    return show(
+      {
+        ...screens.notice(name, locale, { ...(values && { values }), content: below }),
+        formTarget,
+      },
+      visit,
+      status,
+    )
+  }
+
+  return {
+    options,
+    tokens: formTokens(options.formKey),
+    screens,
+    now,
+    show,
+    notice,
+    served(serve) {
+      return async (request) => {
+        let visit: Visit = { request, owner: undefined, locale: localeFor(request, {}, texts) }
+        try {
+          const owner = await options.ownerOf(request)
+          visit = { request, owner, locale: localeFor(request, owner, texts) }
+          const { method } = request
+          if (method !== 'GET' && method !== 'HEAD' && method !== 'POST') {
+            const { headers, ...refused } = notice(405, 'wrongMethod', visit)
+            return { ...refused, headers: { ...headers, allow: 'GET, HEAD, POST' } }
+          }
+          if (method === 'POST' && isForeignForm(request)) return notice(403, 'foreign', visit)
+          return await serve(visit)
+        } catch (error) {
+          options.onError?.(error)
+          return notice(500, 'broken', visit)
+        }
+      }
+    },
+  }
+}
+
+/** Whether the owner of the visit is known. */
+export function isSignedIn(visit: Visit): visit is OwnersVisit {
+  return visit.owner !== undefined
+}
+
+/** How a page names an owner. */
+export function ownerNameOf({ owner }: OwnersVisit): string {
+  return owner.name ?? owner.id
+}
