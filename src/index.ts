@@ -149,6 +149,7 @@ export {
   TransactionError,
   type VersionGuard,
 } from './ports/store.js'
+export { displayName } from './protocol/display-name.js'
 export type { PrivateJwk } from './protocol/http-signature/sign.js'
 export type { IncomingPaymentBody } from './protocol/incoming-payment.js'
 export { isPublicAddress } from './protocol/ip-address.js'

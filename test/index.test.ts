@@ -22,6 +22,7 @@ describe('the main entry', () => {
       'createSignatureVerifier',
       'createWallet',
       'createWalletAddressServer',
+      'displayName',
       'guardedFetch',
       'ilpPaymentMethods',
       'isPublicAddress',

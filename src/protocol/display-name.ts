@@ -16,7 +16,15 @@ const leadingMarks = /^[\p{M} ]+/u
 /**
  * Returns a name that a stranger chose, as it may be shown to a person: at most 64 code points on one line, in NFC,
  * without invisible characters and without characters that reorder the text around them. Returns `undefined` if nothing
- * remains. A name that was cleaned does not change when it is cleaned again.
+ * remains, or for a value that is not a string. A name that was cleaned does not change when it is cleaned again. It
+ * can contain any visible characters: escape it for HTML, and show what is verified beside it.
+ *
+ * @example
+ * ```ts
+ * import { displayName } from 'open-payments-server'
+ *
+ * displayName(' Bob\u202e\n the  builder ') // Bob the builder
+ * ```
  */
 export function displayName(given: unknown): string | undefined {
   if (typeof given !== 'string') return undefined

@@ -11,12 +11,15 @@ import {
 import { formatAmount } from './amounts.js'
 import { type Html, html } from './html.js'
 import { formatInstant, isolated, type Locale, listed, say, timesOf } from './locale.js'
+import { grantedReceiverHtml, type Receivers } from './receivers.js'
 import type { TextKey } from './texts.js'
 
 /** What a description of access needs besides the access. */
 export interface DescriptionOptions {
   readonly locale: Locale
   readonly now: Instant
+  /** The receivers that are known, by the URL of their incoming payment. */
+  readonly receivers?: Receivers | undefined
   /** The option `compatibility.intervalCounting` of the authorization server. Default: `occurrences`. */
   readonly intervalCounting?: IntervalCounting | undefined
 }
@@ -58,7 +61,10 @@ function describeLimits(
     if (canPay) lines.push(say(locale, 'unlimited'))
     if (interval !== undefined) lines.push(say(locale, 'atTheseTimes', { period }))
   }
-  if (receiver !== undefined) lines.push(say(locale, 'onlyTo', { receiver }))
+  if (receiver !== undefined) {
+    const named = grantedReceiverHtml(receiver, describing.receivers)
+    lines.push(say(locale, 'onlyTo', { receiver: named }))
+  }
   return lines
 }
 

@@ -3,6 +3,8 @@ import type { Handler, HttpResponse } from 'open-payments-server/adapter'
 import { type ConsentOptions, isSameUrl } from './consent.js'
 import { fieldsOf } from './forms.js'
 import { seeOther } from './layout.js'
+import { ownReceiverOf } from './own-receivers.js'
+import { receiversIn } from './receivers.js'
 import { isSignedIn, type OwnersVisit, ownerNameOf, type Site, type Visit } from './site.js'
 
 /** Returns the handler of the consent page. */
@@ -10,6 +12,7 @@ export function consentHandler(site: Site): Handler {
   const { options, tokens, screens, notice } = site
   const { accountsOf, connectedAppsUrl, intervalCounting } = options
   const { interactions } = options.auth
+  const receiverOf = options.receiverOf ?? ownReceiverOf(options)
 
   async function ask(
     view: InteractionView,
@@ -25,10 +28,12 @@ export function consentHandler(site: Site): Handler {
         identifier !== undefined && !accounts.some(({ url }) => isSameUrl(url, identifier)),
     )
     if (isForeign) return notice(403, 'notYours', visit)
+    const receivers = await receiversIn(view.access, receiverOf)
     const screen = screens.consent(view, {
       locale,
       now: site.now(),
       intervalCounting,
+      receivers,
       accounts,
       ownerName: ownerNameOf(visit),
       token: await tokens.field('consent', owner.id, view.id),

@@ -14,6 +14,7 @@ import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
 import { formatDay, formatInstant, isolated, plain, say, timesOf, visible } from './locale.js'
 import { alertOf } from './notice.js'
+import { receiverHtml } from './receivers.js'
 import type { TextKey } from './texts.js'
 
 /** An account of the owner. Other members, such as those of a `WalletAddress`, are ignored. */
@@ -146,7 +147,7 @@ function spendingBlock(
     <dl>
     ${row('rowTotal', totalOf(outlook, options))}
     ${row('rowAccount', total.identifier !== undefined && accountLine(total.identifier, payer))}
-    ${row('rowReceiver', receivers.length > 0 && html`${receivers.map((each) => html`<div>${isolated(each)}</div>`)}`)}
+    ${row('rowReceiver', receivers.length > 0 && html`${receivers.map((each) => html`<div>${receiverHtml(each, options.receivers)}</div>`)}`)}
     ${row('rowStart', startOf(outlook, options))}
     ${row('rowEnd', endOf(outlook, options))}
     ${row('rowTogether', total.items > 1 && say(locale, 'together', { count: new Intl.NumberFormat(locale.tag).format(total.items) }))}

@@ -45,4 +45,5 @@ export {
 export { alertOf, type LoginOptions, loginScreen, type NoticeName, noticeScreen } from './notice.js'
 export type { Owner, PageScreens, PagesOptions } from './options.js'
 export { createPages, type Pages } from './pages.js'
+export type { NamedReceiver, Receivers } from './receivers.js'
 export type { PluralCategory, TextKey, Texts } from './texts.js'

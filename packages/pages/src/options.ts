@@ -17,6 +17,7 @@ import type { keysScreen, OwnerKeys } from './keys.js'
 import type { Design, Screen } from './layout.js'
 import { type Languages, type LocaleSettings, languages } from './locale.js'
 import type { noticeScreen } from './notice.js'
+import type { NamedReceiver } from './receivers.js'
 import { requireTexts } from './texts.js'
 
 /** The signed-in owner of a request. */
@@ -38,6 +39,8 @@ export interface PagesOptions {
   }
   /** The resource server, for what apps have spent. Without it, the connected apps show limits only. */
   readonly resources?: {
+    /** For the names of receivers in this wallet. */
+    readonly incomingPayments?: Pick<ResourceServer['incomingPayments'], 'idOf' | 'get'>
     readonly outgoingPayments: Pick<ResourceServer['outgoingPayments'], 'budgetsOf' | 'list'>
   }
   /** Returns or resolves to the signed-in owner of a request, or `undefined`. */
@@ -46,6 +49,14 @@ export interface PagesOptions {
   readonly accountsOf: (
     ownerId: string,
   ) => readonly OwnedAccount[] | Promise<readonly OwnedAccount[]>
+  /**
+   * Returns or resolves to who gets the money of an incoming payment, or to `undefined`. The consent page waits for it
+   * for at most 2 s. If it is late or rejects, the page shows the host and the URL. Default: the account of an incoming
+   * payment of this wallet, from `resources`, with its public name.
+   */
+  readonly receiverOf?: (
+    url: string,
+  ) => NamedReceiver | undefined | Promise<NamedReceiver | undefined>
   /**
    * Returns or resolves to the response for a browser that is not signed in, such as a redirect to the login:
    * `seeOther('/login?next=…')`. The login then leads back to the URL of the request.
@@ -83,6 +94,7 @@ const known: Readonly<Record<keyof PagesOptions, true>> = {
   resources: true,
   ownerOf: true,
   accountsOf: true,
+  receiverOf: true,
   signIn: true,
   formKey: true,
   keys: true,
@@ -100,6 +112,9 @@ export function requirePagesOptions(options: PagesOptions): void {
   requireKnownOptions('', options, known)
   for (const hook of ['ownerOf', 'accountsOf', 'signIn'] as const) {
     if (typeof options[hook] !== 'function') throw new InvalidInputError(hook, 'must be a function')
+  }
+  if (!['undefined', 'function'].includes(typeof options.receiverOf)) {
+    throw new InvalidInputError('receiverOf', 'must be a function')
   }
   for (const [tag, given] of Object.entries(options.languages ?? languages)) {
     requireTexts(`languages.${tag}`, given, languages.en)

@@ -108,7 +108,7 @@ describe('the consent page', () => {
     [
       'a receiver',
       pay({ receiver: 'https://b.example/1', ...monthly }),
-      ['Only tohttps://b.example/1'],
+      ['Only tob.example https://b.example/1'],
     ],
     [
       'no payments',
@@ -118,6 +118,16 @@ describe('the consent page', () => {
   ])('tells the truth about access with %s', (_, item, expected) => {
     const { text } = shown(viewOf([item]))
     for (const each of expected) expect(text).toContain(each)
+  })
+
+  test('names the receiver and its wallet address, and the granted URL in the details', () => {
+    const receiver = 'https://wallet.example/incoming-payments/1'
+    const bob = { name: 'Bob', walletAddress: 'https://wallet.example/bob' }
+    const { text } = shown(viewOf([pay({ receiver, ...monthly })]), 'en', {
+      receivers: new Map([[receiver, bob]]),
+    })
+    expect(text).toContain('Only toBob https://wallet.example/bob')
+    expect(text).toContain(`only to Bob https://wallet.example/bob ${receiver}`)
   })
 
   test('says that a request is only about who the owner is', () => {
@@ -220,21 +230,28 @@ test('nothing that is granted stays unsaid, and nothing from the network becomes
     name: fc.option(wire),
     client: wire,
     subject: fc.option(wire),
+    receiver: fc.option(fc.record({ name: wire, walletAddress: wire }, { requiredKeys: [] })),
   })
   fc.assert(
-    fc.property(given, ({ access, language, name, client, subject }) => {
+    fc.property(given, ({ access, language, name, client, subject, receiver }) => {
       const view = viewOf(access, {
         client,
         display: { uri: client, ...(name && { name }) },
         ...(subject && { subject: { id: subject, format: 'uri' } }),
       })
-      const { body, text } = shown(view, language)
+      const urls = access.flatMap(({ limits }) => limits?.receiver ?? [])
+      const receivers = new Map(receiver === null ? [] : urls.map((url) => [url, receiver]))
+      const { body, text } = shown(view, language, { receivers })
       const locale = localeFor({ headers: [] }, { language })
       const says = (expected: string) =>
         expect(text).toContain(visible(expected).replaceAll(/[\s\u00a0\u202f]+/g, ' '))
       says(client)
       if (name) says(name)
       if (subject) says(subject)
+      if (urls.length > 0) {
+        if (receiver?.name) says(receiver.name)
+        if (receiver?.walletAddress) says(receiver.walletAddress)
+      }
       for (const { type, actions, identifier, label, limits = {} } of access) {
         for (const action of actions) says(locale.texts[`${type}.${action}` as TextKey])
         for (const each of [identifier, label, limits.receiver]) if (each) says(each)

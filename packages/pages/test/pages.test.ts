@@ -11,6 +11,7 @@ import { toFastify } from '../../../adapters/fastify.js'
 import { toHono } from '../../../adapters/hono.js'
 import type { HttpRequest, HttpResponse } from '../../../src/entry-adapter.js'
 import { type Handler, type InteractionView, toFetch } from '../../../src/index.js'
+import { publishedKeys, testKey } from '../../../test/support/keys.js'
 import { createSpendingWorld, usd } from '../../../test/support/spending.js'
 import { alice, bob, interactionId, withFinish } from '../../../test/support/world.js'
 import { createPages, formTokens, type PagesOptions, seeOther } from '../src/index.js'
@@ -165,6 +166,49 @@ describe('the consent page', () => {
     expect(body).toContain('<html lang="de-CH" dir="ltr">')
     expect(text).toContain('Angemeldet als Frau A.')
     expect(text).toMatch(/GMT\+9/)
+  })
+})
+
+describe('the receiver of a payment', () => {
+  /** The consent page for a payment to Bob, in this wallet. */
+  async function paidTo(more: Partial<PagesOptions> = {}) {
+    const displayOf = async (url: string) => (url === bob ? { name: '<b>Bob</b>\u202e' } : {})
+    const clientKeys = { ...publishedKeys(), displayOf }
+    clientKeys.publish('https://shop.example', testKey('shop'))
+    const world = createSpendingWorld({ auth: { clientKeys } })
+    const { auth, resources, clock } = world
+    const request = { walletAddress: bob, idempotencyKey: 'invoice 1' }
+    const created = await resources.incomingPayments.create(request)
+    if (!created.ok) throw new Error(created.reason)
+    const { url: receiver } = created
+    const limits = { receiver, debitAmount: usd(5000) }
+    const item = {
+      type: 'outgoing-payment',
+      actions: ['create'],
+      identifier: alice,
+      limits,
+    } as const
+    const { body } = await world.client().request([item], withFinish)
+    const id = interactionId(body.interact.redirect)
+    const pages = createPages({ auth, resources, clock, ...host, ...more })
+    const { text } = await visitor(pages.consent, `/consent/${id}`).open()
+    return { receiver, text }
+  }
+
+  test('in this wallet has the name and the address of its account', async () => {
+    const { receiver, text } = await paidTo()
+    expect(text).toContain(`Only to<b>Bob</b> ${bob}`)
+    expect(text).toContain(receiver)
+  })
+
+  test('has the name that the host knows', async () => {
+    const receiverOf = async () => ({ name: 'Robert', walletAddress: bob })
+    expect((await paidTo({ receiverOf })).text).toContain(`Only toRobert ${bob}`)
+  })
+
+  test('without a name is shown by its host, with the URL', async () => {
+    const { receiver, text } = await paidTo({ receiverOf: () => undefined })
+    expect(text).toContain(`Only towallet.example ${receiver}`)
   })
 })
 
@@ -339,6 +383,7 @@ describe('the options', () => {
     [{ formKey: new Uint8Array(31) }, 'formKey must be a Uint8Array of at least 32 bytes'],
     [{ ownerOf: undefined }, 'ownerOf must be a function'],
     [{ color: 'red' }, 'color is not known'],
+    [{ receiverOf: 'Bob' }, 'receiverOf must be a function'],
     [{ languages: { en: {} } }, 'languages.en.direction must be ltr or rtl'],
   ])('%j are refused', (options, message) => {
     expect(() => createPages({ auth, ...host, ...options } as PagesOptions)).toThrow(message)

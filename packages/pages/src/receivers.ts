@@ -1,0 +1,67 @@
+import { type AccessItem, displayName } from 'open-payments-server'
+import { addressOf, shortName } from './app-name.js'
+import { type Html, html } from './html.js'
+import { isolated } from './locale.js'
+
+/** Who gets the money of an incoming payment. */
+export interface NamedReceiver {
+  /** The wallet address of the account. */
+  readonly walletAddress?: string
+  /** What the account is called. The pages clean it with `displayName`, and show the wallet address below it. */
+  readonly name?: string
+}
+
+/** Receivers by the URL of the incoming payment. */
+export type Receivers = ReadonlyMap<string, NamedReceiver>
+
+/** How long a page waits for the names of receivers. */
+const receiversTimeoutMs = 2_000
+
+/**
+ * Resolves to the receivers that access names, as far as they are known within two seconds: a page with a URL is better
+ * than none. Never rejects.
+ */
+export async function receiversIn(
+  access: readonly AccessItem[],
+  receiverOf: (url: string) => NamedReceiver | undefined | Promise<NamedReceiver | undefined>,
+): Promise<Receivers> {
+  const urls = new Set(access.flatMap(({ limits }) => limits?.receiver ?? []))
+  if (urls.size === 0) return new Map()
+  const found = new Map<string, NamedReceiver>()
+  let isLate = false
+  const lookUp = async (url: string) => {
+    const receiver = await receiverOf(url)
+    if (!isLate && receiver) found.set(url, cleaned(receiver))
+  }
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, receiversTimeoutMs)
+  })
+  await Promise.race([Promise.allSettled([...urls].map(lookUp)), late])
+  clearTimeout(timer)
+  isLate = true
+  return found
+}
+
+function cleaned({ walletAddress, name }: NamedReceiver): NamedReceiver {
+  const shown = displayName(name)
+  return {
+    ...(typeof walletAddress === 'string' && walletAddress !== '' && { walletAddress }),
+    ...(shown !== undefined && { name: shown }),
+  }
+}
+
+/** Returns the receiver as the owner knows it: the name and the address of the account, or the host and the URL. */
+export function receiverHtml(url: string, receivers: Receivers = new Map()): Html {
+  const { walletAddress, name } = receivers.get(url) ?? {}
+  const address = walletAddress ?? url
+  if (name === undefined && walletAddress !== undefined) return addressOf({ client: address })
+  return html`${isolated(name ?? shortName({ client: url }))}
+    <span class="quiet small">${addressOf({ client: address })}</span>`
+}
+
+/** Returns the receiver with the URL of the incoming payment, which is what is granted. */
+export function grantedReceiverHtml(url: string, receivers: Receivers = new Map()): Html {
+  if (receivers.get(url) === undefined) return receiverHtml(url)
+  return html`${receiverHtml(url, receivers)} <span class="quiet small">${isolated(url)}</span>`
+}
