@@ -1,4 +1,4 @@
-import { createPages } from 'open-payments-pages'
+import { createPages, seeOther } from 'open-payments-pages'
 import type { AuthorizationServer, ResourceServer } from 'open-payments-server'
 import { demoLogin } from './demo-login.js'
 import { secretKey } from './secrets.js'
@@ -23,6 +23,7 @@ export async function ownerPages(
     },
     accountsOf: accounts.ownedBy,
     signIn: login.signIn,
+    signOut: ({ url }) => seeOther(url, { 'set-cookie': session.endingCookie }),
     formKey: await secretKey(storage.secrets, 'forms'),
     connectedAppsUrl: '/grants',
     design: { name: 'Example wallet' },

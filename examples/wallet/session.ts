@@ -7,6 +7,8 @@ const cookieName = 'example_wallet_session'
 export interface Session {
   /** Returns the `Set-Cookie` value that signs a browser in as this owner. */
   cookieFor(owner: string): string
+  /** The `Set-Cookie` value that signs a browser out. */
+  readonly endingCookie: string
   /** Returns the owner of a request's cookie, if the cookie is valid. */
   ownerOf(request: HttpRequest): string | undefined
 }
@@ -19,11 +21,10 @@ export interface Session {
  */
 export function cookieSession(key: Uint8Array): Session {
   const mac = (owner: string) => createHmac('sha256', key).update(owner).digest()
+  const cookie = (value: string) => `${cookieName}=${value}; Path=/; HttpOnly; SameSite=Lax`
   return {
-    cookieFor(owner) {
-      const value = `${owner}.${mac(owner).toString('base64url')}`
-      return `${cookieName}=${value}; Path=/; HttpOnly; SameSite=Lax`
-    },
+    cookieFor: (owner) => cookie(`${owner}.${mac(owner).toString('base64url')}`),
+    endingCookie: `${cookie('')}; Max-Age=0`,
     ownerOf(request) {
       const [owner = '', claimed = ''] = cookieOf(request)?.split('.') ?? []
       const given = Buffer.from(claimed, 'base64url')

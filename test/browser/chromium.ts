@@ -66,6 +66,16 @@ export async function press(page: Page, ...keys: readonly string[]): Promise<voi
   for (const key of keys) await page.keyboard.press(key)
 }
 
+/** Presses Tab until an element with this text has the focus. Returns the texts of all that had it. */
+export async function tabTo(page: Page, text: string): Promise<string[]> {
+  const stops: string[] = []
+  while (stops.at(-1) !== text && stops.length < 20) {
+    await press(page, 'Tab')
+    stops.push(String(await focused(page)))
+  }
+  return stops
+}
+
 /** Presses a key that leads to another page. */
 export async function follow(page: Page, key: string): Promise<void> {
   await Promise.all([page.waitForNavigation(), page.keyboard.press(key)])

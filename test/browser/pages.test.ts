@@ -24,6 +24,7 @@ import {
   type Page,
   press,
   saved,
+  tabTo,
   textOf,
   violations,
 } from './chromium.js'
@@ -186,8 +187,7 @@ describe('in Chromium, the pages for owners', () => {
 
   test('let an owner approve with the keyboard alone, and lead back to the app', async () => {
     const page = await opened(await asked())
-    await press(page, 'Tab', 'Tab')
-    expect(await focused(page)).toBe('Approve')
+    expect(await tabTo(page, 'Approve')).toEqual(['Not you? Sign out', 'Details', 'Approve'])
     await follow(page, 'Enter')
     const location = new URL(page.url())
     expect(page.url().startsWith(`${shop.finishUri}&`)).toBe(true)
@@ -196,11 +196,20 @@ describe('in Chromium, the pages for owners', () => {
 
   test('let an owner deny with the keyboard alone, and lead back to the app', async () => {
     const page = await opened(await asked())
-    await press(page, 'Tab', 'Tab', 'Tab')
-    expect(await focused(page)).toBe('Deny')
+    expect((await tabTo(page, 'Deny')).slice(-2)).toEqual(['Approve', 'Deny'])
     await follow(page, 'Space')
     expect(new URL(page.url()).origin).toBe(new URL(shop.finishUri).origin)
     expect(new URL(page.url()).searchParams.has('interact_ref')).toBe(false)
+  })
+
+  test('let an owner sign out with the keyboard alone', async () => {
+    const page = await opened(`${running.baseUrl}/grants`)
+    await click(page, 'button[value=bob]')
+    expect(await textOf(page)).toContain('Signed in as bob')
+    expect(await tabTo(page, 'Not you? Sign out')).toHaveLength(1)
+    await follow(page, 'Enter')
+    expect(await accessible(page)).toContain('button bob')
+    expect(await textOf(page)).not.toContain('Signed in')
   })
 
   test('say that a request has been answered', async () => {
@@ -216,7 +225,7 @@ describe('in Chromium, the pages for owners', () => {
     const page = await opened(await asked())
     await Promise.all([
       page.waitForNavigation(),
-      page.evaluate(`document.querySelector('form').submit()`),
+      page.evaluate(`document.querySelector('main form').submit()`),
     ])
     expect(await focused(page)).toContain('Please choose either Approve or Deny.')
     expect(await violations(page)).toEqual([])
@@ -250,12 +259,13 @@ describe('in Chromium, the pages for owners', () => {
     const apps = `document.querySelectorAll('article').length`
     const before = Number(await page.evaluate(apps))
     expect(before).toBeGreaterThan(0)
-    const stops: string[] = []
-    while (stops.at(-1) !== 'Remove access' && stops.length < 6) {
-      await press(page, 'Tab')
-      stops.push(String(await focused(page)))
-    }
-    expect(stops).toEqual(['Lower the limit', 'Details', 'Pause payments', 'Remove access'])
+    expect(await tabTo(page, 'Remove access')).toEqual([
+      'Not you? Sign out',
+      'Lower the limit',
+      'Details',
+      'Pause payments',
+      'Remove access',
+    ])
     await press(page, 'Enter', 'Tab')
     expect(await focused(page)).toContain('Remove the access of')
     await follow(page, 'Enter')
@@ -297,7 +307,9 @@ describe('in Chromium, the pages for owners', () => {
       expect(await violations(page)).toEqual([])
       const pem = await saved(page)
       const form = String(
-        await page.evaluate(`new URLSearchParams(new FormData(document.forms[0]))+''`),
+        await page.evaluate(
+          `new URLSearchParams(new FormData(document.querySelector('main form')))+''`,
+        ),
       )
       expect(new URLSearchParams(form).get('key')).not.toMatch(/"d"|PRIVATE/)
       await fill(page, { name: 'Made here' })

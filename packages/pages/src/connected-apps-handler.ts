@@ -5,7 +5,7 @@ import { type ConnectedApp, type ConnectedAppsOptions, untilResumed } from './co
 import { fieldsOf } from './forms.js'
 import { seeOther } from './layout.js'
 import type { Locale } from './locale.js'
-import { isSignedIn, type OwnersVisit, ownerNameOf, type Site } from './site.js'
+import { isSignedIn, type OwnersVisit, type Site } from './site.js'
 
 /** The apps on one page. */
 const appsMax = 20
@@ -56,7 +56,6 @@ export function connectedAppsHandler(site: Site): Handler {
         locale,
         now: site.now(),
         intervalCounting,
-        ownerName: ownerNameOf(visit),
         token: await tokens.field('apps', owner.id),
         outcome: outcome ?? (done === 'changed' || done === 'removed' ? done : undefined),
         olderUrl:

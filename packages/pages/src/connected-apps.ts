@@ -29,7 +29,6 @@ export interface ConnectedApp {
 
 /** What the page of connected apps needs besides the apps. */
 export interface ConnectedAppsOptions extends DescriptionOptions {
-  readonly ownerName: string
   /** A hidden field with the token of the forms. */
   readonly token: Html
   /** What a form has done, or why it has changed nothing. */
@@ -51,7 +50,7 @@ type CountedAmount = keyof ItemBudget['spent']
  *
  * const tokens = formTokens(crypto.getRandomValues(new Uint8Array(32)))
  * const token = await tokens.field('apps', 'alice')
- * const screen = connectedAppsScreen(apps, { locale, now: Date.now(), ownerName: 'Alice', token })
+ * const screen = connectedAppsScreen(apps, { locale, now: Date.now(), token })
  * const response = page(screen, { locale })
  * ```
  */
@@ -59,9 +58,8 @@ export function connectedAppsScreen(
   apps: readonly ConnectedApp[],
   options: ConnectedAppsOptions,
 ): Screen {
-  const { locale, outcome, ownerName, olderUrl, renderApp = connectedAppHtml } = options
+  const { locale, outcome, olderUrl, renderApp = connectedAppHtml } = options
   const content = html`<h1>${say(locale, 'appsTitle')}</h1>
-    <p class="quiet small">${say(locale, 'signedIn', { owner: ownerName })}</p>
     ${outcome && outcomeHtml(outcome, options)}
     ${apps.length === 0 && html`<p class="card">${say(locale, 'appsNone')}</p>`}
     ${apps.map((app) => renderApp(app, options))}
@@ -90,7 +88,6 @@ function outcomeHtml(
  * const screen = connectedAppsScreen(apps, {
  *   locale,
  *   now: Date.now(),
- *   ownerName: 'Alice',
  *   token: html`<input type="hidden" name="token" value="…">`,
  *   renderApp: (app, options) => html`${connectedAppHtml(app, options)}<p>Approved by phone.</p>`,
  * })

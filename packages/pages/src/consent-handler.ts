@@ -5,7 +5,7 @@ import { fieldsOf } from './forms.js'
 import { seeOther } from './layout.js'
 import { ownReceiverOf } from './own-receivers.js'
 import { receiversIn } from './receivers.js'
-import { isSignedIn, type OwnersVisit, ownerNameOf, type Site, type Visit } from './site.js'
+import { isSignedIn, type OwnersVisit, type Site, type Visit } from './site.js'
 
 /** Returns the handler of the consent page. */
 export function consentHandler(site: Site): Handler {
@@ -35,7 +35,6 @@ export function consentHandler(site: Site): Handler {
       intervalCounting,
       receivers,
       accounts,
-      ownerName: ownerNameOf(visit),
       token: await tokens.field('consent', owner.id, view.id),
       problem,
       connectedAppsUrl,

@@ -31,8 +31,6 @@ export interface OwnedAccount extends Asset {
 export interface ConsentOptions extends DescriptionOptions {
   /** The accounts of the signed-in owner. */
   readonly accounts: readonly OwnedAccount[]
-  /** How to name the signed-in owner. */
-  readonly ownerName: string
   /** A hidden field with the token of the form. */
   readonly token: Html
   /** What was wrong with the form that was posted. */
@@ -62,12 +60,12 @@ export type ConsentSections = Readonly<
  * const tokens = formTokens(crypto.getRandomValues(new Uint8Array(32)))
  * const token = await tokens.field('consent', view.id, 'alice')
  * const accounts = [{ url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }]
- * const options = { locale, now: Date.now(), accounts, ownerName: 'Alice', token }
+ * const options = { locale, now: Date.now(), accounts, token }
  * const response = page(consentScreen(view, options), { locale })
  * ```
  */
 export function consentScreen(view: InteractionView, options: ConsentOptions): Screen {
-  const { locale, problem, token, ownerName } = options
+  const { locale, problem, token } = options
   const all = { ...consentSections, ...options.sections }
   const part = (name: keyof ConsentSections) => all[name](view, options)
   const content = html`<form method="post" class="card">
@@ -79,8 +77,7 @@ export function consentScreen(view: InteractionView, options: ConsentOptions): S
     ${part('also')}
     ${part('details')}
     ${part('buttons')}
-    </form>
-    <p class="quiet small">${say(locale, 'signedIn', { owner: ownerName })}</p>`
+    </form>`
   return {
     title: plain(locale, titleOf(view), { app: shortName(view) }),
     content,

@@ -6,8 +6,10 @@ import { type Html, html } from './html.js'
 export interface FormTokens {
   /** Resolves to a hidden field for a form. `purpose` says what the form is for, and whose it is. */
   field(...purpose: readonly string[]): Promise<Html>
-  /** Resolves to whether a posted form has the token for this purpose. */
-  isValid(request: HttpRequest, ...purpose: readonly string[]): Promise<boolean>
+  /** Resolves to the token alone, such as for the value of a button. */
+  value(...purpose: readonly string[]): Promise<string>
+  /** Resolves to whether a posted form has the token for this purpose, or whether a text is the token. */
+  isValid(posted: HttpRequest | string, ...purpose: readonly string[]): Promise<boolean>
 }
 
 const keyBytesMin = 32
@@ -37,15 +39,20 @@ export function formTokens(key: Uint8Array): FormTokens {
     crypto.subtle.importKey('raw', new Uint8Array(key), algorithm, false, ['sign', 'verify'])
   const textOf = (purpose: readonly string[]) =>
     new TextEncoder().encode(JSON.stringify(['open-payments-pages', ...purpose]))
+  async function value(...purpose: readonly string[]): Promise<string> {
+    imported ??= importKey()
+    const mac = await crypto.subtle.sign('HMAC', await imported, textOf(purpose))
+    return hexOf(new Uint8Array(mac))
+  }
   return {
+    value,
     async field(...purpose) {
-      imported ??= importKey()
-      const mac = await crypto.subtle.sign('HMAC', await imported, textOf(purpose))
-      return html`<input type="hidden" name="token" value="${hexOf(new Uint8Array(mac))}">`
+      return html`<input type="hidden" name="token" value="${await value(...purpose)}">`
     },
-    async isValid(request, ...purpose) {
+    async isValid(posted, ...purpose) {
       imported ??= importKey()
-      const mac = bytesOf(fieldsOf(request).get('token') ?? '')
+      const token = typeof posted === 'string' ? posted : fieldsOf(posted).get('token')
+      const mac = bytesOf(token ?? '')
       return crypto.subtle.verify('HMAC', await imported, mac, textOf(purpose))
     },
   }

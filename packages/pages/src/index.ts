@@ -30,7 +30,14 @@ export {
   type OwnedKey,
   type OwnerKeys,
 } from './keys.js'
-export { type Design, type PageOptions, page, type Screen, seeOther } from './layout.js'
+export {
+  type Design,
+  type PageOptions,
+  page,
+  type Screen,
+  type SignedIn,
+  seeOther,
+} from './layout.js'
 export {
   formatDay,
   formatInstant,

@@ -3,7 +3,7 @@ import type { Handler } from 'open-payments-server/adapter'
 import { fieldsOf } from './forms.js'
 import { type KeyProblem, readKey } from './keys.js'
 import { seeOther } from './layout.js'
-import { isSignedIn, ownerNameOf, type Site } from './site.js'
+import { isSignedIn, type Site } from './site.js'
 
 /** Returns the handler of the page with the keys of an account. */
 export function keysHandler(site: Site): Handler {
@@ -27,7 +27,6 @@ export function keysHandler(site: Site): Handler {
         accounts,
         given,
         problem,
-        ownerName: ownerNameOf(visit),
         token: await tokens.field('keys', owner.id),
       })
       return site.show(screen, visit, problem === undefined ? 200 : 400)

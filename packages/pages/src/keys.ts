@@ -38,7 +38,6 @@ export interface KeysOptions {
   /** The fields of the link or of the form. */
   readonly given: URLSearchParams
   readonly problem?: KeyProblem | undefined
-  readonly ownerName: string
   /** A hidden field with the token of the forms. */
   readonly token: Html
 }
@@ -77,14 +76,13 @@ export function readKey(
  *   account,
  *   accounts: [account],
  *   given: new URLSearchParams(),
- *   ownerName: 'Alice',
  *   token: html`<input type="hidden" name="token" value="…">`,
  * })
  * const response = page(screen, { locale })
  * ```
  */
 export async function keysScreen(keys: readonly OwnedKey[], options: KeysOptions): Promise<Screen> {
-  const { locale, problem, given, ownerName } = options
+  const { locale, problem, given } = options
   const done = { added: 'keyAdded', revoked: 'keyRevoked' } as const
   const outcome = given.get('done') ?? ''
   const said = Object.hasOwn(done, outcome) && say(locale, done[outcome as keyof typeof done])
@@ -92,7 +90,6 @@ export async function keysScreen(keys: readonly OwnedKey[], options: KeysOptions
   const content = html`${problem && problemHtml(problem, locale)}
     <h1>${say(locale, 'keysTitle')}</h1>
     ${said && html`<p class="done" role="status">${said}</p>`}
-    <p class="quiet small">${say(locale, 'signedIn', { owner: ownerName })}</p>
     <p>${say(locale, 'keysPurpose')}</p>
     ${keys.length === 0 && html`<p class="card">${say(locale, 'keysNone')}</p>`}
     ${keys.map((key, index) => keyHtml(key, index, thumbprints[index] ?? '', options))}

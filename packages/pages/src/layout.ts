@@ -1,6 +1,6 @@
 import type { HttpResponse } from 'open-payments-server/adapter'
 import { type Html, html, trustedHtml } from './html.js'
-import type { Locale } from './locale.js'
+import { type Locale, say } from './locale.js'
 import { stylesheet } from './stylesheet.js'
 
 /** What a page shows. */
@@ -29,8 +29,21 @@ export interface Design {
   readonly footer?: Html | ((locale: Locale) => Html)
 }
 
+/** Who is signed in, for the top of a page. */
+export interface SignedIn {
+  /** How to name the owner. */
+  readonly name: string
+  /**
+   * How to sign out: the page to which a link leads, or the token that a form posts to the URL of the page, in the field
+   * `sign-out`. Default: the page offers nothing.
+   */
+  readonly signOut?: { readonly url: string } | { readonly token: string } | undefined
+}
+
 export interface PageOptions {
   readonly locale: Locale
+  /** The signed-in owner. Default: the page names nobody. */
+  readonly owner?: SignedIn | undefined
   readonly design?: Design | undefined
   /** Default: 200. */
   readonly status?: number
@@ -52,7 +65,7 @@ export interface PageOptions {
  */
 export function page(
   { title, content, formTarget, script }: Screen,
-  { locale, design = {}, status = 200, headers = {} }: PageOptions,
+  { locale, owner, design = {}, status = 200, headers = {} }: PageOptions,
 ): HttpResponse {
   const { tag, texts } = locale
   const { name, logo, css = '', imageSources, footer } = design
@@ -61,15 +74,16 @@ export function page(
     throw new TypeError('script must not contain </script or <!--')
   }
   const nonce = newNonce()
-  const brand =
-    (logo || name) && html`<header>${logo}${name && html`<span>${name}</span>`}</header>`
+  const above =
+    (logo || name || owner) &&
+    html`<header>${logo}${name && html`<span>${name}</span>`}${owner && ownerLine(owner, locale)}</header>`
   const body = html`<!doctype html>
 <html lang="${tag}" dir="${texts.direction}">
 <head><meta charset="utf-8"><title>${title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <style nonce="${nonce}">${trustedHtml(stylesheet + css)}</style></head>
-<body>${brand}<main>${content}</main>${footer && html`<footer>${typeof footer === 'function' ? footer(locale) : footer}</footer>`}
+<body>${above}<main>${content}</main>${footer && html`<footer>${typeof footer === 'function' ? footer(locale) : footer}</footer>`}
 ${script && html`<script nonce="${nonce}">${trustedHtml(script)}</script>`}</body></html>`
   const policy = [
     "default-src 'none'",
@@ -91,6 +105,16 @@ ${script && html`<script nonce="${nonce}">${trustedHtml(script)}</script>`}</bod
     },
     body: String(body),
   }
+}
+
+function ownerLine({ name, signOut }: SignedIn, locale: Locale): Html {
+  const text = say(locale, 'signOut')
+  const way =
+    signOut &&
+    ('url' in signOut
+      ? html`<a href="${signOut.url}">${text}</a>`
+      : html`<form method="post"><button class="link" name="sign-out" value="${signOut.token}">${text}</button></form>`)
+  return html`<div class="owner"><span>${say(locale, 'signedIn', { owner: name })}</span> ${way}</div>`
 }
 
 const safety = {

@@ -62,6 +62,13 @@ export interface PagesOptions {
    * `seeOther('/login?next=…')`. The login then leads back to the URL of the request.
    */
   readonly signIn: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
+  /**
+   * How an owner signs out: the URL of your page for it, to which a link leads; or a function that ends the session of
+   * the request, and returns or resolves to a response such as `seeOther('/login', { 'set-cookie': … })`. It is called
+   * for a form of the pages only, never for one of another site. Browsers let its redirect lead to your own origin
+   * alone: for another, use a URL. Default: the pages say who is signed in, and nothing more.
+   */
+  readonly signOut?: string | ((request: HttpRequest) => HttpResponse | Promise<HttpResponse>)
   /** Authenticates the forms: at least 32 random bytes, the same in every process of the wallet. */
   readonly formKey: Uint8Array
   /** The keys that owners register for their apps, for the page of keys. Default: there is no such page. */
@@ -96,6 +103,7 @@ const known: Readonly<Record<keyof PagesOptions, true>> = {
   accountsOf: true,
   receiverOf: true,
   signIn: true,
+  signOut: true,
   formKey: true,
   keys: true,
   connectedAppsUrl: true,
@@ -115,6 +123,9 @@ export function requirePagesOptions(options: PagesOptions): void {
   }
   if (!['undefined', 'function'].includes(typeof options.receiverOf)) {
     throw new InvalidInputError('receiverOf', 'must be a function')
+  }
+  if (!['undefined', 'string', 'function'].includes(typeof options.signOut)) {
+    throw new InvalidInputError('signOut', 'must be a URL or a function')
   }
   for (const [tag, given] of Object.entries(options.languages ?? languages)) {
     requireTexts(`languages.${tag}`, given, languages.en)

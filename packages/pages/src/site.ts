@@ -2,10 +2,10 @@ import type { Instant } from 'open-payments-server'
 import type { Handler, HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import { connectedAppsScreen } from './connected-apps.js'
 import { consentScreen } from './consent.js'
-import { type FormTokens, formTokens, isForeignForm } from './forms.js'
+import { type FormTokens, fieldsOf, formTokens, isForeignForm } from './forms.js'
 import { type Html, html } from './html.js'
 import { keysScreen } from './keys.js'
-import { page, type Screen } from './layout.js'
+import { page, type Screen, type SignedIn } from './layout.js'
 import { type Locale, languages, localeFor, say } from './locale.js'
 import { type NoticeName, noticeScreen } from './notice.js'
 import { type Owner, type PageScreens, type PagesOptions, requirePagesOptions } from './options.js'
@@ -15,6 +15,8 @@ export interface Visit {
   readonly request: HttpRequest
   readonly owner: Owner | undefined
   readonly locale: Locale
+  /** The owner, as the top of the page shows it. */
+  readonly signedIn?: SignedIn | undefined
 }
 
 /** A visit of a signed-in owner. */
@@ -60,8 +62,24 @@ export function createSite(options: PagesOptions): Site {
     ...options.screens,
   }
 
-  const show: Site['show'] = (screen, { locale }, status = 200) =>
-    page(screen, { locale, design, status })
+  const tokens = formTokens(options.formKey)
+
+  async function signedInAs({ id, name = id }: Owner): Promise<SignedIn> {
+    const { signOut } = options
+    if (signOut === undefined) return { name }
+    if (typeof signOut === 'string') return { name, signOut: { url: signOut } }
+    return { name, signOut: { token: await tokens.value('sign-out', id) } }
+  }
+
+  /** Ends the session of the owner to whom the page was shown, or else only shows who is signed in now. */
+  async function signedOut({ request, owner }: Visit, token: string) {
+    if (typeof options.signOut !== 'function' || owner === undefined) return undefined
+    const isOwners = await tokens.isValid(token, 'sign-out', owner.id)
+    return isOwners ? options.signOut(request) : undefined
+  }
+
+  const show: Site['show'] = (screen, { locale, signedIn }, status = 200) =>
+    page(screen, { locale, owner: signedIn, design, status })
 
   const notice: Site['notice'] = (status, name, visit, { values, content, formTarget } = {}) => {
     const { locale } = visit
@@ -80,7 +98,7 @@ export function createSite(options: PagesOptions): Site {
 
   return {
     options,
-    tokens: formTokens(options.formKey),
+    tokens,
     screens,
     now,
     show,
@@ -90,14 +108,18 @@ export function createSite(options: PagesOptions): Site {
         let visit: Visit = { request, owner: undefined, locale: localeFor(request, {}, texts) }
         try {
           const owner = await options.ownerOf(request)
-          visit = { request, owner, locale: localeFor(request, owner, texts) }
+          const signedIn = owner && (await signedInAs(owner))
+          visit = { request, owner, locale: localeFor(request, owner, texts), signedIn }
           const { method } = request
           if (method !== 'GET' && method !== 'HEAD' && method !== 'POST') {
             const { headers, ...refused } = notice(405, 'wrongMethod', visit)
             return { ...refused, headers: { ...headers, allow: 'GET, HEAD, POST' } }
           }
           if (method === 'POST' && isForeignForm(request)) return notice(403, 'foreign', visit)
-          return await serve(visit)
+          const token = method === 'POST' ? fieldsOf(request).get('sign-out') : null
+          if (token === null) return await serve(visit)
+          const shown = { ...visit, request: { ...request, method: 'GET' } }
+          return (await signedOut(visit, token)) ?? (await serve(shown))
         } catch (error) {
           options.onError?.(error)
           return notice(500, 'broken', visit)
@@ -110,9 +132,4 @@ export function createSite(options: PagesOptions): Site {
 /** Whether the owner of the visit is known. */
 export function isSignedIn(visit: Visit): visit is OwnersVisit {
   return visit.owner !== undefined
-}
-
-/** How a page names an owner. */
-export function ownerNameOf({ owner }: OwnersVisit): string {
-  return owner.name ?? owner.id
 }

@@ -12,8 +12,9 @@ html{-webkit-text-size-adjust:100%}
 body{margin:0;min-height:100vh;background:var(--background);color:var(--text);font:1rem/1.5 var(--font);overflow-wrap:anywhere;
 padding:1.5rem 1rem 3rem}
 header,main,footer{max-width:30rem;margin:0 auto}
-header{display:flex;align-items:center;gap:.6rem;font-weight:650;padding:0 .25rem 1rem}
+header{display:flex;flex-wrap:wrap;align-items:center;gap:.25rem .6rem;font-weight:650;padding:0 .25rem 1rem}
 header svg,header img{height:2rem;width:auto;max-width:100%}
+.owner{display:flex;flex-wrap:wrap;align-items:center;gap:0 .5rem;margin-inline-start:auto;color:var(--muted);font-size:.875rem;font-weight:400}
 footer{color:var(--muted);font-size:.875rem;padding:1rem .25rem}
 h1{font-size:1.25rem;line-height:1.3;margin:0 0 .25rem;font-weight:650}
 h2{font-size:1.125rem;line-height:1.3;margin:0;font-weight:650}
@@ -46,6 +47,7 @@ button,.button{font:inherit;font-weight:600;color:var(--text);background:transpa
 border-radius:calc(var(--radius)*.7);padding:.55rem 1rem;min-height:2.75rem;max-width:100%;cursor:pointer}
 .buttons button{width:100%;min-height:3rem}
 button.primary{background:var(--accent);color:var(--on-accent);border-color:var(--accent)}
+button.link{border:0;border-radius:4px;padding:0 .25rem;min-height:1.75rem;color:var(--accent);font-weight:500;text-decoration:underline}
 button.danger{color:var(--danger);border-color:var(--danger)}
 label{display:block;font-weight:600;margin-block:.75rem .25rem}
 input:not([type=radio]),select,textarea{display:block;font:inherit;width:100%;color:var(--text);background:var(--surface);

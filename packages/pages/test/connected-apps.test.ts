@@ -42,7 +42,7 @@ const budget = (spent: string, left: string): ItemBudget => ({
 
 function shown(app: Partial<ConnectedApp>, options: Partial<ConnectedAppsOptions> = {}) {
   const locale = localeFor({ headers: [] })
-  const base = { locale, now, ownerName: 'alice', token: html`` }
+  const base = { locale, now, token: html`` }
   const screen = connectedAppsScreen([{ grant: grantOf(), ...app }], { ...base, ...options })
   const { body = '' } = page(screen, { locale })
   return { body, text: textOf(body) }
@@ -153,7 +153,7 @@ describe('the page of connected apps', () => {
 
   test('says that there is no app, and leads to older ones', () => {
     const locale = localeFor({ headers: [] })
-    const screen = connectedAppsScreen([], { locale, now, ownerName: 'alice', token: html`` })
+    const screen = connectedAppsScreen([], { locale, now, token: html`` })
     expect(textOf(screen.content)).toContain('No app has access to your account.')
     expect(shown({}, { olderUrl: '?before=x' }).body).toContain(
       '<a href="?before=x">Older apps</a>',

@@ -46,7 +46,7 @@ function shown(
 ): { readonly body: string; readonly text: string } {
   const locale = localeFor({ headers: [] }, { language })
   const accounts = [{ url: alice, assetCode: 'USD', assetScale: 2 }]
-  const base = { locale, now, accounts, ownerName: 'alice', token: html`` }
+  const base = { locale, now, accounts, token: html`` }
   const { body = '' } = page(consentScreen(view, { ...base, ...options }), { locale })
   return { body, text: textOf(body) }
 }

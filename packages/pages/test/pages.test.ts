@@ -60,6 +60,8 @@ function visitor(handle: Handler, url: string, cookie = 'alice') {
   }
 }
 
+type Asked = Awaited<ReturnType<typeof asked>>
+
 async function asked(more: Partial<PagesOptions> = {}) {
   const world = createSpendingWorld()
   const { auth, resources } = world
@@ -166,6 +168,59 @@ describe('the consent page', () => {
     expect(body).toContain('<html lang="de-CH" dir="ltr">')
     expect(text).toContain('Angemeldet als Frau A.')
     expect(text).toMatch(/GMT\+9/)
+  })
+})
+
+describe('the signed-in owner', () => {
+  const ended = seeOther('/login', { 'set-cookie': 'session=; Max-Age=0' })
+  const signOut = () => ended
+  const buttonOf = (body = '') => /name="sign-out" value="(\w+)"/.exec(body)?.[1] ?? ''
+
+  test.each([
+    ['consent', (each: Asked) => each.as('alice')],
+    ['connected apps', (each: Asked) => each.apps()],
+    ['keys', (each: Asked) => visitor(each.pages.keys, '/keys', 'alice')],
+    ['an unknown request', (each: Asked) => visitor(each.pages.consent, '/consent/x', 'alice')],
+  ])('is named on the page of %s, and signs out there', async (_, open) => {
+    const page = open(await asked({ signOut }))
+    const { body, text } = await page.open()
+    expect(text).toContain('Signed in as alice Not you? Sign out')
+    const fields = { 'sign-out': buttonOf(body) }
+    expect(await page.post(fields)).toEqual(ended)
+  })
+
+  test('does not sign out by a form of another site, or with the token of another owner', async () => {
+    let ends = 0
+    const one = await asked({
+      signOut: () => {
+        ends += 1
+        return ended
+      },
+    })
+    const token = buttonOf((await one.apps('bob').open()).body)
+    expect(token).toMatch(/^[\da-f]{64}$/)
+    for (const given of ['', 'x', token, `${token}0`]) {
+      const { status, body = '' } = await one.apps('alice').post({ 'sign-out': given })
+      expect([status, textOf(body)]).toEqual([200, expect.stringContaining('Signed in as alice')])
+    }
+    const foreign = [['sec-fetch-site', 'cross-site']] as const
+    const own = { 'sign-out': buttonOf((await one.apps('alice').open()).body) }
+    expect((await one.apps('alice').post(own, foreign)).status).toBe(403)
+    expect((await one.apps('').post(own)).headers['location']).toMatch(/^\/login/)
+    expect(ends).toBe(0)
+  })
+
+  test('is led to the page of the host by a link', async () => {
+    const { body } = await (await asked({ signOut: '/out?a=1&b="' })).as('alice').open()
+    expect(body).toContain('<a href="/out?a=1&#38;b=&#34;">Not you? Sign out</a>')
+    expect(body).not.toContain('name="sign-out"')
+  })
+
+  test('has a name that becomes no markup, and no way out without the option', async () => {
+    const ownerOf = () => ({ id: 'alice', name: '<img src=x>\u202e' })
+    const { body } = await (await asked({ ownerOf })).as('alice').open()
+    expect(body).toContain('Signed in as <bdi>&#60;img src=x&#62;\ufffd</bdi>')
+    expect(body).not.toContain('Sign out')
   })
 })
 
@@ -384,6 +439,7 @@ describe('the options', () => {
     [{ ownerOf: undefined }, 'ownerOf must be a function'],
     [{ color: 'red' }, 'color is not known'],
     [{ receiverOf: 'Bob' }, 'receiverOf must be a function'],
+    [{ signOut: true }, 'signOut must be a URL or a function'],
     [{ languages: { en: {} } }, 'languages.en.direction must be ltr or rtl'],
   ])('%j are refused', (options, message) => {
     expect(() => createPages({ auth, ...host, ...options } as PagesOptions)).toThrow(message)

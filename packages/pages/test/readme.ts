@@ -12,6 +12,7 @@ export function mountPages(app: express.Express, wallet: Wallet, host: Host): vo
     ownerOf: ({ headers }) => host.signedIn(headers), // { id: 'alice' }, or undefined
     accountsOf: (ownerId) => host.accountsOf(ownerId), // url, assetCode, assetScale
     signIn: ({ url }) => seeOther(`/login?${new URLSearchParams({ next: url })}`),
+    signOut: (request) => host.signedOut(request), // ends the session
     formKey: host.formKey, // 32 random bytes
     connectedAppsUrl: '/apps',
     keys: host.keys, // your table of owners' keys; without it, no page for keys
@@ -53,11 +54,14 @@ export const own: Pick<PagesOptions, 'screens' | 'languages'> = {
 }
 // #endregion parts
 
+type HttpRequest = Parameters<PagesOptions['signIn']>[0]
+type HttpResponse = Awaited<ReturnType<PagesOptions['signIn']>>
 type OwnerKeys = NonNullable<PagesOptions['keys']>
 
 interface Host {
   readonly formKey: Uint8Array
   readonly keys: OwnerKeys
+  signedOut(request: HttpRequest): HttpResponse
   signedIn(headers: readonly (readonly [string, string])[]): Promise<{ id: string } | undefined>
   accountsOf(ownerId: string): Promise<readonly Account[]>
 }

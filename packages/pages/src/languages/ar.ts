@@ -84,6 +84,7 @@ export const arabic: Texts = {
   approve: 'موافقة',
   deny: 'رفض',
   signedIn: 'سجّلت الدخول باسم {owner}',
+  signOut: 'لست أنت؟ تسجيل الخروج',
 
   appsTitle: 'التطبيقات المتصلة',
   appsNone: 'لا يملك أي تطبيق حق الوصول إلى حسابك.',

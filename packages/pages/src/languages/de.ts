@@ -82,6 +82,7 @@ export const german: Texts = {
   approve: 'Zustimmen',
   deny: 'Ablehnen',
   signedIn: 'Angemeldet als {owner}',
+  signOut: 'Nicht Sie? Abmelden',
 
   appsTitle: 'Verbundene Apps',
   appsNone: 'Keine App hat Zugriff auf Ihr Konto.',

@@ -87,6 +87,7 @@ export const english = {
   approve: 'Approve',
   deny: 'Deny',
   signedIn: 'Signed in as {owner}',
+  signOut: 'Not you? Sign out',
 
   // The connected apps.
   appsTitle: 'Connected apps',

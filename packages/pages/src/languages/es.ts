@@ -82,6 +82,7 @@ export const spanish: Texts = {
   approve: 'Autorizar',
   deny: 'Rechazar',
   signedIn: 'Sesión iniciada como {owner}',
+  signOut: '¿No es usted? Cerrar sesión',
 
   appsTitle: 'Aplicaciones conectadas',
   appsNone: 'Ninguna aplicación tiene acceso a su cuenta.',
