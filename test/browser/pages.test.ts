@@ -187,7 +187,12 @@ describe('in Chromium, the pages for owners', () => {
 
   test('let an owner approve with the keyboard alone, and lead back to the app', async () => {
     const page = await opened(await asked())
-    expect(await tabTo(page, 'Approve')).toEqual(['Not you? Sign out', 'Details', 'Approve'])
+    expect(await tabTo(page, 'Approve')).toEqual([
+      'Not you? Sign out',
+      'Lower the limit',
+      'Details',
+      'Approve',
+    ])
     await follow(page, 'Enter')
     const location = new URL(page.url())
     expect(page.url().startsWith(`${shop.finishUri}&`)).toBe(true)
@@ -233,6 +238,23 @@ describe('in Chromium, the pages for owners', () => {
     await expect.poll(() => focused(page)).toBe('Approve')
     await follow(page, 'Enter')
     expect(page.url().startsWith(shop.finishUri)).toBe(true)
+  })
+
+  test('let an owner approve less, and show a wrong limit at its field, where it was typed', async () => {
+    const page = await opened(await asked())
+    await tabTo(page, 'Lower the limit')
+    await press(page, 'Enter', 'Tab', '9', '9')
+    await click(page, 'button[value=approve]')
+    expect(await focused(page)).toContain('A limit can only become lower.')
+    expect(await violations(page)).toEqual([])
+    await expectToFitAPhone(page)
+    await press(page, 'Tab', 'Enter')
+    await expect.poll(() => page.evaluate('document.activeElement.value')).toBe('99')
+    await fill(page, { 'limit-0': '10.25' })
+    await follow(page, 'Enter')
+    expect(page.url().startsWith(shop.finishUri)).toBe(true)
+    await page.goto(`${running.baseUrl}/grants`)
+    expect(await textOf(page)).toContain('Up to 10.25 USD')
   })
 
   test('name everything that a screen reader reads', async () => {

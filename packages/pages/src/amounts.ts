@@ -13,23 +13,31 @@ import type { Locale } from './locale.js'
  * ```
  */
 export function formatAmount(
-  { value, assetCode, assetScale }: Amount,
+  { value: signed, assetCode, assetScale }: Amount,
   { tag }: Pick<Locale, 'tag'>,
 ): string {
+  const isNegative = signed.startsWith('-')
+  const value = isNegative ? signed.slice(1) : signed
   const digits = value.padStart(assetScale + 1, '0')
   const whole = digits.slice(0, digits.length - assetScale)
   // The view of another version could contain anything.
-  if (!/^\d+$/.test(digits)) return `${value} ${assetCode}`
+  if (!/^\d+$/.test(digits)) return `${signed} ${assetCode}`
   const fraction = digits.slice(digits.length - assetScale)
   const format = new Intl.NumberFormat(tag, {
     minimumFractionDigits: assetScale > 0 ? 1 : 0,
     maximumFractionDigits: assetScale > 0 ? 1 : 0,
   })
   // The format has places for more digits than a number is exact to, so it writes one, which stands for all.
-  const parts = format.formatToParts(BigInt(whole)).map(({ type, value: text }) => {
+  const number = format.formatToParts(BigInt(whole))
+  const parts = number.map(({ type, value: text }) => {
     return type === 'fraction' ? localDigits(fraction, tag) : text
   })
-  return `${parts.join('')}\u00a0${assetCode}`
+  return `${isNegative ? negative(parts.join(''), tag) : parts.join('')}\u00a0${assetCode}`
+}
+
+function negative(text: string, tag: string): string {
+  const parts = new Intl.NumberFormat(tag).formatToParts(-1)
+  return parts.map(({ type, value }) => (type === 'integer' ? text : value)).join('')
 }
 
 function localDigits(digits: string, tag: string): string {

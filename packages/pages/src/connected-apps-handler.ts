@@ -1,9 +1,9 @@
 import { type GrantView, InvalidInputError, type ItemView } from 'open-payments-server'
 import type { Handler, HttpResponse } from 'open-payments-server/adapter'
-import { readAmount } from './amounts.js'
 import { type ConnectedApp, type ConnectedAppsOptions, untilResumed } from './connected-apps.js'
 import { fieldsOf } from './forms.js'
 import { seeOther } from './layout.js'
+import { limitOf, lowered } from './limits.js'
 import type { Locale } from './locale.js'
 import { isSignedIn, type OwnersVisit, type Site } from './site.js'
 
@@ -80,7 +80,7 @@ export function connectedAppsHandler(site: Site): Handler {
       return seeOther('?done=removed')
     }
     const changes = changesOf(grant, fields, locale)
-    if (changes === undefined) return list(visit, 'unreadable')
+    if (typeof changes === 'string') return list(visit, changes)
     const amended = await grants.amend(grantId, { resourceOwner: owner.id, ...changes })
     return amended.ok ? seeOther('?done=changed') : list(visit, 'notNarrower')
   }
@@ -91,7 +91,7 @@ export function connectedAppsHandler(site: Site): Handler {
   })
 }
 
-/** Returns what the form of an owner changes, or `undefined` if it cannot be read. */
+/** Returns what the form of an owner changes, or why it changes nothing. */
 function changesOf({ access }: GrantView, fields: URLSearchParams, locale: Locale) {
   const isChosen = ({ itemId }: ItemView) => itemId === fields.get('item')
   switch (fields.get('do')) {
@@ -103,19 +103,13 @@ function changesOf({ access }: GrantView, fields: URLSearchParams, locale: Local
       return { access: access.filter((item) => !isChosen(item)) }
     case 'lower': {
       const item = access.find(isChosen)
-      const lower = item && lowered(item, fields.get('most') ?? '', locale)
-      return lower && { access: access.map((each) => (each === item ? lower : each)) }
+      const limit = item && limitOf(item)
+      if (item === undefined || limit === undefined) return 'unreadable'
+      const lower = lowered(item, limit, fields.get('most') ?? '', locale)
+      if (typeof lower === 'string') return lower
+      return { access: access.map((each) => (each === item ? lower : each)) }
     }
     default:
-      return undefined
+      return 'unreadable'
   }
-}
-
-/** Returns the item with another limit, or `undefined` if the amount cannot be read. */
-function lowered(item: ItemView, text: string, locale: Locale): ItemView | undefined {
-  const limit = item.limits?.debitAmount
-  if (limit === undefined) return undefined
-  const value = readAmount(text, limit, locale)
-  if (value === undefined) return undefined
-  return { ...item, limits: { ...item.limits, debitAmount: { ...limit, value } } }
 }

@@ -12,6 +12,7 @@ import { formatAmount } from './amounts.js'
 import { addressOf, shortName } from './app-name.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
+import type { LimitProblem } from './limits.js'
 import { formatDay, formatInstant, isolated, plain, say, visible } from './locale.js'
 import { alertOf } from './notice.js'
 import type { TextKey } from './texts.js'
@@ -32,7 +33,7 @@ export interface ConnectedAppsOptions extends DescriptionOptions {
   /** A hidden field with the token of the forms. */
   readonly token: Html
   /** What a form has done, or why it has changed nothing. */
-  readonly outcome?: 'changed' | 'removed' | 'notNarrower' | 'unreadable' | 'stale' | undefined
+  readonly outcome?: 'changed' | 'removed' | LimitProblem['name'] | 'stale' | undefined
   /** Where the apps are that were approved before these. */
   readonly olderUrl?: string | undefined
   /** Replaces the part of the page about one app. */

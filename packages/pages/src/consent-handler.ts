@@ -1,8 +1,10 @@
-import type { HostResult, InteractionView } from 'open-payments-server'
+import type { HostResult, InteractionView, TokenItem } from 'open-payments-server'
 import type { Handler, HttpResponse } from 'open-payments-server/adapter'
-import { type ConsentOptions, isSameUrl } from './consent.js'
+import { type ConsentOptions, isSameUrl, limitFieldsOf } from './consent.js'
 import { fieldsOf } from './forms.js'
 import { seeOther } from './layout.js'
+import { type LimitProblem, lowered } from './limits.js'
+import type { Locale } from './locale.js'
 import { ownReceiverOf } from './own-receivers.js'
 import { receiversIn } from './receivers.js'
 import { isSignedIn, type OwnersVisit, type Site, type Visit } from './site.js'
@@ -18,6 +20,7 @@ export function consentHandler(site: Site): Handler {
     view: InteractionView,
     visit: OwnersVisit,
     problem?: ConsentOptions['problem'],
+    given?: URLSearchParams,
   ): Promise<HttpResponse> {
     const { owner, locale } = visit
     if (view.status === 'interaction-expired') return notice(410, 'expired', visit)
@@ -37,6 +40,7 @@ export function consentHandler(site: Site): Handler {
       accounts,
       token: await tokens.field('consent', owner.id, view.id),
       problem,
+      given,
       connectedAppsUrl,
     })
     return site.show(screen, visit, problem === undefined ? 200 : 400)
@@ -52,17 +56,24 @@ export function consentHandler(site: Site): Handler {
       const denied = await interactions.deny(id, { resourceOwner: owner.id })
       return answered(denied, 'denied', visit)
     }
-    if (decision !== 'approve') return ask(view, visit, 'undecided')
+    if (decision !== 'approve') return ask(view, visit, 'undecided', fields)
     const walletAddresses = await accountsOf(owner.id)
     if (walletAddresses.length === 0) return notice(403, 'notYours', visit)
     const account = view.needAccount.length === 0 ? undefined : fields.get('account')
     if (account && !walletAddresses.some(({ url }) => isSameUrl(url, account))) {
       return notice(403, 'notYours', visit)
     }
-    const approval = { resourceOwner: owner.id, walletAddresses, ...(account && { account }) }
+    const read = accessIn(view.access, fields, visit.locale)
+    if (!read.ok) return ask(view, visit, read.problem, fields)
+    const approval = {
+      resourceOwner: owner.id,
+      walletAddresses,
+      ...(account && { account }),
+      ...read.value,
+    }
     const approved = await interactions.approve(id, approval)
     if (!approved.ok && /^(?:identifier_required|asset_mismatch)$/.test(approved.refusal)) {
-      return ask(view, visit, 'choose')
+      return ask(view, visit, 'choose', fields)
     }
     return answered(approved, 'approved', visit)
   }
@@ -88,6 +99,26 @@ export function consentHandler(site: Site): Handler {
     if (!isSignedIn(visit)) return options.signIn(visit.request)
     return isPosted ? decide(view, visit) : ask(view, visit)
   })
+}
+
+/** Returns the access with the lower limits that the owner typed, or nothing if there are none. */
+function accessIn(
+  access: readonly TokenItem[],
+  fields: URLSearchParams,
+  locale: Locale,
+):
+  | { readonly ok: true; readonly value: { readonly access?: readonly TokenItem[] } }
+  | { readonly ok: false; readonly problem: LimitProblem } {
+  const changes = new Map<TokenItem, TokenItem>()
+  for (const { field, item, limit } of limitFieldsOf(access)) {
+    const typed = fields.get(field)?.trim() ?? ''
+    if (typed === '') continue
+    const lower = lowered(item, limit, typed, locale)
+    if (typeof lower === 'string') return { ok: false, problem: { name: lower, field } }
+    changes.set(item, lower)
+  }
+  if (changes.size === 0) return { ok: true, value: {} }
+  return { ok: true, value: { access: access.map((item) => changes.get(item) ?? item) } }
 }
 
 /** Whether the owner can decide, or repeat an approval. */

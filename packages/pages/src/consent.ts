@@ -12,7 +12,17 @@ import { formatAmount } from './amounts.js'
 import { addressOf, shortName } from './app-name.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
-import { formatDay, formatInstant, isolated, plain, say, timesOf, visible } from './locale.js'
+import { type LimitProblem, limitAlert, limitField, limitOf } from './limits.js'
+import {
+  formatDay,
+  formatInstant,
+  isolated,
+  type Locale,
+  plain,
+  say,
+  timesOf,
+  visible,
+} from './locale.js'
 import { alertOf } from './notice.js'
 import { receiverHtml } from './receivers.js'
 import type { TextKey } from './texts.js'
@@ -23,6 +33,8 @@ export interface OwnedAccount extends Asset {
   readonly url: string
   /** How the owner knows the account. */
   readonly publicName?: string
+  /** The balance that pages show to the owner, in the smallest units of the asset. Default: they show none. */
+  readonly balance?: bigint
   /** The keys of the account. A key that the owner registers cannot have the `kid` of one of them. */
   readonly keys?: readonly { readonly kid: string }[]
 }
@@ -34,7 +46,9 @@ export interface ConsentOptions extends DescriptionOptions {
   /** A hidden field with the token of the form. */
   readonly token: Html
   /** What was wrong with the form that was posted. */
-  readonly problem?: 'undecided' | 'choose' | 'stale' | undefined
+  readonly problem?: 'undecided' | 'choose' | 'stale' | LimitProblem | undefined
+  /** What was posted, to show it again. */
+  readonly given?: URLSearchParams | undefined
   /** Where owners end the access, such as `/apps`. */
   readonly connectedAppsUrl?: string | undefined
   /** Replaces sections of the page. */
@@ -46,7 +60,7 @@ export type ConsentSection = (view: InteractionView, options: ConsentOptions) =>
 
 /** The parts of the consent page, in their order. */
 export type ConsentSections = Readonly<
-  Record<'who' | 'spending' | 'account' | 'also' | 'details' | 'buttons', ConsentSection>
+  Record<'who' | 'spending' | 'account' | 'lower' | 'also' | 'details' | 'buttons', ConsentSection>
 >
 
 /**
@@ -69,11 +83,12 @@ export function consentScreen(view: InteractionView, options: ConsentOptions): S
   const all = { ...consentSections, ...options.sections }
   const part = (name: keyof ConsentSections) => all[name](view, options)
   const content = html`<form method="post" class="card">
-    ${problem && alertOf(problem, locale, problem === 'choose' ? '#account' : '#decision')}
+    ${problem && problemHtml(problem, locale)}
     ${token}
     ${part('who')}
     ${part('spending')}
     ${part('account')}
+    ${part('lower')}
     ${part('also')}
     ${part('details')}
     ${part('buttons')}
@@ -83,6 +98,11 @@ export function consentScreen(view: InteractionView, options: ConsentOptions): S
     content,
     formTarget: view.finishUri,
   }
+}
+
+function problemHtml(problem: NonNullable<ConsentOptions['problem']>, locale: Locale): Html {
+  if (typeof problem === 'object') return limitAlert(problem, locale)
+  return alertOf(problem, locale, problem === 'choose' ? '#account' : '#decision')
 }
 
 function titleOf({ totals, access }: InteractionView): TextKey {
@@ -102,7 +122,15 @@ function titleOf({ totals, access }: InteractionView): TextKey {
  * }
  * ```
  */
-export const consentSections: ConsentSections = { who, spending, account, also, details, buttons }
+export const consentSections: ConsentSections = {
+  who,
+  spending,
+  account,
+  lower,
+  also,
+  details,
+  buttons,
+}
 
 function who(view: InteractionView, { locale }: ConsentOptions): Html {
   return html`<h1>${say(locale, titleOf(view), { app: shortName(view) })}</h1>
@@ -143,7 +171,7 @@ function spendingBlock(
     ${isReceived && html`<p class="quiet">${say(locale, 'receivedWarning')}</p>`}
     <dl>
     ${row('rowTotal', totalOf(outlook, options))}
-    ${row('rowAccount', total.identifier !== undefined && accountLine(total.identifier, payer))}
+    ${row('rowAccount', total.identifier !== undefined && accountLine(total.identifier, payer, locale))}
     ${row('rowReceiver', receivers.length > 0 && html`${receivers.map((each) => html`<div>${receiverHtml(each, options.receivers)}</div>`)}`)}
     ${row('rowStart', startOf(outlook, options))}
     ${row('rowEnd', endOf(outlook, options))}
@@ -184,16 +212,21 @@ function endOf({ end, windows }: SpendingOutlook, { locale }: ConsentOptions): H
   return isolated(formatDay(end, locale))
 }
 
-function accountLine(url: string, known?: OwnedAccount): Html {
+function accountLine(url: string, known: OwnedAccount | undefined, locale: Locale): Html {
   const { publicName } = known ?? {}
-  return publicName
-    ? html`${isolated(publicName)} <span class="quiet small">${isolated(url)}</span>`
-    : isolated(url)
+  return html`${publicName && html`${isolated(publicName)} `}<span${publicName && html` class="quiet small"`}>${isolated(url)}</span>
+    ${known && balanceHtml(known, locale)}`
+}
+
+function balanceHtml({ balance, assetCode, assetScale }: OwnedAccount, locale: Locale): Html {
+  if (balance === undefined) return html``
+  const amount = formatAmount({ value: balance.toString(), assetCode, assetScale }, locale)
+  return html`<small class="quiet">${say(locale, 'balance', { amount })}</small>`
 }
 
 /** The question for which account the access is, where the app has not said it. */
 function account({ needAccount, totals }: InteractionView, options: ConsentOptions): Html {
-  const { accounts, locale } = options
+  const { accounts, locale, given } = options
   if (needAccount.length === 0) return html``
   const fitting = accountsFor(needAccount, accounts)
   const misfits = accounts
@@ -202,11 +235,13 @@ function account({ needAccount, totals }: InteractionView, options: ConsentOptio
   if (fitting.length === 0) {
     return html`<p class="warning">${say(locale, 'noAccount')}</p>${misfits}`
   }
+  const chosen = fitting.find(({ url }) => url === given?.get('account')) ?? fitting[0]
   const choices = fitting.map(
     (each, index) => html`<label class="choice"><input type="radio" name="account" required
-      value="${each.url}"${index === 0 && html` id="account" checked`}>
+      value="${each.url}"${index === 0 && html` id="account"`}${each === chosen && html` checked`}>
       <span>${isolated(each.publicName || each.url)} (${isolated(each.assetCode)})
-      ${each.publicName && html`<small>${isolated(each.url)}</small>`}</span></label>`,
+      ${each.publicName && html`<small>${isolated(each.url)}</small>`}
+      ${balanceHtml(each, locale)}</span></label>`,
   )
   const question = totals.length > 0 ? 'accountQuestion' : 'accountQuestionForAccess'
   return html`<fieldset><legend>${say(locale, question)}</legend>${choices}</fieldset>${misfits}`
@@ -228,6 +263,31 @@ function misfit(
   const other = needAccount.find(({ limits }) => limits?.debitAmount?.assetCode !== assetCode)
   const limit = other?.limits?.debitAmount?.assetCode ?? assetCode
   return say(locale, 'misfit', { account: url, limit, asset: assetCode })
+}
+
+/** The fields by which an owner approves less. */
+function lower({ access }: InteractionView, { given, problem, ...options }: ConsentOptions): Html {
+  const { locale } = options
+  const fields = limitFieldsOf(access)
+  if (fields.length === 0) return html``
+  const limitProblem = typeof problem === 'object' ? problem : undefined
+  const isOpen = fields.some(({ field }) => given?.get(field)) || limitProblem !== undefined
+  const shown = fields.map(({ field, item, limit }) => {
+    const lines = fields.length > 1 ? describeItem(item, options) : []
+    const label = item.label !== undefined && [say(locale, 'token', { label: item.label })]
+    const about = html`${[...(label || []), ...lines].map((line) => html`${line}<br>`)}`
+    const typed = given?.get(field)
+    return limitField({ field, limit, about, typed, problem: limitProblem }, locale)
+  })
+  return html`<details${isOpen && html` open`}><summary>${say(locale, 'change')}</summary>${shown}</details>`
+}
+
+/** Returns the items with a limit that can be lowered, each with the name of its field. */
+export function limitFieldsOf(access: readonly TokenItem[]) {
+  return access.flatMap((item, index) => {
+    const limit = limitOf(item)
+    return limit === undefined ? [] : [{ field: `limit-${index}`, item, limit }]
+  })
 }
 
 function also({ access, totals }: InteractionView, { locale }: ConsentOptions): Html {

@@ -38,6 +38,7 @@ export {
   type SignedIn,
   seeOther,
 } from './layout.js'
+export type { LimitProblem } from './limits.js'
 export {
   formatDay,
   formatInstant,

@@ -49,9 +49,13 @@ border-radius:calc(var(--radius)*.7);padding:.55rem 1rem;min-height:2.75rem;max-
 button.primary{background:var(--accent);color:var(--on-accent);border-color:var(--accent)}
 button.link{border:0;border-radius:4px;padding:0 .25rem;min-height:1.75rem;color:var(--accent);font-weight:500;text-decoration:underline}
 button.danger{color:var(--danger);border-color:var(--danger)}
+label small{display:block;font-weight:400;color:var(--muted);font-size:.875rem}
+.problem{color:var(--danger);font-weight:600;margin:.25rem 0}
+dd small{display:block}
 label{display:block;font-weight:600;margin-block:.75rem .25rem}
 input:not([type=radio]),select,textarea{display:block;font:inherit;width:100%;color:var(--text);background:var(--surface);
 border:1px solid var(--control);border-radius:calc(var(--radius)*.5);padding:.55rem .75rem;min-height:2.75rem}
+input[aria-invalid]{border:2px solid var(--danger)}
 textarea{font-family:ui-monospace,monospace;font-size:.875rem}
 summary{cursor:pointer;color:var(--accent);padding-block:.5rem;min-height:2.5rem;font-weight:500}
 details>:last-child{margin-block-end:.25rem}

@@ -13,6 +13,15 @@ const amounts = fc.record({
 })
 const in3 = { assetCode: 'KWD', assetScale: 3 }
 
+test.each([
+  ['en', '-5', '-0.05 USD'],
+  ['de', '-123456', '-1.234,56 USD'],
+  ['ar-EG', '-100', '\u061c-١٫٠٠ USD'],
+])('a negative amount has the sign of %s: %s', (tag, value, expected) => {
+  const shown = formatAmount({ value, assetCode: 'USD', assetScale: 2 }, { tag })
+  expect(shown.replace('\u00a0', ' ')).toBe(expected)
+})
+
 describe('an amount that an owner types', () => {
   test('is the amount that the pages write in the same language', () => {
     fc.assert(

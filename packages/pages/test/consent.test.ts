@@ -6,6 +6,7 @@ import { formatAmount } from '../src/amounts.js'
 import { type ConsentOptions, consentScreen } from '../src/consent.js'
 import { html } from '../src/html.js'
 import { page } from '../src/layout.js'
+import { limitOf } from '../src/limits.js'
 import { languages, localeFor, visible } from '../src/locale.js'
 import type { TextKey } from '../src/texts.js'
 import { textOf } from './text.js'
@@ -167,6 +168,33 @@ describe('the consent page', () => {
     expect(body).toContain('value="deny"')
   })
 
+  test('shows the balance of an account to its owner, also of one that is overdrawn', () => {
+    const accounts = [
+      { url: alice, assetCode: 'USD', assetScale: 2, publicName: 'Daily', balance: 123_456n },
+      { url: 'https://wallet.example/more', assetCode: 'USD', assetScale: 2, balance: -5n },
+    ]
+    expect(shown(viewOf([pay()]), 'en', { accounts }).text).toContain(
+      `FromDaily ${alice} Balance: 1,234.56 USD`,
+    )
+    const { identifier: _, ...open } = pay()
+    const { text } = shown(viewOf([open]), 'en', { accounts })
+    expect(text).toContain('Balance: 1,234.56 USD')
+    expect(text).toContain('Balance: -0.05 USD')
+  })
+
+  test('has a field for each limit that the owner can lower, and says to which token it belongs', () => {
+    expect(shown(viewOf([pay()])).body).not.toContain('limit-')
+    const one = shown(viewOf([pay(monthly)]))
+    expect(one.text).toContain('Lower the limitYour limit, lower than 25.00 USD ')
+    const labels = ['rent', 'food']
+    const { body, text } = shown(viewOf(labels.map((label) => ({ ...pay(monthly), label }))))
+    expect(body.match(/<input id="limit-\d"/g)).toEqual([
+      '<input id="limit-0"',
+      '<input id="limit-1"',
+    ])
+    expect(text).toMatch(/lower than 25.00 USD ?With the key that it calls “food”/)
+  })
+
   test('lets a host replace a section', () => {
     const also = () => html`<p>our own</p>`
     const { text } = shown(viewOf([pay(monthly)]), 'en', { sections: { also } })
@@ -261,9 +289,10 @@ test('nothing that is granted stays unsaid, and nothing from the network becomes
         if (limits.interval?.startsWith('w')) says(limits.interval)
       }
       expect(body.replace(/<title>.*?<\/title>/s, '')).not.toMatch(/<img|[\u202a-\u202e\u2069]/)
+      const details = access.some((each) => limitOf(each) !== undefined) ? 2 : 1
       // The elements are those of the page, whatever the network says.
-      expect(body.match(/<details>/g) ?? []).toHaveLength(1)
-      expect(body.match(/<\/details>/g) ?? []).toHaveLength(1)
+      expect(body.match(/<details>/g) ?? []).toHaveLength(details)
+      expect(body.match(/<\/details>/g) ?? []).toHaveLength(details)
     }),
     { numRuns: 150 },
   )

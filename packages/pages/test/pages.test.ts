@@ -96,6 +96,35 @@ describe('the consent page', () => {
     expect([grant?.status, grant?.resourceOwner]).toEqual(['approved', 'alice'])
   })
 
+  test('approves the lower limit that the owner typed', async () => {
+    const { as, world, id } = await asked()
+    const alices = as('alice')
+    await alices.open()
+    expect((await alices.post({ decision: 'approve', 'limit-0': ' 12.5 ' })).status).toBe(303)
+    const grant = await world.auth.grants.get(id.split('.')[0] ?? '')
+    expect(grant?.access).toMatchObject([{ limits: { debitAmount: usd(1250) } }])
+  })
+
+  test.each([
+    ['50', 'A limit can only become lower.'],
+    ['0', 'A limit of zero allows no payment.'],
+    ['12,5', 'such as 12.50'],
+    ['"><img src=x>', 'such as 12.50'],
+  ])('does not approve the limit %s, and shows it again at its field', async (typed, expected) => {
+    const { as, world, id } = await asked()
+    const alices = as('alice')
+    await alices.open()
+    const { status, body = '' } = await alices.post({ decision: 'approve', 'limit-0': typed })
+    expect([status, textOf(body)]).toEqual([400, expect.stringContaining(expected)])
+    expect(body).toMatch(
+      /href="#limit-0".*<details open>.*id="limit-0-problem".*aria-invalid="true"/s,
+    )
+    expect(body).toContain(
+      `value="${typed.replace('">', '&#34;&#62;').replace('<', '&#60;').replace(/>$/, '&#62;')}"`,
+    )
+    expect((await world.auth.interactions.get(id))?.status).toBe('pending')
+  })
+
   test('denies for the owner, also if the form is sent twice', async () => {
     const { as, world, id } = await asked()
     const alices = as('alice')
@@ -402,6 +431,11 @@ describe('the page of connected apps', () => {
     ['a higher limit', { do: 'lower', item: '1', most: '60' }, 'A limit can only become lower.'],
     ['no amount', { do: 'lower', item: '1', most: '1e3' }, 'such as 12.50'],
     ['the mark of another language', { do: 'lower', item: '1', most: '12,5' }, 'such as 12.50'],
+    [
+      'a limit of zero',
+      { do: 'lower', item: '1', most: '0' },
+      'A limit of zero allows no payment.',
+    ],
     ['more than 64 bits', { do: 'lower', item: '1', most: '9'.repeat(25) }, 'such as 12.50'],
     ['too many digits', { do: 'lower', item: '1', most: '1.234' }, 'such as 12.50'],
     ['another item', { do: 'lower', item: '2', most: '1' }, 'such as 12.50'],
