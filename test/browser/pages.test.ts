@@ -217,13 +217,18 @@ describe('in Chromium, the pages for owners', () => {
     expect(await textOf(page)).not.toContain('Signed in')
   })
 
-  test('say that a request has been answered', async () => {
+  test.each([
+    ['deny', 'This request has been denied.'],
+    ['approve', 'This request has been approved.'],
+  ])('say what was decided, and lead back to the app: %s', async (decision, expected) => {
     const url = await asked()
     const page = await opened(url)
-    await click(page, 'button[value=deny]')
+    await click(page, `button[value=${decision}]`)
     await page.goto(url)
-    expect(await textOf(page)).toContain('You have answered this request.')
+    expect(await textOf(page)).toContain(expected)
     expect(await violations(page)).toEqual([])
+    await click(page, 'button[value=return]')
+    expect(page.url().startsWith(shop.finishUri)).toBe(true)
   })
 
   test('show an error that takes the focus and leads to the buttons', async () => {

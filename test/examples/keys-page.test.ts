@@ -138,7 +138,7 @@ describe.each<[string, () => RegisteredKeys]>([
       [{ key: other, name: 'Shop\u202egro.live' }, 'name of 1 to 64 characters'],
       [{ key: other, name: '\u2066Shop' }, 'name of 1 to 64 characters'],
       [{ key: other, name: 'Sh\u200bop' }, 'name of 1 to 64 characters'],
-      [{ key: other, kid: 'schlüssel' }, 'The kid of this key must have'],
+      [{ key: other, kid: 'schlüssel' }, 'A key ID has 1 to 256 characters'],
       [{ key: other, kid: 'first' }, 'already has a key with this key ID'],
       [{ key: other, kid: 'alice-1' }, 'already has a key with this key ID'],
       [{ key: JSON.stringify(bare('first')), kid: 'second' }, 'already has this key'],

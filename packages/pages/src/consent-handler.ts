@@ -1,10 +1,18 @@
-import type { HostResult, InteractionView, TokenItem } from 'open-payments-server'
+import type { ConsentRefusal, HostResult, InteractionView, TokenItem } from 'open-payments-server'
 import type { Handler, HttpResponse } from 'open-payments-server/adapter'
-import { type ConsentOptions, isSameUrl, limitFieldsOf } from './consent.js'
+import { readAmount } from './amounts.js'
+import {
+  type ConsentOptions,
+  isSameUrl,
+  limitFieldsOf,
+  type OwnedAccount,
+  placeOf,
+} from './consent.js'
 import { fieldsOf } from './forms.js'
+import { html } from './html.js'
 import { seeOther } from './layout.js'
 import { type LimitProblem, lowered } from './limits.js'
-import type { Locale } from './locale.js'
+import { type Locale, say } from './locale.js'
 import { ownReceiverOf } from './own-receivers.js'
 import { receiversIn } from './receivers.js'
 import { isSignedIn, type OwnersVisit, type Site, type Visit } from './site.js'
@@ -16,21 +24,19 @@ export function consentHandler(site: Site): Handler {
   const { interactions } = options.auth
   const receiverOf = options.receiverOf ?? ownReceiverOf(options)
 
+  const tokenOf = ({ id }: InteractionView, { owner }: OwnersVisit) =>
+    tokens.field('consent', owner.id, id)
+
   async function ask(
     view: InteractionView,
     visit: OwnersVisit,
     problem?: ConsentOptions['problem'],
     given?: URLSearchParams,
   ): Promise<HttpResponse> {
+    if (view.status !== 'pending') return decided(view, visit)
     const { owner, locale } = visit
-    if (view.status === 'interaction-expired') return notice(410, 'expired', visit)
-    if (!isOpen(view)) return notice(410, 'answered', visit)
     const accounts = await accountsOf(owner.id)
-    const isForeign = view.access.some(
-      ({ identifier }) =>
-        identifier !== undefined && !accounts.some(({ url }) => isSameUrl(url, identifier)),
-    )
-    if (isForeign) return notice(403, 'notYours', visit)
+    if (isForeign(view, accounts)) return notice(403, 'notYours', visit)
     const receivers = await receiversIn(view.access, receiverOf)
     const screen = screens.consent(view, {
       locale,
@@ -38,7 +44,7 @@ export function consentHandler(site: Site): Handler {
       intervalCounting,
       receivers,
       accounts,
-      token: await tokens.field('consent', owner.id, view.id),
+      token: await tokenOf(view, visit),
       problem,
       given,
       connectedAppsUrl,
@@ -46,47 +52,91 @@ export function consentHandler(site: Site): Handler {
     return site.show(screen, visit, problem === undefined ? 200 : 400)
   }
 
+  /** Says what was decided, and leads back to the app as long as that is of use. */
+  async function decided(
+    view: InteractionView,
+    visit: Visit,
+    status?: number,
+  ): Promise<HttpResponse> {
+    const { finishUri } = view
+    if (view.status === 'interaction-expired') return notice(status ?? 410, 'expired', visit)
+    const isLive = leadsBack(view)
+    if (!isLive || !isSignedIn(visit) || finishUri === undefined) {
+      return notice(status ?? 410, outcomeOf(view), visit)
+    }
+    const { owner, locale } = visit
+    if (isForeign(view, await accountsOf(owner.id))) return notice(403, 'notYours', visit)
+    const content = html`<form method="post">${await tokenOf(view, visit)}
+      <div class="buttons"><button class="primary" name="decision" value="return">
+      ${say(locale, 'backTo', { place: placeOf(finishUri) })}</button></div></form>`
+    return notice(status ?? 200, outcomeOf(view), visit, { content, formTarget: finishUri })
+  }
+
   async function decide(view: InteractionView, visit: OwnersVisit): Promise<HttpResponse> {
+    const { request, owner, locale } = visit
     const { id } = view
-    const { request, owner } = visit
     if (!(await tokens.isValid(request, 'consent', owner.id, id))) return ask(view, visit, 'stale')
     const fields = fieldsOf(request)
     const decision = fields.get('decision')
+    const resourceOwner = owner.id
+    if (decision === 'return' || isRepeated(view, fields, locale)) return repeat(view, visit)
     if (decision === 'deny') {
-      const denied = await interactions.deny(id, { resourceOwner: owner.id })
-      return answered(denied, 'denied', visit)
+      return answered(await interactions.deny(id, { resourceOwner }), 'denied', visit, view)
     }
     if (decision !== 'approve') return ask(view, visit, 'undecided', fields)
+    if (view.status !== 'pending') return decided(view, visit, 409)
     const walletAddresses = await accountsOf(owner.id)
     if (walletAddresses.length === 0) return notice(403, 'notYours', visit)
     const account = view.needAccount.length === 0 ? undefined : fields.get('account')
     if (account && !walletAddresses.some(({ url }) => isSameUrl(url, account))) {
       return notice(403, 'notYours', visit)
     }
-    const read = accessIn(view.access, fields, visit.locale)
+    const read = accessIn(view.access, fields, locale)
     if (!read.ok) return ask(view, visit, read.problem, fields)
-    const approval = {
-      resourceOwner: owner.id,
-      walletAddresses,
-      ...(account && { account }),
-      ...read.value,
-    }
+    const approval = { resourceOwner, walletAddresses, ...(account && { account }), ...read.value }
     const approved = await interactions.approve(id, approval)
     if (!approved.ok && /^(?:identifier_required|asset_mismatch)$/.test(approved.refusal)) {
       return ask(view, visit, 'choose', fields)
     }
-    return answered(approved, 'approved', visit)
+    return answered(approved, 'approved', visit, view)
   }
-  function answered(
-    result: HostResult<{ readonly redirect?: string }>,
+
+  /** Repeats the decision that was made, for a browser that did not arrive at the app. */
+  async function repeat(view: InteractionView, visit: OwnersVisit): Promise<HttpResponse> {
+    const { id, status, access, conditions, subject } = view
+    const resourceOwner = visit.owner.id
+    if (status === 'denied') {
+      return answered(await interactions.deny(id, { resourceOwner }), 'denied', visit, view)
+    }
+    if (status !== 'approved') return ask(view, visit, 'undecided')
+    const walletAddresses = await accountsOf(resourceOwner)
+    if (walletAddresses.length === 0) return notice(403, 'notYours', visit)
+    const approved = await interactions.approve(id, {
+      resourceOwner,
+      walletAddresses,
+      access,
+      ...(conditions && { conditions }),
+      sharesSubject: subject !== undefined,
+    })
+    return answered(approved, 'approved', visit, view)
+  }
+
+  /** A refusal has a page of its own. Its `reason` is for the log of a developer, not for an owner. */
+  async function answered(
+    result: HostResult<{ readonly redirect?: string }, ConsentRefusal>,
     done: 'approved' | 'denied',
-    visit: Visit,
-  ): HttpResponse {
+    visit: OwnersVisit,
+    view: InteractionView,
+  ): Promise<HttpResponse> {
     if (result.ok) {
       return result.redirect === undefined ? notice(200, done, visit) : seeOther(result.redirect)
     }
     if (result.refusal === 'not_the_owner') return notice(403, 'notYours', visit)
-    return notice(409, 'failed', visit, { values: { reason: result.reason } })
+    if (result.refusal === 'interaction_unknown') return notice(404, 'unknown', visit)
+    const current = (await interactions.get(view.id)) ?? view
+    return current.status === 'pending'
+      ? notice(409, 'failed', visit)
+      : decided(current, visit, 409)
   }
 
   return site.served(async (visit) => {
@@ -94,11 +144,41 @@ export function consentHandler(site: Site): Handler {
     const view = await interactions.get(path.split('/').at(-1) ?? '')
     if (view === undefined) return notice(404, 'unknown', visit)
     const isPosted = visit.request.method === 'POST'
-    if (!isPosted && view.status === 'interaction-expired') return notice(410, 'expired', visit)
-    if (!isPosted && !isOpen(view)) return notice(410, 'answered', visit)
+    const isOver = view.status !== 'pending' && !(view.status === 'approved' && leadsBack(view))
+    if (!isPosted && isOver) return decided(view, visit)
     if (!isSignedIn(visit)) return options.signIn(visit.request)
     return isPosted ? decide(view, visit) : ask(view, visit)
   })
+}
+
+/** Whether access is for an account of another owner. */
+function isForeign({ access }: InteractionView, accounts: readonly OwnedAccount[]): boolean {
+  return access.some(
+    ({ identifier }) =>
+      identifier !== undefined && !accounts.some(({ url }) => isSameUrl(url, identifier)),
+  )
+}
+
+/** Whether a redirect to the app is of use: the app has not got an answer, as far as this server knows. */
+function leadsBack({ status, issuedAt }: InteractionView): boolean {
+  return status === 'denied' || (status === 'approved' && issuedAt === undefined)
+}
+
+function outcomeOf({ status }: InteractionView): 'wasApproved' | 'wasDenied' | 'wasEnded' {
+  return status === 'approved' ? 'wasApproved' : status === 'denied' ? 'wasDenied' : 'wasEnded'
+}
+
+/** Whether a form, such as that of a double click, decides what was decided. */
+function isRepeated(view: InteractionView, fields: URLSearchParams, locale: Locale): boolean {
+  if (fields.get('decision') !== 'approve' || view.status !== 'approved') return false
+  const account = fields.get('account')
+  const isSameAccount =
+    account === null || view.access.some(({ identifier }) => isSameUrl(account, identifier))
+  const isSameLimit = ({ field, limit }: ReturnType<typeof limitFieldsOf>[number]) => {
+    const typed = fields.get(field)?.trim() ?? ''
+    return typed === '' || readAmount(typed, limit, locale) === limit.value
+  }
+  return isSameAccount && limitFieldsOf(view.access).every(isSameLimit)
 }
 
 /** Returns the access with the lower limits that the owner typed, or nothing if there are none. */
@@ -119,9 +199,4 @@ function accessIn(
   }
   if (changes.size === 0) return { ok: true, value: {} }
   return { ok: true, value: { access: access.map((item) => changes.get(item) ?? item) } }
-}
-
-/** Whether the owner can decide, or repeat an approval. */
-function isOpen({ status, issuedAt }: InteractionView): boolean {
-  return status === 'pending' || (status === 'approved' && issuedAt === undefined)
 }

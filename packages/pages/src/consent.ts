@@ -333,7 +333,7 @@ function buttons(view: InteractionView, options: ConsentOptions): Html {
 }
 
 /** A native app has a scheme of its own and no host. */
-function placeOf(url: string): string {
+export function placeOf(url: string): string {
   if (!URL.canParse(url)) return visible(url)
   const { host, protocol } = new URL(url)
   return host || protocol

@@ -25,6 +25,7 @@ export { type Html, type HtmlValue, html, trustedHtml } from './html.js'
 export {
   type KeyConflict,
   type KeyProblem,
+  type KeyRefusal,
   type KeysOptions,
   keysScreen,
   type OwnedKey,

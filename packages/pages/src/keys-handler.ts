@@ -33,7 +33,7 @@ export function keysHandler(site: Site): Handler {
     }
     if (!isPosted) {
       const read = given.has('key') ? readClientKey(given.get('key') ?? '') : undefined
-      return show(read?.ok === false ? { reason: read.reason } : undefined)
+      return show(read?.ok === false ? read.refusal : undefined)
     }
     if (!(await tokens.isValid(request, 'keys', owner.id))) return show('stale')
     const revoked = given.get('revoke')

@@ -26,8 +26,19 @@ export interface OwnerKeys {
   revoke(walletAddress: string, kid: string): Promise<void>
 }
 
-/** Why a form changed nothing; `reason` is a sentence of the library, in English. */
-export type KeyProblem = KeyConflict | 'name' | 'stale' | { readonly reason: string }
+/** Why the text of a key is refused: see `readClientKey`. */
+export type KeyRefusal =
+  | 'key_missing'
+  | 'key_too_long'
+  | 'key_private'
+  | 'key_unsupported'
+  | 'key_damaged'
+  | 'key_unsound'
+  | 'keys_several'
+  | 'kid_invalid'
+
+/** Why a form changed nothing. */
+export type KeyProblem = KeyConflict | KeyRefusal | 'name' | 'stale'
 
 /** What the page of keys needs besides the keys. */
 export interface KeysOptions {
@@ -53,11 +64,11 @@ export function readKey(
   | { readonly ok: true; readonly key: OwnedKey }
   | { readonly ok: false; readonly problem: KeyProblem } {
   const read = readClientKey(form.get('key') ?? '')
-  if (!read.ok) return { ok: false, problem: { reason: read.reason } }
+  if (!read.ok) return { ok: false, problem: read.refusal }
   const { x } = read.key
   const kid = form.get('kid')?.trim() || read.key.kid || crypto.randomUUID()
   const named = readClientKey(JSON.stringify({ ...ed25519, x, kid }))
-  if (!named.ok) return { ok: false, problem: { reason: named.reason } }
+  if (!named.ok) return { ok: false, problem: named.refusal }
   const name = form.get('name')?.trim() ?? ''
   const isNamed = name !== '' && name.length <= nameLengthMax && visible(name) === name
   return isNamed ? { ok: true, key: { kid, x, name, addedAt } } : { ok: false, problem: 'name' }
@@ -141,16 +152,22 @@ const problems = {
   known: 'keyKnown',
   kidTaken: 'keyIdTaken',
   full: 'keysFull',
-} as const satisfies Record<string, TextKey>
+  key_missing: 'keyMissing',
+  key_too_long: 'keyTooLong',
+  key_private: 'keyPrivate',
+  key_unsupported: 'keyOfOtherKind',
+  key_damaged: 'keyDamaged',
+  key_unsound: 'keyUnsound',
+  keys_several: 'keysSeveral',
+  kid_invalid: 'keyIdRefused',
+} as const satisfies Record<Exclude<KeyProblem, 'stale'>, TextKey>
 
 /** A summary that takes the focus, and leads to the field. */
 function problemHtml(problem: KeyProblem, locale: Locale): Html {
   if (problem === 'stale') return alertOf('stale', locale)
-  const field = problem === 'name' ? 'name' : problem === 'kidTaken' ? 'kid' : 'key'
-  const text =
-    typeof problem === 'string'
-      ? html`<a href="#${field}">${say(locale, problems[problem])}</a>`
-      : html`<a href="#key" lang="en" dir="ltr">${problem.reason}</a>`
+  const isKid = problem === 'kidTaken' || problem === 'kid_invalid'
+  const field = problem === 'name' ? 'name' : isKid ? 'kid' : 'key'
+  const text = html`<a href="#${field}">${say(locale, problems[problem])}</a>`
   return html`<div class="error" role="alert" tabindex="-1" autofocus>
     <h2>${say(locale, 'keyRefused')}</h2><p>${text}</p></div>`
 }

@@ -22,15 +22,13 @@ export function noticeScreen(
   name: NoticeName,
   locale: Locale,
   more: {
-    /** The reason of `failed`, or the example of `unreadable`. */
-    readonly values?: Readonly<Record<string, Html | string>>
     /** Below the sentence, such as a link. */
     readonly content?: Html | undefined
   } = {},
 ): Screen {
   const title: TextKey = `${name}Title`
   const content = html`<section class="card"><h1>${say(locale, title)}</h1>
-    <p>${say(locale, name, more.values)}</p>${more.content}</section>`
+    <p>${say(locale, name)}</p>${more.content}</section>`
   return { title: plain(locale, title), content }
 }
 

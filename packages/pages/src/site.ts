@@ -40,8 +40,6 @@ export interface Site {
 
 /** What a short answer can have besides its text. */
 export interface NoticeParts {
-  /** The values of its slots. */
-  readonly values?: Readonly<Record<string, string>>
   /** Below the sentence. */
   readonly content?: Html
   /** Where a form in `content` leads at last: see `Screen`. */
@@ -81,14 +79,14 @@ export function createSite(options: PagesOptions): Site {
   const show: Site['show'] = (screen, { locale, signedIn }, status = 200) =>
     page(screen, { locale, owner: signedIn, design, status })
 
-  const notice: Site['notice'] = (status, name, visit, { values, content, formTarget } = {}) => {
+  const notice: Site['notice'] = (status, name, visit, { content, formTarget } = {}) => {
     const { locale } = visit
     const link =
       connectedAppsUrl && html`<p><a href="${connectedAppsUrl}">${say(locale, 'appsTitle')}</a></p>`
     const below = html`${content}${link}`
     return show(
       {
-        ...screens.notice(name, locale, { ...(values && { values }), content: below }),
+        ...screens.notice(name, locale, { content: below }),
         formTarget,
       },
       visit,

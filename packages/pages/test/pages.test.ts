@@ -10,7 +10,12 @@ import { toExpress } from '../../../adapters/express.js'
 import { toFastify } from '../../../adapters/fastify.js'
 import { toHono } from '../../../adapters/hono.js'
 import type { HttpRequest, HttpResponse } from '../../../src/entry-adapter.js'
-import { type Handler, type InteractionView, toFetch } from '../../../src/index.js'
+import {
+  type ConsentRefusal,
+  type Handler,
+  type InteractionView,
+  toFetch,
+} from '../../../src/index.js'
 import { publishedKeys, testKey } from '../../../test/support/keys.js'
 import { createSpendingWorld, usd } from '../../../test/support/spending.js'
 import { alice, bob, interactionId, withFinish } from '../../../test/support/world.js'
@@ -96,6 +101,43 @@ describe('the consent page', () => {
     expect([grant?.status, grant?.resourceOwner]).toEqual(['approved', 'alice'])
   })
 
+  test('says after the approval what was decided, and leads back to the app, also after a denial', async () => {
+    const { as, world, id } = await asked()
+    const alices = as('alice')
+    await alices.open()
+    const first = (await alices.post({ decision: 'approve' })).headers['location']
+    const { status, text, body, headers } = await alices.open()
+    expect([status, text]).toEqual([200, expect.stringContaining('has been approved.')])
+    expect(text).toContain('Back to shop.example')
+    expect(body).not.toContain('value="deny"')
+    expect(headers['content-security-policy']).toContain("form-action 'self' https://shop.example;")
+    for (const decision of ['deny', 'maybe']) {
+      const late = await alices.post({ decision })
+      expect(textOf(late.body ?? '')).toContain('Back to shop.example')
+      expect((await world.auth.interactions.get(id))?.status).toBe('approved')
+    }
+    const back = (await alices.post({ decision: 'return' })).headers['location'] ?? ''
+    expect(back).toMatch(/^https:\/\/shop\.example\/.*interact_ref=/)
+    expect(back).not.toBe(first)
+    expect((await as('bob').open()).status).toBe(403)
+    expect((await as('').open()).headers['location']).toMatch(/^\/login/)
+  })
+
+  test('decides nothing else after the approval, and repeats it for a double click', async () => {
+    const { as, world, id } = await asked()
+    const alices = as('alice')
+    await alices.open()
+    const status = async (fields: Fields) =>
+      (await alices.post({ decision: 'approve', ...fields })).status
+    expect(await status({ 'limit-0': '12.5' })).toBe(303)
+    expect(await status({ 'limit-0': '12.50' })).toBe(303)
+    expect(await status({ 'limit-0': '10' })).toBe(409)
+    expect(await status({ 'limit-0': '20' })).toBe(409)
+    expect(await status({ account: bob })).toBe(409)
+    const view = await world.auth.interactions.get(id)
+    expect(view?.access).toMatchObject([{ limits: { debitAmount: usd(1250) } }])
+  })
+
   test('approves the lower limit that the owner typed', async () => {
     const { as, world, id } = await asked()
     const alices = as('alice')
@@ -133,11 +175,16 @@ describe('the consent page', () => {
       expect((await alices.post({ decision: 'deny' })).status).toBe(303)
     }
     expect((await world.auth.interactions.get(id))?.status).toBe('denied')
-    expect(await alices.open()).toMatchObject({
-      status: 410,
-      text: expect.stringContaining('You have answered this request.'),
-    })
-    expect((await alices.post({ decision: 'approve' })).status).toBe(410)
+    const decided = await alices.open()
+    expect([decided.status, decided.text]).toEqual([
+      200,
+      expect.stringContaining('This request has been denied.'),
+    ])
+    expect((await alices.post({ decision: 'return' })).headers['location']).toMatch(
+      /^https:\/\/shop\.example\/.*result=grant_rejected/,
+    )
+    expect((await alices.post({ decision: 'approve' })).status).toBe(409)
+    expect((await world.auth.interactions.get(id))?.status).toBe('denied')
   })
 
   test('decides nothing without the token of the page, of this owner and this request', async () => {
@@ -336,21 +383,40 @@ describe('the consent page, for any view', () => {
 
   test.each([
     ['expired', { status: 'interaction-expired' }],
-    ['answered', { status: 'denied' }],
-    ['answered', { status: 'revoked' }],
-    ['answered', { status: 'approved', issuedAt: 0 }],
+    ['denied', { status: 'denied' }],
+    ['has ended', { status: 'revoked' }],
+    ['has ended', { status: 'cancelled' }],
+    ['approved', { status: 'approved', issuedAt: 0 }],
   ] as const)('says that the request is %s with $status', async (word, view) => {
     const { status, body } = await pageOf(view).open()
     expect([status, body]).toEqual([410, expect.stringContaining(word)])
     expect(body).not.toContain('<form')
   })
 
-  test('says why an answer was not accepted, escaped', async () => {
-    const reason = '<img src=x>'
-    const page = pageOf({}, { ok: false, refusal: 'access_widened', reason })
-    await page.open()
-    const { status, body } = await page.post({ decision: 'approve' })
-    expect([status, body]).toEqual([409, expect.stringContaining('&#60;img src=x&#62;')])
+  test.each(['en', 'de', 'es', 'ar'])('says in %s that an answer was not accepted', async (tag) => {
+    const refusals: Readonly<Record<ConsentRefusal, true>> = {
+      interaction_unknown: true,
+      interaction_expired: true,
+      interaction_over: true,
+      decided_otherwise: true,
+      identifier_required: true,
+      not_the_owner: true,
+      asset_mismatch: true,
+      access_widened: true,
+      nothing_granted: true,
+      limits_contradicted: true,
+    }
+    for (const refusal of Object.keys(refusals)) {
+      const page = pageOf({}, { ok: false, refusal, reason: 'text of a developer' })
+      const language = [['accept-language', tag]] as const
+      await page.open()
+      for (const decision of ['approve', 'deny', 'return']) {
+        const { status, headers, body } = await page.post({ decision }, language)
+        expect(status, refusal).toBeGreaterThanOrEqual(400)
+        expect(headers['content-language']).toBe(tag)
+        expect(body).not.toContain('developer')
+      }
+    }
   })
 
   test.each(['identifier_required', 'asset_mismatch'])(

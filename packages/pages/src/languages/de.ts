@@ -138,6 +138,19 @@ export const german: Texts = {
   keyRevoked: 'Der Schlüssel wurde widerrufen.',
   keyRefused: 'Der Schlüssel wurde nicht hinzugefügt',
   keyNameRefused: 'Geben Sie dem Schlüssel bitte einen Namen mit 1 bis 64 Zeichen.',
+  keyMissing:
+    'Das ist kein öffentlicher Schlüssel. Fügen Sie ein JWK ein, das mit { beginnt, oder ein PEM, das mit -----BEGIN PUBLIC KEY----- beginnt.',
+  keyTooLong: 'Das ist zu lang für einen öffentlichen Schlüssel.',
+  keyPrivate:
+    'Das ist ein privater Schlüssel. Fügen Sie ihn nie irgendwo ein: Wer ihn hat, kann als die App auftreten. Erzeugen Sie ein neues Schlüsselpaar, und fügen Sie dessen öffentlichen Schlüssel ein.',
+  keyOfOtherKind:
+    'Das ist ein Schlüssel anderer Art. Fügen Sie einen öffentlichen Ed25519-Schlüssel für Signaturen ein.',
+  keyDamaged:
+    'Dieser Schlüssel ist beschädigt oder unvollständig. Kopieren Sie ihn noch einmal, vom ersten bis zum letzten Zeichen.',
+  keyUnsound:
+    'Das ist kein gültiger und sicherer Ed25519-Schlüssel. Erzeugen Sie ein neues Schlüsselpaar.',
+  keysSeveral: 'Das enthält mehrere Schlüssel. Fügen Sie einen davon ein.',
+  keyIdRefused: 'Eine Schlüssel-ID hat 1 bis 256 druckbare ASCII-Zeichen.',
   keyKnown: 'Ihr Konto hat diesen Schlüssel schon.',
   keyIdTaken: 'Ihr Konto hat schon einen Schlüssel mit dieser Schlüssel-ID.',
   keysFull:
@@ -151,8 +164,13 @@ export const german: Texts = {
 
   expiredTitle: 'Zu spät',
   expired: 'Diese Anfrage ist abgelaufen. Beginnen Sie bitte in der App von vorn.',
-  answeredTitle: 'Schon beantwortet',
-  answered: 'Sie haben diese Anfrage schon beantwortet. Sie können die Seite schließen.',
+  wasApprovedTitle: 'Schon zugestimmt',
+  wasApproved: 'Dieser Anfrage wurde zugestimmt. Hier ist nichts mehr zu entscheiden.',
+  wasDeniedTitle: 'Schon abgelehnt',
+  wasDenied: 'Diese Anfrage wurde abgelehnt. Die App hat keinen Zugriff bekommen.',
+  wasEndedTitle: 'Beendet',
+  wasEnded: 'Diese Anfrage oder der Zugriff durch sie ist beendet.',
+  backTo: 'Zurück zu {place}',
   approvedTitle: 'Zugestimmt',
   approved: 'Vielen Dank. Kehren Sie bitte zu der App zurück, von der Sie kommen.',
   deniedTitle: 'Abgelehnt',
@@ -182,7 +200,7 @@ export const german: Texts = {
   unknownTitle: 'Nicht gefunden',
   unknown: 'Diese Seite gibt es nicht.',
   failedTitle: 'Das ging nicht',
-  failed: 'Ihre Antwort wurde nicht angenommen. Der Grund ist: {reason}.',
+  failed: 'Ihre Antwort wurde nicht angenommen. Beginnen Sie bitte in der App von vorn.',
   brokenTitle: 'Etwas ist schiefgegangen',
   broken: 'Versuchen Sie es bitte gleich noch einmal.',
   wrongMethodTitle: 'Nicht erlaubt',

@@ -1,0 +1,37 @@
+import { describe, expect, test } from 'vitest'
+import { html } from '../src/html.js'
+import { type KeyRefusal, keysScreen, readKey } from '../src/keys.js'
+import { languages, localeFor } from '../src/locale.js'
+import { textOf } from './text.js'
+
+const account = { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }
+
+/** A text for each reason to refuse one. */
+const refused: Readonly<Record<KeyRefusal, string>> = {
+  key_missing: 'nothing of use',
+  key_too_long: 'x'.repeat(4_097),
+  key_private: '{"d":"x"}',
+  key_unsupported: '{"kty":"RSA"}',
+  key_damaged: '{"kty":"OKP","crv":"Ed25519","x":"x"}',
+  key_unsound: `{"kty":"OKP","crv":"Ed25519","x":"${'A'.repeat(43)}"}`,
+  keys_several: '{"keys":[{},{}]}',
+  kid_invalid: `{"kty":"OKP","crv":"Ed25519","kid":"ü","x":"${'A'.repeat(43)}"}`,
+}
+
+describe.each(Object.entries(refused))('a text that is refused with %s', (refusal, key) => {
+  test('is refused in the language of the owner, and not repeated', async () => {
+    const given = new URLSearchParams({ key, name: 'Shop' })
+    const read = readKey(given, 0)
+    expect(read).toEqual({ ok: false, problem: refusal })
+    if (read.ok) return
+    const { problem } = read
+    const texts = Object.keys(languages).map(async (language) => {
+      const locale = localeFor({ headers: [] }, { language })
+      const base = { locale, account, accounts: [account], given, token: html`` }
+      const { content } = await keysScreen([], { ...base, problem })
+      expect(`${content}`).not.toContain(`${html`${key}`}`)
+      return textOf(/<p><a href="#k\w+">(.*?)<\/a>/.exec(`${content}`)?.[1] ?? '')
+    })
+    expect(new Set(await Promise.all(texts)).size).toBe(4)
+  })
+})
