@@ -26,6 +26,7 @@ export interface Page {
   screenshot(options: object): Promise<unknown>
   setExtraHTTPHeaders(headers: Record<string, string>): Promise<void>
   emulateMediaFeatures(features: { name: string; value: string }[]): Promise<void>
+  createCDPSession(): Promise<{ send(method: string, parameters: object): Promise<unknown> }>
   waitForNavigation(): Promise<unknown>
   /** Runs an expression in the page. */
   evaluate(expression: string): Promise<unknown>
@@ -126,6 +127,13 @@ export async function violations(page: Page): Promise<unknown> {
   await page.evaluate(readFileSync(tools.resolve('axe-core/axe.min.js'), 'utf8'))
   return page.evaluate(`axe.run().then(({ violations }) =>
     violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]))`)
+}
+
+/** Shows a page in the few colours that a system chooses, such as the contrast themes of Windows. */
+export async function forceColors(page: Page): Promise<void> {
+  const session = await page.createCDPSession()
+  const features = [{ name: 'forced-colors', value: 'active' }]
+  await session.send('Emulation.setEmulatedMedia', { features })
 }
 
 /** Whether the page is wider than the window. */

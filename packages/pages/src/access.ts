@@ -8,7 +8,7 @@ import {
   type SpendingWindow,
   windowAt,
 } from 'open-payments-server/core'
-import { formatAmount } from './amounts.js'
+import { amountHtml } from './amounts.js'
 import { type Html, html } from './html.js'
 import { formatInstant, isolated, type Locale, listed, say, timesOf } from './locale.js'
 import { grantedReceiverHtml, type Receivers } from './receivers.js'
@@ -51,10 +51,10 @@ function describeLimits(
     interval === undefined ? say(locale, 'inAll') : describeInterval(interval, describing)
   const lines: Html[] = []
   if (debitAmount !== undefined) {
-    lines.push(say(locale, 'debited', { amount: formatAmount(debitAmount, locale), period }))
+    lines.push(say(locale, 'debited', { amount: amountHtml(debitAmount, locale), period }))
   }
   if (receiveAmount !== undefined) {
-    lines.push(say(locale, 'arrives', { amount: formatAmount(receiveAmount, locale), period }))
+    lines.push(say(locale, 'arrives', { amount: amountHtml(receiveAmount, locale), period }))
   }
   if (!debitAmount && !receiveAmount) {
     const canPay = type === 'outgoing-payment' && actions.includes('create')

@@ -1,6 +1,7 @@
 import type { Amount, Asset } from 'open-payments-server'
 import { parseValue } from 'open-payments-server/core'
-import type { Locale } from './locale.js'
+import { type Html, html } from './html.js'
+import { type Locale, visible } from './locale.js'
 
 /**
  * Formats an amount exactly, at the scale of its asset, whatever number of digits it has.
@@ -34,6 +35,21 @@ export function formatAmount(
   })
   return `${isNegative ? negative(parts.join(''), tag) : parts.join('')}\u00a0${assetCode}`
 }
+
+/** The lengths of amounts for which the stylesheet has a size. */
+const amountLengths = [16, 20, 24, 28, 32, 36, 40]
+
+/** Returns an amount as HTML, which no line breaks: where it does not fit, its letters are smaller. */
+export function amountHtml(amount: Amount, locale: Pick<Locale, 'tag'>): Html {
+  const text = visible(formatAmount(amount, locale))
+  const length = amountLengths.find((each) => text.length <= each)
+  return html`<bdi${length !== undefined && html` class="number n${length}"`}>${text}</bdi>`
+}
+
+/** The rules for these sizes. A digit is less than 0.62 times as wide as high. */
+export const amountRules = amountLengths
+  .map((length) => `.n${length}{font-size:min(1em,${(100 / (length * 0.62)).toFixed(2)}cqi)}`)
+  .join('\n')
 
 function negative(text: string, tag: string): string {
   const parts = new Intl.NumberFormat(tag).formatToParts(-1)

@@ -8,7 +8,7 @@ import type {
 import { parseInterval } from 'open-payments-server/core'
 import { alsoLine } from './abilities.js'
 import { type DescriptionOptions, describeItem, every } from './access.js'
-import { formatAmount } from './amounts.js'
+import { amountHtml, formatAmount } from './amounts.js'
 import { addressOf, shortName } from './app-name.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
@@ -144,14 +144,14 @@ export const untilResumed = 253_402_300_799_999
 function conditionsHtml({ conditions }: GrantView, { locale }: ConnectedAppsOptions): Html {
   const { paymentMax, receivers = [] } = conditions ?? {}
   if (paymentMax === undefined && receivers.length === 0) return html``
-  return html`<ul>${paymentMax && html`<li>${say(locale, 'paymentMax', { amount: formatAmount(paymentMax, locale) })}</li>`}
+  return html`<ul>${paymentMax && html`<li>${say(locale, 'paymentMax', { amount: amountHtml(paymentMax, locale) })}</li>`}
     ${receivers.map((receiver) => html`<li>${say(locale, 'onlyTo', { receiver })}</li>`)}</ul>`
 }
 
 function lastPaymentHtml({ lastPayment }: ConnectedApp, { locale }: ConnectedAppsOptions): Html {
   if (lastPayment === undefined) return html``
   if (lastPayment === null) return say(locale, 'noPayment')
-  const amount = formatAmount(lastPayment.debitAmount, locale)
+  const amount = amountHtml(lastPayment.debitAmount, locale)
   const date = formatDay(lastPayment.createdAt, locale)
   const key = lastPayment.status === 'failed' ? 'lastPaymentFailed' : 'lastPayment'
   return say(locale, key, { amount, date })
@@ -177,7 +177,7 @@ function limitHtml(
   const amount =
     limit === undefined
       ? say(locale, 'anyAmount')
-      : say(locale, debitAmount ? 'upTo' : 'upToReceived', { amount: formatAmount(limit, locale) })
+      : say(locale, debitAmount ? 'upTo' : 'upToReceived', { amount: amountHtml(limit, locale) })
   const budget = budgets?.find((each) => each.item.itemId === itemId)
   const counts: CountedAmount = debitAmount ? 'debitAmount' : 'receiveAmount'
   return html`<div class="limit">
@@ -198,7 +198,7 @@ function budgetHtml(
   if (!isOpen) return html`<p class="quiet">${say(locale, 'notNow')}</p>`
   const { debitAmount } = spent
   if (limited === undefined) {
-    return html`${debitAmount && html`<p class="quiet">${say(locale, 'spent', { spent: formatAmount(debitAmount, locale) })}</p>`}`
+    return html`${debitAmount && html`<p class="quiet">${say(locale, 'spent', { spent: amountHtml(debitAmount, locale) })}</p>`}`
   }
   const { limit, left = { ...limit, value: '0' }, counts } = limited
   // More than the limit, if the owner has lowered it since.
@@ -206,11 +206,11 @@ function budgetHtml(
     ...limit,
     value: String(BigInt(limit.value) - BigInt(left.value)),
   }
-  const values = { spent: formatAmount(used, locale), limit: formatAmount(limit, locale) }
-  const rest = { left: formatAmount(left, locale) }
+  const values = { spent: amountHtml(used, locale), limit: amountHtml(limit, locale) }
+  const rest = { left: amountHtml(left, locale) }
   const end = window && formatDay(window.end, locale)
   const percent = percentOf(used, limit)
-  return html`<svg class="bar" role="meter" aria-valuemin="0" aria-valuemax="100" aria-valuenow="${percent}" aria-label="${plain(locale, 'spentOf', values)}"><rect width="${percent}%" height="100%"/></svg>
+  return html`<svg class="bar" role="meter" aria-valuemin="0" aria-valuemax="100" aria-valuenow="${percent}" aria-label="${plain(locale, 'spentOf', { spent: formatAmount(used, locale), limit: formatAmount(limit, locale) })}"><rect width="${percent}%" height="100%"/></svg>
     <p class="sides quiet"><span>${say(locale, 'spentOf', values)}</span>
     <span>${end === undefined ? say(locale, 'left', rest) : say(locale, 'leftUntil', { ...rest, end })}</span></p>`
 }

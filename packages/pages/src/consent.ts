@@ -8,7 +8,7 @@ import {
   outlookOf,
   type SpendingOutlook,
 } from './access.js'
-import { formatAmount } from './amounts.js'
+import { amountHtml } from './amounts.js'
 import { addressOf, shortName } from './app-name.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
@@ -161,7 +161,7 @@ function spendingBlock(
   const amount =
     limit === undefined
       ? say(locale, 'anyAmount')
-      : say(locale, isReceived ? 'upToReceived' : 'upTo', { amount: formatAmount(limit, locale) })
+      : say(locale, isReceived ? 'upToReceived' : 'upTo', { amount: amountHtml(limit, locale) })
   const row = (key: TextKey, value: Html | string | false | undefined) =>
     value && html`<div><dt>${say(locale, key)}</dt><dd>${value}</dd></div>`
   const payer = options.accounts.find(({ url }) => isSameUrl(url, total.identifier))
@@ -198,8 +198,7 @@ function oftenOf(
 
 function totalOf({ interval, end, total, windows }: SpendingOutlook, { locale }: ConsentOptions) {
   if (interval === undefined || windows === 1) return undefined
-  if (total !== undefined)
-    return say(locale, 'totalAtMost', { amount: formatAmount(total, locale) })
+  if (total !== undefined) return say(locale, 'totalAtMost', { amount: amountHtml(total, locale) })
   return end === undefined && say(locale, 'totalEndless')
 }
 
@@ -220,7 +219,7 @@ function accountLine(url: string, known: OwnedAccount | undefined, locale: Local
 
 function balanceHtml({ balance, assetCode, assetScale }: OwnedAccount, locale: Locale): Html {
   if (balance === undefined) return html``
-  const amount = formatAmount({ value: balance.toString(), assetCode, assetScale }, locale)
+  const amount = amountHtml({ value: balance.toString(), assetCode, assetScale }, locale)
   return html`<small class="quiet">${say(locale, 'balance', { amount })}</small>`
 }
 
@@ -302,7 +301,7 @@ function details(view: InteractionView, options: ConsentOptions): Html {
   return html`<details><summary>${say(locale, 'details')}</summary>
     ${tokens.map((token) => tokenDetails(token, options))}
     <ul>${subject && html`<li>${say(locale, 'learns', { id: subject.id })}</li>`}
-    ${conditions?.paymentMax && html`<li>${say(locale, 'paymentMax', { amount: formatAmount(conditions.paymentMax, locale) })}</li>`}
+    ${conditions?.paymentMax && html`<li>${say(locale, 'paymentMax', { amount: amountHtml(conditions.paymentMax, locale) })}</li>`}
     ${conditions?.receivers?.map((receiver) => html`<li>${say(locale, 'onlyTo', { receiver })}</li>`)}
     </ul>
     <p class="quiet small">${say(locale, 'addressVerified', { address: view.client })}</p>

@@ -1,5 +1,5 @@
 import type { AccessItem, Amount } from 'open-payments-server'
-import { formatAmount, readAmount } from './amounts.js'
+import { amountHtml, formatAmount, readAmount } from './amounts.js'
 import { type Html, html } from './html.js'
 import { type Locale, say, visible } from './locale.js'
 import { alertOf } from './notice.js'
@@ -65,7 +65,7 @@ export function limitField(
   const error =
     refused &&
     html`<p class="problem" id="${field}-problem">${say(locale, refused, exampleIn(locale))}</p>`
-  return html`<label for="${field}">${say(locale, 'ownLimit', { amount: formatAmount(limit, locale) })}
+  return html`<label for="${field}">${say(locale, 'ownLimit', { amount: amountHtml(limit, locale) })}
     ${about && html`<small>${about}</small>`}</label>${error}
     <input id="${field}" name="${field}" inputmode="decimal" autocomplete="off" value="${visible(typed ?? '')}"
     ${refused && html` aria-invalid="true" aria-describedby="${field}-problem"`}>`

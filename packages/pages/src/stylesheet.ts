@@ -1,3 +1,5 @@
+import { amountRules } from './amounts.js'
+
 /** The stylesheet of every page. A brand changes the custom properties. */
 export const stylesheet = `
 :root{color-scheme:light dark;
@@ -8,8 +10,12 @@ export const stylesheet = `
 --accent:#8ab4ff;--on-accent:#06204d;--background:#0e1014;--surface:#191c22;--text:#eef1f6;--muted:#a7b0bf;
 --border:#2d323c;--control:#7d8797;--danger:#ff9a91;--warning:#3a2d08;--on-warning:#ffdf94}}
 *{box-sizing:border-box}
+bdi{overflow-wrap:anywhere}
+.card,dd,li,.choice>span{container-type:inline-size}
+.number{white-space:nowrap}
+${amountRules}
 html{-webkit-text-size-adjust:100%}
-body{margin:0;min-height:100vh;background:var(--background);color:var(--text);font:1rem/1.5 var(--font);overflow-wrap:anywhere;
+body{margin:0;min-height:100vh;background:var(--background);color:var(--text);font:1rem/1.5 var(--font);overflow-wrap:break-word;
 padding:1.5rem 1rem 3rem}
 header,main,footer{max-width:30rem;margin:0 auto}
 header{display:flex;flex-wrap:wrap;align-items:center;gap:.25rem .6rem;font-weight:650;padding:0 .25rem 1rem}
@@ -30,19 +36,19 @@ a{color:var(--accent)}
 .amount span{display:block}
 .several .amount{font-size:1.5rem}
 dl{margin:0;border-block-start:1px solid var(--border)}
-dl>div{display:grid;grid-template-columns:minmax(5.5rem,1fr) 3fr;gap:.25rem .75rem;padding:.55rem 0;border-block-end:1px solid var(--border)}
-dt{color:var(--muted)}dd{margin:0}
+dl>div{display:flex;flex-wrap:wrap;gap:.25rem .75rem;padding:.55rem 0;border-block-end:1px solid var(--border)}
+dt{color:var(--muted);flex:1 0 5.5rem}dd{margin:0;flex:3 1 12rem;min-width:0}
 fieldset{border:0;margin:1rem 0;padding:0;min-width:0}
 legend{padding:0;font-weight:600;margin-block-end:.5rem}
 .choice{display:flex;gap:.75rem;align-items:center;border:1px solid var(--control);border-radius:calc(var(--radius)*.7);padding:.65rem .85rem;margin-block-end:.5rem;cursor:pointer}
 .choice:has(:checked){border-color:var(--accent);box-shadow:inset 0 0 0 1px var(--accent)}
 .choice input{flex:none;width:1.15rem;height:1.15rem;margin:0;accent-color:var(--accent)}
 .choice span{flex:1;min-width:0}.choice small{display:block;color:var(--muted);font-weight:400;font-size:.875rem}
-.warning{background:var(--warning);color:var(--on-warning);border-radius:calc(var(--radius)*.7);padding:.75rem 1rem}
+.warning{border:2px solid transparent;background:var(--warning);color:var(--on-warning);border-radius:calc(var(--radius)*.7);padding:.75rem 1rem}
 .error{border:2px solid var(--danger);border-radius:calc(var(--radius)*.7);padding:.75rem 1rem;margin-block:.75rem 1rem;background:var(--surface)}
 .error h2{font-size:1rem}.error p{margin:.25rem 0 0}
 .done{border-inline-start:4px solid var(--accent);padding:.5rem .85rem;background:var(--surface);border-radius:4px}
-.buttons{display:grid;gap:.75rem;margin-block-start:1.25rem}
+.buttons{display:grid;grid-template-columns:minmax(0,1fr);gap:.75rem;margin-block-start:1.25rem}
 button,.button{font:inherit;font-weight:600;color:var(--text);background:transparent;border:1px solid var(--control);
 border-radius:calc(var(--radius)*.7);padding:.55rem 1rem;min-height:2.75rem;max-width:100%;cursor:pointer}
 .buttons button{width:100%;min-height:3rem}
@@ -61,7 +67,7 @@ summary{cursor:pointer;color:var(--accent);padding-block:.5rem;min-height:2.5rem
 details>:last-child{margin-block-end:.25rem}
 .actions{display:flex;flex-wrap:wrap;gap:.5rem 1.25rem;align-items:start;border-block-start:1px solid var(--border);margin-block-start:1rem;padding-block-start:.75rem}
 .actions details[open]{flex-basis:100%}
-.badge{display:inline-block;background:var(--warning);color:var(--on-warning);border-radius:99px;padding:.1rem .7rem;font-size:.875rem;font-weight:600}
+.badge{border:1px solid transparent;display:inline-block;background:var(--warning);color:var(--on-warning);border-radius:99px;padding:.1rem .7rem;font-size:.875rem;font-weight:600}
 .limit{margin-block:1rem}
 .limit strong{display:block;font-size:1.0625rem}
 .bar{display:block;width:100%;height:.6rem;margin-block:.5rem .35rem;border-radius:99px;background:var(--border);fill:var(--accent);forced-color-adjust:none}
