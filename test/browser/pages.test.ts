@@ -1,4 +1,7 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import {
   type AuthenticatedClient,
   createAuthenticatedClient,
@@ -8,6 +11,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { freePort } from '../../examples/wallet/free-port.js'
 import { type RunningWallet, startWallet } from '../../examples/wallet/start.js'
+import { answerBrowser } from '../../packages/cli/src/finish-page.js'
 import {
   accessible,
   type Browser,
@@ -301,6 +305,30 @@ describe('in Chromium, the pages for owners', () => {
     expect(await page.evaluate(apps)).toBe(before - 1)
     expect(await violations(page)).toEqual([])
   })
+
+  test.each(['returned', 'unknown'] as const)(
+    'look like the last page of the command line client, which has: %s',
+    async (name) => {
+      const server = createServer((_, response) => answerBrowser(response, name))
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const page = await opened(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+      server.close()
+      for (const value of ['dark', 'light']) {
+        await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }])
+        expect(await violations(page)).toEqual([])
+      }
+      const look = (selector: string) =>
+        page.evaluate(`(() => {
+          const { color, backgroundColor, borderRadius } = getComputedStyle(document.querySelector('${selector}'))
+          return [color, backgroundColor, borderRadius]
+        })()`)
+      const shown = await look('main')
+      await expectToFitAPhone(page)
+      await page.goto(await asked())
+      expect(shown).toEqual(await look('.card'))
+    },
+  )
 
   describe('for the keys of apps', () => {
     const keysUrl = (query: Readonly<Record<string, string>> = {}) =>

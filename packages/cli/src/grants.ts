@@ -13,6 +13,7 @@ import {
 } from 'open-payments-programs'
 import { jwkOf } from 'open-payments-server-testing'
 import { type ClientKey, type KeptGrant, keepGrant, keptGrants, removeGrant } from './files.js'
+import { answerBrowser } from './finish-page.js'
 import { consentPage, urlAtServer } from './urls.js'
 import { ClientError, codeOf, refused, type SendOptions, type Wire } from './wire.js'
 
@@ -135,15 +136,7 @@ async function listenForFinish(): Promise<Finish> {
     // Any page and program on this machine can send a request here, also one whose target is no URL.
     const [, pathname, query] = /^([^?]*)\??(.*)$/.exec(request.url ?? '') ?? []
     const isFinish = request.method === 'GET' && pathname === path
-    response.writeHead(isFinish ? 200 : 404, {
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': "default-src 'none'",
-      'referrer-policy': 'no-referrer',
-      connection: 'close',
-    })
-    response.end(
-      `<!doctype html><title>Open Payments</title><p>${isFinish ? 'You can close this page, and return to the terminal.' : 'Not found.'}`,
-    )
+    answerBrowser(response, isFinish ? 'returned' : 'unknown')
     if (isFinish) arrived(new URLSearchParams(query))
   })
   await new Promise<void>((resolve, reject) => {

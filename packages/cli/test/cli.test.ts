@@ -257,6 +257,25 @@ describe('against the example wallet', () => {
     expect(body).toMatchObject({ ok: true, failed: false, sentAmount: { value: '1000' } })
   })
 
+  test('the grant for a payment names its receiver, so that the consent page says to whom', async () => {
+    const bodies: string[] = []
+    const network: Network = {
+      ...internet,
+      fetch(input, init) {
+        if (init?.body) bodies.push(Buffer.from(init.body as Uint8Array).toString())
+        return fetch(input, init)
+      },
+    }
+    const asked = (await place.run(['request', bob, '--amount', '1.00'])).out.trim()
+    const args = ['pay', asked, '--from', from, '--yes']
+    expect((await place.run(args, { network })).code).toBe(0)
+    const limits = bodies
+      .map((body) => JSON.parse(body))
+      .flatMap((body) => body.access_token?.access ?? [])
+      .flatMap((item) => item.limits ?? [])
+    expect(limits).toMatchObject([{ receiver: asked, debitAmount: { value: '100' } }])
+  })
+
   test('an incoming payment is requested, paid with what it asks for, and seen to arrive', async () => {
     const asked = await place.run([
       'request',
