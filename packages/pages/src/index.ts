@@ -22,6 +22,7 @@ export {
 } from './consent.js'
 export { type FormTokens, fieldsOf, formTokens, isForeignForm } from './forms.js'
 export { type Html, type HtmlValue, html, trustedHtml } from './html.js'
+export { icon } from './icon.js'
 export {
   type KeyConflict,
   type KeyProblem,

@@ -1,6 +1,7 @@
-import type { Handler } from 'open-payments-server/adapter'
+import type { Handler, HttpRequest } from 'open-payments-server/adapter'
 import { connectedAppsHandler } from './connected-apps-handler.js'
 import { consentHandler } from './consent-handler.js'
+import { icon } from './icon.js'
 import { keysHandler } from './keys-handler.js'
 import type { PagesOptions } from './options.js'
 import { createSite } from './site.js'
@@ -16,6 +17,13 @@ export interface Pages {
    * `name` and `key` in the query, which only fill the form.
    */
   readonly keys: Handler
+  /** A page for paths at which there is nothing, with the status 404. */
+  readonly notFound: Handler
+  /**
+   * Returns the handler of the servers with what browsers need besides: the icon at `/favicon.ico`, and `notFound` where
+   * the servers have nothing. Clients get the responses of the servers.
+   */
+  around(handle: Handler): Handler
 }
 
 /**
@@ -41,9 +49,25 @@ export interface Pages {
  */
 export function createPages(options: PagesOptions): Pages {
   const site = createSite(options)
+  const notFound = site.served(async (visit) => site.notice(404, 'unknown', visit))
   return {
     consent: consentHandler(site),
     connectedApps: connectedAppsHandler(site),
     keys: keysHandler(site),
+    notFound,
+    around(handle) {
+      return async (request) => {
+        const isRead = request.method === 'GET' || request.method === 'HEAD'
+        if (isRead && request.url.split('?', 1)[0] === '/favicon.ico') return icon()
+        const response = await handle(request)
+        return response.unmatched && isRead && acceptsHtml(request) ? notFound(request) : response
+      }
+    },
   }
+}
+
+function acceptsHtml({ headers }: HttpRequest): boolean {
+  return headers.some(
+    ([name, value]) => name.toLowerCase() === 'accept' && value.includes('text/html'),
+  )
 }

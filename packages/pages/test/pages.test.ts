@@ -531,6 +531,36 @@ describe('the page of connected apps', () => {
   })
 })
 
+describe('around the servers', () => {
+  const nothing: Handler = async () => ({ status: 404, headers: {}, body: '{}', unmatched: true })
+  const get = (handle: Handler, url: string, accept: string, method = 'GET') =>
+    handle({ method, url, headers: [['Accept', accept]], body: new Uint8Array() })
+  const html = 'text/html,application/xhtml+xml,*/*;q=0.8'
+
+  test('a browser gets a page where the servers have nothing, and a client their response', async () => {
+    const { pages } = await asked({ design: { name: 'Our Bank' } })
+    const handle = pages.around(nothing)
+    const { status, headers, body = '' } = await get(handle, '/nowhere', html)
+    expect([status, headers['content-type']]).toEqual([404, 'text/html; charset=utf-8'])
+    expect(textOf(body)).toMatch(/Our Bank.*This page does not exist/)
+    expect((await get(handle, '/nowhere', 'application/json')).body).toBe('{}')
+    expect((await get(handle, '/nowhere', html, 'POST')).body).toBe('{}')
+    expect((await get(pages.notFound, '/nowhere', '*/*')).status).toBe(404)
+  })
+
+  test('the icon needs no servers, and is the only thing that they do not get', async () => {
+    const { pages, world } = await asked()
+    const refuse: Handler = () => expect.fail('no request is expected')
+    for (const url of ['/favicon.ico', '/favicon.ico?v=1']) {
+      const { status, headers, body } = await get(pages.around(refuse), url, 'image/*')
+      expect([status, headers['content-type']]).toEqual([200, 'image/svg+xml'])
+      expect(body).toMatch(/^<svg /)
+    }
+    const { body } = await get(pages.around(world.handle), '/alice', html)
+    expect(JSON.parse(body ?? '')).toMatchObject({ id: alice, publicName: 'Alice' })
+  })
+})
+
 describe('the options', () => {
   const auth = {} as PagesOptions['auth']
 
