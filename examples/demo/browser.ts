@@ -20,9 +20,12 @@ export async function decide(
   return { page, location: location === null ? undefined : new URL(location), cookie }
 }
 
-/** Acts as the resource owner on the page of connected apps, where the first form with an item has a limit to lower. */
+/** Acts as the resource owner on the page of the newest connected app, where the first form lowers a limit. */
 export async function lowerLimit(baseUrl: string, cookie: string, most: string): Promise<number> {
-  const url = `${baseUrl}/grants`
+  const apps = `${baseUrl}/grants`
+  const list = await (await fetch(apps, { headers: { cookie } })).text()
+  const [, query = ''] = /href="(\?app=[^"]+)"/.exec(list) ?? []
+  const url = `${apps}${query}`
   const page = await (await fetch(url, { headers: { cookie } })).text()
   const [, grant = '', item = ''] =
     /name="grant" value="([^"]+)"><input type="hidden" name="item" value="([^"]+)"/.exec(page) ?? []

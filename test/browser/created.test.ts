@@ -114,6 +114,8 @@ describe('in Chromium, the pages of a created wallet', () => {
     await page.goto(`${origin}/apps`)
     expect(await textOf(page)).toContain('25.50')
     await expectToBeUsable()
+    await click(page, 'a[href^="?app="]')
+    await expectToBeUsable()
     await page.evaluate(`document.querySelector('[name=most]').value = '10.25'`)
     await click(page, 'button[value=lower]')
     expect(await textOf(page)).toContain('10.25')

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   type ConnectedApp,
+  connectedAppScreen,
   connectedAppsScreen,
   consentScreen,
   html,
@@ -66,7 +67,7 @@ function consent(item: AccessItem, tag: string): Screen {
   return consentScreen(view, { ...options(tag), accounts })
 }
 
-function apps(tag: string): Screen {
+function apps(tag: string): { readonly list: Screen; readonly detail: Screen } {
   const item = { ...monthly, itemId: '1' }
   const budget: ItemBudget = {
     item,
@@ -87,7 +88,11 @@ function apps(tag: string): Screen {
     budgets: [budget],
     lastPayment: null,
   }
-  return connectedAppsScreen([app], options(tag))
+  const accounts = [{ url: alice, publicName: 'Alice', assetCode: 'USD', assetScale: 2 }]
+  return {
+    list: connectedAppsScreen([app], { ...options(tag), accounts }),
+    detail: connectedAppScreen(app, { ...options(tag), accounts }),
+  }
 }
 
 /** The words and numbers of the page that stand on two lines. URLs may: they can be longer than any line. */
@@ -131,7 +136,8 @@ describe('in Chromium, the pages for owners', () => {
   describe.each(['en', 'de', 'es', 'ar-EG'])('in %s', (tag) => {
     test.each([
       ['consent', () => consent(monthly, tag)],
-      ['connected apps', () => apps(tag)],
+      ['connected apps', () => apps(tag).list],
+      ['one connected app', () => apps(tag).detail],
     ])('break no word on a phone, and no amount in large letters: %s', async (_, screen) => {
       await show(screen(), tag)
       for (const width of [320, 390]) {

@@ -170,6 +170,12 @@ describe('in Chromium, the pages for owners', () => {
       expect(await textOf(page)).toContain(amount)
       expect(await violations(page)).toEqual([])
       await expectToFitAPhone(page)
+      await click(page, 'a[href^="?app="]')
+      expect(await textOf(page)).toContain(period)
+      expect(await violations(page)).toEqual([])
+      await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: 'dark' }])
+      expect(await violations(page)).toEqual([])
+      await expectToFitAPhone(page)
     })
 
     test('register the keys of apps in this language, and break no rule of axe', async () => {
@@ -280,20 +286,27 @@ describe('in Chromium, the pages for owners', () => {
     expect(listed).toContain('heading Connected apps')
     expect(listed).toContain(`heading ${app}`)
     expect(listed).toContain(`button Pause payments: ${app}`)
-    expect(listed.some((each) => each.endsWith(`Remove access: ${app}`))).toBe(true)
+    expect(listed).toContain(`link Details and payments: ${app}`)
+    await click(page, 'a[href^="?app="]')
+    const detail = await accessible(page)
+    expect(detail.some((each) => each.endsWith(`Remove access: ${app}`))).toBe(true)
   })
 
-  test('let an owner revoke a connected app with the keyboard alone', async () => {
+  test('let an owner find, open and revoke a connected app with the keyboard alone', async () => {
     const page = await opened(await asked())
     await approve(page)
     await page.goto(`${running.baseUrl}/grants`)
     const apps = `document.querySelectorAll('article').length`
     const before = Number(await page.evaluate(apps))
     expect(before).toBeGreaterThan(0)
+    expect(await tabTo(page, 'Search')).toEqual(['Not you? Sign out', '', 'Search'])
+    await press(page, 'Tab')
+    expect(await focused(page)).toBe('Details and payments')
+    await follow(page, 'Enter')
     expect(await tabTo(page, 'Remove access')).toEqual([
       'Not you? Sign out',
+      'All connected apps',
       'Lower the limit',
-      'Details',
       'Pause payments',
       'Remove access',
     ])
@@ -301,9 +314,27 @@ describe('in Chromium, the pages for owners', () => {
     expect(await focused(page)).toContain('Remove the access of')
     await follow(page, 'Enter')
     expect(await accessible(page)).toContain('status')
-    expect(await textOf(page)).toContain('The app no longer has access.')
+    expect(await textOf(page)).toContain(`no longer has access to Alice.`)
     expect(await page.evaluate(apps)).toBe(before - 1)
     expect(await violations(page)).toEqual([])
+  })
+
+  test('show an error of a connected app at its field, with what was typed', async () => {
+    const page = await opened(await asked())
+    await approve(page)
+    await page.goto(`${running.baseUrl}/grants`)
+    await click(page, 'a[href^="?app="]')
+    await fill(page, { 'limit-1': '99,5' })
+    await click(page, 'button[value=lower]')
+    expect(await focused(page)).toContain('as an amount, such as 12.50.')
+    expect(await violations(page)).toEqual([])
+    await press(page, 'Tab', 'Enter')
+    await expect.poll(() => page.evaluate('document.activeElement.value')).toBe('99,5')
+    await fill(page, { 'limit-1': '10.25' })
+    await follow(page, 'Enter')
+    expect(await accessible(page)).toContain('status')
+    expect(await textOf(page)).toContain('to Alice has been saved.')
+    expect(await textOf(page)).toContain('Up to 10.25 USD')
   })
 
   test.each(['returned', 'unknown'] as const)(

@@ -1,23 +1,35 @@
 import { type GrantView, InvalidInputError, type ItemView } from 'open-payments-server'
 import type { Handler, HttpResponse } from 'open-payments-server/adapter'
-import { type ConnectedApp, type ConnectedAppsOptions, untilResumed } from './connected-apps.js'
+import { type ConnectedAppOptions, limitFieldOf } from './connected-app.js'
+import {
+  type AppOptions,
+  type ConnectedApp,
+  type ConnectedAppsOptions,
+  searchLengthMax,
+  untilResumed,
+} from './connected-apps.js'
 import { fieldsOf } from './forms.js'
 import { seeOther } from './layout.js'
-import { limitOf, lowered } from './limits.js'
+import { type LimitProblem, limitOf, lowered } from './limits.js'
 import type { Locale } from './locale.js'
+import { ownReceiverOf } from './own-receivers.js'
+import { namedReceivers, receiversIn } from './receivers.js'
 import { isSignedIn, type OwnersVisit, type Site } from './site.js'
 
-/** The apps on one page. */
-const appsMax = 20
+/** The apps, and the payments, on one page. */
+const pageMax = 20
+/** The apps in which a search looks, in pages of this many. */
+const searchedMax = 500
+const searchedPage = 100
 
-/** Returns the handler of the page of connected apps. */
+/** Returns the handler of the pages of connected apps. */
 export function connectedAppsHandler(site: Site): Handler {
   const { options, tokens, screens, notice } = site
-  const { resources, intervalCounting } = options
   const { grants } = options.auth
+  const payments = options.resources?.outgoingPayments
+  const receiverOf = options.receiverOf ?? ownReceiverOf(options)
 
   async function connected(grant: GrantView): Promise<ConnectedApp> {
-    const payments = resources?.outgoingPayments
     const { grantId } = grant
     const isPaying = grant.access.some(({ type }) => type === 'outgoing-payment')
     const [display, budgets, last] = await Promise.all([
@@ -33,83 +45,189 @@ export function connectedAppsHandler(site: Site): Handler {
     }
   }
 
+  async function appOptions({ owner, locale }: OwnersVisit): Promise<AppOptions> {
+    const accounts = await options.accountsOf(owner.id)
+    const token = await tokens.field('apps', owner.id)
+    const { intervalCounting } = options
+    return { locale, now: site.now(), intervalCounting, accounts, token }
+  }
+
+  const approvedBy = (resourceOwner: string) => ({ resourceOwner, statuses: ['approved'] }) as const
+
   async function list(
     visit: OwnersVisit,
     outcome?: ConnectedAppsOptions['outcome'],
   ): Promise<HttpResponse> {
-    const { request, owner, locale } = visit
-    const query = new URLSearchParams(request.url.split('?')[1])
-    const newest = { resourceOwner: owner.id, statuses: ['approved'], last: appsMax } as const
-    const cursor = query.get('before')
-    const { result, pagination } = await (cursor === null
-      ? grants.list(newest)
-      : grants.list({ ...newest, cursor }).catch((error) => {
-          // A link on any page can contain any cursor.
-          if (error instanceof InvalidInputError) return grants.list(newest)
-          throw error
-        }))
-    const { hasPreviousPage, startCursor } = pagination
-    const done = query.get('done')
-    const screen = screens.connectedApps(
-      await Promise.all(result.toReversed().map((grant) => connected(grant))),
-      {
-        locale,
-        now: site.now(),
-        intervalCounting,
-        token: await tokens.field('apps', owner.id),
-        outcome: outcome ?? (done === 'changed' || done === 'removed' ? done : undefined),
-        olderUrl:
-          hasPreviousPage && startCursor !== undefined
-            ? `?${new URLSearchParams({ before: startCursor })}`
-            : undefined,
-      },
+    const { owner } = visit
+    const query = queryOf(visit)
+    const search = query.get('search')?.trim().slice(0, searchLengthMax) || undefined
+    const { grants: found, ...more } = await (search === undefined
+      ? newest(owner.id, query.get('before'))
+      : searched(owner.id, search, visit.locale))
+    const screen = screens.connectedApps(await Promise.all(found.map(connected)), {
+      ...(await appOptions(visit)),
+      ...more,
+      search,
+      removed: await removedBy(owner.id, query.get('removed')),
+      outcome,
+    })
+    return site.show(screen, visit, outcome === undefined ? 200 : 400)
+  }
+
+  async function newest(ownerId: string, before: string | null) {
+    const list = { ...approvedBy(ownerId), last: pageMax }
+    const { result, pagination } = await pageOf((page) => grants.list({ ...list, ...page }), before)
+    return { grants: result.toReversed(), olderUrl: olderUrl(pagination, {}, 'before') }
+  }
+
+  /** Resolves to the newest apps whose name or address contains a text. */
+  async function searched(ownerId: string, search: string, { tag }: Locale) {
+    const all: GrantView[] = []
+    let cursor: string | undefined
+    let isMore = true
+    while (isMore && all.length < searchedMax) {
+      const query = { ...approvedBy(ownerId), last: searchedPage, ...(cursor && { cursor }) }
+      const { result, pagination } = await grants.list(query)
+      all.push(...result.toReversed())
+      cursor = pagination.startCursor
+      isMore = pagination.hasPreviousPage && cursor !== undefined
+    }
+    const clients = [...new Set(all.map(({ client }) => client))]
+    const lower = (text: string) => text.toLocaleLowerCase(tag)
+    const matching = await Promise.all(
+      clients.map(async (client) => {
+        const { name = '' } = (await grants.displayOf(client)) ?? {}
+        return lower(`${name} ${client}`).includes(lower(search)) ? [client] : []
+      }),
     )
+    const isFound = new Set(matching.flat())
+    const found = all.filter(({ client }) => isFound.has(client)).slice(0, pageMax)
+    return { grants: found, ...(isMore && { searchedMax }) }
+  }
+
+  /** The app whose access the owner has ended. A link on any page can contain any id. */
+  async function removedBy(ownerId: string, grantId: string | null) {
+    const grant = grantId === null ? undefined : await grants.get(grantId)
+    const isRemoved = grant?.resourceOwner === ownerId && grant.status === 'revoked'
+    return isRemoved ? { grant, display: await grants.displayOf(grant.client) } : undefined
+  }
+
+  async function detail(
+    grant: GrantView,
+    visit: OwnersVisit,
+    outcome?: ConnectedAppOptions['outcome'],
+  ): Promise<HttpResponse> {
+    const { grantId, access } = grant
+    const query = queryOf(visit)
+    const isPaying = access.some(({ type }) => type === 'outgoing-payment')
+    const history =
+      payments && isPaying
+        ? await pageOf(
+            (page) => payments.list({ grantId, last: pageMax, ...page }),
+            query.get('before'),
+          )
+        : undefined
+    const paid = history?.result.toReversed()
+    const wanted = [...receiversIn(access), ...(paid ?? []).map(({ receiver }) => receiver)]
+    const screen = screens.connectedApp(await connected(grant), {
+      ...(await appOptions(visit)),
+      receivers: await namedReceivers(wanted, receiverOf),
+      payments: paid,
+      olderUrl: history && olderUrl(history.pagination, { app: grantId }, 'before'),
+      outcome: outcome ?? (query.get('done') === 'changed' ? 'changed' : undefined),
+      given: visit.request.method === 'POST' ? fieldsOf(visit.request) : undefined,
+    })
     return site.show(screen, visit, outcome === undefined ? 200 : 400)
   }
 
   /** Changes a grant, after it has checked that it is the owner's: a form can contain any id. */
   async function change(visit: OwnersVisit): Promise<HttpResponse> {
     const { request, owner, locale } = visit
-    if (!(await tokens.isValid(request, 'apps', owner.id))) return list(visit, 'stale')
     const fields = fieldsOf(request)
     const grantId = fields.get('grant') ?? ''
+    if (!(await tokens.isValid(request, 'apps', owner.id))) return list(visit, 'stale')
     const grant = await grants.get(grantId)
     if (grant?.resourceOwner !== owner.id) return notice(404, 'notApproved', visit)
     if (fields.get('do') === 'revoke') {
       await grants.revoke(grantId)
-      return seeOther('?done=removed')
+      return seeOther(`?${new URLSearchParams({ removed: grantId })}`)
     }
     const changes = changesOf(grant, fields, locale)
-    if (typeof changes === 'string') return list(visit, changes)
-    const amended = await grants.amend(grantId, { resourceOwner: owner.id, ...changes })
-    return amended.ok ? seeOther('?done=changed') : list(visit, 'notNarrower')
+    if (!changes.ok) return detail(grant, visit, changes.problem)
+    const amended = await grants.amend(grantId, { resourceOwner: owner.id, ...changes.value })
+    if (!amended.ok) return detail(grant, visit, 'unchanged')
+    return seeOther(`?${new URLSearchParams({ app: grantId, done: 'changed' })}`)
   }
 
   return site.served(async (visit) => {
     if (!isSignedIn(visit)) return options.signIn(visit.request)
-    return visit.request.method === 'POST' ? change(visit) : list(visit)
+    if (visit.request.method === 'POST') return change(visit)
+    const grantId = queryOf(visit).get('app')
+    if (grantId === null) return list(visit)
+    const grant = await grants.get(grantId)
+    const isOwners = grant?.resourceOwner === visit.owner.id && grant.status === 'approved'
+    return isOwners ? detail(grant, visit) : notice(404, 'notApproved', visit)
   })
 }
 
+function queryOf({ request }: OwnersVisit): URLSearchParams {
+  return new URLSearchParams(request.url.split('?')[1])
+}
+
+/** Resolves to the page before a cursor. A link on any page can contain any cursor: then, to the last page. */
+async function pageOf<Page>(
+  read: (page: { readonly cursor?: string }) => Promise<Page>,
+  cursor: string | null,
+): Promise<Page> {
+  if (cursor === null) return read({})
+  try {
+    return await read({ cursor })
+  } catch (error) {
+    if (error instanceof InvalidInputError) return read({})
+    throw error
+  }
+}
+
+function olderUrl(
+  pagination: { readonly hasPreviousPage: boolean; readonly startCursor?: string },
+  query: Readonly<Record<string, string>>,
+  name: string,
+): string | undefined {
+  const { hasPreviousPage, startCursor } = pagination
+  if (!hasPreviousPage || startCursor === undefined) return undefined
+  return `?${new URLSearchParams({ ...query, [name]: startCursor })}`
+}
+
+type Changes = {
+  readonly access?: readonly ItemView[]
+  readonly conditions?: { readonly pausedUntil: number | null }
+}
+
 /** Returns what the form of an owner changes, or why it changes nothing. */
-function changesOf({ access }: GrantView, fields: URLSearchParams, locale: Locale) {
-  const isChosen = ({ itemId }: ItemView) => itemId === fields.get('item')
+function changesOf(
+  { access }: GrantView,
+  fields: URLSearchParams,
+  locale: Locale,
+):
+  | { readonly ok: true; readonly value: Changes }
+  | { readonly ok: false; readonly problem: LimitProblem | 'unchanged' } {
+  const item = access.find(({ itemId }) => itemId === fields.get('item'))
   switch (fields.get('do')) {
     case 'pause':
-      return { conditions: { pausedUntil: untilResumed } }
+      return { ok: true, value: { conditions: { pausedUntil: untilResumed } } }
     case 'resume':
-      return { conditions: { pausedUntil: null } }
+      return { ok: true, value: { conditions: { pausedUntil: null } } }
     case 'remove':
-      return { access: access.filter((item) => !isChosen(item)) }
+      return { ok: true, value: { access: access.filter((each) => each !== item) } }
     case 'lower': {
-      const item = access.find(isChosen)
       const limit = item && limitOf(item)
-      if (item === undefined || limit === undefined) return 'unreadable'
+      if (item === undefined || limit === undefined) break
       const lower = lowered(item, limit, fields.get('most') ?? '', locale)
-      if (typeof lower === 'string') return lower
-      return { access: access.map((each) => (each === item ? lower : each)) }
+      if (typeof lower === 'string') {
+        return { ok: false, problem: { name: lower, field: limitFieldOf(item) } }
+      }
+      return { ok: true, value: { access: access.map((each) => (each === item ? lower : each)) } }
     }
-    default:
-      return 'unreadable'
   }
+  return { ok: false, problem: 'unchanged' }
 }

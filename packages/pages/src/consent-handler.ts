@@ -14,7 +14,7 @@ import { seeOther } from './layout.js'
 import { type LimitProblem, lowered } from './limits.js'
 import { type Locale, say } from './locale.js'
 import { ownReceiverOf } from './own-receivers.js'
-import { receiversIn } from './receivers.js'
+import { namedReceivers, receiversIn } from './receivers.js'
 import { isSignedIn, type OwnersVisit, type Site, type Visit } from './site.js'
 
 /** Returns the handler of the consent page. */
@@ -37,7 +37,7 @@ export function consentHandler(site: Site): Handler {
     const { owner, locale } = visit
     const accounts = await accountsOf(owner.id)
     if (isForeign(view, accounts)) return notice(403, 'notYours', visit)
-    const receivers = await receiversIn(view.access, receiverOf)
+    const receivers = await namedReceivers(receiversIn(view.access), receiverOf)
     const screen = screens.consent(view, {
       locale,
       now: site.now(),

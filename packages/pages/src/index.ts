@@ -6,7 +6,9 @@
 
 export type { DescriptionOptions } from './access.js'
 export { formatAmount, readAmount } from './amounts.js'
+export { type ConnectedAppOptions, connectedAppScreen } from './connected-app.js'
 export {
+  type AppOptions,
   type ConnectedApp,
   type ConnectedAppsOptions,
   connectedAppHtml,

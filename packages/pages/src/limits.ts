@@ -7,7 +7,7 @@ import { alertOf } from './notice.js'
 /** Why a limit that an owner typed is not accepted. */
 export interface LimitProblem {
   readonly name: 'unreadable' | 'notNarrower' | 'limitZero'
-  /** The name and id of the field. */
+  /** The id of the field. */
   readonly field: string
 }
 
@@ -46,8 +46,11 @@ function exampleIn(locale: Locale) {
 
 /** What a field for a lower limit shows. */
 export interface LimitField {
-  /** Its name and id. */
+  /** Its id. */
   readonly field: string
+  /** Its name. Default: `field`. */
+  readonly name?: string
+  readonly isRequired?: boolean
   readonly limit: Amount
   /** Tells several fields apart. */
   readonly about?: Html | undefined
@@ -58,7 +61,7 @@ export interface LimitField {
 
 /** Returns the field for a lower limit, with its problem, and with what the owner typed. */
 export function limitField(
-  { field, limit, about, typed, problem }: LimitField,
+  { field, name = field, limit, about, typed, problem, isRequired }: LimitField,
   locale: Locale,
 ): Html {
   const refused = problem?.field === field && problem.name
@@ -67,6 +70,6 @@ export function limitField(
     html`<p class="problem" id="${field}-problem">${say(locale, refused, exampleIn(locale))}</p>`
   return html`<label for="${field}">${say(locale, 'ownLimit', { amount: amountHtml(limit, locale) })}
     ${about && html`<small>${about}</small>`}</label>${error}
-    <input id="${field}" name="${field}" inputmode="decimal" autocomplete="off" value="${visible(typed ?? '')}"
-    ${refused && html` aria-invalid="true" aria-describedby="${field}-problem"`}>`
+    <input id="${field}" name="${name}" inputmode="decimal" autocomplete="off" value="${visible(typed ?? '')}"
+    ${refused && html` aria-invalid="true" aria-describedby="${field}-problem"`}${isRequired && html` required`}>`
 }

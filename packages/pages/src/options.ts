@@ -11,6 +11,7 @@ import {
   requireKnownOptions,
 } from 'open-payments-server/adapter'
 import type { IntervalCounting } from 'open-payments-server/core'
+import type { connectedAppScreen } from './connected-app.js'
 import type { ConnectedApp, ConnectedAppsOptions } from './connected-apps.js'
 import type { ConsentOptions, OwnedAccount } from './consent.js'
 import type { keysScreen, OwnerKeys } from './keys.js'
@@ -92,6 +93,7 @@ export interface PagesOptions {
 export interface PageScreens {
   readonly consent: (view: InteractionView, options: ConsentOptions) => Screen
   readonly connectedApps: (apps: readonly ConnectedApp[], options: ConnectedAppsOptions) => Screen
+  readonly connectedApp: typeof connectedAppScreen
   readonly keys: typeof keysScreen
   readonly notice: typeof noticeScreen
 }

@@ -17,15 +17,20 @@ export type Receivers = ReadonlyMap<string, NamedReceiver>
 /** How long a page waits for the names of receivers. */
 const receiversTimeoutMs = 2_000
 
+/** Returns the incoming payments that access names. */
+export function receiversIn(access: readonly AccessItem[]): readonly string[] {
+  return access.flatMap(({ limits }) => limits?.receiver ?? [])
+}
+
 /**
- * Resolves to the receivers that access names, as far as they are known within two seconds: a page with a URL is better
- * than none. Never rejects.
+ * Resolves to the receivers of incoming payments, as far as they are known within two seconds: a page with a URL is
+ * better than none. Never rejects.
  */
-export async function receiversIn(
-  access: readonly AccessItem[],
+export async function namedReceivers(
+  incomingPayments: readonly string[],
   receiverOf: (url: string) => NamedReceiver | undefined | Promise<NamedReceiver | undefined>,
 ): Promise<Receivers> {
-  const urls = new Set(access.flatMap(({ limits }) => limits?.receiver ?? []))
+  const urls = new Set(incomingPayments)
   if (urls.size === 0) return new Map()
   const found = new Map<string, NamedReceiver>()
   let isLate = false

@@ -1,5 +1,6 @@
 import type { Instant } from 'open-payments-server'
 import type { Handler, HttpRequest, HttpResponse } from 'open-payments-server/adapter'
+import { connectedAppScreen } from './connected-app.js'
 import { connectedAppsScreen } from './connected-apps.js'
 import { consentScreen } from './consent.js'
 import { type FormTokens, fieldsOf, formTokens, isForeignForm } from './forms.js'
@@ -55,6 +56,7 @@ export function createSite(options: PagesOptions): Site {
   const screens: PageScreens = {
     consent: consentScreen,
     connectedApps: connectedAppsScreen,
+    connectedApp: connectedAppScreen,
     keys: keysScreen,
     notice: noticeScreen,
     ...options.screens,

@@ -68,6 +68,8 @@ details>:last-child{margin-block-end:.25rem}
 .actions{display:flex;flex-wrap:wrap;gap:.5rem 1.25rem;align-items:start;border-block-start:1px solid var(--border);margin-block-start:1rem;padding-block-start:.75rem}
 .actions details[open]{flex-basis:100%}
 .badge{border:1px solid transparent;display:inline-block;background:var(--warning);color:var(--on-warning);border-radius:99px;padding:.1rem .7rem;font-size:.875rem;font-weight:600}
+.search{margin-block:1rem}.search>div{display:flex;gap:.5rem}.search input{flex:1;min-width:0}
+.history{list-style:none;padding:0}.history li{border-block-start:1px solid var(--border);padding-block:.5rem;margin:0}
 .limit{margin-block:1rem}
 .limit strong{display:block;font-size:1.0625rem}
 .bar{display:block;width:100%;height:.6rem;margin-block:.5rem .35rem;border-radius:99px;background:var(--border);fill:var(--accent);forced-color-adjust:none}

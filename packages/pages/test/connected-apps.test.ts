@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import type { GrantView, ItemBudget, OutgoingPaymentView } from '../../../src/index.js'
+import { type ConnectedAppOptions, connectedAppScreen } from '../src/connected-app.js'
 import {
   type ConnectedApp,
   type ConnectedAppsOptions,
   connectedAppsScreen,
 } from '../src/connected-apps.js'
 import { html } from '../src/html.js'
-import { page } from '../src/layout.js'
+import { page, type Screen } from '../src/layout.js'
 import { localeFor } from '../src/locale.js'
 import { textOf } from './text.js'
 
@@ -40,12 +41,23 @@ const budget = (spent: string, left: string): ItemBudget => ({
   left: { debitAmount: usd(left) },
 })
 
-function shown(app: Partial<ConnectedApp>, options: Partial<ConnectedAppsOptions> = {}) {
-  const locale = localeFor({ headers: [] })
-  const base = { locale, now, token: html`` }
-  const screen = connectedAppsScreen([{ grant: grantOf(), ...app }], { ...base, ...options })
+const locale = localeFor({ headers: [] })
+const alice = { url: item.identifier, publicName: 'Everyday', assetCode: 'USD', assetScale: 2 }
+const base = { locale, now, accounts: [alice], token: html`` }
+
+function seen(screen: Screen) {
   const { body = '' } = page(screen, { locale })
   return { body, text: textOf(body) }
+}
+
+/** The page of all apps, with one app. */
+function shown(app: Partial<ConnectedApp>, options: Partial<ConnectedAppsOptions> = {}) {
+  return seen(connectedAppsScreen([{ grant: grantOf(), ...app }], { ...base, ...options }))
+}
+
+/** The page of one app. */
+function detailed(app: Partial<ConnectedApp>, options: Partial<ConnectedAppOptions> = {}) {
+  return seen(connectedAppScreen({ grant: grantOf(), ...app }, { ...base, ...options }))
 }
 
 describe('the page of connected apps', () => {
@@ -67,8 +79,8 @@ describe('the page of connected apps', () => {
       '12.00 USD of 50.00 USD spent',
       '38.00 USD left until January 1, 2027',
       'Last payment: 12.00 USD on December 4, 2026',
-      'Approved on November 3, 2026',
-      'It may also: see the payments it made.',
+      'Account: Everyday',
+      'Details and payments',
     ]) {
       expect(text).toContain(expected)
     }
@@ -117,15 +129,6 @@ describe('the page of connected apps', () => {
       'know that you are me',
     ],
     [
-      'has conditions',
-      {
-        grant: grantOf({
-          conditions: { paymentMax: usd('100'), receivers: ['https://r.example'] },
-        }),
-      },
-      'at most 1.00 USD in one payment only to https://r.example',
-    ],
-    [
       'has no address',
       { grant: grantOf({ client: 'urn:ietf:params:oauth:jwk-thumbprint:x' }) },
       'urn:ietf:params:oauth:jwk-thumbprint:x',
@@ -138,33 +141,130 @@ describe('the page of connected apps', () => {
     expect(shown({ budgets: [budget('6000', '0')] }).body).toContain('<rect width="100%"')
   })
 
-  test('offers to remove one of several permissions, and not the only one', () => {
-    expect(shown({}).body).not.toContain('value="remove"')
-    const access = [item, { ...item, itemId: '2' }]
-    expect(shown({ grant: grantOf({ access }) }).body.match(/value="remove"/g)).toHaveLength(2)
-  })
-
-  test('asks before it removes the access, without a script', () => {
-    const { body, text } = shown({ display: { name: 'Shop' } })
-    expect(body).not.toContain('<script')
-    expect(text).toContain('Remove access The app then has no access any more')
-    expect(text).toContain('Remove the access of Shop')
-  })
-
-  test('says that there is no app, and leads to older ones', () => {
-    const locale = localeFor({ headers: [] })
-    const screen = connectedAppsScreen([], { locale, now, token: html`` })
-    expect(textOf(screen.content)).toContain('No app has access to your account.')
+  test('leads to the page of each app, and to older ones', () => {
+    expect(shown({ grant: grantOf({ grantId: 'a&b' }) }).body).toContain(
+      '<a href="?app=a%26b" aria-label="Details and payments: shop.example"',
+    )
     expect(shown({}, { olderUrl: '?before=x' }).body).toContain(
       '<a href="?before=x">Older apps</a>',
     )
   })
 
+  test('says that there is no app, and none that matches a search', () => {
+    const none = (options: Partial<ConnectedAppsOptions> = {}) =>
+      seen(connectedAppsScreen([], { ...base, ...options }))
+    expect(none().text).toContain('No app has access to your account.')
+    expect(none().body).not.toContain('role="search"')
+    const { body, text } = none({ search: '"><img src=x>', searchedMax: 500 })
+    expect(text).toContain('No connected app matches this search.')
+    expect(text).toContain('Only the newest 500 apps were searched.')
+    expect(body).toContain('value="&#34;&#62;&#60;img src=x&#62;"')
+  })
+
+  test('names the app and the account whose access was removed', () => {
+    const removed = { grant: grantOf({ status: 'revoked' }), display: { name: 'Shop' } }
+    expect(shown({}, { removed }).text).toContain('Shop no longer has access to Everyday.')
+  })
+
   test('escapes what an app chose', () => {
     const name = '<img src=x>"'
     const access = [{ ...item, identifier: name, label: name, limits: { receiver: name } }]
-    const { body } = shown({ display: { name }, grant: grantOf({ client: name, access }) })
-    expect(body).not.toContain('<img')
-    expect(body.match(/img src=x/g)?.length).toBeGreaterThan(5)
+    const app = { display: { name }, grant: grantOf({ client: name, access }) }
+    for (const { body } of [shown(app), detailed(app)]) {
+      expect(body).not.toContain('<img')
+      expect(body.match(/img src=x/g)?.length).toBeGreaterThan(5)
+    }
+  })
+})
+
+describe('the page of one connected app', () => {
+  const display = { name: 'Shop' }
+
+  test('says everything that is granted, since when, and under what conditions', () => {
+    const conditions = { paymentMax: usd('100'), receivers: ['https://r.example'] }
+    const { text } = detailed({ display, grant: grantOf({ conditions }) })
+    for (const expected of [
+      'Shop https://shop.example/app',
+      'Approved on November 3, 2026',
+      'pay money from your account',
+      'see the payments it made',
+      `only for ${item.identifier}`,
+      'at most 50.00 USD is debited from your account every month',
+      'at most 1.00 USD in one payment only to https://r.example',
+    ]) {
+      expect(text).toContain(expected)
+    }
+  })
+
+  test('lists the payments, with what became of each, and to whom', () => {
+    const payment = {
+      debitAmount: usd('1200'),
+      sentAmount: usd('1100'),
+      receiver: 'https://bank.example/incoming-payments/1',
+      createdAt: Date.UTC(2026, 11, 4, 9),
+    } as OutgoingPaymentView
+    const payments = (['created', 'begun', 'completed', 'failed'] as const).map((status) => ({
+      ...payment,
+      status,
+    }))
+    const bob = { name: 'Bob', walletAddress: 'https://bank.example/bob' }
+    const receivers = new Map([[payment.receiver, bob]])
+    const { text } = detailed({}, { payments, receivers, olderUrl: '?app=x&before=y' })
+    const at = 'Fri, December 4, 2026, 09:00 UTC'
+    for (const expected of [
+      `12.00 USD to Bob https://bank.example/bob ${at}, waits to be sent`,
+      `12.00 USD to Bob https://bank.example/bob ${at}, is being sent`,
+      `11.00 USD to Bob https://bank.example/bob ${at}, sent`,
+      `12.00 USD to Bob https://bank.example/bob ${at}, failed after 11.00 USD was sent`,
+      'Older payments',
+    ]) {
+      expect(text).toContain(expected)
+    }
+    const [first] = payments
+    const unnamed = first && { ...first, receiverWalletAddress: 'https://bank.example/bob' }
+    expect(detailed({}, { payments: unnamed && [unnamed] }).text).toContain(
+      '12.00 USD to https://bank.example/bob',
+    )
+    expect(detailed({}, { payments: [] }).text).toContain('No payment so far')
+    expect(detailed({}).body).not.toContain('<h2>Payments')
+  })
+
+  test('offers to remove one of several permissions, and not the only one', () => {
+    expect(detailed({}).body).not.toContain('value="remove"')
+    const access = [item, { ...item, itemId: '2' }]
+    expect(detailed({ grant: grantOf({ access }) }).body.match(/value="remove"/g)).toHaveLength(2)
+  })
+
+  test('asks before it removes the access, and names the app and the account', () => {
+    const { body, text } = detailed({ display })
+    expect(body).not.toContain('<script')
+    expect(text).toContain('Remove access Shop then has no access to Everyday any more')
+    expect(text).toContain('Remove the access of Shop')
+  })
+
+  test('names the app and the accounts whose access was changed', () => {
+    const outcome = 'changed'
+    expect(detailed({ display }, { outcome }).text).toContain(
+      'Your change to the access of Shop to Everyday has been saved.',
+    )
+    const other = { ...item, identifier: 'https://wallet.example/other' }
+    const access = [item, other]
+    expect(detailed({ grant: grantOf({ access }) }, { outcome }).text).toContain(
+      'of shop.example to Everyday and https://wallet.example/other has been saved.',
+    )
+    const { identifier: _, ...quotes } = { ...item, type: 'quote', actions: ['read'] } as const
+    expect(detailed({ grant: grantOf({ access: [quotes] }) }, { outcome }).text).toContain(
+      'of shop.example to your account has been saved.',
+    )
+  })
+
+  test('shows the error at its field, which is open, with what was typed', () => {
+    const given = new URLSearchParams({ most: '"60' })
+    const outcome = { name: 'notNarrower', field: 'limit-2' } as const
+    const access = [item, { ...item, itemId: '2' }]
+    const { body } = detailed({ grant: grantOf({ access }) }, { outcome, given })
+    expect(body).toMatch(/<a href="#limit-2">.*<details open>.*id="limit-2-problem"/s)
+    expect(body).toMatch(/id="limit-1" name="most"[^>]* value=""/)
+    expect(body).toMatch(/id="limit-2" name="most"[^>]* value="&#34;60"\s+aria-invalid="true"/)
   })
 })

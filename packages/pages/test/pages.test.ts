@@ -14,6 +14,7 @@ import {
   type ConsentRefusal,
   type Handler,
   type InteractionView,
+  type OutgoingPaymentView,
   toFetch,
 } from '../../../src/index.js'
 import { publishedKeys, testKey } from '../../../test/support/keys.js'
@@ -442,8 +443,9 @@ describe('the page of connected apps', () => {
   }
 
   test('lowers, pauses, resumes and ends the access of an app', async () => {
-    const { apps, grants, grantId } = await connected()
+    const { pages, apps, grants, grantId } = await connected()
     const page = apps()
+    const changed = `?app=${grantId}&done=changed`
     const { text } = await page.open()
     expect(text).toContain('0.00 USD of 50.00 USD spent')
     expect(text).toContain('No payment so far')
@@ -451,18 +453,22 @@ describe('the page of connected apps', () => {
       const { status, headers } = await page.post({ grant: grantId, ...fields })
       return [status, headers['location']]
     }
-    expect(await change({ do: 'lower', item: '1', most: '12.5' })).toEqual([303, '?done=changed'])
+    expect(await change({ do: 'lower', item: '1', most: '12.5' })).toEqual([303, changed])
     expect((await page.open()).text).toContain('of 12.50 USD spent')
     expect(await change({ do: 'lower', item: '1', most: '\u0661\u0660\u066b\u0665' })).toEqual([
       303,
-      '?done=changed',
+      changed,
     ])
     expect((await page.open()).text).toContain('of 10.50 USD spent')
-    expect(await change({ do: 'pause' })).toEqual([303, '?done=changed'])
+    expect(await change({ do: 'pause' })).toEqual([303, changed])
     expect((await page.open()).text).toContain('Paused')
-    expect(await change({ do: 'resume' })).toEqual([303, '?done=changed'])
+    expect(await change({ do: 'resume' })).toEqual([303, changed])
     expect((await page.open()).text).toContain('Pause payments')
-    expect(await change({ do: 'revoke' })).toEqual([303, '?done=removed'])
+    const detail = await visitor(pages.connectedApps, `/apps${changed}`).open()
+    expect(detail.text).toContain(`access of shop.example to ${alice} has been saved.`)
+    expect(await change({ do: 'revoke' })).toEqual([303, `?removed=${grantId}`])
+    const removed = await visitor(pages.connectedApps, `/apps?removed=${grantId}`).open()
+    expect(removed.text).toContain(`shop.example no longer has access to ${alice}.`)
     expect((await page.open()).text).toContain('No app has access')
     expect((await grants.get(grantId))?.status).toBe('revoked')
   })
@@ -504,8 +510,9 @@ describe('the page of connected apps', () => {
     ],
     ['more than 64 bits', { do: 'lower', item: '1', most: '9'.repeat(25) }, 'such as 12.50'],
     ['too many digits', { do: 'lower', item: '1', most: '1.234' }, 'such as 12.50'],
-    ['another item', { do: 'lower', item: '2', most: '1' }, 'such as 12.50'],
-    ['nothing to do', {}, 'such as 12.50'],
+    ['another item', { do: 'lower', item: '2', most: '1' }, 'Nothing was changed'],
+    ['nothing to do', {}, 'Nothing was changed'],
+    ['the removal of the only item', { do: 'remove', item: '1' }, 'Nothing was changed'],
     ['another token', { do: 'revoke', token: 'x' }, 'Please answer again'],
   ])('changes nothing for %s', async (_, fields, expected) => {
     const { apps, grants, grantId } = await connected()
@@ -515,6 +522,67 @@ describe('the page of connected apps', () => {
     const { status, body = '' } = await page.post({ grant: grantId, ...fields })
     expect([status, textOf(body)]).toEqual([400, expect.stringContaining(expected)])
     expect(await grants.get(grantId)).toEqual(before)
+  })
+
+  test('finds apps by their name and their address, and says what it did not find', async () => {
+    const { pages } = await connected()
+    const searched = async (search: string) => {
+      const url = `/apps?${new URLSearchParams({ search })}`
+      return (await visitor(pages.connectedApps, url).open()).text
+    }
+    for (const search of ['shop', ' SHOP.example ', '', ' ']) {
+      expect(await searched(search), search).toContain('0.00 USD of 50.00 USD spent')
+    }
+    for (const search of ['bank', '.*', '\0', 'x'.repeat(5_000)]) {
+      expect(await searched(search), search).toContain('No connected app matches this search.')
+    }
+  })
+
+  test('shows what an app has paid, and older payments on another page', async () => {
+    const { world, pages, grantId } = await connected()
+    const { list } = world.resources.outgoingPayments
+    const paid = (n: number) => ({ ...payment, paymentId: `${n}`, createdAt: n })
+    const payment = {
+      status: 'completed',
+      sentAmount: usd(1200),
+      debitAmount: usd(1200),
+      receiver: 'https://bank.example/incoming-payments/1',
+    } as OutgoingPaymentView
+    expect((await list({ grantId, last: 20 })).result).toEqual([])
+    const asked: object[] = []
+    const resources = {
+      outgoingPayments: {
+        ...world.resources.outgoingPayments,
+        list: async (query: object) => {
+          asked.push(query)
+          const pagination = { hasPreviousPage: true, hasNextPage: false, startCursor: 'a&b' }
+          return { pagination, result: [paid(1), paid(2)] }
+        },
+      },
+    }
+    const own = createPages({ auth: world.auth, resources, ...host })
+    const detail = await visitor(own.connectedApps, `/apps?app=${grantId}`).open()
+    expect(detail.text).toContain('12.00 USD to bank.example')
+    expect(detail.body).toContain(`?app=${grantId}&#38;before=a%26b`)
+    await visitor(own.connectedApps, `/apps?app=${grantId}&before=a%26b`).open()
+    expect(asked).toContainEqual({ grantId, last: 20, cursor: 'a&b' })
+    const junk = await visitor(pages.connectedApps, `/apps?app=${grantId}&before=junk`).open()
+    expect([junk.status, junk.text]).toEqual([200, expect.stringContaining('No payment so far')])
+  })
+
+  test('shows the page of an app to its owner alone, and of no app that has ended', async () => {
+    const { pages, apps, grants, grantId } = await connected()
+    const open = (owner: string, id: string) =>
+      visitor(pages.connectedApps, `/apps?${new URLSearchParams({ app: id })}`, owner).open()
+    expect((await open('alice', grantId)).status).toBe(200)
+    for (const id of [grantId, '', 'unknown', '\0']) {
+      expect((await open('bob', id)).status, id).toBe(404)
+    }
+    await grants.revoke(grantId)
+    expect((await open('alice', grantId)).status).toBe(404)
+    const url = `/apps?removed=${grantId}`
+    expect((await visitor(pages.connectedApps, url, 'bob').open()).text).not.toContain('shop')
+    expect((await apps().open()).text).toContain('No app has access')
   })
 
   test('neither shows nor changes the apps of another owner', async () => {

@@ -5,6 +5,7 @@ import { html } from '../src/html.js'
 import {
   grantedReceiverHtml,
   type NamedReceiver,
+  namedReceivers,
   receiverHtml,
   receiversIn,
 } from '../src/receivers.js'
@@ -29,7 +30,7 @@ describe('the receivers in access', () => {
       return { name: 'Bob' }
     }
     const access = [paying(), paying(invoice), paying(bill), paying(invoice)]
-    const found = await receiversIn(access, receiverOf)
+    const found = await namedReceivers(receiversIn(access), receiverOf)
     expect(asked).toEqual([invoice, bill])
     expect(found.get(bill)).toEqual({ name: 'Bob' })
   })
@@ -46,7 +47,7 @@ describe('the receivers in access', () => {
   ])('lack one whose look-up %s, after at most two seconds', async (_, answer) => {
     const receiverOf = (url: string) => (url === bill ? answer() : { name: 'Bob' })
     let found: ReadonlyMap<string, NamedReceiver> | undefined
-    void receiversIn([paying(bill), paying(invoice)], receiverOf).then((each) => {
+    void namedReceivers(receiversIn([paying(bill), paying(invoice)]), receiverOf).then((each) => {
       found = each
     })
     await vi.advanceTimersByTimeAsync(2_000)
@@ -59,7 +60,7 @@ describe('the receivers in access', () => {
     const late = new Promise<NamedReceiver>((resolve) => {
       answer = resolve
     })
-    const finding = receiversIn([paying(invoice)], () => late)
+    const finding = namedReceivers(receiversIn([paying(invoice)]), () => late)
     await vi.advanceTimersByTimeAsync(2_000)
     const found = await finding
     answer({ name: 'Bob' })
@@ -72,7 +73,7 @@ describe('the receivers in access', () => {
     [{ name: ' Bob\u202e\n the  builder', walletAddress: '' }, { name: 'Bob the builder' }],
     [{ walletAddress: 'https://b.example/bob' }, { walletAddress: 'https://b.example/bob' }],
   ])('are cleaned: %j', async (given, expected) => {
-    const found = await receiversIn([paying(invoice)], () => given as NamedReceiver)
+    const found = await namedReceivers(receiversIn([paying(invoice)]), () => given as NamedReceiver)
     expect(found.get(invoice)).toEqual(expected)
   })
 })
@@ -97,7 +98,7 @@ describe('a receiver on a page', () => {
     const given = fc.record({ name: text, walletAddress: text }, { requiredKeys: [] })
     await fc.assert(
       fc.asyncProperty(given, async (receiver) => {
-        const found = await receiversIn([paying(invoice)], () => receiver)
+        const found = await namedReceivers(receiversIn([paying(invoice)]), () => receiver)
         const shown = `${html`${receiverHtml(invoice, found)}`}`
         expect(shown.replaceAll(/<\/?(?:b|bdi|span)\b[^<>]*>/g, '')).not.toMatch(
           /[<>"\u202e\u2069]/,

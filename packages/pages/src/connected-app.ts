@@ -1,0 +1,170 @@
+import type { GrantView, ItemView, OutgoingPaymentView } from 'open-payments-server'
+import { describeItem } from './access.js'
+import { amountHtml } from './amounts.js'
+import { limitHtml } from './app-limits.js'
+import { addressOf } from './app-name.js'
+import {
+  type AppOptions,
+  type ConnectedApp,
+  fieldsFor,
+  isPaying,
+  labelOf,
+  nameOf,
+  pausedBadge,
+  pauseForm,
+  sayOf,
+} from './connected-apps.js'
+import { type Html, html } from './html.js'
+import type { Screen } from './layout.js'
+import { type LimitProblem, limitAlert, limitField, limitOf } from './limits.js'
+import { formatDay, formatInstant, isolated, say } from './locale.js'
+import { alertOf } from './notice.js'
+import { type Receivers, receiverHtml } from './receivers.js'
+import type { TextKey } from './texts.js'
+
+/** What the page of one connected app needs besides the app. */
+export interface ConnectedAppOptions extends AppOptions {
+  /** Its payments, the latest first; absent without a resource server. */
+  readonly payments?: readonly OutgoingPaymentView[] | undefined
+  /** Where its earlier payments are. */
+  readonly olderUrl?: string | undefined
+  /** Whether a form has changed something, or why not. */
+  readonly outcome?: 'changed' | 'stale' | 'unchanged' | LimitProblem | undefined
+  /** What was posted, to show it again. */
+  readonly given?: URLSearchParams | undefined
+}
+
+/**
+ * Returns the page of one connected app: everything that it may do, what it has paid, and the forms that narrow, pause
+ * and end its access.
+ *
+ * @example
+ * ```ts
+ * import { connectedAppScreen, html, page } from 'open-payments-pages'
+ *
+ * for (const app of apps) {
+ *   const token = html`<input type="hidden" name="token" value="…">`
+ *   const screen = connectedAppScreen(app, { locale, now: Date.now(), accounts: [], token })
+ *   const response = page(screen, { locale })
+ * }
+ * ```
+ */
+export function connectedAppScreen(app: ConnectedApp, options: ConnectedAppOptions): Screen {
+  const { client, access, subject, approvedAt } = app.grant
+  const { locale, outcome } = options
+  const name = nameOf(app)
+  const date = approvedAt !== undefined && formatDay(approvedAt, locale)
+  const content = html`${outcome && outcomeHtml(outcome, app, options)}
+    <p><a href="?">${say(locale, 'appsAll')}</a></p>
+    <section class="card"><h1>${isolated(name)}</h1>
+    <p class="address">${addressOf({ client })}</p>
+    ${date && html`<p class="quiet small">${say(locale, 'since', { date })}</p>`}
+    ${pausedBadge(app, options)}
+    ${access.map((item) => itemHtml(item, app, options))}
+    ${subject && html`<ul><li>${say(locale, 'learns', { id: subject.id })}</li></ul>`}
+    ${conditionsHtml(app.grant, options)}
+    <div class="actions">${pauseForm(app, options)}
+    <details><summary aria-label="${labelOf('remove', app, options)}">${say(locale, 'remove')}</summary>
+      <p>${sayOf('removeQuestion', app, options)}</p>
+      <form method="post">${fieldsFor(app, options)}<button class="danger" name="do" value="revoke">${say(locale, 'removeApp', { app: name })}</button></form></details>
+    </div></section>
+    ${historyHtml(options)}`
+  return { title: name, content }
+}
+
+function outcomeHtml(
+  outcome: NonNullable<ConnectedAppOptions['outcome']>,
+  app: ConnectedApp,
+  options: ConnectedAppOptions,
+): Html {
+  const { locale } = options
+  if (typeof outcome === 'object') return limitAlert(outcome, locale)
+  if (outcome === 'stale') return alertOf('stale', locale)
+  if (outcome === 'unchanged') return alertOf('notNarrower', locale)
+  return html`<p class="done" role="status">${sayOf('changed', app, options)}</p>`
+}
+
+/** Everything that an item grants, the form that lowers its limit, and the one that removes it. */
+function itemHtml(item: ItemView, app: ConnectedApp, options: ConnectedAppOptions): Html {
+  const { locale } = options
+  const lines = describeItem(item, options).map((line) => html`<li>${line}</li>`)
+  return html`${isPaying(item) && limitHtml(item, app, options)}
+    <ul>${lines}</ul>
+    ${lowerForm(item, app, options)}
+    ${app.grant.access.length > 1 && removeItemForm(item, app, options, say(locale, 'removeItem'))}`
+}
+
+function lowerForm(item: ItemView, app: ConnectedApp, options: ConnectedAppOptions): Html {
+  const limit = limitOf(item)
+  if (limit === undefined) return html``
+  const { locale, outcome, given } = options
+  const field = limitFieldOf(item)
+  const problem = typeof outcome === 'object' && outcome.field === field ? outcome : undefined
+  const typed = problem && given?.get('most')
+  return html`<details${problem && html` open`}><summary>${say(locale, 'change')}</summary><form method="post">
+    ${itemFields(item, app, options)}
+    ${limitField({ field, name: 'most', limit, typed, problem, isRequired: true }, locale)}
+    <p><button name="do" value="lower">${say(locale, 'lower')}</button></p></form></details>`
+}
+
+/** Returns the id of the field for the limit of an item. */
+export function limitFieldOf({ itemId = '' }: ItemView): string {
+  return `limit-${itemId}`
+}
+
+function itemFields(item: ItemView, app: ConnectedApp, options: ConnectedAppOptions): Html {
+  return html`${fieldsFor(app, options)}<input type="hidden" name="item" value="${item.itemId ?? ''}">`
+}
+
+function removeItemForm(
+  item: ItemView,
+  app: ConnectedApp,
+  options: ConnectedAppOptions,
+  text: Html,
+): Html {
+  return html`<form method="post">${itemFields(item, app, options)}
+    <button name="do" value="remove">${text}</button></form>`
+}
+
+function conditionsHtml({ conditions }: GrantView, { locale }: ConnectedAppOptions): Html {
+  const { paymentMax, receivers = [] } = conditions ?? {}
+  if (paymentMax === undefined && receivers.length === 0) return html``
+  return html`<ul>${paymentMax && html`<li>${say(locale, 'paymentMax', { amount: amountHtml(paymentMax, locale) })}</li>`}
+    ${receivers.map((receiver) => html`<li>${say(locale, 'onlyTo', { receiver })}</li>`)}</ul>`
+}
+
+function historyHtml({ payments, olderUrl, receivers, ...options }: ConnectedAppOptions): Html {
+  const { locale } = options
+  if (payments === undefined) return html``
+  const items = payments.map(
+    (payment) => html`<li>${paymentHtml(payment, receivers, options)}</li>`,
+  )
+  return html`<section class="card"><h2>${say(locale, 'history')}</h2>
+    ${items.length === 0 ? html`<p class="quiet">${say(locale, 'noPayment')}</p>` : html`<ul class="history">${items}</ul>`}
+    ${olderUrl && html`<p><a href="${olderUrl}">${say(locale, 'historyOlder')}</a></p>`}</section>`
+}
+
+const states = {
+  created: 'paymentCreated',
+  begun: 'paymentBegun',
+  completed: 'paymentCompleted',
+  failed: 'paymentFailed',
+} as const satisfies Record<OutgoingPaymentView['status'], TextKey>
+
+/** A payment with what it debited, or, until it ends, the most that it may debit. */
+function paymentHtml(
+  payment: OutgoingPaymentView,
+  receivers: Receivers | undefined,
+  { locale }: Pick<ConnectedAppOptions, 'locale'>,
+): Html {
+  const { status, receiver, receiverWalletAddress: walletAddress } = payment
+  const known = receivers?.get(receiver) ?? (walletAddress === undefined ? {} : { walletAddress })
+  const values = {
+    amount: amountHtml(status === 'completed' ? payment.sentAmount : payment.debitAmount, locale),
+    receiver: receiverHtml(receiver, new Map([[receiver, known]])),
+  }
+  const date = formatInstant(payment.createdAt, locale)
+  const sent = amountHtml(payment.sentAmount, locale)
+  return html`${say(locale, 'paymentTo', values)}<br>
+    <span class="quiet small">${say(locale, states[status], { date, sent })}</span>`
+}
