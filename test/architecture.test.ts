@@ -51,6 +51,7 @@ const mayImport: Record<string, readonly string[]> = {
     'programs',
     'kysely',
     'pages',
+    'create-open-payments-server',
   ],
   sandbox: [
     'index',
@@ -83,7 +84,8 @@ const packages: Record<string, string | RegExp> = {
   'node:fs':
     /^(?:programs.src.program|packages.(?:doctor.src.arguments|cli.src.files)|adapters.postgres.reports.text)\.ts$/,
   'node:http': /^packages.(?:cli.src.grants|sandbox.src.front)\.ts$/,
-  'node:net': /^(?:programs.src.network|packages.doctor.src.checks.wallet-address)\.ts$/,
+  'node:net':
+    /^(?:programs.src.(?:free-port|network)|packages.doctor.src.checks.wallet-address)\.ts$/,
   'node:os': 'packages/cli/src/files.ts',
   'node:path': 'packages/cli/src/files.ts',
   'node:readline/promises': 'packages/cli/src/terminal.ts',
@@ -147,6 +149,8 @@ function target(file: string, specifier: string): string | undefined {
   const [, annex, entry] = /^open-payments-server(?:-(\w+)|\/(.+))?$/.exec(specifier) ?? []
   if (specifier === 'open-payments-pages') return join('packages', 'pages', 'src', 'index.ts')
   if (specifier === 'open-payments-programs') return join('programs', 'src', 'index.ts')
+  const [, created] = /^create-open-payments-server\/(.+)$/.exec(specifier) ?? []
+  if (created !== undefined) return join('packages', 'create-open-payments-server', created)
   if (annex !== undefined) return join('packages', annex, 'src', 'index.ts')
   if (entry === 'core' || entry === 'adapter') return join('src', `entry-${entry}.ts`)
   if (entry !== undefined) return join('adapters', `${entry}.ts`)

@@ -1,6 +1,11 @@
 import { createAuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
-import { type Program, type ProgramOptions, runWith, standardOutput } from 'open-payments-programs'
-import { freePort } from '../wallet/free-port.js'
+import {
+  freePort,
+  type Program,
+  type ProgramOptions,
+  runWith,
+  standardOutput,
+} from 'open-payments-programs'
 import { type AdapterName, startWallet } from '../wallet/start.js'
 import { fee } from './app.js'
 import { change } from './changes.js'

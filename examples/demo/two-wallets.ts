@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AuthenticatedClient } from '@interledger/open-payments'
-import { freePort } from '../wallet/free-port.js'
+import { freePort } from 'open-payments-programs'
 import { money } from '../wallet/money.js'
 import {
   type FulfilledPacket,

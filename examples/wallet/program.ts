@@ -7,7 +7,7 @@ import type {
 } from 'open-payments-server'
 import { webhookSender } from '../webhooks/sender.js'
 import { eventLine } from './event-line.js'
-import { requireFreePort } from './free-port.js'
+import { requireFreePort } from './port-error.js'
 import { readSettings, type Settings } from './settings.js'
 import { startWallet } from './start.js'
 import { openStorage } from './storage.js'

@@ -3,8 +3,8 @@ import { expressServer } from './adapters/express.js'
 import { fastifyServer } from './adapters/fastify.js'
 import { honoServer } from './adapters/hono.js'
 import { type BackgroundOptions, walletBackground } from './background.js'
-import { portError } from './free-port.js'
 import { memoryStorage } from './memory-storage.js'
+import { portError } from './port-error.js'
 import { createWallet, type Wallet, type WalletOptions } from './wallet.js'
 
 export const adapters = { express: expressServer, fastify: fastifyServer, hono: honoServer }

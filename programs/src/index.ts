@@ -7,6 +7,7 @@
 export * from './answer.js'
 export * from './arguments.js'
 export * from './exchange.js'
+export * from './free-port.js'
 export * from './network.js'
 export * from './node-version.js'
 export * from './program.js'

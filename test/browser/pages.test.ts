@@ -7,9 +7,9 @@ import {
   createAuthenticatedClient,
   isPendingGrant,
 } from '@interledger/open-payments'
+import { freePort } from 'open-payments-programs'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
-import { freePort } from '../../examples/wallet/free-port.js'
 import { type RunningWallet, startWallet } from '../../examples/wallet/start.js'
 import { answerBrowser } from '../../packages/cli/src/finish-page.js'
 import {

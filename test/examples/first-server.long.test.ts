@@ -1,5 +1,5 @@
+import { freePort } from 'open-payments-programs'
 import { afterEach, describe, expect, test } from 'vitest'
-import { freePort } from '../../examples/wallet/free-port.js'
 import { exited, killPrograms, run, untilPrinted } from './program.js'
 
 afterEach(killPrograms)

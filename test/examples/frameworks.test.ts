@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { freePort } from 'open-payments-programs'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { freePort } from '../../examples/wallet/free-port.js'
 import { type ClientRequest, testClient } from '../../packages/testing/src/index.js'
 import type { Handler } from '../../src/index.js'
 

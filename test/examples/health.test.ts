@@ -1,5 +1,5 @@
+import { freePort } from 'open-payments-programs'
 import { describe, expect, test } from 'vitest'
-import { freePort } from '../../examples/wallet/free-port.js'
 import { health } from '../../examples/wallet/health.js'
 import { memoryStorage } from '../../examples/wallet/memory-storage.js'
 import { startWallet } from '../../examples/wallet/start.js'

@@ -1,10 +1,10 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { serializeIlpFulfill, serializeIlpPrepare } from 'ilp-packet'
+import { freePort } from 'open-payments-programs'
 import { afterEach, describe, expect, test } from 'vitest'
 import { toExpress } from '../../adapters/express.js'
 import { ilpOverHttp, sendOverHttp } from '../../examples/ilp/ilp-over-http.js'
 import { packetBytesMax } from '../../examples/ilp/packet.js'
-import { freePort } from '../../examples/wallet/free-port.js'
 import { listening, stopped } from '../support/hosts.js'
 import { outcomeOf } from '../support/ilp.js'
 

@@ -4,10 +4,10 @@ import {
   isFinalizedGrantWithAccessToken,
   isPendingGrant,
 } from '@interledger/open-payments'
+import { freePort } from 'open-payments-programs'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
-import { freePort } from '../../examples/wallet/free-port.js'
 import { testClient } from '../../packages/testing/src/index.js'
 import {
   type Access,

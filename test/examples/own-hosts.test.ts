@@ -1,5 +1,5 @@
+import { freePort } from 'open-payments-programs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { freePort } from '../../examples/wallet/free-port.js'
 import { type AdapterName, adapters, startWallet } from '../../examples/wallet/start.js'
 import { exchange, headerValues, requestBytes } from '../support/raw-http.js'
 

@@ -4,7 +4,7 @@ import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
-import { freePort } from '../../examples/wallet/free-port.js'
+import { freePort } from 'open-payments-programs'
 
 const root = join(import.meta.dirname, '../..')
 const walletScript = 'examples/wallet/main.ts'

@@ -1,8 +1,8 @@
 import { createHeaders } from '@interledger/http-signature-utils'
 import type { AuthenticatedClient } from '@interledger/open-payments'
+import { freePort } from 'open-payments-programs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
-import { freePort } from '../../examples/wallet/free-port.js'
 import {
   type Access,
   approvedToken,

@@ -1,5 +1,5 @@
+import { freePort } from 'open-payments-programs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freePort } from '../../examples/wallet/free-port.js'
 import { type AdapterName, adapters, startWallet } from '../../examples/wallet/start.js'
 
 const running = new Map<string, Awaited<ReturnType<typeof startWallet>>>()

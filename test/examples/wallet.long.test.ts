@@ -7,9 +7,9 @@ import {
   isPendingGrant,
   type PendingGrant,
 } from '@interledger/open-payments'
+import { freePort } from 'open-payments-programs'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
-import { freePort } from '../../examples/wallet/free-port.js'
 import { type RunningWallet, startWallet } from '../../examples/wallet/start.js'
 import type { EventHandler } from '../../src/index.js'
 import { clientOf, usd } from '../support/official-client.js'

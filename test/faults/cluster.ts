@@ -4,7 +4,7 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { freePort } from '../../examples/wallet/free-port.js'
+import { freePort } from 'open-payments-programs'
 
 /** A PostgreSQL server that belongs to the tests alone, so that they can restart it. */
 export interface Cluster {

@@ -6,11 +6,11 @@ import {
   isPendingGrant,
   OpenPaymentsClientError,
 } from '@interledger/open-payments'
+import { freePort } from 'open-payments-programs'
 import { expect } from 'vitest'
 import { decide } from '../../examples/demo/browser.js'
 import type { Shop } from '../../examples/demo/shop.js'
 import { accountKey } from '../../examples/wallet/accounts.js'
-import { freePort } from '../../examples/wallet/free-port.js'
 import { memoryStorage } from '../../examples/wallet/memory-storage.js'
 import { type Fee, noFee } from '../../examples/wallet/prices.js'
 import {

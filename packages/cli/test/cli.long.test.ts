@@ -6,8 +6,8 @@ import {
   createAuthenticatedClient,
   isFinalizedGrantWithAccessToken,
 } from '@interledger/open-payments'
+import { freePort } from 'open-payments-programs'
 import { afterAll, describe, expect, test } from 'vitest'
-import { freePort } from '../../../examples/wallet/free-port.js'
 import { ilpAddressOf, peerWallet } from '../../../examples/wallet/rail.js'
 import { testWallet, workplace } from './support/workplace.js'
 

@@ -1,6 +1,6 @@
+import { freePort } from 'open-payments-programs'
 import { keyPairOf } from 'open-payments-server-testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { freePort } from '../../../examples/wallet/free-port.js'
 import { type RunningWallet, startWallet } from '../../../examples/wallet/start.js'
 import { allDeployments, startDeployment } from '../../../test/support/official-client.js'
 import { serverConformance } from '../src/index.js'

@@ -1,5 +1,5 @@
+import { freePort } from 'open-payments-programs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { freePort } from '../../../examples/wallet/free-port.js'
 import { type RunningWallet, startWallet } from '../../../examples/wallet/start.js'
 import { invalidInput } from '../../../test/support/invalid-input.js'
 import { testKey } from '../../../test/support/keys.js'

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomBytes } from 'node:crypto'
+import { freePort } from 'open-payments-programs'
 import type { NewAccount } from '../../../examples/wallet/accounts.js'
-import { freePort } from '../../../examples/wallet/free-port.js'
 import { type ClockChange, sandboxClock } from './clock.js'
 import type { ConsentRules } from './consent.js'
 import { controlsOf } from './controls.js'

@@ -1,5 +1,5 @@
+import { freePort } from 'open-payments-programs'
 import { describe, expect, test } from 'vitest'
-import { freePort } from '../../../examples/wallet/free-port.js'
 import { startSandbox } from '../src/index.js'
 import { runProgram } from '../src/run.js'
 
