@@ -11,6 +11,14 @@ const files = folders
   .filter((path) => path.endsWith('.test.ts'))
   .map((path) => ({ path, text: readFileSync(path, 'utf8') }))
 
+const { compilerOptions } = JSON.parse(readFileSync('tsconfig.json', 'utf8'))
+const alias = Object.entries<readonly string[]>(compilerOptions.paths).map(
+  ([name, [path = '']]) => ({
+    find: new RegExp(`^${name.replace('*', '(.+)')}$`),
+    replacement: resolve(path).replace('*', '$1'),
+  }),
+)
+
 export default defineConfig(({ mode }) => {
   const isLong = mode === 'long'
   // `npm run test:long` runs the files whose depth test/support/runs.ts sets, also through the list of deployments,
@@ -31,11 +39,8 @@ export default defineConfig(({ mode }) => {
   const recorders = process.env['OPENAPI'] ? ['test/support/record-answers.ts'] : []
 
   const project = (name: string, some: typeof files, isolate: boolean) => ({
-    resolve: {
-      tsconfigPaths: true,
-      // The templates of `create-open-payments-server` have a tsconfig.json of their own, without paths.
-      alias: { 'open-payments-pages': resolve('packages/pages/src/index.ts') },
-    },
+    // Not `tsconfigPaths`: the templates of `create-open-payments-server` have a tsconfig.json of their own.
+    resolve: { alias },
     test: {
       name,
       isolate,

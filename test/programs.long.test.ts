@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 
 const programs = [
-  'examples/wallet/main.ts',
+  'examples/created-wallet/main.ts',
   'examples/demo/main.ts',
   'packages/create-open-payments-server/src/main.ts',
   'packages/cli/src/main.ts',

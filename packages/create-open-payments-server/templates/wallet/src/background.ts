@@ -1,4 +1,9 @@
-import { consumeEvents, type DeliveredEvent, runSweeps } from 'open-payments-server'
+import {
+  consumeEvents,
+  type DeliveredEvent,
+  type EventHandler,
+  runSweeps,
+} from 'open-payments-server'
 import type { OutgoingPaymentEvent } from 'open-payments-server/core'
 import type { Wallet } from './wallet.js'
 
@@ -9,14 +14,13 @@ export interface Background {
 }
 
 /** Starts the consumer of events and the sweeps. Any number of processes may run them. */
-export function startBackground(wallet: Wallet, pollMs = 250): Background {
+export function startBackground(
+  wallet: Wallet,
+  handler: EventHandler = (event) => handle(wallet, event),
+): Background {
   const { auth, resources } = wallet
   const onError = console.error
-  const consumer = consumeEvents(
-    [auth.events, resources.events],
-    (event) => handle(wallet, event),
-    { pollMs, onError },
-  )
+  const consumer = consumeEvents([auth.events, resources.events], handler, { pollMs: 250, onError })
   const sweeps = runSweeps([auth, resources], { onError })
   return {
     async stop() {

@@ -16,7 +16,10 @@ export interface Ledger {
   hold(payment: HeldPayment): Promise<boolean>
   /** Ends the hold of a payment. The account can spend its amount again. */
   release(paymentId: string): Promise<void>
-  /** Moves money between two accounts, and ends the hold of the payment, in a transaction of the caller. */
+  /**
+   * Moves money between two accounts, and ends the hold of the payment, in a transaction of the caller. An address
+   * without an account here is outside of this wallet.
+   */
   move(sql: Sql, transfer: Transfer): Promise<void>
 }
 
@@ -107,21 +110,27 @@ function accountOf(row: Row): Account {
   }
 }
 
-/** Opens two accounts for a first try, with 100 dollars each, unless they exist. */
-export async function openDemoAccounts({ sql }: Database, baseUrl: string): Promise<void> {
-  for (const [owner, publicName] of [
-    ['alice', 'Alice'],
-    ['bob', 'Bob'],
-  ] as const) {
-    const walletAddress = `${baseUrl}/${owner}`
-    const [known] = await sql('SELECT 1 FROM accounts WHERE wallet_address = ?', walletAddress)
-    if (known !== undefined) continue
-    await sql(
-      `INSERT INTO accounts (wallet_address, owner, public_name, asset_code, asset_scale, balance)
-        VALUES (?, ?, ?, 'USD', 2, 10000)`,
-      walletAddress,
-      owner,
-      publicName,
-    )
-  }
+/** Opens an account, unless it exists. */
+export async function openAccount({ sql }: Database, account: Account): Promise<void> {
+  const { url, owner, publicName = owner, assetCode, assetScale, balance } = account
+  const [known] = await sql('SELECT 1 FROM accounts WHERE wallet_address = ?', url)
+  if (known !== undefined) return
+  await sql(
+    `INSERT INTO accounts (wallet_address, owner, public_name, asset_code, asset_scale, balance)
+      VALUES (?, ?, ?, ?, ?, ?)`,
+    url,
+    owner,
+    publicName,
+    assetCode,
+    assetScale,
+    `${balance}`,
+  )
+}
+
+/** Opens two accounts for a first try, with 100 dollars each. */
+export async function openDemoAccounts(database: Database, baseUrl: string): Promise<void> {
+  const dollars = { assetCode: 'USD', assetScale: 2, balance: 10_000n }
+  const alice = { url: `${baseUrl}/alice`, owner: 'alice', publicName: 'Alice', ...dollars }
+  const bob = { url: `${baseUrl}/bob`, owner: 'bob', publicName: 'Bob', ...dollars }
+  for (const account of [alice, bob]) await openAccount(database, account)
 }

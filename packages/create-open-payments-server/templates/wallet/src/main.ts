@@ -1,13 +1,19 @@
 import { once } from 'node:events'
 import { openDatabase } from './database.js'
+import { openDemoAccounts } from './ledger.js'
 import { readSettings } from './settings.js'
 import { startWallet } from './start.js'
+import { migrate } from './tables.js'
+import { createWallet } from './wallet.js'
 
 async function main(): Promise<void> {
   const settings = readSettings()
   console.log(`The wallet starts on port ${settings.port}. It opens its database first.`)
   const database = openDatabase(settings.database)
-  const { baseUrl, stop } = await startWallet(settings, database)
+  const { baseUrl } = settings
+  await migrate(database)
+  await openDemoAccounts(database, baseUrl)
+  const stop = await startWallet(createWallet(settings, database), settings)
   console.log(`Open first:       ${baseUrl}/`)
   console.log(`Wallet addresses: ${baseUrl}/alice and ${baseUrl}/bob`)
   console.log(

@@ -1,62 +1,8 @@
-import { pathToFileURL } from 'node:url'
 import { openDatabase } from './database.js'
 import { readSettings } from './settings.js'
-import type { Database } from './sql.js'
+import { migrate } from './tables.js'
 
-/**
- * The tables of this wallet. Append a step for each change, and never edit one that has run somewhere. End each CREATE
- * TABLE with the options.
- */
-const stepsWith = (tableOptions: string): readonly (readonly string[])[] => [
-  [
-    `CREATE TABLE accounts (
-      wallet_address VARCHAR(255) PRIMARY KEY,
-      owner VARCHAR(64) NOT NULL,
-      public_name VARCHAR(64) NOT NULL,
-      asset_code VARCHAR(16) NOT NULL,
-      asset_scale INTEGER NOT NULL,
-      balance BIGINT NOT NULL CHECK (balance >= 0),
-      locks BIGINT NOT NULL DEFAULT 0
-    ) ${tableOptions}`,
-    `CREATE TABLE holds (
-      payment_id VARCHAR(128) PRIMARY KEY,
-      wallet_address VARCHAR(255) NOT NULL,
-      amount BIGINT NOT NULL
-    ) ${tableOptions}`,
-    'CREATE INDEX holds_of_account ON holds (wallet_address)',
-  ],
-  [
-    `CREATE TABLE client_keys (
-      wallet_address VARCHAR(255) NOT NULL,
-      kid VARCHAR(256) NOT NULL,
-      x VARCHAR(43) NOT NULL,
-      name VARCHAR(64) NOT NULL,
-      added_at BIGINT NOT NULL,
-      PRIMARY KEY (wallet_address, kid),
-      UNIQUE (wallet_address, x)
-    ) ${tableOptions}`,
-  ],
-]
-
-/**
- * Brings the tables of the library and of this wallet up to date. If there is nothing to do, it only reads. Run it
- * before several processes start, so that they do not create the tables at the same time.
- */
-export async function migrate({ sql, tableOptions, migrateRecords }: Database): Promise<void> {
-  await migrateRecords()
-  await sql('CREATE TABLE IF NOT EXISTS wallet_migrations (version INTEGER PRIMARY KEY)')
-  const [row] = await sql('SELECT COALESCE(MAX(version), 0) AS version FROM wallet_migrations')
-  const done = Number(row?.['version'])
-  for (const [index, statements] of stepsWith(tableOptions).entries()) {
-    if (index < done) continue
-    for (const statement of statements) await sql(statement)
-    await sql('INSERT INTO wallet_migrations (version) VALUES (?)', index + 1)
-  }
-}
-
-/** Runs as a program, too: `npm run migrate`. */
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const database = openDatabase(readSettings().database)
-  await migrate(database)
-  await database.close()
-}
+// A program: npm run migrate.
+const database = openDatabase(readSettings().database)
+await migrate(database)
+await database.close()

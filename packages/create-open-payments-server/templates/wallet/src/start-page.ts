@@ -17,8 +17,7 @@ export function withStartPage(baseUrl: string, others: Handler): Handler {
     ['Pay with it, after she has approved', `${client} pay ${bob} --from ${alice} --amount 5.00`],
   ]
   const content = html`<h1>Your wallet</h1>
-    <p>It runs. Owners sign in as <code>alice</code> or <code>bob</code> with the <code>DEMO_PASSWORD</code> of
-      <code>.env</code>.</p>
+    <p>It runs. Owners sign in as <code>alice</code> or <code>bob</code> with the <code>DEMO_PASSWORD</code>.</p>
     <h2>Accounts</h2>
     <ul>${[alice, bob].map((url) => html`<li><a href="${url}">${url}</a>, <a href="${url}/jwks.json">keys</a></li>`)}</ul>
     <h2>Pages of the owners</h2>

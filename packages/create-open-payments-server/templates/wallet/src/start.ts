@@ -1,36 +1,32 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { startBackground } from './background.js'
-import { openDemoAccounts } from './ledger.js'
 import { listen } from './listen.js'
-import { migrate } from './migrate.js'
 import { serverOf } from './server.js'
 import type { Settings } from './settings.js'
-import type { Database } from './sql.js'
-import { createWallet, type Wallet } from './wallet.js'
+import type { Wallet } from './wallet.js'
 
-export interface RunningWallet {
-  readonly wallet: Wallet
-  readonly baseUrl: string
-  /** Finishes the current work and accepts no more. The database stays open. */
-  stop(): Promise<void>
+export interface StartOptions {
+  /** Mounts the wallet on a server. Default: that of server.ts. */
+  readonly mount?: (wallet: Wallet) => Promise<Server>
+  /** Starts the work between requests. Default: that of background.ts. */
+  readonly work?: typeof startBackground
 }
 
-/** Starts the wallet, and resolves when it accepts requests. */
-export async function startWallet(settings: Settings, database: Database): Promise<RunningWallet> {
-  const { port, host, baseUrl } = settings
-  await migrate(database)
-  await openDemoAccounts(database, baseUrl)
-  const wallet = createWallet(settings, database)
-  const server = await serverOf(wallet)
+/**
+ * Starts the wallet, and resolves when it accepts requests: to a function that finishes the current work and accepts no
+ * more. The database stays open.
+ */
+export async function startWallet(
+  wallet: Wallet,
+  { port, host }: Pick<Settings, 'port' | 'host'>,
+  { mount = serverOf, work = startBackground }: StartOptions = {},
+): Promise<() => Promise<void>> {
+  const server = await mount(wallet)
   await listen(server, port, host)
-  const background = startBackground(wallet)
-  return {
-    wallet,
-    baseUrl,
-    async stop() {
-      await Promise.all([close(server), background.stop()])
-    },
+  const background = work(wallet)
+  return async () => {
+    await Promise.all([close(server), background.stop()])
   }
 }
 

@@ -1,4 +1,4 @@
-import { createPages } from 'open-payments-pages'
+import { createPages, type OwnerKeys } from 'open-payments-pages'
 import {
   createWallet as createServers,
   type Handler,
@@ -11,9 +11,10 @@ import {
 } from 'open-payments-server'
 import { clientKeysOn } from './client-keys.js'
 import { design } from './design.js'
+import { type Exchanges, exchangeFor } from './exchange.js'
 import { type Ledger, ledgerOn } from './ledger.js'
-import { createLogin } from './login.js'
-import { pricingOf, type Receivers } from './pricing.js'
+import { createLogin, type Login } from './login.js'
+import { ownReceivers, pricingOf, type Receivers } from './pricing.js'
 import type { WalletSettings } from './settings.js'
 import type { Database } from './sql.js'
 import { withStartPage } from './start-page.js'
@@ -25,22 +26,40 @@ export interface Wallet extends Servers {
   readonly pages: Readonly<Record<'login' | 'consent' | 'connectedApps' | 'keys', Handler>>
 }
 
-/** What tests replace. */
+/** What to replace: the stubs, and what the library asks a host for. */
 export interface WalletPorts
-  extends Partial<Pick<WalletOptions, 'clock' | 'clientKeys' | 'onRefusal' | 'onError'>> {
-  /** The incoming payments that can be paid. Default: those of this wallet. */
+  extends Partial<
+    Pick<
+      WalletOptions,
+      'clientKeys' | 'clock' | 'onError' | 'onRefusal' | 'paymentMethods' | 'signatures'
+    >
+  > {
+  readonly ledger?: Ledger
+  readonly login?: Login
+  /** The keys that owners registered. */
+  readonly keys?: OwnerKeys
+  /** What can be paid. Default: the incoming payments of this wallet. */
   readonly receivers?: Receivers
+  /** Default: at the rates of `exchange.ts`, without a fee. */
+  readonly exchanges?: Exchanges
 }
 
 /** Creates the servers, which price payments and hold their amounts on the ledger, and the pages. */
 export function createWallet(
   settings: WalletSettings,
   database: Database,
-  { receivers, clock = { now: Date.now }, ...ports }: WalletPorts = {},
+  ports: WalletPorts = {},
 ): Wallet {
   const { baseUrl } = settings
-  const ledger = ledgerOn(database)
-  const keys = clientKeysOn(database)
+  const {
+    ledger = ledgerOn(database),
+    login = createLogin(settings),
+    keys = clientKeysOn(database),
+    receivers = (url) => ownReceivers(servers.resources.incomingPayments)(url),
+    exchanges = exchangeFor({ basisPoints: 0n, fixed: 0n }),
+    ...options
+  } = ports
+  const { clock = { now: Date.now }, onError = console.error } = options
   const servers: Servers = createServers({
     baseUrl, // grants at /auth, payments at /incoming-payments, accounts at their URLs
     consentUrl: `${baseUrl}/consent`,
@@ -57,14 +76,13 @@ export function createWallet(
       addressPrefix: 'test.wallet',
       secret: settings.paymentDetailsSecret,
     }),
-    pricing: pricingOf(() => receivers ?? servers.resources.incomingPayments),
+    pricing: pricingOf(receivers, exchanges),
     policy: { mayPay: mayPayFrom(ledger) },
     clock,
     onRefusal,
-    onError: console.error,
-    ...ports,
+    onError,
+    ...options,
   })
-  const login = createLogin(settings)
   const pages = createPages({
     auth: servers.auth,
     resources: servers.resources,
@@ -75,7 +93,7 @@ export function createWallet(
     keys,
     connectedAppsUrl: '/apps',
     design,
-    onError: console.error,
+    onError,
     clock,
   })
   return {

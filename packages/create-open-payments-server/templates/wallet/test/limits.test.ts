@@ -9,8 +9,10 @@ import {
 } from 'open-payments-server-testing'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { handle } from '../src/background.js'
-import { migrate } from '../src/migrate.js'
+import { openAccount } from '../src/ledger.js'
+import type { Receivers } from '../src/pricing.js'
 import type { Database } from '../src/sql.js'
+import { migrate } from '../src/tables.js'
 import { createWallet, mayPayFrom } from '../src/wallet.js'
 import { freshDatabase } from './fresh-database.js'
 
@@ -22,15 +24,10 @@ beforeAll(async () => {
 afterAll(() => database?.close())
 
 /** Opens an account, or resets it. */
-async function openAccount(walletAddress: string, balance: bigint): Promise<void> {
+async function openNew(walletAddress: string, balance: bigint): Promise<void> {
   await database.sql('DELETE FROM holds WHERE wallet_address = ?', walletAddress)
   await database.sql('DELETE FROM accounts WHERE wallet_address = ?', walletAddress)
-  await database.sql(
-    `INSERT INTO accounts (wallet_address, owner, public_name, asset_code, asset_scale, balance)
-      VALUES (?, 'owner', 'Owner', 'USD', 2, ?)`,
-    walletAddress,
-    `${balance}`,
-  )
+  await openAccount(database, { url: walletAddress, owner: 'owner', ...usd, balance })
 }
 
 const baseUrl = 'https://wallet.example'
@@ -55,21 +52,17 @@ describe('a grant', () => {
   }
 
   /** The incoming payments of the scene, which never expire: histories can last for decades. */
-  const receivers = {
-    idOf: (url: string) => (scene.receivers.some((each) => each.url === url) ? url : undefined),
-    async get(id: string) {
-      const { walletAddress = '' } = scene.receivers.find(({ url }) => url === id) ?? {}
-      const expiresAt = Number.MAX_SAFE_INTEGER
-      const receivedAmount = { ...usd, value: '0' }
-      return { walletAddress, receivedAmount, status: 'open' as const, expiresAt }
-    },
+  const receivers: Receivers = async (url) => {
+    const found = scene.receivers.find((each) => each.url === url)
+    if (found === undefined) return { ok: false, reason: 'unknown' }
+    const { asset, walletAddress } = found
+    return { ok: true, receiver: { asset, ...(walletAddress && { walletAddress }) } }
   }
 
   /** The servers of this wallet, on its database, with its prices and holds. */
   async function serversWith({ failing, ...ports }: SpendingPorts) {
     // Enough for every payment of a history: only the grant limits them.
-    for (const url of [scene.walletAddress, `${baseUrl}/savings`])
-      await openAccount(url, 10n ** 18n)
+    for (const url of [scene.walletAddress, `${baseUrl}/savings`]) await openNew(url, 10n ** 18n)
     const ignore = () => undefined // the search reports what matters
     const { auth, resources } = createWallet(
       settings,
@@ -117,7 +110,7 @@ describe('an account', () => {
 
   async function open(balance: bigint): Promise<HoldSubject> {
     const walletAddress = `${baseUrl}/${randomUUID()}`
-    await openAccount(walletAddress, balance)
+    await openNew(walletAddress, balance)
     return account(walletAddress)
   }
 

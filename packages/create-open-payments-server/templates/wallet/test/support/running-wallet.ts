@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
+import { openDemoAccounts } from '../../src/ledger.js'
 import { startWallet } from '../../src/start.js'
+import { migrate } from '../../src/tables.js'
+import { createWallet } from '../../src/wallet.js'
 import { freshDatabase } from '../fresh-database.js'
 
 export const demoPassword = 'correct horse'
@@ -13,15 +16,16 @@ export async function runningWallet() {
   const port = await freePort()
   const database = await freshDatabase()
   const settings = {
-    port,
-    host: 'localhost',
     baseUrl: `http://localhost:${port}`,
-    database: '',
     sessionSecret: randomBytes(32),
     paymentDetailsSecret: randomBytes(32),
     demoPassword,
   }
-  const { wallet, baseUrl, stop } = await startWallet(settings, database)
+  const { baseUrl } = settings
+  await migrate(database)
+  await openDemoAccounts(database, baseUrl)
+  const wallet = createWallet(settings, database)
+  const stop = await startWallet(wallet, { port, host: 'localhost' })
   return {
     baseUrl,
     balanceOf: async (owner: string) => (await wallet.ledger.find(`${baseUrl}/${owner}`))?.balance,

@@ -1,9 +1,11 @@
 import fc from 'fast-check'
+import type { Amount, IncomingPaymentView } from 'open-payments-server'
+import { amountValueMax } from 'open-payments-server/core'
 import { describe, expect, test } from 'vitest'
-import { type Fee, noFee, prices } from '../../examples/wallet/prices.js'
-import { type FoundReceiver, noReceiver, receiversOf } from '../../examples/wallet/receivers.js'
-import { amountValueMax } from '../../src/entry-core.js'
-import type { Amount, IncomingPaymentView } from '../../src/index.js'
+import { exchangeFor, type Fee } from '../templates/wallet/src/exchange.js'
+import { ownReceivers, pricingOf, type Receivers } from '../templates/wallet/src/pricing.js'
+
+const noFee: Fee = { basisPoints: 0n, fixed: 0n }
 
 const onePercent: Fee = { ...noFee, basisPoints: 100n }
 const walletAddress = { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }
@@ -38,8 +40,7 @@ function priceOf(
     idOf: (url: string) => (url.startsWith('https://wallet.example/') ? 'p' : undefined),
     get: async (id: string) => (id === 'p' && more.paymentId !== 'none' ? payment : undefined),
   }
-  const nowhere = async () => noReceiver('there is no such receiver')
-  return prices(receiversOf(payments, nowhere), fee).price({
+  return pricingOf(ownReceivers(payments), exchangeFor(fee)).price({
     account: { ...walletAddress, assetCode: from },
     receiver: 'https://wallet.example/incoming-payments/p',
     client: 'https://shop.example',
@@ -172,36 +173,32 @@ describe('the price of a payment', () => {
 })
 
 /** Returns the price of paying a dollar from an account in dollars to a receiver in another wallet. */
-function priceElsewhere(found: FoundReceiver, debitAmount: Amount | undefined = amount(1010)) {
+function priceElsewhere(
+  found: Awaited<ReturnType<Receivers>>,
+  debitAmount: Amount | undefined = amount(1010),
+) {
   const payments = { idOf: () => undefined, get: () => Promise.reject(new Error('asked')) }
   const receiver = 'https://bank.example/incoming-payments/1'
   const client = 'https://shop.example'
   const request = { account: walletAddress, client, receiver, method: 'ilp' as const, debitAmount }
-  return prices(
-    receiversOf(payments, async () => found),
-    onePercent,
-  ).price(request)
+  const receivers = ownReceivers(payments, async () => found)
+  return pricingOf(receivers, exchangeFor(onePercent)).price(request)
 }
 
 describe('the price of a payment to another wallet', () => {
   const asset = { assetCode: 'EUR', assetScale: 4 }
-  const receivedAmount = { value: '0', ...asset }
 
   test('is in its asset at any scale, and expires with it', async () => {
     const debitAmount = amount(1010)
     const receiveAmount = { value: '92592', ...asset }
     const price = { ok: true, debitAmount, receiveAmount }
-    expect(await priceElsewhere({ ok: true, receiver: { asset, receivedAmount } })).toEqual(price)
-    expect(
-      await priceElsewhere({ ok: true, receiver: { asset, receivedAmount, expiresAt } }),
-    ).toEqual({
+    expect(await priceElsewhere({ ok: true, receiver: { asset } })).toEqual(price)
+    expect(await priceElsewhere({ ok: true, receiver: { asset, expiresAt } })).toEqual({
       ...price,
       expiresAt,
     })
     const walletAddress = 'https://bank.example/bob'
-    expect(
-      await priceElsewhere({ ok: true, receiver: { asset, receivedAmount, walletAddress } }),
-    ).toEqual({
+    expect(await priceElsewhere({ ok: true, receiver: { asset, walletAddress } })).toEqual({
       ...price,
       receiverWalletAddress: walletAddress,
     })
@@ -211,11 +208,19 @@ describe('the price of a payment to another wallet', () => {
 describe('there is no price', () => {
   const asked = { debitAmount: amount(100) }
 
+  test('for a receiver in another wallet, unless the wallet has a rail to it', async () => {
+    const payments = { idOf: () => undefined, get: async () => undefined }
+    expect(await ownReceivers(payments)('https://bank.example/incoming-payments/1')).toEqual({
+      ok: false,
+      publicReason: 'the receiver is in another wallet',
+    })
+  })
+
   test.each<[string, Parameters<typeof priceOf>[1]]>([
-    ['the incoming payment is complete', { status: 'completed' }],
-    ['the incoming payment has expired', { expiresAt: Date.now() - 1 }],
+    ['the incoming payment accepts no further funds', { status: 'completed' }],
+    ['the incoming payment accepts no further funds', { status: 'expired' }],
     ['the incoming payment does not exist', { paymentId: 'none' }],
-    ['this wallet has no exchange rate for its currency', { to: 'XTS' }],
+    ['there is no exchange rate for its currency', { to: 'XTS' }],
   ])('if %s, and the app learns it', async (publicReason, more) => {
     const refusal = 'receiver_invalid'
     expect(await priceOf(asked, more)).toMatchObject({ refusal, publicReason })
@@ -258,21 +263,4 @@ describe('a receiver that has an amount', () => {
     const price = await priceOf(request, { ...asked, fee: noFee })
     expect(price).toMatchObject(ok ? { ok } : { ok, refusal: 'amount_invalid' })
   })
-})
-
-test.each([
-  ['1000000', true],
-  ['1000001', false],
-])('a payment of %s to another wallet has a price: %s', async (value, ok) => {
-  const ilp = { ilpAddress: 'test.other', sharedSecret: 'secret' }
-  const asset = { assetCode: 'USD', assetScale: 2 }
-  const receiver = { asset, receivedAmount: amount(0), ilp }
-  const price = await prices(async () => ({ ok: true, receiver })).price({
-    account: walletAddress,
-    receiver: 'https://other.example/incoming-payments/p',
-    client: 'https://shop.example',
-    method: 'ilp',
-    debitAmount: amount(value),
-  })
-  expect(price).toMatchObject(ok ? { ok } : { ok, refusal: 'amount_invalid' })
 })
