@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import {
   type AuthenticatedClient,
   isFinalizedGrantWithAccessToken,
   OpenPaymentsClientError,
 } from '@interledger/open-payments'
 import type { Shop } from './shop.js'
-
-/** The wallets of the demo charge 1 %. */
-export const fee = { basisPoints: 100n, fixed: 0n }
 
 /** The app, and the wallet that it uses. */
 export interface Scene {
@@ -43,26 +39,6 @@ export async function refused(call: Promise<unknown>, status: number, code: stri
     assert.deepEqual({ status: error.status, code: error.code }, { status, code })
     return true
   })
-}
-
-/** Reports funds that arrive at the wallet from outside. */
-export function arrive({ baseUrl }: Scene, incomingPayment: string, value: string) {
-  const transfer = { transferId: randomUUID(), incomingPayment, amount: dollars(value) }
-  return report(`${baseUrl}/ledger/transfers`, transfer)
-}
-
-/** Reports the outcome of a payment to the wallet, in place of its rail. */
-export function leave({ baseUrl }: Scene, outgoingPayment: string, how: 'settle' | 'fail') {
-  const id = outgoingPayment.split('/').at(-1)
-  return report(`${baseUrl}/ledger/outgoing-payments/${id}/${how}`)
-}
-
-async function report(url: string, body?: object) {
-  const headers = { 'content-type': 'application/json' }
-  const content = body === undefined ? {} : { body: JSON.stringify(body) }
-  const response = await fetch(url, { method: 'POST', headers, ...content })
-  const answer = (await response.json()) as { error?: { code: string } }
-  return { status: response.status, ...(answer.error && { code: answer.error.code }) }
 }
 
 /** Shows enough of a token to recognize it, and no more. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AuthenticatedClient } from '@interledger/open-payments'
-import { money } from '../wallet/money.js'
 import { accessTo, dollars, refused, type Scene, type Token } from './app.js'
 import { lowerLimit } from './browser.js'
+import { money } from './money.js'
 import type { ShopKey } from './shop.js'
 import { step, tell } from './story.js'
 

@@ -6,8 +6,7 @@ import {
   runWith,
   standardOutput,
 } from 'open-payments-programs'
-import { type AdapterName, startWallet } from '../wallet/start.js'
-import { fee } from './app.js'
+import { openEmbedded } from '../created-wallet/embedded-database.js'
 import { change } from './changes.js'
 import { consent } from './consent.js'
 import { getPaid } from './receiving.js'
@@ -16,10 +15,11 @@ import { openShop, type ShopKey } from './shop.js'
 import { pay } from './spending.js'
 import { currentStep, tell, title } from './story.js'
 import { payAcross } from './two-wallets.js'
+import { type AdapterName, startDemoWallet } from './wallet.js'
 
 const usage = `Usage: npm run demo
 
-Shows each step of Open Payments, with the published client and the example wallet on free ports.
+Shows each step of Open Payments, with the published client and the wallet of npm create on free ports.
 
   ADAPTER              the framework, in the environment: express (default), fastify or hono
   OUTBOUND_TIMEOUT_MS  how long a wallet waits for others, also in the environment
@@ -59,7 +59,11 @@ async function tellAll(): Promise<void> {
   // A busy machine needs more than the default.
   const outboundTimeoutMs = Number(process.env['OUTBOUND_TIMEOUT_MS'] ?? 2_000)
   const settings = { adapter, outboundTimeoutMs }
-  const { baseUrl, stop } = await startWallet({ ...settings, port: await freePort(), fee })
+  const baseUrl = `http://localhost:${await freePort()}`
+  const database = await openEmbedded()
+  // The demo says when the wallet works between requests.
+  const work = () => ({ stop: async () => {} })
+  const { wallet, stop } = await startDemoWallet({ ...settings, baseUrl, database, work })
   const connect = ({ keyId, privateKey }: ShopKey) =>
     createAuthenticatedClient({
       walletAddressUrl: shop.walletAddress,
@@ -77,9 +81,9 @@ async function tellAll(): Promise<void> {
     title('Alice agrees')
     const { token, session } = await consent(scene)
     title('Bob is paid')
-    await getPaid(scene)
+    await getPaid(scene, wallet)
     title('The app pays')
-    const last = await pay(scene, token)
+    const last = await pay(scene, wallet, token)
     title('The grant changes')
     const renewed = await change({ ...scene, connect, session }, last)
     title('The ledger decides')
@@ -88,6 +92,7 @@ async function tellAll(): Promise<void> {
     await payAcross({ client: renewed, shop }, settings)
   } finally {
     await stop()
+    await database.close()
     shop.stop()
   }
   title('Everything worked as expected.')

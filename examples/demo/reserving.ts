@@ -1,23 +1,25 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from 'open-payments-programs'
-import { temporaryDirectory } from '../wallet/data-directory.js'
-import { money } from '../wallet/money.js'
-import type { StartOptions } from '../wallet/start.js'
 import { accessTo, dollars, refused, type Scene } from './app.js'
 import { approved } from './consent.js'
+import { money } from './money.js'
 import { step, tell } from './story.js'
+import type { DemoSettings } from './wallet.js'
 import type { Answered, Said } from './wallet-process.js'
 
 /** Payments are reserved while the wallet asks its ledger, and nothing is lost if its process dies meanwhile. */
 export async function reserve(
   app: Pick<Scene, 'client' | 'shop'>,
-  settings: Pick<StartOptions, 'adapter' | 'outboundTimeoutMs'>,
+  settings: DemoSettings,
 ): Promise<void> {
   const ledger = createLedger(1_500n)
-  const directory = await temporaryDirectory()
+  const directory = await mkdtemp(join(tmpdir(), 'open-payments-demo-'))
   const baseUrl = `http://localhost:${await freePort()}`
   let wallet: ChildProcess | undefined
   /** Starts the wallet on the data of its last process. */
@@ -27,7 +29,7 @@ export async function reserve(
       env: {
         ...process.env,
         BASE_URL: baseUrl,
-        DATA_DIR: directory.path,
+        DATA_DIR: directory,
         ADAPTER: settings.adapter,
         OUTBOUND_TIMEOUT_MS: `${settings.outboundTimeoutMs}`,
         AHEAD_MS: `${aheadMs}`,
@@ -55,7 +57,7 @@ export async function reserve(
       wallet.disconnect()
       await ended
     }
-    await directory.release()
+    await rm(directory, { recursive: true, force: true })
   }
 }
 

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
-import { money } from '../wallet/money.js'
-import { accessTo, dollars, leave, masked, refused, type Scene, type Token } from './app.js'
+import { handle } from 'create-open-payments-server/wallet/background'
+import type { Wallet } from 'create-open-payments-server/wallet/wallet'
+import { accessTo, dollars, masked, refused, type Scene, type Token } from './app.js'
+import { money } from './money.js'
 import { step, tell } from './story.js'
 
 /** The app pays from Alice's account, exactly up to the limit that she approved. Resolves to its last token. */
-export async function pay(scene: Scene, token: Token): Promise<Token> {
-  const app = await spender(scene, token)
+export async function pay(scene: Scene, wallet: Wallet, token: Token): Promise<Token> {
+  const app = await spender(scene, wallet, token)
   const invoice = await app.receiverAt('bob', '2000')
   await payByQuote(app, invoice)
-  const failing = await reachTheLimit(app)
-  await failAndSpendAgain(app, failing)
+  await failAndSpendAgain(app, await reachTheLimit(app))
   await rotate(app)
   await payInEuros(app)
   await lookBack(app)
@@ -18,11 +19,11 @@ export async function pay(scene: Scene, token: Token): Promise<Token> {
 
 type Spender = Awaited<ReturnType<typeof spender>>
 
-async function spender(scene: Scene, first: Token) {
+async function spender(scene: Scene, wallet: Wallet, first: Token) {
   const { client, baseUrl } = scene
   const alice = `${baseUrl}/alice`
   const receiving = await accessTo(scene, [
-    { type: 'incoming-payment', actions: ['create', 'read'] },
+    { type: 'incoming-payment', actions: ['create', 'read', 'complete'] },
   ])
   const { url } = receiving
   let token = first
@@ -59,6 +60,22 @@ async function spender(scene: Scene, first: Token) {
         incomingPayment,
         debitAmount: dollars(value),
       }),
+    /** Completes an incoming payment before it has received its amount. */
+    complete: (id: string) =>
+      client.incomingPayment.complete({ url: id, accessToken: receiving.accessToken }),
+    /** Lets the wallet do what its events ask for, which it otherwise does between requests. */
+    async settle(): Promise<void> {
+      const { delivered } = await wallet.resources.events.drain((event) => handle(wallet, event))
+      assert(delivered > 0)
+    },
+    async balanceOf(name: string): Promise<string> {
+      const {
+        balance = 0n,
+        assetCode = '',
+        assetScale = 0,
+      } = (await wallet.ledger.find(`${baseUrl}/${name}`)) ?? {}
+      return money({ value: `${balance}`, assetCode, assetScale })
+    },
     read: (id: string) => client.outgoingPayment.get({ url: id, accessToken: token.value }),
   }
 }
@@ -87,17 +104,18 @@ async function payByQuote(app: Spender, receiver: string): Promise<void> {
   tell('repeated', 'the same payment; USD 20.20 of USD 25.00 is spent only once')
 
   step('The wallet sends it')
-  assert.deepEqual(await leave(scene, payment.id, 'settle'), { status: 200 })
+  await app.settle()
   const sent = await app.read(payment.id)
   assert.deepEqual([sent.failed, sent.sentAmount], [false, dollars('2020')])
+  assert.equal(await app.balanceOf('alice'), 'USD 79.80')
   tell('Alice', `${money(sent.sentAmount)} was debited from her account`)
   const bill = await app.received(receiver)
   assert.deepEqual([bill.completed, bill.receivedAmount], [true, dollars('2000')])
   tell('Bob', 'USD 20.00 has arrived, and his bill is paid')
 }
 
-/** Returns the payment that reached the limit. */
-async function reachTheLimit(app: Spender): Promise<string> {
+/** Returns the payment that reached the limit, and its receiver. */
+async function reachTheLimit(app: Spender) {
   step('The app pays Bob the rest of the limit, without a quote')
   const receiver = await app.receiverAt('bob')
   const payment = await app.pay(receiver, '480')
@@ -111,13 +129,17 @@ async function reachTheLimit(app: Spender): Promise<string> {
   await refused(app.pay(receiver, '2'), 403, 'insufficient_grant')
   assert.equal(await app.spent(), 'USD 25.00')
   tell('USD 0.02', 'refused: Alice approved USD 25.00 a month')
-  return payment.id
+  return { id: payment.id, receiver }
 }
 
-async function failAndSpendAgain(app: Spender, paymentId: string): Promise<void> {
-  step('The last payment fails before anything is sent')
-  assert.deepEqual(await leave(app.scene, paymentId, 'fail'), { status: 200 })
-  const failed = await app.read(paymentId)
+async function failAndSpendAgain(
+  app: Spender,
+  { id, receiver }: { readonly id: string; readonly receiver: string },
+): Promise<void> {
+  step('Bob accepts no more, so the last payment fails before anything is sent')
+  await app.complete(receiver)
+  await app.settle()
+  const failed = await app.read(id)
   assert.deepEqual([failed.failed, failed.sentAmount], [true, dollars('0')])
   assert.equal(await app.spent(), 'USD 20.20')
   tell('USD 4.80', 'failed with nothing sent, and available again')
@@ -145,7 +167,7 @@ async function payInEuros(app: Spender): Promise<void> {
   const euros = { value: '439', assetCode: 'EUR', assetScale: 2 }
   assert.deepEqual(payment.receiveAmount, euros)
   assert.deepEqual(payment.grantSpentDebitAmount, dollars('2500'))
-  assert.deepEqual(await leave(app.scene, payment.id, 'settle'), { status: 200 })
+  await app.settle()
   assert.deepEqual((await app.received(receiver)).receivedAmount, euros)
   tell('Carol', `${money(euros)} has arrived for ${money(payment.debitAmount)}`)
 }

@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AuthenticatedClient } from '@interledger/open-payments'
 import { freePort } from 'open-payments-programs'
-import { money } from '../wallet/money.js'
 import {
   type FulfilledPacket,
   ilpAddressOf,
@@ -11,10 +10,12 @@ import {
   type StreamReceivers,
 } from '../wallet/rail.js'
 import { type StartOptions, startWallet } from '../wallet/start.js'
-import { accessTo, dollars, fee } from './app.js'
+import { accessTo, dollars } from './app.js'
 import { approved } from './consent.js'
+import { money } from './money.js'
 import type { Shop } from './shop.js'
 import { step, tell } from './story.js'
+import { fee } from './wallet.js'
 
 interface App {
   readonly client: AuthenticatedClient

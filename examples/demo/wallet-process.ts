@@ -1,6 +1,8 @@
-import type { MayPay } from 'open-payments-server'
-import { type AdapterName, startWallet } from '../wallet/start.js'
-import { openStorage } from '../wallet/storage.js'
+import { startBackground } from 'create-open-payments-server/wallet/background'
+import { type Ledger, ledgerOn } from 'create-open-payments-server/wallet/ledger'
+import type { EventHandler } from 'open-payments-server'
+import { openEmbedded } from '../created-wallet/embedded-database.js'
+import { type AdapterName, startDemoWallet } from './wallet.js'
 
 /** What the process of a wallet says to the ledger, which is the process that has started it. */
 export type Said =
@@ -22,35 +24,39 @@ async function main({ BASE_URL = '', DATA_DIR = '', ...env }: NodeJS.ProcessEnv)
   const waiting = new Map<string, (isHeld: boolean) => void>()
   process.on('message', ({ paymentId, isHeld }: Answered) => waiting.get(paymentId)?.(isHeld))
 
-  const mayPay: MayPay = async ({ outgoingPaymentId: paymentId, debitAmount: { value } }) => {
+  const hold: Ledger['hold'] = async ({ outgoingPaymentId: paymentId, debitAmount: { value } }) => {
     const answer = new Promise<boolean>((resolve) => waiting.set(paymentId, resolve))
     await say({ type: 'asks', paymentId, value })
-    return (await answer) ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
+    return answer
+  }
+  /** Sends nothing: the ledger only hears what has ended. */
+  const handler: EventHandler = async (event) => {
+    switch (event.type) {
+      case 'outgoing-payment.completed':
+      case 'outgoing-payment.failed':
+      case 'outgoing-payment.declined':
+        await say({ type: 'ended', paymentId: event.outgoingPaymentId, how: event.type })
+    }
   }
 
-  const storage = await openStorage({ baseUrl: BASE_URL, dataDir: DATA_DIR })
-  const { stop } = await startWallet({
+  const database = await openEmbedded(DATA_DIR)
+  const { stop } = await startDemoWallet({
     adapter: env['ADAPTER'] as AdapterName,
     baseUrl: BASE_URL,
-    port: Number(new URL(BASE_URL).port),
     outboundTimeoutMs: Number(env['OUTBOUND_TIMEOUT_MS']),
-    storage,
-    // The demo does not wait for minutes: it starts a process whose clock is ahead.
-    clock: { now: () => Date.now() + Number(env['AHEAD_MS']) },
-    mayPay,
-    async onEvent(event) {
-      switch (event.type) {
-        case 'outgoing-payment.completed':
-        case 'outgoing-payment.failed':
-        case 'outgoing-payment.declined':
-          await say({ type: 'ended', paymentId: event.outgoingPaymentId, how: event.type })
-      }
+    database,
+    ports: {
+      ledger: { ...ledgerOn(database), hold },
+      // The demo does not wait for minutes: it starts a process whose clock is ahead.
+      clock: { now: () => Date.now() + Number(env['AHEAD_MS']) },
+      signatures: { clock: Date },
     },
+    work: (wallet) => startBackground(wallet, handler),
   })
   await say({ type: 'ready' })
   await stopped
   await stop()
-  await storage.close()
+  await database.close()
 }
 
 function say(message: Said): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Amount, DeliveredEvent } from 'open-payments-server'
-import { money } from './money.js'
+import { money } from '../demo/money.js'
 
 /** Formats an event on one line, for the operator. */
 export function eventLine(event: DeliveredEvent): string {

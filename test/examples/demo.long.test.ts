@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { payAcross } from '../../examples/demo/two-wallets.js'
-import { adapters } from '../../examples/wallet/start.js'
+import { adapters } from '../../examples/demo/wallet.js'
 import { clientOf } from '../support/official-client.js'
 import { kindsOfReceivers } from '../support/stream-receivers.js'
 import { exited, killPrograms, run } from './program.js'

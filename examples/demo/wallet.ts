@@ -1,0 +1,59 @@
+import { randomBytes } from 'node:crypto'
+import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net'
+import { serverOf as fastify } from 'create-open-payments-server/frameworks/fastify'
+import { serverOf as hono } from 'create-open-payments-server/frameworks/hono'
+import { exchangeFor } from 'create-open-payments-server/wallet/exchange'
+import { openAccount, openDemoAccounts } from 'create-open-payments-server/wallet/ledger'
+import { serverOf as express } from 'create-open-payments-server/wallet/server'
+import type { Database } from 'create-open-payments-server/wallet/sql'
+import { type StartOptions, startWallet } from 'create-open-payments-server/wallet/start'
+import { migrate } from 'create-open-payments-server/wallet/tables'
+import {
+  createWallet,
+  type Wallet,
+  type WalletPorts,
+} from 'create-open-payments-server/wallet/wallet'
+import { remoteClientKeys } from 'open-payments-server'
+import { demoPassword } from './browser.js'
+
+/** The wallets of the demo charge 1 %. */
+export const fee = { basisPoints: 100n, fixed: 0n }
+
+export const adapters = { express, fastify, hono }
+export type AdapterName = keyof typeof adapters
+
+export interface DemoSettings {
+  readonly adapter: AdapterName
+  /** How long a wallet waits for other servers. */
+  readonly outboundTimeoutMs: number
+}
+
+export interface DemoOptions extends DemoSettings, Pick<StartOptions, 'work'> {
+  readonly baseUrl: string
+  readonly database: Database
+  readonly ports?: WalletPorts
+}
+
+/** Starts the wallet of `npm create`, in which Carol has an account in euros. */
+export async function startDemoWallet(
+  options: DemoOptions,
+): Promise<{ readonly wallet: Wallet; readonly stop: () => Promise<void> }> {
+  const { adapter, outboundTimeoutMs: timeoutMs, baseUrl, database, ports, work } = options
+  // By default, Node.js gives up an address of localhost after 250 ms, which are short for a busy machine.
+  setDefaultAutoSelectFamilyAttemptTimeout(timeoutMs)
+  await migrate(database)
+  await openDemoAccounts(database, baseUrl)
+  const euros = { assetCode: 'EUR', assetScale: 2, balance: 10_000n }
+  const carol = { url: `${baseUrl}/carol`, owner: 'carol', publicName: 'Carol', ...euros }
+  await openAccount(database, carol)
+  const secrets = { sessionSecret: randomBytes(32), paymentDetailsSecret: randomBytes(32) }
+  const wallet = createWallet({ baseUrl, ...secrets, demoPassword }, database, {
+    exchanges: exchangeFor(fee),
+    clientKeys: remoteClientKeys({ allowLoopback: true, timeoutMs }),
+    onRefusal: () => undefined, // the demo shows them
+    ...ports,
+  })
+  const served = { port: Number(new URL(baseUrl).port), host: 'localhost' }
+  const mount = adapters[adapter]
+  return { wallet, stop: await startWallet(wallet, served, { mount, ...(work && { work }) }) }
+}
