@@ -4,7 +4,7 @@ import {
   type Stored,
   storeBounds,
 } from '../../src/entry-adapter.js'
-import type { Instant, Store } from '../../src/index.js'
+import type { Store } from '../../src/index.js'
 import { pageOf, recordIn, recordOf, removedOf } from '../sql/records.js'
 import { hostTransaction, retried, type TransactionResult } from '../sql/transactions.js'
 import {
@@ -13,12 +13,10 @@ import {
   isTransient,
   type PostgresClient,
   type PostgresPoolClient,
-  type PostgresRow,
   type PostgresStatement,
   queryOn,
   requireDatabase,
 } from './driver.js'
-import { dueBounds, unbounded } from './due.js'
 import {
   type HostDatabase,
   hostTransactionsOf,
@@ -237,12 +235,7 @@ function recordOrNone(text: unknown): Stored | undefined {
   return text === null || text === undefined ? undefined : recordIn(String(text))
 }
 
-function oldestOf([oldest]: readonly PostgresRow[]): Instant | undefined {
-  return oldest && Number(oldest['due_at'])
-}
-
 function reads(statements: Statements, run: Run, textsOf: TextsOf): Omit<Store, 'commit'> {
-  const bounds = dueBounds()
   return {
     async load(keys) {
       return (await textsOf(keys)).map(recordOrNone)
@@ -251,12 +244,8 @@ function reads(statements: Statements, run: Run, textsOf: TextsOf): Omit<Store, 
       return pageOf(query, await run(statements.list(query)))
     },
     async due(kind, namespace, before, limit) {
-      // Only events are short-lived, and looked up all the time.
-      const slice = kind === 'event' ? namespace : undefined
-      const from = slice === undefined ? unbounded : bounds.begin(slice, before)
       for (;;) {
-        const rows = await run(statements.due(kind, namespace, from, before, limit))
-        if (slice !== undefined) bounds.seen(slice, from, before, oldestOf(rows))
+        const rows = await run(statements.due(kind, namespace, before, limit))
         const records = rows.map(recordOf)
         // A commit does not move the indexed time of a record that becomes due later, so `due` moves it.
         const moved = records.filter(({ dueAt }, i) => dueAt !== Number(rows[i]?.['due_at']))
