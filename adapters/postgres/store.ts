@@ -243,9 +243,9 @@ function reads(statements: Statements, run: Run, textsOf: TextsOf): Omit<Store, 
     async list(query) {
       return pageOf(query, await run(statements.list(query)))
     },
-    async due(kind, namespace, before, limit) {
+    async due(kind, namespace, before, limit, from = Number.MIN_SAFE_INTEGER) {
       for (;;) {
-        const rows = await run(statements.due(kind, namespace, before, limit))
+        const rows = await run(statements.due(kind, namespace, from, before, limit))
         const records = rows.map(recordOf)
         // A commit does not move the indexed time of a record that becomes due later, so `due` moves it.
         const moved = records.filter(({ dueAt }, i) => dueAt !== Number(rows[i]?.['due_at']))

@@ -59,9 +59,10 @@ export function memoryStore(): Store {
       return page(recordsIn(slots(query.kind)), query)
     },
 
-    async due(kind, namespace, before, limit) {
+    async due(kind, namespace, before, limit, from = Number.NEGATIVE_INFINITY) {
       await pause()
-      return due(recordsIn(slots(kind)), namespace, before).slice(0, limit)
+      const found = due(recordsIn(slots(kind)), namespace, before)
+      return found.filter(({ dueAt = 0 }) => dueAt >= from).slice(0, limit)
     },
 
     async remove(records) {
