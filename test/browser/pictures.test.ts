@@ -31,7 +31,7 @@ const design = {
 <path d="M8 12h16v10H8zM18 17h6" fill="none" stroke="var(--on-accent)" stroke-width="2.5"/></svg>`,
 }
 const accounts = [
-  { url: alice, publicName: 'Everyday', assetCode: 'USD', assetScale: 2 },
+  { url: alice, publicName: 'Everyday', assetCode: 'USD', assetScale: 2, balance: 123_456n },
   { url: `${origin}/savings`, publicName: 'Savings', assetCode: 'USD', assetScale: 2 },
   { url: `${origin}/travel`, publicName: 'Travel', assetCode: 'EUR', assetScale: 2 },
 ]
@@ -53,7 +53,9 @@ function walletOf(owner: Partial<Owner> = {}) {
     resources: world.resources,
     ownerOf: () => ({ id: 'alice', name: 'Alice', ...owner }),
     accountsOf: () => accounts,
+    receiverOf: () => ({ name: 'City Tax Office', walletAddress: 'https://bank.example/taxes' }),
     signIn: () => ({ status: 401, headers: {} }),
+    signOut: '/logout',
     formKey: new Uint8Array(32),
     connectedAppsUrl: '/apps',
     design,
@@ -93,7 +95,8 @@ function walletOf(owner: Partial<Owner> = {}) {
   const get = (handle: Handler, url: string) =>
     handle({ method: 'GET', url, headers: [], body: new Uint8Array() })
   const consent = (id: string) => get(pages.consent, `/consent/${id}`)
-  return { world, clock, asked, connected, consent, apps: () => get(pages.connectedApps, '/apps') }
+  const apps = (query = '') => get(pages.connectedApps, `/apps${query}`)
+  return { world, clock, asked, connected, consent, apps }
 }
 
 async function consentTo(limits: Limits, owner: Partial<Owner> = {}, identifier = [alice]) {
@@ -120,10 +123,18 @@ async function connectedApps(owner: Partial<Owner> = {}): Promise<HttpResponse> 
   return wallet.apps()
 }
 
+async function connectedApp(): Promise<HttpResponse> {
+  const wallet = walletOf()
+  const limits = { debitAmount: usd(5000), interval: 'R12/2026-11-01T00:00:00Z/P1M' }
+  const [grantId = ''] = (await wallet.connected(limits, 'shop', 3150)).split('.')
+  return wallet.apps(`?app=${grantId}`)
+}
+
 async function answered(): Promise<HttpResponse> {
   const wallet = walletOf()
   const { id } = await wallet.asked(monthly)
-  await wallet.world.auth.interactions.deny(id, { resourceOwner: 'alice' })
+  const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
+  await wallet.world.auth.interactions.approve(id, approval)
   return wallet.consent(id)
 }
 
@@ -157,6 +168,7 @@ const pictures: readonly Picture[] = [
   { name: 'consent-any-amount', of: () => consentTo({}) },
   { name: 'connected-apps', of: () => connectedApps() },
   { name: 'connected-apps-dark', scheme: 'dark', of: () => connectedApps() },
+  { name: 'connected-app', of: connectedApp },
   { name: 'already-answered', of: answered },
   { name: 'login', of: refused },
 ]
