@@ -87,8 +87,9 @@ function outcomeHtml(
 /** Everything that an item grants, the form that lowers its limit, and the one that removes it. */
 function itemHtml(item: ItemView, app: ConnectedApp, options: ConnectedAppOptions): Html {
   const { locale } = options
+  const { label } = item
   const lines = describeItem(item, options).map((line) => html`<li>${line}</li>`)
-  return html`${isPaying(item) && limitHtml(item, app, options)}
+  return html`${isPaying(item) ? limitHtml(item, app, options) : label && html`<p class="quiet small">${say(locale, 'token', { label })}</p>`}
     <ul>${lines}</ul>
     ${lowerForm(item, app, options)}
     ${app.grant.access.length > 1 && removeItemForm(item, app, options, say(locale, 'removeItem'))}`

@@ -255,13 +255,13 @@ export function accountsFor<Account extends OwnedAccount>(
 }
 
 function misfit(
-  { url, assetCode }: OwnedAccount,
+  { url, publicName, assetCode }: OwnedAccount,
   needAccount: InteractionView['needAccount'],
   { locale }: ConsentOptions,
 ): Html {
   const other = needAccount.find(({ limits }) => limits?.debitAmount?.assetCode !== assetCode)
   const limit = other?.limits?.debitAmount?.assetCode ?? assetCode
-  return say(locale, 'misfit', { account: url, limit, asset: assetCode })
+  return say(locale, 'misfit', { account: publicName || url, limit, asset: assetCode })
 }
 
 /** The fields by which an owner approves less. */

@@ -1,5 +1,7 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { GrantView, ItemBudget, OutgoingPaymentView } from '../../../src/index.js'
+import { runs } from '../../../test/support/runs.js'
 import { type ConnectedAppOptions, connectedAppScreen } from '../src/connected-app.js'
 import {
   type ConnectedApp,
@@ -8,7 +10,9 @@ import {
 } from '../src/connected-apps.js'
 import { html } from '../src/html.js'
 import { page, type Screen } from '../src/layout.js'
-import { localeFor } from '../src/locale.js'
+import { limitOf } from '../src/limits.js'
+import { localeFor, visible } from '../src/locale.js'
+import { factsOf, item as granted, wire } from './granted.js'
 import { textOf } from './text.js'
 
 const now = Date.UTC(2026, 11, 10)
@@ -267,4 +271,41 @@ describe('the page of one connected app', () => {
     expect(body).toMatch(/id="limit-1" name="most"[^>]* value=""/)
     expect(body).toMatch(/id="limit-2" name="most"[^>]* value="&#34;60"\s+aria-invalid="true"/)
   })
+})
+
+test('nothing that is granted stays unsaid on the page of an app, and nothing becomes markup', () => {
+  const given = fc.record({
+    access: fc.array(granted, { minLength: 1, maxLength: 4 }),
+    language: fc.constantFrom('en', 'de', 'es', 'ar'),
+    name: wire,
+    receiver: fc.record({ name: wire, walletAddress: wire }, { requiredKeys: [] }),
+    subject: fc.option(wire),
+  })
+  fc.assert(
+    fc.property(given, ({ access, language, name, receiver, subject }) => {
+      const items = access.map((each, index) => ({ ...each, itemId: `${index}` }))
+      const options = { ...base, locale: localeFor({ headers: [] }, { language }) }
+      const urls = access.flatMap(({ limits }) => limits?.receiver ?? [])
+      const receivers = new Map(urls.map((url) => [url, receiver]))
+      const grant = grantOf({
+        access: items,
+        ...(subject && { subject: { id: subject, format: 'uri' } }),
+      })
+      const app = { grant, display: { name } }
+      const { body, text } = seen(
+        connectedAppScreen(app, { ...options, receivers, outcome: 'changed' }),
+      )
+      const facts = [...factsOf(access, options.locale), name, ...(subject ? [subject] : [])]
+      for (const fact of facts) {
+        expect(text).toContain(visible(fact).replaceAll(/[\s\u00a0\u202f]+/g, ' '))
+      }
+      const list = seen(connectedAppsScreen([app], { ...options, removed: app })).body
+      for (const each of [body, list]) {
+        expect(each.replace(/<title>.*?<\/title>/s, '')).not.toMatch(/<img|<\/b>x|[\u202a-\u202e]/)
+      }
+      const lowerable = items.filter((each) => limitOf(each) !== undefined).length
+      expect(body.match(/<\/details>/g) ?? []).toHaveLength(1 + lowerable)
+    }),
+    { numRuns: runs(60) },
+  )
 })

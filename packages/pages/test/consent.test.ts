@@ -2,13 +2,13 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { spendingTotals } from '../../../src/core/spending-total.js'
 import type { AccessItem, Amount, InteractionView, TokenItem } from '../../../src/index.js'
-import { formatAmount } from '../src/amounts.js'
 import { type ConsentOptions, consentScreen } from '../src/consent.js'
 import { html } from '../src/html.js'
 import { page } from '../src/layout.js'
 import { limitOf } from '../src/limits.js'
 import { languages, localeFor, visible } from '../src/locale.js'
 import type { TextKey } from '../src/texts.js'
+import { actions, factsOf, item, wire } from './granted.js'
 import { textOf } from './text.js'
 
 const alice = 'https://wallet.example/alice'
@@ -163,7 +163,7 @@ describe('the consent page', () => {
     const { body, text } = shown(viewOf([item]), 'en', { accounts })
     expect(body.match(/type="radio"/g) ?? []).toHaveLength(count)
     expect(body.match(/ checked/g) ?? []).toHaveLength(Math.min(count, 1))
-    expect(text.match(/Not https:[^:]*: the limit is in/g) ?? []).toHaveLength(2 - count)
+    expect(text.match(/Not (?:Daily|https:[^:]*): the limit is in/g) ?? []).toHaveLength(2 - count)
     expect(body.includes('value="approve"')).toBe(count > 0)
     expect(body).toContain('value="deny"')
   })
@@ -203,54 +203,6 @@ describe('the consent page', () => {
   })
 })
 
-/** Text from the network, with everything that could become markup or change the direction. */
-const wire = fc
-  .array(
-    fc.constantFrom('<img src=x>', '"', "'", '&', '`', '\u202e', '\u2069', 'x', '</details>', '{'),
-    {
-      minLength: 1,
-      maxLength: 6,
-    },
-  )
-  .map((parts) => `w${parts.join('')}`)
-const amount = fc.record({
-  value: fc.bigInt(0n, 2n ** 64n - 1n).map(String),
-  assetCode: fc.oneof(fc.constantFrom('USD', 'EUR'), wire),
-  assetScale: fc.integer({ min: 0, max: 30 }),
-})
-const interval = fc.oneof(
-  fc.constantFrom(
-    'R12/2026-12-01T00:00:00Z/P1M',
-    'R/2026-12-01T00:00:00Z/P2W',
-    'R3/P1D/2027-01-01T00:00:00Z',
-    'R/2026-12-01T00:00:00Z/2026-12-03T00:00:00Z',
-  ),
-  wire,
-)
-const limits = fc.record(
-  { debitAmount: amount, receiveAmount: amount, interval, receiver: wire },
-  { requiredKeys: [] },
-)
-const actions = {
-  'incoming-payment': ['create', 'complete', 'read', 'read-all', 'list', 'list-all'],
-  'outgoing-payment': ['create', 'read', 'read-all', 'list', 'list-all'],
-  quote: ['create', 'read', 'read-all'],
-} as const
-const item: fc.Arbitrary<TokenItem> = fc
-  .constantFrom('incoming-payment' as const, 'outgoing-payment' as const, 'quote' as const)
-  .chain((type) =>
-    fc.record(
-      {
-        type: fc.constant(type),
-        actions: fc.subarray([...actions[type]], { minLength: 1 }),
-        identifier: wire,
-        label: wire,
-        ...(type === 'outgoing-payment' && { limits }),
-      },
-      { requiredKeys: ['type', 'actions'] },
-    ),
-  )
-
 test('nothing that is granted stays unsaid, and nothing from the network becomes markup', () => {
   const given = fc.record({
     access: fc.array(item, { maxLength: 6 }),
@@ -280,14 +232,7 @@ test('nothing that is granted stays unsaid, and nothing from the network becomes
         if (receiver?.name) says(receiver.name)
         if (receiver?.walletAddress) says(receiver.walletAddress)
       }
-      for (const { type, actions, identifier, label, limits = {} } of access) {
-        for (const action of actions) says(locale.texts[`${type}.${action}` as TextKey])
-        for (const each of [identifier, label, limits.receiver]) if (each) says(each)
-        for (const each of [limits.debitAmount, limits.receiveAmount]) {
-          if (each) says(formatAmount(each, locale))
-        }
-        if (limits.interval?.startsWith('w')) says(limits.interval)
-      }
+      for (const fact of factsOf(access, locale)) says(fact)
       expect(body.replace(/<title>.*?<\/title>/s, '')).not.toMatch(/<img|[\u202a-\u202e\u2069]/)
       const details = access.some((each) => limitOf(each) !== undefined) ? 2 : 1
       // The elements are those of the page, whatever the network says.

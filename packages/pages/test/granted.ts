@@ -1,0 +1,65 @@
+import fc from 'fast-check'
+import type { AccessItem, TokenItem } from '../../../src/index.js'
+import { formatAmount } from '../src/amounts.js'
+import type { Locale } from '../src/locale.js'
+import type { TextKey } from '../src/texts.js'
+
+/** Text from the network, with everything that could become markup or change the direction. */
+export const wire = fc
+  .array(
+    fc.constantFrom('<img src=x>', '"', "'", '&', '`', '\u202e', '\u2069', 'x', '</details>', '{'),
+    {
+      minLength: 1,
+      maxLength: 6,
+    },
+  )
+  .map((parts) => `w${parts.join('')}`)
+const amount = fc.record({
+  value: fc.bigInt(0n, 2n ** 64n - 1n).map(String),
+  assetCode: fc.oneof(fc.constantFrom('USD', 'EUR'), wire),
+  assetScale: fc.integer({ min: 0, max: 30 }),
+})
+const interval = fc.oneof(
+  fc.constantFrom(
+    'R12/2026-12-01T00:00:00Z/P1M',
+    'R/2026-12-01T00:00:00Z/P2W',
+    'R3/P1D/2027-01-01T00:00:00Z',
+    'R/2026-12-01T00:00:00Z/2026-12-03T00:00:00Z',
+  ),
+  wire,
+)
+const limits = fc.record(
+  { debitAmount: amount, receiveAmount: amount, interval, receiver: wire },
+  { requiredKeys: [] },
+)
+export const actions = {
+  'incoming-payment': ['create', 'complete', 'read', 'read-all', 'list', 'list-all'],
+  'outgoing-payment': ['create', 'read', 'read-all', 'list', 'list-all'],
+  quote: ['create', 'read', 'read-all'],
+} as const
+export const item: fc.Arbitrary<TokenItem> = fc
+  .constantFrom('incoming-payment' as const, 'outgoing-payment' as const, 'quote' as const)
+  .chain((type) =>
+    fc.record(
+      {
+        type: fc.constant(type),
+        actions: fc.subarray([...actions[type]], { minLength: 1 }),
+        identifier: wire,
+        label: wire,
+        ...(type === 'outgoing-payment' && { limits }),
+      },
+      { requiredKeys: ['type', 'actions'] },
+    ),
+  )
+
+/** Everything that a page has to say about granted items. */
+export function factsOf(access: readonly AccessItem[], locale: Locale): readonly string[] {
+  return access.flatMap(({ type, actions, identifier, limits = {}, ...item }: TokenItem) => [
+    ...actions.map((action) => locale.texts[`${type}.${action}` as TextKey]),
+    ...[identifier, item.label, limits.receiver].flatMap((each) => each ?? []),
+    ...[limits.debitAmount, limits.receiveAmount].flatMap((each) =>
+      each ? [formatAmount(each, locale)] : [],
+    ),
+    ...(limits.interval?.startsWith('w') ? [limits.interval] : []),
+  ])
+}
