@@ -124,7 +124,7 @@ describe('the wallet, over HTTP', () => {
       expect(page).toContain(shop.walletAddress)
       expect(page).toContain(alice)
       expect(page).toMatch(/pay money/)
-      expect(page).toMatch(/at most <bdi>25\.50\u00a0USD<\/bdi> .* every month, 12 times/)
+      expect(page).toMatch(/at most <bdi[^>]*>25\.50\u00a0USD<\/bdi> .* every month, 12 times/)
       expect(page).toContain(new URL(shop.finishUri).host)
       expect(page).toMatch(/<form method="post" class="card">/)
       const values = [...page.matchAll(/name="decision" value="(\w+)"/g)].map(([, value]) => value)
@@ -180,7 +180,7 @@ describe('the wallet, over HTTP', () => {
       }
       const response = await fetch(url)
       expect(response.status).toBe(410)
-      expect(await response.text()).not.toContain('<form')
+      expect(await response.text()).not.toMatch(/value="(?:approve|deny)"/)
     })
 
     test.each([

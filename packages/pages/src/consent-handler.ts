@@ -53,23 +53,19 @@ export function consentHandler(site: Site): Handler {
   }
 
   /** Says what was decided, and leads back to the app as long as that is of use. */
-  async function decided(
-    view: InteractionView,
-    visit: Visit,
-    status?: number,
-  ): Promise<HttpResponse> {
+  async function decided(view: InteractionView, visit: Visit, status = 410): Promise<HttpResponse> {
     const { finishUri } = view
-    if (view.status === 'interaction-expired') return notice(status ?? 410, 'expired', visit)
+    if (view.status === 'interaction-expired') return notice(status, 'expired', visit)
     const isLive = leadsBack(view)
     if (!isLive || !isSignedIn(visit) || finishUri === undefined) {
-      return notice(status ?? 410, outcomeOf(view), visit)
+      return notice(status, outcomeOf(view), visit)
     }
     const { owner, locale } = visit
     if (isForeign(view, await accountsOf(owner.id))) return notice(403, 'notYours', visit)
     const content = html`<form method="post">${await tokenOf(view, visit)}
       <div class="buttons"><button class="primary" name="decision" value="return">
       ${say(locale, 'backTo', { place: placeOf(finishUri) })}</button></div></form>`
-    return notice(status ?? 200, outcomeOf(view), visit, { content, formTarget: finishUri })
+    return notice(status, outcomeOf(view), visit, { content, formTarget: finishUri })
   }
 
   async function decide(view: InteractionView, visit: OwnersVisit): Promise<HttpResponse> {

@@ -108,7 +108,7 @@ describe('the consent page', () => {
     await alices.open()
     const first = (await alices.post({ decision: 'approve' })).headers['location']
     const { status, text, body, headers } = await alices.open()
-    expect([status, text]).toEqual([200, expect.stringContaining('has been approved.')])
+    expect([status, text]).toEqual([410, expect.stringContaining('has been approved.')])
     expect(text).toContain('Back to shop.example')
     expect(body).not.toContain('value="deny"')
     expect(headers['content-security-policy']).toContain("form-action 'self' https://shop.example;")
@@ -178,7 +178,7 @@ describe('the consent page', () => {
     expect((await world.auth.interactions.get(id))?.status).toBe('denied')
     const decided = await alices.open()
     expect([decided.status, decided.text]).toEqual([
-      200,
+      410,
       expect.stringContaining('This request has been denied.'),
     ])
     expect((await alices.post({ decision: 'return' })).headers['location']).toMatch(
