@@ -29,7 +29,7 @@ CASE
     END
     ELSE NULL::timestamp with time zone
 END) STORED
-) WITH (fillfactor=70);
+) WITH (fillfactor=70, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 --
 CREATE TABLE open_payments_report_migrations (
   version integer NOT NULL,
