@@ -24,7 +24,12 @@ type Sent = { readonly token?: string; readonly body?: object }
 type Body = any
 
 /** Signs and sends a request; throws if it is refused, because honest requests must not be. */
-async function call(client: Client, method: string, url: string, sent: Sent = {}): Promise<Body> {
+export async function call(
+  client: Client,
+  method: string,
+  url: string,
+  sent: Sent = {},
+): Promise<Body> {
   const { token, body } = sent
   const request = signedRequest({
     method,
@@ -41,7 +46,11 @@ async function call(client: Client, method: string, url: string, sent: Sent = {}
   return text === '' ? undefined : JSON.parse(text)
 }
 
-function requestGrant(client: Client, access: readonly object[], interact?: object): Promise<Body> {
+export function requestGrant(
+  client: Client,
+  access: readonly object[],
+  interact?: object,
+): Promise<Body> {
   const body = { client: client.walletAddress, access_token: { access }, interact }
   return call(client, 'POST', grantEndpoint, { body })
 }
@@ -64,19 +73,8 @@ async function receive(client: Client): Promise<void> {
   await call(client, 'DELETE', rotated.access_token.manage, { token })
 }
 
-/** A payment: a quote, consent, and payments under the limit, with and without a quote. */
-async function spend(client: Client): Promise<void> {
-  const asked = await requestGrant(client, [{ type: 'quote', actions: ['create', 'read'] }])
-  const quote = await call(client, 'POST', `${resourceServer}/quotes`, {
-    token: asked.access_token.value,
-    body: { walletAddress: alice, receiver, method: 'ilp', debitAmount: usd('100') },
-  })
-  const access = {
-    type: 'outgoing-payment',
-    actions: ['create', 'read', 'list'],
-    identifier: alice,
-    limits: { debitAmount: usd('2500') },
-  }
+/** Requests access to which the owner consents, and returns the token. */
+export async function consented(client: Client, access: object): Promise<string> {
   const finish = { method: 'redirect', uri: 'https://shop.example/back', nonce: randomUUID() }
   const pending = await requestGrant(client, [access], { start: ['redirect'], finish })
   const id = pending.interact.redirect.split('/').at(-1)
@@ -85,7 +83,22 @@ async function spend(client: Client): Promise<void> {
   const { uri, access_token } = pending.continue
   const continued = { token: access_token.value, body: { interact_ref } }
   const granted = await call(client, 'POST', uri, continued)
-  const token: string = granted.access_token.value
+  return granted.access_token.value
+}
+
+/** A payment: a quote, consent, and payments under the limit, with and without a quote. */
+async function spend(client: Client): Promise<void> {
+  const asked = await requestGrant(client, [{ type: 'quote', actions: ['create', 'read'] }])
+  const quote = await call(client, 'POST', `${resourceServer}/quotes`, {
+    token: asked.access_token.value,
+    body: { walletAddress: alice, receiver, method: 'ilp', debitAmount: usd('100') },
+  })
+  const token = await consented(client, {
+    type: 'outgoing-payment',
+    actions: ['create', 'read', 'list'],
+    identifier: alice,
+    limits: { debitAmount: usd('2500') },
+  })
   const url = `${resourceServer}/outgoing-payments`
   const byQuote = { walletAddress: alice, quoteId: quote.id }
   const paid = await call(client, 'POST', url, { token, body: byQuote })

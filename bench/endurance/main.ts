@@ -1,7 +1,6 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism, cpus, loadavg } from 'node:os'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { HttpRequest } from 'open-payments-server/adapter'
 import { hasDatabase, withDatabase } from '../database.js'
@@ -9,14 +8,20 @@ import { median } from '../measure.js'
 import { createAttacks } from './attacks.js'
 import { liveHonestly } from './honest.js'
 import { shopCount, shopKeys, walletAddressOf } from './key-hosts.js'
+import { measurePayments } from './payments.js'
+import { type Sample, sampleOf, startServer } from './processes.js'
 import { createSender } from './sender.js'
 
 /**
  * Loads a wallet on PostgreSQL as much as the machine allows, in turns without and with attacks, and measures the rate
  * of honest requests and the memory of the server. `--minutes` sets the duration, by default 2. Sets the exit code to 1
  * if an honest request is refused, or if a target is missed.
+ *
+ * With `--processes`, several processes serve whole payments instead, and the cost of a payment is measured.
  */
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '2' } } })
+const { values } = parseArgs({
+  options: { minutes: { type: 'string', default: '2' }, processes: { type: 'string' } },
+})
 const minutes = Number(values.minutes)
 const clients = 16
 /** One attack for so many honest requests: 20 % of all requests. */
@@ -28,14 +33,6 @@ const rateLeast = 0.7
 /** The caches of the server may fill after the first quarter; see SECURITY.md. */
 const growthMostBytes = 18 * 2 ** 20
 
-interface Sample {
-  readonly heapUsed: number
-  readonly rss: number
-  readonly external: number
-  readonly cpuMs: number
-  readonly errors: number
-}
-
 interface Turn {
   readonly attacked: boolean
   readonly perSecond: number
@@ -43,12 +40,6 @@ interface Turn {
   /** Honest requests for each second of CPU time of the server, whatever else the machine does. */
   readonly perCpuSecond: number
   readonly sample: Sample
-}
-
-async function sampleOf(server: ChildProcess): Promise<Sample> {
-  server.send('memory')
-  const [sample] = await once(server, 'message')
-  return sample as Sample
 }
 
 /** Counts honest requests and attacks, and starts an attack for every fourth honest request if there are any. */
@@ -191,11 +182,7 @@ function judge(turns: readonly Turn[], traffic: Traffic): boolean {
 }
 
 async function run(schema: string, connectionString: string): Promise<boolean> {
-  const path = fileURLToPath(new URL('server.ts', import.meta.url))
-  const server = fork(path, [connectionString, schema], {
-    execArgv: ['--import', 'tsx', '--expose-gc'],
-  })
-  const [{ port }] = (await once(server, 'message')) as [{ port: number }]
+  const { server, port } = await startServer(connectionString, schema)
   const traffic = createTraffic(port)
   // Code is compiled and caches are filled in a turn that does not count.
   await takeTurn(traffic, server, true)
@@ -221,6 +208,11 @@ if (await hasDatabase()) {
   )
   const connectionString =
     process.env['TEST_DATABASE_URL'] ?? 'postgres://postgres@127.0.0.1:5432/test'
-  const met = await withDatabase(({ schema }) => run(schema, connectionString))
+  const { processes } = values
+  const met = await withDatabase(({ schema, connect }) =>
+    processes === undefined
+      ? run(schema, connectionString)
+      : measurePayments({ schema, connectionString, pool: connect() }, Number(processes), minutes),
+  )
   process.exitCode = met ? 0 : 1
 }

@@ -15,6 +15,11 @@ import { keySetAt } from './key-hosts.js'
 const [connectionString = '', schema = ''] = process.argv.slice(2)
 const pool = new Pool({ connectionString, max: 10 })
 await migrate(pool, { schema })
+// The store takes a connection for each statement.
+let statements = 0
+pool.on('acquire', () => {
+  statements += 1
+})
 const store = postgresStore(pool, { schema })
 let errors = 0
 const hooks = {
@@ -53,6 +58,22 @@ async function approve(id: string): Promise<Awaited<ReturnType<library.Handler>>
   return { status: redirect === undefined ? 400 : 200, headers: {}, body }
 }
 
+/** Sends a payment and receives it, as the rail of a host would. */
+async function settle(outgoing: string, incoming: string) {
+  const { incomingPayments, outgoingPayments } = resources
+  const amount = { value: '100', assetCode: 'USD', assetScale: 2 }
+  const done = [
+    await outgoingPayments.begin(outgoing),
+    await outgoingPayments.reportSent(outgoing, {
+      sentAmount: amount,
+      deliveredAmount: amount,
+      final: true,
+    }),
+    await incomingPayments.receive(incoming, { transferId: outgoing, amount }),
+  ]
+  return { status: done.every(({ ok }) => ok) ? 200 : 400, headers: {}, body: '' }
+}
+
 const consumer = library.consumeEvents([auth.events, resources.events], async () => undefined)
 const sweeping = setInterval(() => {
   void Promise.all([auth.sweep(), resources.sweep()]).catch(hooks.onError)
@@ -61,6 +82,8 @@ const sweeping = setInterval(() => {
 const handle: library.Handler = (request) => {
   if (request.url.startsWith('/op')) return resources.handle(request)
   if (request.url.startsWith('/approve/')) return approve(request.url.slice('/approve/'.length))
+  const [, outgoing, incoming] = /^\/settle\/(.+)\/(.+)$/.exec(request.url) ?? []
+  if (outgoing !== undefined && incoming !== undefined) return settle(outgoing, incoming)
   return auth.handle(request)
 }
 const server = createServer({ maxHeaderSize: 80 * 1024 }, toExpress(handle))
@@ -78,7 +101,7 @@ process.on('message', async (message) => {
     collectGarbage?.()
     const { heapUsed, rss, external } = process.memoryUsage()
     const { user, system } = process.cpuUsage()
-    process.send?.({ heapUsed, rss, external, cpuMs: (user + system) / 1_000, errors })
+    process.send?.({ heapUsed, rss, external, cpuMs: (user + system) / 1_000, errors, statements })
     return
   }
   clearInterval(sweeping)
