@@ -19,6 +19,18 @@ export {
 export type { PostgresTransactions } from './postgres/host-transaction.js'
 export { type MigrateOptions, migrate } from './postgres/migrate.js'
 export { migrationsOf } from './postgres/migrations.js'
+export {
+  type DrizzleDatabase,
+  type DrizzleSql,
+  fromDrizzle,
+  fromKnex,
+  fromPrisma,
+  fromTypeorm,
+  type KnexDatabase,
+  type PrismaDatabase,
+  type PrismaTransactionOptions,
+  type TypeormDatabase,
+} from './postgres/query-builders.js'
 export { reportMigrationsOf } from './postgres/reports.js'
 export {
   type PostgresStore,

@@ -11,6 +11,7 @@ import type { Pool } from 'pg'
 import type * as server from 'open-payments-server'
 import type * as core from 'open-payments-server/core'
 import type { HttpRequest } from 'open-payments-server/adapter'
+import type * as postgres from 'open-payments-server/postgres'
 import type { ConnectedApp, Locale } from 'open-payments-pages'
 
 declare global {
@@ -20,6 +21,11 @@ declare global {
   const pricing: server.Pricing
   const store: server.Store
   const pool: Pool
+  const drizzle: postgres.DrizzleDatabase<object>
+  const sql: postgres.DrizzleSql
+  const knex: postgres.KnexDatabase<object>
+  const prisma: postgres.PrismaDatabase<object>
+  const dataSource: postgres.TypeormDatabase<object>
   const request: HttpRequest
 
   const grant: core.Grant

@@ -80,6 +80,27 @@ async function isCommittedBy(client: PostgresClient, commit: PostgresStatement):
 }
 
 /**
+ * Runs the host's work with a client that refuses all statements once the work has ended: its connection may be in
+ * another transaction by then.
+ */
+export async function whileOpen<Result>(
+  client: PostgresClient,
+  work: (client: PostgresClient) => Promise<Result>,
+): Promise<Result> {
+  let isOpen = true
+  try {
+    return await work({
+      async query(statement) {
+        if (isOpen) return client.query(statement)
+        throw failed('the transaction of this store has ended: use the store only in its work')
+      },
+    })
+  } finally {
+    isOpen = false
+  }
+}
+
+/**
  * Rejects unless the transaction can commit. PostgreSQL answers COMMIT without an error if a statement has failed or if
  * no transaction is in progress.
  */
@@ -103,6 +124,7 @@ const rollBackToSavepoint = { text: 'ROLLBACK TO SAVEPOINT open_payments', value
 const releaseSavepoint = { text: 'RELEASE SAVEPOINT open_payments', values: [] }
 
 function transactionError(cause: unknown): TransactionError {
+  if (cause instanceof TransactionError) return cause
   if (sqlState(cause) === '25P01') {
     return failed(
       'postgresStore.inTransaction needs a client with a transaction in progress',

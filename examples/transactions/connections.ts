@@ -30,6 +30,8 @@ export interface Opened {
     outcome: Outcome,
   ): ReturnType<typeof endPayment>
   holdFunds: MayPay
+  /** Holds in a transaction inside of another one. */
+  holdNested?: (payment: Parameters<MayPay>[0]) => Promise<unknown>
   close(): Promise<unknown>
 }
 
@@ -50,12 +52,17 @@ function opened<Database>(
   db: Database,
   { creditIncoming, settleOutgoing, holdFunds }: Example<Database>,
   close: () => Promise<unknown>,
+  nested?: (work: (transaction: unknown) => Promise<unknown>) => Promise<unknown>,
 ): Opened {
   return {
     pool,
     creditIncoming: (...rest) => creditIncoming(db, ...rest),
     settleOutgoing: (...rest) => settleOutgoing(db, ...rest),
     holdFunds: holdFunds(db),
+    ...(nested && {
+      holdNested: (payment) =>
+        nested(async (transaction) => holdFunds(transaction as Database)(payment)),
+    }),
     close,
   }
 }
@@ -75,18 +82,37 @@ export const connections: Readonly<Record<string, (config: PoolConfig) => Promis
   },
   async Drizzle(config) {
     const pool = listening(new Pool(config))
-    return opened(pool, drizzle({ client: pool }), drizzleExample, () => pool.end())
+    const db = drizzle({ client: pool })
+    return opened(
+      pool,
+      db,
+      drizzleExample,
+      () => pool.end(),
+      (work) => db.transaction(work),
+    )
   },
   async Prisma(config) {
     const pool = listening(new Pool(config))
     const adapter = new PrismaPg(pool, { disposeExternalPool: true })
     const db = new PrismaClient({ adapter })
-    return opened(pool, db, prismaExample, () => db.$disconnect())
+    return opened(
+      pool,
+      db,
+      prismaExample,
+      () => db.$disconnect(),
+      (work) => db.$transaction(work),
+    )
   },
   async Knex(config) {
     const pool = listening(new Pool(config))
     const db = knexOn({ client: 'pg', connectionPool: pool })
-    return opened(pool, db, knexExample, () => db.destroy().then(() => pool.end()))
+    return opened(
+      pool,
+      db,
+      knexExample,
+      () => db.destroy().then(() => pool.end()),
+      (work) => db.transaction(work),
+    )
   },
   async TypeORM({ connectionString: url = '', ...extra }) {
     const { ledgerAccounts, ledgerEntries, ledgerHolds } = typeormExample
@@ -94,6 +120,12 @@ export const connections: Readonly<Record<string, (config: PoolConfig) => Promis
     const db = await new DataSource({ type: 'postgres', url, extra, entities }).initialize()
     // TypeORM takes no pool. This is the one that it has made.
     const pool = listening((db.driver as PostgresDriver).master)
-    return opened(pool, db, typeormExample, () => db.destroy())
+    return opened(
+      pool,
+      db,
+      typeormExample,
+      () => db.destroy(),
+      (work) => db.transaction(work),
+    )
   },
 }

@@ -2,7 +2,7 @@ import { eq, sql, sum } from 'drizzle-orm'
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres'
 import { numeric, pgTable, text } from 'drizzle-orm/pg-core'
 import type { MayPay, ReceivedFunds } from 'open-payments-server'
-import { type PostgresTransactions, postgresStore } from 'open-payments-server/postgres'
+import { fromDrizzle, postgresStore } from 'open-payments-server/postgres'
 import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
 import { creditOf, debitOf, holdOf, type Resources } from './ledger.js'
 
@@ -20,28 +20,13 @@ const ledgerHolds = pgTable('ledger_holds', {
 
 const ledgerAccounts = pgTable('ledger_accounts', { id: text().primaryKey() })
 
-type Transaction = Parameters<Parameters<NodePgDatabase['transaction']>[0]>[0]
-
-function transactionsOf(db: NodePgDatabase): PostgresTransactions<Transaction> {
-  return {
-    transaction: (work) => db.transaction(work, { isolationLevel: 'read committed' }),
-    async query(tx, text, values) {
-      // Drizzle numbers the parameters itself.
-      const parts = text.split(/\$(\d+)/).map((part, i) => {
-        return i % 2 === 0 ? sql.raw(part) : sql`${sql.param(values[Number(part) - 1])}`
-      })
-      return (await tx.execute(sql.join(parts))).rows
-    },
-  }
-}
-
 export function creditIncoming(
   db: NodePgDatabase,
   resources: Resources,
   paymentId: string,
   funds: ReceivedFunds,
 ) {
-  return postgresStore.transaction(transactionsOf(db), async (tx, store) => {
+  return postgresStore.transaction(fromDrizzle(db, sql), async (tx, store) => {
     const { incomingPayments } = resources.within(store)
     const result = await incomingPayments.receive(paymentId, funds)
     // A repeated report changes nothing: its entries exist.
@@ -58,7 +43,7 @@ export function settleOutgoing(
   paymentId: string,
   outcome: Outcome,
 ) {
-  return postgresStore.transaction(transactionsOf(db), async (tx, store) => {
+  return postgresStore.transaction(fromDrizzle(db, sql), async (tx, store) => {
     const { outgoingPayments } = resources.within(store)
     const result = await endPayment(outgoingPayments, paymentId, outcome)
     if (result.ok && result.changed && result.payment.sentAmount.value !== '0') {
@@ -73,7 +58,7 @@ export function settleOutgoing(
 /** Holds what a payment debits, or refuses it: `policy.mayPay`. */
 export function holdFunds(db: NodePgDatabase): MayPay {
   return (payment) =>
-    postgresStore.transaction(transactionsOf(db), async (tx) => {
+    postgresStore.transaction(fromDrizzle(db, sql), async (tx) => {
       const hold = holdOf(payment)
       const account = eq(ledgerAccounts.id, hold.account_id)
       // Payments of one account wait here for each other; what follows sees their holds.

@@ -1,22 +1,8 @@
 import type { Knex } from 'knex'
 import type { MayPay, ReceivedFunds } from 'open-payments-server'
-import { type PostgresTransactions, postgresStore } from 'open-payments-server/postgres'
+import { fromKnex, postgresStore } from 'open-payments-server/postgres'
 import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
 import { creditOf, debitOf, holdOf, type Resources } from './ledger.js'
-
-function transactionsOf(db: Knex): PostgresTransactions<Knex.Transaction> {
-  return {
-    transaction: (work) => db.transaction(work, { isolationLevel: 'read committed' }),
-    async query(trx, text, values) {
-      const bindings: unknown[] = []
-      const statement = text.replace(/\$(\d+)/g, (_, number) => {
-        bindings.push(values[number - 1])
-        return '?'
-      })
-      return (await trx.raw(statement, bindings as Knex.Value[])).rows
-    },
-  }
-}
 
 export function creditIncoming(
   db: Knex,
@@ -24,7 +10,7 @@ export function creditIncoming(
   paymentId: string,
   funds: ReceivedFunds,
 ) {
-  return postgresStore.transaction(transactionsOf(db), async (trx, store) => {
+  return postgresStore.transaction(fromKnex(db), async (trx, store) => {
     const { incomingPayments } = resources.within(store)
     const result = await incomingPayments.receive(paymentId, funds)
     // A repeated report changes nothing: its entries exist.
@@ -41,7 +27,7 @@ export function settleOutgoing(
   paymentId: string,
   outcome: Outcome,
 ) {
-  return postgresStore.transaction(transactionsOf(db), async (trx, store) => {
+  return postgresStore.transaction(fromKnex(db), async (trx, store) => {
     const { outgoingPayments } = resources.within(store)
     const result = await endPayment(outgoingPayments, paymentId, outcome)
     if (result.ok && result.changed && result.payment.sentAmount.value !== '0') {
@@ -56,7 +42,7 @@ export function settleOutgoing(
 /** Holds what a payment debits, or refuses it: `policy.mayPay`. */
 export function holdFunds(db: Knex): MayPay {
   return (payment) =>
-    postgresStore.transaction(transactionsOf(db), async (trx) => {
+    postgresStore.transaction(fromKnex(db), async (trx) => {
       const hold = holdOf(payment)
       const { payment_id, account_id } = hold
       // Payments of one account wait here for each other; what follows sees their holds.

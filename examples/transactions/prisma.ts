@@ -1,26 +1,8 @@
 import type { MayPay, ReceivedFunds } from 'open-payments-server'
-import { type PostgresTransactions, postgresStore } from 'open-payments-server/postgres'
+import { fromPrisma, postgresStore } from 'open-payments-server/postgres'
 import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
-import type { Prisma, PrismaClient } from './generated/client.ts'
+import type { PrismaClient } from './generated/client.ts'
 import { creditOf, debitOf, holdOf, type Resources } from './ledger.js'
-
-type Transaction = Prisma.TransactionClient
-
-function transactionsOf(db: PrismaClient): PostgresTransactions<Transaction> {
-  return {
-    transaction: (work) => db.$transaction(work, { isolationLevel: 'ReadCommitted' }),
-    query: (tx, text, values) => tx.$queryRawUnsafe(text, ...values),
-    sqlState(error) {
-      const { meta } = error as DriverError
-      return meta?.driverAdapterError?.cause?.originalCode
-    },
-  }
-}
-
-/** Where the driver adapter keeps the code of PostgreSQL. */
-interface DriverError {
-  meta?: { driverAdapterError?: { cause?: { originalCode?: string } } }
-}
 
 export function creditIncoming(
   db: PrismaClient,
@@ -28,7 +10,7 @@ export function creditIncoming(
   paymentId: string,
   funds: ReceivedFunds,
 ) {
-  return postgresStore.transaction(transactionsOf(db), async (tx, store) => {
+  return postgresStore.transaction(fromPrisma(db), async (tx, store) => {
     const { incomingPayments } = resources.within(store)
     const result = await incomingPayments.receive(paymentId, funds)
     // A repeated report changes nothing: its entries exist.
@@ -45,7 +27,7 @@ export function settleOutgoing(
   paymentId: string,
   outcome: Outcome,
 ) {
-  return postgresStore.transaction(transactionsOf(db), async (tx, store) => {
+  return postgresStore.transaction(fromPrisma(db), async (tx, store) => {
     const { outgoingPayments } = resources.within(store)
     const result = await endPayment(outgoingPayments, paymentId, outcome)
     if (result.ok && result.changed && result.payment.sentAmount.value !== '0') {
@@ -60,7 +42,7 @@ export function settleOutgoing(
 /** Holds what a payment debits, or refuses it: `policy.mayPay`. */
 export function holdFunds(db: PrismaClient): MayPay {
   return (payment) =>
-    postgresStore.transaction(transactionsOf(db), async (tx) => {
+    postgresStore.transaction(fromPrisma(db), async (tx) => {
       const hold = holdOf(payment)
       const { payment_id, account_id } = hold
       // Payments of one account wait here for each other; what follows sees their holds.

@@ -1,6 +1,6 @@
 import type { MayPay, ReceivedFunds } from 'open-payments-server'
-import { type PostgresTransactions, postgresStore } from 'open-payments-server/postgres'
-import { type DataSource, type EntityManager, EntitySchema } from 'typeorm'
+import { fromTypeorm, postgresStore } from 'open-payments-server/postgres'
+import { type DataSource, EntitySchema } from 'typeorm'
 import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
 import { creditOf, debitOf, type Entry, type Hold, holdOf, type Resources } from './ledger.js'
 
@@ -27,24 +27,13 @@ export const ledgerAccounts = new EntitySchema<{ id: string }>({
   columns: { id: { type: 'text', primary: true } },
 })
 
-function transactionsOf(db: DataSource): PostgresTransactions<EntityManager> {
-  return {
-    transaction: (work) => db.transaction('READ COMMITTED', work),
-    async query({ queryRunner }, text, values) {
-      // With `true`, the rows of an UPDATE have the same form as those of a SELECT.
-      const result = await queryRunner?.query(text, [...values], true)
-      return result?.records ?? []
-    },
-  }
-}
-
 export function creditIncoming(
   db: DataSource,
   resources: Resources,
   paymentId: string,
   funds: ReceivedFunds,
 ) {
-  return postgresStore.transaction(transactionsOf(db), async (manager, store) => {
+  return postgresStore.transaction(fromTypeorm(db), async (manager, store) => {
     const { incomingPayments } = resources.within(store)
     const result = await incomingPayments.receive(paymentId, funds)
     // A repeated report changes nothing: its entries exist.
@@ -61,7 +50,7 @@ export function settleOutgoing(
   paymentId: string,
   outcome: Outcome,
 ) {
-  return postgresStore.transaction(transactionsOf(db), async (manager, store) => {
+  return postgresStore.transaction(fromTypeorm(db), async (manager, store) => {
     const { outgoingPayments } = resources.within(store)
     const result = await endPayment(outgoingPayments, paymentId, outcome)
     if (result.ok && result.changed && result.payment.sentAmount.value !== '0') {
@@ -76,7 +65,7 @@ export function settleOutgoing(
 /** Holds what a payment debits, or refuses it: `policy.mayPay`. */
 export function holdFunds(db: DataSource): MayPay {
   return (payment) =>
-    postgresStore.transaction(transactionsOf(db), async (manager) => {
+    postgresStore.transaction(fromTypeorm(db), async (manager) => {
       const hold = holdOf(payment)
       const { payment_id, account_id } = hold
       const lock = { mode: 'pessimistic_write' } as const

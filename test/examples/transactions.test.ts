@@ -274,6 +274,42 @@ describe.each(examples)('a transaction of %s', (_, installed) => {
     expect(await bank.sums(paymentId, [funds.transferId])).toEqual(both)
   })
 
+  test('rejects with the error of the host if its connection dies before ROLLBACK', async () => {
+    const paymentId = await bank.open()
+    const funds = transfer('100')
+    const ended = withReceive(world, async (receive) => {
+      await receive()
+      const sessions = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND state = 'idle in transaction'`
+      expect((await pool.query(sessions)).rows).toHaveLength(1)
+      throw new Error('the first error')
+    })
+    const credited = example.creditIncoming(ended, paymentId, funds)
+    await expect(credited).rejects.toThrow(/^the first error$/)
+    const none = { received: '0', credited: '0' }
+    expect(await bank.sums(paymentId, [funds.transferId])).toEqual(none)
+    const again = await example.creditIncoming(world.resources, paymentId, funds)
+    expect(again).toMatchObject({ ok: true, changed: true })
+  })
+
+  test('refuses a transaction in the place of the database, and a store whose transaction has ended', async () => {
+    const { holdNested } = example
+    const payment = { outgoingPaymentId: name('payment'), walletAddress: alice } as never
+    if (holdNested !== undefined) {
+      await expect(holdNested(payment)).rejects.toThrow('db must be the database')
+    }
+    const paymentId = await bank.open()
+    let kept: Parameters<Resources['within']>[0] | undefined
+    const keeping: Resources = {
+      within(store) {
+        kept = store
+        return world.resources.within(store)
+      },
+    }
+    await example.creditIncoming(keeping, paymentId, transfer('100'))
+    await expect(kept && loadOne(kept, 'quote', 'any')).rejects.toThrow(/has ended/)
+  })
+
   test('holds for concurrent reports of the same transfer and of others', async () => {
     const paymentId = await bank.open()
     const [same, ...others] = Array.from({ length: 10 }, (_, i) => transfer(`${i + 1}`))

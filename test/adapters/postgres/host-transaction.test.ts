@@ -7,6 +7,7 @@ import {
   type PostgresTransactions,
   postgresStore,
 } from '../../../adapters/postgres.js'
+import type { Store } from '../../../src/index.js'
 import { emptyPglite } from '../../support/databases.js'
 import { loadOne } from '../../support/one-record.js'
 
@@ -67,6 +68,36 @@ describe('a transaction of a query builder', () => {
     await run(true, 1, hidden)
     expect(await written()).toEqual([true, true])
     await expect(attempts('shown', builder()).run(true, 1, hidden)).rejects.toBe(hidden)
+  })
+
+  test('rejects with the first error if ROLLBACK fails, too', async () => {
+    const transactions: PostgresTransactions<PgliteClient> = {
+      ...builder(),
+      transaction: (work) =>
+        lite.transaction(work).catch((cause: unknown) => {
+          throw new Error('Failed query: rollback', { cause })
+        }),
+    }
+    const { run, written } = attempts('rollback', transactions)
+    await expect(run(true, 1, new Error('the first error'))).rejects.toThrow(/^the first error$/)
+    expect(await written()).toEqual([false, false])
+  })
+
+  test.each([true, false])('refuses its store once it has ended, with ok: %s', async (ok) => {
+    let kept: Store | undefined
+    await postgresStore.transaction(builder(), async (_, store) => {
+      kept = store
+      return { ok }
+    })
+    const ended = {
+      code: 'ERR_TRANSACTION_FAILED',
+      message: 'the transaction of this store has ended: use the store only in its work',
+    }
+    const next = { id: 'late', version: 1, commandId: 'late' }
+    const changes = [{ kind: 'quote', next, expectedVersion: 0 }] as const
+    await expect(kept?.commit({ changes, guards: [] })).rejects.toMatchObject(ended)
+    await expect(kept && loadOne(kept, 'quote', 'late')).rejects.toMatchObject(ended)
+    expect(await loadOne(postgresStore(fromPglite(lite)), 'quote', 'late')).toBeUndefined()
   })
 
   test('does not restart after another error, and writes nothing', async () => {

@@ -1,0 +1,154 @@
+import type { PGlite } from '@electric-sql/pglite'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  fromDrizzle,
+  fromKnex,
+  fromPglite,
+  fromPrisma,
+  fromTypeorm,
+  migrate,
+  type PgliteClient,
+  type PostgresTransactions,
+  postgresStore,
+} from '../../../adapters/postgres.js'
+import { emptyPglite } from '../../support/databases.js'
+import { loadOne } from '../../support/one-record.js'
+
+let lite: PGlite
+beforeAll(async () => {
+  lite = await emptyPglite()
+  await migrate(fromPglite(lite))
+})
+afterAll(() => lite?.close())
+
+/** What the query builder was told, besides statements. */
+let told: unknown[] = []
+
+type Work<Transaction> = (transaction: Transaction) => Promise<unknown>
+
+/** Runs work in a transaction, in the form of a query builder. */
+function runningAs<Transaction>(inside: (client: PgliteClient) => Transaction) {
+  return (work: Work<Transaction>, options?: unknown) => {
+    told.push(options)
+    return lite.transaction((client) => work(inside(client))) as Promise<never>
+  }
+}
+
+/** Stands for the `sql` of Drizzle, which numbers the parameters itself. */
+const sql = {
+  raw: (text: string) => ({ text }),
+  param: (value: unknown) => ({ value }),
+  join: (parts: unknown[]) => parts,
+}
+
+type Part = { readonly text: string } | { readonly value: unknown }
+
+const drizzle = {
+  transaction: runningAs((client) => ({
+    execute(parts: readonly Part[]) {
+      const values: unknown[] = []
+      const texts = parts.map((part) =>
+        'text' in part ? part.text : `$${values.push(part.value)}`,
+      )
+      return client.query(texts.join(''), values)
+    },
+    rollback: () => undefined,
+  })),
+}
+
+const knex = {
+  transaction: runningAs((client) => ({
+    raw(statement: string, bindings: unknown[]) {
+      let number = 0
+      return client.query(
+        statement.replaceAll('?', () => `$${++number}`),
+        bindings,
+      )
+    },
+    isTransaction: true,
+  })),
+}
+
+const prisma = {
+  $transaction: runningAs((client) => ({
+    $queryRawUnsafe: async (text: string, ...values: unknown[]) =>
+      (await client.query(text, values)).rows,
+  })),
+}
+
+const typeorm = {
+  transaction(isolation: string, work: Work<object>) {
+    const inside = (client: PgliteClient) => ({
+      queryRunner: {
+        isTransactionActive: true,
+        async query(text: string, values: unknown[], structured: true) {
+          expect(structured).toBe(true)
+          return { records: (await client.query(text, values)).rows }
+        },
+      },
+    })
+    return runningAs(inside)(work, isolation)
+  },
+}
+
+/** The database in the form of each query builder, and what its transactions must be told. */
+const builders: Readonly<
+  Record<string, readonly [(db?: unknown) => PostgresTransactions<unknown>, unknown]>
+> = {
+  Drizzle: [
+    (db = drizzle) => fromDrizzle(db as typeof drizzle, sql),
+    { isolationLevel: 'read committed' },
+  ],
+  Knex: [(db = knex) => fromKnex(db as typeof knex), { isolationLevel: 'read committed' }],
+  Prisma: [
+    (db = prisma) => fromPrisma(db as typeof prisma, { timeout: 15_000, maxWait: 1_000 }),
+    { isolationLevel: 'ReadCommitted', timeout: 15_000, maxWait: 1_000 },
+  ],
+  TypeORM: [(db = typeorm) => fromTypeorm(db as typeof typeorm), 'READ COMMITTED'],
+}
+
+describe.each(Object.entries(builders))('a transaction of %s', (name, [from, options]) => {
+  const id = `of-${name}`
+  const written = async () =>
+    (await loadOne(postgresStore(fromPglite(lite)), 'quote', id)) !== undefined
+  const commit = {
+    changes: [
+      { kind: 'quote' as const, next: { id, version: 1, commandId: id }, expectedVersion: 0 },
+    ],
+    guards: [],
+  }
+
+  test('has the records of the library, and is read committed', async () => {
+    told = []
+    const refused = await postgresStore.transaction(from(), async (_, store) => {
+      expect(await store.commit(commit)).toBe(true)
+      return { ok: false }
+    })
+    expect([refused, await written()]).toEqual([{ ok: false }, false])
+    const done = await postgresStore.transaction(from(), async (_, store) => {
+      expect(await store.commit(commit)).toBe(true)
+      expect(await store.commit(commit)).toBe(false)
+      return { ok: (await loadOne(store, 'quote', id)) !== undefined }
+    })
+    expect([done, await written()]).toEqual([{ ok: true }, true])
+    expect(told).toEqual([options, options])
+  })
+
+  test('is refused in the place of the database', async () => {
+    const refusal =
+      'db must be the database and not one of its transactions, which commits with the outer one'
+    await postgresStore.transaction(from(), async (transaction) => {
+      expect(() => from(transaction)).toThrow(refusal)
+      return { ok: true }
+    })
+  })
+})
+
+test('the SQLSTATE of an error of Prisma is that of its driver', () => {
+  const { sqlState } = fromPrisma(prisma)
+  const cause = { originalCode: '40P01' }
+  expect(sqlState?.({ meta: { driverAdapterError: { cause } } })).toBe('40P01')
+  for (const other of [new Error('other'), {}, { meta: {} }, undefined]) {
+    expect(sqlState?.(other)).toBeUndefined()
+  }
+})
