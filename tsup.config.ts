@@ -132,21 +132,13 @@ const installed = [
   'open-payments-server/core',
 ]
 
-/** What a bundle for `npx` leaves out. */
-const leftOut: Plugin = {
-  name: 'left out',
-  setup({ onLoad }) {
-    // The sandbox reads receivers with a client of its own.
-    const client = 'export const guardedClient = undefined'
-    onLoad({ filter: /wallet\/guarded-client\.ts$/ }, () => ({ contents: client, loader: 'ts' }))
-    // Only for payment pointers, which the rail does not resolve.
-    const fetch = 'export default globalThis.fetch'
-    onLoad({ filter: /node_modules\/node-fetch\// }, () => ({ contents: fetch, loader: 'js' }))
-  },
+/** Contains the wallet of `npm create` and all packages that it needs, because `npx` installs it alone. */
+const sandbox: Options = {
+  ...shared,
+  outDir: 'packages/sandbox/dist',
+  // For the files of that wallet, too, which have a tsconfig.json of their own, without paths.
+  tsconfig: 'tsconfig.json',
 }
-
-/** Contains the example wallet and all packages that it needs, because `npx` installs it alone. */
-const sandbox: Options = { ...shared, outDir: 'packages/sandbox/dist' }
 const sandboxEntry = 'packages/sandbox/src/index.ts'
 
 const testing: Options = {
@@ -195,15 +187,11 @@ export default defineConfig([
     format: 'esm',
     clean: true,
     entry: [sandboxEntry, 'packages/sandbox/src/main.ts'],
-    esbuildPlugins: [leftOut],
     noExternal: [/^(?!node:)/],
     metafile: true,
     onSuccess: async () => {
       const names = packagesIn('packages/sandbox/dist/metafile-esm.json')
-      writeLicenses(
-        'packages/sandbox/dist',
-        names.filter((name) => name !== 'node-fetch'),
-      )
+      writeLicenses('packages/sandbox/dist', names)
     },
     // Packages in CommonJS load modules of Node.js.
     banner: {

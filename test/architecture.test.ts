@@ -57,21 +57,20 @@ const mayImport: Record<string, readonly string[]> = {
     'index',
     'entry-core',
     'entry-adapter',
-    'core',
     'protocol',
     'http',
     'adapters',
     'testing',
     'programs',
     'pages',
-    'examples',
+    'create-open-payments-server',
   ],
 }
 
 /** The layers whose sources a package contains, and therefore imports by path. */
 const contains: Record<string, readonly string[]> = {
   kysely: ['adapters'],
-  sandbox: ['core', 'protocol', 'http', 'adapters', 'testing', 'examples'],
+  sandbox: ['protocol', 'http', 'adapters'],
 }
 
 /** Packages, and the one file that may import each of them (folders for development tools). */

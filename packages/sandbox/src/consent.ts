@@ -1,6 +1,6 @@
+import type { Account } from 'create-open-payments-server/wallet/ledger'
 import type { Interactions, InteractionView } from 'open-payments-server'
 import { fitsAccount } from 'open-payments-server/core'
-import type { Account, Accounts } from '../../../examples/wallet/accounts.js'
 
 /** Which requests for consent are decided without a page. A rule is `all`, or a client or account by name or URL. */
 export interface ConsentRules {
@@ -43,27 +43,32 @@ export async function decideByRule(
   id: string,
   rules: ConsentRules,
   interactions: Interactions,
-  accounts: Pick<Accounts, 'all' | 'ownedBy'>,
+  accounts: readonly Account[],
 ): Promise<string | null | undefined> {
   const view = await interactions.get(id)
   if (view === undefined || (view.status !== 'pending' && view.status !== 'approved'))
     return undefined
-  const account = accountOf(view, accounts.all)
+  const account = accountOf(view, accounts)
   const decision = decisionOf(rules, [view.client, ...(account ? [account.url] : [])])
   if (decision === undefined) return undefined
   if (decision === 'approve' && account !== undefined) {
     const { owner: resourceOwner, url } = account
     const approved = await interactions.approve(id, {
       resourceOwner,
-      walletAddresses: accounts.ownedBy(resourceOwner),
+      walletAddresses: accounts.filter(({ owner }) => owner === resourceOwner),
       ...(view.needAccount.length > 0 && { account: url }),
     })
     if (approved.ok) return approved.redirect ?? null
   }
   // Nobody waits at the page, so what no owner can approve is denied.
-  const resourceOwner = (account ?? accounts.all[0])?.owner ?? ''
+  const resourceOwner = ownerFor(view, accounts)
   const denied = await interactions.deny(id, { resourceOwner })
   return denied.ok ? (denied.redirect ?? null) : undefined
+}
+
+/** The owner who decides on the page: of the account that the request names, or that it fits. */
+export function ownerFor(view: InteractionView, accounts: readonly Account[]): string {
+  return (accountOf(view, accounts) ?? accounts[0])?.owner ?? ''
 }
 
 /** The account that the request names, or the first that it fits. */

@@ -39,7 +39,7 @@ export type Fault =
   | ({ readonly fault: 'unavailable'; readonly retryAfterSeconds?: number } & FaultScope)
   | {
       readonly fault: 'rotated-key'
-      /** The name or the wallet address of the account; the wallet's own client is `{origin}/operator`. */
+      /** The name or the wallet address of the account. */
       readonly account: string
     }
 

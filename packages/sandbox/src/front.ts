@@ -2,11 +2,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bodyBytesMax, type HttpRequest, type HttpResponse } from 'open-payments-server/adapter'
 import { headerLines, readNodeBody } from '../../../adapters/node-request.js'
-import { json } from '../../../examples/wallet/json.js'
-import { isForHost } from '../../../examples/wallet/own-hosts.js'
 import type { SandboxClock } from './clock.js'
 import { SandboxError } from './error.js'
 import { type Faults, operationOf, type RequestFault } from './faults.js'
+import { isForHost } from './hosts.js'
 import type { RequestLog, Seen } from './requests.js'
 import type { SandboxWallet } from './wallet.js'
 
@@ -36,10 +35,9 @@ export function frontOf(
     const { url = '/', method = '' } = request
     const path = url.split('?', 1)[0] ?? ''
     const headers = headerLines(request)
-    const isOwn = /^\/(?:sandbox|consent|grants|keys|ledger|ilp|healthz)?(?:\/|$)/.test(path)
+    const isOwn = /^\/(?:sandbox|consent|login|apps|keys)?(?:\/|$)/.test(path)
     const operation = isOwn ? undefined : operationOf(method, path)
-    const servesAnyHost = operation !== undefined || /^\/(?:ilp|healthz)(?:\/|$)/.test(path)
-    if (!servesAnyHost && !isForHost({ headers }, hostNames)) {
+    if (operation === undefined && !isForHost({ headers }, hostNames)) {
       return send(response, failure(421, 'this is not a host of the sandbox: see --host'))
     }
     if (path === '/sandbox' || path.startsWith('/sandbox/')) return serveControls(request, response)
@@ -130,6 +128,12 @@ function headerOf({ headers }: HttpRequest, name: string): string | undefined {
 
 function keyidOf(message: HttpRequest): string | undefined {
   return /keyid="([^"]{1,200})"/.exec(headerOf(message, 'signature-input') ?? '')?.[1]
+}
+
+/** A JSON response that must not be cached. */
+export function json(status: number, value: object): HttpResponse {
+  const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
+  return { status, headers, body: JSON.stringify(value) }
 }
 
 /** An error of the sandbox itself. */

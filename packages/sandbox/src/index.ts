@@ -4,7 +4,7 @@
  * @module open-payments-sandbox
  */
 
-export type { FullJwk } from '../../testing/src/key.js'
+export type { FullJwk } from 'open-payments-server-testing'
 export type { ClockChange } from './clock.js'
 export type { ConsentRules } from './consent.js'
 export type { SandboxDescription, SandboxUrls } from './description.js'

@@ -1,5 +1,5 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { type FullJwk, jwkOf } from '../../testing/src/key.js'
+import { type FullJwk, jwkOf } from 'open-payments-server-testing'
 
 /** A key with which a client signs, in the forms that SDKs take. */
 export interface SandboxKey {

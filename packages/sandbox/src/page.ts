@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Html, html, trustedHtml } from 'open-payments-pages'
 import type { HttpResponse } from 'open-payments-server/adapter'
 import type { SandboxDescription } from './description.js'
-import { isPacket, type RecordedRequest } from './requests.js'
+import type { RecordedRequest } from './requests.js'
 
 /** The page with the accounts, and a list of requests that grows while it is open. */
 export function pageOf(
@@ -18,7 +18,6 @@ export function pageOf(
 <tbody>${Object.values(accounts).map(accountRow)}</tbody></table></details>
 <h2 id="requests">Requests <small>the newest first</small></h2>
 <p class="filters"><label><input type="checkbox" id="refused"> only refused</label>
-<label><input type="checkbox" id="packets"> ILP packets</label>
 <span id="state" role="status"></span></p>
 <table aria-labelledby="requests"><thead><tr><th>Time</th><th>Wallet</th><th>Request</th><th>Status</th><th>Reason</th></tr></thead>
 <tbody id="rows">${rows}</tbody></table>
@@ -47,7 +46,6 @@ export function rowOf(request: RecordedRequest): string {
   const { keyid, client, consent } = request
   const kinds = [
     (status === undefined || status >= 400) && 'refused',
-    isPacket(request) && 'packet',
     fault !== undefined && 'faulty',
   ]
   const details = [
@@ -79,14 +77,13 @@ td small{display:block;color:var(--soft);font-size:.8rem}
 .faulty td:nth-child(5){color:var(--fault)}
 code,pre{font:.85rem/1.4 ui-monospace,monospace}pre{margin:0;white-space:pre-wrap}
 summary{cursor:pointer;margin-top:1rem}.filters{display:flex;gap:1.2rem;margin:.2rem 0 .5rem;flex-wrap:wrap}
-.packet{display:none}body:has(#packets:checked) .packet{display:table-row}
 body:has(#refused:checked) #rows tr:not(.refused){display:none}
-#state{color:var(--bad)}#rows:has(tr:not(.packet))~*,table:has(#rows tr:not(.packet))~.empty{display:none}.empty{color:var(--soft)}
+#state{color:var(--bad)}table:has(#rows tr)~.empty{display:none}.empty{color:var(--soft)}
 @media(max-width:700px){body{padding:12px}th:nth-child(2),td:nth-child(2){display:none}#rows td{padding-inline-end:8px}}`
 
 const script = `
 const rows=document.getElementById('rows'),state=document.getElementById('state')
 const source=new EventSource('/sandbox/requests')
-source.onmessage=({data})=>{rows.insertAdjacentHTML('afterbegin',data);while(rows.rows.length>600)rows.lastElementChild.remove()}
+source.onmessage=({data})=>{rows.insertAdjacentHTML('afterbegin',data);while(rows.rows.length>500)rows.lastElementChild.remove()}
 source.onerror=()=>{state.textContent='The sandbox has stopped.'}
 source.onopen=()=>{if(state.textContent)location.reload()}`

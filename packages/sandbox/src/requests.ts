@@ -13,7 +13,7 @@ export interface RecordedRequest {
   readonly method: string
   /** Path and query. */
   readonly path: string
-  /** The operation of the API; absent for pages and packets. */
+  /** The operation of the API; absent for pages. */
   readonly operation?: string
   /** The `keyid` of the signature, which need not be valid. */
   readonly keyid?: string
@@ -55,32 +55,21 @@ export interface RequestLog {
 }
 
 const requestsMax = 500
-/** A payment can take a thousand packets, which would leave no room for other requests. */
-const packetsMax = 100
-
-export function isPacket({ path }: Pick<RecordedRequest, 'path'>): boolean {
-  return path.startsWith('/ilp/')
-}
 
 export function requestLog(): RequestLog {
-  const kept: { requests: readonly RecordedRequest[]; packets: readonly RecordedRequest[] } = {
-    requests: [],
-    packets: [],
-  }
+  let kept: readonly RecordedRequest[] = []
   const listeners = new Set<(request: RecordedRequest) => void>()
   let count = 0
   return {
     add(given) {
       count += 1
       const request = { id: count, ...given }
-      if (isPacket(request)) kept.packets = [...kept.packets, request].slice(-packetsMax)
-      else kept.requests = [...kept.requests, request].slice(-requestsMax)
+      kept = [...kept, request].slice(-requestsMax)
       for (const listener of listeners) listener(request)
     },
-    list: () => [...kept.requests, ...kept.packets].sort((one, other) => one.id - other.id),
+    list: () => kept,
     clear() {
-      kept.requests = []
-      kept.packets = []
+      kept = []
     },
     follow(listener) {
       listeners.add(listener)

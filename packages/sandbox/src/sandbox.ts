@@ -1,7 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { randomBytes } from 'node:crypto'
 import { freePort } from 'open-payments-programs'
-import type { NewAccount } from '../../../examples/wallet/accounts.js'
 import { type ClockChange, sandboxClock } from './clock.js'
 import type { ConsentRules } from './consent.js'
 import { controlsOf } from './controls.js'
@@ -11,7 +9,7 @@ import { type Fault, type PlantedFault, plantedFaults, readFault } from './fault
 import { frontOf, type Listening, listen } from './front.js'
 import type { SandboxKey } from './keys.js'
 import { type RecordedRequest, requestLog, type Seen } from './requests.js'
-import { type AccountWithKey, openWallet, type SandboxWallet } from './wallet.js'
+import { type AccountWithKey, type NewAccount, openWallet, type SandboxWallet } from './wallet.js'
 
 export interface SandboxOptions extends ConsentRules {
   /** The port of the first wallet; the second has the next one. With 0, both are free ones. Default 4100. */
@@ -24,7 +22,7 @@ export interface SandboxOptions extends ConsentRules {
   readonly host?: string
   /**
    * The time limit for a request of a wallet to another server, such as that of a client's keys, in milliseconds, at
-   * most 60,000. A receiver in another wallet has four times as long. Default 2,000.
+   * most 60,000. Default 2,000.
    */
   readonly outboundTimeoutMs?: number
 }
@@ -60,7 +58,7 @@ export interface Sandbox {
   faults(): readonly PlantedFault[]
   /** Removes a fault, or all of them. */
   clearFaults(id?: string): void
-  /** The latest requests to both wallets, at most 500 and 100 ILP packets, the oldest first. */
+  /** The latest requests to both wallets, at most 500, the oldest first. */
   requests(): readonly RecordedRequest[]
   clearRequests(): void
   /** Closes all connections, and resolves when both ports are free. */
@@ -68,7 +66,7 @@ export interface Sandbox {
 }
 
 /** The accounts of each wallet: one for each currency, and one for apps. */
-const opened: readonly (readonly NewAccount[])[] = [
+const opened: readonly [readonly NewAccount[], readonly NewAccount[]] = [
   [
     { name: 'alice', publicName: 'Alice', assetCode: 'USD' },
     { name: 'bruno', publicName: 'Bruno', assetCode: 'EUR' },
@@ -83,7 +81,7 @@ const opened: readonly (readonly NewAccount[])[] = [
 ]
 
 /**
- * Starts two wallets in this process that pay each other over ILP, and resolves when both accept requests.
+ * Starts two wallets in this process that pay each other, and resolves when both accept requests.
  *
  * @throws a `SandboxError` for an invalid option, and if a port is in use.
  *
@@ -113,20 +111,20 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const hostNames =
     host === undefined ? [] : [host.includes(':') ? `[${host}]` : host.toLowerCase()]
   const shared = {
-    token: randomBytes(32).toString('base64url'),
     consent: { approve, deny },
     clock,
-    hostNames,
     outboundTimeoutMs,
     seen: () => current.getStore(),
     stopping: stopping.signal,
   }
-  const open = (baseUrl: string, peerUrl: string, accounts: readonly NewAccount[]) =>
-    openWallet({ ...shared, baseUrl, peerUrl, accounts })
-  const wallets = await Promise.all([
-    open(home, away, opened[0] ?? []),
-    open(away, home, opened[1] ?? []),
-  ])
+  const first: SandboxWallet = openWallet({
+    ...shared,
+    baseUrl: home,
+    accounts: opened[0],
+    other: () => second,
+  })
+  const second = openWallet({ ...shared, baseUrl: away, accounts: opened[1], other: () => first })
+  const wallets = [first, second]
 
   const urls = [urlsOf(home), urlsOf(away)] as const
   const accounts = () => wallets.flatMap((wallet) => wallet.accounts())

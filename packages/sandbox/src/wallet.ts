@@ -1,30 +1,34 @@
-import { createPrivateKey, type KeyObject } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
+import type { Account } from 'create-open-payments-server/wallet/ledger'
+import { ownReceivers, type Receivers } from 'create-open-payments-server/wallet/pricing'
+import { createWallet } from 'create-open-payments-server/wallet/wallet'
 import {
+  consumeEvents,
   type EventHandler,
-  guardedFetch,
-  type MayPay,
   type RefusalReport,
+  type ResourceServer,
   remoteClientKeys,
-  type WalletAddress,
+  runSweeps,
 } from 'open-payments-server'
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
-import {
-  type Accounts,
-  accountKey,
-  demoAccounts,
-  type NewAccount,
-} from '../../../examples/wallet/accounts.js'
-import { walletBackground } from '../../../examples/wallet/background.js'
-import { memoryStorage } from '../../../examples/wallet/memory-storage.js'
-import { ilpAddressOf, peerWallet } from '../../../examples/wallet/rail.js'
-import { createWallet } from '../../../examples/wallet/wallet.js'
-import type { Grant } from '../../../src/core/grant/record.js'
-import { parseCredential } from '../../../src/protocol/credential.js'
 import type { SandboxClock } from './clock.js'
-import { type ConsentRules, decideByRule, isOf } from './consent.js'
-import { newSandboxKey, type SandboxKey, sandboxKey } from './keys.js'
-import { receiverClient } from './receiver-client.js'
+import { type ConsentRules, decideByRule, isOf, ownerFor } from './consent.js'
+import { expireGrant } from './expire-grant.js'
+import { newSandboxKey, type SandboxKey } from './keys.js'
+import { cookieFor, openLogin } from './login.js'
+import { memoryDatabase, memoryKeys, unlimitedLedger } from './memory.js'
+import { payer } from './payments.js'
 import type { Seen } from './requests.js'
+
+/** An account to open. */
+export interface NewAccount {
+  /** The last segment of its wallet address. */
+  readonly name: string
+  readonly publicName: string
+  readonly assetCode: string
+  /** Default 2. */
+  readonly assetScale?: number
+}
 
 /** An account of the sandbox, which is a client too: its public key is in its `jwks.json`. */
 export interface AccountWithKey extends SandboxKey {
@@ -37,15 +41,11 @@ export interface AccountWithKey extends SandboxKey {
 
 export interface WalletSettings {
   readonly baseUrl: string
-  /** The origin of the other wallet. */
-  readonly peerUrl: string
-  /** The secret that both wallets share. */
-  readonly token: string
   readonly accounts: readonly NewAccount[]
+  /** Returns the other wallet, which exists before the first request. */
+  readonly other: () => Pick<SandboxWallet, 'resources'>
   readonly consent: ConsentRules
   readonly clock: SandboxClock
-  /** The names under which the pages are served, besides those of this machine. */
-  readonly hostNames: readonly string[]
   /** The time limit for a request to another server. */
   readonly outboundTimeoutMs: number
   /** Returns what is known of the request that is being served. */
@@ -57,6 +57,7 @@ export interface WalletSettings {
 /** One of the two wallets. */
 export interface SandboxWallet {
   readonly baseUrl: string
+  readonly resources: ResourceServer
   /** With their current keys. */
   accounts(): readonly AccountWithKey[]
   /** Serves a request, except for the pages of the sandbox itself. */
@@ -81,32 +82,19 @@ export interface SandboxWallet {
 /** Short enough that a client that polls once sees its payment sent. */
 const pollMs = 25
 
-/** Opens a wallet in memory: the example wallet with keys that can be rotated, faults, and consent by rule. */
-export async function openWallet(settings: WalletSettings): Promise<SandboxWallet> {
-  const { baseUrl, clock, seen, outboundTimeoutMs, stopping } = settings
-  const storage = memoryStorage()
-  const { store, secrets } = storage
-  const opened = await demoAccounts(baseUrl, secrets, storage.keys, settings.accounts)
-  const firstKeys = new Map<string, SandboxKey>()
-  for (const { name } of [...settings.accounts, { name: 'operator' }]) {
-    firstKeys.set(`${baseUrl}/${name}`, sandboxKey(`${name}-1`, await accountKey(secrets, name)))
-  }
+/** Opens a wallet in memory: a created wallet with keys that can be rotated, faults, and consent by rule. */
+export function openWallet(settings: WalletSettings): SandboxWallet {
+  const { baseUrl, clock, seen, outboundTimeoutMs: timeoutMs, stopping } = settings
+  const database = memoryDatabase()
+  const firstKeys = new Map(
+    settings.accounts.map(({ name }) => [`${baseUrl}/${name}`, newSandboxKey(`${name}-1`)]),
+  )
   const rotated = new Map<string, SandboxKey>()
-  const keyOf = (url: string) => rotated.get(url) ?? firstKeys.get(url)
-  const accounts = withKeys(opened, keyOf, rotated)
-  const { operator } = accounts
+  const accounts = () => settings.accounts.map(accountOf)
+  const owned = () => accounts().map(ownedAccount)
+  const login = openLogin(settings.accounts.map(({ name }) => name))
 
-  const ilpAddress = ilpAddressOf(baseUrl)
-  const clientKeys = remoteClientKeys({
-    allowLoopback: true,
-    timeoutMs: outboundTimeoutMs,
-    ownAccounts: { baseUrl, walletAddresses: accounts.published },
-  })
-  const fetch = guardedFetch({ allowLoopback: true, timeoutMs: outboundTimeoutMs })
-  const mayPay: MayPay = () =>
-    seen()?.lacksFunds === true
-      ? { ok: false, refusal: 'funds_insufficient', reason: 'a fault of the sandbox' }
-      : { ok: true }
+  const clientKeys = remoteClientKeys({ allowLoopback: true, timeoutMs })
   const onRefusal = (report: RefusalReport) => {
     const request = seen()
     if (request !== undefined) request.refusal = report
@@ -116,77 +104,76 @@ export async function openWallet(settings: WalletSettings): Promise<SandboxWalle
     if (stopping.aborted || (error as { code?: unknown }).code === 'ERR_CLOCK') return
     console.error(error)
   }
-  const created = await createWallet({
-    baseUrl,
-    storage,
-    rail: { ilpAddress, peers: [peerWallet(settings.peerUrl, ilpAddress)], token: settings.token },
-    accounts,
-    clock,
-    mayPay,
+  const receivers: Receivers = (url) =>
+    ownReceivers(
+      wallet.resources.incomingPayments,
+      ownReceivers(settings.other().resources.incomingPayments),
+    )(url)
+  const secrets = { sessionSecret: randomBytes(32), paymentDetailsSecret: randomBytes(32) }
+  const wallet = createWallet({ baseUrl, ...secrets, demoPassword: '' }, database, {
+    ledger: unlimitedLedger(owned, () => seen()?.lacksFunds === true),
+    keys: memoryKeys(),
+    login,
+    receivers,
     clientKeys,
-    openClient: async () => receiverClient(operator, fetch),
-    hostNames: settings.hostNames,
-    outboundTimeoutMs,
+    clock,
+    signatures: { clock: Date }, // clients know only the real time
     onRefusal,
     onError,
   })
-  const { interactions, sender } = created
-  if (interactions === undefined || sender === undefined) throw new Error('the wallet has no role')
+  const { auth, resources, pages } = wallet
 
   const inProgress = new Set<Promise<void>>()
-  const wallet = {
-    ...created,
-    sender: (stopping: AbortSignal) => counted(sender(stopping), inProgress),
+  const payees = [resources.incomingPayments]
+  const pay = counted(
+    payer(resources, () => [...payees, settings.other().resources.incomingPayments]),
+    inProgress,
+  )
+  const events = consumeEvents([auth.events, resources.events], pay, { pollMs, onError })
+  const sweeps = runSweeps([auth, resources], { onError })
+
+  /** Serves the page for consent: a rule decides, or the visitor acts as the owner of the account. */
+  async function consent(request: HttpRequest): Promise<HttpResponse> {
+    if (request.method !== 'GET') return pages.consent(request)
+    const [path = ''] = request.url.split('?', 1)
+    const id = path.slice('/consent/'.length)
+    const decided = await decideByRule(id, settings.consent, auth.interactions, owned())
+    if (decided !== undefined) {
+      const known = seen()
+      if (known !== undefined) known.consent = 'by rule'
+      return returned(decided)
+    }
+    const view = await auth.interactions.get(id)
+    if (view === undefined) return pages.consent(request)
+    const cookie = cookieFor(ownerFor(view, owned()))
+    const others = request.headers.filter(([name]) => name.toLowerCase() !== 'cookie')
+    const response = await pages.consent({ ...request, headers: [...others, ['cookie', cookie]] })
+    if (response.status !== 200) return response
+    return { ...response, headers: { ...response.headers, 'set-cookie': cookie } }
   }
-  const background = walletBackground(wallet, {
-    settle: 'auto',
-    pollMs,
-    onError,
-    // A payment that has to wait for its receiver is sent again.
-    onUndelivered: ({ error, retryAt }) => retryAt === undefined && onError(error),
-  })
+
+  const served = [
+    { path: '/consent/', handle: consent },
+    { path: '/login/', handle: pages.login },
+    { path: '/apps/', handle: pages.connectedApps },
+    { path: '/keys/', handle: pages.keys },
+  ]
 
   return {
     baseUrl,
-    accounts: () => settings.accounts.flatMap(({ name }) => accountOf(name) ?? []),
+    resources,
+    accounts,
     async handle(request) {
       const path = request.url.split('?', 1)[0] ?? ''
-      if (request.method === 'GET' && path.startsWith('/consent/')) {
-        const id = path.slice('/consent/'.length)
-        const decided = await decideByRule(id, settings.consent, interactions, accounts)
-        if (decided !== undefined) {
-          const request = seen()
-          if (request !== undefined) request.consent = 'by rule'
-          return returned(decided)
-        }
-      }
-      const mount = created.mounts.find((each) => `${path}/`.startsWith(`${each.path}/`))
-      return mount === undefined ? { status: 404, headers: {} } : mount.handle(request)
+      const page = served.find((each) => `${path}/`.startsWith(each.path))
+      return page === undefined ? wallet.handle(request) : page.handle(request)
     },
-    async expireGrant(token) {
-      const { grantId } = parseCredential('opa_', token) ?? parseCredential('opc_', token) ?? {}
-      if (grantId === undefined) return
-      const [found] = await store.load([{ kind: 'grant', id: grantId }])
-      const grant = found as Grant | undefined
-      if (grant === undefined || grant.finalized !== undefined) return
-      const { version: expectedVersion, lists, dueAt, interaction } = grant
-      const expiresAt = clock.now()
-      const expired =
-        grant.granted === undefined && interaction !== undefined
-          ? { interaction: { ...interaction, expiresAt } }
-          : { expiresAt }
-      const next = { ...grant, version: expectedVersion + 1, ...expired }
-      const previous = { ...(lists && { lists }), ...(dueAt !== undefined && { dueAt }) }
-      await store.commit({
-        changes: [{ kind: 'grant', next, expectedVersion, previous }],
-        guards: [],
-      })
-    },
+    expireGrant: (token) => expireGrant(database.store, token, clock.now()),
     rotateKey(name) {
-      const walletAddress = [...firstKeys.keys()].find((url) => isOf(name, url))
-      const current = walletAddress && keyOf(walletAddress)
-      if (!current) return undefined
-      const [, base, number] = /^(.*)-(\d+)$/.exec(current.keyId) ?? []
+      const account = accounts().find(({ walletAddress }) => isOf(name, walletAddress))
+      if (account === undefined) return undefined
+      const { walletAddress, keyId } = account
+      const [, base, number] = /^(.*)-(\d+)$/.exec(keyId) ?? []
       const key = newSandboxKey(`${base}-${Number(number) + 1}`)
       rotated.set(walletAddress, key)
       return { walletAddress, key }
@@ -197,54 +184,31 @@ export async function openWallet(settings: WalletSettings): Promise<SandboxWalle
     forgetKeys: clientKeys.forget,
     async settle() {
       // The consumer leaves to this call what it has not begun to deliver.
-      const handler = counted(sender(stopping), inProgress)
-      for (const { drain } of created.events) while ((await drain(handler)).delivered > 0);
+      while ((await resources.events.drain(pay)).delivered > 0);
       await Promise.allSettled(inProgress)
     },
-    sweep: () => created.sweep(stopping),
+    async sweep() {
+      for (const server of [auth, resources]) {
+        while ((await server.sweep({ signal: stopping })).more);
+      }
+    },
     async stop() {
-      await background.stop()
+      await Promise.all([events.stop(), sweeps.stop()])
     },
   }
 
-  function accountOf(name: string): AccountWithKey | undefined {
+  function accountOf({ name, publicName, assetCode, assetScale = 2 }: NewAccount): AccountWithKey {
     const walletAddress = `${baseUrl}/${name}`
-    const account = accounts.all.find(({ url }) => url === walletAddress)
-    const key = keyOf(walletAddress)
-    if (account === undefined || key === undefined) return undefined
-    const { publicName = name, assetCode, assetScale } = account
+    const key = rotated.get(walletAddress) ?? firstKeys.get(walletAddress)
+    if (key === undefined) throw new Error(`${name} has no key`)
     return { name, walletAddress, publicName, assetCode, assetScale, ...key }
   }
 }
 
-/** The accounts with the keys that they publish now. */
-function withKeys(
-  opened: Accounts,
-  keyOf: (url: string) => SandboxKey | undefined,
-  rotated: ReadonlyMap<string, SandboxKey>,
-): Accounts {
-  async function current<Found extends WalletAddress>(found: Found | undefined) {
-    const key = found && rotated.get(found.url)
-    if (found === undefined || key === undefined) return found
-    const { kid, x } = key.publicKeyJwk
-    return { ...found, keys: [{ kid, x }, ...(found.keys ?? []).slice(1)] }
-  }
-  const { operator } = opened
-  return {
-    ...opened,
-    find: async (url) => current(await opened.find(url)),
-    published: { find: async (url) => current(await opened.published.find(url)) },
-    operator: {
-      walletAddress: operator.walletAddress,
-      get keyId() {
-        return keyOf(operator.walletAddress)?.keyId ?? operator.keyId
-      },
-      get privateKey(): KeyObject {
-        const key = keyOf(operator.walletAddress)
-        return key === undefined ? operator.privateKey : createPrivateKey(key.privateKeyPem)
-      },
-    },
-  }
+function ownedAccount(account: AccountWithKey): Account {
+  const { name: owner, walletAddress: url, publicName, assetCode, assetScale } = account
+  const { kid, x } = account.publicKeyJwk
+  return { url, owner, publicName, assetCode, assetScale, keys: [{ kid, x }], balance: 0n }
 }
 
 /** Notes the deliveries that are in progress. */

@@ -85,6 +85,38 @@ describe('consent by rule', () => {
   })
 })
 
+test('without a rule, visitors act as the owner on the page for consent, and choose whose other pages they see', async () => {
+  const own = await startSandbox({ port: 0, outboundTimeoutMs: 60_000 })
+  const [{ url }] = own.wallets
+  const { redirect } = (await askToPay(await clientFor(own), own.account('alice').walletAddress))
+    .interact
+  const page = await fetch(redirect)
+  const cookie = page.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
+  const [, token = ''] = /name="token" value="([^"]+)"/.exec(await page.text()) ?? []
+  const body = new URLSearchParams({ token, decision: 'approve' })
+  const approved = await fetch(redirect, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { cookie },
+    body,
+  })
+  expect(approved.headers.get('location')).toContain('interact_ref')
+
+  const asked = await fetch(`${url}/apps`, { redirect: 'manual' })
+  expect([asked.status, asked.headers.get('location')]).toEqual([303, '/login?next=%2Fapps'])
+  const login = `${url}/login?next=%2Fapps`
+  expect(await (await fetch(login)).text()).toContain('value="alice"')
+  const form = { method: 'POST', redirect: 'manual', body: new URLSearchParams({ owner: 'alice' }) }
+  const signedIn = await fetch(login, form as RequestInit)
+  expect([signedIn.status, signedIn.headers.get('location')]).toEqual([303, '/apps'])
+  const session = signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
+  const apps = await fetch(`${url}/apps`, { headers: { cookie: session } })
+  expect(apps.status).toBe(200)
+  const foreign = { ...form, headers: { 'sec-fetch-site': 'cross-site' } }
+  expect((await fetch(login, foreign as RequestInit)).headers.get('set-cookie')).toBeNull()
+  await own.stop()
+})
+
 /** Requests what needs consent at the first wallet, and returns the URL of the page. */
 async function interactionOf(request: object): Promise<string> {
   const { authServer } = await client.walletAddress.get({ url: addressOf('alice') })
@@ -323,10 +355,9 @@ describe('another host, such as one that a site has bound to this machine', () =
     ['GET', '/'],
     ['GET', '/sandbox'],
     ['POST', '/sandbox/clock', '{"advance":"P1D"}'],
-    ['GET', '/grants'],
-    ['POST', '/grants', 'owner=alice'],
+    ['GET', '/apps'],
+    ['POST', '/login', 'owner=alice'],
     ['GET', '/keys'],
-    ['GET', '/ledger/peers'],
   ])('gets nothing but a refusal for %s %s', async (method, path, body = '') => {
     for (const { url } of sandbox.wallets) {
       const { port } = new URL(url)
@@ -348,7 +379,7 @@ describe('another host, such as one that a site has bound to this machine', () =
     const { port } = new URL(open.url)
     const statusFor = async (host: string, path: string) =>
       (await ask(port, `${host}:${port}`, 'GET', path)).status
-    for (const path of ['/sandbox', '/keys', '/ledger/peers']) {
+    for (const path of ['/sandbox', '/keys', '/apps']) {
       expect(await statusFor('evil.example', path)).toBe(421)
       for (const own of ['localhost', '127.0.0.1']) {
         expect(await statusFor(own, path)).not.toBe(421)

@@ -69,7 +69,8 @@ export function createWallet(
       async find(url) {
         const account = await ledger.find(url)
         if (account === undefined) return undefined
-        return { ...account, keys: (await keys.of(url)).map(({ kid, x }) => ({ kid, x })) }
+        const registered = (await keys.of(url)).map(({ kid, x }) => ({ kid, x }))
+        return { ...account, keys: [...(account.keys ?? []), ...registered] }
       },
     },
     paymentMethods: ilpPaymentMethods({

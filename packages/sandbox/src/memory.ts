@@ -1,0 +1,58 @@
+import type { Account, Ledger } from 'create-open-payments-server/wallet/ledger'
+import type { Database } from 'create-open-payments-server/wallet/sql'
+import type { OwnedKey, OwnerKeys } from 'open-payments-pages'
+import { memoryStore, type Store } from 'open-payments-server'
+
+/** The records of the library in memory, and no tables: the ports replace what needs them. */
+export function memoryDatabase(): Database & { readonly store: Store } {
+  const none = () => Promise.reject(new Error('the sandbox has no tables'))
+  return {
+    store: memoryStore(),
+    sql: none,
+    tableOptions: '',
+    migrateRecords: none,
+    transaction: none,
+    close: async () => {},
+  }
+}
+
+/**
+ * Accounts that can pay without limit.
+ *
+ * @param lacksFunds whether the account of the current request has too little.
+ */
+export function unlimitedLedger(
+  accounts: () => readonly Account[],
+  lacksFunds: () => boolean,
+): Ledger {
+  return {
+    find: async (walletAddress) => accounts().find(({ url }) => url === walletAddress),
+    ownedBy: async (owner) => accounts().filter((account) => account.owner === owner),
+    hold: async () => !lacksFunds(),
+    release: async () => {},
+    move: async () => {},
+  }
+}
+
+const keysMax = 20
+
+/** The keys that visitors register. */
+export function memoryKeys(): OwnerKeys {
+  const kept = new Map<string, readonly OwnedKey[]>()
+  const of = (account: string) => kept.get(account) ?? []
+  return {
+    of: async (account) => of(account),
+    async add(account, key) {
+      const known = of(account)
+      if (known.some(({ x }) => x === key.x)) return 'known'
+      if (known.some(({ kid }) => kid === key.kid)) return 'kidTaken'
+      if (known.length >= keysMax) return 'full'
+      kept.set(account, [...known, key])
+      return 'added'
+    },
+    async revoke(account, kid) {
+      const others = of(account).filter((key) => key.kid !== kid)
+      kept.set(account, others)
+    },
+  }
+}
