@@ -23,7 +23,7 @@ import {
   type PostgresTransactions,
 } from './host-transaction.js'
 import { checkedSchema, createStatements, isEmpty, type Statements } from './statements.js'
-import { type Run, requireOpen, storeInTransaction, whileOpen } from './transaction.js'
+import { type Run, requireOpen, storeInTransaction } from './transaction.js'
 
 export interface PostgresStoreOptions {
   /**
@@ -154,10 +154,7 @@ function inHostTransaction<Transaction, Result extends TransactionResult>(
   const { begin, clientOf, isTransient } = hostTransactionsOf(database)
   return hostTransaction<Transaction, Result>({
     begin,
-    run: (transaction) =>
-      whileOpen(clientOf(transaction), (client) =>
-        run(transaction, inTransaction(client, options)),
-      ),
+    run: (transaction) => run(transaction, inTransaction(clientOf(transaction), options)),
     requireOpen: (transaction) => requireOpen(clientOf(transaction)),
     isTransient,
   })
@@ -246,9 +243,9 @@ function reads(statements: Statements, run: Run, textsOf: TextsOf): Omit<Store, 
     async list(query) {
       return pageOf(query, await run(statements.list(query)))
     },
-    async due(kind, namespace, before, limit, from = Number.MIN_SAFE_INTEGER) {
+    async due(kind, namespace, before, limit) {
       for (;;) {
-        const rows = await run(statements.due(kind, namespace, from, before, limit))
+        const rows = await run(statements.due(kind, namespace, before, limit))
         const records = rows.map(recordOf)
         // A commit does not move the indexed time of a record that becomes due later, so `due` moves it.
         const moved = records.filter(({ dueAt }, i) => dueAt !== Number(rows[i]?.['due_at']))

@@ -59,10 +59,9 @@ export function memoryStore(): Store {
       return page(recordsIn(slots(query.kind)), query)
     },
 
-    async due(kind, namespace, before, limit, from = Number.NEGATIVE_INFINITY) {
+    async due(kind, namespace, before, limit) {
       await pause()
-      const found = due(recordsIn(slots(kind)), namespace, before)
-      return found.filter(({ dueAt = 0 }) => dueAt >= from).slice(0, limit)
+      return due(recordsIn(slots(kind)), namespace, before).slice(0, limit)
     },
 
     async remove(records) {

@@ -145,15 +145,12 @@ export interface Store {
    * at or before `before`, ascending by `(dueAt, id)`. Unlike `list`, it may lag behind commits, by seconds but
    * not for ever: it may return earlier versions of records, and records that were removed. Records that it leaves
    * out, because their `dueAt` has changed or they were removed, do not count towards the limit.
-   *
-   * @param from the caller does not need records that are due earlier; a store may return them all the same.
    */
   due(
     kind: RecordKind,
     namespace: string,
     before: Instant,
     limit: number,
-    from?: Instant,
   ): Promise<readonly Stored[]>
   /**
    * Removes each of these records that is still at its version, with its places in lists; resolves to whether it did,

@@ -17,9 +17,9 @@ export const library = Object.keys(exports)
   .filter((path) => path !== './package.json')
   .map((path) => `open-payments-server${path.slice(1)}`)
 
-/** The entries of the packages. */
+/** The entries of the packages. The files of the wallet, which have patterns, are copied and not imported. */
 export const others = Object.keys(paths).filter(
-  (name) => !/^open-payments-(?:server(?:$|\/)|programs$)/.test(name),
+  (name) => !/^open-payments-(?:server(?:$|\/)|programs$)|\*/.test(name),
 )
 
 /** The sources of all entries. Names of other packages and of the language stay unresolved. */

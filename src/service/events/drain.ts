@@ -13,7 +13,6 @@ import { changesMax, loadEvents, postponeEvents } from './changes.js'
 import { behindOwn, chooseRuns, decideReady, decisiveIds, type Run } from './choice.js'
 import { beginWithinMs, type ClaimRecord, type Claims, stopAfterMs } from './claims.js'
 import { type DrainSettings, deliveredEvent, type EventHandler } from './delivery.js'
-import type { DueBounds } from './due-bound.js'
 import { createHandlers, type Delivery } from './handlers.js'
 import { leaseDeliveries, type Outcomes, settleDeliveries, suspectEvents } from './outcomes.js'
 
@@ -42,12 +41,6 @@ interface Held {
   readonly over: AbortController
 }
 
-/** What the consumers of a process know of the slices. */
-interface Memory {
-  readonly claims: Claims
-  readonly bounds: DueBounds
-}
-
 /**
  * Delivers the events of a server until none is due. It serves one slice after another: it claims the slice, loads the
  * events that are due there, calls the handler, and removes all events whose delivery has ended at once. After about a
@@ -55,7 +48,7 @@ interface Memory {
  */
 export async function drain(
   context: ServiceContext,
-  { claims, bounds }: Memory,
+  claims: Claims,
   handler: EventHandler,
   settings: DrainSettings,
 ): Promise<Outcomes> {
@@ -116,10 +109,8 @@ export async function drain(
     if (own.some(({ record }) => isOpen(record))) return 0
     const now = clock.now()
     const most = Math.min(storeBounds.dueLimit, 2 * batchMax + own.length)
-    const from = bounds.begin(slice)
-    const found = await store.due('event', sliceNamespace(namespace, slice), now, most, from)
+    const found = await store.due('event', sliceNamespace(namespace, slice), now, most)
     const due = found as readonly EventRecord[]
-    bounds.found(slice, from, due)
     const streams = new Set(Array.from(handlers.inDelivery.keys(), (id) => placeOf(id).stream))
     const waiting = behindOwn(due, handlers.inDelivery, now)
     if (due.some(({ id }) => streams.has(placeOf(id).stream) && !handlers.inDelivery.has(id))) {

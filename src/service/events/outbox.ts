@@ -23,16 +23,15 @@ import {
   type SetAsideEvent,
 } from './delivery.js'
 import { drain } from './drain.js'
-import { createDueBounds } from './due-bound.js'
 import { setAsideList } from './outcomes.js'
 
 /** Creates the operations of the host on the undelivered events of a server. */
 export function createServerEvents(context: ServiceContext): ServerEvents {
-  const memory = { claims: createClaims(context), bounds: createDueBounds(context.pacing) }
+  const claims = createClaims(context)
   return {
     async drain(handler, options = {}) {
       readInput('handler', callback(), handler)
-      return drain(context, memory, handler, readInput('', drainSettings, options))
+      return drain(context, claims, handler, readInput('', drainSettings, options))
     },
     listSetAside: (limit = eventLimit) => listSetAside(context, limit),
     iterateSetAside: () => iterateSetAside(context),

@@ -54,7 +54,7 @@ const all = () => [
   }),
   statements.list({ kind: 'grant', list: 'x', forward: true, limit: 1 }),
   statements.list({ kind: 'grant', list: 'x', forward: false, limit: 1 }),
-  statements.due('grant', 'abcdefgh', 0, 1, 1),
+  statements.due('grant', 'abcdefgh', 1, 1),
   statements.move('grant', [record('a', 1)]),
   statements.remove([{ kind: 'grant', id: 'a', version: 1 }]),
 ]
