@@ -23,6 +23,8 @@ export {
   type BudgetPolicy,
   type Charge,
   type ChargedBudget,
+  type ChargeRefusal,
+  type CountedLimit,
   decideSpending,
   type HeldAmounts,
   type SpentAmounts,
@@ -110,6 +112,7 @@ export {
   windowAt,
 } from './core/interval.js'
 export {
+  type AccountLimitRefusal,
   type Allowance,
   allow,
   allowanceAt,
@@ -118,6 +121,7 @@ export {
   type GrantConditions,
   type LimitsRefusal,
   type Spending,
+  type SpendingLimit,
 } from './core/limits.js'
 export {
   type CreatedPayment,
@@ -149,4 +153,12 @@ export {
   type TotalsRefusal,
 } from './core/outgoing-payment.js'
 export type { Price, PriceQuery, Quote, QuoteEvent, QuotePolicy } from './core/quote.js'
+export {
+  accountLimits,
+  type BudgetScope,
+  type LimitSource,
+  type OpenLimit,
+  ownerLimits,
+  type SetLimit,
+} from './core/spending-limits.js'
 export type { Json, JsonObject, ListEntry, Stored } from './core/stored.js'

@@ -49,7 +49,7 @@ export type {
 } from './core/incoming-payment.js'
 export type { Instant } from './core/instant.js'
 export type { IntervalCounting, SpendingWindow } from './core/interval.js'
-export type { CountedAmount, GrantConditions } from './core/limits.js'
+export type { CountedAmount, GrantConditions, SpendingLimit } from './core/limits.js'
 export type { OutgoingPayment, OutgoingPaymentEvent } from './core/outgoing-payment/record.js'
 export type {
   OutgoingPaymentRefusals,
@@ -111,6 +111,7 @@ export type { IntrospectionCacheOptions } from './outbound/introspection-cache.j
 export type { OwnAccounts } from './outbound/own-accounts.js'
 export { type RemoteGrantsOptions, remoteGrants } from './outbound/remote-grants.js'
 export type {
+  AccountLimits,
   ClientKeyQuery,
   ClientKeys,
   Clock,

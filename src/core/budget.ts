@@ -1,25 +1,41 @@
 import type { GrantedItem } from './access.js'
-import { type Amount, type Asset, amountValueMax, sameAsset, valueOr } from './amount.js'
+import { type Amount, type Asset, amountValueMax, isWithin, sameAsset, valueOr } from './amount.js'
 import { ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
 import type { SpendingWindow } from './interval.js'
-import { type Allowance, allow, allowanceAt, type CountedAmount, type Spending } from './limits.js'
-import { refusedPublicly } from './public-reasons.js'
+import {
+  type AccountLimitRefusal,
+  type Allowance,
+  allow,
+  allowanceAt,
+  type CountedAmount,
+  type LimitsRefusal,
+  nextWindow,
+  type Spending,
+} from './limits.js'
+import { refusedPublicly, withDetails } from './public-reasons.js'
+import type { OpenLimit, SetLimit } from './spending-limits.js'
 import { retained, type Stored } from './stored.js'
 
 /**
- * The amounts spent under one granted item in one window, or over the life of the grant if the item has no
- * interval. Its size does not depend on the number of payments.
+ * The amounts spent in one window, or without an end if there is no interval: under one granted item, or, for the
+ * limits that an owner sets, under one grant or from one account. Its size does not depend on the number of payments.
  */
 export interface Budget extends Stored {
-  readonly grantId: string
-  readonly itemId: string
-  /** Start of the window; absent if the budget covers the life of the grant. */
+  /** Absent if the budget counts all payments of an account. */
+  readonly grantId?: string
+  /** The granted item; absent if the budget counts for a limit that an owner has set. */
+  readonly itemId?: string
+  /** The account; absent if the budget counts payments under one grant. */
+  readonly walletAddress?: string
+  /** Start of the window; absent if the budget has none. */
   readonly windowStart?: Instant
-  /** End of the window, exclusive; absent if the budget covers the life of the grant. */
+  /** End of the window, exclusive; absent if the budget has none. */
   readonly windowEnd?: Instant
   /** Totals of the amounts that ended payments sent and open payments reserve. */
   readonly spent: SpentAmounts
+  /** The number of payments that are open or have sent something. Absent for a granted item, which does not limit it. */
+  readonly payments?: number
 }
 
 /**
@@ -47,16 +63,26 @@ export interface Charge {
   readonly grantId: string
 }
 
-/** The item and budget that a payment is charged to. */
-export interface ChargedBudget {
-  readonly item: GrantedItem
-  /** The budget with this payment included. */
-  readonly budget: Budget
+/** A limit that an owner has set, and its current budget, absent before the first payment. */
+export interface CountedLimit extends SetLimit {
+  readonly budget?: Budget
 }
 
+/** The item and budgets that a payment is charged to. */
+export interface ChargedBudget {
+  readonly item: GrantedItem
+  /** The budget of the item with this payment included. */
+  readonly budget: Budget
+  /** The budgets of the limits that the owner has set, each with this payment included. */
+  readonly limitBudgets: readonly Budget[]
+}
+
+/** Why no budget covers a payment: a limit of the client, of the owner for the grant, or of the account. */
+export type ChargeRefusal = LimitsRefusal | 'conditions_exceeded' | AccountLimitRefusal
+
 /**
- * Charges a payment to the first granted item that covers it and has enough budget left. Reserves both amounts
- * in full, so that every amount is counted before it is sent.
+ * Charges a payment to the first granted item that covers it and has enough budget left, and to each limit that the
+ * owner has set. Reserves both amounts in full, so that every amount is counted before it is sent.
  *
  * @example
  * ```ts
@@ -74,18 +100,32 @@ export function decideSpending(
   charge: Charge,
   now: Instant,
   policy: BudgetPolicy,
-): Result<ChargedBudget, Refused<'limits_exceeded'>> {
-  let refusal: Refused<'limits_exceeded'> = refused(
+  limits: readonly CountedLimit[] = [],
+): Result<ChargedBudget, Refused<ChargeRefusal>> {
+  let refusal: Refused<ChargeRefusal> = refused(
     'limits_exceeded',
     'no granted item allows payments from this wallet address',
   )
   for (const { item, budget } of candidates) {
     const allowed = allow(item, spending, now)
-    const next = allowed.ok
-      ? reserve(budget, item, allowed.value, spending, charge, now, policy)
+    const charged = allowed.ok
+      ? chargeTo(
+          [{ open: clientLimit(charge, item, allowed.value), budget }],
+          spending,
+          charge,
+          now,
+          policy,
+        )
       : allowed
-    if (next.ok) return ok({ item, budget: next.value })
-    refusal = next
+    if (!charged.ok) {
+      refusal = charged
+      continue
+    }
+    const [ofItem] = charged.value
+    if (ofItem === undefined) continue
+    // The limits of the owner count the payment whatever item covers it.
+    const others = chargeTo(limits, spending, charge, now, policy)
+    return others.ok ? ok({ item, budget: ofItem, limitBudgets: others.value }) : others
   }
   return refusal
 }
@@ -99,32 +139,115 @@ export function budgetId(
   return `${namespace}${grantId}.${itemId}.${window === undefined ? 'life' : window.start}`
 }
 
-function reserve(
-  budget: Budget | undefined,
+/** Returns the limit that the client has requested with an item, in its open window. */
+function clientLimit(
+  charge: Omit<Charge, 'commandId'>,
   item: GrantedItem,
   allowance: Allowance,
+): OpenLimit {
+  const { itemId, limits = {}, intervalCounting } = item
+  return {
+    source: 'client',
+    scope: { grantId: charge.grantId, itemId },
+    budgetId: budgetId(charge, item, allowance),
+    ...allowance,
+    ...(limits.interval !== undefined && { interval: limits.interval }),
+    ...(intervalCounting && { intervalCounting }),
+  }
+}
+
+/** A limit with its budget. Without `open`, no window of its interval is open. */
+type Chargeable =
+  | { readonly open: OpenLimit; readonly budget?: Budget | undefined }
+  | (CountedLimit & { readonly open?: undefined })
+
+/**
+ * Charges a payment to the budgets of limits, each budget once. Refuses with the first limit that does not permit the
+ * payment; then nothing is charged.
+ */
+function chargeTo(
+  limits: readonly Chargeable[],
   spending: Spending,
-  charge: Charge,
+  { commandId }: Charge,
   now: Instant,
   policy: BudgetPolicy,
-): Result<Budget, Refused<'limits_exceeded'>> {
-  const { limit, window } = allowance
+): Result<readonly Budget[], Refused<ChargeRefusal>> {
+  const charged = new Map<string, Budget>()
+  for (const limit of limits) {
+    const { open, budget } = limit
+    if (open === undefined) return exceeded(limit.source, limit.limit, now)
+    const refusal = refuseByLimit(open, budget, spending, now)
+    if (refusal !== undefined) return refusal
+    charged.set(open.budgetId, chargedBudget(open, budget, spending, commandId, now, policy))
+  }
+  return ok([...charged.values()])
+}
+
+function refuseByLimit(
+  open: OpenLimit,
+  budget: Budget | undefined,
+  spending: Spending,
+  now: Instant,
+): Refused<ChargeRefusal> | undefined {
+  const { source, limit, payments } = open
   if (limit !== undefined) {
     const { counts, maximum } = limit
-    const total = counted(budget, limit) + spentValue(spending[counts])
-    if (total > valueOr(0n, maximum.value)) {
-      return refusedPublicly('limits_exceeded', `limits.${counts}`, 'leaves less than this payment')
+    if (source !== 'client' && !isWithin(spending[counts], maximum))
+      return exceeded(source, {}, now)
+    if (counted(budget, limit) + spentValue(spending[counts]) > valueOr(0n, maximum.value)) {
+      if (source !== 'client') return exceeded(source, open, now)
+      const refusal = refusedPublicly(
+        'limits_exceeded',
+        `limits.${counts}`,
+        'leaves less than this payment',
+      )
+      const left = { ...leftAmount(limit, budget) }
+      return withDetails(refusal, { left, ...nextWindow(open, now) })
     }
   }
+  const isFull = payments !== undefined && !(countOf(budget) < payments)
+  return isFull && source !== 'client' ? exceeded(source, open, now) : undefined
+}
+
+/**
+ * Refuses a payment for a limit that the owner has set. The client does not learn which.
+ *
+ * @param interval absent if waiting does not help.
+ */
+function exceeded(
+  source: Exclude<OpenLimit['source'], 'client'>,
+  interval: Parameters<typeof nextWindow>[0],
+  now: Instant,
+): Refused<ChargeRefusal> {
+  const refusal = source === 'owner' ? 'conditions_exceeded' : 'account_limit_exceeded'
+  const problem = "has a limit of the account's owner that is exceeded"
+  return withDetails(refusedPublicly(refusal, 'walletAddress', problem), nextWindow(interval, now))
+}
+
+/** The number of payments. An unreadable one counts as too many. */
+function countOf(budget: Budget | undefined): number {
+  if (budget === undefined) return 0
+  const { payments } = budget
+  return payments !== undefined && payments >= 0 ? payments : Number.POSITIVE_INFINITY
+}
+
+function chargedBudget(
+  { source, scope, budgetId: id, window }: OpenLimit,
+  budget: Budget | undefined,
+  spending: Spending,
+  commandId: string,
+  now: Instant,
+  policy: BudgetPolicy,
+): Budget {
   const base = budget ?? {
-    id: budgetId(charge, item, allowance),
-    grantId: charge.grantId,
-    itemId: item.itemId,
+    id,
+    ...scope,
     ...(window === undefined ? {} : { windowStart: window.start, windowEnd: window.end }),
   }
   const spent = totalSpent([...(budget === undefined ? [] : [budget.spent]), spending])
-  const fields = { ...base, ...retention(window?.end, now, policy) }
-  return ok(nextBudget(fields, budget, spent, charge.commandId))
+  const payments = source === 'client' ? {} : { payments: countOf(budget) + 1 }
+  const fields = { ...base, ...retention(base, now, policy), ...payments }
+  return nextBudget(fields, budget, spent, commandId)
 }
 
 /** What has been spent of a limited amount: everything if the total is in another asset, so that it fails closed. */
@@ -142,9 +265,21 @@ function valueIn(asset: Asset, total: Amount | null): bigint | undefined {
   return value === 0n || sameAsset(total, asset) ? value : undefined
 }
 
-/** Whether everything that a budget counts is within an allowance, such as after an amendment. */
-export function isWithinAllowance(budget: Budget | undefined, { limit }: Allowance): boolean {
-  return limit === undefined || counted(budget, limit) <= valueOr(0n, limit.maximum.value)
+/** Whether everything that a budget counts is within a limit, such as after an amendment. */
+export function isWithinLimit(
+  budget: Budget | undefined,
+  { limit, payments }: Pick<OpenLimit, 'limit' | 'payments'>,
+): boolean {
+  return (
+    (limit === undefined || counted(budget, limit) <= valueOr(0n, limit.maximum.value)) &&
+    (payments === undefined || countOf(budget) <= payments)
+  )
+}
+
+/** What is left of a limited amount. */
+function leftAmount(limit: NonNullable<Allowance['limit']>, budget: Budget | undefined): Amount {
+  const left = valueOr(0n, limit.maximum.value) - counted(budget, limit)
+  return { ...limit.maximum, value: String(maxOf(0n, left)) }
 }
 
 /**
@@ -153,7 +288,7 @@ export function isWithinAllowance(budget: Budget | undefined, { limit }: Allowan
  */
 export interface PayingItem {
   readonly item: GrantedItem
-  readonly open?: { readonly allowance: Allowance; readonly budgetId: string }
+  readonly open?: OpenLimit
 }
 
 /** Returns the items for outgoing payments of a token or grant, in the order in which they were granted. */
@@ -166,8 +301,7 @@ export function payingItems(
     if (item.type !== 'outgoing-payment') return []
     const allowed = allowanceAt(item, now)
     if (!allowed.ok) return { item }
-    const allowance = allowed.value
-    return { item, open: { allowance, budgetId: budgetId(charge, item, allowance) } }
+    return { item, open: clientLimit(charge, item, allowed.value) }
   })
 }
 
@@ -182,7 +316,7 @@ export interface BudgetStatus {
 
 /** Returns what a paying item has spent and has left. */
 export function itemStatus({ item, open }: PayingItem, budget: Budget | undefined): BudgetStatus {
-  return open === undefined ? closedBudget(item) : budgetStatus(open.allowance, budget)
+  return open === undefined ? closedBudget(item) : budgetStatus(open, budget)
 }
 
 /** Returns what an item has spent in its open window, and what is left of the limited amount. */
@@ -190,14 +324,13 @@ export function budgetStatus(
   { window, limit }: Allowance,
   budget: Budget | undefined,
 ): BudgetStatus {
-  const left = limit && maxOf(0n, valueOr(0n, limit.maximum.value) - counted(budget, limit))
   // While nothing is spent, only the asset of the limit is known.
   const nothing = limit ? { [limit.counts]: zero(limit.maximum) } : {}
   return {
     isOpen: true,
     ...(window && { window }),
     spent: budget === undefined ? nothing : totalSpent([nothing, budget.spent]),
-    left: limit ? { [limit.counts]: { ...limit.maximum, value: String(left) } } : {},
+    left: limit ? { [limit.counts]: leftAmount(limit, budget) } : {},
   }
 }
 
@@ -222,11 +355,13 @@ function maxOf(one: bigint, other: bigint): bigint {
   return one > other ? one : other
 }
 
-/** The amounts that a payment reserves in its budget. */
-export type HeldAmounts = { readonly [Name in CountedAmount]: bigint }
+/** What a payment counts for in each of its budgets: its amounts, and whether it counts as a payment. */
+export type HeldAmounts = { readonly [Name in CountedAmount]: bigint } & {
+  readonly payments: 0 | 1
+}
 
 /**
- * Releases the amounts that a payment no longer reserves, in the budget of the window in which it was created.
+ * Releases what a payment no longer reserves, in a budget of the window in which it was created.
  *
  * @returns `undefined` if the reserved amounts have not changed.
  */
@@ -243,7 +378,12 @@ export function release(
     debitAmount: less(budget.spent.debitAmount, debit),
     receiveAmount: less(budget.spent.receiveAmount, receive),
   }
-  return nextBudget(budget, budget, spent, commandId)
+  const { payments } = budget
+  const released =
+    payments === undefined
+      ? budget
+      : { ...budget, payments: payments - held.payments + holds.payments }
+  return nextBudget(released, budget, spent, commandId)
 }
 
 /** Reads what is spent. An unreadable amount counts as the maximum, so that it leaves nothing to spend. */
@@ -283,7 +423,7 @@ export function keep(
   now: Instant,
   policy: BudgetPolicy,
 ): Budget {
-  const next = { ...budget, ...retention(undefined, now, policy) }
+  const next = { ...budget, ...retention(budget, now, policy) }
   return { ...next, version: budget.version + 1, commandId }
 }
 
@@ -299,10 +439,13 @@ function nextBudget(
 /**
  * Returns when a budget is next due, and until when it is kept: for `retentionMs` after the end of its window. A budget
  * for the life of a grant is kept as long as the grant, so each time it is due, a sweep looks whether the grant is
- * gone.
+ * gone. A budget of an account without a window is kept: only the host knows when the account is gone.
  */
-function retention(windowEnd: Instant | undefined, now: Instant, { retentionMs }: BudgetPolicy) {
-  return windowEnd === undefined
-    ? { dueAt: now + retentionMs }
-    : retained(Math.max(windowEnd, now) + retentionMs)
+function retention(
+  { grantId, windowEnd }: Pick<Budget, 'grantId' | 'windowEnd'>,
+  now: Instant,
+  { retentionMs }: BudgetPolicy,
+) {
+  if (windowEnd !== undefined) return retained(Math.max(windowEnd, now) + retentionMs)
+  return grantId === undefined ? {} : { dueAt: now + retentionMs }
 }

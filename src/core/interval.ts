@@ -226,6 +226,24 @@ export function shortestWindowMs(interval: RepeatingInterval): number {
   return (Math.floor(months / 12) * 365 + (months % 12) * 28) * dayMs + exactMs
 }
 
+/**
+ * Returns when the next window after an instant starts: the first one, if it is before the first. Returns `undefined`
+ * from the start of the last window on.
+ */
+export function nextWindowStart(
+  interval: RepeatingInterval,
+  at: Instant,
+  counting: IntervalCounting = 'occurrences',
+): Instant | undefined {
+  if (!(at >= 0 && at <= lastInstant)) return undefined
+  const series = seriesOf(interval, counting)
+  if (at < series.anchor && series.first === 0) return series.anchor
+  const next = Math.max(windowIndexAt(series, at) + 1, series.first)
+  if (next >= series.beyond) return undefined
+  const start = boundary(series, next)
+  return start > lastInstant ? undefined : start
+}
+
 /** Whether an interval has a single window. */
 export function hasOneWindow(interval: RepeatingInterval, counting: IntervalCounting): boolean {
   const { first, beyond } = seriesOf(interval, counting)

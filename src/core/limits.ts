@@ -1,9 +1,15 @@
 import type { AccessItem, GrantedItem } from './access.js'
-import { type Amount, isWithin, parseValue, sameAsset } from './amount.js'
+import { type Amount, type Asset, isWithin, parseValue, sameAsset } from './amount.js'
 import { ok, type Refused, type Result, refused } from './decision.js'
-import type { Instant } from './instant.js'
-import { parseInterval, type SpendingWindow, windowAt } from './interval.js'
-import { refusedPublicly } from './public-reasons.js'
+import { formatInstant, type Instant } from './instant.js'
+import {
+  type IntervalCounting,
+  nextWindowStart,
+  parseInterval,
+  type SpendingWindow,
+  windowAt,
+} from './interval.js'
+import { refusedPublicly, withDetails } from './public-reasons.js'
 import type { JsonObject } from './stored.js'
 
 /** The payment fields that limits check. */
@@ -28,6 +34,9 @@ export interface Allowance {
 }
 
 export type LimitsRefusal = 'limits_exceeded'
+
+/** A payment exceeds a limit that the owner has set for all payments of the account. */
+export type AccountLimitRefusal = 'account_limit_exceeded'
 
 /**
  * Checks the receiver, window, asset and amount of one payment against the limits of a granted item. Earlier
@@ -87,7 +96,10 @@ export function allowanceAt(
     const parsed = parseInterval(interval)
     window = parsed.ok ? windowAt(parsed.value, now, intervalCounting) : undefined
     if (window === undefined) {
-      return refusedPublicly('limits_exceeded', 'limits.interval', 'has no window at this time')
+      return withDetails(
+        refusedPublicly('limits_exceeded', 'limits.interval', 'has no window at this time'),
+        nextWindow({ interval, ...(intervalCounting && { intervalCounting }) }, now),
+      )
     }
   }
   const maximum = debitAmount ?? receiveAmount
@@ -96,6 +108,32 @@ export function allowanceAt(
     ...(maximum === undefined ? {} : { limit: { counts, maximum } }),
     ...(window === undefined ? {} : { window }),
   })
+}
+
+/** The interval of a limit, and how its windows are counted. */
+export interface LimitInterval {
+  readonly interval?: string
+  readonly intervalCounting?: IntervalCounting
+}
+
+/** Returns the member of `details` that says when the next window begins, if there is one. */
+export function nextWindow({ interval, intervalCounting }: LimitInterval, now: Instant) {
+  const parsed = interval === undefined ? undefined : parseInterval(interval)
+  const start = parsed?.ok ? nextWindowStart(parsed.value, now, intervalCounting) : undefined
+  return start === undefined ? {} : { nextWindowAt: formatInstant(start) }
+}
+
+/**
+ * A limit that the owner of an account sets: for the payments in each window of its interval, or for all. It counts the
+ * payments that are created while it is set.
+ */
+export interface SpendingLimit {
+  /** The maximum that the payments debit together. Payments that debit another asset are refused. */
+  readonly debitAmount?: Amount
+  /** The maximum number of payments, at least 1. A payment that has ended and sent nothing does not count. */
+  readonly payments?: number
+  /** ISO 8601 repeating interval. No payment is created outside its windows. Default: one window without an end. */
+  readonly interval?: string
 }
 
 /**
@@ -109,6 +147,8 @@ export interface GrantConditions {
   readonly receivers?: readonly string[]
   /** No payment is created before this instant. */
   readonly pausedUntil?: Instant
+  /** The owner's limits beside those of the access: 1 to 3, each with another interval. */
+  readonly limits?: readonly SpendingLimit[]
   /** The host's own conditions, passed to `policy.mayPay`. The library does not interpret them. */
   readonly data?: JsonObject
 }
@@ -140,13 +180,22 @@ export function refuseByConditions(
     : refused('conditions_exceeded', 'the grant does not allow payments to this wallet address')
 }
 
-/** Whether no payment can meet both the limit of an item and the conditions, because their assets differ. */
+/** Whether no payment can meet the limits of an item and all conditions, because their assets differ. */
 export function contradictsLimits(
-  { paymentMax }: GrantConditions,
+  { paymentMax, limits: set = [] }: GrantConditions,
   access: readonly AccessItem[],
 ): boolean {
-  return access.some(({ limits }) => {
-    const limit = limits?.debitAmount
-    return paymentMax !== undefined && limit !== undefined && !sameAsset(limit, paymentMax)
-  })
+  const [first, ...others] = [paymentMax, ...amountsOf(set)].filter((each) => each !== undefined)
+  if (first === undefined) return false
+  if (others.some((other) => !sameAsset(first, other))) return true
+  return access.some(({ limits }) => limits?.debitAmount && !sameAsset(limits.debitAmount, first))
+}
+
+/** Whether a limit is in another asset than the account that pays, so that it refuses every payment. */
+export function hasOtherAsset(limits: readonly SpendingLimit[], account: Asset): boolean {
+  return amountsOf(limits).some((amount) => !sameAsset(amount, account))
+}
+
+function amountsOf(limits: readonly SpendingLimit[]): readonly Amount[] {
+  return limits.flatMap(({ debitAmount }) => debitAmount ?? [])
 }

@@ -1,4 +1,5 @@
 import { type Refused, refused } from './decision.js'
+import type { JsonObject } from './stored.js'
 
 /**
  * The reasons that a client learns in `details` of an error, as refusal, `path` and `problem`: what is wrong with its
@@ -38,6 +39,12 @@ export const publicReasons = [
   ['limits_exceeded', 'limits.receiveAmount', 'is in another asset'],
   ['limits_exceeded', 'limits.receiveAmount', 'is less than this payment'],
   ['limits_exceeded', 'limits.receiveAmount', 'leaves less than this payment'],
+  ['conditions_exceeded', 'walletAddress', "has a limit of the account's owner that is exceeded"],
+  [
+    'account_limit_exceeded',
+    'walletAddress',
+    "has a limit of the account's owner that is exceeded",
+  ],
 ] as const
 
 type PublicReason = (typeof publicReasons)[number]
@@ -53,4 +60,12 @@ export function refusedPublicly<const Reason extends PublicReason>(
   ...[refusal, path, problem]: Reason
 ): Refused<Reason[0]> {
   return { ...refused(refusal, `${path} ${problem}`), details: { path, problem } }
+}
+
+/** Returns a refusal whose details have further members. */
+export function withDetails<Refusal extends string>(
+  refusal: Refused<Refusal>,
+  more: JsonObject,
+): Refused<Refusal> {
+  return { ...refusal, details: { ...refusal.details, ...more } }
 }

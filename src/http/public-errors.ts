@@ -64,6 +64,7 @@ export const precedence = [
   'grant_paused',
   'conditions_exceeded',
   'limits_exceeded',
+  'account_limit_exceeded',
   'amount_too_large',
   'payment_not_allowed',
   'funds_insufficient',
@@ -240,6 +241,7 @@ export const resourceErrors = {
   // it what it can calculate from its limits and what it has spent.
   grant_paused: [403, 'insufficient_grant', 'unauthorized'],
   conditions_exceeded: [403, 'insufficient_grant', 'unauthorized'],
+  account_limit_exceeded: [403, 'insufficient_grant', 'unauthorized'],
   // Deployed clients interpret this text as an exhausted budget.
   limits_exceeded: [403, 'insufficient_grant', 'unauthorized'],
   amount_too_large: [400, 'invalid_amount', 'Amount is too large'],

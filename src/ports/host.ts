@@ -3,7 +3,7 @@ import type { Amount, Asset } from '../core/amount.js'
 import type { HostReasons } from '../core/decision.js'
 import type { SubjectId } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
-import type { GrantConditions } from '../core/limits.js'
+import type { GrantConditions, SpendingLimit } from '../core/limits.js'
 import type { Price, PriceQuery } from '../core/quote.js'
 import type { JsonObject } from '../core/stored.js'
 
@@ -293,6 +293,15 @@ export type MayPayAnswer =
  *   statement of yours may take effect later than a minute after that: set a statement time-out.
  */
 export type MayPay = (payment: RequestedPayment) => MayPayAnswer | Promise<MayPayAnswer>
+
+/**
+ * Returns the limits that the owner of an account has set for all its payments, whatever their grants: at most three,
+ * each with another interval, in the asset of the account. An empty array if there are none. Called before each new
+ * payment, so that a lower limit applies to the next one; what is reserved stays.
+ */
+export type AccountLimits = (
+  walletAddress: string,
+) => readonly SpendingLimit[] | Promise<readonly SpendingLimit[]>
 
 /** What `MayReceive` decides about: the creation of an incoming payment, or an arrival of funds for one. */
 export type MayReceiveQuery = {

@@ -15,6 +15,7 @@ import type { ActiveToken, Introspection, IntrospectionQuery, PublicJwk } from '
 import { publishedJwk, screenJwk } from './http-signature/jwk.js'
 import { isObject } from './json.js'
 import { amountSchema, objectOf, type Parsed, parseWith, urlSchema } from './schema.js'
+import { spendingLimitsSchema } from './spending-limits.js'
 
 /** The only supported key proof method (RFC 9635 section 7.3.1). */
 const proof = 'httpsig'
@@ -189,6 +190,7 @@ const conditionsSchema = objectOf(
     pausedUntil: v.exactOptional(
       v.pipe(v.number(), v.integer('must be an integer'), v.minValue(0), v.maxValue(lastInstant)),
     ),
+    limits: v.exactOptional(spendingLimitsSchema),
     data: v.exactOptional(v.custom<JsonObject>(isObject)),
   } satisfies Record<keyof GrantConditions, unknown>),
 )

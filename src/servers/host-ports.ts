@@ -1,6 +1,7 @@
 import type { TokenItem } from '../core/access.js'
 import type { DisplayOf } from '../host/interaction-view.js'
 import type {
+  AccountLimits,
   ClientKeys,
   PaymentMethods,
   Pricing,
@@ -12,6 +13,7 @@ import { accountSchema, keySchema, methodsSchema, subjectSchema } from '../proto
 import { publishedJwk, screenJwk } from '../protocol/http-signature/jwk.js'
 import { mayBePublic } from '../protocol/ip-address.js'
 import { parseWith } from '../protocol/schema.js'
+import { spendingLimitsSchema } from '../protocol/spending-limits.js'
 import { canonicalUrl, isLoopback, resourceId } from '../protocol/url.js'
 import { ofDependency } from '../service/store-guard.js'
 import { HostAnswerError } from '../util/errors.js'
@@ -114,6 +116,14 @@ export function hostPricing(
       const publicReason = 'must be on the public internet'
       return { ok: false, refusal: 'receiver_invalid', publicReason }
     },
+  }
+}
+
+/** Copies the limits, so that the host cannot change what a payment is counted by. */
+export function hostAccountLimits(port: AccountLimits): AccountLimits {
+  return async (walletAddress) => {
+    const limits = await ofDependency('accountLimits', async () => port(walletAddress))
+    return structuredClone(requireAnswer('accountLimits', spendingLimitsSchema, limits))
   }
 }
 

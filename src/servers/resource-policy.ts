@@ -1,9 +1,10 @@
 import * as v from 'valibot'
 import type { IncomingPaymentPolicy } from '../core/incoming-payment.js'
-import type { MayPay, MayReceive } from '../ports/host.js'
+import type { AccountLimits, MayPay, MayReceive } from '../ports/host.js'
 import type { SpendingPolicy } from '../service/outgoing-payment.js'
 import { replayMarginMs } from '../service/time.js'
 import { callback, group, InvalidInputError, type Members, optionsOf } from '../util/input.js'
+import { hostAccountLimits } from './host-ports.js'
 import { duration, positiveDuration } from './options.js'
 
 /** The host's policy for payments and quotes. Durations are in milliseconds. */
@@ -52,6 +53,12 @@ export interface ResourcePolicy {
    * to the refusal, and reject with the error. Default: every payment and arrival is allowed.
    */
   readonly mayReceive?: MayReceive
+  /**
+   * Returns the limits that the owner of an account has set for all its payments. They are counted in the commit of the
+   * payment. An exception or rejection results in 503, an invalid answer in 500; nothing is created. Default: no account
+   * has limits.
+   */
+  readonly accountLimits?: AccountLimits
 }
 
 const day = 86_400_000
@@ -72,6 +79,7 @@ export const resourcePolicyOptions = {
   }),
   mayPay: v.optional(callback<MayPay>()),
   mayReceive: v.optional(callback<MayReceive>()),
+  accountLimits: v.optional(callback<AccountLimits>()),
 } satisfies Members<ResourcePolicy>
 
 export const policyOptions = optionsOf(resourcePolicyOptions)
@@ -84,11 +92,17 @@ export type ResourcePolicySettings = v.InferOutput<typeof policyOptions>
  *
  * @throws {InvalidInputError} for options that contradict each other.
  */
-export function resourcePolicy({ mayPay, mayReceive, ...policy }: ResourcePolicySettings): {
+export function resourcePolicy({
+  mayPay,
+  mayReceive,
+  accountLimits,
+  ...policy
+}: ResourcePolicySettings): {
   readonly incoming: IncomingPaymentPolicy
   readonly spending: SpendingPolicy
   readonly mayPay: MayPay | undefined
   readonly mayReceive: MayReceive | undefined
+  readonly accountLimits: AccountLimits | undefined
 } {
   const { incomingPayments: incoming, quotes } = policy
   const { decideMs, ...outgoing } = policy.outgoingPayments
@@ -108,6 +122,7 @@ export function resourcePolicy({ mayPay, mayReceive, ...policy }: ResourcePolicy
   return {
     mayPay,
     mayReceive,
+    accountLimits: accountLimits && hostAccountLimits(accountLimits),
     incoming: {
       ...incoming,
       unpaidRetentionMs: Math.min(incoming.unpaidRetentionMs, incoming.retentionMs),

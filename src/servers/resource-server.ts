@@ -297,10 +297,10 @@ function spendingOperations(
 ) {
   const { context } = deps
   const { allowLoopback, walletAddresses, hasGrants, policy, baseUrl, budgets } = settings
-  const { spending, mayPay } = policy
+  const { spending, mayPay, accountLimits } = policy
   const screened = hostPricing(pricing, baseUrl, allowLoopback)
   const quotes = createQuotes(context, { walletAddresses, pricing: screened }, spending.quotes)
-  const creating = { hasGrants, walletAddresses, quotes, budgets, mayPay }
+  const creating = { hasGrants, walletAddresses, quotes, budgets, mayPay, accountLimits }
   const limits = { ...spending.payments, ...spending.reservations, ...spending.budgets }
   const paying = { ...deps, creation: createPaymentCreation(context, creating, limits) }
   return {

@@ -139,8 +139,15 @@ export function createWallet(options: WalletOptions): Wallet {
   const { clientKeys: others = remoteClientKeys({ allowLoopback: isLoopback(new URL(root)) }) } =
     settings
   const clientKeys = withOwnAccounts({ baseUrl: root, walletAddresses }, others)
-  const { incomingPayments, quotes, outgoingPayments, mayPay, mayReceive, ...authorization } =
-    policy
+  const {
+    incomingPayments,
+    quotes,
+    outgoingPayments,
+    mayPay,
+    mayReceive,
+    accountLimits,
+    ...authorization
+  } = policy
   const auth = createAuthorizationServer({
     ...sharedOf(settings),
     strippedPrefix,
@@ -157,7 +164,12 @@ export function createWallet(options: WalletOptions): Wallet {
     walletAddresses,
     paymentMethods,
     ...given({ pricing }),
-    policy: { incomingPayments, quotes, outgoingPayments, ...given({ mayPay, mayReceive }) },
+    policy: {
+      incomingPayments,
+      quotes,
+      outgoingPayments,
+      ...given({ mayPay, mayReceive, accountLimits }),
+    },
   })
   const { clock } = settings
   const addresses = createWalletAddressServer({

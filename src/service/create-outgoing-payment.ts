@@ -1,9 +1,10 @@
 import { permits } from '../core/access.js'
-import type { Amount } from '../core/amount.js'
+import type { Amount, Asset } from '../core/amount.js'
 import {
   type Budget,
   type BudgetPolicy,
   budgetId,
+  type CountedLimit,
   itemStatus,
   type PayingItem,
   payingItems,
@@ -12,6 +13,7 @@ import {
 } from '../core/budget.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
+import { hasOtherAsset } from '../core/limits.js'
 import type { Repeat } from '../core/outgoing-payment/create.js'
 import { decideCreation, type Terms } from '../core/outgoing-payment/creation.js'
 import {
@@ -28,16 +30,25 @@ import {
   type ReservationPolicy,
 } from '../core/outgoing-payment/reservation.js'
 import type { Quote, QuoteRefusal } from '../core/quote.js'
+import { accountLimits, ownerLimits, type SetLimit } from '../core/spending-limits.js'
 import type { JsonObject } from '../core/stored.js'
-import type { ActiveToken, MayPay, TokenRefusal, WalletAddresses } from '../ports/host.js'
+import type {
+  AccountLimits,
+  ActiveToken,
+  MayPay,
+  TokenRefusal,
+  WalletAddresses,
+} from '../ports/host.js'
 import type { RecordKey } from '../ports/store.js'
 import { idAt, isIdOf } from '../protocol/credential.js'
 import { canonicalJson } from '../protocol/json.js'
 import { toBase64url } from '../util/bytes.js'
+import { HostAnswerError } from '../util/errors.js'
 import { hashText } from '../util/hash.js'
+import { budgetAccount, budgetKey, budgetKeysOf, openBudgetKeys, sharedCommit } from './budgets.js'
 import { type AccountRefusal, activeAccount, type ServiceContext } from './context.js'
 import { paymentListsOf } from './lists.js'
-import { loadOne, loadRecords, type Read, type Records, readerOf } from './load.js'
+import { loadOne, loadRecords, nameOf, type Read, type Records, readerOf } from './load.js'
 import { type Ahead, aheadOf, type SeenBudgets } from './load-ahead.js'
 import type { PricingRefused, QuoteOperations } from './quote.js'
 import { expire, type Outdated, outdated, settleReserved } from './reserved-payment.js'
@@ -72,6 +83,8 @@ interface PaymentCreationPorts {
   readonly budgets: SeenBudgets
   /** Decides for the host whether a payment may be created. Default: every payment. */
   readonly mayPay?: MayPay | undefined
+  /** Returns the limits of an account. Default: none has any. */
+  readonly accountLimits?: AccountLimits | undefined
 }
 
 /** A payment, and the amounts spent under the token in the windows that are open when its request arrives. */
@@ -161,21 +174,24 @@ async function create(
   const request = await identify(context, input, client, call, idempotencyKey)
   let token = introspected
   let terms: AgreedTerms = { type: 'as-before' }
+  let ofAccount: readonly SetLimit[] = []
   let { waits } = request
 
   for (;;) {
     // 2. Load what the payment depends on. If another request is asking the host about it, wait for that decision.
-    const snapshot = await snapshotOf(deps, request, token, ahead)
+    let snapshot = await snapshotOf(deps, request, token, ofAccount, ahead)
     if (waits && snapshot.asked !== undefined) {
       await waitForDecision(deps, snapshot.asked, endsAt)
       continue
     }
 
-    // 3. Agree on the terms of a new payment.
+    // 3. Agree on the terms of a new payment, and learn the limits of its account.
     if (snapshot.isNew && terms.type === 'as-before') {
       const agreed = await termsOf(deps, request)
       if (!agreed.ok) return agreed
-      terms = agreed.value
+      ofAccount = await limitsOfAccount(deps, request, agreed.value.account)
+      snapshot = await withLimits(deps, token, snapshot, ofAccount)
+      terms = agreed.value.terms
     }
 
     // 4. Decide: create or reserve the payment, if the grant is as it was introspected.
@@ -189,7 +205,7 @@ async function create(
       continue
     }
     const { payment, spent } = answer
-    deps.budgets.see(payment.id, [budgetKey(payment)])
+    deps.budgets.see(payment.id, budgetKeysOf(payment))
     if (isCreated(payment)) return { ok: true, payment, spent }
 
     // 5. Ask the host about the reserved payment, and create or decline it.
@@ -273,6 +289,8 @@ interface Snapshot {
   readonly records: Records
   /** The items for outgoing payments of the token, at the time of the request. */
   readonly items: readonly PayingItem[]
+  /** The limits that the owner has set for the grant and the account, at the time of the request. */
+  readonly limits: readonly SetLimit[]
   /** Whether the request repeats none whose payment exists. */
   readonly isNew: boolean
   /** The payment that the request repeats, if another request is asking the host about it. */
@@ -282,20 +300,55 @@ interface Snapshot {
 async function snapshotOf(
   { context: { clock, store }, policy, budgets }: Dependencies,
   request: IdentifiedRequest,
-  { access, grantId }: ActiveToken,
+  { access, grantId, conditions }: ActiveToken,
+  ofAccount: readonly SetLimit[],
   ahead: Ahead | undefined,
 ): Promise<Snapshot> {
   const { own, paymentKey, commandId, at, grantNamespace: namespace } = request
   const now = clock.now()
   const items = payingItems(access, { namespace, grantId }, at)
-  const spentFrom = items.flatMap(({ open }) => (open ? [budgetKey(open)] : []))
-  budgets.see(grantId, spentFrom)
-  const reads = [...own, ...spentFrom]
+  const limits = [...ownerLimits(conditions?.limits, { namespace, grantId }, at), ...ofAccount]
+  const counting = openBudgetKeys([...items, ...limits])
+  budgets.see(grantId, counting)
+  const reads = [...own, ...counting]
   const records = ahead?.use(reads) ?? (await loadRecords(store, reads))
   const found = readerOf(records)<PaymentRecord>(paymentKey)
   const earlier = decideRepeat(found, { ...request, grantId }, now, policy)
   const asked = earlier?.ok ? askedByOther(earlier.record, commandId) : undefined
-  return { now, reads, records, items, isNew: earlier === undefined, asked }
+  return { now, reads, records, items, limits, isNew: earlier === undefined, asked }
+}
+
+/**
+ * Adds limits to a snapshot, with their budgets, unless it contains them by a guess. The commit compares the versions of
+ * these.
+ */
+async function withLimits(
+  { context: { store }, budgets }: Dependencies,
+  { grantId }: ActiveToken,
+  snapshot: Snapshot,
+  ofAccount: readonly SetLimit[],
+): Promise<Snapshot> {
+  if (ofAccount.length === 0) return snapshot
+  const limits = [...snapshot.limits, ...ofAccount]
+  budgets.see(grantId, openBudgetKeys([...snapshot.items, ...limits]))
+  const keys = openBudgetKeys(ofAccount)
+  const missing = keys.filter((key) => !snapshot.records.has(nameOf(key)))
+  const records = new Map([...snapshot.records, ...(await loadRecords(store, missing))])
+  return { ...snapshot, records, reads: [...snapshot.reads, ...keys], limits }
+}
+
+/** Resolves to the limits that the owner of the account has set for all its payments. */
+async function limitsOfAccount(
+  { context, accountLimits: ask }: Dependencies,
+  { input: { walletAddress }, at }: IdentifiedRequest,
+  account: Asset,
+): Promise<readonly SetLimit[]> {
+  const limits = (await ask?.(walletAddress)) ?? []
+  if (limits.length === 0) return []
+  if (hasOtherAsset(limits, account)) {
+    throw new HostAnswerError('accountLimits', 'a limit must be in the asset of the account')
+  }
+  return accountLimits(limits, await budgetAccount(context, walletAddress), at)
 }
 
 const pollMs = 100
@@ -322,22 +375,29 @@ async function waitForDecision(
 /** The terms of a payment. Those of a repeat are not determined: they are the ones of the payment that exists. */
 type AgreedTerms = Terms | { readonly type: 'as-before' }
 
+/** The terms of a new payment, and the asset of its account. */
+interface Agreed {
+  readonly terms: Terms
+  readonly account: Asset
+}
+
 /** Prices a payment without a quote. A quote contains its price, so only its account is checked. */
 async function termsOf(
   { walletAddresses, quotes }: Dependencies,
   { input, client, at }: IdentifiedRequest,
-): Promise<Result<Terms, PaymentCreationRefused>> {
+): Promise<Result<Agreed, PaymentCreationRefused>> {
   const { walletAddress } = input
   if ('quoteId' in input) {
     const account = await activeAccount(walletAddresses, walletAddress)
-    return account.ok ? ok({ type: 'quote', quoteId: input.quoteId }) : account
+    if (!account.ok) return account
+    return ok({ terms: { type: 'quote', quoteId: input.quoteId }, account: account.value })
   }
   const { incomingPayment: receiver, debitAmount } = input
   const priced = await quotes.price({ walletAddress, receiver, debitAmount }, client)
   if (!priced.ok) return priced
   const { expiresAt = Number.POSITIVE_INFINITY, ...amounts } = priced.value
   return expiresAt > at
-    ? ok({ type: 'price', price: { ...amounts, receiver } })
+    ? ok({ terms: { type: 'price', price: { ...amounts, receiver } }, account: debitAmount })
     : refused('quote_expired', 'the price has already expired')
 }
 
@@ -359,13 +419,16 @@ type Creation = Requested | PaymentCreationRefused | Outdated
 /** The write that creates or reserves the payment, unless an identical earlier request has done so. */
 function creation(deps: Dependencies, attempt: Attempt): Write<Creation> {
   const { request, token, snapshot } = attempt
-  const { reads, records, isNew } = snapshot
+  const { reads, records, isNew, limits } = snapshot
   const { grantId: id, grantVersion: version } = token
   const isGuarded = deps.hasGrants && version !== undefined
   return {
     reads,
     known: { records, isOld: isNew },
-    together: `grant ${id}`,
+    together: sharedCommit(
+      { grantId: id, walletAddress: request.input.walletAddress },
+      limits.some(({ source }) => source === 'account'),
+    ),
     ...(isGuarded && { guard: { version: { kind: 'grant', id, version }, outdated } }),
     decide: (read) => earlierIn(deps, attempt, read) ?? createdIn(deps, attempt, read),
     repeated(read) {
@@ -402,7 +465,7 @@ function earlierIn(
 /** Decides about a payment that does not exist. */
 function createdIn(
   { policy, mayPay }: Dependencies,
-  { request, token, snapshot: { items }, terms }: Attempt,
+  { request, token, snapshot: { items, limits: set }, terms }: Attempt,
   read: Read,
 ): Decided<Creation> {
   // The payment existed a moment ago.
@@ -426,13 +489,14 @@ function createdIn(
   }
   const quote = terms.type === 'quote' ? read<Quote>(quoteKey) : undefined
   const candidates = candidatesIn(items, walletAddress, read)
-  const decision = decideCreation(requested, { quote, candidates }, at, policy)
+  const limits = countedIn(set, read)
+  const decision = decideCreation(requested, { quote, candidates, limits }, at, policy)
   if (!decision.ok) return { result: decision }
-  const { record: payment, events, budget } = decision
+  const { record: payment, events, budget, limitBudgets } = decision
   return {
     changes: [
       { kind: 'outgoing-payment', next: payment, events },
-      { kind: 'budget', next: budget },
+      ...[budget, ...limitBudgets].map((next) => ({ kind: 'budget', next }) as const),
     ],
     result: { ok: true, payment, spent: spentOf(items, read, budget) },
   }
@@ -448,8 +512,12 @@ function candidatesIn(items: readonly PayingItem[], walletAddress: string, read:
     })
 }
 
-function budgetKey({ budgetId: id }: { readonly budgetId: string }) {
-  return { kind: 'budget', id } as const
+/** Returns the limits that the owner has set, with their budgets. */
+function countedIn(limits: readonly SetLimit[], read: Read): readonly CountedLimit[] {
+  return limits.map((limit) => {
+    const budget = limit.open && read<Budget>(budgetKey(limit.open))
+    return budget === undefined ? limit : { ...limit, budget }
+  })
 }
 
 /** Returns what payments have spent in the open windows, with the budget that a new payment has charged. */

@@ -6,7 +6,6 @@ import {
   itemStatus,
   keep,
   payingItems,
-  release,
   type SpentAmounts,
   totalSpent,
 } from '../core/budget.js'
@@ -14,11 +13,11 @@ import { hasChanged, type PaymentResult, refusedCall } from '../core/decision.js
 import type { Grant } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import {
-  heldBy,
   isCreated,
   type OutgoingPayment,
   type OutgoingPaymentPolicy,
   type PaymentRecord,
+  releasedBudgets,
 } from '../core/outgoing-payment/record.js'
 import type { ReservationPolicy } from '../core/outgoing-payment/reservation.js'
 import {
@@ -32,6 +31,7 @@ import {
 import type { QuotePolicy } from '../core/quote.js'
 import type { ActiveToken } from '../ports/host.js'
 import { isIdOf } from '../protocol/credential.js'
+import { budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
 import { newCall, type ServiceContext } from './context.js'
 import { createPaymentLists } from './lists.js'
 import { loadOne, loadOwn, loadRecords, nameOf, readerOf, recordsOf } from './load.js'
@@ -129,7 +129,7 @@ async function spentUnder(
   return totalSpent(budgets.map(({ spent }) => spent))
 }
 
-/** Carries out a command. One commit changes the payment and returns unspent amounts to its budget. */
+/** Carries out a command. One commit changes the payment and returns unspent amounts to its budgets. */
 async function run<Type extends keyof OutgoingPaymentRefusals>(
   deps: Dependencies,
   id: string,
@@ -138,15 +138,13 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
   const { context, policy } = deps
   const { now, commandId } = newCall(context)
   const command = { ...said, commandId } as Command<Type>
-  // `begin` does not change the amount that the payment holds.
-  const isBudgetRead = command.type !== 'begin'
-  const found = await loadToChange(deps, id, isBudgetRead)
+  const found = await loadToChange(deps, id, command.type !== 'begin')
   if (found === undefined) return unknownPayment
-  const { records, grantId, paymentKey, budgetKey } = found
+  const { records, together, paymentKey, budgetKeys } = found
   return context.run<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals[Type]>>({
-    reads: isBudgetRead ? [paymentKey, budgetKey] : [paymentKey],
+    reads: [paymentKey, ...budgetKeys],
     known: { records },
-    together: `grant ${grantId}`,
+    together,
     decide(read) {
       const payment = read<OutgoingPayment>(paymentKey)
       if (payment === undefined) return { result: unknownPayment }
@@ -159,12 +157,11 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
         changed: hasChanged(decision, commandId),
       } as const
       if (decision.outcome === 'unchanged') return { result }
-      const budget = isBudgetRead ? read<Budget>(budgetKey) : undefined
-      const released = budget && release(budget, heldBy(payment), heldBy(record), commandId)
+      const released = releasedBudgets(payment, record, budgetsIn(read))
       return {
         changes: [
           { kind: 'outgoing-payment', next: record, events: decision.events },
-          ...(released ? [{ kind: 'budget', next: released } as const] : []),
+          ...released.map((next) => ({ kind: 'budget', next }) as const),
         ],
         result,
       }
@@ -173,26 +170,28 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
 }
 
 /**
- * Loads a payment and, if it is read, its budget: in one call of the store, if this process has created or changed the
- * payment before. Resolves to `undefined` also for a payment that the host has not allowed.
+ * Loads a payment and, if they are read, its budgets: in one call of the store, if this process has created or changed
+ * the payment before. Resolves to `undefined` also for a payment that the host has not allowed.
+ *
+ * @param readsBudgets false for `begin`, which does not change the amount that the payment holds.
  */
-async function loadToChange({ context, budgets }: Dependencies, id: string, isBudgetRead: boolean) {
+async function loadToChange({ context, budgets }: Dependencies, id: string, readsBudgets: boolean) {
   const { store, namespace } = context
   if (!isIdOf(await namespace(), id)) return undefined
   const paymentKey = { kind: 'outgoing-payment', id } as const
-  const guessed = isBudgetRead ? (budgets.guess(id) ?? []) : []
+  const guessed = readsBudgets ? (budgets.guess(id) ?? []) : []
   const records = await loadRecords(store, [paymentKey, ...guessed])
   const payment = readerOf(records)<PaymentRecord>(paymentKey)
   if (payment === undefined || !isCreated(payment)) return undefined
-  const budgetKey = { kind: 'budget', id: payment.budgetId } as const
-  budgets.see(id, [budgetKey])
-  const isMissing = isBudgetRead && !records.has(nameOf(budgetKey))
-  const more = isMissing ? await loadRecords(store, [budgetKey]) : []
+  const counting = budgetKeysOf(payment)
+  budgets.see(id, counting)
+  const budgetKeys = readsBudgets ? counting : []
+  const missing = budgetKeys.filter((key) => !records.has(nameOf(key)))
   return {
     paymentKey,
-    budgetKey,
-    grantId: payment.grantId,
-    records: new Map([...records, ...more]),
+    budgetKeys,
+    together: sharedCommitOf(payment),
+    records: new Map([...records, ...(await loadRecords(store, missing))]),
   }
 }
 
@@ -238,7 +237,8 @@ export function sweptBudgets(
   const { store } = context
 
   async function hasNoGrant({ grantId }: Budget): Promise<boolean> {
-    return hasGrants && (await loadOne(store, { kind: 'grant', id: grantId })) === undefined
+    if (!hasGrants || grantId === undefined) return false
+    return (await loadOne(store, { kind: 'grant', id: grantId })) === undefined
   }
 
   return {

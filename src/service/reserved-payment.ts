@@ -1,16 +1,15 @@
-import { type Budget, release } from '../core/budget.js'
 import { type Refused, refused } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
 import type { GrantConditions } from '../core/limits.js'
 import {
   type DeclineReason,
   type DeclineRefusal,
-  heldBy,
   isCreated,
   type OutgoingPayment,
   type OutgoingPaymentPolicy,
   type PaymentRecord,
   type ReservedPayment,
+  releasedBudgets,
 } from '../core/outgoing-payment/record.js'
 import {
   confirmPayment,
@@ -25,6 +24,7 @@ import {
 } from '../core/outgoing-payment/reservation.js'
 import type { ListEntry } from '../core/stored.js'
 import type { ActiveToken, MayPay, MayPayAnswer, RequestedPayment } from '../ports/host.js'
+import { budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
 import { paymentListsOf } from './lists.js'
@@ -162,11 +162,14 @@ async function confirm(
   const endsAt = pacing.elapsedMs() + storeTimeoutMs
   const call = newCall(context)
   const lists = paymentListsOf(await context.namespace(), payment, call.now)
+  const budgetNamespace = await context.grantNamespace()
   const isUnknown = hasGrants && reservedUnder === undefined
   let grant = isUnknown ? await lookUpGrant(context, payment, call) : { version: reservedUnder }
   for (;;) {
     if (grant === undefined) return decline(deps, payment, grantEnded)
-    const settled = await context.run(confirmation(deps, payment, { ...call, lists }, grant))
+    const settled = await context.run(
+      confirmation(deps, payment, { ...call, lists, budgetNamespace }, grant),
+    )
     if (settled.ok || settled.refusal !== 'grant_changed') return settled
     if (pacing.elapsedMs() >= endsAt) throw new ContentionError()
     grant = await lookUpGrant(context, payment, call)
@@ -184,20 +187,26 @@ async function lookUpGrant(
   return grant && rights && { version: grant.version, rights }
 }
 
+interface ConfirmingCall extends Call {
+  readonly lists: readonly ListEntry[]
+  /** The prefix of the ids of budgets. */
+  readonly budgetNamespace: string
+}
+
 /** The write that creates a reserved payment, or declines it if its grant no longer allows it. */
 function confirmation(
   { hasGrants, policy }: SettlingDependencies,
   payment: ReservedPayment,
-  { now, commandId, lists }: Call & { readonly lists: readonly ListEntry[] },
+  { now, commandId, lists, budgetNamespace }: ConfirmingCall,
   { version, rights }: KnownGrant,
 ): Write<Settled | typeof grantChanged> {
-  const [key, budgetKey] = [keyOf(payment), budgetKeyOf(payment)]
+  const key = keyOf(payment)
   const guarded = { kind: 'grant', id: payment.grantId } as const
   return {
     ...(rights
-      ? { reads: [key, budgetKey] }
+      ? { reads: [key, ...budgetKeysOf(payment)] }
       : { reads: [key], known: { records: recordsOf('outgoing-payment', payment) } }),
-    together: `grant ${payment.grantId}`,
+    together: sharedCommitOf(payment),
     ...(hasGrants &&
       version !== undefined && {
         guard: { version: { ...guarded, version }, outdated: grantChanged },
@@ -206,7 +215,8 @@ function confirmation(
       const found = read<PaymentRecord>(key)
       if (found?.commandId === commandId) return { result: settledAs(found), isRepeat: true }
       if (found?.version !== payment.version) return { result: outdated }
-      const refusal = rights && refuseByGrant(payment, rights, read<Budget>(budgetKey), now)
+      const refusal =
+        rights && refuseByGrant(payment, rights, budgetNamespace, budgetsIn(read), now)
       if (refusal !== undefined) return declined(payment, refusal, commandId, now, read, policy)
       const { record, events } = confirmPayment(payment, { commandId, lists }, now, policy)
       return { changes: [{ ...key, next: record, events }], result: settledAs(record) }
@@ -227,8 +237,8 @@ async function decline(
   const { now, commandId } = newCall(context)
   const key = keyOf(payment)
   return context.run<Settled>({
-    reads: [key, budgetKeyOf(payment)],
-    together: `grant ${payment.grantId}`,
+    reads: [key, ...budgetKeysOf(payment)],
+    together: sharedCommitOf(payment),
     decide(read) {
       const found = read<PaymentRecord>(key)
       if (found?.commandId === commandId) return { result: settledAs(found) }
@@ -252,10 +262,11 @@ function declined(
   policy: OutgoingPaymentPolicy,
 ): Decided<Settled> {
   const { record, events } = declinePayment(payment, refusal, commandId, now, policy)
-  const budget = read<Budget>(budgetKeyOf(payment))
-  const freed = budget && release(budget, heldBy(payment), heldBy(record), commandId)
-  const changes: Change[] = [{ ...keyOf(payment), next: record, events }]
-  if (freed) changes.push({ kind: 'budget', next: freed })
+  const freed = releasedBudgets(payment, record, budgetsIn(read))
+  const changes: Change[] = [
+    { ...keyOf(payment), next: record, events },
+    ...freed.map((next) => ({ kind: 'budget', next }) as const),
+  ]
   return { changes, result: settledAs(record) }
 }
 
@@ -266,5 +277,3 @@ function settledAs(record: PaymentRecord): Settled {
 }
 
 const keyOf = ({ id }: ReservedPayment) => ({ kind: 'outgoing-payment', id }) as const
-
-const budgetKeyOf = ({ budgetId: id }: ReservedPayment) => ({ kind: 'budget', id }) as const

@@ -7,6 +7,7 @@ import { type Grant, grantStatus } from '../../src/core/grant/record.js'
 import type { Instant } from '../../src/core/instant.js'
 import type { Spending } from '../../src/core/limits.js'
 import { createOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
+import { ownerLimits } from '../../src/core/spending-limits.js'
 import { startOfTests } from '../support/clock.js'
 import { alice, bob, conditionChanges, grantLife, labelled, savings } from '../support/grants.js'
 import { runs } from '../support/runs.js'
@@ -32,12 +33,19 @@ function pay(grant: Grant, budgets: ReadonlyMap<string, Budget>, spending: Spend
       const budget = open && budgets.get(open.budgetId)
       return budget === undefined ? { item } : { item, budget }
     })
-  const more = { ...spending, walletAddress: alice, grantId: grant.id, candidates }
+  const limits = ownerLimits(conditions?.limits, { namespace, grantId: grant.id }, now).map(
+    (limit) => {
+      const budget = limit.open && budgets.get(limit.open.budgetId)
+      return budget === undefined ? limit : { ...limit, budget }
+    },
+  )
+  const more = { ...spending, walletAddress: alice, grantId: grant.id, candidates, limits }
   const command = creation({ ...more, ...(conditions && { conditions }) })
   const decision = createOutgoingPayment(command, now, policy)
   if (!decision.ok) return { ok: false, refusal: decision.refusal } as const
   const item = granted.find(({ itemId }) => itemId === decision.record.itemId)
-  return { ok: true, item, budget: decision.budget } as const
+  const { budget, limitBudgets } = decision
+  return { ok: true, item, budget, limitBudgets } as const
 }
 
 const spending = fc.record({
@@ -73,7 +81,21 @@ const itemChange = fc.constantFrom<(item: GrantedItem) => readonly object[]>(
   (item) => [{ ...item, itemId: item.itemId === '1' ? '2' : '1' }],
 )
 
+const limitChanges = fc.constantFrom(
+  [{ payments: 6 }],
+  [{ payments: 5 }],
+  [{ payments: 5 }, { interval: windows, debitAmount: dollars(70) }],
+)
+
 const step = fc.oneof(
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('amend' as const),
+      items: fc.constant([0, 1, 2].map(() => (item: GrantedItem) => [item])),
+      conditions: limitChanges.map((limits) => ({ limits })),
+    }),
+  },
   { weight: 4, arbitrary: fc.record({ do: fc.constant('pay' as const), spending }) },
   {
     weight: 3,
@@ -171,7 +193,7 @@ describe('whatever an owner amends and a client pays, in any order', () => {
           if (before && total) {
             expect(BigInt(total.value)).toBe(BigInt(before.value) + BigInt(value))
           }
-          budgets.set(paid.budget.id, paid.budget)
+          for (const budget of [paid.budget, ...paid.limitBudgets]) budgets.set(budget.id, budget)
         }
       }),
       { numRuns: runs(1000, 300) },
@@ -356,6 +378,67 @@ describe('an amendment', () => {
     expect(amended({ receivers: [bob] })).toEqual({ receivers: [bob], data: { note: 1 } })
     expect(amended({ data: { note: 2 } })).toEqual({ receivers: [bob], data: { note: 2 } })
     expect(amended({ data: null })).toStrictEqual({ receivers: [bob] })
+  })
+
+  const daily = (value: number) => ({ interval: windows, debitAmount: dollars(value) })
+
+  test.each([
+    ['sets one', undefined, [{ payments: 3 }], [{ payments: 3 }]],
+    ['lowers a count', [{ payments: 3 }], [{ payments: 2 }], [{ payments: 2 }]],
+    ['lowers an amount', [daily(50)], [daily(20)], [daily(20)]],
+    [
+      'adds one, and keeps the order',
+      [daily(50)],
+      [{ payments: 3 }, daily(50)],
+      [daily(50), { payments: 3 }],
+    ],
+    ['adds a count', [daily(50)], [{ ...daily(50), payments: 3 }], [{ ...daily(50), payments: 3 }]],
+    ['widens a count', [{ payments: 3 }], [{ payments: 4 }], 'conditions_widened'],
+    ['widens an amount', [daily(50)], [daily(51)], 'conditions_widened'],
+    [
+      'changes the asset',
+      [daily(50)],
+      [{ ...daily(0), debitAmount: euros(1) }],
+      'conditions_widened',
+    ],
+    ['removes one', [daily(50), { payments: 3 }], [daily(50)], 'conditions_widened'],
+    ['removes a count', [{ ...daily(50), payments: 3 }], [daily(50)], 'conditions_widened'],
+    [
+      'starts its windows later',
+      [daily(50)],
+      [{ ...daily(50), interval: 'R/2026-11-22T00:00:00Z/P1D' }],
+      'conditions_widened',
+    ],
+    [
+      'makes its windows longer',
+      [daily(50)],
+      [{ ...daily(50), interval: 'R/2026-11-21T00:00:00Z/P1W' }],
+      'conditions_widened',
+    ],
+    [
+      'is in another asset than the access',
+      undefined,
+      [{ debitAmount: euros(1) }],
+      'limits_contradicted',
+    ],
+  ])('of limits %s', (_, before, after, outcome) => {
+    const life = approved([limited])
+    if (before) life.amend({ conditions: { limits: before } })
+    const decision = life.amend({ conditions: { limits: after } })
+    if (typeof outcome === 'string') {
+      expect(decision).toMatchObject({ refusal: outcome })
+      expect(life.grant().conditions?.limits).toEqual(before)
+    } else {
+      expect(decision).toMatchObject({ outcome: 'changed' })
+      expect(life.grant().conditions?.limits).toStrictEqual(outcome)
+    }
+  })
+
+  test('that says nothing of the limits leaves them as they are', () => {
+    const life = approved([limited])
+    life.amend({ conditions: { limits: [daily(50)] } })
+    life.amend({ conditions: { receivers: [bob] } })
+    expect(life.grant().conditions).toStrictEqual({ receivers: [bob], limits: [daily(50)] })
   })
 
   test('that ends the only condition leaves none', () => {

@@ -192,7 +192,7 @@ describe('a further payment', () => {
 describe('releasing a reservation', () => {
   test('makes the whole amount available again', () => {
     const full = taken([{ item: capped(most) }], most)
-    const all = { debitAmount: most, receiveAmount: most }
+    const all = { debitAmount: most, receiveAmount: most, payments: 1 } as const
     const back = release(full, all, nothing, 'command-2')
     expect(back).toEqual({
       ...full,
@@ -208,8 +208,8 @@ describe('releasing a reservation', () => {
 
   test('releases exactly the part of each amount that is no longer held', () => {
     const before = taken([{ item: capped(100n) }], 40n)
-    const held = { debitAmount: 40n, receiveAmount: 40n }
-    const kept = { debitAmount: 30n, receiveAmount: 15n }
+    const held = { debitAmount: 40n, receiveAmount: 40n, payments: 1 } as const
+    const kept = { debitAmount: 30n, receiveAmount: 15n, payments: 1 } as const
     expect(release(before, held, kept, 'command-2')?.spent).toEqual({
       debitAmount: dollars(30),
       receiveAmount: euros(15),
@@ -220,13 +220,13 @@ describe('releasing a reservation', () => {
   test('keeps the due and retention times of the budget', () => {
     const before = taken([{ item: perHour }], 40n)
     const { dueAt, retainUntil, windowStart } = before
-    const held = { debitAmount: 40n, receiveAmount: 40n }
+    const held = { debitAmount: 40n, receiveAmount: 40n, payments: 1 } as const
     const back = release(before, held, nothing, 'later')
     expect(back).toMatchObject({ dueAt, retainUntil, windowStart })
   })
 })
 
-const nothing = { debitAmount: 0n, receiveAmount: 0n }
+const nothing = { debitAmount: 0n, receiveAmount: 0n, payments: 0 } as const
 
 describe('keeping the budget for the lifetime of a grant', () => {
   test('postpones its next retention check, and changes no amount', () => {
@@ -276,7 +276,7 @@ describe('a total in several assets', () => {
 
   test('starts in another asset after everything was released', () => {
     const first = budgetAfter(euros(1))
-    const held = { debitAmount: 10n, receiveAmount: 1n }
+    const held = { debitAmount: 10n, receiveAmount: 1n, payments: 1 } as const
     const budget = release(first, held, nothing, 'command-2')
     const charged = decideSpending(
       [{ item: free, ...(budget && { budget }) }],
@@ -337,8 +337,8 @@ describe('any order of charges and releases', () => {
           const last = values.at(-1)
           if (back && budget !== undefined && last !== undefined) {
             const kept = value % (last + 1n)
-            const held = { debitAmount: last, receiveAmount: last }
-            const holds = { debitAmount: kept, receiveAmount: kept }
+            const held = { debitAmount: last, receiveAmount: last, payments: 1 } as const
+            const holds = { debitAmount: kept, receiveAmount: kept, payments: 1 } as const
             budget = deepFreeze(release(budget, held, holds, commandId) ?? budget)
             values[values.length - 1] = kept
           } else {
@@ -394,7 +394,7 @@ describe('any order of charges and releases', () => {
           }
           if (!releases || budget === undefined) continue
           const sum = held.reduce((before, each) => before + BigInt(each.value), 0n)
-          const all = { debitAmount: sum, receiveAmount: BigInt(held.length) }
+          const all = { debitAmount: sum, receiveAmount: BigInt(held.length), payments: 1 } as const
           budget = deepFreeze(release(budget, all, nothing, 'command-2') ?? budget)
           held = []
         }
@@ -422,7 +422,7 @@ describe('any order of charges and releases', () => {
         const spending = { receiver, debitAmount, receiveAmount: euros(1) }
         const ask = () => decideSpending(candidates, spending, charge, at, budgetPolicy)
         expect(ask()).toStrictEqual(structuredClone(ask()))
-        const held = { debitAmount: 1n, receiveAmount: 1n }
+        const held = { debitAmount: 1n, receiveAmount: 1n, payments: 1 } as const
         if (budget !== null) release(budget, held, nothing, 'command')
       }),
       { numRuns: runs(1_000) },
@@ -457,7 +457,7 @@ describe('the status of a budget', () => {
 
   test('is in the asset of the limit while nothing is spent', () => {
     const first = taken([{ item: item() }], 7n)
-    const all = { debitAmount: 7n, receiveAmount: 7n }
+    const all = { debitAmount: 7n, receiveAmount: 7n, payments: 1 } as const
     const released = release(first, all, nothing, 'command-2')
     const other = { counts: 'debitAmount', maximum: euros(100n) } as const
     expect(budgetStatus({ limit: other }, released)).toMatchObject({
@@ -506,9 +506,9 @@ describe('the paying items of a token', () => {
 
   test('are its outgoing items in their order, open with a budget or closed', () => {
     const [first, second, ...others] = payingItems([perHour, reading, closed], charge, now)
-    const { allowance, budgetId: id } = first?.open ?? {}
-    expect([first?.item, allowance?.limit?.maximum]).toEqual([perHour, dollars(100n)])
-    expect(allowance && budgetId(charge, perHour, allowance)).toBe(id)
+    const open = first?.open
+    expect([first?.item, open?.limit?.maximum]).toEqual([perHour, dollars(100n)])
+    expect(open && budgetId(charge, perHour, open)).toBe(open?.budgetId)
     expect(second).toEqual({ item: closed })
     expect(others).toEqual([])
   })

@@ -386,7 +386,7 @@ export function reservations(
       const isRotated = decisions.renews && tokenOf(world.grant) !== tokenOf(seen)
       const rights = isRotated ? undefined : rightsOf(world.grant, now)
       const refusal = rights
-        ? decisions.refuseByGrant(reserved, rights, world.budget, now)
+        ? decisions.refuseByGrant(reserved, rights, '', () => world.budget, now)
         : ({ refusal: 'token_unknown', reason: 'ended' } as const)
       if (refusal !== undefined) {
         const wrong = refusal.refusal === 'token_unknown' && !world.grant.finalized

@@ -398,7 +398,7 @@ CREATE FUNCTION open_payments_grants_at(timestamptz) RETURNS TABLE (
   WHERE stored.kind = 'grant'
 $$;
 
--- The budgets of windows in which a payment was created, with the limits of their items.
+-- The budgets of items in windows in which a payment was created, with the limits of the items.
 CREATE VIEW open_payments_spending AS
   SELECT left(stored.id, 8) AS server,
     split_part(substr(stored.id, 9), '.', 1) AS grant_id,
@@ -440,7 +440,7 @@ CREATE VIEW open_payments_spending AS
         nullif(read.spent -> 'debitAmount', 'null'),
         nullif(read.spent -> 'receiveAmount', 'null')
     ) AS of_item (limits, counted, debit, receive)
-  WHERE stored.kind = 'budget';
+  WHERE stored.kind = 'budget' AND read."itemId" IS NOT NULL;
 
 CREATE FUNCTION open_payments_spending_at(timestamptz)
 RETURNS TABLE (
@@ -504,5 +504,5 @@ RETURNS TABLE (
         nullif(read.spent -> 'debitAmount', 'null'),
         nullif(read.spent -> 'receiveAmount', 'null')
     ) AS of_item (limits, counted, debit, receive)
-  WHERE stored.kind = 'budget'
+  WHERE stored.kind = 'budget' AND read."itemId" IS NOT NULL
 $$;

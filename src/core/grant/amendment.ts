@@ -9,7 +9,8 @@ import {
 import { type Amount, isWithin } from '../amount.js'
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
-import { contradictsLimits, type GrantConditions } from '../limits.js'
+import { contradictsLimits, type GrantConditions, type SpendingLimit } from '../limits.js'
+import { narrowedLimits } from '../spending-limits.js'
 import { type JsonObject, sameJson } from '../stored.js'
 import {
   type Grant,
@@ -45,6 +46,8 @@ export interface ConditionChanges {
   readonly paymentMax?: Amount
   /** Fewer wallet addresses, or some where there are none. */
   readonly receivers?: readonly string[]
+  /** All limits that then apply: those that are set, lowered or as they are, and new ones. */
+  readonly limits?: readonly SpendingLimit[]
   /** Any instant: the owner may also end a pause. `null`: no pause. */
   readonly pausedUntil?: Instant | null
   /** Replaces the host's own conditions. `null`: none. */
@@ -87,10 +90,13 @@ export function amend(
   }
   const conditions = narrowedConditions(before, changes)
   if (conditions === undefined) {
-    return refused('conditions_widened', 'paymentMax and receivers can only become narrower')
+    return refused(
+      'conditions_widened',
+      'paymentMax, receivers and limits can only become narrower',
+    )
   }
   if (contradictsLimits(conditions, granted)) {
-    return refused('limits_contradicted', 'paymentMax is not in the asset of a limit')
+    return refused('limits_contradicted', 'the conditions are not in the asset of a limit')
   }
   if (sameJson(granted, present) && sameJson(conditions, before)) return unchanged(grant)
 
@@ -182,12 +188,17 @@ function narrowedConditions(
   if (isHigher || receivers?.some((each) => before.receivers?.includes(each) === false)) {
     return undefined
   }
+  const limits = changes.limits
+    ? narrowedLimits(before.limits ?? [], changes.limits)
+    : (before.limits ?? [])
+  if (limits === undefined) return undefined
   return {
     ...(paymentMax && { paymentMax }),
     ...(receivers && {
       receivers: before.receivers?.filter((each) => receivers.includes(each)) ?? receivers,
     }),
     ...(typeof pausedUntil === 'number' && { pausedUntil }),
+    ...(limits.length > 0 && { limits }),
     ...(data && { data }),
   }
 }

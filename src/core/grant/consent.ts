@@ -9,7 +9,7 @@ import {
 import type { Asset } from '../amount.js'
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
-import { contradictsLimits, type GrantConditions } from '../limits.js'
+import { contradictsLimits, type GrantConditions, hasOtherAsset } from '../limits.js'
 import { type ListEntry, sameJson } from '../stored.js'
 import {
   finalize,
@@ -94,7 +94,7 @@ export function approve(
   if (refusal !== undefined) return refusal
   const { conditions } = command
   if (contradictsLimits(conditions ?? {}, access)) {
-    return refused('limits_contradicted', 'paymentMax is not in the asset of a limit')
+    return refused('limits_contradicted', 'the conditions are not in the asset of a limit')
   }
   const next = nextVersion(
     grant,
@@ -204,7 +204,7 @@ function withIdentifiers(
 function refuseAccess(
   requested: readonly TokenItem[],
   access: readonly TokenItem[],
-  { walletAddresses, account, accounts = [] }: ApproveGrant,
+  { walletAddresses, account, accounts = [], conditions = {} }: ApproveGrant,
   { intervalCounting }: GrantPolicy,
 ) {
   if (!coversTokens(requested, access, intervalCounting)) {
@@ -224,12 +224,20 @@ function refuseAccess(
   }
   for (const item of access) {
     const known = accounts.find(({ url }) => url === item.identifier)
-    if (known === undefined || fitsAccount(item, known)) continue
+    if (known === undefined) continue
     const limit = item.limits?.debitAmount
-    return refused(
-      'asset_mismatch',
-      `debitAmount is in ${limit && told(limit)}, but ${known.url} is in ${told(known)}`,
-    )
+    if (!fitsAccount(item, known)) {
+      return refused(
+        'asset_mismatch',
+        `debitAmount is in ${limit && told(limit)}, but ${known.url} is in ${told(known)}`,
+      )
+    }
+    if (item.type === 'outgoing-payment' && hasOtherAsset(conditions.limits ?? [], known)) {
+      return refused(
+        'asset_mismatch',
+        `a limit of the conditions is not in ${told(known)}, the asset of ${known.url}`,
+      )
+    }
   }
   return undefined
 }

@@ -4,16 +4,13 @@ import {
   type BudgetCandidate,
   type BudgetPolicy,
   type Charge,
+  type ChargeRefusal,
+  type CountedLimit,
   decideSpending,
 } from '../budget.js'
 import { type Changed, changed, ok, type Refused, type Result, refused } from '../decision.js'
 import type { Instant } from '../instant.js'
-import {
-  type ConditionsRefusal,
-  type GrantConditions,
-  type LimitsRefusal,
-  refuseByConditions,
-} from '../limits.js'
+import { type ConditionsRefusal, type GrantConditions, refuseByConditions } from '../limits.js'
 import type { JsonObject, ListEntry } from '../stored.js'
 import {
   type OutgoingPayment,
@@ -40,16 +37,20 @@ export interface CreateOutgoingPayment extends Charge {
   readonly candidates: readonly BudgetCandidate[]
   /** The resource owner's conditions for payments under the grant. */
   readonly conditions?: GrantConditions
+  /** All limits that the owner has set: in `conditions`, and for the account. Default: none. */
+  readonly limits?: readonly CountedLimit[]
 }
 
-/** A new payment and the budget that counts it. */
+/** A new payment and the budgets that count it. */
 export interface CreatedPayment extends Changed<OutgoingPayment, OutgoingPaymentEvent> {
   /** The budget, including the amounts that the payment reserves. */
   readonly budget: Budget
+  /** The same of the limits that the owner has set. */
+  readonly limitBudgets: readonly Budget[]
 }
 
 /**
- * Creates an outgoing payment, and reserves its full amounts in the budget of the current window.
+ * Creates an outgoing payment, and reserves its full amounts in the budgets of the current windows.
  *
  * @example
  * ```ts
@@ -75,10 +76,10 @@ export interface CreatedPayment extends Changed<OutgoingPayment, OutgoingPayment
  * ```
  */
 export function createOutgoingPayment(
-  { candidates, namespace, conditions = {}, ...command }: CreateOutgoingPayment,
+  { candidates, namespace, conditions = {}, limits = [], ...command }: CreateOutgoingPayment,
   now: Instant,
   policy: OutgoingPaymentPolicy & BudgetPolicy,
-): CreatedPayment | Refused<LimitsRefusal | ConditionsRefusal> {
+): CreatedPayment | Refused<ChargeRefusal | ConditionsRefusal> {
   const unmet = refuseByConditions(conditions, command, now)
   if (unmet !== undefined) return unmet
   const { commandId, grantId } = command
@@ -88,15 +89,17 @@ export function createOutgoingPayment(
     { commandId, namespace, grantId },
     now,
     policy,
+    limits,
   )
   if (!charged.ok) return charged
-  const { item, budget } = charged.value
+  const { item, budget, limitBudgets } = charged.value
   const holdUntil = now + policy.holdMs
   const payment: OutgoingPayment = {
     version: 1,
     ...command,
     itemId: item.itemId,
     budgetId: budget.id,
+    ...(limitBudgets.length > 0 && { limitBudgetIds: limitBudgets.map(({ id }) => id) }),
     sent: '0',
     delivered: '0',
     state: 'created',
@@ -106,7 +109,7 @@ export function createOutgoingPayment(
     dueAt: holdUntil,
   }
   const event = outgoingPaymentEvent('outgoing-payment.created', payment, now)
-  return { budget, ...changed(payment, event) }
+  return { budget, limitBudgets, ...changed(payment, event) }
 }
 
 /** The client and the request that identify a repeat. */

@@ -1,7 +1,7 @@
-import type { BudgetCandidate, BudgetPolicy } from '../budget.js'
+import type { BudgetCandidate, BudgetPolicy, ChargeRefusal, CountedLimit } from '../budget.js'
 import { ok, type Refused, type Result } from '../decision.js'
 import type { Instant } from '../instant.js'
-import type { ConditionsRefusal, LimitsRefusal, Spending } from '../limits.js'
+import type { ConditionsRefusal, Spending } from '../limits.js'
 import { type Quote, type QuoteRefusal, usableQuote } from '../quote.js'
 import { type CreatedPayment, type CreateOutgoingPayment, createOutgoingPayment } from './create.js'
 import type { OutgoingPaymentPolicy } from './record.js'
@@ -18,7 +18,7 @@ export type Terms =
 
 /** A client requests a payment. */
 export interface RequestPayment
-  extends Omit<CreateOutgoingPayment, 'quoteId' | 'candidates' | keyof Spending> {
+  extends Omit<CreateOutgoingPayment, 'quoteId' | 'candidates' | 'limits' | keyof Spending> {
   readonly terms: Terms
   /** Whether the host decides about the payment, so that it is only reserved. */
   readonly reserves: boolean
@@ -30,15 +30,17 @@ export interface CreationRecords {
   readonly quote: Quote | undefined
   /** The granted items that allow payments from the wallet address, in the order in which they were granted. */
   readonly candidates: readonly BudgetCandidate[]
+  /** All limits that the owner has set, for the grant and for the account. */
+  readonly limits: readonly CountedLimit[]
 }
 
 /** Decides whether a payment that does not exist is created or reserved: by its terms, then by its grant. */
 export function decideCreation(
   { terms, reserves, ...request }: RequestPayment,
-  { quote, candidates }: CreationRecords,
+  { quote, candidates, limits }: CreationRecords,
   now: Instant,
   policy: OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy,
-): CreatedPayment | CreatedReservation | Refused<QuoteRefusal | LimitsRefusal | ConditionsRefusal> {
+): CreatedPayment | CreatedReservation | Refused<QuoteRefusal | ChargeRefusal | ConditionsRefusal> {
   const agreed: Result<Spending, Refused<QuoteRefusal>> = terms.type === 'price'
     ? ok(terms.price)
     : usableQuote(quote, request, now)
@@ -52,6 +54,7 @@ export function decideCreation(
     debitAmount,
     receiveAmount,
     candidates,
+    limits,
   }
   return reserves
     ? reserveOutgoingPayment(command, now, policy)

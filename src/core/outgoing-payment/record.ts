@@ -1,8 +1,8 @@
 import { type Amount, valueOr } from '../amount.js'
-import type { HeldAmounts } from '../budget.js'
+import { type Budget, type HeldAmounts, release } from '../budget.js'
 import { type Changed, changed, type Refused } from '../decision.js'
 import type { Instant } from '../instant.js'
-import type { ConditionsRefusal, LimitsRefusal } from '../limits.js'
+import type { AccountLimitRefusal, ConditionsRefusal, LimitsRefusal } from '../limits.js'
 import { type JsonObject, retained, type Stored } from '../stored.js'
 
 /**
@@ -20,6 +20,8 @@ export interface OutgoingPayment extends Stored {
   readonly itemId: string
   /** Id of the budget of the window in which it was created. */
   readonly budgetId: string
+  /** Ids of the other budgets that count it, for the limits that an owner has set; absent if there are none. */
+  readonly limitBudgetIds?: readonly string[]
   /** Id of the quote that it was created from; the payment has the same id. */
   readonly quoteId?: string
   /** SHA-256 of the request, by which a repeat is recognized. */
@@ -80,6 +82,7 @@ export type DeclineRefusal =
   | 'payment_not_allowed'
   | 'token_unknown'
   | LimitsRefusal
+  | AccountLimitRefusal
   | ConditionsRefusal
 
 /** The record of a payment: kind `outgoing-payment`. */
@@ -144,8 +147,9 @@ export function hasFailed(
 }
 
 /**
- * Returns the amounts that a payment reserves in its budget: its full amounts until it ends, and then the amounts
- * actually sent and delivered. The total of a budget is the sum over its payments.
+ * Returns what a payment reserves in each of its budgets: its full amounts until it ends, and then the amounts actually
+ * sent and delivered. The total of a budget is the sum over its payments. A payment that has ended and sent nothing does
+ * not count as a payment.
  *
  * @example
  * ```ts
@@ -160,7 +164,26 @@ export function heldBy(payment: PaymentRecord): HeldAmounts {
   return {
     debitAmount: valueOr(0n, ended ? sent : debitAmount.value),
     receiveAmount: valueOr(0n, ended ? delivered : receiveAmount.value),
+    payments: ended && sent === '0' && delivered === '0' ? 0 : 1,
   }
+}
+
+/** The ids of all budgets that count a payment. */
+export function budgetIdsOf({ budgetId, limitBudgetIds = [] }: PaymentRecord): readonly string[] {
+  return [budgetId, ...limitBudgetIds]
+}
+
+/** Releases what a payment no longer reserves, in each of its budgets. Returns those that change. */
+export function releasedBudgets(
+  before: PaymentRecord,
+  after: PaymentRecord,
+  budgetOf: (id: string) => Budget | undefined,
+): readonly Budget[] {
+  const [held, holds] = [heldBy(before), heldBy(after)]
+  return budgetIdsOf(before).flatMap((id) => {
+    const budget = budgetOf(id)
+    return (budget && release(budget, held, holds, after.commandId)) ?? []
+  })
 }
 
 /** The total debited so far. */

@@ -1,5 +1,5 @@
 import { type GrantedItem, permits } from '../access.js'
-import { type Budget, type BudgetPolicy, isWithinAllowance } from '../budget.js'
+import { type Budget, type BudgetPolicy, type ChargeRefusal, isWithinLimit } from '../budget.js'
 import {
   type Changed,
   changed,
@@ -17,6 +17,7 @@ import {
   type LimitsRefusal,
   refuseByConditions,
 } from '../limits.js'
+import { ownerLimits, type SetLimit } from '../spending-limits.js'
 import { type ListEntry, retained } from '../stored.js'
 import {
   type CreatedPayment,
@@ -26,6 +27,7 @@ import {
   repeated,
 } from './create.js'
 import {
+  budgetIdsOf,
   type DeclineReason,
   type DeclineRefusal,
   type OutgoingPayment,
@@ -44,22 +46,23 @@ export interface ReservationPolicy {
   readonly lateMs: number
 }
 
-/** A reserved payment and the budget that counts it. */
-export interface CreatedReservation extends Changed<ReservedPayment, OutgoingPaymentEvent> {
-  readonly budget: CreatedPayment['budget']
-}
+/** A reserved payment and the budgets that count it. */
+export interface CreatedReservation
+  extends Changed<ReservedPayment, OutgoingPaymentEvent>,
+    Pick<CreatedPayment, 'budget' | 'limitBudgets'> {}
 
 /** Reserves a payment, as `createOutgoingPayment` would create it. The command that reserves it asks the host. */
 export function reserveOutgoingPayment(
   { lists: _lists, ...command }: CreateOutgoingPayment,
   now: Instant,
   policy: OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy,
-): CreatedReservation | Refused<LimitsRefusal | ConditionsRefusal> {
+): CreatedReservation | Refused<ChargeRefusal | ConditionsRefusal> {
   const created = createOutgoingPayment({ ...command, lists: [] }, now, policy)
   if (!created.ok) return created
   const { lists: _none, holdUntil: _holdUntil, ...payment } = created.record
   const record: ReservedPayment = { ...payment, state: 'reserved', ...asking(now, policy) }
-  return { budget: created.budget, ...changed(record) }
+  const { budget, limitBudgets } = created
+  return { budget, limitBudgets, ...changed(record) }
 }
 
 /** A request for a payment, which may repeat an earlier one. */
@@ -205,17 +208,20 @@ export function rightsOf(
 
 /**
  * Returns why a reserved payment must not be created under the current rights of its grant, or `undefined` if it may.
- * The grant may have been amended since the payment was reserved.
+ * The grant may have been amended since the payment was reserved. The limits of the account are not checked again: what
+ * is reserved under them stays.
  *
- * @param budget the budget that counts the payment.
+ * @param namespace the prefix of the ids of budgets.
+ * @param budgetOf returns a budget that counts the payment.
  */
 export function refuseByGrant(
   payment: ReservedPayment,
   { access, conditions = {} }: GrantedRights,
-  budget: Budget | undefined,
+  namespace: string,
+  budgetOf: (id: string) => Budget | undefined,
   now: Instant,
 ): Refused<LimitsRefusal | ConditionsRefusal> | undefined {
-  const { itemId, walletAddress, createdAt } = payment
+  const { itemId, budgetId, grantId, walletAddress, createdAt } = payment
   const item = access.find((each) => each.itemId === itemId)
   if (!item || !permits([item], 'outgoing-payment', 'create', walletAddress)) {
     return refused('limits_exceeded', 'the grant no longer allows payments under this item')
@@ -224,7 +230,15 @@ export function refuseByGrant(
   if (unmet !== undefined) return unmet
   const allowed = allow(item, payment, createdAt)
   if (!allowed.ok) return allowed
-  return isWithinAllowance(budget, allowed.value)
+  if (!isWithinLimit(budgetOf(budgetId), allowed.value)) {
+    return refused('limits_exceeded', 'the budget of the window is spent')
+  }
+  const counting = budgetIdsOf(payment)
+  const isMet = ({ open }: SetLimit) =>
+    open !== undefined &&
+    counting.includes(open.budgetId) &&
+    isWithinLimit(budgetOf(open.budgetId), open)
+  return ownerLimits(conditions.limits, { namespace, grantId }, createdAt).every(isMet)
     ? undefined
-    : refused('limits_exceeded', 'the budget of the window is spent')
+    : refused('conditions_exceeded', 'a limit that the owner has set since does not allow it')
 }

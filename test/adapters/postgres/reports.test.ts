@@ -197,13 +197,13 @@ async function matchesSpending(life: Life, now: number): Promise<void> {
   const payments = of<OutgoingPayment>(life, 'outgoing-payment')
   const budgets = of<Budget>(life, 'budget')
   // What a grant says is unknown once a sweep has removed it, even while its payments are kept.
-  const views = await Promise.all(budgets.map(({ grantId }) => life.auth.grants.get(grantId)))
+  const views = await Promise.all(budgets.map(({ grantId = '' }) => life.auth.grants.get(grantId)))
   const expected = budgets.map((budget, index) => {
     const grant = life.records.get(`grant ${budget.grantId}`)?.record as Grant | undefined
     const item = grant?.granted?.find(({ itemId }) => itemId === budget.itemId)
     const { interval, debitAmount, receiveAmount } = item?.limits ?? {}
     const allowance = item && allowanceAt(item, now)
-    const charge = { namespace: server(budget), grantId: budget.grantId }
+    const charge = { namespace: server(budget), grantId: budget.grantId ?? '' }
     const current = item && allowance?.ok ? budgetId(charge, item, allowance.value) : undefined
     const isParsed = interval === undefined || parseInterval(interval).ok
     const held = payments.filter((payment) => payment.budgetId === budget.id).map(heldBy)

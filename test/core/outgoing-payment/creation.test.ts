@@ -44,7 +44,12 @@ const atPrice: RequestPayment = { ...byQuote, terms: { type: 'price', price } }
 
 /** Decides a request on these records. Its quote is valid, and nothing is spent, unless stated otherwise. */
 function decide(request: RequestPayment, records: Partial<CreationRecords> = {}) {
-  return decideCreation(request, { quote, candidates: [{ item }], ...records }, now, policy)
+  return decideCreation(
+    request,
+    { quote, candidates: [{ item }], limits: [], ...records },
+    now,
+    policy,
+  )
 }
 
 const refusedWith = (refusal: string) => ({ ok: false, outcome: 'refused', refusal })

@@ -116,7 +116,7 @@ describe('the current rights of a grant', () => {
   } satisfies Grant
   const refused = (change: Partial<Grant>, counted: Budget | undefined = budget, now = 1_020) => {
     const rights = rightsOf({ ...grant, ...change }, now)
-    return rights ? refuseByGrant(reserved, rights, counted, now)?.refusal : 'ended'
+    return rights ? refuseByGrant(reserved, rights, '', () => counted, now)?.refusal : 'ended'
   }
   const limited = (value: number) => ({ ...item, limits: { debitAmount: usd(value) } })
 

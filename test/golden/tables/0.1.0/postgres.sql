@@ -237,7 +237,7 @@ CREATE VIEW open_payments_spending AS
             COALESCE(((item.value -> 'limits'::text) -> 'debitAmount'::text), ((item.value -> 'limits'::text) -> 'receiveAmount'::text)) AS "coalesce",
             NULLIF((read.spent -> 'debitAmount'::text), 'null'::jsonb) AS "nullif",
             NULLIF((read.spent -> 'receiveAmount'::text), 'null'::jsonb) AS "nullif") of_item(limits, counted, debit, receive))
-  WHERE (stored.kind = 'budget'::text);
+  WHERE ((stored.kind = 'budget'::text) AND (read."itemId" IS NOT NULL));
 --
 CREATE OR REPLACE FUNCTION open_payments_grants_at(timestamp with time zone)
  RETURNS TABLE(server text, grant_id text, client text, status text, resource_owner text, accounts text[], access jsonb, created_at timestamp with time zone, updated_at timestamp with time zone, approved_at timestamp with time zone, issued_at timestamp with time zone, expires_at timestamp with time zone)
@@ -446,7 +446,7 @@ AS $function$
         nullif(read.spent -> 'debitAmount', 'null'),
         nullif(read.spent -> 'receiveAmount', 'null')
     ) AS of_item (limits, counted, debit, receive)
-  WHERE stored.kind = 'budget'
+  WHERE stored.kind = 'budget' AND read."itemId" IS NOT NULL
 $function$
 ;
 --

@@ -1,0 +1,127 @@
+import { isWithin } from './amount.js'
+import type { Instant } from './instant.js'
+import { type IntervalCounting, parseInterval, type SpendingWindow, windowAt } from './interval.js'
+import type { Allowance, SpendingLimit } from './limits.js'
+
+/** The maximum number of limits of a grant's owner, and of an account. */
+export const spendingLimitsMax = 3
+
+/**
+ * Who sets a limit: the client in the access that it requests, the owner of the account in the conditions of a grant,
+ * or the owner for all grants of the account.
+ */
+export type LimitSource = 'client' | 'owner' | 'account'
+
+/** The payments that a budget counts: those under a granted item, those under a grant, or those of an account. */
+export type BudgetScope =
+  | { readonly grantId: string; readonly itemId: string }
+  | { readonly grantId: string }
+  | { readonly walletAddress: string }
+
+/**
+ * A limit in the window that is open. Limits of the same payments in the same window have the same budget, whatever
+ * their intervals: it counts the same payments.
+ */
+export interface OpenLimit extends Allowance {
+  readonly source: LimitSource
+  readonly scope: BudgetScope
+  readonly budgetId: string
+  /** The maximum number of payments. */
+  readonly payments?: number
+  /** The interval of the windows, and how they are counted. */
+  readonly interval?: string
+  readonly intervalCounting?: IntervalCounting
+}
+
+/** A limit that an owner has set, at an instant. Outside all windows of its interval it is not open. */
+export interface SetLimit {
+  readonly source: Exclude<LimitSource, 'client'>
+  readonly limit: SpendingLimit
+  readonly open?: OpenLimit
+}
+
+/** Returns the limits that the owner has set for a grant. */
+export function ownerLimits(
+  limits: readonly SpendingLimit[] = [],
+  { namespace, grantId }: { readonly namespace: string; readonly grantId: string },
+  now: Instant,
+): readonly SetLimit[] {
+  const scope = { grantId }
+  return limits.map((limit) => setLimit('owner', limit, scope, `${namespace}${grantId}.owner`, now))
+}
+
+/**
+ * Returns the limits that the owner has set for all payments of an account.
+ *
+ * @param accountHash a hash of the wallet address, which may be too long for an id.
+ */
+export function accountLimits(
+  limits: readonly SpendingLimit[],
+  account: {
+    readonly namespace: string
+    readonly walletAddress: string
+    readonly accountHash: string
+  },
+  now: Instant,
+): readonly SetLimit[] {
+  const { namespace, walletAddress, accountHash } = account
+  const scope = { walletAddress }
+  const prefix = `${namespace}account.${accountHash}`
+  return limits.map((limit) => setLimit('account', limit, scope, prefix, now))
+}
+
+function setLimit(
+  source: SetLimit['source'],
+  limit: SpendingLimit,
+  scope: BudgetScope,
+  prefix: string,
+  now: Instant,
+): SetLimit {
+  const { debitAmount, payments, interval } = limit
+  const window = interval === undefined ? undefined : openWindow(interval, now)
+  if (interval !== undefined && window === undefined) return { source, limit }
+  const open: OpenLimit = {
+    source,
+    scope,
+    budgetId: `${prefix}.${window === undefined ? 'life' : `${window.start}_${window.end}`}`,
+    ...(debitAmount && { limit: { counts: 'debitAmount', maximum: debitAmount } }),
+    ...(payments !== undefined && { payments }),
+    ...(window && { window }),
+    ...(interval !== undefined && { interval }),
+  }
+  return { source, limit, open }
+}
+
+function openWindow(interval: string, now: Instant): SpendingWindow | undefined {
+  const parsed = parseInterval(interval)
+  return parsed.ok ? windowAt(parsed.value, now) : undefined
+}
+
+/**
+ * Returns limits as an amendment leaves them, or `undefined` if they would permit payments that the owner did not permit
+ * before. A limit is identified by its interval, because its budget is: each of `before` must remain, lowered or as it
+ * is.
+ */
+export function narrowedLimits(
+  before: readonly SpendingLimit[],
+  after: readonly SpendingLimit[],
+): readonly SpendingLimit[] | undefined {
+  const matching = ({ interval }: SpendingLimit, limits: readonly SpendingLimit[]) =>
+    limits.find((each) => each.interval === interval)
+  const kept = before.map((limit) => {
+    const next = matching(limit, after)
+    return next && isNarrower(limit, next) ? next : undefined
+  })
+  const remaining = kept.filter((each) => each !== undefined)
+  if (remaining.length < before.length) return undefined
+  return [...remaining, ...after.filter((limit) => matching(limit, before) === undefined)]
+}
+
+function isNarrower(wide: SpendingLimit, narrow: SpendingLimit): boolean {
+  const { debitAmount: most, payments: mostPayments } = wide
+  const { debitAmount, payments } = narrow
+  return (
+    (most === undefined || (debitAmount !== undefined && isWithin(debitAmount, most))) &&
+    (mostPayments === undefined || (payments !== undefined && payments <= mostPayments))
+  )
+}
