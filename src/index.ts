@@ -21,7 +21,7 @@ export type {
   TokenItem,
 } from './core/access.js'
 export type { Amount, Asset } from './core/amount.js'
-export type { SpentAmounts } from './core/budget.js'
+export type { LimitStatus, SpentAmounts } from './core/budget.js'
 export type { HostReasons, HostResult, PaymentResult } from './core/decision.js'
 export type { AmendRefusal, ConditionChanges } from './core/grant/amendment.js'
 export type { ConsentRefusal } from './core/grant/consent.js'
@@ -57,6 +57,7 @@ export type {
   TotalsRefusal,
 } from './core/outgoing-payment.js'
 export type { Price, PriceQuery, QuoteEvent } from './core/quote.js'
+export type { LimitSource } from './core/spending-limits.js'
 export type { SpendingTotal } from './core/spending-total.js'
 export type { Json, JsonObject, ListEntry, Stored } from './core/stored.js'
 export type { GrantAmendment, GrantApproval, ItemView } from './host/approval.js'
@@ -84,6 +85,12 @@ export type {
   SentReport,
 } from './host/outgoing-payment.js'
 export type { PaymentReader } from './host/payments.js'
+export type {
+  LimitScope,
+  LimitServices,
+  PaymentPreview,
+  PaymentPreviewRequest,
+} from './host/preview.js'
 export { type RunSweepsOptions, runSweeps } from './host/sweep-runner.js'
 export type { RegisteredResourceServer } from './http/authorization-server/resource-server-registry.js'
 export { RawBodyError, toFetch } from './http/fetch.js'
@@ -200,6 +207,7 @@ export type {
   ReceivedFunds,
 } from './service/incoming-payment.js'
 export type { ListPage, PageQuery } from './service/lists.js'
+export type { PreviewRefusal } from './service/preview.js'
 export { ContentionError, StoreTimeoutError } from './service/store-guard.js'
 export type { SweepOptions, SweepResult } from './service/sweep.js'
 export { ClockError } from './service/time.js'

@@ -14,7 +14,7 @@ import {
   type Spending,
 } from './limits.js'
 import { refusedPublicly, withDetails } from './public-reasons.js'
-import type { OpenLimit, SetLimit } from './spending-limits.js'
+import type { LimitSource, OpenLimit, SetLimit } from './spending-limits.js'
 import { retained, type Stored } from './stored.js'
 
 /**
@@ -345,6 +345,41 @@ export function closedBudget({ limits = {} }: GrantedItem): BudgetStatus {
       ...(receiveAmount && { receiveAmount: zero(receiveAmount) }),
     },
   }
+}
+
+/** What is left of a limit, in the window that is open. */
+export interface LimitStatus {
+  readonly source: LimitSource
+  /** The granted item of a limit of the client. */
+  readonly itemId?: string
+  /** Whether the limit permits payments now: false outside all windows of its interval. */
+  readonly isOpen: boolean
+  /** The open window; absent without an interval, and outside all of its windows. */
+  readonly window?: SpendingWindow
+  /** What is left of each maximum of the limit; nothing outside all windows. */
+  readonly left: Partial<Readonly<Record<CountedAmount, Amount>>> & { readonly payments?: number }
+}
+
+/** Returns what is left of a limit that the owner has set. */
+export function limitStatus({ source, limit, open, budget }: CountedLimit): LimitStatus {
+  const { debitAmount, payments } = limit
+  if (open === undefined) {
+    const left = {
+      ...(debitAmount && { debitAmount: zero(debitAmount) }),
+      ...(payments !== undefined && { payments: 0 }),
+    }
+    return { source, isOpen: false, left }
+  }
+  const { window, left } = budgetStatus(open, budget)
+  const count = payments !== undefined && { payments: Math.max(0, payments - countOf(budget)) }
+  return { source, isOpen: true, ...(window && { window }), left: { ...left, ...count } }
+}
+
+/** Returns what is left of the limit that the client has requested with an item. */
+export function itemLimitStatus(paying: PayingItem, budget: Budget | undefined): LimitStatus {
+  const { isOpen, window, left } = itemStatus(paying, budget)
+  const { itemId } = paying.item
+  return { source: 'client', itemId, isOpen, ...(window && { window }), left }
 }
 
 function zero(amount: Amount): Amount {

@@ -40,7 +40,17 @@ export interface SetLimit {
   readonly open?: OpenLimit
 }
 
-/** Returns the limits that the owner has set for a grant. */
+/**
+ * Returns the limits that the owner has set for a grant, each with its open window.
+ *
+ * @example
+ * ```ts
+ * import { ownerLimits } from 'open-payments-server/core'
+ *
+ * const charge = { namespace: 'wallet01', grantId: 'wallet01grant-1' }
+ * ownerLimits([{ payments: 3 }], charge, Date.now()) // one, with the id of its budget
+ * ```
+ */
 export function ownerLimits(
   limits: readonly SpendingLimit[] = [],
   { namespace, grantId }: { readonly namespace: string; readonly grantId: string },
@@ -53,7 +63,16 @@ export function ownerLimits(
 /**
  * Returns the limits that the owner has set for all payments of an account.
  *
- * @param accountHash a hash of the wallet address, which may be too long for an id.
+ * @param account `accountHash` is a hash of the wallet address, which may be too long for an id.
+ *
+ * @example
+ * ```ts
+ * import { accountLimits } from 'open-payments-server/core'
+ *
+ * const walletAddress = 'https://wallet.example/alice'
+ * const account = { namespace: 'wallet01', walletAddress, accountHash: 'hash-1' }
+ * accountLimits([{ payments: 3 }], account, Date.now())
+ * ```
  */
 export function accountLimits(
   limits: readonly SpendingLimit[],

@@ -35,6 +35,7 @@ import {
   seenResult,
   view,
 } from './payments.js'
+import type { LimitServices } from './preview.js'
 
 /** An outgoing payment as hosts see it. */
 export interface OutgoingPaymentView extends Totals {
@@ -115,7 +116,8 @@ export interface ItemBudget {
  * throws an `InvalidInputError` for an invalid argument, before it reads the store.
  */
 export interface OutgoingPaymentServices
-  extends PaymentReader<OutgoingPaymentView, OutgoingPayment, OutgoingPaymentScope> {
+  extends PaymentReader<OutgoingPaymentView, OutgoingPayment, OutgoingPaymentScope>,
+    LimitServices {
   /** Returns the payment as clients see it. */
   toResource(payment: OutgoingPaymentView): OutgoingPaymentBody
   /**
@@ -197,10 +199,12 @@ export function outgoingPaymentServices(
   clock: Clock,
   baseUrl: string,
   hasGrants: boolean,
+  limits: LimitServices,
 ): OutgoingPaymentServices {
   const seen = (payment: OutgoingPayment) => outgoingPaymentView(payment, clock.now())
   return {
     ...paymentReader(payments, seen, baseUrl, 'outgoing-payments', byAddressOrGrant),
+    ...limits,
     toResource(payment) {
       readInput('payment', view, payment)
       const { paymentId: id, status: state, sentAmount } = payment

@@ -265,6 +265,8 @@ export interface RequestedPayment {
   readonly metadata?: JsonObject
   /** The resource owner's conditions, which the payment meets; `data` is for you to enforce. */
   readonly conditions?: GrantConditions
+  /** True if `preview` asks: there is no such payment. Hold nothing, because no event will end it. */
+  readonly isPreview?: true
 }
 
 /** Whether the host carries out a payment. */

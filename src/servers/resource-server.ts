@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { type IncomingPaymentServices, incomingPaymentServices } from '../host/incoming-payment.js'
 import { type OutgoingPaymentServices, outgoingPaymentServices } from '../host/outgoing-payment.js'
+import { limitServices } from '../host/preview.js'
 import { hooksOf } from '../http/hooks.js'
 import type { Handler } from '../http/message.js'
 import { createHandlers } from '../http/pipeline.js'
@@ -30,14 +31,18 @@ import { publicUrl, serverUrl } from '../http/target.js'
 import type { Introspection, PaymentMethods, Pricing, WalletAddresses } from '../ports/host.js'
 import type { Store } from '../ports/store.js'
 import type { ServiceContext } from '../service/context.js'
-import { createPaymentCreation } from '../service/create-outgoing-payment.js'
+import { type CreationPolicy, createPaymentCreation } from '../service/create-outgoing-payment.js'
 import { paymentEnds } from '../service/event-record.js'
 import type { ServerEvents } from '../service/events/delivery.js'
 import { createServerEvents } from '../service/events/outbox.js'
 import { createIncomingPayments } from '../service/incoming-payment.js'
 import { seenBudgets } from '../service/load-ahead.js'
-import { createOutgoingPayments, sweptBudgets } from '../service/outgoing-payment.js'
-import { createQuotes } from '../service/quote.js'
+import {
+  createOutgoingPayments,
+  type SpendingPolicy,
+  sweptBudgets,
+} from '../service/outgoing-payment.js'
+import { createQuotes, type QuoteOperations } from '../service/quote.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
 import {
   boolean,
@@ -253,27 +258,38 @@ function servicesIn(context: ServiceContext, settings: Settings) {
     { walletAddresses, paymentMethods, mayReceive: policy.mayReceive },
     policy.incoming,
   )
-  const outgoing = createOutgoingPayments(context, policy.spending, budgets)
+  const { spending, mayPay, accountLimits } = policy
+  const outgoing = createOutgoingPayments(context, spending, budgets)
+  const pricing = settings.pricing && hostPricing(settings.pricing, baseUrl, settings.allowLoopback)
+  const quotes = pricing && createQuotes(context, { walletAddresses, pricing }, spending.quotes)
+  const limits = limitServices(
+    { context, walletAddresses, quotes, mayPay, accountLimits, policy: creationPolicy(spending) },
+    hasGrants,
+  )
   const forHost: ResourceServices = {
     incomingPayments: incomingPaymentServices(incoming, paymentMethods, context.clock, baseUrl),
-    outgoingPayments: outgoingPaymentServices(outgoing, context.clock, baseUrl, hasGrants),
+    outgoingPayments: outgoingPaymentServices(outgoing, context.clock, baseUrl, hasGrants, limits),
   }
-  return { incoming, outgoing, forHost }
+  return { incoming, outgoing, quotes, forHost }
 }
 
-function pipelineOf(settings: Settings, { incoming, outgoing }: Services) {
+function creationPolicy({ payments, reservations, budgets }: SpendingPolicy): CreationPolicy {
+  return { ...payments, ...reservations, ...budgets }
+}
+
+function pipelineOf(settings: Settings, { incoming, outgoing, quotes }: Services) {
   const { context, url, strippedPrefix, baseUrl, repeats } = settings
-  const { introspect, grantEndpoint, pricing, watch } = settings
+  const { introspect, grantEndpoint, watch } = settings
   const deps = { context, introspect, baseUrl, repeats }
   return {
     server: 'resourceServer',
     errors: resourceErrors,
     url,
     strippedPrefix,
-    routes: pricing === undefined ? receivingRoutes : [...receivingRoutes, ...spendingRoutes],
+    routes: quotes === undefined ? receivingRoutes : [...receivingRoutes, ...spendingRoutes],
     serve: {
       ...incomingPaymentOperations({ ...deps, payments: incoming, grantEndpoint }),
-      ...(pricing && spendingOperations({ ...deps, payments: outgoing }, settings, pricing)),
+      ...(quotes && spendingOperations({ ...deps, payments: outgoing }, settings, quotes)),
     },
     context,
     challenge: `GNAP as_uri=${grantEndpoint}`,
@@ -293,16 +309,14 @@ function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
 function spendingOperations(
   deps: Omit<OutgoingPaymentDependencies, 'creation'>,
   settings: Settings,
-  pricing: Pricing,
+  quotes: QuoteOperations,
 ) {
   const { context } = deps
-  const { allowLoopback, walletAddresses, hasGrants, policy, baseUrl, budgets } = settings
+  const { walletAddresses, hasGrants, policy, budgets } = settings
   const { spending, mayPay, accountLimits } = policy
-  const screened = hostPricing(pricing, baseUrl, allowLoopback)
-  const quotes = createQuotes(context, { walletAddresses, pricing: screened }, spending.quotes)
   const creating = { hasGrants, walletAddresses, quotes, budgets, mayPay, accountLimits }
-  const limits = { ...spending.payments, ...spending.reservations, ...spending.budgets }
-  const paying = { ...deps, creation: createPaymentCreation(context, creating, limits) }
+  const creation = createPaymentCreation(context, creating, creationPolicy(spending))
+  const paying = { ...deps, creation }
   return {
     createQuote: createQuote({ ...deps, quotes }),
     getQuote: getQuote({ ...deps, quotes }),

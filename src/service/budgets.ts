@@ -1,7 +1,13 @@
-import type { Budget } from '../core/budget.js'
+import { permits } from '../core/access.js'
+import type { Asset } from '../core/amount.js'
+import type { Budget, BudgetCandidate, CountedLimit, PayingItem } from '../core/budget.js'
+import type { Instant } from '../core/instant.js'
+import { hasOtherAsset } from '../core/limits.js'
 import { budgetIdsOf, type PaymentRecord } from '../core/outgoing-payment/record.js'
-import type { OpenLimit } from '../core/spending-limits.js'
+import { accountLimits, type OpenLimit, type SetLimit } from '../core/spending-limits.js'
+import type { AccountLimits } from '../ports/host.js'
 import type { RecordKey } from '../ports/store.js'
+import { HostAnswerError } from '../util/errors.js'
 import { hashText } from '../util/hash.js'
 import type { ServiceContext } from './context.js'
 import type { Read } from './load.js'
@@ -27,13 +33,49 @@ export function budgetsIn(read: Read) {
   return (budgetId: string) => read<Budget>(budgetKey({ budgetId }))
 }
 
-/** Resolves to what identifies the budgets of an account. A wallet address may be too long for an id. */
-export async function budgetAccount(
-  { grantNamespace }: Pick<ServiceContext, 'grantNamespace'>,
+/** Returns the items that allow payments from a wallet address, with their budgets. */
+export function candidatesIn(
+  items: readonly PayingItem[],
   walletAddress: string,
-) {
-  const namespace = await grantNamespace()
-  return { namespace, walletAddress, accountHash: await hashText(walletAddress) }
+  read: Read,
+): readonly BudgetCandidate[] {
+  return items
+    .filter(({ item }) => permits([item], 'outgoing-payment', 'create', walletAddress))
+    .map(({ item, open }) => {
+      const budget = open && read<Budget>(budgetKey(open))
+      return budget === undefined ? { item } : { item, budget }
+    })
+}
+
+/** Returns limits that owners have set, with their budgets. */
+export function countedIn(limits: readonly SetLimit[], read: Read): readonly CountedLimit[] {
+  return limits.map((limit) => {
+    const budget = limit.open && read<Budget>(budgetKey(limit.open))
+    return budget === undefined ? limit : { ...limit, budget }
+  })
+}
+
+/** Resolves to the limits that the owner of an account has set for all its payments. */
+export async function limitsOfAccount(
+  {
+    context: { grantNamespace },
+    accountLimits: ask,
+  }: {
+    readonly context: Pick<ServiceContext, 'grantNamespace'>
+    readonly accountLimits?: AccountLimits | undefined
+  },
+  { walletAddress, ...asset }: Asset & { readonly walletAddress: string },
+  at: Instant,
+): Promise<readonly SetLimit[]> {
+  const limits = (await ask?.(walletAddress)) ?? []
+  if (limits.length === 0) return []
+  if (hasOtherAsset(limits, asset)) {
+    throw new HostAnswerError('accountLimits', 'a limit must be in the asset of the account')
+  }
+  // A wallet address may be too long for an id.
+  const accountHash = await hashText(walletAddress)
+  const account = { namespace: await grantNamespace(), walletAddress, accountHash }
+  return accountLimits(limits, account, at)
 }
 
 /**

@@ -1,10 +1,8 @@
-import { permits } from '../core/access.js'
 import type { Amount, Asset } from '../core/amount.js'
 import {
   type Budget,
   type BudgetPolicy,
   budgetId,
-  type CountedLimit,
   itemStatus,
   type PayingItem,
   payingItems,
@@ -13,7 +11,6 @@ import {
 } from '../core/budget.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
-import { hasOtherAsset } from '../core/limits.js'
 import type { Repeat } from '../core/outgoing-payment/create.js'
 import { decideCreation, type Terms } from '../core/outgoing-payment/creation.js'
 import {
@@ -30,7 +27,7 @@ import {
   type ReservationPolicy,
 } from '../core/outgoing-payment/reservation.js'
 import type { Quote, QuoteRefusal } from '../core/quote.js'
-import { accountLimits, ownerLimits, type SetLimit } from '../core/spending-limits.js'
+import { ownerLimits, type SetLimit } from '../core/spending-limits.js'
 import type { JsonObject } from '../core/stored.js'
 import type {
   AccountLimits,
@@ -43,9 +40,16 @@ import type { RecordKey } from '../ports/store.js'
 import { idAt, isIdOf } from '../protocol/credential.js'
 import { canonicalJson } from '../protocol/json.js'
 import { toBase64url } from '../util/bytes.js'
-import { HostAnswerError } from '../util/errors.js'
 import { hashText } from '../util/hash.js'
-import { budgetAccount, budgetKey, budgetKeysOf, openBudgetKeys, sharedCommit } from './budgets.js'
+import {
+  budgetKey,
+  budgetKeysOf,
+  candidatesIn,
+  countedIn,
+  limitsOfAccount,
+  openBudgetKeys,
+  sharedCommit,
+} from './budgets.js'
 import { type AccountRefusal, activeAccount, type ServiceContext } from './context.js'
 import { paymentListsOf } from './lists.js'
 import { loadOne, loadRecords, nameOf, type Read, type Records, readerOf } from './load.js'
@@ -189,7 +193,12 @@ async function create(
     if (snapshot.isNew && terms.type === 'as-before') {
       const agreed = await termsOf(deps, request)
       if (!agreed.ok) return agreed
-      ofAccount = await limitsOfAccount(deps, request, agreed.value.account)
+      const { walletAddress } = input
+      ofAccount = await limitsOfAccount(
+        deps,
+        { ...agreed.value.account, walletAddress },
+        request.at,
+      )
       snapshot = await withLimits(deps, token, snapshot, ofAccount)
       terms = agreed.value.terms
     }
@@ -335,20 +344,6 @@ async function withLimits(
   const missing = keys.filter((key) => !snapshot.records.has(nameOf(key)))
   const records = new Map([...snapshot.records, ...(await loadRecords(store, missing))])
   return { ...snapshot, records, reads: [...snapshot.reads, ...keys], limits }
-}
-
-/** Resolves to the limits that the owner of the account has set for all its payments. */
-async function limitsOfAccount(
-  { context, accountLimits: ask }: Dependencies,
-  { input: { walletAddress }, at }: IdentifiedRequest,
-  account: Asset,
-): Promise<readonly SetLimit[]> {
-  const limits = (await ask?.(walletAddress)) ?? []
-  if (limits.length === 0) return []
-  if (hasOtherAsset(limits, account)) {
-    throw new HostAnswerError('accountLimits', 'a limit must be in the asset of the account')
-  }
-  return accountLimits(limits, await budgetAccount(context, walletAddress), at)
 }
 
 const pollMs = 100
@@ -500,24 +495,6 @@ function createdIn(
     ],
     result: { ok: true, payment, spent: spentOf(items, read, budget) },
   }
-}
-
-/** Returns the items that allow payments from a wallet address, with their budgets. */
-function candidatesIn(items: readonly PayingItem[], walletAddress: string, read: Read) {
-  return items
-    .filter(({ item }) => permits([item], 'outgoing-payment', 'create', walletAddress))
-    .map(({ item, open }) => {
-      const budget = open && read<Budget>(budgetKey(open))
-      return budget === undefined ? { item } : { item, budget }
-    })
-}
-
-/** Returns the limits that the owner has set, with their budgets. */
-function countedIn(limits: readonly SetLimit[], read: Read): readonly CountedLimit[] {
-  return limits.map((limit) => {
-    const budget = limit.open && read<Budget>(budgetKey(limit.open))
-    return budget === undefined ? limit : { ...limit, budget }
-  })
 }
 
 /** Returns what payments have spent in the open windows, with the budget that a new payment has charged. */

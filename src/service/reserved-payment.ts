@@ -84,11 +84,12 @@ const reasons: Readonly<Record<PaymentRefusal, string>> = {
 }
 
 /** Asks the host whether a payment may be created, and waits until the end of its time. */
-async function askHost(
+export async function askHost(
   { pacing, clock }: ServiceContext,
   mayPay: MayPay,
   payment: ReservedPayment,
   conditions: GrantConditions | undefined,
+  isPreview?: true,
 ): Promise<Refused<PaymentRefusal> | undefined> {
   const { id: outgoingPaymentId, walletAddress, client, grantId, receiver } = payment
   const { receiverWalletAddress, debitAmount, receiveAmount, metadata, askUntil } = payment
@@ -103,6 +104,7 @@ async function askHost(
     receiveAmount,
     ...(metadata && { metadata }),
     ...(conditions && { conditions }),
+    ...(isPreview && { isPreview }),
   }
   const answered = new AbortController()
   async function late(): Promise<void> {

@@ -1,0 +1,134 @@
+import * as v from 'valibot'
+import type { Amount } from '../core/amount.js'
+import type { LimitStatus } from '../core/budget.js'
+import type { JsonObject } from '../core/stored.js'
+import { amountSchema, receiverSchema, urlSchema } from '../protocol/schema.js'
+import {
+  limitsLeftOfAccount,
+  limitsOfGrant,
+  type PreviewDependencies,
+  type PreviewRefusal,
+  preview,
+} from '../service/preview.js'
+import {
+  boolean,
+  exactly,
+  InvalidInputError,
+  type Members,
+  readInput,
+  text,
+} from '../util/input.js'
+
+/** A payment that a client could request. It has at most one of the two amounts. */
+export interface PaymentPreviewRequest {
+  readonly grantId: string
+  /** The label of the token to pay with, if the grant has several. */
+  readonly label?: string
+  /** The wallet address to debit. */
+  readonly walletAddress: string
+  /** URL of the incoming payment to pay. */
+  readonly receiver: string
+  readonly debitAmount?: Amount
+  readonly receiveAmount?: Amount
+  /** Whether `policy.mayPay` is asked, with `isPreview: true`. Default false. */
+  readonly asksMayPay?: boolean
+}
+
+/** Whether a payment would be created at this instant, or why it would be refused. */
+export type PaymentPreview =
+  | {
+      readonly ok: true
+      readonly debitAmount: Amount
+      readonly receiveAmount: Amount
+      /** Wallet address of the receiver; absent if `pricing` did not name it. */
+      readonly receiverWalletAddress?: string
+      /** The limits that the payment would count in. */
+      readonly limits: readonly LimitStatus[]
+    }
+  | {
+      readonly ok: false
+      readonly refusal: PreviewRefusal
+      /** For the operator, in plain words. */
+      readonly reason: string
+      /** What the client would learn of the reason; absent if it would learn nothing. */
+      readonly details?: JsonObject
+      /** The limits that the payment would count in. Empty if it is refused before they are looked at. */
+      readonly limits: readonly LimitStatus[]
+    }
+
+/** Selects the limits that an owner has set: for a grant, or for all payments of an account. */
+export type LimitScope =
+  | { readonly grantId: string; readonly walletAddress?: undefined }
+  | { readonly walletAddress: string; readonly grantId?: undefined }
+
+/** The calls of the host that look at limits. They write nothing. */
+export interface LimitServices {
+  /**
+   * Resolves to the decision that a payment would get if its request arrived now, and to what is left of each limit. The
+   * payment is priced. `policy.mayPay` is asked only if you want it.
+   *
+   * @throws {InvalidInputError} for an invalid request, and without `pricing` or with `remoteGrants`.
+   */
+  preview(request: PaymentPreviewRequest): Promise<PaymentPreview>
+  /**
+   * Resolves to what is left of the limits that the owner has set for a grant or an account, such as for the owner's
+   * page. Empty if there are none, and if the id or wallet address is unknown.
+   *
+   * @throws {InvalidInputError} for an invalid scope, and for a `grantId` with `remoteGrants`.
+   */
+  limitsOf(scope: LimitScope): Promise<readonly LimitStatus[]>
+}
+
+const previewRequest = exactly({
+  grantId: text,
+  label: v.optional(text),
+  walletAddress: urlSchema,
+  receiver: receiverSchema,
+  debitAmount: v.optional(amountSchema),
+  receiveAmount: v.optional(amountSchema),
+  asksMayPay: v.optional(boolean),
+} satisfies Members<PaymentPreviewRequest>)
+
+const limitScope = exactly({
+  grantId: v.optional(text),
+  walletAddress: v.optional(urlSchema),
+} satisfies Members<LimitScope>)
+
+export function limitServices(
+  {
+    quotes,
+    ...deps
+  }: Omit<PreviewDependencies, 'quotes'> & {
+    /** Absent without `pricing`. */
+    readonly quotes?: PreviewDependencies['quotes'] | undefined
+  },
+  hasGrants: boolean,
+): LimitServices {
+  function requireGrants(path: string): void {
+    if (!hasGrants) throw new InvalidInputError(path, 'needs the grants, which are remote')
+  }
+
+  return {
+    async preview(request) {
+      const asked = readInput('request', previewRequest, request)
+      requireGrants('request.grantId')
+      if (quotes === undefined) throw new InvalidInputError('request', 'needs the option pricing')
+      if (asked.debitAmount !== undefined && asked.receiveAmount !== undefined) {
+        throw new InvalidInputError('request', 'must not have both amounts')
+      }
+      const previewed = await preview({ ...deps, quotes }, asked)
+      if (previewed.ok) return previewed
+      const { ok, refusal, reason, details, limits } = previewed
+      return { ok, refusal, reason, ...(details && { details }), limits }
+    },
+    async limitsOf(scope) {
+      const { grantId, walletAddress } = readInput('scope', limitScope, scope)
+      if ((grantId === undefined) === (walletAddress === undefined)) {
+        throw new InvalidInputError('scope', 'must have either grantId or walletAddress')
+      }
+      if (walletAddress !== undefined) return limitsLeftOfAccount(deps, walletAddress)
+      requireGrants('scope.grantId')
+      return limitsOfGrant(deps, grantId ?? '')
+    },
+  }
+}

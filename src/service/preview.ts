@@ -1,0 +1,171 @@
+import { itemsOf } from '../core/access.js'
+import type { Amount } from '../core/amount.js'
+import {
+  type Budget,
+  itemLimitStatus,
+  type LimitStatus,
+  limitStatus,
+  payingItems,
+} from '../core/budget.js'
+import { type Refused, refused } from '../core/decision.js'
+import { clientId, type Grant } from '../core/grant/record.js'
+import { reserveOutgoingPayment, rightsOf } from '../core/outgoing-payment/reservation.js'
+import { ownerLimits } from '../core/spending-limits.js'
+import type { AccountLimits, MayPay, WalletAddresses } from '../ports/host.js'
+import { newId } from '../protocol/credential.js'
+import { budgetKey, candidatesIn, countedIn, limitsOfAccount, openBudgetKeys } from './budgets.js'
+import { activeAccount, newCall, type ServiceContext } from './context.js'
+import type { CreationPolicy } from './create-outgoing-payment.js'
+import { loadOwn, loadRecords, readerOf } from './load.js'
+import type { QuoteOperations } from './quote.js'
+import { askHost } from './reserved-payment.js'
+
+/** A payment that a client could request. */
+export interface PreviewedPayment {
+  readonly grantId: string
+  /** The label of the token, if the grant has several. */
+  readonly label?: string | undefined
+  /** Canonical, as the receiver. */
+  readonly walletAddress: string
+  readonly receiver: string
+  readonly debitAmount?: Amount | undefined
+  readonly receiveAmount?: Amount | undefined
+  /** Whether the host is asked with `mayPay`. */
+  readonly asksMayPay?: boolean | undefined
+}
+
+export interface PreviewDependencies {
+  readonly context: ServiceContext
+  readonly walletAddresses: WalletAddresses
+  readonly quotes: QuoteOperations
+  readonly mayPay?: MayPay | undefined
+  readonly accountLimits?: AccountLimits | undefined
+  readonly policy: CreationPolicy
+}
+
+/** Why a payment would be refused. */
+export type PreviewRefusal =
+  | 'grant_unknown'
+  | 'token_unknown'
+  | 'wallet_address_unknown'
+  | 'wallet_address_inactive'
+  | 'receiver_invalid'
+  | 'amount_missing'
+  | 'amount_too_small'
+  | 'amount_invalid'
+  | 'quote_expired'
+  | 'grant_paused'
+  | 'conditions_exceeded'
+  | 'limits_exceeded'
+  | 'account_limit_exceeded'
+  | 'funds_insufficient'
+  | 'payment_not_allowed'
+
+/** The decision about a payment, and the limits that it would count in. */
+export type Previewed =
+  | {
+      readonly ok: true
+      readonly debitAmount: Amount
+      readonly receiveAmount: Amount
+      readonly receiverWalletAddress?: string
+      readonly limits: readonly LimitStatus[]
+    }
+  | (Refused<PreviewRefusal> & { readonly limits: readonly LimitStatus[] })
+
+/** Decides about a payment as its creation would at this instant. Writes nothing. */
+export async function preview(
+  deps: PreviewDependencies,
+  { grantId, label, walletAddress, receiver, asksMayPay, ...amounts }: PreviewedPayment,
+): Promise<Previewed> {
+  const { context, quotes, policy, mayPay } = deps
+  const { now, commandId } = newCall(context)
+  const namespace = await context.grantNamespace()
+
+  const grant = await loadOwn<Grant>(
+    { ...context, namespace: context.grantNamespace },
+    'grant',
+    grantId,
+  )
+  if (grant === undefined) return unlimited(refused('grant_unknown', 'the grant does not exist'))
+  const rights = rightsOf(grant, now)
+  if (rights === undefined) return unlimited(refused('token_unknown', 'the grant has ended'))
+  const { access, conditions } = rights
+
+  const client = clientId(grant.client)
+  const { debitAmount, receiveAmount } = amounts
+  const asked = {
+    ...(debitAmount && { debitAmount }),
+    ...(receiveAmount && { receiveAmount }),
+  }
+  const priced = await quotes.price({ walletAddress, receiver, ...asked }, client)
+  if (!priced.ok) return unlimited(priced)
+  const { expiresAt = Number.POSITIVE_INFINITY, ...price } = priced.value
+  if (expiresAt <= now) return unlimited(refused('quote_expired', 'the price has already expired'))
+
+  const ofAccount = await limitsOfAccount(deps, { ...price.debitAmount, walletAddress }, now)
+  const items = payingItems(itemsOf(access, label), { namespace, grantId }, now)
+  const set = [...ownerLimits(conditions?.limits, { namespace, grantId }, now), ...ofAccount]
+  const read = readerOf(await loadRecords(context.store, openBudgetKeys([...items, ...set])))
+  const candidates = candidatesIn(items, walletAddress, read)
+  const counted = countedIn(set, read)
+  const limits = [
+    ...items
+      .filter(({ item }) => candidates.some((candidate) => candidate.item === item))
+      .map((each) => itemLimitStatus(each, each.open && read<Budget>(budgetKey(each.open)))),
+    ...counted.map(limitStatus),
+  ]
+
+  const id = newId(await context.namespace(), now, context.random)
+  const decision = reserveOutgoingPayment(
+    {
+      ...{ id, commandId, client, grantId, namespace, walletAddress, requestHash: '', lists: [] },
+      ...{ ...price, receiver, candidates, limits: counted },
+      ...(conditions && { conditions }),
+    },
+    now,
+    policy,
+  )
+  if (!decision.ok) return { ...decision, limits }
+  const { record } = decision
+  const refusal =
+    asksMayPay && mayPay ? await askHost(context, mayPay, record, conditions, true) : undefined
+  return refusal ? { ...refusal, limits } : { ok: true, ...price, limits }
+}
+
+function unlimited<Refusal extends string>(refusal: Refused<Refusal>) {
+  return { ...refusal, limits: [] }
+}
+
+/** Resolves to what is left of the limits that the owner has set for a grant. */
+export async function limitsOfGrant(
+  { context }: Pick<PreviewDependencies, 'context'>,
+  grantId: string,
+): Promise<readonly LimitStatus[]> {
+  const { now } = newCall(context)
+  const namespace = await context.grantNamespace()
+  const grant = await loadOwn<Grant>(
+    { ...context, namespace: context.grantNamespace },
+    'grant',
+    grantId,
+  )
+  return statuses(context, ownerLimits(grant?.conditions?.limits, { namespace, grantId }, now))
+}
+
+/** Resolves to what is left of the limits that the owner of an account has set for all its payments. */
+export async function limitsLeftOfAccount(
+  deps: Pick<PreviewDependencies, 'context' | 'walletAddresses' | 'accountLimits'>,
+  walletAddress: string,
+): Promise<readonly LimitStatus[]> {
+  const { now } = newCall(deps.context)
+  const account = await activeAccount(deps.walletAddresses, walletAddress)
+  if (!account.ok) return []
+  return statuses(
+    deps.context,
+    await limitsOfAccount(deps, { ...account.value, walletAddress }, now),
+  )
+}
+
+async function statuses({ store }: ServiceContext, limits: Parameters<typeof countedIn>[0]) {
+  const read = readerOf(await loadRecords(store, openBudgetKeys(limits)))
+  return countedIn(limits, read).map(limitStatus)
+}
