@@ -12,7 +12,9 @@ import {
   type WalletAddress,
 } from '../../src/index.js'
 import type { Introspect } from '../../src/ports/host.js'
+import { usd } from '../support/spending.js'
 import { alice, bob, grantEndpoint, origin, resourceServer } from '../support/world.js'
+import { hourlyCap } from './laws/spending.js'
 import type { Reachable } from './network.js'
 import type { Process, Scheduler } from './scheduler.js'
 
@@ -113,6 +115,9 @@ export function startServer(
         decideMs: lifetimes.decideMs,
       },
       mayPay: ports.mayPay,
+      accountLimits: () => [
+        { debitAmount: usd(hourlyCap), interval: 'R/2026-11-21T12:00:00Z/PT1H' },
+      ],
     },
   })
   const resources = mistake.resources?.(correct) ?? correct

@@ -42,7 +42,13 @@ async function approve(world: World, { auth }: ServerProcess, grant: GrantEntry)
   const access = scheduler.draw.chance(25) ? narrowed(grant.requested) : undefined
   grant.decided.approving += 1
   grant.unknown += 1
-  const approval = { resourceOwner, walletAddresses: [alice], ...(access && { access }) }
+  const isLimited = scheduler.draw.chance(25)
+  const approval = {
+    resourceOwner,
+    walletAddresses: [alice],
+    ...(access && { access }),
+    ...(isLimited && { conditions: { limits: [{ payments: 2 }] } }),
+  }
   const id = grant.interaction ?? ''
   const result = await attempt(world, 'approve', () => auth.interactions.approve(id, approval))
   if (result === undefined) return
@@ -109,7 +115,7 @@ export async function withdraw(world: World, { auth }: ServerProcess): Promise<v
   bury(grant, 'withdrawn by the owner')
 }
 
-/** The owner pauses a grant for a minute, ends a pause, or limits the single payment. */
+/** The owner pauses a grant for a minute, ends a pause, or limits the single payment or the number of payments. */
 export async function amend(world: World, { auth }: ServerProcess): Promise<void> {
   const { journal, scheduler } = world
   const { draw } = scheduler
@@ -121,6 +127,8 @@ export async function amend(world: World, { auth }: ServerProcess): Promise<void
     { pausedUntil },
     { pausedUntil: null },
     { paymentMax: usd(500) },
+    { limits: [{ payments: 2 }] },
+    { limits: [{ payments: 1 }] },
   )
   grant.unknown += 1
   const result = await attempt(world, 'amend', () => auth.grants.amend(grant.id, { conditions }))

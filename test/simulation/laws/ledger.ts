@@ -19,6 +19,7 @@ import {
   everyPaymentIsHeld,
   everyPaymentMeetsItsConditions,
   noEndedGrantPays,
+  noOwnersLimitIsExceeded,
   noWindowIsOverspent,
   sendingOnlyGoesForward,
 } from './spending.js'
@@ -63,6 +64,7 @@ export function createLedger(
     completionIsFinal,
     sendingOnlyGoesForward,
     noWindowIsOverspent(),
+    noOwnersLimitIsExceeded(isRemote),
     everyPaymentMeetsItsConditions(isRemote),
     noEndedGrantPays(isRemote),
     everyIntentionPaysOnce(),

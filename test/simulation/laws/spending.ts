@@ -10,6 +10,7 @@ import { differsIn, type Law, writesOf } from './law.js'
 
 interface Budget extends Stored {
   readonly spent: Readonly<Record<'debitAmount' | 'receiveAmount', { value: string } | null>>
+  readonly payments?: number
 }
 
 const steps: Readonly<Record<PaymentRecord['state'], readonly string[]>> = {
@@ -91,6 +92,53 @@ export function noWindowIsOverspent(): Law {
           ? [`${group}: ${total} of ${counts} is spent, and the budget has ${counted}`]
           : []
       })
+    })
+  }
+}
+
+/** What all payments of the account may debit in an hour. */
+export const hourlyCap = 1_000
+
+/**
+ * The payments of the account debit no more in an hour than its owner allows, computed from the times of the payments.
+ * Each budget of a limit counts each of its payments once, and none is created above the number that the grant allows.
+ *
+ * @param isRemote whether the grant is at another server: then a payment may be created after it was amended.
+ */
+export function noOwnersLimitIsExceeded(isRemote: boolean): Law {
+  const payments = new Map<string, OutgoingPayment>()
+  return (change) => {
+    const written = writesOf<OutgoingPayment>(change, 'outgoing-payment')
+    for (const { after } of written) payments.set(`${after.id} ${after.createdAt}`, after)
+    const sum = (some: readonly OutgoingPayment[]) =>
+      some.reduce((total, payment) => total + holds(payment, 'debitAmount'), 0n)
+    return written.flatMap(({ before, after }) => {
+      const all = [...payments.values()]
+      const hourOf = ({ createdAt }: OutgoingPayment) => Math.floor((createdAt - birth) / 3_600_000)
+      const ofHour = sum(all.filter((each) => hourOf(each) === hourOf(after)))
+      const exceeded = ofHour > hourlyCap ? [`${ofHour} is spent in the hour of ${after.id}`] : []
+      const { limitBudgetIds = [] } = after
+      const miscounted = limitBudgetIds.flatMap((id) => {
+        const counted = all.filter((each) => each.limitBudgetIds?.includes(id))
+        const count = counted.filter((each) => holds(each, 'debitAmount') > 0n).length
+        const budget = change.database.peek('budget', id) as Budget | undefined
+        if (budget === undefined) return []
+        const is = `${budget.payments} ${budget.spent.debitAmount?.value}`
+        return is === `${count} ${sum(counted)}`
+          ? []
+          : [`${id} has ${is}, not ${count} ${sum(counted)}`]
+      })
+      const grant = change.database.peek('grant', after.grantId) as Grant | undefined
+      const ofOwner = limitBudgetIds.find((id) => id.includes('.owner.life'))
+      const allowed = grant?.conditions?.limits?.[0]?.payments ?? Number.POSITIVE_INFINITY
+      const made = ofOwner
+        ? all.filter(
+            (each) => each.limitBudgetIds?.includes(ofOwner) && holds(each, 'debitAmount') > 0n,
+          )
+        : []
+      const isLate = !isRemote && isCreation({ before, after }) && made.length > allowed
+      const tooMany = isLate ? [`${made.length} payments under the grant ${after.grantId}`] : []
+      return [...exceeded, ...miscounted, ...tooMany]
     })
   }
 }
