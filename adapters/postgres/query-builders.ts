@@ -107,6 +107,8 @@ export interface PrismaTransactionOptions {
 
 /** What the library needs of a `PrismaClient`. */
 export interface PrismaDatabase<Transaction> {
+  /** The client of a transaction lacks it. */
+  $connect(): Promise<unknown>
   $transaction<Result>(
     work: (transaction: Transaction) => Promise<Result>,
     options?: PrismaTransactionOptions & { isolationLevel?: 'ReadCommitted' },
@@ -116,7 +118,8 @@ export interface PrismaDatabase<Transaction> {
 /**
  * Lets `postgresStore.transaction` run interactive transactions of Prisma, with `@prisma/adapter-pg`.
  *
- * @throws {InvalidInputError} for the client of a transaction, which cannot begin another.
+ * @throws {InvalidInputError} for the client of a transaction: what it begins commits with the outer one, so `ok` would
+ *   not be certain.
  *
  * @example
  * ```ts
@@ -132,7 +135,7 @@ export function fromPrisma<Transaction>(
   db: PrismaDatabase<Transaction>,
   options: PrismaTransactionOptions = {},
 ): PostgresTransactions<Transaction> {
-  requireOutermost(typeof db.$transaction !== 'function')
+  requireOutermost(typeof db.$connect !== 'function')
   return {
     transaction: (work) => db.$transaction(work, { ...options, isolationLevel: 'ReadCommitted' }),
     query(tx, text, values) {

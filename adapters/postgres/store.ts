@@ -23,7 +23,7 @@ import {
   type PostgresTransactions,
 } from './host-transaction.js'
 import { checkedSchema, createStatements, isEmpty, type Statements } from './statements.js'
-import { type Run, requireOpen, storeInTransaction } from './transaction.js'
+import { type Run, requireOpen, storeInTransaction, whileOpen } from './transaction.js'
 
 export interface PostgresStoreOptions {
   /**
@@ -154,7 +154,10 @@ function inHostTransaction<Transaction, Result extends TransactionResult>(
   const { begin, clientOf, isTransient } = hostTransactionsOf(database)
   return hostTransaction<Transaction, Result>({
     begin,
-    run: (transaction) => run(transaction, inTransaction(clientOf(transaction), options)),
+    run: (transaction) =>
+      whileOpen(clientOf(transaction), (client) =>
+        run(transaction, inTransaction(client, options)),
+      ),
     requireOpen: (transaction) => requireOpen(clientOf(transaction)),
     isTransient,
   })

@@ -70,7 +70,9 @@ const knex = {
 }
 
 const prisma = {
+  $connect: async () => undefined,
   $transaction: runningAs((client) => ({
+    $transaction: async () => undefined,
     $queryRawUnsafe: async (text: string, ...values: unknown[]) =>
       (await client.query(text, values)).rows,
   })),
