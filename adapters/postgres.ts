@@ -4,6 +4,7 @@
  * @module open-payments-server/postgres
  */
 
+export { checkTables, type TablesCheck } from './postgres/check-tables.js'
 export {
   fromPglite,
   type PgliteClient,

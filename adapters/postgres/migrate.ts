@@ -76,7 +76,7 @@ async function applied(
   migrations: readonly Migration[],
 ): Promise<readonly string[]> {
   const table = tableIn(schema, versions)
-  const done = await appliedVersions(database, table)
+  const done = await versionsIn(database, table)
   if (done !== undefined && missing(migrations, done).length === 0) return []
 
   if (done === undefined) await createTable(database, table)
@@ -86,7 +86,7 @@ async function applied(
     await client.query({ text: lock, values: [] })
     const hold = `SELECT version FROM ${table} WHERE version = 0 FOR UPDATE`
     await client.query({ text: hold, values: [] })
-    const steps = missing(migrations, (await appliedVersions(client, table)) ?? [])
+    const steps = missing(migrations, (await versionsIn(client, table)) ?? [])
     for (const { version, name, statements } of steps) {
       for (const text of statements) await client.query({ text, values: [] })
       const record = `INSERT INTO ${table} (version, name) VALUES ($1, $2)`
@@ -98,7 +98,7 @@ async function applied(
 }
 
 /** Returns the applied versions, or `undefined` if the table of versions does not exist. */
-async function appliedVersions(
+export async function versionsIn(
   client: PostgresClient,
   table: string,
 ): Promise<number[] | undefined> {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { migrate, postgresStore } from '../../../adapters/postgres.js'
+import { checkTables, migrate, postgresStore } from '../../../adapters/postgres.js'
 import { storeConformance } from '../../../packages/testing/src/index.js'
 import type { RecordKind } from '../../../src/entry-adapter.js'
 import { type FreshPostgres, freshPostgres, servers } from '../../support/databases.js'
@@ -52,8 +52,9 @@ describe.skipIf(servers.PostgreSQL === undefined)('the privileges that the docum
     await fresh.drop()
   })
 
-  test('let the running role call migrate, which finds nothing to do', async () => {
+  test('let the running role call migrate, which finds nothing to do, and checkTables', async () => {
     expect(await migrate(running, { schema: fresh.schema })).toEqual({ applied: [] })
+    expect(await checkTables(running, { schema: fresh.schema })).toEqual({ ok: true })
   })
 
   const kinds: RecordKind[] = ['grant']
