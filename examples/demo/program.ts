@@ -1,4 +1,5 @@
 import { createAuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
+import { createWallet } from 'create-open-payments-server/wallet/wallet'
 import {
   freePort,
   type Program,
@@ -63,7 +64,12 @@ async function tellAll(): Promise<void> {
   const database = await openEmbedded()
   // The demo says when the wallet works between requests.
   const work = () => ({ stop: async () => {} })
-  const { wallet, stop } = await startDemoWallet({ ...settings, baseUrl, database, work })
+  const { wallet, stop } = await startDemoWallet({
+    ...settings,
+    baseUrl,
+    database,
+    create: (...created) => ({ wallet: createWallet(...created), work }),
+  })
   const connect = ({ keyId, privateKey }: ShopKey) =>
     createAuthenticatedClient({
       walletAddressUrl: shop.walletAddress,

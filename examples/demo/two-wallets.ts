@@ -3,39 +3,43 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AuthenticatedClient } from '@interledger/open-payments'
 import { freePort } from 'open-payments-programs'
+import type { Amount } from 'open-payments-server'
+import { openEmbedded } from '../created-wallet/embedded-database.js'
 import {
   type FulfilledPacket,
   ilpAddressOf,
   peerWallet,
   type StreamReceivers,
-} from '../wallet/rail.js'
-import { type StartOptions, startWallet } from '../wallet/start.js'
+} from '../ilp/rail.js'
+import { createIlpWallet } from '../ilp/wallet.js'
 import { accessTo, dollars } from './app.js'
 import { approved } from './consent.js'
 import { money } from './money.js'
 import type { Shop } from './shop.js'
 import { step, tell } from './story.js'
-import { fee } from './wallet.js'
+import { type DemoSettings, startDemoWallet } from './wallet.js'
 
 interface App {
   readonly client: AuthenticatedClient
   readonly shop: Shop
 }
 
-type WalletSettings = Pick<StartOptions, 'adapter' | 'outboundTimeoutMs'>
-
 /** The origins of two running wallets, and the packets sent between them. */
 interface Pair {
   readonly home: string
   readonly away: string
   readonly packets: readonly FulfilledPacket[]
+  /** What is on Alice's account in the first wallet, and on Carol's in the other, in cents. */
+  accounts(): Promise<readonly (bigint | undefined)[]>
+  /** What the only peer of each wallet owes it. */
+  balances(): Promise<readonly Amount[]>
   stop(): Promise<unknown>
 }
 
 /** Two wallets are each other's peers: Alice, in dollars, pays an invoice of Carol's, in euros. */
 export async function payAcross(
   app: App,
-  wallets: WalletSettings,
+  wallets: DemoSettings,
   receivers?: StreamReceivers,
 ): Promise<void> {
   const pair = await startPair(wallets, receivers)
@@ -49,24 +53,48 @@ export async function payAcross(
   }
 }
 
-async function startPair(settings: WalletSettings, receivers?: StreamReceivers): Promise<Pair> {
+async function startPair(settings: DemoSettings, receivers?: StreamReceivers): Promise<Pair> {
   step('Two wallets start as each other’s peers')
   const home = `http://localhost:${await freePort()}`
   const away = `http://localhost:${await freePort()}`
   const token = randomBytes(32).toString('base64url')
   const packets: FulfilledPacket[] = []
-  const start = (baseUrl: string, peer: string) => {
+  const start = async (baseUrl: string, peer: string) => {
     const ilpAddress = ilpAddressOf(baseUrl)
-    const peers = [peerWallet(peer, ilpAddress)]
-    const onPacket = (packet: FulfilledPacket) => void packets.push(packet)
-    const rail = { ilpAddress, peers, token, onPacket, ...(receivers && { receivers }) }
-    const port = Number(new URL(baseUrl).port)
-    return startWallet({ ...settings, port, settle: 'auto', rail, fee })
+    const ilp = {
+      ilpAddress,
+      peers: [peerWallet(peer, ilpAddress)],
+      token,
+      assets: ['USD', 'EUR'].map((assetCode) => ({ assetCode, assetScale: 2 })),
+      timeoutMs: settings.outboundTimeoutMs,
+      allowLoopback: true,
+      onPacket: (packet: FulfilledPacket) => void packets.push(packet),
+      ...(receivers && { receivers }),
+    }
+    const database = await openEmbedded()
+    const { wallet, stop } = await startDemoWallet({
+      ...settings,
+      baseUrl,
+      database,
+      create: (own, database, ports) => createIlpWallet(own, database, ilp, ports),
+    })
+    return {
+      account: async (name: string) => (await wallet.ledger.find(`${baseUrl}/${name}`))?.balance,
+      balance: async () => Object.values(await wallet.rail.balances())[0] as Amount,
+      stop: () => stop().then(database.close),
+    }
   }
-  const wallets = [await start(home, away), await start(away, home)]
+  const [first, second] = [await start(home, away), await start(away, home)]
   tell('Alice’s wallet', `${home}, receives packets for ${ilpAddressOf(home)}`)
   tell('Carol’s wallet', `${away}, receives packets for ${ilpAddressOf(away)}`)
-  return { home, away, packets, stop: () => Promise.all(wallets.map((wallet) => wallet.stop())) }
+  return {
+    home,
+    away,
+    packets,
+    accounts: () => Promise.all([first.account('alice'), second.account('carol')]),
+    balances: () => Promise.all([first.balance(), second.balance()]),
+    stop: () => Promise.all([first.stop(), second.stop()]),
+  }
 }
 
 async function requestMoney({ client, shop }: App, { away }: Pair) {
@@ -120,7 +148,7 @@ async function untilSent({ read }: { readonly read: () => Promise<OutgoingPaymen
 }
 
 async function compareBooks(
-  { home, away, packets }: Pair,
+  { packets, accounts, balances }: Pair,
   outgoing: OutgoingPayment,
   incoming: IncomingPayment,
 ): Promise<void> {
@@ -132,20 +160,11 @@ async function compareBooks(
   assert.deepEqual([incoming.completed, incoming.receivedAmount.value], [true, '2500'])
   tell('Alice', `${money(outgoing.sentAmount)} was debited from her account`)
   tell('Carol', `${money(incoming.receivedAmount)} has arrived, and her invoice is paid`)
-  const [owing, owed] = [await balanceAt(home), await balanceAt(away)]
+  assert.deepEqual(await accounts(), [7_273n, 12_500n])
+  const [owing, owed] = await balances()
+  assert(owing && owed)
   const sum = packets.reduce((total, { value }) => total + BigInt(value), 0n)
   assert.deepEqual([BigInt(owing.value), BigInt(owed.value)], [-sum, sum])
   tell('Alice’s wallet', `owes the other ${money({ ...owing, value: `${sum}` })}`)
   tell('Carol’s wallet', `is owed ${money(owed)} by the other`)
-}
-
-/** Returns what a wallet's only peer owes it. */
-async function balanceAt(baseUrl: string) {
-  const balances = (await (await fetch(`${baseUrl}/ledger/peers`)).json()) as Record<
-    string,
-    { readonly value: string; readonly assetCode: string; readonly assetScale: number }
-  >
-  const [balance] = Object.values(balances)
-  assert(balance)
-  return balance
 }

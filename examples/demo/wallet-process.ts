@@ -1,5 +1,6 @@
 import { startBackground } from 'create-open-payments-server/wallet/background'
 import { type Ledger, ledgerOn } from 'create-open-payments-server/wallet/ledger'
+import { createWallet } from 'create-open-payments-server/wallet/wallet'
 import type { EventHandler } from 'open-payments-server'
 import { openEmbedded } from '../created-wallet/embedded-database.js'
 import { type AdapterName, startDemoWallet } from './wallet.js'
@@ -45,13 +46,16 @@ async function main({ BASE_URL = '', DATA_DIR = '', ...env }: NodeJS.ProcessEnv)
     baseUrl: BASE_URL,
     outboundTimeoutMs: Number(env['OUTBOUND_TIMEOUT_MS']),
     database,
-    ports: {
-      ledger: { ...ledgerOn(database), hold },
-      // The demo does not wait for minutes: it starts a process whose clock is ahead.
-      clock: { now: () => Date.now() + Number(env['AHEAD_MS']) },
-      signatures: { clock: Date },
+    create(settings, database, ports) {
+      const wallet = createWallet(settings, database, {
+        ...ports,
+        ledger: { ...ledgerOn(database), hold },
+        // The demo does not wait for minutes: it starts a process whose clock is ahead.
+        clock: { now: () => Date.now() + Number(env['AHEAD_MS']) },
+        signatures: { clock: Date },
+      })
+      return { wallet, work: () => startBackground(wallet, handler) }
     },
-    work: (wallet) => startBackground(wallet, handler),
   })
   await say({ type: 'ready' })
   await stopped

@@ -5,14 +5,11 @@ import { serverOf as hono } from 'create-open-payments-server/frameworks/hono'
 import { exchangeFor } from 'create-open-payments-server/wallet/exchange'
 import { openAccount, openDemoAccounts } from 'create-open-payments-server/wallet/ledger'
 import { serverOf as express } from 'create-open-payments-server/wallet/server'
+import type { WalletSettings } from 'create-open-payments-server/wallet/settings'
 import type { Database } from 'create-open-payments-server/wallet/sql'
 import { type StartOptions, startWallet } from 'create-open-payments-server/wallet/start'
 import { migrate } from 'create-open-payments-server/wallet/tables'
-import {
-  createWallet,
-  type Wallet,
-  type WalletPorts,
-} from 'create-open-payments-server/wallet/wallet'
+import type { Wallet, WalletPorts } from 'create-open-payments-server/wallet/wallet'
 import { remoteClientKeys } from 'open-payments-server'
 import { demoPassword } from './browser.js'
 
@@ -28,17 +25,26 @@ export interface DemoSettings {
   readonly outboundTimeoutMs: number
 }
 
-export interface DemoOptions extends DemoSettings, Pick<StartOptions, 'work'> {
+/** A wallet, and its work between requests if that is another than that of a created wallet. */
+interface Created<Kind extends Wallet> extends Pick<StartOptions, 'work'> {
+  readonly wallet: Kind
+}
+
+export interface DemoOptions<Kind extends Wallet> extends DemoSettings {
   readonly baseUrl: string
   readonly database: Database
-  readonly ports?: WalletPorts
+  readonly create: (
+    settings: WalletSettings,
+    database: Database,
+    ports: WalletPorts,
+  ) => Created<Kind>
 }
 
 /** Starts the wallet of `npm create`, in which Carol has an account in euros. */
-export async function startDemoWallet(
-  options: DemoOptions,
-): Promise<{ readonly wallet: Wallet; readonly stop: () => Promise<void> }> {
-  const { adapter, outboundTimeoutMs: timeoutMs, baseUrl, database, ports, work } = options
+export async function startDemoWallet<Kind extends Wallet>(
+  options: DemoOptions<Kind>,
+): Promise<{ readonly wallet: Kind; readonly stop: () => Promise<void> }> {
+  const { adapter, outboundTimeoutMs: timeoutMs, baseUrl, database, create } = options
   // By default, Node.js gives up an address of localhost after 250 ms, which are short for a busy machine.
   setDefaultAutoSelectFamilyAttemptTimeout(timeoutMs)
   await migrate(database)
@@ -47,11 +53,11 @@ export async function startDemoWallet(
   const carol = { url: `${baseUrl}/carol`, owner: 'carol', publicName: 'Carol', ...euros }
   await openAccount(database, carol)
   const secrets = { sessionSecret: randomBytes(32), paymentDetailsSecret: randomBytes(32) }
-  const wallet = createWallet({ baseUrl, ...secrets, demoPassword }, database, {
+  const settings = { baseUrl, ...secrets, demoPassword }
+  const { wallet, work } = create(settings, database, {
     exchanges: exchangeFor(fee),
     clientKeys: remoteClientKeys({ allowLoopback: true, timeoutMs }),
     onRefusal: () => undefined, // the demo shows them
-    ...ports,
   })
   const served = { port: Number(new URL(baseUrl).port), host: 'localhost' }
   const mount = adapters[adapter]

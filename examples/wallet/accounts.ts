@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { LocaleSettings } from 'open-payments-pages'
 import type { WalletAddress, WalletAddresses, WalletAddressServer } from 'open-payments-server'
-import type { ClientIdentity } from './guarded-client.js'
+import type { ClientIdentity } from '../ilp/guarded-client.js'
 import type { RegisteredKeys } from './registered-keys.js'
 import { type Secrets, signingKey } from './secrets.js'
 

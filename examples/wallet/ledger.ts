@@ -1,7 +1,7 @@
 import type { Amount, Handler, ResourceServices } from 'open-payments-server'
 import type { HttpResponse } from 'open-payments-server/adapter'
+import type { Rail } from '../ilp/rail.js'
 import { failure, isJson, json } from './json.js'
-import type { Rail } from './rail.js'
 import { applyReport, type RailReport } from './rail-reports.js'
 
 /**

@@ -1,8 +1,8 @@
 import { memoryStore } from 'open-payments-server'
-import { memoryPeerBalances } from './peer-balances.js'
+import { memoryPeerBalances } from '../ilp/peer-balances.js'
+import { memorySendingBook } from '../ilp/sending-book.js'
 import { memoryRegisteredKeys } from './registered-keys.js'
 import { memorySecrets } from './secrets.js'
-import { memorySendingBook } from './sending-book.js'
 import type { WalletStorage } from './storage.js'
 
 /** Keeps everything in the memory of this process. */

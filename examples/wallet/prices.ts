@@ -1,8 +1,8 @@
 import type { Amount, Asset, PriceAnswer, Pricing } from 'open-payments-server'
 import { amountValueMax, parseValue } from 'open-payments-server/core'
-import { railPaymentMax } from './rail.js'
+import { railPaymentMax } from '../ilp/rail.js'
+import { type Receivers, sameAsset } from '../ilp/receivers.js'
 import { rateOf } from './rates.js'
-import { type Receivers, sameAsset } from './receivers.js'
 
 /** The wallet's fee, added to the amount that it sends. */
 export interface Fee {

@@ -1,6 +1,6 @@
 import type { PublicJwk } from 'open-payments-server'
 import type { PostgresClient } from 'open-payments-server/postgres'
-import { openTable } from './own-table.js'
+import { openTable } from '../ilp/own-table.js'
 
 /** A public key that the owner of an account registered for an app. */
 export interface RegisteredKey extends PublicJwk {

@@ -9,14 +9,14 @@ import {
   remoteGrants,
   type WalletAddressServer,
 } from 'open-payments-server'
-import { foreignReceivers } from './foreign-receivers.js'
+import { foreignReceivers } from '../ilp/foreign-receivers.js'
+import { createRail, type Rail, railPaymentMethods } from '../ilp/rail.js'
+import { noReceiver, type Receivers, receiversOf } from '../ilp/receivers.js'
+import { type PaymentSender, paymentSender } from '../ilp/sending.js'
 import { ledger } from './ledger.js'
 import { loopbackNames } from './own-hosts.js'
 import { prices } from './prices.js'
-import { createRail, type Rail, railPaymentMethods } from './rail.js'
-import { noReceiver, type Receivers, receiversOf } from './receivers.js'
 import { secretKey, signingKey } from './secrets.js'
-import { type PaymentSender, paymentSender } from './sending.js'
 import type { Side, Surroundings } from './side.js'
 
 export interface ResourceSide extends Side {
@@ -117,7 +117,7 @@ function receiversElsewhere({ baseUrl, accounts, time, ...rest }: Surroundings):
     openClient:
       openClient ??
       (async () => {
-        const { guardedClient } = await import('./guarded-client.js')
+        const { guardedClient } = await import('../ilp/guarded-client.js')
         return guardedClient(accounts.operator, fetch)
       }),
   })

@@ -1,6 +1,6 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
 import type { PostgresClient } from 'open-payments-server/postgres'
-import { openTable } from './own-table.js'
+import { openTable } from '../ilp/own-table.js'
 
 /**
  * Returns a persistent secret by name. It is created at the first request and stays the same in every process

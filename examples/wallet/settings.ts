@@ -1,5 +1,5 @@
+import { ilpAddressOf, type PeerWallet, peerWallet, type RailSettings } from '../ilp/rail.js'
 import { type Fee, noFee } from './prices.js'
-import { ilpAddressOf, type PeerWallet, peerWallet, type RailSettings } from './rail.js'
 import { type AdapterName, adapters } from './start.js'
 import type { Role } from './wallet.js'
 

@@ -7,10 +7,10 @@ import type {
   RefusalReport,
   ServerEvents,
 } from 'open-payments-server'
+import type { ReceiverClient } from '../ilp/foreign-receivers.js'
+import type { RailSettings } from '../ilp/rail.js'
 import type { Accounts } from './accounts.js'
-import type { ReceiverClient } from './foreign-receivers.js'
 import type { Fee } from './prices.js'
-import type { RailSettings } from './rail.js'
 import type { WalletStorage } from './storage.js'
 
 /** What both sides of the wallet share, in one process or in two. */

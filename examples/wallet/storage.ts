@@ -9,11 +9,11 @@ import {
   postgresStore,
 } from 'open-payments-server/postgres'
 import { Pool } from 'pg'
+import { type PeerBalances, postgresPeerBalances } from '../ilp/peer-balances.js'
+import { postgresSendingBook, type SendingBook } from '../ilp/sending-book.js'
 import { takeDirectory, temporaryDirectory } from './data-directory.js'
-import { type PeerBalances, postgresPeerBalances } from './peer-balances.js'
 import { postgresRegisteredKeys, type RegisteredKeys } from './registered-keys.js'
 import { postgresSecrets, type Secrets } from './secrets.js'
-import { postgresSendingBook, type SendingBook } from './sending-book.js'
 
 /**
  * The wallet's storage: the library's records, its own secrets, the payments in progress, the balances with peers, and

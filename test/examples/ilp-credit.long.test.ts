@@ -10,7 +10,7 @@ import {
   memoryPeerBalances,
   type PeerBalances,
   postgresPeerBalances,
-} from '../../examples/wallet/peer-balances.js'
+} from '../../examples/ilp/peer-balances.js'
 import { freshPglite, freshPostgres, servers } from '../support/databases.js'
 import {
   createReceivingWallet,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { memorySendingBook, type SendingBook } from '../../examples/wallet/sending-book.js'
+import { memorySendingBook, type SendingBook } from '../../examples/ilp/sending-book.js'
 import { openStorage, type WalletStorage } from '../../examples/wallet/storage.js'
 
 let storage: WalletStorage

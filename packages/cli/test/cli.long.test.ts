@@ -8,7 +8,7 @@ import {
 } from '@interledger/open-payments'
 import { freePort } from 'open-payments-programs'
 import { afterAll, describe, expect, test } from 'vitest'
-import { ilpAddressOf, peerWallet } from '../../../examples/wallet/rail.js'
+import { ilpAddressOf, peerWallet } from '../../../examples/ilp/rail.js'
 import { testWallet, workplace } from './support/workplace.js'
 
 const place = workplace()

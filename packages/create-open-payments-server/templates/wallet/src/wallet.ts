@@ -20,7 +20,9 @@ import type { Database } from './sql.js'
 import { withStartPage } from './start-page.js'
 
 /** The servers and pages of the wallet. `server.ts` mounts them. */
-export interface Wallet extends Servers {
+export interface Wallet extends Omit<Servers, 'handle'> {
+  /** Serves every path that no page has. */
+  readonly handle: Handler<string | Uint8Array>
   readonly ledger: Ledger
   readonly database: Database
   readonly pages: Readonly<Record<'login' | 'consent' | 'connectedApps' | 'keys', Handler>>

@@ -8,7 +8,7 @@ import {
   readReply,
   readStream,
   rejectsOf,
-} from '../ilp/packet.js'
+} from './packet.js'
 import type { PendingPacket, Progress, SendingBook } from './sending-book.js'
 
 /** Sends the packets of one payment, and records each before it is sent. */

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { rateOf } from 'create-open-payments-server/wallet/exchange'
 import { type IlpPrepare, isFulfill } from 'ilp-packet'
 import {
   type Amount,
@@ -8,13 +9,11 @@ import {
   type IncomingPaymentServices,
   ilpPaymentMethods,
 } from 'open-payments-server'
-import { type ConnectorOptions, createConnector, type Peer, routeTo } from '../ilp/connector.js'
-import { ilpOverHttp, sendOverHttp } from '../ilp/ilp-over-http.js'
-import { type IlpHandler, isFulfillable, readPrepare, readReply } from '../ilp/packet.js'
-import { createStreamReceiver } from '../ilp/receiver.js'
-import { failure } from './json.js'
+import { type ConnectorOptions, createConnector, type Peer, routeTo } from './connector.js'
+import { ilpOverHttp, sendOverHttp } from './ilp-over-http.js'
+import { type IlpHandler, isFulfillable, readPrepare, readReply } from './packet.js'
 import type { PeerBalances } from './peer-balances.js'
-import { rateOf } from './rates.js'
+import { createStreamReceiver } from './receiver.js'
 import { sameAsset } from './receivers.js'
 
 /** Another wallet that sends and receives packets. */
@@ -195,7 +194,7 @@ export function createRail(options: RailOptions): Rail {
   return {
     async handle(request) {
       const entrance = entrances.get(request.url.split('?', 1)[0] ?? '')
-      return entrance === undefined ? failure(404, 'not_found') : entrance(request)
+      return entrance === undefined ? { status: 404, headers: {} } : entrance(request)
     },
     from: (asset) => connector.from(addressFor(ilpAddress, asset)),
     probesFrom: (asset) => connector.probesFrom(addressFor(ilpAddress, asset)),

@@ -5,11 +5,11 @@ import type {
   OutgoingPaymentView,
   ResourceServices,
 } from 'open-payments-server'
-import { type PayOverIlpOptions, payOverIlp } from '../ilp/sender.js'
+import { applyReport } from '../wallet/rail-reports.js'
 import { type PacketRecord, packetRecord, type UnknownPackets } from './packet-record.js'
 import type { Rail } from './rail.js'
-import { applyReport } from './rail-reports.js'
 import { type Receivers, sameAsset } from './receivers.js'
+import { type PayOverIlpOptions, payOverIlp } from './sender.js'
 import type { SendingBook } from './sending-book.js'
 
 export interface SenderOptions {

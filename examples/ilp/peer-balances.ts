@@ -1,5 +1,5 @@
 import type { PostgresClient } from 'open-payments-server/postgres'
-import { memoryBalance, type PeerBalance } from '../ilp/connector.js'
+import { memoryBalance, type PeerBalance } from './connector.js'
 import { openTable } from './own-table.js'
 
 /** What the peers of the wallet owe it. */

@@ -1,0 +1,173 @@
+import { createPublicKey, generateKeyPairSync, randomUUID } from 'node:crypto'
+import {
+  type Background,
+  handle,
+  startBackground,
+} from 'create-open-payments-server/wallet/background'
+import { type Account, ledgerOn } from 'create-open-payments-server/wallet/ledger'
+import { ownReceivers } from 'create-open-payments-server/wallet/pricing'
+import type { WalletSettings } from 'create-open-payments-server/wallet/settings'
+import type { Database } from 'create-open-payments-server/wallet/sql'
+import {
+  createWallet,
+  type Wallet,
+  type WalletPorts,
+} from 'create-open-payments-server/wallet/wallet'
+import {
+  type Asset,
+  type EventHandler,
+  guardedFetch,
+  type ResourceServices,
+} from 'open-payments-server'
+import { arrive } from '../created-wallet/arrive.js'
+import { foreignReceivers } from './foreign-receivers.js'
+import { guardedClient } from './guarded-client.js'
+import { memoryPeerBalances, type PeerBalances } from './peer-balances.js'
+import { createRail, type Rail, type RailSettings, railPaymentMethods } from './rail.js'
+import { noReceiver, type Receivers } from './receivers.js'
+import { paymentSender, type SenderOptions } from './sending.js'
+import { memorySendingBook, type SendingBook } from './sending-book.js'
+
+export interface IlpSettings extends RailSettings {
+  /** The currencies of the accounts. */
+  readonly assets: readonly Asset[]
+  /** The time limit for a request to another wallet. A receiver there has four times as long. */
+  readonly timeoutMs: number
+  /** Whether other wallets may be on this machine. */
+  readonly allowLoopback: boolean
+  /** The packets in progress. Default: in memory, so a process that ends forgets them. */
+  readonly book?: SendingBook
+  /** What the peers owe. Default: in memory. */
+  readonly balances?: PeerBalances
+}
+
+/** A created wallet that also pays, and is paid by, other wallets over Interledger. */
+export interface IlpWallet extends Wallet {
+  readonly rail: Rail
+}
+
+/** Creates the wallet with a rail to its peers. Start it with `work: startIlpBackground`. */
+export function createIlpWallet(
+  settings: WalletSettings,
+  database: Database,
+  ilp: IlpSettings,
+  ports: WalletPorts = {},
+): { readonly wallet: IlpWallet; readonly work: () => Background } {
+  const { baseUrl, paymentDetailsSecret } = settings
+  const { balances = memoryPeerBalances(), book = memorySendingBook(), assets } = ilp
+  const onError = ports.onError ?? console.error
+  const paymentMethods = railPaymentMethods(ilp, assets, paymentDetailsSecret)
+  const operator = operatorOf(baseUrl)
+  const ledger = ports.ledger ?? ledgerOn(database)
+  const find: typeof ledger.find = async (url) =>
+    url === operator.account.url ? operator.account : ledger.find(url)
+  const elsewhere = receiversElsewhere(settings, ilp, operator, () => rail)
+  const created = createWallet(settings, database, {
+    ...ports,
+    ledger: { ...ledger, find },
+    paymentMethods,
+    receivers: (url) => ownReceivers(created.resources.incomingPayments, elsewhere)(url),
+  })
+  const { resources } = created
+  const rail: Rail = createRail({
+    ...ilp,
+    paymentMethods,
+    incomingPayments: {
+      get: resources.incomingPayments.get,
+      receive: (id, transfer) => arrive(created, id, transfer),
+    },
+    balances,
+    onError,
+  })
+  const send = paymentSender({ resources: debiting(created), receivers: elsewhere, rail, book })
+  const wallet = {
+    ...created,
+    rail,
+    handle: async (request) =>
+      request.url.startsWith('/ilp/') ? rail.handle(request) : created.handle(request),
+  } satisfies IlpWallet
+  return {
+    wallet,
+    work() {
+      const stopping = new AbortController()
+      const sendElsewhere = send(stopping.signal)
+      const handler: EventHandler = (event, delivery) =>
+        event.type === 'outgoing-payment.created' &&
+        resources.incomingPayments.idOf(event.receiver) === undefined
+          ? sendElsewhere(event, delivery)
+          : handle(wallet, event)
+      const background = startBackground(wallet, handler)
+      return {
+        async stop() {
+          stopping.abort()
+          await background.stop()
+        },
+      }
+    },
+  }
+}
+
+interface Operator {
+  readonly account: Account
+  readonly keyId: string
+  readonly privateKey: ReturnType<typeof generateKeyPairSync>['privateKey']
+}
+
+/** The wallet's own client, which reads receivers in other wallets. Its key is new in each process. */
+function operatorOf(baseUrl: string): Operator {
+  const { privateKey } = generateKeyPairSync('ed25519')
+  const { x = '' } = createPublicKey(privateKey).export({ format: 'jwk' })
+  const keyId = randomUUID()
+  const named = { url: `${baseUrl}/operator`, owner: 'operator', publicName: 'Wallet' }
+  const asset = { assetCode: 'USD', assetScale: 2, balance: 0n }
+  return { account: { ...named, ...asset, keys: [{ kid: keyId, x }] }, keyId, privateKey }
+}
+
+/** Finds receivers in other wallets that a peer has a route to: others cannot be paid, so they have no price. */
+function receiversElsewhere(
+  { baseUrl }: WalletSettings,
+  { allowLoopback, timeoutMs }: IlpSettings,
+  { account, keyId, privateKey }: Operator,
+  rail: () => Pick<Rail, 'reaches'>,
+): Receivers {
+  const fetch = guardedFetch({ allowLoopback, timeoutMs })
+  const identity = { walletAddress: account.url, keyId, privateKey }
+  const openClient = () => guardedClient(identity, fetch)
+  const found = foreignReceivers({ baseUrl, fetch, openClient, deadlineMs: 4 * timeoutMs })
+  return async (url) => {
+    const receiver = await found(url)
+    const { ilp } = receiver.ok ? receiver.receiver : {}
+    return ilp === undefined || rail().reaches(ilp.ilpAddress)
+      ? receiver
+      : noReceiver('this wallet has no route to it', `no peer has a route to ${ilp.ilpAddress}`)
+  }
+}
+
+/** The services of the wallet, which debit the account in the transaction in which a payment ends. */
+function debiting({ database, ledger, resources }: Wallet): SenderOptions['resources'] {
+  type Outgoing = ResourceServices['outgoingPayments']
+  type Ended = Awaited<ReturnType<Outgoing['fail' | 'reportSent']>>
+
+  function debited<Result extends Ended>(end: (payments: Outgoing) => Promise<Result>) {
+    return database.transaction(async (sql, store) => {
+      const ended: Ended = await end(resources.within(store).outgoingPayments)
+      // Also a report of progress ends the payment, if everything has been sent.
+      if (ended.ok && ended.changed && ended.payment.endedAt !== undefined) {
+        const { paymentId, walletAddress: from, sentAmount } = ended.payment
+        const values = { debit: sentAmount.value, credit: '0' }
+        await ledger.move(sql, { paymentId, from, to: 'outside', ...values })
+      }
+      return ended as Result
+    })
+  }
+
+  const { outgoingPayments } = resources
+  return {
+    ...resources,
+    outgoingPayments: {
+      ...outgoingPayments,
+      fail: (id, report) => debited((payments) => payments.fail(id, report)),
+      reportSent: (id, report) => debited((payments) => payments.reportSent(id, report)),
+    },
+  }
+}
