@@ -276,6 +276,32 @@ function callsOn(ids: {
           'grant.version': 'integer',
         },
       },
+      preview: {
+        names: ['request'],
+        good: [
+          {
+            grantId: grant,
+            walletAddress: alice,
+            receiver: 'https://bank.example/incoming-payments/1',
+            debitAmount: usd(1),
+          },
+        ],
+        parts: {
+          request: 'object',
+          'request.grantId': 'text',
+          'request.label': 'text or undefined',
+          'request.walletAddress': 'url',
+          'request.receiver': 'url',
+          ...amountAt('request.debitAmount', 'object or undefined'),
+          'request.asksMayPay': 'boolean or undefined',
+          'request.grant': 'unknown',
+        },
+      },
+      limitsOf: {
+        names: ['scope'],
+        good: [{ walletAddress: alice }],
+        parts: { scope: 'object', 'scope.walletAddress': 'url', 'scope.grant': 'unknown' },
+      },
       begin: one('paymentId', created),
       reportSent: {
         names: ['paymentId', 'report'],

@@ -82,7 +82,7 @@ describe('consent by rule', () => {
     expect(sandbox.requests().at(-1)).toMatchObject({ status: 303, consent: 'by rule' })
     expect(location?.searchParams.get('result')).toBe('grant_rejected')
     const again = await visit(redirect)
-    expect([again.status, again.location]).toEqual([200, undefined]) // it says what was decided
+    expect([again.status, again.location]).toEqual([410, undefined]) // it says what was decided
   })
 })
 
