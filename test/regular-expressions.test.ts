@@ -72,6 +72,8 @@ const unbounded = /[*+…]|\{\d+,\}/
 
 /** Searches that are not anchored, and why they still take a time linear in the length of the text. */
 const searches = [
+  // Each attempt begins at a dollar sign, and ends before the next one.
+  '\\$(\\d+)',
   // A canonical URL has no line break, so the first match succeeds.
   '\\/incoming-payments\\/.+$',
   // Each attempt begins at a comma, and ends before the next one.

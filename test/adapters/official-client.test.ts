@@ -252,7 +252,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
     test('is over after it is cancelled', async () => {
       const grant = await pending(false)
       expect(await client.grant.cancel(continuation(grant))).toBeUndefined()
-      expect((await decide(grant.interact.redirect, 'approve')).page).toContain('Already answered')
+      expect((await decide(grant.interact.redirect, 'approve')).page).toContain('It has ended')
     })
 
     test.each([true, false])('includes the subject, with access: %s', async (withAccess) => {

@@ -40,11 +40,11 @@ const minute = 60_000
 const day = 86_400_000
 const most = 2n ** 64n - 1n
 /** The error for limits that do not permit a payment. `details` name the limit. */
-const beyond = (limit: string, problem: string) => {
-  const details = { path: `limits.${limit}`, problem }
+const beyond = (limit: string, problem: string, rest: object = {}) => {
+  const details = { path: `limits.${limit}`, problem, ...rest }
   return { code: 'insufficient_grant', description: 'unauthorized', details }
 }
-const overBudget = beyond('debitAmount', 'leaves less than this payment')
+const overBudget = beyond('debitAmount', 'leaves less than this payment', { left: usd(0) })
 
 describe('creating an outgoing payment', () => {
   test('with a quote returns 201 with its amounts and the spent amounts of its grant', async () => {
@@ -197,7 +197,13 @@ describe('creating an outgoing payment', () => {
       { receiveAmount: eur(100) },
       beyond('receiveAmount', otherAsset),
     ],
-    ['precedes the first window', { interval: 'R/2027-01-01T00:00:00Z/P1D' }, noWindow],
+    [
+      'precedes the first window',
+      { interval: 'R/2027-01-01T00:00:00Z/P1D' },
+      beyond('interval', 'has no window at this time', {
+        nextWindowAt: '2027-01-01T00:00:00.000Z',
+      }),
+    ],
     ['follows the last window', { interval: 'R2/2026-11-01T00:00:00Z/P1W' }, noWindow],
   ])('is refused if the payment %s', async (_, limits, error) => {
     const { world, client } = await payingClient()

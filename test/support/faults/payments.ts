@@ -207,6 +207,13 @@ export const paymentFaults: readonly Fault[] = [
     },
   },
   {
+    refusal: 'account_limit_exceeded',
+    at: { createOutgoingPayment: '403 insufficient_grant' },
+    host({ surface }) {
+      surface.switches.capped = true
+    },
+  },
+  {
     refusal: 'amount_too_large',
     at: { createIncomingPayment: '400 invalid_amount' },
     host({ surface }) {

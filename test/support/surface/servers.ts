@@ -13,7 +13,7 @@ import {
 } from '../../../src/index.js'
 import type { ManualClock } from '../clock.js'
 import { bankId, bankKey } from '../introspection.js'
-import { createSpendingWorld, priceList } from '../spending.js'
+import { createSpendingWorld, priceList, usd } from '../spending.js'
 import { alice, grantEndpoint, origin, resourceServer } from '../world.js'
 
 /** How the host behaves. A test sets a switch for one request, and then resets it. */
@@ -24,6 +24,8 @@ export interface Switches {
   /** Whether the host allows outgoing payments, and whether the account can pay them. */
   mayPay: boolean
   funded: boolean
+  /** Whether the owner limits all payments of the account to nearly nothing. */
+  capped: boolean
   /** Whether the host allows incoming payments, and of any amount. */
   mayReceive: boolean
   unbounded: boolean
@@ -41,6 +43,7 @@ export function switchesOff(): Switches {
     requiresFinish: false,
     mayPay: true,
     funded: true,
+    capped: false,
     mayReceive: true,
     unbounded: true,
     store: 'works',
@@ -79,7 +82,11 @@ export function createServers(switches: Switches, options: ServersOptions = {}) 
       ...hooks,
       rateLimit,
       pricing: { price: (request) => switches.price(request) },
-      policy: { mayPay: () => permission(switches), mayReceive: () => acceptance(switches) },
+      policy: {
+        mayPay: () => permission(switches),
+        mayReceive: () => acceptance(switches),
+        accountLimits: () => (switches.capped ? [{ debitAmount: usd(1) }] : []),
+      },
     },
   })
   const { auth, resources, clock } = world
