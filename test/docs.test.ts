@@ -232,7 +232,11 @@ test('each adapter that the package exports has a name in the documents', () => 
 
 test('the pages of the API and of its options list what the main entry exports', () => {
   for (const table of [memberTable(), valueTable()]) expect(read('docs/api.md')).toContain(table)
-  for (const table of optionTables().values()) expect(read('docs/options.md')).toContain(table)
+  const page = read('docs/options.md')
+  const tables = [...optionTables().values()]
+  for (const table of tables) expect(page).toContain(table)
+  const rowsIn = (text: string) => text.match(/^\| `/gm) ?? []
+  expect(rowsIn(page)).toHaveLength(tables.flatMap(rowsIn).length)
 })
 
 test('docs/errors.md contains the generated tables of errors (`npm run docs:tables` updates it)', () => {

@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs'
 import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
-import { checker, declared, exportsOf, library, others } from './support/entries.js'
+import {
+  checker,
+  declared,
+  exportsOf,
+  library,
+  others,
+  utilityTypesFile,
+} from './support/entries.js'
 
 const { workspaces } = JSON.parse(readFileSync('package.json', 'utf8'))
 
@@ -45,7 +52,9 @@ function typesIn(name: string): {
         if (found === undefined) return
         const type = declared(found)
         const isParameter = type.flags & ts.SymbolFlags.TypeParameter
-        if (type.declarations !== undefined && !isParameter) reached.add(type)
+        const files = type.declarations?.map((each) => each.getSourceFile().fileName)
+        if (files === undefined || files.includes(utilityTypesFile) || isParameter) return
+        reached.add(type)
       })
     }
   }

@@ -22,10 +22,24 @@ export const others = Object.keys(paths).filter(
   (name) => !/^open-payments-(?:server(?:$|\/)|programs$)|\*/.test(name),
 )
 
-/** The sources of all entries. Names of other packages and of the language stay unresolved. */
+/** The types of the language by which an interface of the library takes over members of another one. */
+export const utilityTypesFile = 'utility-types.d.ts'
+const utilityTypes = `
+type Exclude<Type, Excluded> = Type extends Excluded ? never : Type
+type Pick<Type, Name extends keyof Type> = { [Each in Name]: Type[Each] }
+type Omit<Type, Name extends keyof any> = Pick<Type, Exclude<keyof Type, Name>>
+type Partial<Type> = { [Name in keyof Type]?: Type[Name] }
+`
+
+/** The sources of all entries. Other names of the language, and those of other packages, stay unresolved. */
 function sources(): ts.Program {
   const options: ts.CompilerOptions = { noLib: true, types: [] }
   const host = ts.createCompilerHost(options)
+  const { getSourceFile } = host
+  host.getSourceFile = (name, ...rest) =>
+    name === utilityTypesFile
+      ? ts.createSourceFile(name, utilityTypes, ts.ScriptTarget.Latest)
+      : getSourceFile(name, ...rest)
   host.resolveModuleNameLiterals = (literals, file) =>
     literals.map(({ text }) => {
       const own = text.startsWith('open-payments-') ? fileOf(text) : undefined
@@ -33,7 +47,8 @@ function sources(): ts.Program {
       const resolvedModule = { resolvedFileName: path, extension: '.ts' }
       return { resolvedModule: existsSync(path) ? resolvedModule : undefined }
     })
-  return ts.createProgram([...library, ...others].map(fileOf), options, host)
+  const files = [...library, ...others].map(fileOf)
+  return ts.createProgram([utilityTypesFile, ...files], options, host)
 }
 
 const program = sources()
