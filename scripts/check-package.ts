@@ -13,7 +13,7 @@ import { build } from 'esbuild'
  */
 const root = process.cwd()
 const packagesMax = 6
-const unpackedBytesMax = 1_080_000
+const unpackedBytesMax = 1_130_000
 const bundleBytesMax = 88_000
 const resourceServerBytesMax = 55_000
 const remoteServerBytesMax = 59_000
@@ -22,10 +22,10 @@ const typescriptMin = '5.4.5'
 
 /** The other packages, with the bytes that each may have unpacked. */
 const annexes = [
-  { name: 'testing', bytesMax: 460_000, isImported: true },
+  { name: 'testing', bytesMax: 475_000, isImported: true },
   { name: 'doctor', bytesMax: 240_000, isImported: true },
   { name: 'cli', bytesMax: 120_000, isImported: false },
-  { name: 'sandbox', bytesMax: 1_020_000, isImported: true },
+  { name: 'sandbox', bytesMax: 1_080_000, isImported: true },
   { name: 'kysely', bytesMax: 153_000, isImported: true },
   { name: 'pages', bytesMax: 325_000, isImported: true },
   { name: 'create-open-payments-server', bytesMax: 110_000, isImported: false },

@@ -31,4 +31,4 @@ export {
   storeBounds,
   type VersionGuard,
 } from './ports/store.js'
-export { requireKnownOptions } from './util/input.js'
+export { requireKnownOptions } from './util/invalid-input.js'

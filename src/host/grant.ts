@@ -16,16 +16,8 @@ import { newCall, type ServiceContext } from '../service/context.js'
 import { clientListName, type Grants } from '../service/grant.js'
 import { iterateList, type ListPage, type PageQuery, readPage } from '../service/lists.js'
 import { hashText } from '../util/hash.js'
-import {
-  exactly,
-  InvalidInputError,
-  listOf,
-  type Members,
-  oneOf,
-  readInput,
-  string,
-  text,
-} from '../util/input.js'
+import { exactly, listOf, type Members, oneOf, readInput, string, text } from '../util/input.js'
+import { InvalidInputError } from '../util/invalid-input.js'
 import { type GrantAmendment, type ItemView, readAmendment } from './approval.js'
 import type { DisplayOf, InteractionView } from './interaction-view.js'
 import { pageMembers, requirePage } from './payments.js'

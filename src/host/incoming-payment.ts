@@ -21,16 +21,8 @@ import type {
   IncomingPayments,
   ReceivedFunds,
 } from '../service/incoming-payment.js'
-import {
-  exactly,
-  having,
-  InvalidInputError,
-  integer,
-  type Members,
-  readInput,
-  string,
-  text,
-} from '../util/input.js'
+import { exactly, having, integer, type Members, readInput, string, text } from '../util/input.js'
+import { InvalidInputError } from '../util/invalid-input.js'
 import {
   amount,
   byWalletAddress,

@@ -16,13 +16,13 @@ import type { OutgoingPayments } from '../service/outgoing-payment.js'
 import {
   boolean,
   exactly,
-  InvalidInputError,
   type Members,
   readInput,
   string,
   text,
   textOfAtMost,
 } from '../util/input.js'
+import { InvalidInputError } from '../util/invalid-input.js'
 import type { ItemView } from './approval.js'
 import { itemView } from './grant.js'
 import {

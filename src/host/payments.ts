@@ -14,7 +14,6 @@ import {
 import {
   exactly,
   having,
-  InvalidInputError,
   integer,
   type Members,
   number,
@@ -22,6 +21,7 @@ import {
   string,
   text,
 } from '../util/input.js'
+import { InvalidInputError } from '../util/invalid-input.js'
 
 /** Checks the types in an amount. The state machines decide whether its value and asset are acceptable. */
 export const amount = having({

@@ -10,14 +10,8 @@ import {
   type PreviewRefusal,
   preview,
 } from '../service/preview.js'
-import {
-  boolean,
-  exactly,
-  InvalidInputError,
-  type Members,
-  readInput,
-  text,
-} from '../util/input.js'
+import { boolean, exactly, type Members, readInput, text } from '../util/input.js'
+import { InvalidInputError } from '../util/invalid-input.js'
 
 /** A payment that a client could request. It has at most one of the two amounts. */
 export interface PaymentPreviewRequest {

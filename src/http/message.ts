@@ -1,5 +1,6 @@
 import * as v from 'valibot'
-import { boolean, InvalidInputError, type Members, optionsOf, readInput } from '../util/input.js'
+import { boolean, type Members, optionsOf, readInput } from '../util/input.js'
+import { InvalidInputError } from '../util/invalid-input.js'
 
 /**
  * A request exactly as received. Signatures cover the exact bytes, so no part of it may be parsed, decoded or

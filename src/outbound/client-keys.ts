@@ -8,15 +8,8 @@ import type {
   WalletAddresses,
 } from '../ports/host.js'
 import { canonicalUrl } from '../protocol/url.js'
-import {
-  callback,
-  InvalidInputError,
-  type Members,
-  optionsOf,
-  port,
-  readInput,
-  string,
-} from '../util/input.js'
+import { callback, type Members, optionsOf, port, readInput, string } from '../util/input.js'
+import { InvalidInputError } from '../util/invalid-input.js'
 import { createDisplays } from './client-displays.js'
 import { createForgets, type Forgotten } from './forgets.js'
 import { createGate, isGateFull } from './gate.js'

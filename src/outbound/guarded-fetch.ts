@@ -11,14 +11,8 @@ import {
 } from '../protocol/ip-address.js'
 import { isLoopback } from '../protocol/url.js'
 import { hasCode } from '../util/errors.js'
-import {
-  boolean,
-  callback,
-  InvalidInputError,
-  type Members,
-  optionsOf,
-  readInput,
-} from '../util/input.js'
+import { boolean, callback, type Members, optionsOf, readInput } from '../util/input.js'
+import { InvalidInputError } from '../util/invalid-input.js'
 import { isCloudflareWorkers, nodeModule } from '../util/runtime.js'
 import { timeout, withDeadline } from './deadline.js'
 

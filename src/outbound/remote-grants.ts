@@ -13,16 +13,8 @@ import { introspectionRequestBody, readIntrospectionAnswer } from '../protocol/i
 import { parseJson } from '../protocol/json.js'
 import { isLoopback, parseUrl } from '../protocol/url.js'
 import { encodeUtf8 } from '../util/bytes.js'
-import {
-  boolean,
-  checked,
-  InvalidInputError,
-  type Members,
-  optionsOf,
-  port,
-  readInput,
-  text,
-} from '../util/input.js'
+import { boolean, checked, type Members, optionsOf, port, readInput, text } from '../util/input.js'
+import { InvalidInputError } from '../util/invalid-input.js'
 import { boundedIntrospect } from './bounded-introspection.js'
 import {
   cachedIntrospect,

@@ -15,15 +15,8 @@ import { type ClockError, realPacing, steadyClock } from '../service/time.js'
 import { createRunner } from '../service/write/runner.js'
 import { callHook } from '../util/errors.js'
 import { given } from '../util/given.js'
-import {
-  checked,
-  group,
-  InvalidInputError,
-  type Members,
-  optionsOf,
-  port,
-  readInput,
-} from '../util/input.js'
+import { checked, group, type Members, optionsOf, port, readInput } from '../util/input.js'
+import { InvalidInputError } from '../util/invalid-input.js'
 import {
   type Compatibility,
   type CompatibilityOptions,

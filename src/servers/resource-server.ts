@@ -44,15 +44,8 @@ import {
 } from '../service/outgoing-payment.js'
 import { createQuotes, type QuoteOperations } from '../service/quote.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
-import {
-  boolean,
-  group,
-  InvalidInputError,
-  type Members,
-  optionsOf,
-  port,
-  readInput,
-} from '../util/input.js'
+import { boolean, group, type Members, optionsOf, port, readInput } from '../util/input.js'
+import { InvalidInputError } from '../util/invalid-input.js'
 import { type CompatibilityOptions, compatibilityOptions } from './compatibility.js'
 import { hostPaymentMethods, hostPricing, hostWalletAddresses } from './host-ports.js'
 import {

@@ -15,14 +15,8 @@ import type {
 import type { Store } from '../ports/store.js'
 import { isLoopback } from '../protocol/url.js'
 import { given } from '../util/given.js'
-import {
-  group,
-  InvalidInputError,
-  type Members,
-  optionsOf,
-  port,
-  readInput,
-} from '../util/input.js'
+import { group, type Members, optionsOf, port, readInput } from '../util/input.js'
+import { InvalidInputError } from '../util/invalid-input.js'
 import { type AuthorizationPolicy, authorizationPolicyOptions } from './authorization-policy.js'
 import {
   type AuthorizationServer,

@@ -2,7 +2,7 @@ import type { Stored } from '../core/stored.js'
 import type { Store } from '../ports/store.js'
 import { namespaceAt } from '../protocol/credential.js'
 import { hashText } from '../util/hash.js'
-import { InvalidInputError } from '../util/input.js'
+import { InvalidInputError } from '../util/invalid-input.js'
 import { loadOne } from './load.js'
 import { ContentionError } from './store-guard.js'
 

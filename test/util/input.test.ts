@@ -3,15 +3,14 @@ import { describe, expect, test } from 'vitest'
 import {
   exactly,
   having,
-  type InvalidInputError,
   listOf,
   oneOf,
   optionsOf,
   port,
   readInput,
-  requireKnownOptions,
   text,
 } from '../../src/util/input.js'
+import { type InvalidInputError, requireKnownOptions } from '../../src/util/invalid-input.js'
 
 function problemOf(schema: v.GenericSchema, value: unknown): string | undefined {
   try {

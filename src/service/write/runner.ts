@@ -1,6 +1,6 @@
 import type { Random } from '../../ports/host.js'
 import { type RecordKey, type Store, storeBounds } from '../../ports/store.js'
-import { InvalidInputError } from '../../util/input.js'
+import { InvalidInputError } from '../../util/invalid-input.js'
 import type { RecordedEvents } from '../event-record.js'
 import { loadRecords, nameOf } from '../load.js'
 import type { Namespace } from '../namespace.js'
