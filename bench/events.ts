@@ -9,7 +9,7 @@ import type { ConsumerResult } from './event-consumer.js'
 import { type BenchWallet, benchWallet, bob, type Library } from './fixtures.js'
 import { type Figure, median } from './measure.js'
 
-const processes = [1, 2, 4]
+const processes = [1, 2, 4, 8]
 const kinds = [
   { name: 'fast handlers', handlerMs: 0, count: 2_000 },
   { name: 'handlers of 50 ms', handlerMs: 50, count: 600 },
@@ -18,7 +18,7 @@ const amount = { value: '1', assetCode: 'USD', assetScale: 2 }
 const slowMs = 8_000
 
 /**
- * Measures how fast 1, 2 and 4 processes deliver events, with how many statements, and how long events wait while one
+ * Measures how fast 1, 2, 4 and 8 processes deliver events, with how many statements, and how long events wait while one
  * handler of their process is slow. Reports ratios, because the speed is that of the machine.
  */
 export async function events(library: Library): Promise<Figure[]> {
