@@ -102,6 +102,21 @@ describe('the consent page', () => {
     expect([grant?.status, grant?.resourceOwner]).toEqual(['approved', 'alice'])
   })
 
+  test('and its redirect forbid caches and referrers; the page also frames, and scripts of others', async () => {
+    const alices = (await asked()).as('alice')
+    const shown = await alices.open()
+    const answer = await alices.post({ decision: 'approve' })
+    for (const { headers } of [shown, answer]) {
+      const [cached, referrer] = [headers['cache-control'], headers['referrer-policy']]
+      expect([cached, referrer]).toEqual(['no-store', 'no-referrer'])
+    }
+    expect(shown.headers['x-content-type-options']).toBe('nosniff')
+    const policy = `${shown.headers['content-security-policy']}`.split('; ')
+    const forbidden = ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'"]
+    expect(policy).toEqual(expect.arrayContaining(forbidden))
+    expect(shown.body).not.toContain('<script')
+  })
+
   test('says after the approval what was decided, and leads back to the app, also after a denial', async () => {
     const { as, world, id } = await asked()
     const alices = as('alice')
