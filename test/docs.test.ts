@@ -11,7 +11,6 @@ const documents = [
   'CHANGELOG.md',
   'CONTRIBUTING.md',
   'SECURITY.md',
-  'examples/wallet/README.md',
   'site/index.md',
 ].concat(
   readdirSync('packages').map((name) => `packages/${name}/README.md`),

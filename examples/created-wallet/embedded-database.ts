@@ -4,7 +4,11 @@ import { fromPglite, migrate, postgresStore } from 'open-payments-server/postgre
 
 /** Opens an embedded PostgreSQL, in memory or in a directory, for one process: nothing to install for a first try. */
 export async function openEmbedded(directory?: string): Promise<Database> {
-  const database = await PGlite.create(directory === undefined ? {} : { dataDir: directory })
+  return databaseOn(await PGlite.create(directory === undefined ? {} : { dataDir: directory }))
+}
+
+/** Returns the database of a wallet on an open PGlite. */
+export function databaseOn(database: PGlite): Database {
   const transactions = {
     transaction: <Result>(work: (inside: Transaction) => Promise<Result>) =>
       database.transaction(work),

@@ -1,26 +1,21 @@
 /** The password of the owners in the wallets of the demo. */
 export const demoPassword = 'demo'
 
-/** Signs a browser in, and returns its cookie, or an empty text if the wallet has no login. */
-async function signIn(origin: string, owner: string): Promise<string> {
+/** Signs a browser in to a wallet, and returns its cookie. */
+export async function signIn(origin: string, owner = 'alice'): Promise<string> {
   const body = new URLSearchParams({ owner, password: demoPassword })
   const { headers } = await fetch(`${origin}/login`, { method: 'POST', redirect: 'manual', body })
-  return cookieIn(headers)
+  return headers.getSetCookie()[0]?.split(';', 1)[0] ?? ''
 }
 
-/**
- * Acts as the resource owner on the consent page, who may choose an account, with a cookie and without following the
- * redirect.
- */
+/** Acts as Alice on the consent page. She may choose an account, and does not follow the redirect. */
 export async function decide(
   redirect: string,
   decision: 'approve' | 'deny',
   account?: string,
 ): Promise<{ readonly page: string; readonly location: URL | undefined; readonly cookie: string }> {
-  const signedIn = await signIn(new URL(redirect).origin, 'alice')
-  const shown = await fetch(redirect, { headers: { cookie: signedIn } })
-  const page = await shown.text()
-  const cookie = signedIn || cookieIn(shown.headers)
+  const cookie = await signIn(new URL(redirect).origin)
+  const page = await (await fetch(redirect, { headers: { cookie } })).text()
   const answered = await fetch(redirect, {
     method: 'POST',
     redirect: 'manual',
@@ -53,8 +48,4 @@ export async function lowerLimit(baseUrl: string, cookie: string, most: string):
 /** The field that only a page of the wallet contains. */
 function tokenOf(page: string): string {
   return /name="token" value="([^"]+)"/.exec(page)?.[1] ?? ''
-}
-
-function cookieIn(headers: Headers): string {
-  return headers.getSetCookie()[0]?.split(';', 1)[0] ?? ''
 }

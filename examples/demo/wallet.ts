@@ -32,6 +32,8 @@ interface Created<Kind extends Wallet> extends Pick<StartOptions, 'work'> {
 
 export interface DemoOptions<Kind extends Wallet> extends DemoSettings {
   readonly baseUrl: string
+  /** Default: that of `baseUrl`. */
+  readonly port?: number
   readonly database: Database
   readonly create: (
     settings: WalletSettings,
@@ -59,7 +61,8 @@ export async function startDemoWallet<Kind extends Wallet>(
     clientKeys: remoteClientKeys({ allowLoopback: true, timeoutMs }),
     onRefusal: () => undefined, // the demo shows them
   })
-  const served = { port: Number(new URL(baseUrl).port), host: 'localhost' }
+  const { port = Number(new URL(baseUrl).port) } = options
+  const served = { port, host: 'localhost' }
   const mount = adapters[adapter]
   return { wallet, stop: await startWallet(wallet, served, { mount, ...(work && { work }) }) }
 }

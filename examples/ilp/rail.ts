@@ -93,8 +93,6 @@ export interface Rail {
 const linkAsset: Asset = { assetCode: 'USD', assetScale: 9 }
 /** A packet carries at most 10.00, in the currency of the sending or receiving account. */
 const accountPacketMax = 1_000n
-/** A payment to another wallet is at most 10,000.00, in the currency of the sending account: 1,000 packets. */
-export const railPaymentMax = 1_000_000n
 const linkPacketMax = 20_000_000_000n
 const creditDefault = 10_000_000_000_000n
 
@@ -109,8 +107,7 @@ export function ilpAddressOf(baseUrl: string): string {
 }
 
 /**
- * Returns the peer that an example wallet with this URL and without `ILP_ADDRESS` is for the wallet
- * `ownAddress`.
+ * Returns the peer that a wallet of these examples with this URL and its default address is for the wallet `ownAddress`.
  */
 export function peerWallet(baseUrl: string, ownAddress: string): PeerWallet {
   const url = `${baseUrl}/ilp/${ownAddress}`

@@ -5,7 +5,6 @@ import type {
   OutgoingPaymentView,
   ResourceServices,
 } from 'open-payments-server'
-import { applyReport } from '../wallet/rail-reports.js'
 import { type PacketRecord, packetRecord, type UnknownPackets } from './packet-record.js'
 import type { Rail } from './rail.js'
 import { type Receivers, sameAsset } from './receivers.js'
@@ -32,35 +31,26 @@ const pendingAttemptsMax = 12
 const attemptMs = 30_000
 
 /**
- * Sends each outgoing payment after the event of its creation: within this wallet with `applyReport`, to
- * another wallet in ILP packets. The event is redelivered, also to another process, until the payment is
- * over.
+ * Sends each outgoing payment to another wallet, in ILP packets, after the event of its creation. The event is
+ * redelivered, also to another process, until the payment is over.
  *
  * A process that ends between two packets leaves its record behind, and the next process continues. A packet without a
  * reply counts as sent, because the receiver may have it. If all nodes count a packet once, it is repeated until its
  * outcome is known. Otherwise, the remainder is sent without it, and the receiver tells whether it has arrived.
  */
 export function paymentSender(options: SenderOptions): PaymentSender {
-  const { incomingPayments, outgoingPayments } = options.resources
+  const { outgoingPayments } = options.resources
   return (stopping) => async (event, delivery) => {
     if (event.type !== 'outgoing-payment.created') return
     const id = event.outgoingPaymentId
     const begun = await outgoingPayments.begin(id)
     if (!begun.ok && begun.refusal !== 'payment_begun') return
     const payment = begun.ok ? begun.payment : await outgoingPayments.get(id)
-    if (payment === undefined) return
-    if (incomingPayments.idOf(payment.receiver) === undefined) {
-      await sendToOtherWallet(options, payment, delivery, stopping)
-      return
-    }
-    const applied = await applyReport(options.resources, id, undefined)
-    if (applied?.ok === false && applied.refusal === 'transfer_mismatch') {
-      throw new Error(`${id}: its transfer was already reported with another amount`)
-    }
+    if (payment !== undefined) await send(options, payment, delivery, stopping)
   }
 }
 
-async function sendToOtherWallet(
+async function send(
   options: SenderOptions,
   payment: OutgoingPaymentView,
   delivery: Parameters<EventHandler>[1],
@@ -70,10 +60,16 @@ async function sendToOtherWallet(
   const { paymentId, debitAmount } = payment
   const writer = randomUUID()
   const progress = await book.take(paymentId, writer)
-  const [send, probe] = [rail.from(debitAmount), rail.probesFrom(debitAmount)]
-  const { countsRepeats } = rail
-  const sending = { send, probe, countsRepeats, book, paymentId, writer, progress, now }
-  const record = packetRecord(sending)
+  const record = packetRecord({
+    send: rail.from(debitAmount),
+    probe: rail.probesFrom(debitAmount),
+    countsRepeats: rail.countsRepeats,
+    book,
+    paymentId,
+    writer,
+    progress,
+    now,
+  })
   const attempt = { payment, writer, record }
   const later = (problem: string) => new Error(`${paymentId}: ${problem}`)
   const lastAttempt = delivery.attempt >= attemptsMax

@@ -97,8 +97,10 @@ export function createIlpWallet(
           ? sendElsewhere(event, delivery)
           : handle(wallet, event)
       const background = startBackground(wallet, handler)
+      const pruning = setInterval(() => balances.prune().catch(onError), 60 * 60_000)
       return {
         async stop() {
+          clearInterval(pruning)
           stopping.abort()
           await background.stop()
         },

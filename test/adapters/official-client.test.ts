@@ -9,10 +9,13 @@ import {
   type PendingGrant,
   type UnauthenticatedClient,
 } from '@interledger/open-payments'
+import { handle } from 'create-open-payments-server/wallet/background'
+import { exchangeFor } from 'create-open-payments-server/wallet/exchange'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decide } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
-import { noFee } from '../../examples/wallet/prices.js'
+import { fee } from '../../examples/demo/wallet.js'
+import type { SentReport } from '../../src/index.js'
 import {
   type Access,
   approvedToken,
@@ -78,14 +81,14 @@ const errors = {
 
 type Expected = readonly [status: number, code: string, description?: string, details?: object]
 
-describe.each(deployments)('the published client and $name', (deployment) => {
+describe.each(deployments)('the published client and %s', (adapter) => {
   let running: RunningDeployment
   let [alice, bob, carol, auth, op] = ['', '', '', '', '']
   /** Tokens of the client, for quotes and for Bob's incoming payments. */
   let [quoting, receiving] = ['', '']
 
   beforeAll(async () => {
-    running = await startDeployment(deployment, { ...noFee, basisPoints: 100n })
+    running = await startDeployment(adapter, exchangeFor(fee))
     ;({ alice, bob, carol, auth, op } = running)
     quoting = await freely('quote', ['create', 'read'])
     receiving = await freely('incoming-payment', ['create', 'read', 'list', 'complete'])
@@ -181,12 +184,18 @@ describe.each(deployments)('the published client and $name', (deployment) => {
     accessToken: value,
   })
 
-  /** Reports the outcome of a payment to the wallet's ledger. */
-  async function report(paymentUrl: string, how: 'settle' | 'fail', body?: object) {
-    const url = `${running.baseUrl}/ledger/outgoing-payments/${paymentUrl.split('/').at(-1)}/${how}`
-    const content = body === undefined ? {} : { body: JSON.stringify(body) }
-    const headers = { 'content-type': 'application/json' }
-    expect((await fetch(url, { method: 'POST', headers, ...content })).status).toBe(200)
+  /** Sends a payment, and all others that were created before it. */
+  async function send() {
+    const { wallet } = running
+    while ((await wallet.resources.events.drain((event) => handle(wallet, event))).delivered > 0);
+  }
+  /** Reports what was sent of a payment, or that it failed. */
+  async function report(paymentUrl: string, sent?: SentReport) {
+    const { outgoingPayments } = running.wallet.resources
+    const id = outgoingPayments.idOf(paymentUrl) ?? ''
+    await outgoingPayments.begin(id)
+    const reported = sent ? outgoingPayments.reportSent(id, sent) : outgoingPayments.fail(id)
+    expect(await reported).toMatchObject({ ok: true })
   }
 
   test('reads the document and the keys of a wallet address', async () => {
@@ -256,14 +265,16 @@ describe.each(deployments)('the published client and $name', (deployment) => {
     })
 
     test.each([true, false])('includes the subject, with access: %s', async (withAccess) => {
-      const subject = { sub_ids: [{ id: bob, format: 'uri' as const }] }
-      const access = item('outgoing-payment', ['create'], { identifier: bob })
+      const subject = { sub_ids: [{ id: alice, format: 'uri' as const }] }
+      const access = item('outgoing-payment', ['create'], { identifier: alice })
       const grant = await pending(true, {
         subject,
         access_token: withAccess ? { access } : undefined,
       })
       const { page, answer } = await approved(grant)
-      expect(page.replaceAll(/<[^>]+>|[\u2066-\u2069]/g, '')).toContain(`know that you are ${bob}`)
+      expect(page.replaceAll(/<[^>]+>|[\u2066-\u2069]/g, '')).toContain(
+        `know that you are ${alice}`,
+      )
       expect(isFinalizedGrantWithSubject(answer) && answer.subject).toEqual(subject)
       expect(isFinalizedGrantWithAccessToken(answer)).toBe(withAccess)
       if (withAccess) expect(tokenOf(answer).access).toEqual(access)
@@ -376,10 +387,9 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect(await client.quote.get({ url: made.id, accessToken: quoting })).toEqual(made)
       const { createdAt, expiresAt } = made
       expect(Date.parse(`${expiresAt}`) - Date.parse(createdAt)).toBe(300_000)
-      const transfer = { transferId: id, incomingPayment: id, amount: usd('500') }
-      const headers = { 'content-type': 'application/json' }
-      const post = { method: 'POST', headers, body: JSON.stringify(transfer) }
-      await fetch(`${running.baseUrl}/ledger/transfers`, post)
+      const { incomingPayments } = running.wallet.resources
+      const funds = { transferId: id, amount: usd('500') }
+      await incomingPayments.receive(incomingPayments.idOf(id) ?? '', funds)
       const { receiveAmount } = await quote({ receiver: id, debitAmount: undefined })
       expect(receiveAmount).toEqual(usd('1500'))
     })
@@ -422,7 +432,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect([grantSpentDebitAmount, grantSpentReceiveAmount]).toEqual([usd('1010'), usd('1000')])
       expect(await payQuote(value, quoteId, more)).toEqual(payment)
       expect(await read(payment.id, value)).toEqual(made)
-      await report(payment.id, 'settle')
+      await send()
       expect(await read(payment.id, value)).toEqual({ ...made, sentAmount: usd('1010') })
       expect(await to.read()).toMatchObject({ completed: true, receivedAmount: usd('1000') })
     })
@@ -440,7 +450,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
         grantSpentReceiveAmount: eur('925'),
       })
       await client.token.revoke(managed(token))
-      await report(payment.id, 'settle')
+      await send()
       expect((await to.read()).receivedAmount).toEqual(eur('925'))
     })
 
@@ -472,10 +482,10 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       const second = await pay(value, id, usd('400'))
       expect(second.grantSpentDebitAmount).toEqual(usd('1000'))
       const some = { sentAmount: usd('202'), deliveredAmount: usd('200') }
-      await report(first.id, 'settle', some)
+      await report(first.id, some)
       expect(await spent(value)).toEqual(of('1000', '990'))
-      await report(first.id, 'settle', { final: true })
-      await report(second.id, 'fail')
+      await report(first.id, { ...some, final: true })
+      await report(second.id)
       expect(await spent(value)).toEqual(of('202', '200'))
       expect(await read(second.id, value)).toMatchObject({ failed: true, sentAmount: usd('0') })
     })

@@ -11,13 +11,11 @@ import {
   usd,
 } from '../support/official-client.js'
 
-const whole = deployments.filter(({ split }) => !split)
-
 /** Its grant names the limit of the quickstart before it, which is spent. */
 const second = 'outgoing-payment-create with amount, with the same token'
 const refused = { [second]: '403 insufficient_grant' }
 
-describe.each(whole)('the example wallet on $name', (deployment) => {
+describe.each(deployments)('the created wallet on %s', (deployment) => {
   let running: RunningDeployment
   beforeAll(async () => {
     running = await startDeployment(deployment)

@@ -3,6 +3,7 @@ import type { AuthenticatedClient, Grant, PendingGrant } from '@interledger/open
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decide } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
+import type { AdapterName } from '../../examples/demo/wallet.js'
 import { packages, type Version, versions } from '../support/clients/versions.js'
 import {
   allDeployments,
@@ -13,13 +14,13 @@ import {
 } from '../support/official-client.js'
 
 /**
- * Each older version runs on one adapter, the newest on every deployment. The version determines the requests and the
+ * Each older version runs on one adapter, the newest on every adapter. The version determines the requests and the
  * validation of responses; an adapter passes both through, so other pairs would add nothing.
  */
-const runs: readonly (readonly [version: Version, deployment: string])[] = [
+const runs: readonly (readonly [version: Version, adapter: AdapterName])[] = [
   ['7.0.0', 'express'],
   ['7.1.1', 'fastify'],
-  ...allDeployments.map(({ name }) => ['7.4.0', name] as const),
+  ...allDeployments.map((name) => ['7.4.0', name] as const),
 ]
 
 test.each(Object.entries(packages))('version %s of the client is installed', (version, name) => {
@@ -42,15 +43,13 @@ beforeAll(async () => {
 })
 afterAll(() => shop.stop())
 
-describe.each(runs)('version %s of the TypeScript client on %s', (version, name) => {
+describe.each(runs)('version %s of the TypeScript client on %s', (version, adapter) => {
   const { isPendingGrant, isFinalizedGrant } = versions[version]
   let client: AuthenticatedClient
   let running: RunningDeployment
 
   beforeAll(async () => {
-    const deployment = allDeployments.find((each) => each.name === name)
-    if (deployment === undefined) throw new Error(`no deployment is named ${name}`)
-    running = await startDeployment(deployment)
+    running = await startDeployment(adapter)
     client = clients.get(version) as AuthenticatedClient
   })
   afterAll(() => running.stop())

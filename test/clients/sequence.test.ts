@@ -28,9 +28,7 @@ const metadata = {
 /** Whole tenths of a second, because that is all that one of the dialects writes, and some nanoseconds. */
 const expiresAt = BigInt(Math.floor(Date.now() / 100) + 864_000) * 100_000_000n + 456_789n
 
-const whole = allDeployments.filter(({ split }) => !split)
-
-describe.each(whole)('the example wallet on $name', (deployment) => {
+describe.each(allDeployments)('the created wallet on %s', (deployment) => {
   let shop: Shop
   let running: RunningDeployment
   const verdicts = new Map<string, Readonly<Record<Call, string>>>()

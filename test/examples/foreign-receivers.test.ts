@@ -4,18 +4,19 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { foreignReceivers } from '../../examples/ilp/foreign-receivers.js'
 import { guardedClient } from '../../examples/ilp/guarded-client.js'
-import { demoAccounts } from '../../examples/wallet/accounts.js'
-import { memoryRegisteredKeys } from '../../examples/wallet/registered-keys.js'
-import { memorySecrets } from '../../examples/wallet/secrets.js'
 import { type GuardedFetch, guardedFetch } from '../../src/index.js'
+import { testKey } from '../support/keys.js'
 
-const operator = async () =>
-  (await demoAccounts('https://wallet.example', memorySecrets(), memoryRegisteredKeys())).operator
+const operator = {
+  walletAddress: 'https://wallet.example/operator',
+  keyId: 'operator-1',
+  privateKey: testKey('operator').privateKey,
+}
 let client: Awaited<ReturnType<typeof guardedClient>>
 /** The current test's fetch. The client is slow to create, so all tests share one. */
 let through: GuardedFetch
 beforeAll(async () => {
-  client = await guardedClient(await operator(), (...request) => through(...request))
+  client = await guardedClient(operator, (...request) => through(...request))
 })
 
 /** Another wallet with the behavior of the current test. */

@@ -2,23 +2,31 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { freePort } from 'open-payments-programs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
-import { type RunningWallet, startWallet } from '../../examples/wallet/start.js'
+import { createIlpWallet } from '../../examples/ilp/wallet.js'
+import { type CreatedWallet, startCreatedWallet } from '../support/created-wallet.js'
 import { clientOf, failure, tokenWithoutConsent } from '../support/official-client.js'
 
 let hanging: Server
 let origin: string
 let shop: Shop
-let wallet: RunningWallet
+let wallet: CreatedWallet
 beforeAll(async () => {
   hanging = createServer(() => {})
   hanging.listen(0, 'localhost')
   await once(hanging, 'listening')
   origin = `http://localhost:${(hanging.address() as AddressInfo).port}`
   shop = await openShop()
-  wallet = await startWallet({ adapter: 'express', port: await freePort() })
+  wallet = await startCreatedWallet({
+    outboundTimeoutMs: 2_000,
+    create(settings, database, ports) {
+      const limits = { timeoutMs: 2_000, allowLoopback: true }
+      const rail = { ilpAddress: 'test.wallet', peers: [], token: 'unused' }
+      const assets = [{ assetCode: 'USD', assetScale: 2 }]
+      return createIlpWallet(settings, database, { ...limits, ...rail, assets }, ports)
+    },
+  })
 })
 afterAll(async () => {
   shop.stop()

@@ -1,13 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PGlite } from '@electric-sql/pglite'
-import { freePort } from 'open-payments-programs'
 
 const root = join(import.meta.dirname, '../..')
-const walletScript = 'examples/wallet/main.ts'
 /** The exit of a program that stopped on request. */
 export const exited = { code: 0, signal: null }
 
@@ -29,7 +24,7 @@ export function run(script: string, environment: Record<string, string>): Progra
 export function runNode(args: readonly string[], environment: Record<string, string>, cwd = root) {
   // Some of the names are in use: Vite sets a BASE_URL of its own.
   const { BASE_URL: _, PORT: __, ADAPTER: ___, ...inherited } = process.env
-  const { DATABASE_URL: ____, DATA_DIR: _____, ROLE: ______, ...rest } = inherited
+  const { DATABASE_URL: ____, DATA_DIR: _____, ...rest } = inherited
   const env = { ...rest, NO_COLOR: '1', OUTBOUND_TIMEOUT_MS: '60000', ...environment }
   const child = spawn(process.execPath, args, { cwd, env })
   running.add(child)
@@ -58,44 +53,4 @@ export async function untilPrinted(
   const stdout = child.stdout as NonNullable<ChildProcess['stdout']>
   while (!holds()) await Promise.race([once(stdout, 'data'), over])
   over.catch(() => undefined)
-}
-
-/** Starts the wallet without waiting for it. */
-export function runWallet(environment: Record<string, string>): Program {
-  return run(walletScript, environment)
-}
-
-/** The last line that the wallet prints when it is ready, in each role. */
-const ready: Readonly<Record<string, RegExp>> = {
-  both: /report funds at.*\n/,
-  auth: /connected apps.*\n/,
-  resource: /RESOURCE_SERVER_KEY=.*\n/,
-}
-
-/** Starts the wallet, or one side of it, in its own process, and waits until it accepts requests. */
-export async function startedWallet(environment: Record<string, string> = {}) {
-  const port = Number(environment['PORT'] ?? (await freePort()))
-  const program = runWallet({ PORT: `${port}`, ...environment })
-  const last = ready[environment['ROLE'] ?? 'both']
-  await untilPrinted(program, (out) => last?.test(out) ?? false)
-  return { ...program, port, baseUrl: `http://localhost:${port}` }
-}
-
-/** Creates prepared data directories: most of the time of a first start goes into creating a database. */
-export async function dataDirectories() {
-  const parent = await mkdtemp(join(tmpdir(), 'wallet-test-'))
-  const template = join(parent, 'template')
-  await mkdir(template)
-  const database = await PGlite.create(join(template, 'pglite'))
-  await database.close()
-  let made = 0
-  return {
-    parent,
-    async create(): Promise<string> {
-      const path = join(parent, `data-${++made}`)
-      await cp(template, path, { recursive: true })
-      return path
-    },
-    remove: () => rm(parent, { recursive: true, force: true }),
-  }
 }

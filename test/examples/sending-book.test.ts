@@ -1,16 +1,23 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { memorySendingBook, type SendingBook } from '../../examples/ilp/sending-book.js'
-import { openStorage, type WalletStorage } from '../../examples/wallet/storage.js'
+import {
+  memorySendingBook,
+  postgresSendingBook,
+  type SendingBook,
+} from '../../examples/ilp/sending-book.js'
+import { freshPglite } from '../support/databases.js'
 
-let storage: WalletStorage
+let inDatabase: SendingBook
+let close: () => Promise<void>
 beforeAll(async () => {
-  storage = await openStorage({ baseUrl: 'https://wallet.example' })
+  const database = await freshPglite()
+  inDatabase = await postgresSendingBook(database, 'https://wallet.example')
+  close = database.close
 })
-afterAll(() => storage.close())
+afterAll(() => close())
 
 describe.each<[string, () => SendingBook]>([
   ['in memory', memorySendingBook],
-  ['in a database', () => storage.sendings],
+  ['in a database', () => inDatabase],
 ])('the record of payments in progress, %s', (_, open) => {
   const nothing = { sent: 0n, delivered: 0n, pending: [] }
   const pending = [{ packet: 'AAEC', sharedSecret: 'c2VjcmV0' }]

@@ -28,7 +28,7 @@ import {
   pay,
   usd,
 } from '../support/spending.js'
-import { bob, carol, incomingAccess } from '../support/world.js'
+import { bob, carol } from '../support/world.js'
 
 const asset = { assetCode: 'USD', assetScale: 2 }
 
@@ -662,33 +662,4 @@ describe('a payment in another currency', () => {
     })
     await fc.assert(property, { numRuns: runs(24) })
   })
-})
-
-test('a payment within the wallet arrives automatically, once', async () => {
-  const { paying, client, token } = await opened()
-  const { incomingPayments, outgoingPayments, events } = paying.resources
-  const incoming = (await client.request([incomingAccess])).body.access_token.value
-  const { body: receiver } = await client.createPayment(incoming, { walletAddress: bob })
-  const { body } = await pay(client, token, 1000, { incomingPayment: receiver.id })
-  const noPacket: IlpHandler = () => Promise.reject(new Error('no packet is sent'))
-  const sender = paymentSender({
-    resources: paying.resources,
-    receivers: () => Promise.reject(new Error('no receiver is read')),
-    rail: {
-      from: () => noPacket,
-      probesFrom: () => noPacket,
-      countsRepeats: () => true,
-      rateOf: () => undefined,
-    },
-    book: memorySendingBook(),
-  })
-  const handler = sender(new AbortController().signal)
-  const event = {
-    type: 'outgoing-payment.created',
-    outgoingPaymentId: outgoingPayments.idOf(body.id),
-  }
-  expect(await events.drain(handler)).toMatchObject({ failed: 0 })
-  await handler(event as never, { attempt: 2, signal: new AbortController().signal })
-  const payment = await incomingPayments.get(incomingPayments.idOf(receiver.id) ?? '')
-  expect(payment?.receivedAmount.value).toBe('1000')
 })

@@ -1,4 +1,4 @@
-import { type KeyObject, randomUUID } from 'node:crypto'
+import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import {
   type AuthenticatedClient,
   createAuthenticatedClient,
@@ -6,48 +6,26 @@ import {
   isPendingGrant,
   OpenPaymentsClientError,
 } from '@interledger/open-payments'
-import { freePort } from 'open-payments-programs'
+import type { Exchanges } from 'create-open-payments-server/wallet/exchange'
+import { createWallet, type Wallet } from 'create-open-payments-server/wallet/wallet'
 import { expect } from 'vitest'
 import { decide } from '../../examples/demo/browser.js'
 import type { Shop } from '../../examples/demo/shop.js'
-import { accountKey } from '../../examples/wallet/accounts.js'
-import { memoryStorage } from '../../examples/wallet/memory-storage.js'
-import { type Fee, noFee } from '../../examples/wallet/prices.js'
-import {
-  type AdapterName,
-  adapters,
-  type RunningWallet,
-  type StartOptions,
-  startWallet,
-} from '../../examples/wallet/start.js'
+import { type AdapterName, adapters } from '../../examples/demo/wallet.js'
+import { noFee, startCreatedWallet } from './created-wallet.js'
 import { isLong } from './runs.js'
 
-/** A way to run the example wallet. */
-export interface Deployment {
-  readonly name: string
-  readonly adapter: AdapterName
-  /** Whether the two servers share nothing and communicate over HTTP. */
-  readonly split: boolean
-}
-
-/** Every adapter, both in one process and as two servers with separate stores. */
-export const allDeployments: readonly Deployment[] = [false, true].flatMap((split) =>
-  (Object.keys(adapters) as AdapterName[]).map((adapter) => ({
-    name: split ? `${adapter}, split in two` : adapter,
-    adapter,
-    split,
-  })),
-)
+/** The adapters on which a wallet of `npm create` can run. */
+export const allDeployments = Object.keys(adapters) as readonly AdapterName[]
 
 /**
- * The deployments on which the suites run: all in `npm run test:long`, and one in `npm test`, where
+ * Those on which the suites run: all in `npm run test:long`, and one in `npm test`, where
  * clients/published-client.test.ts makes every call over each of the others.
  */
-export const deployments = isLong
-  ? allDeployments
-  : allDeployments.filter(({ name }) => name === 'express')
+export const deployments: readonly AdapterName[] = isLong ? allDeployments : ['express']
 
 export interface RunningDeployment {
+  readonly wallet: Wallet
   readonly baseUrl: string
   /** URLs of the grant endpoint, the resource server and the accounts. */
   readonly auth: string
@@ -60,59 +38,32 @@ export interface RunningDeployment {
   stop(): Promise<void>
 }
 
+/** Starts a wallet that sends no payment by itself: tests report what becomes of each. */
 export async function startDeployment(
-  { adapter, split }: Deployment,
-  fee: Fee = noFee,
+  adapter: AdapterName,
+  exchanges: Exchanges = noFee,
 ): Promise<RunningDeployment> {
-  const storage = memoryStorage() // of the process with the accounts
-  const settings = { adapter, fee, storage, outboundTimeoutMs: 60_000 }
-  const wallets = split ? await startSplit(settings) : await startWhole(settings)
-  const { baseUrl } = wallets.resource
+  const { wallet, baseUrl, publish, stop } = await startCreatedWallet({
+    adapter,
+    create: (settings, database, ports) => ({
+      wallet: createWallet(settings, database, { ...ports, exchanges }),
+      work: () => ({ stop: async () => undefined }),
+    }),
+  })
+  const alice = `${baseUrl}/alice`
+  const { publicKey, privateKey: aliceKey } = generateKeyPairSync('ed25519')
+  const { x = '' } = publicKey.export({ format: 'jwk' })
+  await publish(alice, { kid: 'alice-1', x })
   return {
+    wallet,
     baseUrl,
-    auth: `${wallets.authUrl}/auth`,
+    auth: `${baseUrl}/auth`,
     op: baseUrl,
-    alice: `${baseUrl}/alice`,
+    alice,
     bob: `${baseUrl}/bob`,
     carol: `${baseUrl}/carol`,
-    aliceKey: await accountKey(storage.secrets, 'alice'),
-    async stop() {
-      await Promise.all([wallets.resource.stop(), wallets.auth?.stop()])
-    },
-  }
-}
-
-interface Wallets {
-  readonly authUrl: string
-  readonly resource: RunningWallet
-  readonly auth?: RunningWallet
-}
-
-type WalletSettings = Required<
-  Pick<StartOptions, 'adapter' | 'fee' | 'storage' | 'outboundTimeoutMs'>
->
-
-async function startWhole(settings: WalletSettings): Promise<Wallets> {
-  const resource = await startWallet({ ...settings, port: await freePort() })
-  return { authUrl: resource.baseUrl, resource }
-}
-
-async function startSplit(settings: WalletSettings): Promise<Wallets> {
-  const { adapter, outboundTimeoutMs } = settings
-  const port = await freePort()
-  const authUrl = `http://localhost:${port}`
-  const resource = await startWallet({
-    ...settings,
-    port: await freePort(),
-    role: { name: 'resource', authUrl },
-  })
-  const { baseUrl, wallet } = resource
-  const resourceServerKey = wallet.resourceServerKey ?? ''
-  const role = { name: 'auth', authUrl, resourceServerKey } as const
-  return {
-    authUrl,
-    resource,
-    auth: await startWallet({ adapter, port, baseUrl, role, outboundTimeoutMs }),
+    aliceKey,
+    stop,
   }
 }
 

@@ -6,35 +6,16 @@ import {
   createAuthenticatedClient,
   isFinalizedGrantWithAccessToken,
 } from '@interledger/open-payments'
-import { freePort } from 'open-payments-programs'
 import { afterAll, describe, expect, test } from 'vitest'
-import { ilpAddressOf, peerWallet } from '../../../examples/ilp/rail.js'
+import { startIlpPair } from '../../../test/support/ilp-pair.js'
 import { testWallet, workplace } from './support/workplace.js'
 
 const place = workplace()
 afterAll(place.remove)
 
-async function pair() {
-  const origins = [`http://localhost:${await freePort()}`, `http://localhost:${await freePort()}`]
-  const [home = '', away = ''] = origins
-  const token = 'a secret that both wallets share'
-  const start = (baseUrl: string, peer: string) => {
-    const ilpAddress = ilpAddressOf(baseUrl)
-    const rail = { ilpAddress, peers: [peerWallet(peer, ilpAddress)], token }
-    return testWallet({
-      port: Number(new URL(baseUrl).port),
-      rail,
-      fee: { basisPoints: 100n, fixed: 0n },
-    })
-  }
-  const wallets = [await start(home, away), await start(away, home)] as const
-  return { wallets, stop: () => Promise.all(wallets.map((wallet) => wallet.stop())) }
-}
-
 describe('two wallets', () => {
   test('a payment in dollars completes an incoming payment in euros at the other wallet', async () => {
-    const { wallets, stop } = await pair()
-    const [home, away] = wallets
+    const { one: home, two: away, stop } = await startIlpPair()
     await place.register(home)
     const carol = `${away.baseUrl}/carol`
     const asked = await place.run(['request', carol, '--amount', '25.00', '--expires', '1h'])

@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { internet, type Network } from 'open-payments-programs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { CreatedWallet } from '../../../test/support/created-wallet.js'
 import { testKey } from '../../../test/support/keys.js'
 import { runs } from '../../../test/support/runs.js'
 import { amountOf, durationMs, money } from '../src/money.js'
 import { redacted } from '../src/wire.js'
 import { decideAsOwner } from './support/browser.js'
-import { type TestWallet, testWallet, workplace } from './support/workplace.js'
+import { testWallet, workplace } from './support/workplace.js'
 
 describe('amounts', () => {
   const value = fc.bigInt({ min: 1n, max: 2n ** 64n - 1n })
@@ -209,8 +210,8 @@ describe('a key', () => {
   })
 })
 
-describe('against the example wallet', () => {
-  let wallet: TestWallet
+describe('against a created wallet', () => {
+  let wallet: CreatedWallet
   let from: string
   let bob: string
   const place = workplace()
@@ -578,8 +579,7 @@ describe('against the example wallet', () => {
     const { code, err } = await other.run(['key', from, '--register', `${wallet.baseUrl}/keys`], {
       async browse(url) {
         opened.push(new URL(url))
-        const { kid, x } = JSON.parse(opened[0]?.searchParams.get('key') ?? '')
-        await wallet.storage.keys.add(from, { kid, x, name: 'test', addedAt: 0 })
+        await wallet.publish(from, JSON.parse(opened[0]?.searchParams.get('key') ?? ''))
       },
     })
     expect([code, err]).toEqual([0, expect.stringContaining(`${from} publishes the key`)])

@@ -1,3 +1,5 @@
+import { signIn } from '../../../../examples/demo/browser.js'
+
 /** A form of a page: where it leads, its fields as the page fills them, and its buttons. */
 interface Form {
   readonly action: string
@@ -37,7 +39,7 @@ function formsOf(page: string): readonly Form[] {
 const meanings = { approve: /^(approve|allow|accept|yes)/i, deny: /^(deny|decline|reject|no)/i }
 
 /**
- * Acts as the resource owner: opens the consent page, submits the form that has a button for the decision, with what
+ * Acts as Alice: signs in, opens the consent page, submits the form that has a button for the decision, with what
  * the page fills in, and follows the redirect to the client. Resolves to the URL to which the page redirects.
  */
 export async function decideAsOwner(
@@ -45,12 +47,8 @@ export async function decideAsOwner(
   decision: 'approve' | 'deny' = 'approve',
   follows = true,
 ): Promise<URL | undefined> {
-  const shown = await fetch(url)
-  const page = await shown.text()
-  const cookie = shown.headers
-    .getSetCookie()
-    .map((line) => line.split(';', 1)[0])
-    .join('; ')
+  const cookie = await signIn(new URL(url).origin)
+  const page = await (await fetch(url, { headers: { cookie } })).text()
   for (const { action, fields, buttons } of formsOf(page)) {
     const button = buttons.find(({ value }) => meanings[decision].test(value))
     if (button === undefined) continue

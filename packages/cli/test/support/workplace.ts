@@ -1,9 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, internet, type Network } from 'open-payments-programs'
-import { memoryStorage } from '../../../../examples/wallet/memory-storage.js'
-import { type StartOptions, startWallet } from '../../../../examples/wallet/start.js'
+import { internet, type Network } from 'open-payments-programs'
+import {
+  type CreatedWallet,
+  plainWallet,
+  startCreatedWallet,
+} from '../../../../test/support/created-wallet.js'
 import { runClient } from '../../src/command.js'
 import type { Machine } from '../../src/wire.js'
 import { decideAsOwner } from './browser.js'
@@ -57,29 +60,15 @@ export function workplace() {
       return { code, body: JSON.parse(out) }
     },
     /** Publishes the key of the program in the key set of an account. */
-    async register({ baseUrl, storage }: TestWallet, account = 'alice') {
-      const { out } = await run(['key', `${baseUrl}/${account}`])
-      const { kid, x } = JSON.parse(out) as { kid: string; x: string }
-      await storage.keys.add(`${baseUrl}/${account}`, { kid, x, name: 'test', addedAt: 0 })
+    async register({ baseUrl, publish }: Pick<CreatedWallet, 'baseUrl' | 'publish'>) {
+      const account = `${baseUrl}/alice`
+      const { out } = await run(['key', account])
+      await publish(account, JSON.parse(out))
     },
     key: () => JSON.parse(readFileSync(keyFile, 'utf8')),
     remove: () => rmSync(folder, { recursive: true }),
   }
 }
 
-export type TestWallet = Awaited<ReturnType<typeof testWallet>>
-
-/** Starts the example wallet, which sends payments as they are created. */
-export async function testWallet(options: Partial<StartOptions> = {}) {
-  const storage = memoryStorage()
-  const port = options.port ?? (await freePort())
-  const running = await startWallet({
-    adapter: 'express',
-    settle: 'auto',
-    outboundTimeoutMs: 60_000,
-    ...options,
-    port,
-    storage,
-  })
-  return { ...running, storage }
-}
+/** Starts a wallet of `npm create`, which sends payments as they are created. */
+export const testWallet = () => startCreatedWallet({ create: plainWallet })

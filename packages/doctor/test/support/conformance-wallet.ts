@@ -2,8 +2,8 @@ import { decide } from '../../../../examples/demo/browser.js'
 import { openShop } from '../../../../examples/demo/shop.js'
 import type { Consent, ServerConformanceOptions } from '../../src/index.js'
 
-/** Approves or denies on the consent page of the example wallet. */
-export const consentInExampleWallet: Consent = async (url, decision) => {
+/** Approves or denies on the consent page of a created wallet. */
+const consent: Consent = async (url, decision) => {
   const { location } = await decide(url, decision)
   return location ?? ''
 }
@@ -19,7 +19,7 @@ export async function conformanceShop() {
     settings: {
       client,
       finishUri,
-      consent: consentInExampleWallet,
+      consent,
     } satisfies Partial<ServerConformanceOptions>,
   }
 }
