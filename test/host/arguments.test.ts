@@ -300,7 +300,11 @@ function callsOn(ids: {
       limitsOf: {
         names: ['scope'],
         good: [{ walletAddress: alice }],
-        parts: { scope: 'object', 'scope.walletAddress': 'url', 'scope.grant': 'unknown' },
+        parts: {
+          scope: 'object',
+          'scope.walletAddress': 'url or undefined',
+          'scope.grant': 'unknown',
+        },
       },
       begin: one('paymentId', created),
       reportSent: {
