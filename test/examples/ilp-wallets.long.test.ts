@@ -149,6 +149,7 @@ test('payments at once survive the crash of both wallets, exactly', async () => 
   expect(await received()).toEqual([200_000n, 200_000n])
   for (const { child } of again) child.kill('SIGTERM')
   expect(await Promise.all(again.map(({ ended }) => ended))).toEqual([exited, exited])
+  expect(again.map(({ printed }) => printed.err)).toEqual(['', ''])
   expect(await booked(0)).toMatchObject({ alice: 500_000n - 404_000n, owed: -4_000n * dollar })
   expect(await booked(1)).toMatchObject({ bob: 10_000n + 400_000n, owed: 4_000n * dollar })
   await rm(folder, { recursive: true })
