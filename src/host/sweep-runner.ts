@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import type { Random } from '../ports/host.js'
+import { randomOption } from '../protocol/host-options.js'
 import { type SweepOptions, type SweepResult, sweepLimit } from '../service/sweep.js'
 import { sleep } from '../service/time.js'
 import { callHook, printError } from '../util/errors.js'
@@ -9,7 +10,6 @@ import {
   listOf,
   type Members,
   optionsOf,
-  port,
   positiveInteger,
   readInput,
 } from '../util/input.js'
@@ -34,7 +34,7 @@ const runOptions = optionsOf({
   everyMs: v.optional(positiveInteger, 60_000),
   limit: sweepLimit,
   onError: v.optional(callback<NonNullable<RunSweepsOptions['onError']>>(), () => printError),
-  random: v.optional(port<Random>('getRandomValues'), () => crypto),
+  random: randomOption,
 } satisfies Members<RunSweepsOptions>)
 
 /**

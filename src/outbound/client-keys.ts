@@ -7,6 +7,7 @@ import type {
   PublicJwk,
   WalletAddresses,
 } from '../ports/host.js'
+import { clockOption } from '../protocol/host-options.js'
 import { canonicalUrl } from '../protocol/url.js'
 import { callback, type Members, optionsOf, port, readInput, string } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
@@ -68,7 +69,7 @@ const clientKeysOptions = optionsOf({
     } satisfies Members<OwnAccounts>),
   ),
   fetch: v.optional(callback<DocumentFetch>()),
-  clock: v.optional(port<Clock>('now'), () => Date),
+  clock: clockOption,
 } satisfies Members<RemoteClientKeysOptions>)
 
 /** `guardedFetch` ends within `timeoutMs` with a precise error. Its slot is freed soon after in any case. */

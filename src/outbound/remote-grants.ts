@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import { wholeMilliseconds } from '../core/instant.js'
 import type { Clock, Introspection, IntrospectionQuery, Random } from '../ports/host.js'
 import { accessTokenClass, newPath, parseCredential } from '../protocol/credential.js'
+import { clockOption, randomOption } from '../protocol/host-options.js'
 import { kidLengthMax, thumbprintOf } from '../protocol/http-signature/jwk.js'
 import {
   type PrivateJwk,
@@ -13,7 +14,7 @@ import { introspectionRequestBody, readIntrospectionAnswer } from '../protocol/i
 import { parseJson } from '../protocol/json.js'
 import { isLoopback, parseUrl } from '../protocol/url.js'
 import { encodeUtf8 } from '../util/bytes.js'
-import { boolean, checked, type Members, optionsOf, port, readInput, text } from '../util/input.js'
+import { boolean, checked, type Members, optionsOf, readInput, text } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import { boundedIntrospect } from './bounded-introspection.js'
 import {
@@ -82,8 +83,8 @@ const remoteGrantsOptions = optionsOf({
   cache: v.optional(introspectionCacheOptions),
   nonces: v.optional(boolean, true),
   allowLoopback: v.optional(boolean, false),
-  clock: v.optional(port<Clock>('now'), () => Date),
-  random: v.optional(port<Random>('getRandomValues'), () => crypto),
+  clock: clockOption,
+  random: randomOption,
   ...jsonPostOptions,
 } satisfies Members<RemoteGrantsOptions>)
 

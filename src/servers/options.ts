@@ -6,6 +6,7 @@ import { isBelow, type PublicUrl } from '../http/target.js'
 import type { Clock, Random } from '../ports/host.js'
 import type { Store } from '../ports/store.js'
 import { namespaceAt, pooled } from '../protocol/credential.js'
+import { clockOption, randomOption } from '../protocol/host-options.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { ServiceContext } from '../service/context.js'
 import { type EventType, eventTypesOption, recordedEvents } from '../service/event-record.js'
@@ -100,9 +101,6 @@ export const positiveDuration = v.pipe(
   v.check((ms) => ms > 0, 'must be positive'),
 )
 
-/** A source of time; by default that of this machine. */
-export const clockOption = v.optional(port<Clock>('now'), () => Date)
-
 /** The limits of `created` in signatures. */
 export const signatureLimits = {
   ageMaxMs: v.optional(duration, 300_000),
@@ -115,7 +113,7 @@ const sharedOptions = {
   store: storeOption,
   storeTimeoutMs: v.optional(positiveDuration, 3_000),
   clock: clockOption,
-  random: v.optional(port<Random>('getRandomValues'), () => crypto),
+  random: randomOption,
   signatures: group({
     ...signatureLimits,
     clock: v.optional(port<Clock>('now')),

@@ -3,11 +3,11 @@ import { readMessage } from '../http/fields.js'
 import { bodyBytesMax, type HttpRequest } from '../http/message.js'
 import { publicUrl, resolveTarget, serverUrl } from '../http/target.js'
 import type { Clock, PublicJwk } from '../ports/host.js'
+import { clockOption } from '../protocol/host-options.js'
 import { inspectSignatures, verifyCandidates } from '../protocol/http-signature/inspect.js'
 import { group, type Members, optionsOf, readInput } from '../util/input.js'
 import { type CompatibilityOptions, compatibilityOptions } from './compatibility.js'
 import {
-  clockOption,
   requirePrefix,
   type SignatureOptions,
   signatureLimits,

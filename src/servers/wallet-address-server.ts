@@ -18,11 +18,12 @@ import {
 } from '../http/routes.js'
 import { isBelow, type PublicUrl, publicUrl, serverUrl } from '../http/target.js'
 import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
+import { clockOption } from '../protocol/host-options.js'
 import { publishedJwk } from '../protocol/http-signature/jwk.js'
 import { canonicalUrl } from '../protocol/url.js'
 import { type Members, optionsOf, port, readInput } from '../util/input.js'
 import { hostWalletAddresses } from './host-ports.js'
-import { clockOption, requirePrefix, strippedPrefixOption } from './options.js'
+import { requirePrefix, strippedPrefixOption } from './options.js'
 
 export interface WalletAddressServerOptions extends ServerHooks {
   /** The base URL of the wallet addresses, such as `https://wallet.example`. */
