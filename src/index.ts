@@ -89,7 +89,6 @@ export type {
   LimitScope,
   LimitServices,
   PaymentPreview,
-  PaymentPreviewRequest,
 } from './host/preview.js'
 export { type RunSweepsOptions, runSweeps } from './host/sweep-runner.js'
 export type { RegisteredResourceServer } from './http/authorization-server/resource-server-registry.js'
@@ -162,7 +161,7 @@ export type { PrivateJwk } from './protocol/http-signature/sign.js'
 export type { IncomingPaymentBody } from './protocol/incoming-payment.js'
 export { isPublicAddress } from './protocol/ip-address.js'
 export type { OutgoingPaymentBody } from './protocol/outgoing-payment.js'
-export { readClientKey } from './protocol/pasted-key.js'
+export { type ClientKeyRefusal, readClientKey } from './protocol/pasted-key.js'
 export type { AuthorizationPolicy } from './servers/authorization-policy.js'
 export {
   type AuthorizationServer,
@@ -207,7 +206,7 @@ export type {
   ReceivedFunds,
 } from './service/incoming-payment.js'
 export type { ListPage, PageQuery } from './service/lists.js'
-export type { PreviewRefusal } from './service/preview.js'
+export type { PaymentPreviewRequest, PreviewRefusal } from './service/preview.js'
 export { ContentionError, StoreTimeoutError } from './service/store-guard.js'
 export type { SweepOptions, SweepResult } from './service/sweep.js'
 export { ClockError } from './service/time.js'

@@ -6,27 +6,13 @@ import { amountSchema, receiverSchema, urlSchema } from '../protocol/schema.js'
 import {
   limitsLeftOfAccount,
   limitsOfGrant,
+  type PaymentPreviewRequest,
   type PreviewDependencies,
   type PreviewRefusal,
   preview,
 } from '../service/preview.js'
 import { boolean, exactly, type Members, readInput, text } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
-
-/** A payment that a client could request. It has at most one of the two amounts. */
-export interface PaymentPreviewRequest {
-  readonly grantId: string
-  /** The label of the token to pay with, if the grant has several. */
-  readonly label?: string
-  /** The wallet address to debit. */
-  readonly walletAddress: string
-  /** URL of the incoming payment to pay. */
-  readonly receiver: string
-  readonly debitAmount?: Amount
-  readonly receiveAmount?: Amount
-  /** Whether `policy.mayPay` is asked, with `isPreview: true`. Default false. */
-  readonly asksMayPay?: boolean
-}
 
 /** Whether a payment would be created at this instant, or why it would be refused. */
 export type PaymentPreview =

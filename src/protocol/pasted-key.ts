@@ -6,6 +6,17 @@ import { isObject, parseJson } from './json.js'
 
 const clientKeyLengthMax = 4_096
 
+/** Why the text of a key is refused: see `readClientKey`. */
+export type ClientKeyRefusal =
+  | 'key_missing'
+  | 'key_too_long'
+  | 'key_private'
+  | 'key_unsupported'
+  | 'key_damaged'
+  | 'key_unsound'
+  | 'keys_several'
+  | 'kid_invalid'
+
 /**
  * Reads a public key that the owner of an account pasted, to register it for an app: a JWK, a JWKS with one key, or a
  * PEM (`-----BEGIN PUBLIC KEY-----`), of at most 4,096 characters. `kid` and `alg` may be missing from a JWK. Store the
@@ -28,15 +39,7 @@ export function readClientKey(text: string):
   | { readonly ok: true; readonly key: Pick<PublicJwk, 'x'> & Partial<Pick<PublicJwk, 'kid'>> }
   | {
       readonly ok: false
-      readonly refusal:
-        | 'key_missing'
-        | 'key_too_long'
-        | 'key_private'
-        | 'key_unsupported'
-        | 'key_damaged'
-        | 'key_unsound'
-        | 'keys_several'
-        | 'kid_invalid'
+      readonly refusal: ClientKeyRefusal
       readonly reason: string
     } {
   readInput('text', string, text)

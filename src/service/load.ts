@@ -1,3 +1,4 @@
+import type { Grant } from '../core/grant/record.js'
 import type { Stored } from '../core/stored.js'
 import type { RecordKey, RecordKind, Store } from '../ports/store.js'
 import { isIdOf } from '../protocol/credential.js'
@@ -52,4 +53,15 @@ export async function loadOwn<Found extends Stored>(
 ): Promise<Found | undefined> {
   if (!isIdOf(await namespace(), id)) return undefined
   return loadOne<Found>(store, { kind, id })
+}
+
+/** Loads a grant of the authorization server whose grants a server serves. */
+export function loadGrant(
+  {
+    store,
+    grantNamespace: namespace,
+  }: { readonly store: Store; readonly grantNamespace: () => Promise<string> },
+  id: string,
+): Promise<Grant | undefined> {
+  return loadOwn({ store, namespace }, 'grant', id)
 }

@@ -10,7 +10,6 @@ import {
   totalSpent,
 } from '../core/budget.js'
 import { hasChanged, type PaymentResult, refusedCall } from '../core/decision.js'
-import type { Grant } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import {
   isCreated,
@@ -34,7 +33,7 @@ import { isIdOf } from '../protocol/credential.js'
 import { budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
 import { newCall, type ServiceContext } from './context.js'
 import { createPaymentLists } from './lists.js'
-import { loadOne, loadOwn, loadRecords, nameOf, readerOf, recordsOf } from './load.js'
+import { loadGrant, loadOne, loadOwn, loadRecords, nameOf, readerOf, recordsOf } from './load.js'
 import type { SeenBudgets } from './load-ahead.js'
 import { expire } from './reserved-payment.js'
 import { ifRetired, type SweptKind } from './sweep.js'
@@ -70,8 +69,7 @@ export function createOutgoingPayments(
   return {
     load: (id: string) => loadPayment(context, id),
     ...createPaymentLists<OutgoingPayment>(context, 'outgoing-payment'),
-    loadGrant: (id: string) =>
-      loadOwn<Grant>({ ...context, namespace: context.grantNamespace }, 'grant', id),
+    loadGrant: (id: string) => loadGrant(context, id),
     budgetsUnder: (grant: Pick<ActiveToken, 'grantId' | 'access'>, now: Instant) =>
       budgetsUnder(context, grant, now),
     spentUnder: (token: ActiveToken, now: Instant) => spentUnder(context, token, now),

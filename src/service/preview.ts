@@ -8,7 +8,7 @@ import {
   payingItems,
 } from '../core/budget.js'
 import { type Refused, refused } from '../core/decision.js'
-import { clientId, type Grant } from '../core/grant/record.js'
+import { clientId } from '../core/grant/record.js'
 import { reserveOutgoingPayment, rightsOf } from '../core/outgoing-payment/reservation.js'
 import { ownerLimits } from '../core/spending-limits.js'
 import type { AccountLimits, MayPay, WalletAddresses } from '../ports/host.js'
@@ -16,22 +16,23 @@ import { newId } from '../protocol/credential.js'
 import { budgetKey, candidatesIn, countedIn, limitsOfAccount, openBudgetKeys } from './budgets.js'
 import { activeAccount, newCall, type ServiceContext } from './context.js'
 import type { CreationPolicy } from './create-outgoing-payment.js'
-import { loadOwn, loadRecords, readerOf } from './load.js'
+import { loadGrant, loadRecords, readerOf } from './load.js'
 import type { QuoteOperations } from './quote.js'
 import { askHost } from './reserved-payment.js'
 
-/** A payment that a client could request. */
-export interface PreviewedPayment {
+/** A payment that a client could request. It has at most one of the two amounts. */
+export interface PaymentPreviewRequest {
   readonly grantId: string
-  /** The label of the token, if the grant has several. */
-  readonly label?: string | undefined
-  /** Canonical, as the receiver. */
+  /** The label of the token to pay with, if the grant has several. */
+  readonly label?: string
+  /** The wallet address to debit. */
   readonly walletAddress: string
+  /** URL of the incoming payment to pay. */
   readonly receiver: string
-  readonly debitAmount?: Amount | undefined
-  readonly receiveAmount?: Amount | undefined
-  /** Whether the host is asked with `mayPay`. */
-  readonly asksMayPay?: boolean | undefined
+  readonly debitAmount?: Amount
+  readonly receiveAmount?: Amount
+  /** Whether `policy.mayPay` is asked, with `isPreview: true`. Default false. */
+  readonly asksMayPay?: boolean
 }
 
 export interface PreviewDependencies {
@@ -72,20 +73,16 @@ export type Previewed =
     }
   | (Refused<PreviewRefusal> & { readonly limits: readonly LimitStatus[] })
 
-/** Decides about a payment as its creation would at this instant. Writes nothing. */
+/** Decides about a payment, with canonical URLs, as its creation would at this instant. Writes nothing. */
 export async function preview(
   deps: PreviewDependencies,
-  { grantId, label, walletAddress, receiver, asksMayPay, ...amounts }: PreviewedPayment,
+  { grantId, label, walletAddress, receiver, asksMayPay, ...amounts }: PaymentPreviewRequest,
 ): Promise<Previewed> {
   const { context, quotes, policy, mayPay } = deps
   const { now, commandId } = newCall(context)
   const namespace = await context.grantNamespace()
 
-  const grant = await loadOwn<Grant>(
-    { ...context, namespace: context.grantNamespace },
-    'grant',
-    grantId,
-  )
+  const grant = await loadGrant(context, grantId)
   if (grant === undefined) return unlimited(refused('grant_unknown', 'the grant does not exist'))
   const rights = rightsOf(grant, now)
   if (rights === undefined) return unlimited(refused('token_unknown', 'the grant has ended'))
@@ -143,11 +140,7 @@ export async function limitsOfGrant(
 ): Promise<readonly LimitStatus[]> {
   const { now } = newCall(context)
   const namespace = await context.grantNamespace()
-  const grant = await loadOwn<Grant>(
-    { ...context, namespace: context.grantNamespace },
-    'grant',
-    grantId,
-  )
+  const grant = await loadGrant(context, grantId)
   return statuses(context, ownerLimits(grant?.conditions?.limits, { namespace, grantId }, now))
 }
 

@@ -28,7 +28,6 @@ export { icon } from './icon.js'
 export {
   type KeyConflict,
   type KeyProblem,
-  type KeyRefusal,
   type KeysOptions,
   keysScreen,
   type OwnedKey,

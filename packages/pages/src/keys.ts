@@ -1,4 +1,4 @@
-import { type PublicJwk, readClientKey } from 'open-payments-server'
+import { type ClientKeyRefusal, type PublicJwk, readClientKey } from 'open-payments-server'
 import type { OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
@@ -26,19 +26,8 @@ export interface OwnerKeys {
   revoke(walletAddress: string, kid: string): Promise<void>
 }
 
-/** Why the text of a key is refused: see `readClientKey`. */
-export type KeyRefusal =
-  | 'key_missing'
-  | 'key_too_long'
-  | 'key_private'
-  | 'key_unsupported'
-  | 'key_damaged'
-  | 'key_unsound'
-  | 'keys_several'
-  | 'kid_invalid'
-
 /** Why a form changed nothing. */
-export type KeyProblem = KeyConflict | KeyRefusal | 'name' | 'stale'
+export type KeyProblem = KeyConflict | ClientKeyRefusal | 'name' | 'stale'
 
 /** What the page of keys needs besides the keys. */
 export interface KeysOptions {

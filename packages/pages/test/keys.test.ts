@@ -1,13 +1,14 @@
+import type { ClientKeyRefusal } from 'open-payments-server'
 import { describe, expect, test } from 'vitest'
 import { html } from '../src/html.js'
-import { type KeyRefusal, keysScreen, readKey } from '../src/keys.js'
+import { keysScreen, readKey } from '../src/keys.js'
 import { languages, localeFor } from '../src/locale.js'
 import { textOf } from './text.js'
 
 const account = { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }
 
 /** A text for each reason to refuse one. */
-const refused: Readonly<Record<KeyRefusal, string>> = {
+const refused: Readonly<Record<ClientKeyRefusal, string>> = {
   key_missing: 'nothing of use',
   key_too_long: 'x'.repeat(4_097),
   key_private: '{"d":"x"}',
