@@ -22,20 +22,11 @@ import {
 import { filledIn } from '../src/spending/generate.js'
 import { runHistory } from '../src/spending/run.js'
 import { serversWallet } from '../src/spending/servers.js'
+import { hostScene } from './support/host-ledger.js'
 
 const usd = { assetCode: 'USD', assetScale: 2 }
 const url = 'https://wallet.example/pay/alice'
-const scene: SpendingScene = {
-  walletAddress: url,
-  asset: usd,
-  receivers: [
-    {
-      url: 'https://bank.example/incoming-payments/1',
-      asset: { assetCode: 'EUR', assetScale: 2 },
-      unitPrice: 2n,
-    },
-  ],
-}
+const scene: SpendingScene = { ...hostScene, walletAddress: url }
 
 /** Servers behind a proxy that removes a prefix, with tokens that expire after a second. */
 function serversOn(
