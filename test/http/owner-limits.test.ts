@@ -1,29 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import type { SpendingLimit } from '../../src/entry-core.js'
-import { type GrantAmendment, remoteGrants, toFetch } from '../../src/index.js'
-import { bankId, bankKey, privateJwkOf } from '../support/introspection.js'
+import type { GrantAmendment } from '../../src/index.js'
 import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
 import { spentUnder } from '../support/spending-client.js'
-import { alice, grantEndpoint, interactionId, type World } from '../support/world.js'
+import { walletInProcesses } from '../support/two-processes.js'
+import { alice, interactionId } from '../support/world.js'
 
 const everyMinute = 'R/2026-11-21T12:00:00Z/PT1M'
 const minute = 60_000
 
 /** A wallet whose owner has limited an app that may pay 1000 in all. */
 async function limitedApp(limits: readonly SpendingLimit[], isRemote = false) {
-  const introspecting =
-    isRemote &&
-    remoteGrants({
-      grantEndpoint,
-      resourceServerId: bankId,
-      key: { kid: bankKey.kid, privateKey: privateJwkOf(bankKey) },
-      fetch: (url, init) => toFetch(world.handle)(new Request(url, init)),
-      clock: { now: () => world.clock.now() },
-    })
-  const world: World = createSpendingWorld({
-    auth: { resourceServers: [{ id: bankId, keys: [bankKey] }] },
-    resources: { ...(introspecting && { grants: introspecting }) },
-  })
+  const world = walletInProcesses(isRemote ? 2 : 1)
   const client = world.client()
   const granted = await grantToPay(world, client, [outgoingItem({ debitAmount: usd(1_000) })])
   const amend = (conditions: GrantAmendment['conditions'] = {}) =>
