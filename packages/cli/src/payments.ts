@@ -290,11 +290,10 @@ async function sent(
         { answer },
       )
     }
-    if (
-      reaches(amount, quote.debitAmount) ||
-      (amount.value !== '0' && (await received(wire, quote)))
-    )
-      return answer.body
+    if (reaches(amount, quote.debitAmount)) return answer.body
+    const isChanging = amount.value === '0' || amount.value !== shown
+    // The receiver may have everything before the sender has counted everything, or for less than the debit amount.
+    if (!isChanging && (await received(wire, quote))) return answer.body
     if (amount.value !== shown) wire.say(`${money(amount)} of ${money(quote.debitAmount)} is sent`)
     shown = amount.value
     if (Date.now() >= deadline) {
