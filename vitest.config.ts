@@ -3,7 +3,8 @@ import { availableParallelism } from 'node:os'
 import { join, resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
-const folders = ['test', ...readdirSync('packages').map((name) => join('packages', name, 'test'))]
+const packages = readdirSync('packages').map((name) => join('packages', name, 'test'))
+const folders = ['test', 'assurance', ...packages]
 const files = folders
   .flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),

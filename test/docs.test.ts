@@ -64,7 +64,7 @@ function anchorsOf(document: string): readonly string[] {
 
 const folders = [
   'adapters',
-  'bench',
+  'assurance',
   'docs',
   'examples',
   'packages',
@@ -245,7 +245,7 @@ test('docs/errors.md contains the generated tables of errors (`npm run docs:tabl
 
 /** Returns the tests that a document quotes, each with its file. */
 function quotedTests(text: string) {
-  const found = text.matchAll(/\["([^"]+)"\]\(\.\.\/((?:test|packages)\/[^)]+)\)/g)
+  const found = text.matchAll(/\["([^"]+)"\]\(\.\.\/((?:assurance|test|packages)\/[^)]+)\)/g)
   return [...found].map(([, title = '', file = '']) => ({ file, title }))
 }
 

@@ -1,0 +1,142 @@
+import { fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { type Part, parts } from '../../test/support/inputs/parts.js'
+import { growthMaxBytes, problemText, type Report } from '../../test/support/inputs/tally.js'
+
+/**
+ * Sends two million bad inputs to the servers over all stores and adapters, one process for each core. `--count` and
+ * `--seed` choose others. Sets the exit code to 1 if a response or a record is wrong, if memory grows beyond the bound,
+ * or if an input gets no response.
+ */
+const { values } = parseArgs({
+  options: {
+    count: { type: 'string', default: '2000000' },
+    seed: { type: 'string', default: randomBytes(4).toString('hex') },
+  },
+})
+const { seed } = values
+const count = Number(values.count)
+/** A process that serves no batch for so long does not respond, even if it only computes. */
+const silenceMaxMs = 300_000
+
+interface Task {
+  readonly part: Part
+  readonly seed: string
+  readonly count: number
+}
+
+interface Done {
+  readonly report: Report
+  readonly seconds: number
+  readonly rss: number
+}
+
+/** What one input in a thousand is sent to; the memory store gets all others. */
+const perThousand: Readonly<Record<Exclude<Part, 'memory'>, number>> = {
+  pglite: 4,
+  postgres: 8,
+  redis: 5,
+  mariadb: 5,
+  express: 6,
+  fastify: 6,
+  hono: 6,
+}
+const memoryTasks = 8
+
+function tasksOf(): Task[] {
+  const others = parts.flatMap((part) => {
+    if (part === 'memory') return []
+    return { part, seed: `${seed} ${part}`, count: Math.round((count * perThousand[part]) / 1000) }
+  })
+  const left = count - others.reduce((sum, task) => sum + task.count, 0)
+  const memory = Array.from({ length: memoryTasks }, (_, index) => ({
+    part: 'memory' as const,
+    seed: `${seed} memory ${index}`,
+    count: Math.floor((left + index) / memoryTasks),
+  }))
+  return [...others, ...memory]
+}
+
+function run({ part, seed, count }: Task): Promise<Done> {
+  const worker = fileURLToPath(new URL('worker.ts', import.meta.url))
+  const child = fork(worker, [part, seed, String(count)], { execArgv: ['--import', 'tsx'] })
+  return new Promise((resolve, reject) => {
+    let served = 0
+    let done: Done | undefined
+    const fail = (what: string) => reject(new Error(`${seed}: ${what} after ${served} inputs`))
+    const watch = () =>
+      setTimeout(() => {
+        child.kill('SIGKILL')
+        fail('no batch was served for 5 minutes')
+      }, silenceMaxMs)
+    let timer = watch()
+    child.on('message', (message: { served: number } | Done) => {
+      clearTimeout(timer)
+      timer = watch()
+      if ('served' in message) served = message.served
+      else done = message
+    })
+    child.on('close', () => {
+      clearTimeout(timer)
+      if (done === undefined) fail('the process ended')
+      else resolve(done)
+    })
+  })
+}
+
+/** Merges counts, most frequent first. */
+function merged(reports: readonly Report[], what: keyof Report['counts']): [string, number][] {
+  const all = new Map<string, number>()
+  for (const { counts } of reports) {
+    for (const [name, each] of Object.entries(counts[what])) {
+      all.set(name, (all.get(name) ?? 0) + each)
+    }
+  }
+  return [...all].sort(([, a], [, b]) => b - a)
+}
+
+function printTask({ part, seed }: Task, { report, seconds, rss }: Done): boolean {
+  const { inputs, failed, problems, memory, slowest } = report
+  const growth = memory.after - memory.before
+  const megabytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`
+  console.log(
+    `${part.padEnd(9)} ${String(inputs).padStart(8)} inputs, ${failed} with a problem, ` +
+      `heap ${megabytes(memory.before)} → ${megabytes(memory.after)}, rss ${megabytes(rss)}, ` +
+      `${seconds.toFixed(0)} s CPU, slowest ${slowest.ms.toFixed(0)} ms (${slowest.kind}, ${slowest.status})`,
+  )
+  for (const problem of problems) console.log(problemText(problem))
+  if (growth <= growthMaxBytes) return failed === 0
+  console.log(
+    `${seed}: the heap grew by ${megabytes(growth)}, more than ${megabytes(growthMaxBytes)}`,
+  )
+  return false
+}
+
+console.log(`${count} inputs, seed ${seed}`)
+const queue = tasksOf()
+const reports: Report[] = []
+let correct = true
+
+async function work(): Promise<void> {
+  for (let task = queue.shift(); task !== undefined; task = queue.shift()) {
+    try {
+      const done = await run(task)
+      correct = printTask(task, done) && correct
+      reports.push(done.report)
+    } catch (error) {
+      console.log(String(error))
+      correct = false
+    }
+  }
+}
+
+await Promise.all(Array.from({ length: availableParallelism() }, work))
+for (const what of ['kind', 'status', 'code', 'refusal', 'nonce'] as const) {
+  const lines = merged(reports, what).map(([name, each]) => `${String(each).padStart(9)}  ${name}`)
+  console.log(`\nby ${what}\n${lines.join('\n')}`)
+}
+console.log(`\n${reports.reduce((sum, { inputs }) => sum + inputs, 0)} inputs, seed ${seed}`)
+process.exitCode = correct ? 0 : 1

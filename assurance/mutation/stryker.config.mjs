@@ -1,0 +1,27 @@
+import { group, name, testsFolder } from './group.mjs'
+
+process.env.TEST_DEPTH = 'mutation'
+
+/** @type {import('@stryker-mutator/api/core').PartialStrykerOptions} */
+export default {
+  mutate: group.mutate,
+  buildCommand: 'node assurance/mutation/build.mjs',
+  testRunner: 'mocha',
+  mochaOptions: {
+    'no-config': true,
+    'no-package': true,
+    require: ['./assurance/mutation/worker.mjs'],
+    spec: [`${testsFolder}/[0-9]*.mjs`],
+  },
+  plugins: ['@stryker-mutator/mocha-runner', './assurance/mutation/ignore-texts.mjs'],
+  ignorers: ['texts'],
+  coverageAnalysis: 'perTest',
+  concurrency: 2,
+  ignorePatterns: ['/dist', '/docs', '/coverage', '/.bench', '/release', '/.mutation'],
+  tempDirName: '.mutation/sandbox',
+  reporters: ['progress-append-only', 'json'],
+  jsonReporter: { fileName: `.mutation/${name}.json` },
+  incrementalFile: `.mutation/${name}.incremental.json`,
+  timeoutMS: 10_000,
+  timeoutFactor: 4,
+}

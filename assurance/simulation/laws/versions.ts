@@ -1,0 +1,54 @@
+import type { Stored } from '../../../src/entry-adapter.js'
+import { withoutSlice } from '../../../test/support/outbox.js'
+import type { Law } from './law.js'
+
+/** Every write is the next version of its record, and names the command that wrote it. */
+export const everyWriteIsTheNextVersion: Law = ({ written }) =>
+  written.flatMap(({ kind, before, after }) => {
+    if (after === undefined) return []
+    const expected = (before?.version ?? 0) + 1
+    if (after.version !== expected) {
+      return [`${kind} ${after.id} went from version ${expected - 1} to ${after.version}`]
+    }
+    return after.commandId === before?.commandId
+      ? [`${kind} ${after.id} was written twice by the command ${after.commandId}`]
+      : []
+  })
+
+const told = ['incoming-payment', 'outgoing-payment', 'quote']
+
+/** Every change of a payment or quote has its events in the same commit, and no event is about anything else. */
+export const everyChangeHasItsEvents: Law = ({ written, commit }) => {
+  if (commit === undefined) return []
+  const created = written.flatMap(({ kind, before, after }) =>
+    kind === 'event' && before === undefined && after !== undefined && 'event' in after
+      ? [withoutSlice(after.id)]
+      : [],
+  )
+  const changed = written.flatMap(({ kind, after }) =>
+    after === undefined ? [] : [eventsOf(kind, after)],
+  )
+  const silent = written.filter(
+    ({ kind, after }) =>
+      told.includes(kind) &&
+      // Nobody sees a reserved payment.
+      (after as { readonly state?: string } | undefined)?.state !== 'reserved' &&
+      !(after && created.includes(`${eventsOf(kind, after)}.${after.lastEvent}`)),
+  )
+  const groundless = created.filter((id) => !changed.some((each) => id.startsWith(`${each}.`)))
+  return [
+    ...silent.map(({ kind, after }) => `${kind} ${after?.id} changed without an event`),
+    ...groundless.map((id) => `the event ${id} belongs to no change of its commit`),
+  ]
+}
+
+/** Returns what the ids of the events about a record begin with, without their slice. */
+const eventsOf = (kind: string, { id }: Stored) => `${withoutSlice(id)}.${kind}`
+
+/** What must not be removed before its retention ends, by any clock in the world. */
+export const nothingIsRemovedEarly: Law = ({ written, at, skewMaxMs }) =>
+  written.flatMap(({ kind, before, after }) => {
+    const { retainUntil = 0 } = before ?? {}
+    const isEarly = after === undefined && retainUntil > at + skewMaxMs
+    return isEarly ? [`${kind} ${before?.id} was removed before its retention ended`] : []
+  })
