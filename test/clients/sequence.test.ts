@@ -11,7 +11,7 @@ import {
 } from '../support/clients/sequence.js'
 import { clientTable, verdictsOf } from '../support/clients/table.js'
 import {
-  allDeployments,
+  deployments,
   type RunningDeployment,
   startDeployment,
   usd,
@@ -28,7 +28,7 @@ const metadata = {
 /** Whole tenths of a second, because that is all that one of the dialects writes, and some nanoseconds. */
 const expiresAt = BigInt(Math.floor(Date.now() / 100) + 864_000) * 100_000_000n + 456_789n
 
-describe.each(allDeployments)('the created wallet on %s', (deployment) => {
+describe.each(deployments)('the created wallet on %s', (deployment) => {
   let shop: Shop
   let running: RunningDeployment
   const verdicts = new Map<string, Readonly<Record<Call, string>>>()

@@ -7,6 +7,7 @@ import { type HoldSubject, holdConformance } from '../../packages/testing/src/in
 import type { MayPay, ResourceServer } from '../../src/index.js'
 import { balanceProperty, type LedgerHost, ledgerProperty } from '../support/held-balances.js'
 import { createHostDatabase, type Example, examples } from '../support/host-databases.js'
+import { runs } from '../support/runs.js'
 import { pay, shopReceiver, usd, withKey } from '../support/spending.js'
 import { errorOf, payingClient } from '../support/spending-client.js'
 import { alice, bob } from '../support/world.js'
@@ -154,12 +155,12 @@ describe.each(examples)('the hold of %s', (_, installed) => {
 
   test('never pays more than the balance, whatever keys and amounts are repeated', async () => {
     const property = balanceProperty(host, { store: postgresStore(example.pool) })
-    await fc.assert(property, { numRuns: 25 })
+    await fc.assert(property, { numRuns: runs(25, 8) })
   })
 
   test('leaves no negative balance and no hold without a payment, in any interleaving', async () => {
     const property = ledgerProperty(host, { store: postgresStore(example.pool) })
-    await fc.assert(property, { numRuns: 25 })
+    await fc.assert(property, { numRuns: runs(25, 8) })
   })
 
   test('shares one connection with the store, without waiting for another', async () => {

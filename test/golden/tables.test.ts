@@ -145,7 +145,7 @@ describe.each(Object.entries(databases))('tables of %s', (kind, fresh) => {
       })
     })
 
-    test('serve that version and this one at the same time', async () => {
+    test.runIf(isLong)('serve that version and this one at the same time', async () => {
       const [older, newer] = [startRunner(version), startRunner(current)]
       for (const life of someNames) {
         await withFresh(fresh, async (connection, address) => {

@@ -134,10 +134,10 @@ describe('the search finds a store that', () => {
   const caught: Partial<Record<StoreFault, number>> = {
     'lets the last writer win': 4,
     'checks before it writes': 4,
-    'ignores guards': 3,
-    'writes a part of a commit': 4,
     'writes only the first record': 4,
     'reads old versions': 5,
+    // The search needs hundreds of histories for these.
+    ...(isLong ? { 'ignores guards': 3, 'writes a part of a commit': 4 } : {}),
   }
 
   test.each(Object.entries(caught))('%s, with at most %d steps', async (fault, stepsMax) => {

@@ -48,9 +48,9 @@ describe.skipIf(servers.PostgreSQL === undefined)('a table that is divided as do
     expect(await migrate(fresh.pool, { schema: fresh.schema })).toEqual({ applied: [] })
   })
 
-  const isOfValues = 4 // no value depends on where it is stored
+  const some: readonly unknown[] = [1, 6] // versions, and the lists: values do not depend on where they are stored
   const store = () => postgresStore(fresh.pool, { schema: fresh.schema })
   for (const each of storeConformance(store, isLong ? {} : { kinds })) {
-    if (isLong || !(each.search || each.rule === isOfValues)) test(each.name, each.run)
+    if (isLong || (some.includes(each.rule) && !each.search)) test(each.name, each.run)
   }
 })
