@@ -33,7 +33,7 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
   const due = statement(
     'due',
     `SELECT value, due_at FROM ${table}
-      WHERE kind = $1 AND left(id, 8) = $2 AND due_at <= $3 ORDER BY due_at, id LIMIT $4`,
+      WHERE kind = $1 AND left(id, 8) = $2 AND due_at BETWEEN $5 AND $3 ORDER BY due_at, id LIMIT $4`,
   )
   const move = statement('move', moveText(table))
   const remove = statement('remove', removeText(table))
@@ -45,8 +45,13 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
       const { at, id } = cursor ?? (isForward ? { at: before, id: '' } : { at: after, id: '~' })
       return (isForward ? forward : backward)(kind, wanted, at, id, limit + 1)
     },
-    due: (kind: string, namespace: string, until: Instant, limit: number) =>
-      due(kind, namespace, until, limit),
+    due: (
+      kind: string,
+      namespace: string,
+      until: Instant,
+      limit: number,
+      from: Instant = Number.MIN_SAFE_INTEGER,
+    ) => due(kind, namespace, until, limit, from),
     /** Moves the indexed due times of records to their own, unless they have changed. */
     move(kind: string, records: readonly Stored[]) {
       const ids = records.map(({ id }) => id)

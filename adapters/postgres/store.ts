@@ -246,9 +246,9 @@ function reads(statements: Statements, run: Run, textsOf: TextsOf): Omit<Store, 
     async list(query) {
       return pageOf(query, await run(statements.list(query)))
     },
-    async due(kind, namespace, before, limit) {
+    async due(kind, ...query) {
       for (;;) {
-        const rows = await run(statements.due(kind, namespace, before, limit))
+        const rows = await run(statements.due(kind, ...query))
         const records = rows.map(recordOf)
         // A commit does not move the indexed time of a record that becomes due later, so `due` moves it.
         const moved = records.filter(({ dueAt }, i) => dueAt !== Number(rows[i]?.['due_at']))

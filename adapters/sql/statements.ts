@@ -107,7 +107,7 @@ export function createStatements(dialect: Dialect) {
   const remove = `DELETE FROM ${recordsTable} WHERE ${atVersion} ${returning}`
   const load = `(SELECT value FROM ${recordsTable} WHERE ${ofRecord})`
   const due = `SELECT value FROM ${recordsTable}
-    WHERE kind = ? AND namespace = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?`
+    WHERE kind = ? AND namespace = ? AND due_at BETWEEN ? AND ? ORDER BY due_at, id LIMIT ?`
   const forward = listText('>', 'ASC', usingIndex)
   const backward = listText('<', 'DESC', usingIndex)
 
@@ -131,8 +131,14 @@ export function createStatements(dialect: Dialect) {
       const values = [...listNumbers.flatMap(() => page), limit]
       return { text: query.forward ? forward : backward, values }
     },
-    due(kind: string, namespace: string, before: Instant, limit: number): SqlStatement {
-      return { text: due, values: [kind, namespace, before, limit] }
+    due(
+      kind: string,
+      namespace: string,
+      before: Instant,
+      limit: number,
+      from: Instant = Number.MIN_SAFE_INTEGER,
+    ): SqlStatement {
+      return { text: due, values: [kind, namespace, from, before, limit] }
     },
     remove({ kind, id, version }: VersionGuard): SqlStatement {
       return { text: remove, values: [kind, id, version] }

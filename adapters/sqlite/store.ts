@@ -71,8 +71,8 @@ function operations(session: Session, run: Run, frame: Frame): Omit<Store, 'comm
     async list(query) {
       return pageOf(query, await rowsOf(sqliteStatements.list(query, sqliteListName(query.list))))
     },
-    async due(kind, namespace, before, limit) {
-      return (await rowsOf(sqliteStatements.due(kind, namespace, before, limit))).map(recordOf)
+    async due(...query) {
+      return (await rowsOf(sqliteStatements.due(...query))).map(recordOf)
     },
     async remove(records) {
       const statements = records.map(sqliteStatements.remove)

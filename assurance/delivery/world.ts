@@ -330,7 +330,7 @@ type Due = Awaited<ReturnType<Store['due']>>
 function lagging(store: Store, time: Time, lagMs: number, draw: Draw): Store['due'] {
   if (lagMs === 0) return store.due
   const answers = new Map<string, { readonly at: number; readonly found: Due }[]>()
-  return async (kind, namespace, before, limit) => {
+  return async (kind, namespace, before, limit, from = Number.MIN_SAFE_INTEGER) => {
     const found = await store.due(kind, namespace, Number.MAX_SAFE_INTEGER, 10_000)
     const earlier = answers.get(namespace) ?? []
     answers.set(namespace, earlier)
@@ -340,7 +340,8 @@ function lagging(store: Store, time: Time, lagMs: number, draw: Draw): Store['du
     return [...ids]
       .flatMap((id) => {
         const seen = draw.pick(earlier)?.found.find((record) => record.id === id)
-        return seen !== undefined && (seen.dueAt ?? 0) <= before ? [seen] : []
+        const { dueAt = Number.NaN } = seen ?? {}
+        return seen !== undefined && from <= dueAt && dueAt <= before ? [seen] : []
       })
       .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || (a.id < b.id ? -1 : 1))
       .slice(0, limit)

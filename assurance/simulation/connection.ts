@@ -80,9 +80,9 @@ export function connect(scheduler: Scheduler, database: Database, climate: Clima
   return {
     load: (keys) => read(`load ${keys.map(({ kind }) => kind)}`, () => database.load(keys)),
     list: (query) => read(`list ${query.kind}`, () => database.list(query)),
-    due(kind, namespace, before, limit) {
+    due(kind, namespace, before, limit, from) {
       const lags = draw.chance(climate.weather.lagPercent)
-      return read(`due ${kind}`, () => database.due(kind, namespace, before, limit, lags))
+      return read(`due ${kind}`, () => database.due({ kind, namespace, before, limit, from, lags }))
     },
     commit: (commit) => write(`commit ${kindsOf(commit)}`, () => database.commit(commit), false),
     remove: (records) =>

@@ -40,6 +40,16 @@ export interface Written {
   readonly after: Stored | undefined
 }
 
+interface DueQuery {
+  readonly kind: RecordKind
+  readonly namespace: string
+  readonly before: number
+  readonly limit: number
+  readonly from?: number | undefined
+  /** Whether the query sees the versions before. */
+  readonly lags?: boolean
+}
+
 export type Database = ReturnType<typeof createDatabase>
 
 /**
@@ -136,8 +146,20 @@ export function createDatabase(
     },
 
     /** With `lags`, the query sees the version before the last one of each record. */
-    due(kind: RecordKind, namespace: string, before: number, limit: number, lags = false) {
-      return Array.from(slots(kind).values(), (slot) => (lags ? slot.before : slot.record))
+    due({
+      kind,
+      namespace,
+      before,
+      limit,
+      from = Number.MIN_SAFE_INTEGER,
+      lags = false,
+    }: DueQuery) {
+      // The due time of an index may be that of an earlier version.
+      const isFrom = ({ before, record }: Slot) =>
+        [before, record].every((each) => (each?.dueAt ?? from) >= from)
+      return Array.from(slots(kind).values())
+        .filter(isFrom)
+        .map((slot) => (lags ? slot.before : slot.record))
         .filter((record) => record !== undefined)
         .filter(({ id, dueAt = Number.POSITIVE_INFINITY }) => {
           return id.slice(0, 8) === namespace && dueAt <= before

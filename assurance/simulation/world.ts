@@ -112,7 +112,8 @@ export function createWorld(seed: string, trace: Trace, mistake: Mistake = {}): 
       store: {
         load: async (keys) => database.load(keys),
         list: async (query) => database.list(query),
-        due: async (kind, namespace, before, limit) => database.due(kind, namespace, before, limit),
+        due: async (kind, namespace, before, limit) =>
+          database.due({ kind, namespace, before, limit }),
         commit: async (commit) => database.commit(commit),
         remove: async (records) => database.remove(records),
       },

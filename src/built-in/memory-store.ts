@@ -59,9 +59,9 @@ export function memoryStore(): Store {
       return page(recordsIn(slots(query.kind)), query)
     },
 
-    async due(kind, namespace, before, limit) {
+    async due(kind, namespace, before, limit, from) {
       await pause()
-      return due(recordsIn(slots(kind)), namespace, before).slice(0, limit)
+      return due(recordsIn(slots(kind)), namespace, before, from).slice(0, limit)
     },
 
     async remove(records) {
@@ -101,11 +101,16 @@ function versionIn(slots: Slots, id: string): number {
   return slots.get(id)?.version ?? 0
 }
 
-function due(records: readonly Stored[], namespace: string, before: Instant): readonly Stored[] {
+function due(
+  records: readonly Stored[],
+  namespace: string,
+  before: Instant,
+  from: Instant = Number.MIN_SAFE_INTEGER,
+): readonly Stored[] {
+  const isDue = (dueAt: Instant | undefined) =>
+    dueAt !== undefined && from <= dueAt && dueAt <= before
   return records
-    .filter(
-      ({ id, dueAt }) => id.slice(0, 8) === namespace && dueAt !== undefined && dueAt <= before,
-    )
+    .filter(({ id, dueAt }) => id.slice(0, 8) === namespace && isDue(dueAt))
     .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || compareIds(a.id, b.id))
 }
 

@@ -145,12 +145,16 @@ export interface Store {
    * at or before `before`, ascending by `(dueAt, id)`. Unlike `list`, it may lag behind commits, by seconds but
    * not for ever: it may return earlier versions of records, and records that were removed. Records that it leaves
    * out, because their `dueAt` has changed or they were removed, do not count towards the limit.
+   *
+   * With `from`, it may leave out records that are due before that instant, or were in an earlier version. A store can
+   * ignore it. A database then reads less of what was removed, which a held snapshot keeps.
    */
   due(
     kind: RecordKind,
     namespace: string,
     before: Instant,
     limit: number,
+    from?: Instant,
   ): Promise<readonly Stored[]>
   /**
    * Removes each of these records that is still at its version, with its places in lists; resolves to whether it did,

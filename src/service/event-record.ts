@@ -109,7 +109,7 @@ export function eventRecords(
     const after = before === undefined ? {} : { after: before }
     before = mark
     const id = `${stream}.${mark}`
-    const dueAt = dueAtOnce(event.at) - (hasHeadStart(event) ? headStartMs : 0)
+    const dueAt = dueAtOnce(event.at)
     const created = { id, version: 1, commandId, ...after, attempts: 0, event } as const
     const notBefore = isEnd(event) ? (record as PaymentRecord).lateHoldsUntil : undefined
     return notBefore === undefined || notBefore <= event.at
@@ -146,9 +146,14 @@ export function sliceNamespace(namespace: string, slice: number): string {
   return namespace.slice(0, namespaceEnd - 1) + slice
 }
 
-/** Returns the id of the stream of a record, which the ids of its events begin with. */
+/**
+ * Returns the id of the stream of a record, which the ids of its events begin with. Outgoing payments, which need consent,
+ * have half of the slices: they do not wait behind the events of records that client instances create without it.
+ */
 function streamOf(recordId: string, kind: string): string {
-  const namespace = sliceNamespace(recordId, fnv(recordId) % sliceCount)
+  const half = sliceCount / 2
+  const first = kind === 'outgoing-payment' ? 0 : half
+  const namespace = sliceNamespace(recordId, first + (fnv(recordId) % half))
   return `${namespace}${recordId.slice(namespaceEnd)}.${kind}`
 }
 
@@ -201,17 +206,6 @@ function fnv(text: string): number {
     hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
   }
   return hash >>> 0
-}
-
-/**
- * The outbox delivers events in the order of their due time. A payment that waits to be sent is delivered before
- * the events of the last day of other records, which client instances can create without consent.
- */
-const headStartMs = 86_400_000
-
-/** Clients can make many payments that the host declines, so the event of these has no head start. */
-function hasHeadStart({ type }: DomainEvent): boolean {
-  return type.startsWith('outgoing-payment.') && type !== 'outgoing-payment.declined'
 }
 
 function isEnd({ type }: DomainEvent): boolean {

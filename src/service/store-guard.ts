@@ -90,8 +90,7 @@ export function guardedStore(store: Store, options: StoreGuardOptions): Store {
   return {
     load: (keys) => call('load', keys[0]?.kind, () => store.load(keys)),
     list: (query) => call('list', query.kind, () => store.list(query)),
-    due: (kind, namespace, before, limit) =>
-      call('due', kind, () => store.due(kind, namespace, before, limit)),
+    due: (kind, ...query) => call('due', kind, () => store.due(kind, ...query)),
     remove: (records) => call('remove', records[0]?.kind, () => store.remove(records)),
     commit(commit) {
       if (commit.changes.some(({ kind, next }) => kind === 'replay' && isTooLate(next, clock))) {

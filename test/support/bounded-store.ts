@@ -43,11 +43,11 @@ export function boundedStore(store: Store): Store {
       requireLimit('list', query.limit, storeBounds.listLimit)
       return store.list(query)
     },
-    async due(kind, namespace, before, limit) {
+    async due(kind, namespace, before, limit, from) {
       // A store compares it with the beginning of ids: another length matches nothing.
       if (!namespacePattern.test(namespace)) throw new Error(`due: the namespace is ${namespace}`)
       requireLimit('due', limit, storeBounds.dueLimit)
-      return store.due(kind, namespace, before, limit)
+      return store.due(kind, namespace, before, limit, from)
     },
   }
 }

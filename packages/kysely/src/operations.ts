@@ -50,8 +50,8 @@ export function operations(
       const name = await listName(query.list)
       return pageOf(query, await rowsOf(statements.list(query, name)))
     },
-    async due(kind, namespace, before, limit) {
-      return (await rowsOf(statements.due(kind, namespace, before, limit))).map(recordOf)
+    async due(...query) {
+      return (await rowsOf(statements.due(...query))).map(recordOf)
     },
     async remove(records) {
       // In the order in which commits lock records.

@@ -272,6 +272,10 @@ const faults: Readonly<
     reads.dueBeforeOnly,
     'due returns what is due at or before',
   ],
+  'due that excludes the instant from which it is asked': [
+    reads.dueAfterOnly,
+    'due from an instant returns everything',
+  ],
   'due without a limit': [reads.dueWithoutLimit, 'due returns the earliest'],
   'due that does not return the earliest': [reads.dueAnyFew, 'due returns the earliest'],
   'due for grants only': [reads.dueOfGrantsOnly, 'due returns records of its kind only'],

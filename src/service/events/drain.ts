@@ -13,6 +13,7 @@ import { changesMax, loadEvents, postponeEvents } from './changes.js'
 import { behindOwn, chooseRuns, decideReady, decisiveIds, type Run } from './choice.js'
 import { beginWithinMs, type ClaimRecord, type Claims, stopAfterMs } from './claims.js'
 import { type DrainSettings, deliveredEvent, type EventHandler } from './delivery.js'
+import type { DueRanges } from './due-range.js'
 import { createHandlers, type Delivery } from './handlers.js'
 import { leaseDeliveries, type Outcomes, settleDeliveries, suspectEvents } from './outcomes.js'
 
@@ -48,7 +49,7 @@ interface Held {
  */
 export async function drain(
   context: ServiceContext,
-  claims: Claims,
+  { claims, ranges }: { readonly claims: Claims; readonly ranges: DueRanges },
   handler: EventHandler,
   settings: DrainSettings,
 ): Promise<Outcomes> {
@@ -109,8 +110,10 @@ export async function drain(
     if (own.some(({ record }) => isOpen(record))) return 0
     const now = clock.now()
     const most = Math.min(storeBounds.dueLimit, 2 * batchMax + own.length)
-    const found = await store.due('event', sliceNamespace(namespace, slice), now, most)
+    const from = ranges.from(slice)
+    const found = await store.due('event', sliceNamespace(namespace, slice), now, most, from)
     const due = found as readonly EventRecord[]
+    ranges.note(slice, from, due, now)
     const streams = new Set(Array.from(handlers.inDelivery.keys(), (id) => placeOf(id).stream))
     const waiting = behindOwn(due, handlers.inDelivery, now)
     if (due.some(({ id }) => streams.has(placeOf(id).stream) && !handlers.inDelivery.has(id))) {

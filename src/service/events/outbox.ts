@@ -23,15 +23,17 @@ import {
   type SetAsideEvent,
 } from './delivery.js'
 import { drain } from './drain.js'
+import { createDueRanges } from './due-range.js'
 import { setAsideList } from './outcomes.js'
 
 /** Creates the operations of the host on the undelivered events of a server. */
 export function createServerEvents(context: ServiceContext): ServerEvents {
   const claims = createClaims(context)
+  const ranges = createDueRanges(context.pacing)
   return {
     async drain(handler, options = {}) {
       readInput('handler', callback(), handler)
-      return drain(context, claims, handler, readInput('', drainSettings, options))
+      return drain(context, { claims, ranges }, handler, readInput('', drainSettings, options))
     },
     listSetAside: (limit = eventLimit) => listSetAside(context, limit),
     iterateSetAside: () => iterateSetAside(context),

@@ -27,14 +27,14 @@ describe.skipIf(servers.PostgreSQL === undefined)('the look-up of due events on 
   }
 
   /** Returns the plan of the prepared statement, and the buffers that it touches. */
-  async function explained(mode: string) {
+  async function explained(mode: string, from = Number.MIN_SAFE_INTEGER) {
     const client = await fresh.pool.connect()
     try {
       const { text } = createStatements(fresh.schema, false).due('event', namespace, 40_000, 90)
       await client.query(`SET plan_cache_mode = ${mode}`)
-      await client.query(`PREPARE due (text, text, bigint, int) AS ${text}`)
+      await client.query(`PREPARE due (text, text, bigint, int, bigint) AS ${text}`)
       const { rows } = await client.query(
-        `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE due ('event', '${namespace}', 40000, 90)`,
+        `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE due ('event', '${namespace}', 40000, 90, ${from})`,
       )
       const [{ Plan: plan }] = rows[0]['QUERY PLAN']
       return {
@@ -71,7 +71,12 @@ describe.skipIf(servers.PostgreSQL === undefined)('the look-up of due events on 
     await fresh.pool.query(`DELETE FROM ${fresh.schema}.open_payments_records WHERE kind = 'event'`)
     await fresh.pool.query(`ANALYZE ${fresh.schema}.open_payments_records`)
     await expectScans()
-    expect((await explained('auto')).buffers).toBeGreaterThan(1_000)
+    await insert('event', 30_001, 30_010)
+    const all = await explained('auto')
+    expect(all.buffers).toBeGreaterThan(1_000)
+    const bounded = await explained('auto', 29_900)
+    expect(bounded.nodes).toEqual(scan)
+    expect(bounded.buffers).toBeLessThan(all.buffers / 10)
     await holder.query('ROLLBACK')
     holder.release()
   })

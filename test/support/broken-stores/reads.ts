@@ -331,6 +331,11 @@ export const dueBeforeOnly = on('due', (store, kind, ns, before, limit) =>
   store.due(kind, ns, before - 1, limit),
 )
 
+/** Omits records that are due at the exact instant from which it is asked. */
+export const dueAfterOnly = on('due', (store, kind, ns, before, limit, from) =>
+  store.due(kind, ns, before, limit, from === undefined ? from : from + 1),
+)
+
 export const dueWithoutLimit = on('due', (store, kind, ns, before) =>
   store.due(kind, ns, before, 1e9),
 )

@@ -41,6 +41,13 @@ const queries = cases(due, {
     )
   },
 
+  async 'due from an instant returns everything that is due from then on'(t) {
+    const records = [1, 2, 3, 4, 5, 6].map((dueAt) => record(t.id(dueAt), 1, { dueAt }))
+    await t.mustPut(...inOtherOrder(records))
+    await t.dues(records.slice(2, 4), { from: 3, before: 4 })
+    await t.dues([], { from: 7, before: 9 })
+  },
+
   'records that were put off do not count towards the limit of due': (t) =>
     countsOnlyWhatIsDue(t, (ids) => t.mustPut(...ids.map((id) => record(id, 2, { dueAt: 50 })))),
 

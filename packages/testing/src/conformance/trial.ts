@@ -187,9 +187,10 @@ function trialStore(given: Store, setting: Setting) {
      * otherwise, until it returns these records or the permitted lag is over.
      */
     async dues(expected: readonly Stored[], query: DueQuery) {
-      const { before, namespace: asked = namespace, limit = 100, kind: own = kind } = query
+      const { before, from, namespace: asked = namespace, limit = 100, kind: own = kind } = query
       await eventually(dueLagMs, async () => {
-        const found = await store.due(own, asked, before, limit)
+        const all = await store.due(own, asked, before, limit, from)
+        const found = all.filter(({ dueAt = 0 }) => from === undefined || dueAt >= from)
         const foreign = found.find(({ id }) => id.slice(0, 8) !== asked)
         demand(
           foreign === undefined,
@@ -215,6 +216,8 @@ type PageQuery = Partial<ListQuery> & { readonly more?: boolean }
 
 interface DueQuery {
   readonly before: number
+  /** Only records that are due from then on are compared. */
+  readonly from?: number
   readonly namespace?: string
   readonly limit?: number
   readonly kind?: RecordKind
@@ -328,8 +331,11 @@ function checkedStore(store: Store, setting: Setting): Store {
       const page = found as unknown as RecordPage
       return { ...page, records: page.records.map((each) => undress(query.kind, each, 'list')) }
     },
-    async due(kind, namespace, before, limit) {
-      const found: unknown = await answerOf('due', store.due(kind, namespace, before, limit))
+    async due(kind, namespace, before, limit, ...from) {
+      const found: unknown = await answerOf(
+        'due',
+        store.due(kind, namespace, before, limit, ...from),
+      )
       demand(
         Array.isArray(found),
         () => `due returned ${show(found)}; expected an array of records`,
