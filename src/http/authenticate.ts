@@ -14,6 +14,7 @@ import { type KeyLookup, signingKey } from '../service/signing-key.js'
 import { hasCode, isWrongAnswer } from '../util/errors.js'
 import type { Exchange } from './exchange.js'
 import { type HttpRefusal, type HttpResult, refuse } from './refusals.js'
+import { verifiedFor } from './target.js'
 
 export type Candidates = readonly SignatureCandidate[]
 
@@ -67,7 +68,8 @@ export async function prove(
   const { walletAddress: _walletAddress, ...key } = client
   const candidate = await signatureBy(exchange, candidates, key)
   if (candidate === undefined) {
-    return refuse('signature_invalid', 'no signature verifies with the key of the client')
+    const about = `no signature verifies with the key of the client for ${verifiedFor(exchange.message)}`
+    return refuse('signature_invalid', about)
   }
   const { keyid, createdAt, nonce, signature } = candidate
   const known = { client: clientId(client) }

@@ -105,7 +105,13 @@ export function matchRoute(
 ): RouteMatch {
   const path = target.endsWith('/') ? target.slice(0, -1) : target
   const here = routes.filter((route) => idIn(route.path, path) !== undefined)
-  if (here.length === 0) return refused('route_unknown', 'no operation matches this path')
+  if (here.length === 0) {
+    const paths = new Set(routes.map((route) => route.path || '/'))
+    return refused(
+      'route_unknown',
+      `no operation matches this path; there is ${[...paths].join(', ')}`,
+    )
+  }
   const effective = method === 'HEAD' ? 'GET' : method
   const route = here.find((candidate) => candidate.method === effective)
   if (route === undefined) {

@@ -1,4 +1,5 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
+import type { SignedMessage } from '../protocol/http-signature/components.js'
 import { isSecure, parseUrl } from '../protocol/url.js'
 import { checked } from '../util/input.js'
 
@@ -38,7 +39,7 @@ export function isBelow(path: string, basePath: string): boolean {
 /** The longest request target, in characters: twice the longest URL that identifies a resource. */
 const targetLengthMax = 4096
 
-/** The longest part of a path that a reason contains, in characters: clients choose the path. */
+/** The longest part of a path that a reason contains, in characters: clients choose it. */
 const shownLengthMax = 200
 
 /** Path and query as the client sent them, or why they are refused. */
@@ -75,12 +76,26 @@ export function resolveTarget(
     return refused('route_unknown', 'the path has dot segments or escaped separators')
   }
   if (isBelow(pathname, basePath)) return ok({ target, path: pathname.slice(basePath.length) })
-  const shown =
-    pathname.length > shownLengthMax ? `${pathname.slice(0, shownLengthMax)}…` : pathname
   return refused(
     'route_unknown',
-    `the path ${shown} is not below the configured URL ${origin}${basePath}`,
+    `the path ${shown(pathname)} is not below the configured URL ${origin}${basePath}`,
   )
+}
+
+/** Returns a text that the client chooses, for a reason. */
+function shown(text: string): string {
+  return text.length > shownLengthMax ? `${text.slice(0, shownLengthMax)}…` : text
+}
+
+/**
+ * Names what a signature was verified for: the configured URL, which differs from what the client has signed if the
+ * server is published under another one. A different `Host` shows this.
+ */
+export function verifiedFor({ method, origin, target, fields }: SignedMessage): string {
+  const [path = ''] = target.split('?', 1)
+  const host = fields.get('host')?.[0]
+  const isOther = host !== undefined && host.toLowerCase() !== new URL(origin).host
+  return `${method} ${origin}${shown(path)}${isOther ? `; Host is ${shown(host)}` : ''}`
 }
 
 /** Accepts a target in absolute form (RFC 9112 section 3.2.2) only if it has the configured origin. */

@@ -166,3 +166,9 @@ test('each route has a handler of its own, and nothing else has one', () => {
   expect(resources.handlers).not.toHaveProperty('createQuote')
   expect(priced.handlers.createQuote).toBeTypeOf('function')
 })
+
+test('the reason for an unknown path names the paths that there are', () => {
+  expect(matchRoute(auth.routes, 'POST', '/grants')).toMatchObject({
+    reason: 'no operation matches this path; there is /, /continue/{id}, /token/{id}',
+  })
+})

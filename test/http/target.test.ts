@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { publicUrl, resolveTarget, serverUrl } from '../../src/http/target.js'
+import { publicUrl, resolveTarget, serverUrl, verifiedFor } from '../../src/http/target.js'
 import { readInput } from '../../src/util/input.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { runs } from '../support/runs.js'
@@ -279,6 +279,34 @@ describe('an arbitrary request target', () => {
         expect(resolve(url)).toBe('headers_invalid')
       }),
       { numRuns: runs(200) },
+    )
+  })
+})
+
+describe('what a signature was verified for', () => {
+  const message = (host: string | undefined, target = '/auth') => ({
+    method: 'POST',
+    origin: 'https://wallet.example',
+    target,
+    fields: new Map(host === undefined ? [] : [['host', [host]]]),
+    body: new Uint8Array(),
+  })
+
+  test.each([
+    ['wallet.example', 'POST https://wallet.example/auth'],
+    ['Wallet.Example', 'POST https://wallet.example/auth'],
+    [undefined, 'POST https://wallet.example/auth'],
+    ['pay.example', 'POST https://wallet.example/auth; Host is pay.example'],
+    ['wallet.example:8443', 'POST https://wallet.example/auth; Host is wallet.example:8443'],
+  ])('names the configured URL, and a Host that differs: %s', (host, text) => {
+    expect(verifiedFor(message(host))).toBe(text)
+  })
+
+  test('contains no query, and no more than 200 characters of what the client chooses', () => {
+    const long = 'a'.repeat(300)
+    const text = verifiedFor(message(long, `/${long}?cursor=1`))
+    expect(text).toBe(
+      `POST https://wallet.example/${'a'.repeat(199)}…; Host is ${'a'.repeat(200)}…`,
     )
   })
 })
