@@ -1,5 +1,5 @@
 /**
- * Records spans, durations and the waiting events of the servers with OpenTelemetry.
+ * Records spans, durations, deliveries and the waiting events of the servers with OpenTelemetry.
  *
  * @module open-payments-server/opentelemetry
  */
@@ -16,7 +16,13 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { requireKnownOptions } from '../src/entry-adapter.js'
-import type { RequestOutcome, ServerEvents, Telemetry, TelemetryActivity } from '../src/index.js'
+import type {
+  EventHandler,
+  RequestOutcome,
+  ServerEvents,
+  Telemetry,
+  TelemetryActivity,
+} from '../src/index.js'
 
 export interface OpenTelemetryOptions {
   /** Creates the spans. Default: the global tracer named `open-payments-server`. */
@@ -60,7 +66,7 @@ const scope = 'open-payments-server'
 export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   requireKnownOptions('', options, { tracer: true, meter: true, attributes: true })
   const { tracer = trace.getTracer(scope), attributes: common } = options
-  const histogramsNow = histogramsOf(options.meter)
+  const histogramsNow = ofMeter(options.meter, createHistograms)
 
   async function measured<Result>(
     type: TelemetryActivity['type'],
@@ -160,6 +166,69 @@ export function observeBacklog(
   }
 }
 
+/** In seconds: a payment can wait for another wallet. */
+const delayBoundaries = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
+
+/**
+ * Returns a handler that measures the deliveries of another one, for `consumeEvents` or `drain`.
+ *
+ * The histogram `open_payments.delivery.duration` is the time that the handler takes. Its attributes are
+ * `open_payments.event`, the type of the event, and `open_payments.outcome`: `delivered` or `failed`; its count is the
+ * number of deliveries. The histogram `open_payments.delivery.delay` is the time from the event to the end of its
+ * successful delivery: for `outgoing-payment.created`, whose handler sends the payment, from created to settled. Both
+ * are in seconds.
+ *
+ * @throws {InvalidInputError} for an unknown option.
+ *
+ * @example
+ * ```ts
+ * import { consumeEvents } from 'open-payments-server'
+ * import { observeDeliveries } from 'open-payments-server/opentelemetry'
+ *
+ * const { auth, resources } = wallet
+ * const settle = observeDeliveries(async (event) => console.log(event.type))
+ * const consumer = consumeEvents([auth.events, resources.events], settle)
+ * ```
+ */
+export function observeDeliveries(
+  handler: EventHandler,
+  options: Pick<OpenTelemetryOptions, 'meter' | 'attributes'> = {},
+): EventHandler {
+  requireKnownOptions('', options, { meter: true, attributes: true })
+  const histograms = ofMeter(options.meter, createDeliveryHistograms)
+  return async (event, delivery) => {
+    const startedAt = performance.now()
+    const about = { ...options.attributes, 'open_payments.event': event.type }
+    const end = (outcome: 'delivered' | 'failed') => {
+      const seconds = (performance.now() - startedAt) / 1_000
+      histograms().duration.record(seconds, { ...about, 'open_payments.outcome': outcome })
+    }
+    try {
+      await handler(event, delivery)
+    } catch (error) {
+      end('failed')
+      throw error
+    }
+    end('delivered')
+    histograms().delay.record(Math.max(0, Date.now() - event.at) / 1_000, about)
+  }
+}
+
+function createDeliveryHistograms(meter: Meter) {
+  return {
+    duration: meter.createHistogram('open_payments.delivery.duration', {
+      unit: 's',
+      description: 'Duration of deliveries',
+      advice: { explicitBucketBoundaries },
+    }),
+    delay: meter.createHistogram('open_payments.delivery.delay', {
+      unit: 's',
+      description: 'Time from an event to the end of its delivery',
+      advice: { explicitBucketBoundaries: delayBoundaries },
+    }),
+  }
+}
+
 type Histograms = Readonly<Record<TelemetryActivity['type'], Histogram>>
 
 /**
@@ -174,18 +243,21 @@ const explicitBucketBoundaries = [
  * Creates the histograms again if the global provider changes: unlike a tracer, a meter that was obtained before the
  * provider was set never records.
  */
-function histogramsOf(meter: Meter | undefined): () => Histograms {
+function ofMeter<Created>(
+  meter: Meter | undefined,
+  create: (meter: Meter) => Created,
+): () => Created {
   if (meter !== undefined) {
-    const histograms = createHistograms(meter)
+    const histograms = create(meter)
     return () => histograms
   }
   let provider: MeterProvider | undefined
-  let histograms: Histograms
+  let histograms: Created
   return () => {
     const current = metrics.getMeterProvider()
     if (current !== provider) {
       provider = current
-      histograms = createHistograms(current.getMeter(scope))
+      histograms = create(current.getMeter(scope))
     }
     return histograms
   }

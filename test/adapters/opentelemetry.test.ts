@@ -15,6 +15,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   type OpenTelemetryOptions,
   observeBacklog,
+  observeDeliveries,
   openTelemetry,
 } from '../../adapters/opentelemetry.js'
 import { memoryStore } from '../../src/index.js'
@@ -275,6 +276,47 @@ describe('with observeBacklog', () => {
       invalidInput('events.auth'),
     )
     expect(() => observeBacklog({}, { limits: 1 } as never)).toThrow(invalidInput('limits'))
+  })
+})
+
+describe('observeDeliveries', () => {
+  test('counts and times deliveries by their outcome, and how long events waited', async () => {
+    const { meters, histograms } = meterProvider()
+    let attempts = 0
+    const handler = observeDeliveries(
+      () => {
+        attempts += 1
+        if (attempts === 1) throw new Error('no')
+      },
+      { meter: meters.getMeter('test'), attributes: { brand: 'north' } },
+    )
+    const at = Date.now() - 90_000
+    const event = { type: 'incoming-payment.completed', at } as never
+    const delivery = { attempt: 1, signal: new AbortController().signal }
+    await expect(handler(event, delivery)).rejects.toThrow('no')
+    await handler(event, delivery)
+    const points = (await histograms()).flatMap(({ descriptor, dataPoints }) =>
+      dataPoints.map(({ attributes, value }) => {
+        const { count, sum = 0 } = value as { readonly count: number; readonly sum?: number }
+        const outcome = attributes['open_payments.outcome'] ?? 'any'
+        expect(attributes).toMatchObject({
+          brand: 'north',
+          'open_payments.event': 'incoming-payment.completed',
+        })
+        return `${descriptor.name} ${descriptor.unit} ${outcome} ${count} ${sum >= 90}`
+      }),
+    )
+    expect(points).toEqual([
+      'open_payments.delivery.duration s failed 1 false',
+      'open_payments.delivery.duration s delivered 1 false',
+      'open_payments.delivery.delay s any 1 true',
+    ])
+  })
+
+  test('refuses an unknown option', () => {
+    expect(() => observeDeliveries(() => {}, { tracer: 1 } as never)).toThrow(
+      invalidInput('tracer'),
+    )
   })
 })
 
