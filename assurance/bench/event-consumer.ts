@@ -1,7 +1,5 @@
 import * as library from 'open-payments-server'
-import { postgresStore } from 'open-payments-server/postgres'
-import { Pool } from 'pg'
-import { connectionString } from './database.js'
+import { type StoreName, storeKinds } from './event-stores.js'
 import { benchWallet } from './fixtures.js'
 
 /** What a consumer has done. */
@@ -11,12 +9,12 @@ export interface ConsumerResult {
   readonly calls: number
 }
 
-const [, , schema = '', handlerMs = ''] = process.argv
+const [, , kind, place = '', handlerMs = ''] = process.argv
 
 /** Delivers events from the message `start` to the message `stop`, and answers other messages with what it has done. */
-const pool = new Pool({ connectionString, max: 10 })
+const { store, close } = await storeKinds[kind as StoreName].open(place)
 let calls = 0
-const counted = Object.entries(postgresStore(pool, { schema })).map(([name, call]) => [
+const counted = Object.entries(store).map(([name, call]) => [
   name,
   (...args: unknown[]) => {
     calls += 1
@@ -24,7 +22,6 @@ const counted = Object.entries(postgresStore(pool, { schema })).map(([name, call
   },
 ])
 const { resources } = benchWallet(library, Object.fromEntries(counted) as library.Store)
-await Promise.all(Array.from({ length: 4 }, () => pool.query('SELECT 1')))
 let delivered = 0
 let consumer: library.EventConsumer | undefined
 process.on('message', async (message) => {
@@ -36,7 +33,7 @@ process.on('message', async (message) => {
     })
   } else if (message === 'stop') {
     await consumer?.stop()
-    await pool.end()
+    await close()
     process.disconnect()
   } else process.send?.({ delivered, calls })
 })

@@ -3,13 +3,12 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { migrate, postgresStore } from 'open-payments-server/postgres'
-import { type Database, hasDatabase, withDatabase } from './database.js'
+import { hasDatabase } from './database.js'
 import type { ConsumerResult } from './event-consumer.js'
+import { type StoreName, storeKinds, withPlace } from './event-stores.js'
 import { type BenchWallet, benchWallet, bob, type Library } from './fixtures.js'
 import { type Figure, median } from './measure.js'
 
-const processes = [1, 2, 4, 8]
 const kinds = [
   { name: 'fast handlers', handlerMs: 0, count: 2_000 },
   { name: 'handlers of 50 ms', handlerMs: 50, count: 600 },
@@ -18,22 +17,32 @@ const amount = { value: '1', assetCode: 'USD', assetScale: 2 }
 const slowMs = 8_000
 
 /**
- * Measures how fast 1, 2, 4 and 8 processes deliver events, with how many statements, and how long events wait while one
- * handler of their process is slow. Reports ratios, because the speed is that of the machine.
+ * Measures on each store how fast up to 8 processes deliver events, with how many calls, and how long events wait while
+ * one handler of their process is slow. Reports ratios, because the speed is that of the machine.
  */
 export async function events(library: Library): Promise<Figure[]> {
   if (!(await hasDatabase())) return []
-  return withDatabase(async (database) => {
-    const pool = database.connect()
-    await migrate(pool, { schema: database.schema })
-    const wallet = benchWallet(library, postgresStore(pool, { schema: database.schema }))
+  const figures: Figure[] = []
+  for (const name of Object.keys(storeKinds) as StoreName[]) {
+    if (!storeKinds[name].isHere) console.error(`${name}: skipped`)
+    else figures.push(...(await eventsOn(name, library)))
+  }
+  return figures
+}
+
+function eventsOn(storeName: StoreName, library: Library): Promise<Figure[]> {
+  return withPlace(storeName, async (place) => {
+    const { store, close } = await storeKinds[storeName].open(place)
+    const wallet = benchWallet(library, store)
     const figures: Figure[] = []
     for (const { name, handlerMs, count } of kinds) {
       const rates: number[] = []
-      for (const n of processes) {
-        const { perSecond, callsPerEvent } = await deliver(database, wallet, n, handlerMs, count)
+      for (const n of storeKinds[storeName].processes) {
+        const running = { storeName, place, n, handlerMs, count }
+        const { perSecond, callsPerEvent } = await deliver(wallet, running)
         rates.push(perSecond)
-        const title = `${name}, ${n} ${n === 1 ? 'process' : 'processes'}`
+        const processes = `${n} ${n === 1 ? 'process' : 'processes'}`
+        const title = `${storeName}, ${name}, ${processes}`
         console.error(`${title}: ${perSecond.toFixed(0)} events/s`)
         figures.push({
           name: `${title}: calls of the store for 100 events`,
@@ -47,7 +56,9 @@ export async function events(library: Library): Promise<Figure[]> {
         }
       }
     }
-    return [...figures, ...(await besideASlowHandler(wallet))]
+    if (storeName === 'PostgreSQL') figures.push(...(await besideASlowHandler(wallet)))
+    await close()
+    return figures
   })
 }
 
@@ -70,16 +81,20 @@ async function record({ resources }: BenchWallet, count: number): Promise<void> 
   )
 }
 
-async function deliver(
-  { schema }: Database,
-  wallet: BenchWallet,
-  n: number,
-  handlerMs: number,
-  count: number,
-) {
+interface Delivering {
+  readonly storeName: StoreName
+  readonly place: string
+  /** The number of processes. */
+  readonly n: number
+  readonly handlerMs: number
+  readonly count: number
+}
+
+async function deliver(wallet: BenchWallet, { storeName, place, n, handlerMs, count }: Delivering) {
   await record(wallet, count)
   const consumer = fileURLToPath(new URL('event-consumer.js', import.meta.url))
-  const children = Array.from({ length: n }, () => fork(consumer, [schema, String(handlerMs)]))
+  const args = [storeName, place, String(handlerMs)]
+  const children = Array.from({ length: n }, () => fork(consumer, args))
   await Promise.all(children.map((child) => once(child, 'message')))
   for (const child of children) child.send('start')
   const startedAt = performance.now()
