@@ -27,7 +27,7 @@ export function migrationsOf(schema?: string): readonly Migration[] {
 const fillfactor = 70
 
 /**
- * The fraction of the table that may be dead before PostgreSQL vacuums or analyzes it. docs/figures.md has the
+ * The fraction of the table that may be dead before PostgreSQL vacuums or analyzes it. docs/sizing.md has the
  * measurement. A number of rows would not do: each vacuum reads all indexes, however few rows are dead.
  */
 const deadFraction = 0.05

@@ -31,7 +31,7 @@ export interface CompatibilityOptions {
   readonly repeatedRequests?: 'accept' | 'refuse'
   /**
    * Which forms of `Signature-Input` and `Signature` are accepted: Structured Fields alone, as RFC 9421 section 4
-   * requires (`rfc9421`), or also the two that the official PHP and Rust SDKs send (`sdks`), see docs/deviations.md.
+   * requires (`rfc9421`), or also the two that the official PHP and Rust SDKs send (`sdks`), see docs/clients.md.
    * Introspection always accepts the former alone. Default `sdks`.
    */
   readonly signatureFields?: 'sdks' | 'rfc9421'

@@ -21,9 +21,9 @@ const measuredPayments = 20
 /** Payments whose events are delivered together. */
 const payments = 200
 
-/** The rows of the table in docs/figures.md: the step, its statements and its bytes. */
+/** The rows of the table in docs/sizing.md: the step, its statements and its bytes. */
 const documented = [
-  ...readFileSync('docs/figures.md', 'utf8').matchAll(
+  ...readFileSync('docs/sizing.md', 'utf8').matchAll(
     /^\| (.+?) \| (\d|0\.\d) \| ([\d.]+) \| .+ \|$/gm,
   ),
 ].map(([, step = '', statements, kilobytes]) => ({
@@ -149,7 +149,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('a payment on PostgreSQL', () 
 
   afterAll(() => fresh?.drop())
 
-  test('has the steps of docs/figures.md', () => {
+  test('has the steps of docs/sizing.md', () => {
     expect(documented.map(({ step }) => step)).toEqual([...measured.keys()])
   })
 

@@ -68,7 +68,7 @@ describe('the doctor, at the integration example', () => {
 })
 
 test('the guide names every check', () => {
-  const guide = readFileSync('docs/doctor.md', 'utf8')
+  const guide = readFileSync('packages/doctor/README.md', 'utf8')
   const unnamed = checks.map(({ name }) => name).filter((name) => !guide.includes(`\`${name}\``))
   expect(unnamed).toEqual([])
 })

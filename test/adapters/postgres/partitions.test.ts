@@ -7,9 +7,9 @@ import { type FreshPostgres, freshPostgres, servers } from '../../support/databa
 import { loadOne } from '../../support/one-record.js'
 import { isLong } from '../../support/runs.js'
 
-/** The statements of docs/production.md that divide the table of records. */
+/** The statements of docs/sizing.md that divide the table of records. */
 function documentedStatements(): string {
-  const [, section = ''] = readFileSync('docs/production.md', 'utf8').split('### Partitions\n')
+  const [, section = ''] = readFileSync('docs/sizing.md', 'utf8').split('### Partitions\n')
   const [, statements = ''] = /```sql\n([\s\S]*?)```/.exec(section) ?? []
   return statements
 }
