@@ -14,6 +14,17 @@ function replaceTable(file: string, heading: string, table: string): void {
   )
 }
 
+/** Shows the files that a document names in comments, whole. */
+function replaceFiles(document: string): void {
+  const text = readFileSync(document, 'utf8')
+  const shown = text.replace(
+    /^<!-- ([\w./-]+\.ts) -->\n```ts\n[\s\S]*?^```$/gm,
+    (_, file: string) => `<!-- ${file} -->\n\`\`\`ts\n${readFileSync(file, 'utf8')}\`\`\``,
+  )
+  writeFileSync(document, shown)
+}
+
+replaceFiles('docs/stack.md')
 replaceTable('docs/api.md', 'member of a wallet', memberTable())
 replaceTable('docs/api.md', 'export', valueTable())
 for (const [name, table] of optionTables()) {

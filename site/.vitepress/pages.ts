@@ -33,6 +33,7 @@ export const sections: readonly Section[] = [
       essential({ title: 'Introduction', source: 'README.md', path: 'introduction.md' }),
       essential(guide('getting-started', 'Getting started')),
       essential(guide('concepts', 'Concepts')),
+      essential(guide('stack', 'One stack from A to Z')),
       guide('account-servicing-entities', 'For account servicing entities'),
       guide('migrating-from-rafiki', 'Migrating from Rafiki'),
     ],
