@@ -4,7 +4,16 @@ import { type DefaultTheme, defineConfig, type MarkdownOptions, type UserConfig 
 import { renderDiagram } from './diagram.ts'
 import { resolveLink } from './links.ts'
 import { writeForModels } from './llms.ts'
-import { markdownFiles, pagesOf, referencePages, sections, siteUrl } from './pages.ts'
+import {
+  type Module,
+  markdownFiles,
+  type Page,
+  pagesOf,
+  referenceModules,
+  sections,
+  siteUrl,
+} from './pages.ts'
+import { preferGuides } from './search.ts'
 
 const site = dirname(dirname(fileURLToPath(import.meta.url)))
 const repository = dirname(site)
@@ -59,8 +68,28 @@ const vueOfSite: Plugin = {
   },
 }
 
-function sidebarItems(of: ReturnType<typeof referencePages>): DefaultTheme.SidebarItem[] {
+function sidebarItems(of: readonly Page[]): DefaultTheme.SidebarItem[] {
   return of.map(({ title, path }) => ({ text: title, link: `/${path.replace(/\.md$/, '')}` }))
+}
+
+const modules = referenceModules(repository)
+const allModules = sidebarItems(modules.map(({ page }) => page))
+
+/** The symbols of one module, and the way to the others. */
+function sidebarOf({ page, symbols }: Module): DefaultTheme.SidebarMulti {
+  const items = [{ text: 'API reference', items: allModules, collapsed: true }]
+  const own = { text: page.title, items: sidebarItems(symbols) }
+  return { [`/${dirname(page.path)}/`]: [own, ...items] }
+}
+
+/** Shows `- [ ]` at the beginning of an item as a box to tick. */
+function showBoxes(md: MarkdownIt): void {
+  md.core.ruler.push('boxes', ({ tokens }) => {
+    for (const { children } of tokens) {
+      const [text] = children ?? []
+      if (text?.type === 'text') text.content = text.content.replace(/^\[ \] /, '☐ ')
+    }
+  })
 }
 
 export default defineConfig({
@@ -72,25 +101,30 @@ export default defineConfig({
   rewrites: Object.fromEntries(pages.map(({ source, path }) => [source, path])),
   outDir: join(site, 'dist'),
   cleanUrls: true,
+  metaChunk: true, // the sidebars, once for all pages
   vite: { plugins: [vueOfSite], build: { chunkSizeWarningLimit: 2_000 } },
   markdown: {
     anchor: { slugify: githubSlug },
     config(md) {
       resolveLinks(md)
       renderDiagrams(md)
+      showBoxes(md)
     },
   },
   themeConfig: {
     nav: [
       { text: 'Getting started', link: '/getting-started' },
       { text: 'Concepts', link: '/concepts' },
-      { text: 'API reference', link: '/reference/' },
+      { text: 'API reference', link: '/reference/open-payments-server/functions/createWallet' },
     ],
-    sidebar: [
-      ...sections.map(({ title, pages }) => ({ text: title, items: sidebarItems(pages) })),
-      { text: 'API reference', collapsed: true, items: sidebarItems(referencePages(repository)) },
-    ],
-    search: { provider: 'local' },
+    sidebar: {
+      '/': [
+        ...sections.map(({ title, pages }) => ({ text: title, items: sidebarItems(pages) })),
+        { text: 'API reference', collapsed: true, items: allModules },
+      ],
+      ...Object.assign({}, ...modules.map(sidebarOf)),
+    },
+    search: { provider: 'local', options: { miniSearch: { searchOptions: preferGuides } } },
     outline: [2, 3],
     socialLinks: [
       { icon: 'github', link: 'https://github.com/open-payments-server/open-payments-server' },

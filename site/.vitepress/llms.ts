@@ -23,7 +23,7 @@ export function writeForModels(build: Build): void {
     mkdirSync(dirname(join(outDir, path)), { recursive: true })
     writeFileSync(join(outDir, path), text)
   }
-  const reference = pages.filter(({ path }) => path.startsWith('reference/'))
+  const reference = pages.filter(({ path }) => /^reference\/.*\bindex\.md$/.test(path))
   const all: readonly Section[] = [...sections, { title: 'API reference', pages: reference }]
   const lists = all.map(({ title, pages }) => {
     const lines = pages.map((page) => {

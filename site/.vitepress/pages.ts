@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 
 /** A page of the site: its source, relative to the repository, and its path in the site. */
 export interface Page {
@@ -33,7 +33,7 @@ export const sections: readonly Section[] = [
       essential({ title: 'Introduction', source: 'README.md', path: 'introduction.md' }),
       essential(guide('getting-started', 'Getting started')),
       essential(guide('concepts', 'Concepts')),
-      essential(guide('stack', 'One stack from A to Z')),
+      guide('stack', 'One stack from A to Z'),
       guide('account-servicing-entities', 'For account servicing entities'),
       guide('migrating-from-rafiki', 'Migrating from Rafiki'),
     ],
@@ -99,16 +99,45 @@ export const sections: readonly Section[] = [
   },
 ]
 
-/** The pages that `typedoc` generates from the docstrings, by the name under which a module is imported. */
-export function referencePages(repository: string): readonly Page[] {
-  return readdirSync(`${repository}/site/reference`, { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.md'))
-    .sort()
-    .map((path) => ({
-      title: path === 'index.md' ? 'All modules' : path.slice(0, -'.md'.length),
-      source: `site/reference/${path}`,
-      path: `reference/${path}`,
-    }))
+/** A module of the API reference, and the pages of its symbols. */
+export interface Module {
+  readonly page: Page
+  readonly symbols: readonly Page[]
+}
+
+/** The symbols with which a host begins. They come first; then functions, classes, values and types. */
+const first = ['createWallet', 'consumeEvents', 'runSweeps', 'postgresStore', 'toExpress']
+const kinds = ['functions', 'classes', 'variables', 'interfaces', 'type-aliases']
+
+/** The modules of the API reference, which `typedoc` generates from the docstrings: the library, then the others. */
+export function referenceModules(repository: string): readonly Module[] {
+  const root = `${repository}/site/reference`
+  const paths = readdirSync(root, { recursive: true, encoding: 'utf8' })
+  const names = paths
+    .filter((path) => path.endsWith('/index.md'))
+    .map((path) => path.slice(0, -'/index.md'.length))
+  const ranked = names.sort((one, other) => rank(one) - rank(other) || one.localeCompare(other))
+  return ranked.map((name) => {
+    const symbols = paths
+      .filter((path) => path.endsWith('.md') && dirname(dirname(path)) === name)
+      .filter((path) => kinds.includes(basename(dirname(path))))
+      .sort((one, other) => place(one) - place(other) || one.localeCompare(other))
+    return {
+      page: referencePage(`${name}/index.md`, name),
+      symbols: symbols.map((path) => referencePage(path, basename(path, '.md'))),
+    }
+  })
+}
+
+const rank = (name: string) => (/^open-payments-server(\/|$)/.test(name) ? 0 : 1)
+
+function place(path: string): number {
+  const index = first.indexOf(basename(path, '.md'))
+  return index === -1 ? first.length + kinds.indexOf(basename(dirname(path))) : index
+}
+
+function referencePage(path: string, title: string): Page {
+  return { title, source: `site/reference/${path}`, path: `reference/${path}` }
 }
 
 /**
@@ -123,7 +152,9 @@ export function pagesOf(repository: string): readonly Page[] {
       throw new Error(`docs/${name} is in no section of site/.vitepress/pages.ts`)
     }
   }
-  return [home, ...listed, ...referencePages(repository)]
+  const modules = referenceModules(repository)
+  const reference = modules.flatMap(({ page, symbols }) => [page, ...symbols])
+  return [home, ...listed, referencePage('index.md', 'API reference'), ...reference]
 }
 
 /** Returns the Markdown files of the repository, except in installed packages and hidden folders. */
