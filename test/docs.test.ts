@@ -11,6 +11,7 @@ const documents = [
   'CHANGELOG.md',
   'CONTRIBUTING.md',
   'SECURITY.md',
+  'assurance/README.md',
   'site/index.md',
 ].concat(
   readdirSync('packages').map((name) => `packages/${name}/README.md`),

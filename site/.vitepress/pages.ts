@@ -65,7 +65,7 @@ export const sections: readonly Section[] = [
       guide('errors', 'Errors'),
       guide('clients', 'Tested clients'),
       guide('security', 'Threats and laws'),
-      guide('assurance', 'Searches'),
+      { title: 'Searches', source: 'assurance/README.md', path: 'assurance.md' },
       guide('architecture', 'Architecture and decisions'),
     ],
   },
