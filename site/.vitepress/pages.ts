@@ -51,7 +51,7 @@ export const sections: readonly Section[] = [
       guide('ilp', 'Receive and send over Interledger'),
       essential(guide('events', 'Consume events')),
       essential(guide('storage', 'Store, with your ledger')),
-      essential(guide('production', 'Run in production')),
+      guide('production', 'Run in production'),
       guide('telemetry', 'Measure and report'),
       guide('sizing', 'Size the database'),
     ],
