@@ -118,16 +118,16 @@ function signedWithoutNonce({ clock, client }: World) {
   return { parameters: [`keyid="${client().key.kid}"`, `created=${created}`] }
 }
 
-/** The table of docs/storage.md. Operations that share a row have the cost of that row. */
+/** The table of docs/sizing.md. Operations that share a row have the cost of that row. */
 const documented = [
-  ...readFileSync('docs/storage.md', 'utf8').matchAll(/^\| ([a-z ,]+) \| (\d) \| (\d) \|$/gm),
+  ...readFileSync('docs/sizing.md', 'utf8').matchAll(/^\| ([a-z ,]+) \| (\d) \| (\d) \|$/gm),
 ].flatMap(([, names = '', loads, commits]) => {
   const cost = { loads: Number(loads), commits: Number(commits), others: 0 }
   const single = names.includes('with both') ? [names] : names.split(', ')
   return single.map((name) => [name, cost] as const)
 })
 
-describe('an operation makes as many store calls as docs/storage.md states', () => {
+describe('an operation makes as many store calls as docs/sizing.md states', () => {
   test.each(documented)('%s', async (name, documentedCost) => {
     const { cost, operations } = await prepared()
     Object.assign(cost, { loads: 0, commits: 0, others: 0 })
