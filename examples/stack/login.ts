@@ -4,6 +4,8 @@ import type { Handler } from 'open-payments-server'
 import type { HttpRequest } from 'open-payments-server/adapter'
 
 // A PLACEHOLDER, not a login: one password opens every account. Replace it.
+const { PLACEHOLDER_PASSWORD } = process.env
+if (!PLACEHOLDER_PASSWORD) throw new Error('set PLACEHOLDER_PASSWORD')
 const sessions = new Map<string, string>()
 
 export function ownerOf({ headers }: HttpRequest): { readonly id: string } | undefined {
@@ -19,7 +21,7 @@ export const signIn = ({ url }: HttpRequest) =>
 export const loginPage: Handler = async (request) => {
   const next = new URLSearchParams(request.url.split('?')[1]).get('next') ?? ''
   const fields = pages.fieldsOf(request)
-  const isRight = fields.get('password') === process.env['PLACEHOLDER_PASSWORD']
+  const isRight = fields.get('password') === PLACEHOLDER_PASSWORD
   if (request.method === 'POST' && isRight && !pages.isForeignForm(request)) {
     const session = randomUUID()
     sessions.set(session, fields.get('owner') ?? '')
