@@ -50,10 +50,12 @@ export type { ContinueGrant, ContinueRefusal } from './core/grant/continuation.j
 export type { CancelGrant, RevokeGrant, RevokeToken } from './core/grant/ending.js'
 export type { GrantEvent, SubjectId } from './core/grant/record.js'
 export {
+  type Amendment,
   type Consent,
   type Continuation,
   clientId,
   type Derivation,
+  type EarlierConditions,
   type Finalization,
   type FinishMethod,
   type Grant,

@@ -26,9 +26,11 @@ export type { HostReasons, HostResult, PaymentResult } from './core/decision.js'
 export type { AmendRefusal, ConditionChanges } from './core/grant/amendment.js'
 export type { ConsentRefusal } from './core/grant/consent.js'
 export type {
+  Amendment,
   Consent,
   Continuation,
   Derivation,
+  EarlierConditions,
   Finalization,
   FinishMethod,
   Grant,
@@ -63,6 +65,8 @@ export type { Json, JsonObject, ListEntry, Stored } from './core/stored.js'
 export type { GrantAmendment, GrantApproval, ItemView } from './host/approval.js'
 export { type ConsumeOptions, consumeEvents, type EventConsumer } from './host/consumer.js'
 export type {
+  AmendmentView,
+  GrantHistoryQuery,
   GrantListQuery,
   GrantQuery,
   GrantServices,

@@ -35,6 +35,7 @@ export interface Steps {
 const kinds: readonly RecordKind[] = [
   'event',
   'grant',
+  'ended-grant',
   'incoming-payment',
   'quote',
   'outgoing-payment',

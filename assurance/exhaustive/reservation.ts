@@ -431,7 +431,9 @@ export function reservations(
     yield* once('the client rotates', {
       tokens: (world.grant.tokens ?? []).map((token) => ({ ...token, hash: 'next' })),
     })
-    yield* once('the owner revokes', { finalized: { reason: 'revoked', at: world.now } })
+    yield* once('the owner revokes', {
+      finalized: { reason: 'revoked', at: world.now, by: 'host' },
+    })
     for (const name of names) {
       const payment = world.payments[name]
       if (payment?.state === 'reserved' && world.now + 1 >= payment.dueAt) {

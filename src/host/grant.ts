@@ -2,8 +2,11 @@ import * as v from 'valibot'
 import { type GrantedItem, tokenItem } from '../core/access.js'
 import { type HostResult, hasChanged, refusedCall } from '../core/decision.js'
 import type { AmendRefusal } from '../core/grant/amendment.js'
+import { type EndedGrant, endOf } from '../core/grant/ended.js'
 import {
+  type Amendment,
   clientId,
+  type EarlierConditions,
   type Grant,
   type GrantStatus,
   grantStatus,
@@ -13,9 +16,16 @@ import type { Instant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
 import { canonicalUrl } from '../protocol/url.js'
 import { newCall, type ServiceContext } from '../service/context.js'
-import { clientListName, type Grants } from '../service/grant.js'
-import { iterateList, type ListPage, type PageQuery, readPage } from '../service/lists.js'
-import { hashText } from '../util/hash.js'
+import { clientListName, type Grants, ownerListName } from '../service/grant.js'
+import {
+  iterateList,
+  type ListPage,
+  mergedSource,
+  type PageQuery,
+  readPage,
+  type Source,
+  sourceOf,
+} from '../service/lists.js'
 import { exactly, listOf, type Members, oneOf, readInput, string, text } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import { type GrantAmendment, type ItemView, readAmendment } from './approval.js'
@@ -29,12 +39,22 @@ export interface GrantView {
   readonly grantId: string
   /** Wallet address of the client, or the URN of its key's thumbprint. */
   readonly client: string
+  /**
+   * The name of the client when the owner consented, as in `InteractionView.display`. Absent if it had none, or the
+   * approval was inside a transaction.
+   */
+  readonly clientName?: string
   /** The current status. The client can use the grant while it is `approved`. */
   readonly status: GrantStatus
   /** The granted access of all tokens; before the decision, the requested access. */
   readonly access: readonly ItemView[]
   /** The owner's conditions for payments; absent if there are none. */
   readonly conditions?: GrantConditions
+  /**
+   * The changes of access and conditions by `grants.amend`, oldest first; absent if there are none. More than 50, and
+   * large ones, are joined: then the first says what applied before several of them.
+   */
+  readonly amendments?: readonly AmendmentView[]
   /** The subject identifier that the client receives; before the decision, the requested one. */
   readonly subject?: SubjectId
   readonly createdAt: Instant
@@ -49,6 +69,30 @@ export interface GrantView {
    * expire, or has been cancelled or revoked.
    */
   readonly expiresAt?: Instant
+  /** When the grant ended; absent while it is `pending` or `approved`. */
+  readonly endedAt?: Instant
+  /**
+   * Who ended the grant: the client, or the `host`, for its owner or for reasons of its own. Absent if it has not ended
+   * or has expired.
+   */
+  readonly endedBy?: 'client' | 'host'
+}
+
+/** A change of a grant by `grants.amend`: what applied before it. */
+export interface AmendmentView {
+  readonly at: Instant
+  readonly before: {
+    /** All granted access; absent if it did not change. */
+    readonly access?: readonly ItemView[]
+    /** The conditions that changed, `null` for one that did not exist; absent if none changed. */
+    readonly conditions?: EarlierConditions
+  }
+}
+
+/** A query for a page of the grants of a resource owner that have ended. */
+export interface GrantHistoryQuery extends PageQuery {
+  /** The host's identifier of the owner, as passed to `approve`. */
+  readonly resourceOwner: string
 }
 
 /** A query for a page of a resource owner's grants. */
@@ -78,8 +122,8 @@ export interface GrantServices {
   /** Resolves to the record of a grant, or to `undefined` if the id is unknown. */
   getRecord(grantId: string): Promise<Grant | undefined>
   /**
-   * Resolves to the view of a grant, or to `undefined` if the id is unknown. Compare its `resourceOwner` with
-   * the signed-in user before you show or revoke the grant.
+   * Resolves to the view of a grant, also of one in the history, or to `undefined` if the id is unknown. Compare its
+   * `resourceOwner` with the signed-in user before you show or revoke the grant.
    */
   get(grantId: string): Promise<GrantView | undefined>
   /**
@@ -99,6 +143,22 @@ export interface GrantServices {
    * @throws {InvalidInputError} for an invalid query.
    */
   iterate(query: GrantQuery): AsyncIterable<GrantView>
+  /**
+   * Resolves to a page of the grants that an owner has consented to and that have ended: cancelled by the client, revoked
+   * or expired, in the order of consent. They stay for `policy.grants.historyMs` after their end, two years by default,
+   * longer than in `list`; each is in the history once.
+   *
+   * @throws {InvalidInputError} for an invalid query.
+   */
+  history(query: GrantHistoryQuery): Promise<ListPage<GrantView>>
+  /**
+   * Returns the whole history of an owner as JSON lines, such as to answer a request for the owner's data: each is the
+   * JSON of a `GrantView`, in the order of consent, and ends with a line feed. The library reads them in pages of 100 as
+   * the loop proceeds.
+   *
+   * @throws {InvalidInputError} for an invalid query.
+   */
+  exportHistory(query: Pick<GrantHistoryQuery, 'resourceOwner'>): AsyncIterable<string>
   /**
    * Resolves to how a page can name the client of a grant, as in `InteractionView`, or to `undefined` if it has no
    * wallet address. Waits for the name for at most 2 s.
@@ -154,6 +214,11 @@ const pageQueryOfGrants = exactly({
   ...ofOwner,
   ...pageMembers,
 } satisfies Members<GrantListQuery>)
+const queryOfHistory = exactly({ resourceOwner: text } satisfies Members<Owned>)
+const pageQueryOfHistory = exactly({
+  resourceOwner: text,
+  ...pageMembers,
+} satisfies Members<GrantHistoryQuery>)
 const grantsToRevoke = exactly({
   resourceOwner: v.optional(text),
   client: v.optional(text),
@@ -164,7 +229,7 @@ export function createGrantServices(
   grants: Grants,
   displayOf: DisplayOf,
 ): GrantServices {
-  const seen = (grant: Grant) => grantView(grant, context.clock.now())
+  const seen = (grant: Grant | EndedGrant) => grantView(grant, context.clock.now())
 
   function keptBy({ statuses }: GrantQuery): ((grant: Grant) => boolean) | undefined {
     if (statuses === undefined) return undefined
@@ -178,19 +243,31 @@ export function createGrantServices(
     },
     async get(grantId) {
       readInput('grantId', string, grantId)
-      const grant = await grants.load(grantId)
+      const grant = await grants.loadReadable(grantId)
       return grant && seen(grant)
     },
     async list(query) {
       readInput('query', pageQueryOfGrants, query)
       const page = requirePage(query)
-      const list = await ownersList(context, query)
-      const { pagination, result } = await readPage(context.store, list, page, keptBy(query))
+      const source = sourceOf(context.store, await ownersList(context, query), keptBy(query))
+      const { pagination, result } = await readPage(source, page)
       return { pagination, result: result.map(seen) }
     },
     iterate(query) {
       readInput('query', queryOfGrants, query)
-      return iterateList(context.store, () => ownersList(context, query), seen, keptBy(query))
+      const source = async () => sourceOf<Grant>(context.store, await ownersList(context, query))
+      return iterateList(source, seen, keptBy(query))
+    },
+    async history(query) {
+      readInput('query', pageQueryOfHistory, query)
+      const page = requirePage(query)
+      const { pagination, result } = await readPage(await historyOf(context, query), page)
+      return { pagination, result: result.map(seen) }
+    },
+    exportHistory(query) {
+      readInput('query', queryOfHistory, query)
+      const line = (grant: Grant | EndedGrant) => `${JSON.stringify(seen(grant))}\n`
+      return iterateList(() => historyOf(context, query), line)
     },
     async displayOf(client) {
       readInput('client', string, client)
@@ -233,6 +310,18 @@ async function ownersList({ namespace }: ServiceContext, { resourceOwner }: Owne
   return { kind: 'grant', list: await ownerListName(await namespace(), resourceOwner) } as const
 }
 
+/** The ended grants of an owner: those that have ended, and what remains of those that were removed since. */
+async function historyOf(
+  context: ServiceContext,
+  owned: Owned,
+): Promise<Source<Grant | EndedGrant>> {
+  const { store, clock } = context
+  const { kind, list } = await ownersList(context, owned)
+  const hasEnded = (grant: Grant) => endOf(grant, clock.now()) !== undefined
+  const removed = sourceOf<EndedGrant>(store, { kind: 'ended-grant', list })
+  return mergedSource(sourceOf(store, { kind, list }, hasEnded), removed)
+}
+
 async function clientsList({ namespace }: ServiceContext, client: string) {
   return { kind: 'grant', list: clientListName(await namespace(), client) } as const
 }
@@ -254,12 +343,13 @@ async function revokeAll(
   if (resourceOwner === undefined && client === undefined) {
     throw new InvalidInputError('query', 'must contain resourceOwner or client')
   }
-  const list = () =>
+  const list =
     resourceOwner === undefined
       ? clientsList(context, client ?? '')
       : ownersList(context, { resourceOwner })
+  const source = async () => sourceOf<Grant>(context.store, await list)
   const isMeant = (grant: Grant) => client === undefined || clientId(grant.client) === client
-  const all = iterateList<Grant, Grant>(context.store, list, (grant) => grant, isMeant)
+  const all = iterateList(source, (grant) => grant, isMeant)
   let count = 0
   for await (const grant of all) {
     if (await revoke(context, grants, grant)) count += 1
@@ -267,40 +357,61 @@ async function revokeAll(
   return count
 }
 
-/**
- * Returns the name of the list of an owner's grants. The owner's identifier can be any well-formed text, so it is
- * hashed to a fixed length.
- */
-export async function ownerListName(namespace: string, resourceOwner: string): Promise<string> {
-  return `${namespace} owner ${await hashText(resourceOwner)}`
-}
-
-function grantView(grant: Grant, now: Instant): GrantView {
-  const {
-    id: grantId,
-    client,
-    createdAt,
-    issuedAt,
-    consent,
-    conditions,
-    granted,
-    requested,
-  } = grant
-  const { resourceOwner } = consent ?? grant.finalized ?? {}
-  const subject = granted === undefined ? grant.requestedSubject : grant.subject
-  const expiresAt = grant.finalized === undefined ? grant.expiresAt : undefined
+/** Returns what the owner of a grant may see of it. */
+export function grantView(grant: Grant | EndedGrant, now: Instant): GrantView {
+  const { id: grantId, createdAt, issuedAt, consent, conditions, amendments, finalized } = grant
+  const { resourceOwner } = consent ?? finalized ?? {}
+  const expiresAt = finalized === undefined ? grant.expiresAt : undefined
+  const { status, endedAt, access, subject } = isRemoved(grant)
+    ? ofRemoved(grant)
+    : ofGrant(grant, now)
   return {
     grantId,
-    client: clientId(client),
-    status: grantStatus(grant, now),
-    access: granted?.map(itemView) ?? requested.map(tokenItem),
+    client: clientId({ thumbprint: '', ...grant.client }),
+    ...(consent?.clientName === undefined ? {} : { clientName: consent.clientName }),
+    status,
+    access,
     ...(conditions && { conditions }),
+    ...(amendments && { amendments: amendments.map(amendmentView) }),
     ...(subject === undefined ? {} : { subject }),
     createdAt,
     ...(consent && { approvedAt: consent.at }),
     ...(resourceOwner === undefined ? {} : { resourceOwner }),
     ...(issuedAt === undefined ? {} : { issuedAt }),
     ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...(endedAt === undefined ? {} : { endedAt }),
+    ...(finalized && { endedBy: finalized.by }),
+  }
+}
+
+/** Whether this is what remains of a grant whose own record is removed. */
+function isRemoved(grant: Grant | EndedGrant): grant is EndedGrant {
+  return !('requested' in grant)
+}
+
+function ofGrant(grant: Grant, now: Instant) {
+  const { granted, requested, requestedSubject } = grant
+  return {
+    status: grantStatus(grant, now),
+    endedAt: endOf(grant, now),
+    access: granted?.map(itemView) ?? requested.map(tokenItem),
+    subject: granted === undefined ? requestedSubject : grant.subject,
+  }
+}
+
+function ofRemoved({ finalized, endedAt, granted, subject }: EndedGrant) {
+  return {
+    status: finalized?.reason ?? ('expired' as const),
+    endedAt,
+    access: granted.map(itemView),
+    subject,
+  }
+}
+
+function amendmentView({ at, before: { access, conditions } }: Amendment): AmendmentView {
+  return {
+    at,
+    before: { ...(access && { access: access.map(itemView) }), ...(conditions && { conditions }) },
   }
 }
 

@@ -6,10 +6,9 @@ import type { Subjects } from '../ports/host.js'
 import { hashSecret, newSecret, parsePath } from '../protocol/credential.js'
 import { interactionHash, withParameters } from '../protocol/finish.js'
 import { type Call, newCall, type ServiceContext } from '../service/context.js'
-import type { Grants } from '../service/grant.js'
+import { type Grants, ownerListName } from '../service/grant.js'
 import { exactly, readInput, string, text } from '../util/input.js'
 import { type GrantApproval, readApproval } from './approval.js'
-import { ownerListName } from './grant.js'
 import { type DisplayOf, type InteractionView, interactionView } from './interaction-view.js'
 
 type InteractionResult = HostResult<{ readonly redirect?: string }, ConsentRefusal>
@@ -45,7 +44,8 @@ export interface Interactions {
    *  uses the interaction reference returns a redirect with a new reference, so a double click or a
    * lost redirect does no harm. A new reference is a change, too.
    *
-   * Rejects when `subjects` rejects; the interaction then remains undecided.
+   * Rejects when `subjects` rejects; the interaction then remains undecided. The grant keeps the name of the client that
+   * `get` returns. Waits for it for at most 2 s.
    *
    * @returns the URL to redirect the browser to, with status 303. Without one, ask the owner to return to the app.
    */
@@ -89,12 +89,14 @@ export function createInteractions(
       if (disclosed === undefined) return anotherSubject
 
       const { resourceOwner, sharesSubject: _shares, ...granted } = consent
+      const clientName = await nameToKeep(grant, options.displayOf)
       const interactRef = newSecret(context.random)
       const call = newCall(context)
       const command = {
         type: 'approve',
         commandId: call.commandId,
         resourceOwner,
+        ...(clientName && { clientName }),
         ...granted,
         ...disclosed,
         listName: await ownerListName(await context.namespace(), resourceOwner),
@@ -153,6 +155,12 @@ async function subjectToDisclose(
   if (resolved === undefined) return undefined
   const { id, format } = resolved
   return { subject: { id, format } }
+}
+
+/** Resolves to the name of the client, unless a consent has it already. */
+async function nameToKeep({ client, consent }: Grant, displayOf: DisplayOf) {
+  if (client.walletAddress === undefined || consent !== undefined) return undefined
+  return (await displayOf(client.walletAddress)).name
 }
 
 async function resultOf(

@@ -4,6 +4,7 @@ import type { Stored } from '../core/stored.js'
 /** The kinds of record that the library stores. An id is unique within its kind. */
 export type RecordKind =
   | 'grant'
+  | 'ended-grant'
   | 'incoming-payment'
   | 'outgoing-payment'
   | 'quote'

@@ -34,6 +34,12 @@ export interface AuthorizationPolicy {
     readonly unusedLifetimeMs?: number
     /** How long the record of an ended grant is kept. Default 30 days. */
     readonly retentionMs?: number
+    /**
+     * How long an ended grant stays readable for the owner who consented to it, in `grants.history`, from its end. Once
+     * the record of the grant is removed, a smaller one remains, without keys, tokens and hashes. With 0, none remains.
+     * Default 2 years (730 days).
+     */
+    readonly historyMs?: number
   }
   readonly intervals?: {
     /**
@@ -88,6 +94,7 @@ export const authorizationPolicyOptions = {
   grants: group({
     unusedLifetimeMs: v.optional(duration, 30 * day),
     retentionMs: v.optional(duration, 30 * day),
+    historyMs: v.optional(duration, 730 * day),
   }),
   intervals: group({ windowMinMs: v.optional(positiveDuration, 60_000) }),
   keyBinding: v.optional(oneOf('published', 'bound'), 'published'),
@@ -107,7 +114,8 @@ export function authorizationRules(
   policy: AuthorizationPolicySettings,
   { intervalCounting, interactionHash, denialRedirect }: Compatibility,
 ) {
-  const { accessTokens, interactions, continuation, grants, intervals, keyBinding } = policy
+  const { accessTokens, interactions, continuation, intervals, keyBinding } = policy
+  const { historyMs, ...grants } = policy.grants
   const { requiresConsent, requiresFinish, subjectRequiresFinish, mayRequest } = policy
   const grantPolicy: GrantPolicy = {
     accessTokenLifetimeMs: accessTokens.lifetimeMs,
@@ -119,6 +127,7 @@ export function authorizationRules(
   return {
     intervalMinMs: intervals.windowMinMs,
     grantPolicy,
+    historyMs,
     keyBinding,
     requiresConsent: hostRule('policy.requiresConsent', requiresConsent),
     requiresFinish: hostRule('policy.requiresFinish', requiresFinish),

@@ -31,7 +31,7 @@ import type { Store } from '../ports/store.js'
 import type { ServiceContext } from '../service/context.js'
 import type { ServerEvents } from '../service/events/delivery.js'
 import { createServerEvents } from '../service/events/outbox.js'
-import { createGrants, type Grants } from '../service/grant.js'
+import { createGrants, type Grants, sweptGrants } from '../service/grant.js'
 import { createIntrospect } from '../service/introspection.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
 import { group, type Members, optionsOf, port, readInput } from '../util/input.js'
@@ -119,7 +119,8 @@ export interface AuthorizationServer extends AuthorizationServices {
    */
   within(store: Store): AuthorizationServices
   /**
-   * Removes records past their retention: ended grants and used signatures.
+   * Removes records past their retention: ended grants and used signatures. Before it removes a grant that an owner
+   * consented to, it writes the record that stays in `grants.history`.
    *
    * Run it periodically, in any number of processes, and call it again immediately while `more` is true.
    *
@@ -158,10 +159,10 @@ export function createAuthorizationServer(
   options: AuthorizationServerOptions,
 ): AuthorizationServer {
   const settings = readSettings(options)
-  const { context, grantPolicy } = settings
+  const { context, grantPolicy, historyMs } = settings
   const grants = createGrants(context, grantPolicy)
   const introspect = createIntrospect(context, settings.keys)
-  const swept = [retired('grant'), retired('replay')]
+  const swept = [sweptGrants(context, historyMs), retired('ended-grant'), retired('replay')]
   const server: AuthorizationServer = {
     ...createHandlers(pipelineOf(settings, grants, introspect)),
     ...servicesIn(context, settings, grants),
@@ -187,7 +188,7 @@ function readSettings(options: AuthorizationServerOptions) {
   const { clientKeys, subjects, policy, compatibility } = settings
   const url = publicUrl(settings.grantEndpoint)
   const consent = publicUrl(settings.consentUrl)
-  const { grantPolicy, keyBinding, ...rules } = authorizationRules(policy, compatibility)
+  const { grantPolicy, historyMs, keyBinding, ...rules } = authorizationRules(policy, compatibility)
   return {
     options: settings,
     keys: { clientKeys: hostClientKeys(clientKeys), keyBinding },
@@ -197,6 +198,7 @@ function readSettings(options: AuthorizationServerOptions) {
     consentUrl: consent.origin + consent.basePath,
     strippedPrefix: requirePrefix(settings.strippedPrefix, url),
     grantPolicy,
+    historyMs,
     rules,
     context: serviceContext(settings, 'authorizationServer', url),
     repeats: compatibility.repeatedRequests,

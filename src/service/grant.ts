@@ -1,5 +1,6 @@
 import { labelsOf, type TokenItem } from '../core/access.js'
 import type { Refused } from '../core/decision.js'
+import { type EndedGrant, endedGrant } from '../core/grant/ended.js'
 import {
   clientId,
   type Derivation,
@@ -24,13 +25,16 @@ import {
   type Credential,
   deriveSecret,
   hashSecret,
+  isIdOf,
   newId,
   newPath,
   newSecret,
 } from '../protocol/credential.js'
-import type { Call, ServiceContext } from './context.js'
+import { hashText } from '../util/hash.js'
+import { type Call, newCall, type ServiceContext } from './context.js'
 import { loadOwn, recordsOf } from './load.js'
 import type { Replayed, SignedCall } from './signed-call.js'
+import { ifRetired, type SweptKind } from './sweep.js'
 import { creating, type Write } from './write/write.js'
 
 /** An access token with the secret that the store does not contain. */
@@ -78,6 +82,7 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
   const deps = { context, policy }
   return {
     load: (id: string) => loadGrant(context, id),
+    loadReadable: (id: string) => loadReadable(context, id),
     /** Runs a command of the host on a grant. */
     run: <Type extends keyof GrantRefusals>(grant: Grant, command: Command<Type>, call: Call) =>
       context.run(carryingOut<Type>(deps, grant, command, call)),
@@ -101,6 +106,19 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
 
 function loadGrant(context: ServiceContext, id: string): Promise<Grant | undefined> {
   return loadOwn(context, 'grant', id)
+}
+
+/** Loads a grant, or what remains of it. */
+async function loadReadable(
+  { store, namespace }: ServiceContext,
+  id: string,
+): Promise<Grant | EndedGrant | undefined> {
+  if (!isIdOf(await namespace(), id)) return undefined
+  const [grant, ended] = await store.load([
+    { kind: 'grant', id },
+    { kind: 'ended-grant', id },
+  ])
+  return (grant ?? ended) as Grant | EndedGrant | undefined
 }
 
 /** Returns the write that carries out a command on a loaded grant. */
@@ -128,6 +146,35 @@ function carryingOut<Type extends keyof GrantRefusals>(
 /** Returns the name of the list of a client's grants, including requests that are not decided. */
 export function clientListName(namespace: string, client: string): string {
   return `${namespace} client ${client}`
+}
+
+/**
+ * Returns the name of the list of an owner's grants, of either kind of record. The owner's identifier can be any
+ * well-formed text, so it is hashed to a fixed length.
+ */
+export async function ownerListName(namespace: string, resourceOwner: string): Promise<string> {
+  return `${namespace} owner ${await hashText(resourceOwner)}`
+}
+
+/**
+ * Sweeps grants. What remains of one is written before it is removed: whoever reads the grants of an owner, and then
+ * what remains of others, misses none.
+ */
+export function sweptGrants(context: ServiceContext, historyMs: number): SweptKind {
+  return {
+    kind: 'grant',
+    async sweep(record, now) {
+      const grant = record as Grant
+      const swept = ifRetired(grant, now)
+      if (swept === undefined || grant.consent === undefined) return swept
+      const { commandId } = newCall(context)
+      const listName = await ownerListName(await context.namespace(), grant.consent.resourceOwner)
+      const ended = endedGrant(grant, { commandId, listName, historyMs }, now)
+      if (ended === undefined) return swept
+      const created = { record: ended, events: [] }
+      return context.run({ ...creating('ended-grant', created, swept), together: 'ended grants' })
+    },
+  }
 }
 
 async function request(

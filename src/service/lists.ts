@@ -116,52 +116,108 @@ export function readPageQuery({ first, last, cursor }: PageQuery): Parsed<PageRe
 /** Which items of a list belong to the page. */
 type Keep<Item> = (item: Item) => boolean
 
-/** Reads the records that belong to a page, and whether more of them follow. */
-async function readKept<Item extends Stored>(
+/** What pages are read of: a list, or a part of it, or several lists. */
+export interface Source<Item extends Stored> {
+  /** The name of the list, or of all of them. */
+  readonly list: string
+  /** Resolves to the records that belong to a page, and whether more of them follow. */
+  read(request: PageRequest): Promise<ItemPage<Item>>
+}
+
+interface ItemPage<Item extends Stored> extends RecordPage {
+  readonly records: readonly Item[]
+}
+
+/**
+ * Returns a list as a source. With `keep`, as many pages of 100 records are read as are needed to find the items that are
+ * kept.
+ */
+export function sourceOf<Item extends Stored>(
   store: Store,
   list: RecordList,
+  keep?: Keep<Item>,
+): Source<Item> {
+  const read = async (request: PageRequest) =>
+    (await store.list({ ...list, ...request })) as ItemPage<Item>
+  const all = { list: list.list, read }
+  return keep === undefined ? all : { ...all, read: (request) => readKept(all, request, keep) }
+}
+
+/**
+ * Returns two lists of the same name as one, in which each id occurs once. A record of the first may be removed once the
+ * second has one with its id, in the same place of the list.
+ */
+export function mergedSource<First extends Stored, Second extends Stored>(
+  first: Source<First>,
+  second: Source<Second>,
+): Source<First | Second> {
+  return {
+    list: first.list,
+    async read(request) {
+      // One after the other: an item whose first record is removed meanwhile is found in the second list.
+      const one = await first.read(request)
+      const other = await second.read(request)
+      const all: readonly (First | Second)[] = [...one.records, ...other.records]
+      const found = [...new Map(all.map((each) => [each.id, each])).values()]
+      const sorted = found.toSorted(inOrderOf(first.list))
+      const { forward, limit } = request
+      return {
+        records: forward ? sorted.slice(0, limit) : sorted.slice(-limit),
+        more: sorted.length > limit || one.more || other.more,
+      }
+    },
+  }
+}
+
+/** Compares records as a list orders them. */
+function inOrderOf(list: string) {
+  return (one: Stored, other: Stored) => {
+    const [left, right] = [placeIn(one, list), placeIn(other, list)]
+    if (left === undefined || right === undefined) return 0
+    return left.at - right.at || (left.id < right.id ? -1 : 1)
+  }
+}
+
+async function readKept<Item extends Stored>(
+  { list, read }: Source<Item>,
   request: PageRequest,
-  keep: Keep<Item> | undefined,
-): Promise<RecordPage> {
-  if (keep === undefined) return store.list({ ...list, ...request })
+  keep: Keep<Item>,
+): Promise<ItemPage<Item>> {
   const { forward, limit } = request
-  const kept: Stored[] = []
+  const kept: Item[] = []
   const page = (more: boolean) => ({ records: forward ? kept : kept.reverse(), more })
   let next: PageRequest = { ...request, limit: limitMax }
   for (;;) {
-    const { records, more } = await store.list({ ...list, ...next })
+    const { records, more } = await read(next)
     const found = forward ? records : records.toReversed()
     for (const record of found) {
-      if (!keep(record as Item)) continue
+      if (!keep(record)) continue
       if (kept.length === limit) return page(true)
       kept.push(record)
     }
-    const cursor = more ? placeIn(found.at(-1), list.list) : undefined
+    const cursor = more ? placeIn(found.at(-1), list) : undefined
     if (cursor === undefined) return page(false)
     next = { ...next, cursor }
   }
 }
 
 /**
- * Reads a page of a list. A cursor is only a position in the order of creation, so a cursor of another list
- * reveals none of its items. A page with a cursor takes a second query. With `keep`, as many pages of 100 records are
- * read as are needed to find the items that are kept.
+ * Reads a page. A cursor is only a position in the order of creation, so a cursor of another list
+ * reveals none of its items. A page with a cursor takes a second query.
  */
 export async function readPage<Item extends Stored>(
-  store: Store,
-  list: RecordList,
+  { list, read }: Source<Item>,
   request: PageRequest,
-  keep?: Keep<Item>,
 ): Promise<ListPage<Item>> {
   const { forward, cursor } = request
-  const { records, more } = await readKept(store, list, request, keep)
-  const [start, end] = [records.at(0), records.at(-1)].map((record) => placeIn(record, list.list))
+  const { records, more } = await read(request)
+  const [start, end] = [records.at(0), records.at(-1)].map((record) => placeIn(record, list))
   const nearest = forward ? start : end
   // If the page is empty, all items lie on the other side of the query's cursor.
   const from = nearest === undefined ? {} : { cursor: nearest }
   const behind =
     cursor !== undefined &&
-    (await readKept(store, list, { ...from, forward: !forward, limit: 1 }, keep)).records.length > 0
+    (await read({ ...from, forward: !forward, limit: 1 })).records.length > 0
   return {
     pagination: {
       ...(start === undefined ? {} : { startCursor: formatCursor(start) }),
@@ -169,28 +225,27 @@ export async function readPage<Item extends Stored>(
       hasNextPage: forward ? more : behind,
       hasPreviousPage: forward ? behind : more,
     },
-    result: records as readonly Item[],
+    result: records,
   }
 }
 
 /**
- * Returns all items of a list, oldest first. Each iteration begins anew. It reads the next page of 100 records
+ * Returns all items of a source, oldest first. Each iteration begins anew. It reads the next page of 100 records
  * when the caller has taken the items of the page before, and holds no other records.
  */
 export function iterateList<Item extends Stored, View>(
-  store: Store,
-  findList: () => Promise<RecordList>,
+  findSource: () => Promise<Source<Item>>,
   view: (item: Item) => View,
   keep: Keep<Item> = () => true,
 ): AsyncIterable<View> {
   return {
     async *[Symbol.asyncIterator]() {
-      const list = await findList()
+      const { list, read } = await findSource()
       let page: PageRequest | undefined = { forward: true, limit: limitMax }
       while (page !== undefined) {
-        const { records, more }: RecordPage = await store.list({ ...list, ...page })
-        for (const record of records as readonly Item[]) if (keep(record)) yield view(record)
-        const cursor = more ? placeIn(records.at(-1), list.list) : undefined
+        const { records, more }: ItemPage<Item> = await read(page)
+        for (const record of records) if (keep(record)) yield view(record)
+        const cursor = more ? placeIn(records.at(-1), list) : undefined
         page = cursor && { ...page, cursor }
       }
     },
@@ -202,18 +257,18 @@ export function createPaymentLists<Payment extends Stored>(
   { store, namespace }: Pick<ServiceContext, 'store' | 'namespace'>,
   kind: RecordKind,
 ) {
-  async function listOf(scope: ListScope | GrantScope): Promise<RecordList> {
+  async function listOf(scope: ListScope | GrantScope): Promise<Source<Payment>> {
     const list =
       scope.grantId === undefined
         ? listName(await namespace(), scope)
         : grantListName(await namespace(), scope)
-    return { kind, list }
+    return sourceOf(store, { kind, list })
   }
   return {
     list: async (scope: ListScope | GrantScope, page: PageRequest) =>
-      readPage<Payment>(store, await listOf(scope), page),
+      readPage(await listOf(scope), page),
     iterate: <View>(scope: ListScope | GrantScope, seen: (payment: Payment) => View) =>
-      iterateList(store, () => listOf(scope), seen),
+      iterateList(() => listOf(scope), seen),
   }
 }
 

@@ -198,10 +198,11 @@ describe('consenting', () => {
     }
     expect(denied({ resourceOwner: 'alice' })).toStrictEqual({
       reason: 'denied',
+      by: 'host',
       at: start + waitMs,
       resourceOwner: 'alice',
     })
-    expect(denied({})).toStrictEqual({ reason: 'denied', at: start + waitMs })
+    expect(denied({})).toStrictEqual({ reason: 'denied', by: 'host', at: start + waitMs })
   })
 
   test('does not depend on the wait, which applies to clients only', () => {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { MayPay } from '../../src/index.js'
 import {
   grantToPay,
@@ -254,6 +255,31 @@ export const lives: Readonly<Record<string, Life>> = {
     async goOn(_, client, { token, quote }) {
       const { body } = await demandStatus(payByQuote(client, token, quote), 201)
       demand(body.debitAmount.value === '700', 'the price must be that of the quote', body)
+    },
+  },
+
+  'a grant that was removed after its end': {
+    async begin(world, client) {
+      const { auth, clock } = world
+      const { id, continue: continuation } = await issuedGrant(world, client)
+      const grantId = id.split('.')[0] ?? ''
+      const { access = [] } = (await auth.grants.get(grantId)) ?? {}
+      const lower = access.map((item) => ({ ...item, limits: { debitAmount: usd(1_000) } }))
+      const conditions = { paymentMax: usd(500) }
+      await demandOk(auth.grants.amend(grantId, { access: lower, conditions }))
+      await demandStatus(client.cancel(continuation), 204)
+      const view = await auth.grants.get(grantId)
+      clock.advance(30 * 86_400_000)
+      await auth.sweep()
+      return view
+    },
+    async goOn({ auth, clock }, _client, view) {
+      const history = async () => (await auth.grants.history({ resourceOwner: 'alice' })).result
+      const [shown] = await history()
+      demand(isDeepStrictEqual(shown, view), 'the owner must see the grant as it was', shown)
+      clock.advance(700 * 86_400_000)
+      await auth.sweep()
+      demand((await history()).length === 0, 'it must be removed after two years', shown)
     },
   },
 

@@ -23,8 +23,9 @@ describe('this version writes', () => {
     const kinds = Object.keys(lives).flatMap((name) =>
       goldenOf(current, name).records.map(({ kind }) => kind),
     )
-    const every = ['budget', 'event', 'grant', 'incoming-payment', 'outgoing-payment', 'quote']
-    expect([...new Set(kinds)].toSorted()).toEqual([...every, 'replay', 'server', 'transfer'])
+    const payments = ['incoming-payment', 'outgoing-payment']
+    const every = ['budget', 'ended-grant', 'event', 'grant', ...payments, 'quote', 'replay']
+    expect([...new Set(kinds)].toSorted()).toEqual([...every, 'server', 'transfer'])
   })
 })
 

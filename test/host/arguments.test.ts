@@ -212,6 +212,21 @@ function callsOn(ids: {
         good: [{ resourceOwner: 'alice' }],
         parts: { query: 'object', 'query.resourceOwner': 'text', 'query.cursor': 'unknown' },
       },
+      history: {
+        names: ['query'],
+        good: [{ resourceOwner: 'alice' }],
+        parts: {
+          query: 'object',
+          'query.resourceOwner': 'text',
+          'query.statuses': 'unknown',
+          ...pageParts,
+        },
+      },
+      exportHistory: {
+        names: ['query'],
+        good: [{ resourceOwner: 'alice' }],
+        parts: { query: 'object', 'query.resourceOwner': 'text', 'query.cursor': 'unknown' },
+      },
     },
     incomingPayments: {
       ...reads(incoming),

@@ -112,7 +112,7 @@ describe('the view of an interaction', () => {
     expect(await inside.grants.displayOf(shop)).toEqual({ uri: shop })
   })
 
-  test('is the only place of the name, besides grants.displayOf', async () => {
+  test('has the name, as the grants of an owner have, and no event or refusal', async () => {
     const { world, id, get } = await setUp(async () => ({ name: 'Unheard-of' }))
     const view = await get()
     const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
@@ -120,9 +120,10 @@ describe('the view of an interaction', () => {
     expect(view?.display.name).toBe('Unheard-of')
     const events: unknown[] = []
     await world.auth.events.drain((event) => void events.push(event))
-    const records = [await world.auth.grants.getRecord(view?.grantId ?? ''), events]
+    const grant = await world.auth.grants.get(view?.grantId ?? '')
+    expect(grant?.clientName).toBe('Unheard-of')
     expect(events).not.toEqual([])
-    expect(JSON.stringify([records, world.refusals, world.errors])).not.toContain('Unheard-of')
+    expect(JSON.stringify([events, world.refusals, world.errors])).not.toContain('Unheard-of')
   })
 })
 

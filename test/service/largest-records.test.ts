@@ -71,6 +71,13 @@ test('the largest grant that a client and an owner can make is within the bounds
   if (!approved.ok) throw new Error(approved.reason)
   const reference = new URL(approved.redirect ?? '').searchParams.get('interact_ref') ?? ''
   expect((await client.continue(body.continue, reference)).status).toBe(200)
+  const grantId = interactionId(body.interact.redirect).split('.')[0] ?? ''
+  const { access: items = [] } = (await world.auth.grants.get(grantId)) ?? {}
+  for (let removed = 1; removed <= 3; removed++) {
+    const data = { text: '\u1234'.repeat(2_700), removed }
+    const changes = { access: items.slice(removed), conditions: { data } }
+    expect((await world.auth.grants.amend(grantId, changes)).ok).toBe(true)
+  }
   expect(valueBytes).toBeGreaterThan(storeBounds.valueBytes / 4)
   expect(valueBytes).toBeLessThanOrEqual(storeBounds.valueBytes)
 })

@@ -7,9 +7,11 @@ import {
   type ListPage,
   listName,
   listsOf,
+  mergedSource,
   type PageQuery,
   readPage,
   readPageQuery,
+  sourceOf,
 } from '../../src/service/lists.js'
 import { removeOne } from '../support/one-record.js'
 import { runs } from '../support/runs.js'
@@ -31,7 +33,7 @@ async function put(store: Store, record: Stored): Promise<void> {
 function pageOf(store: Store, query: PageQuery, wanted = ofBob): Promise<ListPage<Stored>> {
   const read = readPageQuery(query)
   if (!read.ok) throw new Error(`${read.path} ${read.problem}`)
-  return readPage(store, { kind, list: wanted }, read.value)
+  return readPage(sourceOf(store, { kind, list: wanted }), read.value)
 }
 
 const idsOf = (records: readonly Stored[]) => records.map(({ id }) => id)
@@ -312,12 +314,79 @@ describe('iterating over a list', () => {
       fc.asyncProperty(population, limit, async (records, limit) => {
         const store = await stored(records)
         const paged: Store = { ...store, list: (query) => store.list({ ...query, limit }) }
-        const list = async () => ({ kind, list: ofBob }) as const
+        const source = async () => sourceOf(paged, { kind, list: ofBob })
         const ids: string[] = []
-        for await (const id of iterateList(paged, list, (record: Stored) => record.id)) ids.push(id)
+        for await (const id of iterateList(source, ({ id }) => id)) ids.push(id)
         expect(ids).toEqual(idsOf(inOrder(records)))
       }),
       { numRuns: runs(100) },
+    )
+  })
+})
+
+describe('two lists of one name', () => {
+  const isKept = ({ id }: Stored) => !id.endsWith('0')
+
+  test('are paged as one, with each item once and in order, while its records move to the second', async () => {
+    const move = fc.tuple(fc.nat({ max: 3 }), fc.nat({ max: 2 }))
+    const moves = fc.array(move, { maxLength: 40 })
+    await fc.assert(
+      fc.asyncProperty(
+        population,
+        direction,
+        limit,
+        moves,
+        async (all, direction, limit, moves) => {
+          const store = memoryStore()
+          const create = (kind: 'grant' | 'ended-grant', next: Stored) =>
+            store.commit({ changes: [{ kind, next, expectedVersion: 0 }], guards: [] })
+          const kept = inOrder(all).filter(isKept)
+          for (const record of all) await create('grant', record)
+          const left = moves.values()
+          let [copied, removed] = [0, 0]
+          async function moveSome() {
+            const [count, stay] = left.next().value ?? [0, 0]
+            for (const each of kept.slice(copied, copied + count)) await create('ended-grant', each)
+            copied = Math.min(copied + count, kept.length)
+            // Some copies are in both lists until a later call.
+            const gone = Math.max(removed, copied - stay)
+            for (const { id } of kept.slice(removed, gone)) {
+              await store.remove([{ kind: 'grant', id, version: 1 }])
+            }
+            removed = gone
+          }
+          const moving: Store = {
+            ...store,
+            async list(query) {
+              const page = await store.list(query)
+              await moveSome()
+              return page
+            },
+          }
+          const source = mergedSource(
+            sourceOf<Stored>(moving, { kind: 'grant', list: ofBob }, isKept),
+            sourceOf<Stored>(moving, { kind: 'ended-grant', list: ofBob }),
+          )
+          const seen: Stored[][] = []
+          let cursor: string | undefined
+          for (let more = true; more; ) {
+            const read = readPageQuery({ [direction]: limit, cursor })
+            if (!read.ok) throw new Error(read.problem)
+            const { result, pagination } = await readPage(source, read.value)
+            const isForward = direction === 'first'
+            expect(isForward ? pagination.hasPreviousPage : pagination.hasNextPage).toBe(
+              cursor !== undefined,
+            )
+            more = isForward ? pagination.hasNextPage : pagination.hasPreviousPage
+            cursor = isForward ? pagination.endCursor : pagination.startCursor
+            if (isForward) seen.push([...result])
+            else seen.unshift([...result])
+            if (more) expect(result).toHaveLength(limit)
+          }
+          expect(idsOf(seen.flat())).toEqual(idsOf(kept))
+        },
+      ),
+      { numRuns: runs(400, 100) },
     )
   })
 })

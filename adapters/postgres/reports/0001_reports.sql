@@ -332,7 +332,10 @@ CREATE VIEW open_payments_grants AS
         ),
         to_timestamp(read."expiresAt" / 1000) + read."expiresAt" % 1000 * interval '1 millisecond'
     ) AS own (now, expires_at)
-  WHERE stored.kind = 'grant';
+  WHERE stored.kind IN ('grant', 'ended-grant')
+    AND (stored.kind = 'grant' OR NOT EXISTS (
+      SELECT FROM open_payments_records AS same WHERE same.kind = 'grant' AND same.id = stored.id
+    ));
 
 CREATE FUNCTION open_payments_grants_at(timestamptz) RETURNS TABLE (
   server text,
@@ -395,7 +398,10 @@ CREATE FUNCTION open_payments_grants_at(timestamptz) RETURNS TABLE (
         ),
         to_timestamp(read."expiresAt" / 1000) + read."expiresAt" % 1000 * interval '1 millisecond'
     ) AS own (now, expires_at)
-  WHERE stored.kind = 'grant'
+  WHERE stored.kind IN ('grant', 'ended-grant')
+    AND (stored.kind = 'grant' OR NOT EXISTS (
+      SELECT FROM open_payments_records AS same WHERE same.kind = 'grant' AND same.id = stored.id
+    ))
 $$;
 
 -- The budgets of items in windows in which a payment was created, with the limits of the items.

@@ -12,6 +12,7 @@ import type { Instant } from '../instant.js'
 import { contradictsLimits, type GrantConditions, type SpendingLimit } from '../limits.js'
 import { narrowedLimits } from '../spending-limits.js'
 import { type JsonObject, sameJson } from '../stored.js'
+import { withAmendment } from './amendment-log.js'
 import {
   type Grant,
   type GrantEvent,
@@ -106,6 +107,7 @@ export function amend(
     {
       granted,
       ...(Object.keys(conditions).length > 0 && { conditions }),
+      amendments: withAmendment(grant, { access: granted, conditions }, now),
       // The client did nothing, so it may still repeat the request whose response it lost.
       ...(tokens && { tokens, ...(derivation && { derivation }) }),
     },

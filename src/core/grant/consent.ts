@@ -29,6 +29,8 @@ export interface ApproveGrant {
   readonly type: 'approve'
   readonly commandId: string
   readonly resourceOwner: string
+  /** The name of the client that the owner could see, if it has one. */
+  readonly clientName?: string
   /** The owner's wallet addresses. Granted items may name only these. */
   readonly walletAddresses: readonly string[]
   /** The assets of the wallet addresses, where the host states them. */
@@ -92,7 +94,7 @@ export function approve(
   }
   const refusal = refuseAccess(grant.requested, access, command, policy)
   if (refusal !== undefined) return refusal
-  const { conditions } = command
+  const { conditions, clientName, resourceOwner } = command
   if (contradictsLimits(conditions ?? {}, access)) {
     return refused('limits_contradicted', 'the conditions are not in the asset of a limit')
   }
@@ -102,7 +104,7 @@ export function approve(
       granted: grantedItems(access, policy.intervalCounting),
       ...(subject === undefined ? {} : { subject }),
       ...(conditions === undefined ? {} : { conditions }),
-      consent: { resourceOwner: command.resourceOwner, at: now },
+      consent: { resourceOwner, at: now, ...(clientName && { clientName }) },
       ...withRef(interaction, command.refHash),
       ...(command.listName === undefined ? {} : { lists: listed(grant, command.listName, now) }),
     },
@@ -134,7 +136,7 @@ export function deny(
   const { commandId, resourceOwner } = command
   const next = finalize(
     grant,
-    { reason: 'denied', ...(resourceOwner && { resourceOwner }) },
+    { reason: 'denied', by: 'host', ...(resourceOwner && { resourceOwner }) },
     commandId,
     now,
     policy,

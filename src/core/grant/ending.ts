@@ -37,10 +37,16 @@ export function cancel(
   now: Instant,
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, 'grant_finalized'> {
-  if (isEndedByClient(grant)) return unchanged(grant)
+  if (grant.finalized?.by === 'client') return unchanged(grant)
   const status = grantStatus(grant, now)
   if (!isOpen(status)) return refused('grant_finalized', `the grant is ${status}`)
-  const next = finalize(grant, { reason: 'cancelled' }, command.commandId, now, policy)
+  const next = finalize(
+    grant,
+    { reason: 'cancelled', by: 'client' },
+    command.commandId,
+    now,
+    policy,
+  )
   return changed(next, grantEvent('grant.cancelled', next, now))
 }
 
@@ -61,7 +67,7 @@ export function revokeToken(
     each === token ? { ...each, revokedAt: now } : each,
   )
   if (tokens.every(({ revokedAt }) => revokedAt !== undefined)) {
-    return revoke({ ...grant, tokens }, command, now, policy)
+    return revokeBy('client', { ...grant, tokens }, command, now, policy)
   }
   const next = nextVersion(grant, { tokens }, command.commandId, now, policy)
   return changed(next, grantEvent('grant.token-revoked', next, now, token.label))
@@ -69,20 +75,23 @@ export function revokeToken(
 
 export function revoke(
   grant: Grant,
-  { commandId }: Pick<RevokeGrant, 'commandId'>,
+  command: RevokeGrant,
+  now: Instant,
+  policy: GrantPolicy,
+): Decision<Grant, GrantEvent, never> {
+  return revokeBy('host', grant, command, now, policy)
+}
+
+function revokeBy(
+  by: 'client' | 'host',
+  grant: Grant,
+  { commandId }: RevokeGrant | RevokeToken,
   now: Instant,
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, never> {
   if (!isOpen(grantStatus(grant, now))) return unchanged(grant)
-  const next = finalize(grant, { reason: 'revoked' }, commandId, now, policy)
+  const next = finalize(grant, { reason: 'revoked', by }, commandId, now, policy)
   return changed(next, grantEvent('grant.revoked', next, now))
-}
-
-/** Whether the client itself has ended the grant: it cancelled the grant, or revoked the last token. */
-function isEndedByClient({ finalized, tokens = [] }: Grant): boolean {
-  if (finalized?.reason !== 'revoked') return finalized?.reason === 'cancelled'
-  // No other revocation of a grant marks its tokens.
-  return tokens.length > 0 && tokens.every(({ revokedAt }) => revokedAt !== undefined)
 }
 
 /** Whether the grant is not finalized. A grant that expired is as final as one that was revoked. */

@@ -105,6 +105,24 @@ export type GrantStatus = 'pending' | 'approved' | Finalization
 export interface Consent {
   readonly resourceOwner: string
   readonly at: Instant
+  /** The name of the client that the owner could see, in the form of `displayName`; absent if it had none. */
+  readonly clientName?: string
+}
+
+/** A change by an amendment: what applied before it. */
+export interface Amendment {
+  readonly at: Instant
+  readonly before: {
+    /** All granted items; absent if none changed. */
+    readonly access?: readonly GrantedItem[]
+    /** The conditions that changed, `null` for one that did not exist; absent if none changed. */
+    readonly conditions?: EarlierConditions
+  }
+}
+
+/** Conditions as they were before a change; `null` for one that did not exist. */
+export type EarlierConditions = {
+  readonly [Name in keyof GrantConditions]?: GrantConditions[Name] | null
 }
 
 /**
@@ -116,6 +134,8 @@ export interface Grant extends Stored {
   readonly finalized?: {
     readonly reason: Exclude<Finalization, 'interaction-expired' | 'expired'>
     readonly at: Instant
+    /** The client, or the host on behalf of the resource owner or for reasons of its own. */
+    readonly by: 'client' | 'host'
     /** The owner who denied the request, if the host said so. */
     readonly resourceOwner?: string
   }
@@ -140,6 +160,8 @@ export interface Grant extends Stored {
   readonly consent?: Consent
   /** The resource owner's conditions for payments; absent if there are none. */
   readonly conditions?: GrantConditions
+  /** The changes of access and conditions since the consent, oldest first; absent if there are none. */
+  readonly amendments?: readonly Amendment[]
   readonly interaction?: Interaction
   readonly continuation: Continuation
   /** When the client first received the granted access or subject. */

@@ -10,7 +10,7 @@ import {
   sliceCount,
   sliceNamespace,
 } from '../event-record.js'
-import { iterateList } from '../lists.js'
+import { iterateList, sourceOf } from '../lists.js'
 import { loadOne } from '../load.js'
 import { changeEvents } from './changes.js'
 import { createClaims } from './claims.js'
@@ -79,8 +79,9 @@ async function backlog(context: ServiceContext, limit: number) {
 
 async function* iterateSetAside(context: ServiceContext): AsyncGenerator<SetAsideEvent> {
   const namespace = await context.namespace()
-  const listed = async () => ({ kind: 'event', list: await setAsideList(context) }) as const
-  yield* iterateList(context.store, listed, (record: EventRecord) => ({
+  const list = { kind: 'event', list: await setAsideList(context) } as const
+  const listed = async () => sourceOf<EventRecord>(context.store, list)
+  yield* iterateList(listed, (record) => ({
     event: deliveredEvent(context, namespace, record),
     attempts: record.attempts,
     setAsideAt: record.setAsideAt ?? 0,

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type PostgresRow, postgresStore } from '../../../adapters/postgres.js'
 import { type Budget, budgetId } from '../../../src/core/budget.js'
-import type { Grant } from '../../../src/core/grant/record.js'
+import type { EndedGrant } from '../../../src/core/grant/ended.js'
+import { clientId, type Grant } from '../../../src/core/grant/record.js'
 import { type IncomingPayment, isOpen } from '../../../src/core/incoming-payment.js'
 import {
   heldBy,
@@ -162,8 +163,12 @@ async function matchesQuotes(life: Life, now: number): Promise<void> {
 
 async function matchesGrants(life: Life, now: number): Promise<void> {
   const rows = await rowsOf('grants', now)
+  const grants = of<Grant>(life, 'grant')
+  const ended = of<EndedGrant>(life, 'ended-grant').filter(
+    ({ id }) => !grants.some((grant) => grant.id === id),
+  )
   const expected = await Promise.all(
-    of<Grant>(life, 'grant').map(async (grant) => {
+    [...grants, ...ended].map(async (grant) => {
       const view = await life.auth.grants.get(grant.id)
       const identifiers = view?.access.flatMap(({ identifier }) => identifier ?? []) ?? []
       return {
@@ -186,8 +191,9 @@ async function matchesGrants(life: Life, now: number): Promise<void> {
     expected,
   )
   for (const { access, updated_at, created_at, grant_id } of rows) {
-    const grant = life.records.get(`grant ${grant_id}`)?.record as Grant
-    expect(access).toEqual(grant.granted ?? grant.requested)
+    const grant = grants.find(({ id }) => id === grant_id)
+    const { granted } = grant ?? ended.find(({ id }) => id === grant_id) ?? {}
+    expect(access).toEqual(granted ?? grant?.requested)
     expect(updated_at).toBeGreaterThanOrEqual(created_at)
     expect(updated_at).toBeLessThanOrEqual(now)
   }
@@ -197,8 +203,7 @@ async function matchesSpending(life: Life, now: number): Promise<void> {
   const payments = of<OutgoingPayment>(life, 'outgoing-payment')
   const budgets = of<Budget>(life, 'budget')
   // What a grant says is unknown once a sweep has removed it, even while its payments are kept.
-  const views = await Promise.all(budgets.map(({ grantId = '' }) => life.auth.grants.get(grantId)))
-  const expected = budgets.map((budget, index) => {
+  const expected = budgets.map((budget) => {
     const grant = life.records.get(`grant ${budget.grantId}`)?.record as Grant | undefined
     const item = grant?.granted?.find(({ itemId }) => itemId === budget.itemId)
     const { interval, debitAmount, receiveAmount } = item?.limits ?? {}
@@ -213,7 +218,7 @@ async function matchesSpending(life: Life, now: number): Promise<void> {
       server: server(budget),
       grant_id: budget.grantId,
       item_id: budget.itemId,
-      client: views[index]?.client,
+      client: grant && clientId(grant.client),
       account: item?.identifier,
       limit_interval: interval,
       window_start: budget.windowStart,

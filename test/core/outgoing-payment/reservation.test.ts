@@ -137,7 +137,7 @@ describe('the current rights of a grant', () => {
       { tokens: grant.tokens.map((t) => ({ ...t, revokedAt: 1 })) },
       'limits_exceeded',
     ],
-    ['a revoked grant', { finalized: { reason: 'revoked', at: 1 } }, 'ended'],
+    ['a revoked grant', { finalized: { reason: 'revoked', at: 1, by: 'host' } }, 'ended'],
     ['an expired grant', { expiresAt: 1_020 }, 'ended'],
   ])('with %s decide about it', (_, change, refusal) => {
     expect(refused(change)).toBe(refusal)

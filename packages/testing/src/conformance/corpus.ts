@@ -219,9 +219,9 @@ async function outgoingLives(world: World): Promise<void> {
   while ((await resources.sweep({})).more);
 }
 
-/** Grants of clients with a wallet address and with a key: denied, cancelled, rotated and revoked. */
+/** Grants of clients with a wallet address and with a key: denied, cancelled, rotated, revoked and removed. */
 async function grantLives(world: World): Promise<void> {
-  const { auth, shop, keyed, call } = world
+  const { auth, clock, shop, keyed, call } = world
   const access = [{ type: 'outgoing-payment', actions: ['create'], identifier: alice }]
   const finish = { method: 'redirect', uri: 'https://shop.example/back', nonce: 'shop' }
   const interact = { start: ['redirect'], finish }
@@ -251,6 +251,8 @@ async function grantLives(world: World): Promise<void> {
   for (const access_token of tokens) await endToken(world, { access_token })
   const body = { client: keyed.client, access_token: { access: [incomingAccess] } }
   await endToken(world, await call({ method: 'POST', url: grantEndpoint, body }, keyed), keyed)
+  clock.advance(31 * dayMs)
+  while ((await auth.sweep({})).more);
 }
 
 /** Approves a request, and continues it with the interaction reference. */

@@ -52,6 +52,7 @@ type TestGuard = Omit<VersionGuard, 'kind'> & { readonly kind?: RecordKind | und
 
 export const kinds: readonly RecordKind[] = [
   'grant',
+  'ended-grant',
   'incoming-payment',
   'outgoing-payment',
   'quote',

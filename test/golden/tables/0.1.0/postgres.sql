@@ -117,7 +117,9 @@ CREATE VIEW open_payments_grants AS
             GREATEST(((read.finalized ->> 'at'::text))::bigint, ((read.continuation ->> 'acceptedAt'::text))::bigint) AS "greatest") latest(approved, asked, changed, closed))
      CROSS JOIN LATERAL ( SELECT GREATEST(clock.now, (to_timestamp(((latest.changed / 1000))::double precision) + (((latest.changed % (1000)::bigint))::double precision * '00:00:00.001'::interval))) AS "greatest",
             (to_timestamp(((read."expiresAt" / 1000))::double precision) + (((read."expiresAt" % (1000)::bigint))::double precision * '00:00:00.001'::interval)) AS "?column?") own(now, expires_at))
-  WHERE (stored.kind = 'grant'::text);
+  WHERE ((stored.kind = ANY (ARRAY['grant'::text, 'ended-grant'::text])) AND ((stored.kind = 'grant'::text) OR (NOT (EXISTS ( SELECT
+           FROM open_payments_records same
+          WHERE ((same.kind = 'grant'::text) AND (same.id = stored.id)))))));
 --
 CREATE VIEW open_payments_incoming_payments AS
  SELECT "left"(stored.id, 8) AS server,
@@ -291,7 +293,10 @@ AS $function$
         ),
         to_timestamp(read."expiresAt" / 1000) + read."expiresAt" % 1000 * interval '1 millisecond'
     ) AS own (now, expires_at)
-  WHERE stored.kind = 'grant'
+  WHERE stored.kind IN ('grant', 'ended-grant')
+    AND (stored.kind = 'grant' OR NOT EXISTS (
+      SELECT FROM open_payments_records AS same WHERE same.kind = 'grant' AND same.id = stored.id
+    ))
 $function$
 ;
 --
