@@ -17,6 +17,7 @@ export const mistakes = {
   'a wallet that counts each report of a transfer': { resources: countingEachReport },
   'a wallet that lets two processes begin a payment': { resources: beginningTwice },
   'a wallet that does not tell that it declined a payment': { store: withoutDeclines },
+  'a wallet that keeps nothing of ended grants': { store: withoutEndedGrants },
 } as const satisfies Readonly<Record<string, Mistake>>
 
 export type MistakeName = keyof typeof mistakes
@@ -38,6 +39,14 @@ function withoutNonces(store: Store): Store {
 function withoutDeclines(store: Store): Store {
   const isKept = ({ next }: RecordChange) =>
     (next as Partial<EventRecord>).event?.type !== 'outgoing-payment.declined'
+  return {
+    ...store,
+    commit: ({ changes, guards }) => store.commit({ changes: changes.filter(isKept), guards }),
+  }
+}
+
+function withoutEndedGrants(store: Store): Store {
+  const isKept = ({ kind }: RecordChange) => kind !== 'ended-grant'
   return {
     ...store,
     commit: ({ changes, guards }) => store.commit({ changes: changes.filter(isKept), guards }),

@@ -79,6 +79,7 @@ const livesUntilFound: Readonly<Record<MistakeName, number>> = {
   'a wallet that counts each report of a transfer': 10,
   'a wallet that lets two processes begin a payment': 100,
   'a wallet that does not tell that it declined a payment': 15,
+  'a wallet that keeps nothing of ended grants': 150,
 }
 
 const planted = Object.entries(livesUntilFound) as [MistakeName, number][]

@@ -112,7 +112,7 @@ test('of two servers that begin at once, one serves', async () => {
 test('a process looks once at whose namespace it is, and reads without a look', async () => {
   const { store, calls } = counted(memoryStore())
   const { auth, ask } = processAt(first, store)
-  expect(await auth.grants.get(`${namespace}unknown`)).toBeUndefined()
+  expect(await auth.grants.getRecord(`${namespace}unknown`)).toBeUndefined()
   expect(calls.splice(0)).toEqual(['load grant'])
   await ask()
   expect(calls.splice(0)).toEqual(['load server', 'commit server', 'commit grant'])

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Grant, TokenItem } from '../../../src/index.js'
 import { differsIn, type Law, writesOf } from './law.js'
 
@@ -47,8 +48,32 @@ const mutable = [
   'retainUntil',
   'expiresAt',
   'conditions',
+  'amendments',
   'issuedAt',
 ]
+
+/** A change of conditions adds an amendment that has those before, and nothing else adds one. */
+export const amendmentsTellWhatChanged: Law = (change) =>
+  writesOf<Grant>(change, 'grant').flatMap(({ before, after }) => {
+    if (before?.granted === undefined) return []
+    const known = before.amendments ?? []
+    const [added, ...others] = (after.amendments ?? []).slice(known.length)
+    const undone = Object.entries({ ...after.conditions, ...added?.before.conditions })
+    const kept = Object.fromEntries(undone.filter(([, value]) => value !== null))
+    return others.length === 0 && isDeepStrictEqual(kept, before.conditions ?? {})
+      ? []
+      : [`the amendments of the grant ${after.id} do not tell its conditions before`]
+  })
+
+/** A grant that an owner consented to is removed only when what remains of it is stored. */
+export const endedGrantsRemain: Law = ({ written, database }) =>
+  written.flatMap(({ kind, before, after }) => {
+    if (kind !== 'grant' || before === undefined || after !== undefined) return []
+    const isKept = database.peek('ended-grant', before.id) !== undefined
+    return (before as Grant).consent === undefined || isKept
+      ? []
+      : [`nothing remains of the grant ${before.id}`]
+  })
 
 /** Written for the items that the simulated clients request, in this order of generality. */
 function isWithin(narrow: TokenItem, wide: TokenItem): boolean {

@@ -7,6 +7,8 @@ import type { Journal } from '../journal.js'
 import type { Scheduler } from '../scheduler.js'
 import {
   accessIsAttenuated,
+  amendmentsTellWhatChanged,
+  endedGrantsRemain,
   grantsOnlyGoForward,
   nobodyPaysWithoutConsent,
   noTokenComesBack,
@@ -57,6 +59,8 @@ export function createLedger(
     nothingIsRemovedEarly,
     grantsOnlyGoForward,
     accessIsAttenuated,
+    amendmentsTellWhatChanged,
+    endedGrantsRemain,
     nobodyPaysWithoutConsent,
     noTokenComesBack(),
     tokensChangeAlone,
