@@ -34,7 +34,7 @@ export interface ResourcePolicy {
     readonly holdMs?: number
     /** How long a payment is kept after its end, before `sweep` may remove it. Default 365 days. */
     readonly retentionMs?: number
-    /** How long one call of `mayPay` may take. Default 30,000. */
+    /** How long one call of `mayPay` may take, and of `accountLimits`. Default 30,000. */
     readonly decideMs?: number
   }
   /**
@@ -56,8 +56,8 @@ export interface ResourcePolicy {
   readonly mayReceive?: MayReceive
   /**
    * Returns the limits that the owner of an account has set for all its payments. They are counted in the commit of the
-   * payment. An exception or rejection results in 503, an invalid answer in 500; nothing is created. Default: no account
-   * has limits.
+   * payment. An exception, a rejection, or an answer after `outgoingPayments.decideMs`, results in 503, an invalid answer
+   * in 500; nothing is created. Default: no account has limits.
    */
   readonly accountLimits?: AccountLimits
 }
@@ -123,7 +123,7 @@ export function resourcePolicy({
   return {
     mayPay,
     mayReceive,
-    accountLimits: accountLimits && hostAccountLimits(accountLimits),
+    accountLimits: accountLimits && hostAccountLimits(accountLimits, decideMs),
     incoming: {
       ...incoming,
       unpaidRetentionMs: Math.min(incoming.unpaidRetentionMs, incoming.retentionMs),

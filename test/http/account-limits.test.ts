@@ -5,6 +5,7 @@ import {
   type AccountLimits,
   type MayPay,
   memoryStore,
+  type ResourcePolicy,
   type SpendingLimit,
 } from '../../src/index.js'
 import { runs } from '../support/runs.js'
@@ -15,7 +16,7 @@ import { alice, bob } from '../support/world.js'
 /** A wallet with several grants to pay from one account, whose owner has set limits for all of them. */
 async function limitedAccount(
   accountLimits: AccountLimits,
-  { isWaiting = () => false, ...more }: { mayPay?: MayPay; isWaiting?: () => boolean } = {},
+  { isWaiting = () => false, ...more }: ResourcePolicy & { isWaiting?: () => boolean } = {},
 ) {
   const memory = memoryStore()
   const commits = { count: 0 }
@@ -122,6 +123,7 @@ describe('the limits of an account', () => {
       503,
     ],
     ['rejects', () => Promise.reject(new Error('the settings are down')), 503],
+    ['does not answer in time', () => new Promise(() => undefined), 503],
     ['answers nothing', () => undefined as never, 500],
     ['answers four limits', () => [1, 2, 3, 4].map((each) => ({ payments: each })), 500],
     ['answers a count of 0', () => [{ payments: 0 }], 500],
@@ -132,8 +134,9 @@ describe('the limits of an account', () => {
     ],
   ])('refuse the payment as an error of the server if the host %s', async (_, limits, status) => {
     let isFailing = true
-    const { client, first, commits, paid } = await limitedAccount((url) =>
-      isFailing ? limits(url) : [],
+    const { client, first, commits, paid } = await limitedAccount(
+      (url) => (isFailing ? limits(url) : []),
+      { outgoingPayments: { decideMs: 1 } },
     )
     expect((await pay(client, first, 1)).status).toBe(status)
     expect([commits.count, await paid()]).toEqual([0, []])
