@@ -23,6 +23,7 @@ export { type FullJwk, jwkOf, type KeyPair, keyPairOf, throwAwayKey } from './ke
 export { seededRandom } from './random.js'
 export { type SignOptions, signedRequest } from './sign.js'
 export { type Arbitraries, arbitraries, type LimitsOptions } from './spending/arbitraries.js'
+export type { Account } from './spending/expected.js'
 export type { HistoryOptions, LimitForm } from './spending/generate.js'
 export {
   type ActionDuringFailure,
@@ -40,7 +41,7 @@ export {
   type StoreFailure,
 } from './spending/history.js'
 export type { SpendingHost, SpendingOutcome } from './spending/host.js'
-export type { Account, Spent } from './spending/model.js'
+export type { Spent } from './spending/model.js'
 export { type ExpectedStep, expectedSpending } from './spending/oracle.js'
 export {
   type ServersSubject,

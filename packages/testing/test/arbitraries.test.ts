@@ -213,7 +213,7 @@ describe('a history', () => {
       }
     }
     expect([...types].sort()).toEqual(
-      'alter,amend,at once,begin,cancel,fail,grant,lapse,pay,replace-key,report-sent,retry,revoke,rotate,store fails,wait'
+      'alter,amend,at once,begin,cancel,fail,grant,lapse,limit-account,pay,replace-key,report-sent,retry,revoke,rotate,store fails,wait'
         .split(',')
         .sort(),
     )
@@ -223,7 +223,12 @@ describe('a history', () => {
     // fast-check may repeat one object, as `fc.constant` does.
     const change = { type: 'replace-key' } as const
     const commands: readonly Command[] = [
-      { type: 'grant', items: [{ type: 'outgoing-payment', actions: ['create'] }], halved: false },
+      {
+        type: 'grant',
+        items: [{ type: 'outgoing-payment', actions: ['create'] }],
+        halved: false,
+        limits: [],
+      },
       {
         type: 'at once',
         commands: [change, { type: 'rotate', grant: 0 }, change],

@@ -62,7 +62,7 @@ describe('the servers of a host', () => {
   test('keep every limit, with one store for all histories, a stripped prefix and short-lived tokens', async () => {
     const store = memoryStore()
     const servers = async (ports: SpendingPorts) => serversOn(store, ports)
-    await fc.assert(spendingProperty(fc, { servers, scene }), { numRuns: runs(400) })
+    await fc.assert(spendingProperty(fc, { servers, scene }), { numRuns: runs(400, 20) })
   })
 
   test.each([
@@ -160,11 +160,11 @@ describe('a price that differs from the scene', () => {
     },
   })
 
-  const search = (own: Pricing, unitPrice: bigint | string) => {
+  const search = (own: Pricing, unitPrice: bigint | string, numRuns = runs(600)) => {
     const [receiver] = scene.receivers
     const servers = (ports: SpendingPorts) => serversOn(memoryStore(), ports, own)
     const other = { ...scene, receivers: [{ ...receiver, unitPrice }] } as const
-    const parameters = { numRuns: runs(600), seed: 1, endOnFailure: !isLong }
+    const parameters = { numRuns, seed: 1, endOnFailure: !isLong }
     return fc.check(spendingProperty(fc, { servers, scene: other }), parameters)
   }
 
@@ -225,7 +225,7 @@ describe('a price that differs from the scene', () => {
 
   test('is not: a price may be a fraction, of which the search knows the exact value', async () => {
     for (const unitPrice of ['1.37', '137/100']) {
-      const { errorInstance } = await search(priced(137n, 100n), unitPrice)
+      const { errorInstance } = await search(priced(137n, 100n), unitPrice, runs(600, 12))
       expect(errorInstance).toBeNull()
     }
     const { errorInstance } = await search(priced(137n, 100n), '1.36')

@@ -1,4 +1,10 @@
-import { type AccessItem, type Instant, InvalidInputError, type Limits } from 'open-payments-server'
+import {
+  type AccessItem,
+  type Instant,
+  InvalidInputError,
+  type Limits,
+  type SpendingLimit,
+} from 'open-payments-server'
 import { amountValueMax, type IntervalCounting } from 'open-payments-server/core'
 import { startOfTests } from '../clock.js'
 import {
@@ -62,8 +68,17 @@ export interface HistoryOptions {
   readonly decideMs?: number
 }
 
-/** A form of limits: an amount, or any amount; in each window of an interval; to one receiver only. */
-export type LimitForm = 'debitAmount' | 'receiveAmount' | 'anyAmount' | 'interval' | 'receiver'
+/**
+ * A form of limits: an amount, or any amount; in each window of an interval; to one receiver only. `ownersLimits` are
+ * those of the owner's conditions.
+ */
+export type LimitForm =
+  | 'debitAmount'
+  | 'receiveAmount'
+  | 'anyAmount'
+  | 'interval'
+  | 'receiver'
+  | 'ownersLimits'
 
 const limitForms: readonly LimitForm[] = [
   'debitAmount',
@@ -71,6 +86,7 @@ const limitForms: readonly LimitForm[] = [
   'anyAmount',
   'interval',
   'receiver',
+  'ownersLimits',
 ]
 
 /** The names of the options. */
@@ -101,7 +117,7 @@ export function filledIn({
   holdMs = 86_400_000,
   decideMs = 30_000,
 }: HistoryOptions) {
-  const hasAmount = limits.some((form) => form !== 'interval' && form !== 'receiver')
+  const hasAmount = limits.some((form) => limitForms.indexOf(form) < 3)
   if (!hasAmount || !limits.every((form) => limitForms.includes(form))) {
     const forms = `must contain some of ${limitForms.join(', ')}`
     throw new InvalidInputError('limits', `${forms}, and one of the first three`)
@@ -147,7 +163,7 @@ function historyFrom(
 ): Arbitrary<SpendingHistory> {
   const { scene, stepsMax, debitMax, forms, rules } = filledIn(options)
   const grants = grantCommand(fc, forms, start)
-  const command = anyCommand(fc, grants)
+  const command = anyCommand(fc, grants, ownersForms(fc, forms, start))
   // A single array would usually be short.
   const [first, second, third] = [0, 1, 2].map((i) =>
     fc.array(command, { maxLength: Math.floor((stepsMax + i) / 3), size: 'max' }),
@@ -160,11 +176,15 @@ function historyFrom(
 const dayMs = 86_400_000
 
 /** One step, several concurrent ones, or several that find mistakes more often in this order. */
-function anyCommand(fc: FastCheck, grants: Arbitrary<Command>): Arbitrary<Command> {
-  const acting = actionCommand(fc, 1)
+function anyCommand(
+  fc: FastCheck,
+  grants: Arbitrary<Command>,
+  owners: OwnersForms,
+): Arbitrary<Command> {
+  const acting = actionCommand(fc, owners, 1)
   const commits = fc.constantFrom<CommitOrder[]>('together', 'in turn', 'in reverse')
   const several = fc
-    .tuple(fc.array(actionCommand(fc, 6), { maxLength: 4, size: 'max' }), commits)
+    .tuple(fc.array(actionCommand(fc, owners, 6), { maxLength: 4, size: 'max' }), commits)
     .map(([commands, commits]) => ({ type: 'at once' as const, commands, commits }))
   return weighted(
     fc,
@@ -173,7 +193,9 @@ function anyCommand(fc: FastCheck, grants: Arbitrary<Command>): Arbitrary<Comman
     [5, several],
     [3, acrossEdges(fc)],
     [3, reportedTwice(fc)],
-    [4, duringFailure(fc)],
+    [4, duringFailure(fc, owners)],
+    // Payments under several grants meet in the limits of their account.
+    [2, inARow(fc, [owners.account, grants, payCommand(fc), payCommand(fc)])],
     [1, grants],
   )
 }
@@ -222,7 +244,7 @@ function kept(fc: FastCheck): Arbitrary<boolean> {
 }
 
 /** A payment or a report during which the store fails. */
-function duringFailure(fc: FastCheck): Arbitrary<Command> {
+function duringFailure(fc: FastCheck, owners: OwnersForms): Arbitrary<Command> {
   const failing = (
     commands: Arbitrary<Command>,
     write: (command: Command) => number = () => 1,
@@ -239,13 +261,17 @@ function duringFailure(fc: FastCheck): Arbitrary<Command> {
   const end = totalsCommand(fc).map((command) => ({ ...command, back: 0, any: false, final: true }))
   const begin = fc.constant<Command>({ type: 'begin', back: 0, any: false })
   const ended = inARow(fc, [payCommand(fc), begin, failing(end)])
-  return weighted(fc, [2, failing(actionCommand(fc, 1))], [1, confirmed], [1, ended])
+  return weighted(fc, [2, failing(actionCommand(fc, owners, 1))], [1, confirmed], [1, ended])
 }
 
 /**
  * An action under a grant. Revocations are more frequent in races, because otherwise they end the history.
  */
-function actionCommand(fc: FastCheck, revocations: number): Arbitrary<Command> {
+function actionCommand(
+  fc: FastCheck,
+  owners: OwnersForms,
+  revocations: number,
+): Arbitrary<Command> {
   const back = fc.nat({ max: 3 })
   const grant = fc.nat({ max: 2 })
   const any = rarely(fc)
@@ -261,19 +287,23 @@ function actionCommand(fc: FastCheck, revocations: number): Arbitrary<Command> {
     [2, fc.constant({ type: 'lapse' })],
     [2, grant.map((grant) => ({ type: 'rotate', grant }))],
     [revocations, grant.map((grant) => ({ type: 'revoke', grant }))],
-    [5, amendCommand(fc)],
+    [5, amendCommand(fc, owners)],
+    [1, owners.account],
     [1, fc.constant({ type: 'replace-key' })],
   )
 }
 
-function amendCommand(fc: FastCheck): Arbitrary<AmendCommand> {
+function amendCommand(fc: FastCheck, { limit, isServed }: OwnersForms): Arbitrary<AmendCommand> {
+  const served = isServed ? (['limit', 'limit'] as const) : []
   return fc.record({
     type: fc.constant('amend'),
     grant: fc.nat({ max: 2 }),
     item: fc.nat({ max: 2 }),
     how: fc.constantFrom<AmendCommand['how'][]>(
       ...(['lower', 'lower', 'remove', 'cap', 'receivers', 'pause', 'resume', 'widen'] as const),
+      ...served,
     ),
+    limit,
     parts: fc.constantFrom(1n, 2n, 2n, 3n),
   })
 }
@@ -358,9 +388,50 @@ function grantCommand(fc: FastCheck, forms: GrantForms, start: Instant): Arbitra
     })
   // A possible third item covers quotes.
   const items = fc.array(item, { minLength: 1, maxLength: 2 })
+  const { limits: ownersLimits, isServed } = ownersForms(fc, forms, start)
+  const none = fc.constant<SpendingLimit[]>([])
+  const limits = isServed ? weighted(fc, [6, none], [1, ownersLimits]) : none
   return fc
-    .tuple(items, rarely(fc))
-    .map(([items, halved]) => ({ type: 'grant' as const, items, halved }))
+    .tuple(items, rarely(fc), limits)
+    .map(([items, halved, limits]) => ({ type: 'grant' as const, items, halved, limits }))
+}
+
+/** Limits of owners. */
+interface OwnersForms {
+  readonly limit: Arbitrary<SpendingLimit>
+  readonly limits: Arbitrary<SpendingLimit[]>
+  /** Whether the wallet serves them in the conditions of a grant. */
+  readonly isServed: boolean
+  /** The owner sets the limits of an account, or none. */
+  readonly account: Arbitrary<Command>
+}
+
+function ownersForms(fc: FastCheck, forms: GrantForms, start: Instant): OwnersForms {
+  const { scene, interval: intervals = (at) => historyInterval(fc, at) } = forms
+  const value = weighted(
+    fc,
+    [2, fc.bigInt({ min: 1n, max: 12n })],
+    [1, fc.bigInt({ min: 1n, max: 5_000n })],
+  )
+  const debitAmount = value.map((value) => amountOf(value, scene.asset))
+  const payments = fc.integer({ min: 1, max: 3 })
+  const most = weighted<SpendingLimit>(
+    fc,
+    [2, fc.record({ debitAmount })],
+    [2, fc.record({ payments })],
+    [1, fc.record({ debitAmount, payments })],
+  )
+  const interval = weighted(fc, [1, fc.constant(undefined)], [2, intervals(start)])
+  const limit = fc
+    .tuple(most, interval)
+    .map(([most, interval]) => (interval === undefined ? most : { ...most, interval }))
+  const limits = fc.array(limit, { minLength: 1, maxLength: 2 })
+  const account = fc.record({
+    type: fc.constant('limit-account' as const),
+    other: rarely(fc),
+    limits: weighted(fc, [1, fc.constant<SpendingLimit[]>([])], [1, limits]),
+  })
+  return { limit, limits, isServed: forms.limits.includes('ownersLimits'), account }
 }
 
 function limitsIn(fc: FastCheck, forms: GrantForms, start: Instant): Arbitrary<Limits> {

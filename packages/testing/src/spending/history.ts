@@ -5,6 +5,7 @@ import {
   type Instant,
   InvalidInputError,
   type Limits,
+  type SpendingLimit,
 } from 'open-payments-server'
 import type { SpendingWindow } from 'open-payments-server/core'
 
@@ -188,6 +189,8 @@ export interface SpendingAmendment {
     readonly receivers?: readonly string[]
     /** No payment is created before this instant. `null` ends the pause. */
     readonly pausedUntil?: Instant | null
+    /** All limits of the owner that then apply. */
+    readonly limits?: readonly SpendingLimit[]
   }
 }
 
@@ -206,6 +209,14 @@ export type SpendingAction =
       readonly asked: readonly AccessItem[]
       /** The access that the resource owner approved: all or a part of the request. */
       readonly granted: readonly AccessItem[]
+      /** The limits that the owner sets beside it. Default: none. */
+      readonly limits?: readonly SpendingLimit[]
+    }
+  /** The owner sets all limits of an account, whatever the grants. They may be lower or higher than before. */
+  | {
+      readonly type: 'limit-account'
+      readonly walletAddress: string
+      readonly limits: readonly SpendingLimit[]
     }
   | ({ readonly type: 'pay' } & PaymentRequest)
   /** Repeats a payment request whose response was lost. */
@@ -358,6 +369,8 @@ function actionText(action: SpendingAction): string {
       return `rotate the token of grant ${action.grant}`
     case 'revoke':
       return `revoke grant ${action.grant}`
+    case 'limit-account':
+      return [`limit ${action.walletAddress}`, ...listed(ownersText(action.limits))].join('\n')
     case 'amend':
       return amendmentText(action)
     case 'replace-key':
@@ -367,16 +380,37 @@ function actionText(action: SpendingAction): string {
   }
 }
 
-function grantText({ grant, asked, granted }: SpendingAction & { type: 'grant' }): string {
+function grantText({
+  grant,
+  asked,
+  granted,
+  limits = [],
+}: SpendingAction & { type: 'grant' }): string {
   const whole = JSON.stringify(asked) === JSON.stringify(granted)
   const items = granted.map(({ identifier, limits }, index) => {
     return `- item ${index + 1}, from ${identifier}: ${limitsText(limits)}`
   })
-  return [`grant ${grant}, approved${whole ? '' : ' for less than requested'}`, ...items].join('\n')
+  const approved = `grant ${grant}, approved${whole ? '' : ' for less than requested'}`
+  return [approved, ...items, ...listed(limits.map(ownersLimitText))].join('\n')
+}
+
+const listed = (texts: readonly string[]) => texts.map((text) => `- ${text}`)
+
+function ownersText(limits: readonly SpendingLimit[]): readonly string[] {
+  return limits.length === 0 ? ['no limit of the owner'] : limits.map(ownersLimitText)
+}
+
+function ownersLimitText({ debitAmount, payments, interval }: SpendingLimit): string {
+  const most = [
+    ...(debitAmount === undefined ? [] : [`${amountText(debitAmount)} debited`]),
+    ...(payments === undefined ? [] : [`${payments} payments`]),
+  ]
+  const often = interval === undefined ? 'in all' : `in each window of ${interval}`
+  return `the owner allows at most ${most.join(' and ')} ${often}`
 }
 
 function amendmentText({ grant, items, conditions = {} }: SpendingAction & { type: 'amend' }) {
-  const { paymentMax, receivers, pausedUntil } = conditions
+  const { paymentMax, receivers, pausedUntil, limits } = conditions
   const changes = [
     ...(items ?? []).map(({ item, ...limits }) => `item ${item} remains: ${limitsText(limits)}`),
     ...(items?.length === 0 ? ['no item remains'] : []),
@@ -384,8 +418,9 @@ function amendmentText({ grant, items, conditions = {} }: SpendingAction & { typ
     ...(receivers === undefined ? [] : [`only to ${receivers.join(' and ')}`]),
     ...(typeof pausedUntil === 'number' ? [`paused until ${instantText(pausedUntil)}`] : []),
     ...(pausedUntil === null ? ['no longer paused'] : []),
+    ...(limits === undefined ? [] : ownersText(limits)),
   ]
-  return [`amend grant ${grant}`, ...changes.map((change) => `- ${change}`)].join('\n')
+  return [`amend grant ${grant}`, ...listed(changes)].join('\n')
 }
 
 function requestText({ payment, grant, by, ...paid }: PaymentRequest): string {

@@ -1,6 +1,16 @@
 import type { AccessItem, Amount, Asset, Instant } from 'open-payments-server'
 import type { IntervalCounting } from 'open-payments-server/core'
-import { type CountedAmount, ok, type Result, type SpendingWindow } from 'open-payments-server/core'
+import { type CountedAmount, ok, type Result } from 'open-payments-server/core'
+import {
+  type Account,
+  type ExpectedGrant,
+  type ExpectedPayment,
+  type LimitedAccount,
+  type Model,
+  type Problems,
+  takenBy,
+  wrong,
+} from './expected.js'
 import {
   instantText,
   type PaymentRequest,
@@ -11,6 +21,7 @@ import {
   valueText,
   windowText,
 } from './history.js'
+import { areNarrower, scopesFor } from './owner-limits.js'
 import { type Closed, hasEnded, windowAt } from './windows.js'
 
 /** The rules of the wallet besides the limits. */
@@ -24,49 +35,6 @@ export interface SpendingRules {
   readonly scene: SpendingScene
 }
 
-/** The scope in which payments are summed: one window of an access item, or the whole life of its grant. */
-export interface Account {
-  readonly grant: number
-  /** The position of the item in the grant, from 1. */
-  readonly item: number
-  readonly counts: CountedAmount
-  readonly limit: Amount
-  readonly window?: SpendingWindow
-}
-
-/** A payment that the wallet accepted. */
-export interface ExpectedPayment {
-  readonly request: PaymentRequest
-  /** The id that the wallet gave it. */
-  readonly id?: string
-  /** Absent if no amount is limited. */
-  readonly account?: Account
-  readonly holdUntil: Instant
-  readonly state: 'held' | 'begun' | 'completed' | 'failed'
-  readonly sent: bigint
-  readonly delivered: bigint
-}
-
-interface ExpectedGrant {
-  /** An item that the owner removed has no actions. */
-  readonly items: readonly AccessItem[]
-  readonly revoked: boolean
-  readonly conditions: Conditions
-}
-
-type Conditions = NonNullable<SpendingAmendment['conditions']>
-
-/**
- * What the wallet must know after the history so far: grants and payments. It stores no totals; they are always summed
- * from the payments.
- */
-export interface Model {
-  readonly grants: readonly ExpectedGrant[]
-  readonly payments: readonly ExpectedPayment[]
-}
-
-export const emptyModel: Model = { grants: [], payments: [] }
-
 export function paymentIn({ payments }: Model, number: number): ExpectedPayment | undefined {
   return payments.find(({ request }) => request.payment === number)
 }
@@ -77,17 +45,6 @@ export function withPayment(model: Model, number: number, change: Partial<Expect
     payment.request.payment === number ? { ...payment, ...change } : payment,
   )
   return { ...model, payments }
-}
-
-/** Returns how much of an amount a payment takes: what may still be sent, or what was sent once final. */
-function takenBy(
-  { request, state, sent, delivered }: ExpectedPayment,
-  counts: CountedAmount,
-): bigint {
-  const actual = counts === 'debitAmount' ? sent : delivered
-  if (state === 'completed' || state === 'failed') return actual
-  const reserved = BigInt(request[counts].value)
-  return actual > reserved ? actual : reserved
 }
 
 /** Returns how much all payments of an account take together. */
@@ -180,10 +137,20 @@ export function accountAt(
   return ok({ grant, item, counts: 'receiveAmount', limit: receiveAmount, ...window })
 }
 
-/** Sentences about what is wrong. */
-export interface Problems {
-  readonly ok: false
-  readonly problems: readonly string[]
+/** Where a payment counts. */
+type Charge = Pick<ExpectedPayment, 'account' | 'scopes'>
+
+/** Returns where a payment must count, or why it must be refused. */
+function chargeFor(
+  model: Model,
+  request: PaymentRequest,
+  now: Instant,
+  rules: SpendingRules,
+): Result<Charge, Problems> {
+  const account = accountFor(model, request, now, rules)
+  const scopes = account.ok ? scopesFor(model, request, now) : account
+  if (!account.ok || !scopes.ok) return scopes as Problems
+  return ok({ ...(account.value && { account: account.value }), scopes: scopes.value })
 }
 
 /** Returns the account that must be charged for a payment (`undefined` if nothing is limited), or why none can be. */
@@ -224,10 +191,6 @@ function unmetCondition(
   return receivers === undefined || receivers.includes(walletAddress)
     ? undefined
     : 'does not allow payments to this receiver'
-}
-
-export function wrong(...problems: readonly string[]): Problems {
-  return { ok: false, problems }
 }
 
 function tryItem(
@@ -295,8 +258,9 @@ function amended(
       isLower(amounts.receiveAmount, item.limits?.receiveAmount)
     return isNarrower ? { ...item, limits: { ...item.limits, ...amounts } } : undefined
   })
-  const { paymentMax, receivers } = conditions
+  const { paymentMax, receivers, limits } = conditions
   const narrows =
+    (limits === undefined || areNarrower(before.limits ?? [], limits)) &&
     (paymentMax === undefined || isLower(paymentMax, before.paymentMax)) &&
     (receivers === undefined || receivers.every((each) => before.receivers?.includes(each) ?? true))
   const all = kept.filter((item) => item !== undefined)
@@ -332,8 +296,16 @@ export function expectationOf(
 ): Expectation {
   switch (action.type) {
     case 'grant': {
-      const grants = [...model.grants, { items: action.granted, revoked: false, conditions: {} }]
+      const { granted: items, limits } = action
+      const conditions = limits === undefined ? {} : { limits }
+      const grants = [...model.grants, { items, revoked: false, conditions }]
       return { answer: 'accepted', after: { ...model, grants } }
+    }
+    case 'limit-account': {
+      const { type: _, ...limited } = action
+      const isOther = ({ walletAddress }: LimitedAccount) => walletAddress !== limited.walletAddress
+      const accounts = [...model.accounts.filter(isOther), limited]
+      return { answer: 'accepted', after: { ...model, accounts } }
     }
     case 'pay':
       return expectPayment(model, action, now, rules, false)
@@ -395,10 +367,10 @@ function expectPayment(
       isOver(model, request.grant, now, rules) || hasLostAccess(model, request)
     return { answer: isWithoutAccess ? 'either' : 'accepted', after: model, repeats: earlier }
   }
-  const charge = accountFor(model, request, now, rules)
+  const charge = chargeFor(model, request, now, rules)
   const payment: ExpectedPayment = {
     request,
-    ...(charge.ok && charge.value !== undefined ? { account: charge.value } : {}),
+    ...(charge.ok ? charge.value : { scopes: [] }),
     holdUntil: now + rules.holdMs,
     state: 'held',
     sent: 0n,

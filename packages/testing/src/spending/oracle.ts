@@ -1,6 +1,7 @@
 import type { Amount, Instant } from 'open-payments-server'
 import { requireKnownOptions } from 'open-payments-server/adapter'
 import { ok, type Result } from 'open-payments-server/core'
+import { emptyModel, type Model, type Problems, wrong } from './expected.js'
 import { filledIn, type HistoryOptions, historyOptions } from './generate.js'
 import {
   actionsOf,
@@ -12,17 +13,13 @@ import {
 import {
   accountsIn,
   type Expectation,
-  emptyModel,
   expectationOf,
-  type Model,
   overspentIn,
-  type Problems,
   paymentIn,
   type SpendingRules,
   type Spent,
   spentUnder,
   withPayment,
-  wrong,
 } from './model.js'
 
 export interface OracleRules extends SpendingRules {
@@ -110,11 +107,16 @@ function explain(
   })
 }
 
-/** A payment that runs concurrently with a rotation may present the old token. */
+/**
+ * A payment that runs concurrently with a rotation may present the old token. One about which the host is asked while
+ * the owner adds a limit is declined.
+ */
 function isCutOff(action: SpendingAction, concurrent: readonly Observation[]): boolean {
   const request = requestOf(action)
   return concurrent.some(
-    ({ action }) => action.type === 'rotate' && action.grant === request?.grant,
+    ({ action }) =>
+      (action.type === 'rotate' || (action.type === 'amend' && action.conditions?.limits)) &&
+      action.grant === request?.grant,
   )
 }
 
@@ -205,19 +207,20 @@ function distinct(models: readonly Model[]): readonly Model[] {
 }
 
 /** Returns the same text for models that differ only in the order of their payments. */
-function textOf({ grants, payments }: Model): string {
-  const lines = payments.map(({ request, account, holdUntil, state, sent, delivered }) =>
+function textOf({ grants, accounts, payments }: Model): string {
+  const lines = payments.map(({ request, account, scopes, holdUntil, state, sent, delivered }) =>
     [
       request.payment,
       account?.item,
       account?.window?.start,
+      ...scopes,
       holdUntil,
       state,
       sent,
       delivered,
     ].join(),
   )
-  return `${JSON.stringify(grants)} ${lines.sort().join(' ')}`
+  return `${JSON.stringify([grants, accounts])} ${lines.sort().join(' ')}`
 }
 
 /** The expected outcome of one action of a history. */

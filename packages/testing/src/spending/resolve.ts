@@ -1,5 +1,6 @@
-import type { AccessItem, Amount, Instant } from 'open-payments-server'
+import type { AccessItem, Amount, Instant, SpendingLimit } from 'open-payments-server'
 import { allowsSame, amountValueMax } from 'open-payments-server/core'
+import { type ExpectedPayment, emptyModel, type Model } from './expected.js'
 import {
   amountOf,
   type CommitOrder,
@@ -20,16 +21,8 @@ import {
   type SpendingStep,
   type StoreFailure,
 } from './history.js'
-import {
-  accountAt,
-  type ExpectedPayment,
-  emptyModel,
-  expectationOf,
-  isRemoved,
-  type Model,
-  type SpendingRules,
-  spentIn,
-} from './model.js'
+import { accountAt, expectationOf, isRemoved, type SpendingRules, spentIn } from './model.js'
+import { leftFor, withTimeLeft as limitsWithTimeLeft } from './owner-limits.js'
 import { hasEnded, windowAt } from './windows.js'
 
 /**
@@ -43,6 +36,13 @@ export type Command =
       readonly items: readonly AccessItem[]
       /** Whether the resource owner approves half of each limit. */
       readonly halved: boolean
+      readonly limits: readonly SpendingLimit[]
+    }
+  /** The owner sets limits of the account that pays, or of the other one. */
+  | {
+      readonly type: 'limit-account'
+      readonly other: boolean
+      readonly limits: readonly SpendingLimit[]
     }
   | PayCommand
   /** Repeats a payment request, also with another amount, or a report of the host. */
@@ -88,7 +88,9 @@ export interface AmendCommand {
   /** The item that is lowered or removed, or whose limit the amount is derived from. */
   readonly item: number
   /** `cap` limits each payment; `widen` raises a limit by one unit, which the wallet must refuse. */
-  readonly how: 'lower' | 'remove' | 'cap' | 'receivers' | 'pause' | 'resume' | 'widen'
+  readonly how: 'lower' | 'remove' | 'cap' | 'receivers' | 'pause' | 'resume' | 'widen' | 'limit'
+  /** `limit` adds this limit, or lowers those that are set. */
+  readonly limit: SpendingLimit
   /** The amount is the limit divided by this. */
   readonly parts: bigint
 }
@@ -177,10 +179,11 @@ function stepsFor(state: State, command: Command): SpendingStep[] {
     )
   }
   if (command.type !== 'at once') return resolveOne(state, command)
-  // A request is in flight for one change of the key at most.
+  // A request is in flight for one change of the key at most. Limits of an account change between payments: a wallet
+  // reads them before it commits.
   const changeAt = command.commands.findIndex(({ type }) => type === 'replace-key')
   const commands = command.commands.filter(
-    ({ type }, index) => type !== 'replace-key' || index === changeAt,
+    ({ type }, index) => type !== 'limit-account' && (type !== 'replace-key' || index === changeAt),
   )
   const actions = commands.flatMap((each) => resolveOne(state, each))
   return actions.length < 2 ? actions : [{ type: 'at once', actions, commits: command.commits }]
@@ -206,7 +209,14 @@ function actionOf(state: State, command: Command): SpendingAction | undefined {
     case 'grant': {
       const asked = unlike(command.items.map((item) => withTimeLeft(item, now, state.rules)))
       const granted = command.halved ? asked.map(halved) : asked
-      return { type: 'grant', grant: model.grants.length + 1, asked, granted }
+      const limits = limitsWithTimeLeft(command.limits, now)
+      const grant = model.grants.length + 1
+      return { type: 'grant', grant, asked, granted, ...(limits.length > 0 && { limits }) }
+    }
+    case 'limit-account': {
+      const walletAddress = choosePayer(state.scene, undefined, command.other)
+      const limits = limitsWithTimeLeft(command.limits, now)
+      return { type: 'limit-account', walletAddress, limits }
     }
     case 'pay':
       return paymentOf(state, command)
@@ -304,7 +314,9 @@ function edgeOf({ model, now, rules }: State, grant: number, item: number): Inst
   const items = model.grants[number - 1]?.items ?? []
   const place = (item % Math.max(1, items.length)) + 1
   const found = accountAt(model, number, place, now, rules)
-  if (found.ok) return found.value?.window?.end
+  // The end of a window of the owner's limits, where the item has none.
+  const request = { grant: number, walletAddress: items[place - 1]?.identifier ?? '' }
+  if (found.ok) return found.value?.window?.end ?? leftFor(model, request, now).end
   if (hasEnded(found)) return undefined
   const [, first = ''] = items[place - 1]?.limits?.interval?.toUpperCase().split('/') ?? []
   return first.startsWith('P') ? undefined : Date.parse(first)
@@ -319,7 +331,10 @@ function paymentOf(state: State, command: PayCommand): SpendingAction {
   const account = found.ok ? found.value : undefined
   const receiver = chooseReceiver(scene, items[place], account?.limit, command.receiver)
   const limit = BigInt(account?.limit.value ?? 1_000n)
-  const rest = account === undefined ? limit : limit - spentIn(model, account)
+  const walletAddress = choosePayer(scene, items[place], command.other)
+  const unspent = account === undefined ? limit : limit - spentIn(model, account)
+  const { left = unspent } = leftFor(model, { grant, walletAddress }, now)
+  const rest = left < unspent ? left : unspent
   const { size } = command
   const wanted =
     size.of === 'rest'
@@ -332,7 +347,7 @@ function paymentOf(state: State, command: PayCommand): SpendingAction {
     payment: requests.length + 1,
     grant,
     by: command.by,
-    walletAddress: choosePayer(scene, items[place], command.other),
+    walletAddress,
     receiver: receiver.url,
     ...amountsOf(
       account?.counts === 'receiveAmount' ? debitFor(wanted, receiver) : wanted,
@@ -389,6 +404,16 @@ function amendmentOf(state: State, command: AmendCommand): SpendingAction | unde
       const fewer = command.parts === 1n ? receivers : others.length > 0 ? others : [first ?? '']
       return named.length === 0 ? undefined : amend({ conditions: { receivers: fewer } })
     }
+    case 'limit': {
+      const { limits = [] } = conditions
+      const { limit, parts } = command
+      const [added] = limitsWithTimeLeft([limit], now)
+      const isSet = limits.some(({ interval }) => interval === added?.interval)
+      if (added !== undefined && !isSet && limits.length < 3) {
+        return amend({ conditions: { limits: [...limits, added] } })
+      }
+      return amend({ conditions: { limits: limits.map((each) => loweredLimit(each, parts)) } })
+    }
     case 'pause':
       return amend({ conditions: { pausedUntil: now + pauseMs / Number(command.parts) } })
     case 'resume':
@@ -401,6 +426,16 @@ function amendmentOf(state: State, command: AmendCommand): SpendingAction | unde
         ? amend({ conditions: { paymentMax: more(paymentMax) } })
         : amend({ items: changed(more) })
     }
+  }
+}
+
+function loweredLimit({ debitAmount, payments, ...limit }: SpendingLimit, parts: bigint) {
+  const amount = debitAmount && BigInt(debitAmount.value) / parts
+  const count = payments && Math.floor(payments / Number(parts))
+  return {
+    ...limit,
+    ...(debitAmount && { debitAmount: amountOf(amount || 1n, debitAmount) }),
+    ...(payments && { payments: count || 1 }),
   }
 }
 

@@ -224,8 +224,17 @@ async function perform(
   const { wallet, grants } = run
   switch (action.type) {
     case 'grant':
-      grants.set(action.grant, await wallet.grant(plain(action.asked), plain(action.granted)))
+      grants.set(
+        action.grant,
+        await wallet.grant(
+          plain(action.asked),
+          plain(action.granted),
+          action.limits && plain(action.limits),
+        ),
+      )
       return accepted
+    case 'limit-account':
+      return done(wallet.limitAccount?.(action.walletAddress, plain(action.limits)))
     case 'pay':
       return pay(run, action)
     case 'retry':
@@ -312,7 +321,9 @@ function answerText(observation: Observation | undefined): string {
   const { action, answer } = observation
   if (answer.accepted === 'unknown') return 'failed'
   if (!answer.accepted) return `refused${answer.reason === undefined ? '' : ` (${answer.reason})`}`
-  return ['wait', 'lapse', 'replace-key'].includes(action.type) ? 'done' : 'accepted'
+  return ['wait', 'lapse', 'replace-key', 'limit-account'].includes(action.type)
+    ? 'done'
+    : 'accepted'
 }
 
 /** The longest chain of causes that a message names. */

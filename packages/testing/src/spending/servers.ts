@@ -1,5 +1,6 @@
 import {
   type AccessItem,
+  type AccountLimits,
   type Amount,
   type AuthorizationServer,
   type ClientKeys,
@@ -9,6 +10,7 @@ import {
   type Handler,
   type Pricing,
   type ResourceServer,
+  type SpendingLimit,
   type Store,
 } from 'open-payments-server'
 import type { AccessType, Json } from 'open-payments-server/core'
@@ -38,6 +40,8 @@ export interface SpendingPorts {
   readonly clock: Clock
   /** The `clientKeys` of the authorization server: the keys of the client that pays. */
   readonly clientKeys: ClientKeys
+  /** The `policy.accountLimits` of the resource server: the limits that the owner sets in the history. */
+  readonly accountLimits: AccountLimits
   /**
    * Returns a store that fails when the history says so: all of them, as of one database. Wrap the store of both servers,
    * and the store of each of your transactions: `resources.within(failing(inside))`. A store without it never fails.
@@ -58,6 +62,8 @@ export interface SpendingServers extends SpendingHost {
   readonly resourceOwner?: string
   /** `policy.keyBinding` of the authorization server, if it is set. With `bound`, the client keeps its key. */
   readonly keyBinding?: 'published' | 'bound'
+  /** Whether the resource server has the `accountLimits` of the ports. Default false: owners set none. */
+  readonly limitsAccounts?: boolean
 }
 
 /** The wallet address of the client that pays, and the origin of its pages. */
@@ -110,9 +116,11 @@ export async function serversWallet(
   /** The keys that the client publishes. It signs with the last one. */
   let keys: readonly TestClient[] = [newKey()]
   const { failing, fail } = failingStores()
+  const limits = new Map<string, readonly SpendingLimit[]>()
   const host = await create({
     clock,
     clientKeys: { find: (query) => clientKeysOf(...keys).find(query) },
+    accountLimits: (walletAddress) => limits.get(walletAddress) ?? [],
     failing,
   })
   const { strippedPrefix = '', resourceOwner = 'owner' } = host
@@ -162,6 +170,9 @@ export async function serversWallet(
   return {
     ...actions,
     ...(host.keyBinding !== 'bound' && { replaceKey }),
+    ...(host.limitsAccounts && {
+      limitAccount: async (walletAddress, set) => void limits.set(walletAddress, set),
+    }),
     setClock: clock.set,
     failStore,
     problem: checking(host, host.resourceServer),
@@ -172,7 +183,7 @@ export async function serversWallet(
 function walletActions(state: State): SpendingWallet {
   const { outgoingPayments } = state.resources
   return {
-    grant: (asked, granted) => grant(state, asked, granted),
+    grant: (...approved) => grant(state, ...approved),
     pay: (request) => pay(state, request),
     quote: (request) => quoted(state, request),
     async begin(id) {
@@ -206,7 +217,7 @@ const onError = () => undefined
 /** Creates both servers of this library on a store. Their tokens outlive every history. */
 export function libraryServers(
   store: Store,
-  { clock, clientKeys }: SpendingPorts,
+  { clock, clientKeys, accountLimits }: SpendingPorts,
   { scene, intervalCounting, holdMs }: SpendingRules,
 ): SpendingServers {
   const accounts = accountsOf(scene)
@@ -237,7 +248,7 @@ export function libraryServers(
       },
       paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
       pricing: pricesOf(scene),
-      policy: { outgoingPayments: { holdMs } },
+      policy: { outgoingPayments: { holdMs }, accountLimits },
     })
   const first = createProcess()
   const processes = [first, ...Array.from({ length: atOnceMax - 1 }, createProcess)]
@@ -255,7 +266,7 @@ export function libraryServers(
   }
   const sweep: typeof first.sweep = (options) => next().sweep(options)
   const resourceServer = { ...first, handle, outgoingPayments, sweep }
-  return { authorizationServer, resourceServer, grantEndpoint, baseUrl }
+  return { authorizationServer, resourceServer, grantEndpoint, baseUrl, limitsAccounts: true }
 }
 
 function pricesOf({ receivers }: SpendingScene): Pricing {
@@ -287,6 +298,7 @@ async function grant(
   state: State,
   asked: readonly AccessItem[],
   granted: readonly AccessItem[],
+  limits?: readonly SpendingLimit[],
 ): Promise<string> {
   const { auth, send, grantEndpoint, tokens, walletAddresses, resourceOwner } = state
   const isSplit = asked.length > 1
@@ -316,6 +328,7 @@ async function grant(
     resourceOwner,
     walletAddresses,
     access: [...labelled('pay', granted), ...labelled('price', [quoteAccess])],
+    ...(limits && { conditions: { limits } }),
   })
   if (!approved.ok) throw new Error(`approving the grant failed: ${approved.reason}`)
   const continued = await send(auth.handle, {

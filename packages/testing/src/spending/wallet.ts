@@ -1,4 +1,4 @@
-import type { AccessItem, Amount, Instant } from 'open-payments-server'
+import type { AccessItem, Amount, Instant, SpendingLimit } from 'open-payments-server'
 import type { SpendingAmendment, StoreFailure } from './history.js'
 
 /** A wallet's answer to an action. */
@@ -58,8 +58,14 @@ export interface SpendingWallet {
   /**
    * Requests a grant for payments and has the resource owner approve it for `granted`, which is at most what was
    * requested. Resolves to any id of the grant. The wallet itself must rotate access tokens that expire.
+   *
+   * @param limits the `limits` of the owner's conditions, if there are any: see the form `ownersLimits`.
    */
-  grant(asked: readonly AccessItem[], granted: readonly AccessItem[]): Promise<string>
+  grant(
+    asked: readonly AccessItem[],
+    granted: readonly AccessItem[],
+    limits?: readonly SpendingLimit[],
+  ): Promise<string>
   pay(request: WalletRequest): Promise<PaymentAnswer>
   /** The host claims a payment before sending it. */
   begin(paymentId: string): Promise<SpendingAnswer>
@@ -77,6 +83,8 @@ export interface SpendingWallet {
    * end of a pause.
    */
   amend?(grant: string, amendment: SpendingAmendment): Promise<SpendingAnswer>
+  /** The owner sets all limits of an account, whatever the grants. They apply to the next payment. */
+  limitAccount?(walletAddress: string, limits: readonly SpendingLimit[]): Promise<void>
   /**
    * The client publishes another key and signs all further requests with it. Its grants and their spending stay as they
    * are.

@@ -1,6 +1,6 @@
 import type { IntervalCounting } from '../../../../src/entry-core.js'
 import { parseInterval, type RepeatingInterval, windowAt } from '../../../../src/entry-core.js'
-import type { AccessItem, Amount } from '../../../../src/index.js'
+import type { AccessItem, Amount, SpendingLimit } from '../../../../src/index.js'
 import type { SpendingAmendment, SpendingScene, WalletRequest } from '../../src/index.js'
 
 /** Plausible mistakes of an implementation in counting spent amounts. */
@@ -47,6 +47,12 @@ export const mistakes = [
   'a pause is ignored',
   'the maximum of one payment is ignored',
   'the receivers of the conditions are ignored',
+  'a limit of the owner counts amounts, and not payments',
+  'a payment that sent nothing stays in the number of payments',
+  'a limit of an account counts the payments of each grant alone',
+  'a limit of the owner returns nothing of a failed payment',
+  'an added limit of the owner applies only to later grants',
+  'an account keeps its first limits',
 ] as const
 
 export type Mistake = (typeof mistakes)[number]
@@ -55,6 +61,8 @@ export interface Payment {
   readonly id: string
   readonly request: WalletRequest
   readonly received: bigint
+  /** The totals of the owner's limits in which it counts. */
+  readonly scopes?: readonly string[]
   readonly account?: { readonly key: string; readonly item: AccessItem; readonly place: number }
   readonly holdUntil: number
   state: 'created' | 'begun' | 'completed' | 'failed'
@@ -78,6 +86,10 @@ export interface FaultyState {
   readonly payments: Map<string, Payment>
   readonly byKey: Map<string, Payment>
   readonly totals: Map<string, bigint>
+  /** How many payments count in each limit of an owner. */
+  readonly counts: Map<string, number>
+  /** The limits of accounts. */
+  readonly accounts: Map<string, readonly SpendingLimit[]>
   /** Whether the next write fails, before or after it takes effect. */
   failing: 'before' | 'after' | undefined
   now: number
@@ -92,10 +104,66 @@ export function charge(
   received: Amount,
   read: ReadonlyMap<string, bigint>,
 ) {
-  const { makes, grants, totals } = state
+  const { makes, grants } = state
   const { items = [], revoked = true } = grants.get(request.grant) ?? {}
   if (revoked && !makes('a revoked grant still pays')) return undefined
   if (!meetsConditions(state, request)) return undefined
+  const scopes = ownersScopes(state, request, read)
+  if (scopes === undefined) return undefined
+  const charged = chargeItem(state, items, request, received, read)
+  if (charged !== undefined) chargeScopes(state, scopes, request, 1)
+  return charged && { ...charged, scopes }
+}
+
+/** Returns the totals of the owner's limits in which a payment counts, or `undefined` if one is exceeded. */
+function ownersScopes(
+  state: FaultyState,
+  { grant, walletAddress, debitAmount: { value } }: WalletRequest,
+  read: ReadonlyMap<string, bigint>,
+): readonly string[] | undefined {
+  const { grants, accounts, counts, makes } = state
+  const alone = makes('a limit of an account counts the payments of each grant alone')
+  const all = [
+    ...(grants.get(grant)?.conditions.limits ?? []).map((limit) => [grant, limit] as const),
+    ...(accounts.get(walletAddress) ?? []).map(
+      (limit) => [alone ? `${walletAddress} of ${grant}` : walletAddress, limit] as const,
+    ),
+  ]
+  const scopes = new Set<string>()
+  for (const [of, { debitAmount, payments, interval }] of all) {
+    const parsed = interval === undefined ? undefined : parseInterval(interval)
+    const window = parsed?.ok ? windowAt(parsed.value, state.now) : undefined
+    if (interval !== undefined && window === undefined) return undefined
+    const scope = `owner ${of} ${window?.start} ${window?.end}`
+    const total = (read.get(scope) ?? 0n) + BigInt(value)
+    if (debitAmount !== undefined && total > BigInt(debitAmount.value)) return undefined
+    const many = payments !== undefined && (counts.get(scope) ?? 0) + 1 > payments
+    if (many && !makes('a limit of the owner counts amounts, and not payments')) return undefined
+    scopes.add(scope)
+  }
+  return [...scopes]
+}
+
+function chargeScopes(
+  { totals, counts }: FaultyState,
+  scopes: readonly string[],
+  { debitAmount: { value } }: WalletRequest,
+  number: number,
+) {
+  for (const scope of scopes) {
+    totals.set(scope, (totals.get(scope) ?? 0n) + BigInt(value))
+    counts.set(scope, (counts.get(scope) ?? 0) + number)
+  }
+}
+
+function chargeItem(
+  state: FaultyState,
+  items: readonly (AccessItem | undefined)[],
+  request: WalletRequest,
+  received: Amount,
+  read: ReadonlyMap<string, bigint>,
+): Pick<Payment, 'account'> | undefined {
+  const { makes, totals } = state
   for (const [place, item] of items.entries()) {
     if (item === undefined) continue
     const { receiver, debitAmount, receiveAmount } = item.limits ?? {}
@@ -209,10 +277,17 @@ function driftedStart(
 /** Releases the part of a payment that was not sent. */
 export function giveBack(
   state: FaultyState,
-  { account, request, received, sent, delivered }: Payment,
+  { account, scopes = [], request, received, sent, delivered, state: end }: Payment,
 ): void {
+  const { makes, totals, counts } = state
+  const keeps =
+    end === 'failed' && makes('a limit of the owner returns nothing of a failed payment')
+  const stays = makes('a payment that sent nothing stays in the number of payments')
+  for (const scope of keeps ? [] : scopes) {
+    totals.set(scope, (totals.get(scope) ?? 0n) - BigInt(request.debitAmount.value) + sent)
+    if (sent === 0n && delivered === 0n && !stays) counts.set(scope, (counts.get(scope) ?? 0) - 1)
+  }
   if (account === undefined) return
-  const { makes, totals } = state
   const { item, place } = account
   const today = keyOf(state, request.grant, item, place)
   const late = makes('a late failure releases its amount into the current window')

@@ -1,5 +1,5 @@
 import type { IntervalCounting } from '../../../../src/entry-core.js'
-import type { Amount } from '../../../../src/index.js'
+import type { Amount, SpendingLimit } from '../../../../src/index.js'
 import type {
   PaymentAnswer,
   SpendingAmendment,
@@ -34,15 +34,17 @@ export function faultyWallet(
     payments: new Map(),
     byKey: new Map(),
     totals: new Map(),
+    counts: new Map(),
+    accounts: new Map(),
     failing: undefined,
     now: 0,
   }
   const { grants, makes } = state
   return {
-    async grant(asked, granted) {
+    async grant(asked, granted, limits) {
       const id = `grant-${grants.size + 1}`
       const items = makes('the client gets everything that it requested') ? asked : granted
-      grants.set(id, { items, conditions: {}, revoked: false })
+      grants.set(id, { items, conditions: limits === undefined ? {} : { limits }, revoked: false })
       return id
     },
     pay: (request) => pay(state, request),
@@ -63,6 +65,11 @@ export function faultyWallet(
       if (found !== undefined) found.revoked = true
     },
     amend: async (grant, amendment) => amend(state, grant, amendment),
+    async limitAccount(walletAddress, limits) {
+      const { accounts } = state
+      if (makes('an account keeps its first limits') && accounts.has(walletAddress)) return
+      accounts.set(walletAddress, limits)
+    },
     replaceKey: async () => {},
     setClock(instant) {
       state.now = instant
@@ -109,7 +116,7 @@ function book(
   state: FaultyState,
   request: WalletRequest,
   received: bigint,
-  charged: Pick<Payment, 'account'>,
+  charged: Pick<Payment, 'account' | 'scopes'>,
 ): PaymentAnswer {
   const { payments, byKey, makes } = state
   const id = `payment-${payments.size + 1}`
@@ -202,6 +209,13 @@ function amend(
   const { paymentMax, receivers } = conditions
   if (raises(paymentMax, present.paymentMax)) return no('more')
   if (receivers?.some((each) => present.receivers?.includes(each) === false)) return no('more')
+  const later = makes('an added limit of the owner applies only to later grants')
+  const { limits = present.limits } = conditions
+  const lacks = present.limits?.some((before) => {
+    const next = limits?.find(({ interval }) => interval === before.interval)
+    return next === undefined || isHigher(next, before)
+  })
+  if (lacks && !makes('an amendment raises a limit')) return no('more')
   const items = grant.items.map((item, index) => {
     const found = remaining?.find((each) => each.item === index + 1)
     if (remaining === undefined || item === undefined) return item
@@ -217,11 +231,21 @@ function amend(
   }
   if (remaining?.length === 0) return no('nothing remains')
   const forgets = makes('an amendment forgets the conditions before it')
-  Object.assign(grant, { items, conditions: forgets ? conditions : { ...present, ...conditions } })
+  const next = { ...conditions, ...(later && present.limits && { limits: present.limits }) }
+  if (later && present.limits === undefined) delete next.limits
+  Object.assign(grant, { items, conditions: forgets ? next : { ...present, ...next } })
   if (makes('an amendment returns what was spent')) {
     for (const key of totals.keys()) if (key.startsWith(`${id} `)) totals.delete(key)
   }
   return yes
+}
+
+function isHigher(next: SpendingLimit, before: SpendingLimit): boolean {
+  const { debitAmount: most, payments } = before
+  const more =
+    most !== undefined &&
+    (next.debitAmount === undefined || BigInt(next.debitAmount.value) > BigInt(most.value))
+  return more || (payments !== undefined && (next.payments ?? payments + 1) > payments)
 }
 
 function lapse(state: FaultyState): void {
