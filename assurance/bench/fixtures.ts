@@ -5,6 +5,7 @@ import type {
   Pricing,
   PublicJwk,
   RefusalReport,
+  ResourcePolicy,
   ResourceServer,
   ServerOptions,
   Store,
@@ -112,6 +113,7 @@ export function benchWallet(
   storage: Store = library.memoryStore(),
   options: Pick<ServerOptions, 'recordsEvents'> = {},
   key: BenchKey = newKey(),
+  policy: ResourcePolicy = {},
 ): BenchWallet {
   const counts = { store: 0, fetches: 0 }
   const store = counted(storage, counts)
@@ -140,7 +142,8 @@ export function benchWallet(
     store,
     grants: auth,
     walletAddresses,
-    pricing: pricing,
+    pricing,
+    policy,
     paymentMethods: library.ilpPaymentMethods({
       addressPrefix: 'test.bench',
       secret: new Uint8Array(32).fill(7),

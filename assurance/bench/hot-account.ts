@@ -8,12 +8,13 @@ import {
   benchWallet,
   bob,
   type Library,
+  newKey,
   newToken,
   resourceServer,
   signed,
 } from './fixtures.js'
 import { type Figure, interleaved, medianFigure, ratioFigure } from './measure.js'
-import { newPayer, paymentRequests } from './payer.js'
+import { newPayer, type Payer, pay, paymentRequests } from './payer.js'
 
 const callers = 64
 const receives = 1_000
@@ -25,13 +26,18 @@ const payers = 32
 const rotations = 32
 
 /**
- * Measures how many arrivals for one payment are counted, compared with arrivals for many payments, and how fast
- * payments under one grant and rotations of one token are on a store of which each call takes 30 ms.
+ * Measures how many arrivals for one payment are counted, compared with arrivals for many payments; how fast payments
+ * from one account are whose owner has set a limit for it, compared with those from many; and how fast payments under
+ * one grant and rotations of one token are on a store of which each call takes 30 ms.
  */
 export async function hotAccount(library: Library): Promise<Figure[]> {
   const distant = [...(await measurePayments(library)), ...(await measureRotations(library))]
   if (!(await hasDatabase())) return distant
-  return [...distant, ...(await withDatabase((database) => measureReceives(library, database)))]
+  return [
+    ...distant,
+    ...(await withDatabase((database) => measureReceives(library, database))),
+    ...(await withDatabase((database) => measureLimitedAccount(library, database))),
+  ]
 }
 
 /** Returns a memory store whose calls take as long as those of a database on another machine, once it is asked to. */
@@ -145,6 +151,59 @@ async function measureReceives(library: Library, database: Database): Promise<Fi
     medianFigure(`${name} into ${callers} payments`, rates.many, 'requests/s'),
     { name: `${name} into one payment, refused`, value: refused.one, unit: 'calls' },
   ]
+}
+
+/** The payments of one caller in a round. */
+const paymentsEach = 8
+
+/**
+ * Measures payments of many callers, each under a grant of its own, by two servers on one database: from one account
+ * with a limit of its owner, and from as many such accounts as callers.
+ */
+async function measureLimitedAccount(library: Library, database: Database): Promise<Figure[]> {
+  const { schema } = database
+  await migrate(database.connect(), { schema })
+  const debitAmount = { value: '1000000000000', assetCode: 'USD', assetScale: 2 }
+  const accountLimits = () => [{ debitAmount, interval: 'R/2026-01-01T00:00:00Z/P1M' }]
+  const key = newKey()
+  const servers = [0, 1].map(() => {
+    const store = postgresStore(database.connect(), { schema })
+    return benchWallet(library, store, {}, key, { accountLimits })
+  })
+  const payersOf = async (accountOf: (index: number) => string) => {
+    const payers: Payer[] = []
+    for (let i = 0; i < callers; i++) {
+      payers.push(await newPayer(servers[i % servers.length] as BenchWallet, accountOf(i)))
+    }
+    return payers
+  }
+  const ofOne = await payersOf(() => bob)
+  const ofMany = await payersOf((index) => `${bob}-${index}`)
+  const rates = await interleaved(rounds, {
+    one: () => paymentsPerSecond(ofOne),
+    many: () => paymentsPerSecond(ofMany),
+  })
+  const name = `payments of ${callers} callers at two servers`
+  return [
+    ratioFigure(`${name}: from one limited account / from ${callers}`, rates.one, rates.many, {
+      least: 0.9,
+    }),
+    medianFigure(`${name} from one limited account`, rates.one, 'requests/s'),
+    medianFigure(`${name} from ${callers} limited accounts`, rates.many, 'requests/s'),
+  ]
+}
+
+/** Lets all payers pay at the same time, each one payment after the other. */
+async function paymentsPerSecond(payers: readonly Payer[]): Promise<number> {
+  const requests: HttpRequest[][] = []
+  for (const payer of payers) requests.push(await paymentRequests(payer, paymentsEach))
+  const start = performance.now()
+  await Promise.all(
+    payers.map(async ({ wallet }, index) => {
+      for (const request of requests[index] ?? []) await pay(wallet, request)
+    }),
+  )
+  return (payers.length * paymentsEach * 1_000) / (performance.now() - start)
 }
 
 async function newPayment(wallet: BenchWallet): Promise<string> {

@@ -3,14 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Amount, OutgoingPayment } from 'open-payments-server'
 import type { HttpRequest, Stored } from 'open-payments-server/adapter'
 import type { Budget } from 'open-payments-server/core'
-import {
-  type BenchWallet,
-  client,
-  grantEndpoint,
-  resourceServer,
-  signed,
-  bob as walletAddress,
-} from './fixtures.js'
+import { type BenchWallet, bob, client, grantEndpoint, resourceServer, signed } from './fixtures.js'
 
 const receiver = 'https://bank.example/incoming-payments/7f3c'
 const day = 86_400_000
@@ -20,10 +13,12 @@ export interface Payer {
   readonly wallet: BenchWallet
   readonly token: string
   readonly grantId: string
+  /** The account that pays. */
+  readonly walletAddress: string
 }
 
 /** Requests the grant, has the resource owner approve it, and gets the token. */
-export async function newPayer(wallet: BenchWallet): Promise<Payer> {
+export async function newPayer(wallet: BenchWallet, walletAddress = bob): Promise<Payer> {
   // The current window began 25 days ago, so that it also contains the earlier payments.
   const interval = `R/${new Date(Date.now() - 25 * day).toISOString()}/P1M`
   const access = [
@@ -51,11 +46,14 @@ export async function newPayer(wallet: BenchWallet): Promise<Payer> {
   const { uri, access_token: continuation } = requested.continue
   const issued = await send(wallet, 'POST', uri, { interact_ref: interactRef }, continuation.value)
   const [grantId = ''] = interaction.split('.')
-  return { wallet, token: issued.access_token.value, grantId }
+  return { wallet, token: issued.access_token.value, grantId, walletAddress }
 }
 
 /** Creates quotes for this client and returns their ids; each pays for one payment. */
-export async function newQuotes({ wallet, token }: Payer, count: number): Promise<string[]> {
+export async function newQuotes(
+  { wallet, token, walletAddress }: Payer,
+  count: number,
+): Promise<string[]> {
   const asked = { walletAddress, receiver, method: 'ilp', debitAmount: usd('2500') }
   const { id: url } = await send(wallet, 'POST', `${resourceServer}/quotes`, asked, token)
   const quote = await load(wallet, 'quote', idOf(url))
@@ -67,6 +65,7 @@ export async function newQuotes({ wallet, token }: Payer, count: number): Promis
 /** Returns signed requests, each of which creates a payment from its own quote. */
 export async function paymentRequests(payer: Payer, count: number): Promise<HttpRequest[]> {
   const requests: HttpRequest[] = []
+  const { walletAddress } = payer
   for (const id of await newQuotes(payer, count)) {
     const body = JSON.stringify({ walletAddress, quoteId: `${resourceServer}/quotes/${id}` })
     const url = `${resourceServer}/outgoing-payments`
@@ -103,7 +102,7 @@ export async function completePayments(payer: Payer, count: number): Promise<voi
   const next = { ...budget, version: budget.version + count - 1, spent }
   await commit(wallet, [{ kind: 'budget', next, expectedVersion: budget.version }])
 
-  const { result } = await outgoingPayments.list({ walletAddress, first: 1 })
+  const { result } = await outgoingPayments.list({ walletAddress: payer.walletAddress, first: 1 })
   const oldest = await outgoingPayments.getRecord(result[0]?.paymentId ?? '')
   if (!isDeepStrictEqual(oldest, copies.at(-1))) throw new Error('a copied payment differs')
   const url = `${resourceServer}/outgoing-payment-grant`
