@@ -131,6 +131,7 @@ export {
   createOutgoingPayment,
 } from './core/outgoing-payment/create.js'
 export {
+  type Confirmation,
   type DeclineReason,
   type DeclineRefusal,
   hasFailed,

@@ -51,8 +51,25 @@ export type {
 } from './core/incoming-payment.js'
 export type { Instant } from './core/instant.js'
 export type { IntervalCounting, SpendingWindow } from './core/interval.js'
-export type { CountedAmount, GrantConditions, SpendingLimit } from './core/limits.js'
-export type { OutgoingPayment, OutgoingPaymentEvent } from './core/outgoing-payment/record.js'
+export type {
+  AccountLimitRefusal,
+  ConditionsRefusal,
+  CountedAmount,
+  GrantConditions,
+  LimitsRefusal,
+  SpendingLimit,
+} from './core/limits.js'
+export type {
+  ConfirmRefusal,
+  DeclineByOwnerRefusal,
+  ShownPayment,
+} from './core/outgoing-payment/owner-decision.js'
+export type {
+  Confirmation,
+  DeclineRefusal,
+  OutgoingPayment,
+  OutgoingPaymentEvent,
+} from './core/outgoing-payment/record.js'
 export type {
   OutgoingPaymentRefusals,
   Totals,
@@ -63,6 +80,11 @@ export type { LimitSource } from './core/spending-limits.js'
 export type { SpendingTotal } from './core/spending-total.js'
 export type { Json, JsonObject, ListEntry, Stored } from './core/stored.js'
 export type { GrantAmendment, GrantApproval, ItemView } from './host/approval.js'
+export type {
+  ConfirmationServices,
+  PaymentConfirmation,
+  PaymentToConfirm,
+} from './host/confirmation.js'
 export { type ConsumeOptions, consumeEvents, type EventConsumer } from './host/consumer.js'
 export type {
   AmendmentView,
@@ -85,9 +107,9 @@ export type {
   ItemBudget,
   OutgoingPaymentScope,
   OutgoingPaymentServices,
-  OutgoingPaymentView,
   SentReport,
 } from './host/outgoing-payment.js'
+export type { OutgoingPaymentView } from './host/outgoing-payment-view.js'
 export type { PaymentReader } from './host/payments.js'
 export type {
   LimitScope,
@@ -125,6 +147,7 @@ export type {
   ClientKeyQuery,
   ClientKeys,
   Clock,
+  ConfirmationRequired,
   IlpPaymentMethod,
   Introspection,
   IntrospectionQuery,

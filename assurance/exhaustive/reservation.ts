@@ -10,7 +10,7 @@ import {
   type ReservedPayment,
 } from '../../src/core/outgoing-payment/record.js'
 import {
-  confirmPayment,
+  createReserved,
   decideRepeat,
   declinePayment,
   endAsk,
@@ -28,7 +28,7 @@ import { type Move, remembered, type System } from './search.js'
 export const paymentDecisions = {
   reserveOutgoingPayment,
   decideRepeat,
-  confirmPayment,
+  createReserved,
   declinePayment,
   refuseByGrant,
   eventRecords,
@@ -317,7 +317,7 @@ export function reservations(
     name: Name,
     payment: ReservedPayment,
     now: number,
-    refusal: Parameters<typeof declinePayment>[1] = undecided,
+    refusal: Parameters<typeof declinePayment>[1] = undecided(payment),
   ): World {
     const { record, events } = decisions.declinePayment(payment, refusal, 'decline', now, policy)
     return committed(world, name, record, events)
@@ -397,7 +397,7 @@ export function reservations(
         }
       }
     }
-    const { record, events } = decisions.confirmPayment(
+    const { record, events } = decisions.createReserved(
       reserved,
       { commandId: `${id} confirms`, lists: [{ list: 'all', at: now }] },
       now,

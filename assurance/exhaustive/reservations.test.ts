@@ -31,7 +31,7 @@ describe('reservations keep every law in every state within reach', () => {
   })
 })
 
-const { confirmPayment, declinePayment, decideRepeat, eventRecords, policy } = paymentDecisions
+const { createReserved, declinePayment, decideRepeat, eventRecords, policy } = paymentDecisions
 
 /** Forgets that a hold of an earlier call may still take effect. */
 function withoutLate<Payment extends { readonly lateHoldsUntil?: number }>(payment: Payment) {
@@ -73,7 +73,7 @@ const mistakes: readonly (readonly [
     'the end of a created payment is told at once, although a call was lost',
     'no hold takes effect after the delivery of the end',
     { requests: ['first', 'repeat'], change: 'nothing' },
-    { confirmPayment: (payment, ...rest) => confirmPayment(withoutLate(payment), ...rest) },
+    { createReserved: (payment, ...rest) => createReserved(withoutLate(payment), ...rest) },
   ],
   [
     'the end of a declined payment is told at once, although a call was lost',

@@ -3,16 +3,15 @@ import type { Amount } from '../core/amount.js'
 import { type SpentAmounts, totalSpent } from '../core/budget.js'
 import type { HostReasons, PaymentResult } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
-import type { Instant } from '../core/instant.js'
 import type { SpendingWindow } from '../core/interval.js'
 import type { CountedAmount } from '../core/limits.js'
-import { hasFailed, type OutgoingPayment, sentAmount } from '../core/outgoing-payment/record.js'
+import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
 import type { OutgoingPaymentRefusals, Totals } from '../core/outgoing-payment.js'
-import type { JsonObject } from '../core/stored.js'
 import type { Clock } from '../ports/host.js'
 import { publicReasonLengthMax } from '../protocol/host-answers.js'
 import { type OutgoingPaymentBody, outgoingPaymentResource } from '../protocol/outgoing-payment.js'
 import type { OutgoingPayments } from '../service/outgoing-payment.js'
+import type { OwnerConfirmations } from '../service/owner-confirmation.js'
 import {
   boolean,
   exactly,
@@ -24,7 +23,9 @@ import {
 } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import type { ItemView } from './approval.js'
+import { type ConfirmationServices, confirmationServices } from './confirmation.js'
 import { itemView } from './grant.js'
+import { type OutgoingPaymentView, outgoingPaymentView } from './outgoing-payment-view.js'
 import {
   amount,
   type PaymentReader,
@@ -36,44 +37,6 @@ import {
   view,
 } from './payments.js'
 import type { LimitServices } from './preview.js'
-
-/** An outgoing payment as hosts see it. */
-export interface OutgoingPaymentView extends Totals {
-  readonly paymentId: string
-  /** The wallet address that pays. */
-  readonly walletAddress: string
-  /** Wallet address of the client that created it, or the URN of its key's thumbprint. */
-  readonly client: string
-  readonly grantId: string
-  /** The granted item that it was charged to: see `ItemView`. */
-  readonly itemId: string
-  /** The quote that it was created from, if any. */
-  readonly quoteId?: string
-  /** URL of the incoming payment that is paid. */
-  readonly receiver: string
-  /** Wallet address of the receiver; absent if `pricing` did not name it. */
-  readonly receiverWalletAddress?: string
-  /**
-   * The current status: `created` until `begin`, then `begun` until it ends. A payment that was not begun before
-   * `holdUntil` has `failed`, even before a sweep records it.
-   */
-  readonly status: OutgoingPayment['state']
-  /** The maximum to debit. */
-  readonly debitAmount: Amount
-  /** The amount to deliver to the receiver. */
-  readonly receiveAmount: Amount
-  readonly createdAt: Instant
-  /** The host must begin the payment before this instant. */
-  readonly holdUntil: Instant
-  /** When its end was recorded. */
-  readonly endedAt?: Instant
-  /** Why it failed, as the host or the library said it. Clients do not see it. */
-  readonly failure?: string
-  /** Why it failed, as the host told the client. */
-  readonly publicReason?: string
-  /** The metadata that the client sent. */
-  readonly metadata?: JsonObject
-}
 
 /** What a payment has sent. */
 export interface SentReport extends Totals {
@@ -117,7 +80,8 @@ export interface ItemBudget {
  */
 export interface OutgoingPaymentServices
   extends PaymentReader<OutgoingPaymentView, OutgoingPayment, OutgoingPaymentScope>,
-    LimitServices {
+    LimitServices,
+    ConfirmationServices {
   /** Returns the payment as clients see it. */
   toResource(payment: OutgoingPaymentView): OutgoingPaymentBody
   /**
@@ -200,11 +164,13 @@ export function outgoingPaymentServices(
   baseUrl: string,
   hasGrants: boolean,
   limits: LimitServices,
+  confirmations: OwnerConfirmations,
 ): OutgoingPaymentServices {
   const seen = (payment: OutgoingPayment) => outgoingPaymentView(payment, clock.now())
   return {
     ...paymentReader(payments, seen, baseUrl, 'outgoing-payments', byAddressOrGrant),
     ...limits,
+    ...confirmationServices(confirmations, seen),
     toResource(payment) {
       readInput('payment', view, payment)
       const { paymentId: id, status: state, sentAmount } = payment
@@ -245,33 +211,5 @@ export function outgoingPaymentServices(
       readInput('report', cancellationReport, report)
       return seenResult(await payments.cancel(paymentId, report), seen)
     },
-  }
-}
-
-/** Returns the payment as hosts see it at an instant. */
-export function outgoingPaymentView(payment: OutgoingPayment, now: Instant): OutgoingPaymentView {
-  const { id: paymentId, walletAddress, client, grantId, itemId, quoteId } = payment
-  const { receiver, receiverWalletAddress, debitAmount, receiveAmount, delivered } = payment
-  const { createdAt, holdUntil, endedAt, failure, publicReason, metadata } = payment
-  return {
-    paymentId,
-    walletAddress,
-    client,
-    grantId,
-    itemId,
-    ...(quoteId !== undefined && { quoteId }),
-    receiver,
-    ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
-    status: hasFailed(payment, now) ? 'failed' : payment.state,
-    debitAmount,
-    receiveAmount,
-    sentAmount: sentAmount(payment),
-    deliveredAmount: { ...receiveAmount, value: delivered },
-    createdAt,
-    holdUntil,
-    ...(endedAt !== undefined && { endedAt }),
-    ...(failure !== undefined && { failure }),
-    ...(publicReason !== undefined && { publicReason }),
-    ...(metadata && { metadata }),
   }
 }

@@ -51,6 +51,8 @@ export const precedence = [
   'grant_over',
   'identifier_foreign',
   'request_differs',
+  'confirmation_declined',
+  'confirmation_expired',
   'wallet_address_unknown',
   'wallet_address_inactive',
   'amount_invalid',
@@ -68,6 +70,7 @@ export const precedence = [
   'amount_too_large',
   'payment_not_allowed',
   'funds_insufficient',
+  'confirmation_required',
   'resource_unknown',
   'busy',
   'internal',
@@ -247,4 +250,11 @@ export const resourceErrors = {
   amount_too_large: [400, 'invalid_amount', 'Amount is too large'],
   payment_not_allowed: [403, 'payment_denied', 'Payment is not allowed'],
   funds_insufficient: [403, 'insufficient_funds', 'Insufficient funds'],
+  confirmation_required: [
+    403,
+    'confirmation_required',
+    'The account owner must confirm the payment',
+  ],
+  confirmation_declined: [403, 'confirmation_declined', 'The account owner declined the payment'],
+  confirmation_expired: [403, 'confirmation_expired', 'The payment was not confirmed in time'],
 } as const satisfies ErrorTable

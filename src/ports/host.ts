@@ -267,6 +267,8 @@ export interface RequestedPayment {
   readonly conditions?: GrantConditions
   /** True if `preview` asks: there is no such payment. Hold nothing, because no event will end it. */
   readonly isPreview?: true
+  /** True once the resource owner has confirmed this payment, after you answered that this is required. */
+  readonly isConfirmed?: true
 }
 
 /** Whether the host carries out a payment. */
@@ -280,6 +282,21 @@ export type MayPayAnswer =
        */
       readonly refusal: 'funds_insufficient' | 'payment_not_allowed'
     } & HostReasons)
+  | ConfirmationRequired
+
+/**
+ * The resource owner must confirm the payment, at a page of the host. The payment stays reserved until then, and the
+ * client receives 403 `confirmation_required` with `url` and `until`, also if it repeats its request. The page calls
+ * `outgoingPayments.toConfirm`, and then `confirm` or `decline`. Not allowed as an answer if `isConfirmed` is true.
+ */
+export interface ConfirmationRequired {
+  readonly ok: false
+  readonly refusal: 'confirmation_required'
+  /** URL of the page: https, or http on loopback. The client shows it to the owner. */
+  readonly url: string
+  /** The owner can confirm before this instant, in milliseconds: in the future, by at most 24 hours. */
+  readonly until: Instant
+}
 
 /**
  * Decides whether a payment is created, and may hold its funds. The payment is priced, permitted by its grant and
@@ -287,7 +304,9 @@ export type MayPayAnswer =
  *
  * - Hold `debitAmount` once for `outgoingPaymentId`, under one lock of the account. If a call fails or its process ends,
  *   you may be asked again about the same payment; its amounts never change.
- * - `{ ok: false }` means that you hold nothing for it. It is final: repeats of the request get it too.
+ * - A refusal means that you hold nothing for it. It is final: repeats of the request get it too.
+ * - `confirmation_required` is not final. Once the owner confirms, you are asked again, with `isConfirmed: true`: hold
+ *   the funds then. If the owner declines, or is too late, you get the event `outgoing-payment.declined`.
  * - Release whatever you hold for the id at the event `outgoing-payment.completed`, `.failed` or `.declined`. Each payment
  *   that you were asked about gets exactly one of them, even if it was never created, and even if you threw. Release
  *   there even if you have released it when you settled.

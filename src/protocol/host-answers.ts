@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { assetMembers, objectOf, readHostObject, refusing, uriProblem } from './schema.js'
+import { isSecure, parseUrl } from './url.js'
 
 // What the ports of the host must resolve to. Hosts may return more members.
 
@@ -14,6 +15,20 @@ export const publicReasonSchema = v.optional(
       `must have 1 to ${publicReasonLengthMax} characters`,
     ),
   ),
+)
+
+/** The answer that the owner must confirm a payment. */
+export const confirmationSchema = objectOf(
+  v.object({
+    url: v.pipe(
+      v.string(),
+      v.check((text) => {
+        const url = parseUrl(text)
+        return url !== undefined && isSecure(url)
+      }, 'must be an https URL without userinfo'),
+    ),
+    until: v.pipe(v.number(), v.integer('must be an integer')),
+  }),
 )
 
 export const keySchema = objectOf(v.object({ kid: v.string(), x: v.string() }))

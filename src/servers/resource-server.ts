@@ -42,6 +42,7 @@ import {
   type SpendingPolicy,
   sweptBudgets,
 } from '../service/outgoing-payment.js'
+import { createOwnerConfirmations } from '../service/owner-confirmation.js'
 import { createQuotes, type QuoteOperations } from '../service/quote.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
 import { boolean, group, type Members, optionsOf, port, readInput } from '../util/input.js'
@@ -255,13 +256,22 @@ function servicesIn(context: ServiceContext, settings: Settings) {
   const outgoing = createOutgoingPayments(context, spending, budgets)
   const pricing = settings.pricing && hostPricing(settings.pricing, baseUrl, settings.allowLoopback)
   const quotes = pricing && createQuotes(context, { walletAddresses, pricing }, spending.quotes)
+  const creating = creationPolicy(spending)
   const limits = limitServices(
-    { context, walletAddresses, quotes, mayPay, accountLimits, policy: creationPolicy(spending) },
+    { context, walletAddresses, quotes, mayPay, accountLimits, policy: creating },
     hasGrants,
   )
+  const confirmations = createOwnerConfirmations({ context, hasGrants, mayPay, policy: creating })
   const forHost: ResourceServices = {
     incomingPayments: incomingPaymentServices(incoming, paymentMethods, context.clock, baseUrl),
-    outgoingPayments: outgoingPaymentServices(outgoing, context.clock, baseUrl, hasGrants, limits),
+    outgoingPayments: outgoingPaymentServices(
+      outgoing,
+      context.clock,
+      baseUrl,
+      hasGrants,
+      limits,
+      confirmations,
+    ),
   }
   return { incoming, outgoing, quotes, forHost }
 }

@@ -52,10 +52,10 @@ import {
 } from './budgets.js'
 import { type AccountRefusal, activeAccount, type ServiceContext } from './context.js'
 import { paymentListsOf } from './lists.js'
-import { loadOne, loadRecords, nameOf, type Read, type Records, readerOf } from './load.js'
+import { loadRecords, nameOf, type Read, type Records, readerOf } from './load.js'
 import { type Ahead, aheadOf, type SeenBudgets } from './load-ahead.js'
 import type { PricingRefused, QuoteOperations } from './quote.js'
-import { expire, type Outdated, outdated, settleReserved } from './reserved-payment.js'
+import { type Outdated, outdated, settleReserved, waitForDecision } from './reserved-payment.js'
 import type { Replayed, SignedCall } from './signed-call.js'
 import { ContentionError } from './store-guard.js'
 import type { Decided, Write } from './write/write.js'
@@ -100,7 +100,7 @@ export interface PaymentAnswer {
 
 type PaymentCreationRefused =
   | Refused<AccountRefusal | QuoteRefusal | TokenRefusal | 'request_differs'>
-  | Refused<DeclineRefusal>
+  | Refused<DeclineRefusal | 'confirmation_required'>
   | PricingRefused
 
 export type CreationPolicy = OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy
@@ -217,7 +217,7 @@ async function create(
     deps.budgets.see(payment.id, budgetKeysOf(payment))
     if (isCreated(payment)) return { ok: true, payment, spent }
 
-    // 5. Ask the host about the reserved payment, and create or decline it.
+    // 5. Ask the host about the reserved payment, and create or decline it, or let it wait for its owner.
     const settled = await settleReserved(deps, mayPay, payment, token)
     if (settled.ok) return { ...settled, spent }
     if (settled.refusal !== 'outdated') return settled
@@ -346,27 +346,6 @@ async function withLimits(
   return { ...snapshot, records, reads: [...snapshot.reads, ...keys], limits }
 }
 
-const pollMs = 100
-
-/** Waits until another request has decided about a payment, or the time of its call is over. */
-async function waitForDecision(
-  deps: Dependencies,
-  asked: ReservedPayment,
-  endsAt: number,
-): Promise<void> {
-  const { store, random, pacing, clock } = deps.context
-  const { id, version, askUntil, dueAt } = asked
-  const isOver = () => pacing.elapsedMs() >= endsAt
-  if (isOver()) throw new ContentionError('another request is asking the host about the payment')
-  if (clock.now() >= dueAt) return void (await expire(deps, asked))
-  for (;;) {
-    const [byte = 0] = random.getRandomValues(new Uint8Array(1))
-    await pacing.sleep((pollMs * byte) / 255)
-    const found = await loadOne(store, { kind: 'outgoing-payment', id })
-    if (found?.version !== version || clock.now() >= askUntil || isOver()) return
-  }
-}
-
 /** The terms of a payment. Those of a repeat are not determined: they are the ones of the payment that exists. */
 type AgreedTerms = Terms | { readonly type: 'as-before' }
 
@@ -435,6 +414,7 @@ function creation(deps: Dependencies, attempt: Attempt): Write<Creation> {
   }
 }
 
+/** Whether a request gets the refusal that an identical earlier one got. */
 function isDeclined(result: Creation): boolean {
   return !result.ok && result.refusal !== 'request_differs' && result.refusal !== 'outdated'
 }

@@ -9,6 +9,7 @@ import {
 } from '../core/budget.js'
 import { type Refused, refused } from '../core/decision.js'
 import { clientId } from '../core/grant/record.js'
+import { confirmationRequired } from '../core/outgoing-payment/confirmation.js'
 import { reserveOutgoingPayment, rightsOf } from '../core/outgoing-payment/reservation.js'
 import { ownerLimits } from '../core/spending-limits.js'
 import type { AccountLimits, MayPay, WalletAddresses } from '../ports/host.js'
@@ -61,6 +62,7 @@ export type PreviewRefusal =
   | 'account_limit_exceeded'
   | 'funds_insufficient'
   | 'payment_not_allowed'
+  | 'confirmation_required'
 
 /** The decision about a payment, and the limits that it would count in. */
 export type Previewed =
@@ -126,7 +128,10 @@ export async function preview(
   const { record } = decision
   const refusal =
     asksMayPay && mayPay ? await askHost(context, mayPay, record, conditions, true) : undefined
-  return refusal ? { ...refusal, limits } : { ok: true, ...price, limits }
+  if (refusal === undefined) return { ok: true, ...price, limits }
+  return refusal.refusal === 'confirmation_required'
+    ? { ...confirmationRequired(refusal), limits }
+    : { ...refusal, limits }
 }
 
 function unlimited<Refusal extends string>(refusal: Refused<Refusal>) {

@@ -1,7 +1,15 @@
 import { type Refused, refused } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
+import type { Instant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
 import {
+  awaitConfirmation,
+  confirmationMaxMs,
+  confirmationRequired,
+  waitsForOwner,
+} from '../core/outgoing-payment/confirmation.js'
+import {
+  type Confirmation,
   type DeclineReason,
   type DeclineRefusal,
   isCreated,
@@ -12,7 +20,7 @@ import {
   releasedBudgets,
 } from '../core/outgoing-payment/record.js'
 import {
-  confirmPayment,
+  createReserved,
   declinedFor,
   declinePayment,
   endAsk,
@@ -23,7 +31,16 @@ import {
   undecided,
 } from '../core/outgoing-payment/reservation.js'
 import type { ListEntry } from '../core/stored.js'
-import type { ActiveToken, MayPay, MayPayAnswer, RequestedPayment } from '../ports/host.js'
+import type {
+  ActiveToken,
+  ConfirmationRequired,
+  MayPay,
+  MayPayAnswer,
+  RequestedPayment,
+} from '../ports/host.js'
+import { confirmationSchema } from '../protocol/host-answers.js'
+import { parseWith } from '../protocol/schema.js'
+import { HostAnswerError } from '../util/errors.js'
 import { budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
@@ -42,10 +59,10 @@ interface SettlingDependencies extends Dependencies {
   readonly hasGrants: boolean
 }
 
-/** The payment that was created, or why it is declined; `outdated` if another request decides about it. */
+/** The payment that was created, or why it is not; `outdated` if another request decides about it. */
 export type Settled =
   | { readonly ok: true; readonly payment: OutgoingPayment }
-  | Refused<DeclineRefusal>
+  | Refused<DeclineRefusal | 'confirmation_required'>
   | Outdated
 
 /** What a decision depends on has changed: it must be made again. */
@@ -54,7 +71,8 @@ export type Outdated = Refused<'outdated'>
 export const outdated: Outdated = refused('outdated', 'the payment or its grant has changed')
 
 /**
- * Asks the host about a payment that this request has reserved, and creates or declines it.
+ * Asks the host about a payment that this request has reserved, or its owner has confirmed, and creates or declines it,
+ * or lets it wait for its owner.
  *
  * @param mayPay absent if the host has stopped to decide about payments.
  */
@@ -62,26 +80,36 @@ export async function settleReserved(
   deps: SettlingDependencies,
   mayPay: MayPay | undefined,
   payment: ReservedPayment,
-  { conditions, grantVersion }: ActiveToken,
+  { conditions, grantVersion }: Pick<ActiveToken, 'conditions' | 'grantVersion'>,
 ): Promise<Settled> {
-  let refusal: Refused<DeclineRefusal> | undefined
+  let refusal: HostRefusal | undefined
   try {
     refusal = mayPay && (await askHost(deps.context, mayPay, payment, conditions))
   } catch (error) {
     await reopen(deps.context, payment)
     throw error
   }
-  if (refusal !== undefined) return decline(deps, payment, refusal)
-  // If another request has reserved the payment, the grant may have been amended between.
-  return confirm(deps, payment, payment.lateHoldsUntil === undefined ? grantVersion : undefined)
+  if (refusal === undefined) {
+    // If another request has reserved the payment, the grant may have been amended between.
+    return create(deps, payment, payment.lateHoldsUntil === undefined ? grantVersion : undefined)
+  }
+  if (refusal.refusal !== 'confirmation_required') return decline(deps, payment, refusal)
+  const { url, until } = refusal
+  const remote = deps.hasGrants || conditions === undefined ? {} : { conditions }
+  return waitForOwner(deps, payment, { url, until, ...remote })
 }
 
-type PaymentRefusal = Extract<MayPayAnswer, { readonly ok: false }>['refusal']
+type PaymentRefusal = Exclude<
+  Extract<MayPayAnswer, { readonly ok: false }>['refusal'],
+  'confirmation_required'
+>
 
 const reasons: Readonly<Record<PaymentRefusal, string>> = {
   funds_insufficient: 'the account has insufficient funds',
   payment_not_allowed: 'the host does not allow the payment',
 }
+
+type HostRefusal = Refused<PaymentRefusal> | ConfirmationRequired
 
 /** Asks the host whether a payment may be created, and waits until the end of its time. */
 export async function askHost(
@@ -90,7 +118,7 @@ export async function askHost(
   payment: ReservedPayment,
   conditions: GrantConditions | undefined,
   isPreview?: true,
-): Promise<Refused<PaymentRefusal> | undefined> {
+): Promise<HostRefusal | undefined> {
   const { id: outgoingPaymentId, walletAddress, client, grantId, receiver } = payment
   const { receiverWalletAddress, debitAmount, receiveAmount, metadata, askUntil } = payment
   const requested: RequestedPayment = {
@@ -105,6 +133,7 @@ export async function askHost(
     ...(metadata && { metadata }),
     ...(conditions && { conditions }),
     ...(isPreview && { isPreview }),
+    ...(payment.confirmation?.given && { isConfirmed: true }),
   }
   const answered = new AbortController()
   async function late(): Promise<void> {
@@ -116,11 +145,37 @@ export async function askHost(
     const answer = await ofDependency('mayPay', () =>
       Promise.race([late(), (async () => mayPay(structuredClone(requested)))()]),
     )
+    const required = readConfirmation(answer, payment, clock.now())
+    if (required !== undefined) return required
     const given = readHostAnswer('mayPay', answer)
     return given.ok ? undefined : refusedByHost('mayPay', given, reasons)
   } finally {
     answered.abort()
   }
+}
+
+/**
+ * Reads the answer that the owner must confirm a payment. Returns `undefined` for any other answer.
+ *
+ * @throws {HostAnswerError} for an invalid URL or time, and if the owner has confirmed the payment.
+ */
+function readConfirmation(
+  answer: unknown,
+  { confirmation }: ReservedPayment,
+  now: Instant,
+): ConfirmationRequired | undefined {
+  const { ok, refusal }: Readonly<Record<string, unknown>> = Object(answer)
+  if (ok !== false || refusal !== 'confirmation_required') return undefined
+  const read = parseWith(confirmationSchema, answer)
+  if (!read.ok) throw new HostAnswerError('mayPay', `${read.path} ${read.problem}`)
+  const { url, until } = read.value
+  if (confirmation?.given) {
+    throw new HostAnswerError('mayPay', 'the owner has already confirmed the payment')
+  }
+  if (until <= now || until > now + confirmationMaxMs) {
+    throw new HostAnswerError('mayPay', 'until must be in the next 24 hours')
+  }
+  return { ok, refusal, url, until }
 }
 
 /** Lets a repeat of the request ask again at once, if possible: otherwise it can when the time of the call is over. */
@@ -140,6 +195,27 @@ async function reopen(context: ServiceContext, payment: ReservedPayment): Promis
   await reopened.catch(() => undefined)
 }
 
+/** Lets a payment that is still as it was reserved wait for its owner. */
+function waitForOwner(
+  { context }: Dependencies,
+  payment: ReservedPayment,
+  confirmation: Confirmation,
+): Promise<Settled> {
+  const { now, commandId } = newCall(context)
+  const key = keyOf(payment)
+  return context.run<Settled>({
+    reads: [key],
+    known: { records: recordsOf('outgoing-payment', payment) },
+    decide(read) {
+      const found = read<PaymentRecord>(key)
+      if (found?.commandId === commandId) return { result: settledAs(found), isRepeat: true }
+      if (found?.version !== payment.version) return { result: outdated }
+      const { record } = awaitConfirmation(payment, confirmation, commandId, now)
+      return { changes: [{ ...key, next: record }], result: settledAs(record) }
+    },
+  })
+}
+
 /** The grant of a reserved payment, as far as it is known. */
 interface KnownGrant {
   /** Its version, which the commit guards; absent if the grants are not in this store. */
@@ -154,7 +230,7 @@ interface KnownGrant {
  *
  * @param reservedUnder the version of the grant that allowed the payment, if it need not be looked up again.
  */
-async function confirm(
+async function create(
   deps: SettlingDependencies,
   payment: ReservedPayment,
   reservedUnder: number | undefined,
@@ -170,7 +246,7 @@ async function confirm(
   for (;;) {
     if (grant === undefined) return decline(deps, payment, grantEnded)
     const settled = await context.run(
-      confirmation(deps, payment, { ...call, lists, budgetNamespace }, grant),
+      creationOf(deps, payment, { ...call, lists, budgetNamespace }, grant),
     )
     if (settled.ok || settled.refusal !== 'grant_changed') return settled
     if (pacing.elapsedMs() >= endsAt) throw new ContentionError()
@@ -189,17 +265,17 @@ async function lookUpGrant(
   return grant && rights && { version: grant.version, rights }
 }
 
-interface ConfirmingCall extends Call {
+interface CreatingCall extends Call {
   readonly lists: readonly ListEntry[]
   /** The prefix of the ids of budgets. */
   readonly budgetNamespace: string
 }
 
 /** The write that creates a reserved payment, or declines it if its grant no longer allows it. */
-function confirmation(
+function creationOf(
   { hasGrants, policy }: SettlingDependencies,
   payment: ReservedPayment,
-  { now, commandId, lists, budgetNamespace }: ConfirmingCall,
+  { now, commandId, lists, budgetNamespace }: CreatingCall,
   { version, rights }: KnownGrant,
 ): Write<Settled | typeof grantChanged> {
   const key = keyOf(payment)
@@ -220,7 +296,7 @@ function confirmation(
       const refusal =
         rights && refuseByGrant(payment, rights, budgetNamespace, budgetsIn(read), now)
       if (refusal !== undefined) return declined(payment, refusal, commandId, now, read, policy)
-      const { record, events } = confirmPayment(payment, { commandId, lists }, now, policy)
+      const { record, events } = createReserved(payment, { commandId, lists }, now, policy)
       return { changes: [{ ...key, next: record, events }], result: settledAs(record) }
     },
   }
@@ -228,10 +304,10 @@ function confirmation(
 
 const grantChanged = refused('grant_changed', 'the grant has changed')
 
-const grantEnded = refused('token_unknown', 'the grant has ended')
+export const grantEnded = refused('token_unknown', 'the grant has ended')
 
 /** Declines a payment that is still as it was reserved. Its budget is free again. */
-async function decline(
+export async function decline(
   { context, policy }: Dependencies,
   payment: ReservedPayment,
   refusal: DeclineReason,
@@ -252,7 +328,28 @@ async function decline(
 
 /** Declines a payment that nobody has decided about in time. */
 export function expire(deps: Dependencies, payment: ReservedPayment): Promise<Settled> {
-  return decline(deps, payment, undecided)
+  return decline(deps, payment, undecided(payment))
+}
+
+const pollMs = 100
+
+/** Waits until another request has decided about a payment, or the time of its call is over. */
+export async function waitForDecision(
+  deps: Dependencies,
+  asked: ReservedPayment,
+  endsAt: number,
+): Promise<void> {
+  const { store, random, pacing, clock } = deps.context
+  const { id, version, askUntil, dueAt } = asked
+  const isOver = () => pacing.elapsedMs() >= endsAt
+  if (isOver()) throw new ContentionError('another request is asking the host about the payment')
+  if (clock.now() >= dueAt) return void (await expire(deps, asked))
+  for (;;) {
+    const [byte = 0] = random.getRandomValues(new Uint8Array(1))
+    await pacing.sleep((pollMs * byte) / 255)
+    const found = await loadOne(store, { kind: 'outgoing-payment', id })
+    if (found?.version !== version || clock.now() >= askUntil || isOver()) return
+  }
 }
 
 function declined(
@@ -274,8 +371,8 @@ function declined(
 
 function settledAs(record: PaymentRecord): Settled {
   if (isCreated(record)) return { ok: true, payment: record }
-  if (record.state === 'reserved') return outdated
-  return declinedFor(record)
+  if (waitsForOwner(record)) return confirmationRequired(record.confirmation)
+  return record.state === 'reserved' ? outdated : declinedFor(record)
 }
 
 const keyOf = ({ id }: ReservedPayment) => ({ kind: 'outgoing-payment', id }) as const

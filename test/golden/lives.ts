@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { MayPay } from '../../src/index.js'
+import { startOfTests } from '../support/clock.js'
 import {
   grantToPay,
   newQuote,
@@ -82,12 +83,17 @@ async function paid(world: World, client: TestClient) {
   return { ...grant, id: idOfPayment(payment), url: payment.body.id as string }
 }
 
-/** An amount about which the host does not decide, and one that it declines. */
+/** An amount about which the host does not decide, one that it declines, and one that the owner must confirm. */
 const undecidedValue = 666
 const declinedValue = 667
+const confirmedValue = 668
 
-export const mayPay: MayPay = ({ debitAmount: { value } }) => {
+export const mayPay: MayPay = ({ outgoingPaymentId, debitAmount: { value }, isConfirmed }) => {
   if (value === String(undecidedValue)) throw new Error('the ledger is away')
+  if (value === String(confirmedValue) && !isConfirmed) {
+    const url = `https://wallet.example/payments/${outgoingPaymentId}`
+    return { ok: false, refusal: 'confirmation_required', url, until: startOfTests + 3_600_000 }
+  }
   return value === String(declinedValue)
     ? { ok: false, refusal: 'payment_not_allowed' }
     : { ok: true }
@@ -309,6 +315,26 @@ export const lives: Readonly<Record<string, Life>> = {
     async goOn(_, client, { token }) {
       await demandStatus(pay(client, token, declinedValue, {}, withKey('golden')), 403)
       await demandStatus(pay(client, token, 2_500), 201)
+    },
+  },
+
+  'an outgoing payment that waits for its owner': {
+    async begin(world, client) {
+      const grant = await grantToPay(world, client)
+      const paying = pay(client, grant.token, confirmedValue, {}, withKey('golden'))
+      const { body } = await demandStatus(paying, 403)
+      return { ...grant, id: body.error.details.url.split('/').at(-1) }
+    },
+    async goOn({ resources }, client, { token, id }) {
+      const { outgoingPayments } = resources
+      const waiting = await outgoingPayments.toConfirm(id)
+      if (waiting === undefined) throw new Error('the owner must find the payment')
+      const { receiver, debitAmount, receiveAmount } = waiting
+      const shown = { receiver, debitAmount, receiveAmount }
+      await demandOk(outgoingPayments.confirm(id, { resourceOwner: 'alice', ...shown }))
+      const paid = pay(client, token, confirmedValue, {}, withKey('golden'))
+      const repeat = await demandStatus(paid, 201)
+      demand(idOfPayment(repeat) === id, 'a repeat must get the confirmed payment', repeat)
     },
   },
 

@@ -321,6 +321,38 @@ function callsOn(ids: {
           'scope.grant': 'unknown',
         },
       },
+      toConfirm: one('paymentId', created, 'string'),
+      confirm: {
+        names: ['paymentId', 'confirmation'],
+        good: [
+          created,
+          {
+            resourceOwner: 'a',
+            receiver: `${alice}/1`,
+            debitAmount: usd(1),
+            receiveAmount: usd(1),
+          },
+        ],
+        parts: {
+          paymentId: 'text',
+          confirmation: 'object',
+          'confirmation.resourceOwner': 'text',
+          'confirmation.receiver': 'text',
+          ...amountAt('confirmation.debitAmount'),
+          ...amountAt('confirmation.receiveAmount'),
+          'confirmation.until': 'unknown',
+        },
+      },
+      decline: {
+        names: ['paymentId', 'decision'],
+        good: [created, { resourceOwner: 'a' }],
+        parts: {
+          paymentId: 'text',
+          decision: 'object',
+          'decision.resourceOwner': 'text',
+          'decision.reason': 'unknown',
+        },
+      },
       begin: one('paymentId', created),
       reportSent: {
         names: ['paymentId', 'report'],

@@ -25,6 +25,7 @@ function together(some: readonly Fault[]): boolean {
   const single = ['grant', 'address', 'client'] as const
   return (
     !(kinds.includes('direct') && kinds.includes('quote')) &&
+    !(kinds.includes('repeat') && kinds.length > 1) &&
     single.every((each) => kinds.filter((kind) => kind === each).length < 2)
   )
 }
@@ -51,6 +52,7 @@ async function check(operation: ServerOperation, some: readonly Fault[]): Promis
 /** Whether a client learns this about a refusal. Problems in bodies, queries and keys of repeats are always its own. */
 function mayExplain(refusal: Fault['refusal'] | undefined, details: Answer['body']): boolean {
   const { path, problem, minSendAmount } = details
+  if (refusal === 'confirmation_required') return Object.keys(details).join() === 'url,until'
   const isOwn = /^(?:body|query|idempotency_key)_invalid$/.test(refusal ?? '')
   const isListed = publicReasons.some((row) => `${row}` === `${[refusal, path, problem]}`)
   return isOwn || isListed || (refusal === 'amount_too_small' && minSendAmount !== undefined)

@@ -2,7 +2,12 @@ import { type Amount, valueOr } from '../amount.js'
 import { type Budget, type HeldAmounts, release } from '../budget.js'
 import { type Changed, changed, type Refused } from '../decision.js'
 import type { Instant } from '../instant.js'
-import type { AccountLimitRefusal, ConditionsRefusal, LimitsRefusal } from '../limits.js'
+import type {
+  AccountLimitRefusal,
+  ConditionsRefusal,
+  GrantConditions,
+  LimitsRefusal,
+} from '../limits.js'
 import { type JsonObject, retained, type Stored } from '../stored.js'
 
 /**
@@ -56,18 +61,38 @@ export interface OutgoingPayment extends Stored {
    * The event of its end is not delivered earlier.
    */
   readonly lateHoldsUntil?: Instant
+  /** Absent unless the host has required that the resource owner confirms the payment. */
+  readonly confirmation?: Confirmation
+}
+
+/** The confirmation of one payment by the resource owner of its grant. */
+export interface Confirmation {
+  /** URL of the host's page where the owner confirms. */
+  readonly url: string
+  /** The owner can confirm before this instant. */
+  readonly until: Instant
+  /** Who confirmed the payment, and when. Absent until then. */
+  readonly given?: { readonly resourceOwner: string; readonly at: Instant }
+  /** The owner's conditions for payments, if the grant is not in this store and has some. */
+  readonly conditions?: GrantConditions
 }
 
 /**
- * A payment about which the host's `mayPay` is asked: `reserved → created | declined`. Its budget counts it and its
- * amounts are fixed, but it is in no list, and neither clients nor the host's calls find it. It is kept after it was
- * declined, so that repeats of its request get the same refusal.
+ * A payment about which the host's `mayPay` is asked, or which waits for its owner's confirmation: `reserved → created |
+ * declined`. Its budget counts it and its amounts are fixed, but it is in no list, and clients do not find it. It is
+ * kept after it was declined, so that repeats of its request get the same refusal.
  */
 export interface ReservedPayment extends Omit<OutgoingPayment, 'state' | 'holdUntil'> {
   readonly state: 'reserved' | 'declined'
-  /** The host is being asked until this instant. A repeat of the request may ask again from then on. */
+  /**
+   * The host is being asked until this instant. A repeat of the request may ask again from then on. While the payment
+   * waits for its owner, this is when the owner's time ends.
+   */
   readonly askUntil: Instant
-  /** When nobody can hold funds for it any more: a sweep declines it from then on, and removes it once declined. */
+  /**
+   * When nobody can hold funds for it any more, or the owner's time ends: a sweep declines it from then on, and removes
+   * it once declined.
+   */
   readonly dueAt: Instant
   /** Why it was declined. Absent while it is reserved. */
   readonly refusal?: DeclineReason
@@ -76,10 +101,12 @@ export interface ReservedPayment extends Omit<OutgoingPayment, 'state' | 'holdUn
 /** What a repeat of the request for a declined payment gets. */
 export type DeclineReason = Pick<Refused<DeclineRefusal>, 'refusal' | 'reason' | 'details'>
 
-/** Why a reserved payment is declined: by the host, or because its grant has changed. */
+/** Why a reserved payment is declined: by the host, by its owner, or because its grant has changed. */
 export type DeclineRefusal =
   | 'funds_insufficient'
   | 'payment_not_allowed'
+  | 'confirmation_declined'
+  | 'confirmation_expired'
   | 'token_unknown'
   | LimitsRefusal
   | AccountLimitRefusal

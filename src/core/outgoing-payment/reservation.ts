@@ -19,6 +19,7 @@ import {
 } from '../limits.js'
 import { ownerLimits, type SetLimit } from '../spending-limits.js'
 import { type ListEntry, retained } from '../stored.js'
+import { confirmationExpired, confirmationRequired, waitsForOwner } from './confirmation.js'
 import {
   type CreatedPayment,
   type CreateOutgoingPayment,
@@ -74,7 +75,8 @@ export interface PaymentRequest extends Repeat {
 /**
  * Decides about a request whose payment may have been reserved, declined or created by an earlier one. A payment about
  * which the host is being asked is unchanged and reserved: the request waits for that decision. If that call was lost
- * or has failed, the request asks again, with a token of the same grant.
+ * or has failed, the request asks again, with a token of the same grant. While the payment waits for its owner, the
+ * request is refused as the first one was.
  *
  * @returns `undefined` if there is no payment, or another client requested it.
  */
@@ -86,7 +88,7 @@ export function decideRepeat(
 ):
   | Changed<ReservedPayment, OutgoingPaymentEvent>
   | Unchanged<PaymentRecord>
-  | Refused<'request_differs' | DeclineRefusal>
+  | Refused<'request_differs' | 'confirmation_required' | DeclineRefusal>
   | undefined {
   const earlier = repeated(found, request)
   if (!earlier?.ok) return earlier
@@ -94,6 +96,9 @@ export function decideRepeat(
   if (payment.state === 'declined') return declinedFor(payment)
   if (payment.state !== 'reserved' || payment.commandId === request.commandId) {
     return unchanged(payment)
+  }
+  if (waitsForOwner(payment) && now < payment.confirmation.until) {
+    return confirmationRequired(payment.confirmation)
   }
   const isOpen = now >= payment.askUntil && now < payment.dueAt
   return isOpen && payment.grantId === request.grantId
@@ -109,7 +114,8 @@ export function askedByOther(
   return payment.state === 'reserved' && payment.commandId !== commandId ? payment : undefined
 }
 
-function asking(now: Instant, { decideMs, lateMs }: ReservationPolicy) {
+/** The times of a call of the host that begins now. */
+export function asking(now: Instant, { decideMs, lateMs }: ReservationPolicy) {
   const askUntil = now + decideMs
   return { askUntil, dueAt: askUntil + lateMs }
 }
@@ -118,7 +124,7 @@ function asking(now: Instant, { decideMs, lateMs }: ReservationPolicy) {
  * Asks the host again, after a call that was lost or failed. Its hold may still take effect, whatever becomes of the
  * payment.
  */
-function askAgain(
+export function askAgain(
   payment: ReservedPayment,
   commandId: string,
   now: Instant,
@@ -134,8 +140,8 @@ export function endAsk(payment: ReservedPayment, commandId: string, now: Instant
   return { ...payment, version: payment.version + 1, commandId, updatedAt: now, askUntil: now }
 }
 
-/** Creates a reserved payment that the host allows. */
-export function confirmPayment(
+/** Creates a reserved payment that the host allows. What its owner has confirmed stays in the record. */
+export function createReserved(
   payment: ReservedPayment,
   { commandId, lists }: { readonly commandId: string; readonly lists: readonly ListEntry[] },
   now: Instant,
@@ -174,18 +180,17 @@ export function declinePayment(
 }
 
 /** Returns the refusal with which a payment was declined. */
-export function declinedFor({
-  refusal: why = undecided,
-}: ReservedPayment): Refused<DeclineRefusal> {
-  const { refusal, reason, details } = why
+export function declinedFor(payment: ReservedPayment): Refused<DeclineRefusal> {
+  const { refusal, reason, details } = payment.refusal ?? undecided(payment)
   return { ...refused(refusal, reason), ...(details && { details }) }
 }
 
-/** The refusal of a payment that nobody has decided about in time. */
-export const undecided: DeclineReason = refused(
-  'payment_not_allowed',
-  'the host did not decide in time',
-)
+/** Returns the refusal of a payment that nobody has decided about in time. */
+export function undecided(payment: ReservedPayment): Refused<DeclineRefusal> {
+  return waitsForOwner(payment)
+    ? confirmationExpired
+    : refused('payment_not_allowed', 'the host did not decide in time')
+}
 
 /** What a grant allows at one of its versions. */
 export interface GrantedRights {

@@ -3,7 +3,7 @@ import type { GrantedItem } from '../../../src/core/access.js'
 import type { Budget } from '../../../src/core/budget.js'
 import type { Grant } from '../../../src/core/grant/record.js'
 import {
-  confirmPayment,
+  createReserved,
   decideRepeat,
   declinePayment,
   endAsk,
@@ -96,7 +96,7 @@ describe('a reserved payment', () => {
 
   test('is held from the moment when it is created', () => {
     const lists = [{ list: 'all', at: 1_020 }]
-    const { record } = confirmPayment(reserved, { commandId: 'confirm', lists }, 1_020, policy)
+    const { record } = createReserved(reserved, { commandId: 'confirm', lists }, 1_020, policy)
     expect(record).toMatchObject({ state: 'created', createdAt: 1_000, holdUntil: 2_020, lists })
     for (const name of ['askUntil', 'lateHoldsUntil']) expect(record).not.toHaveProperty(name)
   })

@@ -26,9 +26,9 @@ export interface Fault {
   readonly spoils?: boolean
   /**
    * What the fault is about, where faults exclude each other: a payment is direct or by a quote, and has one
-   * address; a grant is in one state.
+   * address; a grant is in one state; a repeat has no other fault, as the request that it repeats had none.
    */
-  readonly kind?: 'direct' | 'quote' | 'address' | 'grant' | 'client'
+  readonly kind?: 'direct' | 'quote' | 'address' | 'grant' | 'client' | 'repeat'
 }
 
 export type Cells = { readonly [Name in ServerOperation]?: string }

@@ -12,7 +12,7 @@ import {
   usd,
   withKey,
 } from '../spending.js'
-import type {} from '../surface.js'
+import { lastSegment } from '../surface.js'
 import { alice, bob, carol, closed, origin } from '../world.js'
 import {
   byId,
@@ -29,6 +29,16 @@ import {
 } from './fault.js'
 
 const nobody = `${origin}/nobody`
+
+/** Sends the request once, so that its payment waits for its owner. Resolves to the id of the payment. */
+async function waitingFor(scene: Scene): Promise<string> {
+  const { surface } = scene
+  header(scene, 'Idempotency-Key', 'waiting')
+  surface.switches.unconfirmed = false
+  const { body } = await surface.send(scene.asked, scene.sending)
+  surface.switches.unconfirmed = true
+  return lastSegment(body.error.details.url)
+}
 
 /** A token for what needs no consent. */
 async function tokenFor({ surface }: Scene, access: readonly AccessItem[]): Promise<string> {
@@ -80,6 +90,26 @@ export const paymentFaults: readonly Fault[] = [
       const { token } = await grantToPay(world, shop)
       await pay(shop, token, 1, {}, withKey('used'))
       header(scene, 'Idempotency-Key', 'used')
+    },
+  },
+  {
+    refusal: 'confirmation_declined',
+    at: { createOutgoingPayment: '403 confirmation_declined' },
+    kind: 'repeat',
+    spoils: true,
+    async arrange(scene) {
+      const { outgoingPayments } = scene.surface.world.resources
+      await outgoingPayments.decline(await waitingFor(scene), { resourceOwner: 'alice' })
+    },
+  },
+  {
+    refusal: 'confirmation_expired',
+    at: { createOutgoingPayment: '403 confirmation_expired' },
+    kind: 'repeat',
+    spoils: true,
+    async arrange(scene) {
+      await waitingFor(scene)
+      scene.surface.world.clock.advance(60_000)
     },
   },
   {
@@ -233,6 +263,13 @@ export const paymentFaults: readonly Fault[] = [
     at: { createOutgoingPayment: '403 insufficient_funds' },
     host({ surface }) {
       surface.switches.funded = false
+    },
+  },
+  {
+    refusal: 'confirmation_required',
+    at: { createOutgoingPayment: '403 confirmation_required' },
+    host({ surface }) {
+      surface.switches.unconfirmed = false
     },
   },
   {

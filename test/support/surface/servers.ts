@@ -24,6 +24,8 @@ export interface Switches {
   /** Whether the host allows outgoing payments, and whether the account can pay them. */
   mayPay: boolean
   funded: boolean
+  /** Whether outgoing payments need no confirmation of their owner, who has a minute otherwise. */
+  unconfirmed: boolean
   /** Whether the owner limits all payments of the account to nearly nothing. */
   capped: boolean
   /** Whether the host allows incoming payments, and of any amount. */
@@ -43,6 +45,7 @@ export function switchesOff(): Switches {
     requiresFinish: false,
     mayPay: true,
     funded: true,
+    unconfirmed: true,
     capped: false,
     mayReceive: true,
     unbounded: true,
@@ -83,7 +86,8 @@ export function createServers(switches: Switches, options: ServersOptions = {}) 
       rateLimit,
       pricing: { price: (request) => switches.price(request) },
       policy: {
-        mayPay: () => permission(switches),
+        mayPay: ({ outgoingPaymentId }) =>
+          permission(switches, outgoingPaymentId, world.clock.now()),
         mayReceive: () => acceptance(switches),
         accountLimits: () => (switches.capped ? [{ debitAmount: usd(1) }] : []),
       },
@@ -112,9 +116,16 @@ export function createServers(switches: Switches, options: ServersOptions = {}) 
   return { world, routes, handle, kept }
 }
 
-function permission({ mayPay, funded }: Switches): MayPayAnswer {
+function permission(
+  { mayPay, funded, unconfirmed }: Switches,
+  paymentId: string,
+  now: number,
+): MayPayAnswer {
   if (!mayPay) return { ok: false, refusal: 'payment_not_allowed' }
-  return funded ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
+  if (!funded) return { ok: false, refusal: 'funds_insufficient' }
+  if (unconfirmed) return { ok: true }
+  const url = `${origin}/confirm/${paymentId}`
+  return { ok: false, refusal: 'confirmation_required', url, until: now + 60_000 }
 }
 
 function acceptance({ mayReceive, unbounded }: Switches): MayReceiveAnswer {

@@ -1,0 +1,136 @@
+import type { Amount } from '../core/amount.js'
+import { type HostResult, refusedCall } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
+import type {
+  ConfirmRefusal,
+  DeclineByOwnerRefusal,
+  ShownPayment,
+} from '../core/outgoing-payment/owner-decision.js'
+import type { DeclineRefusal, OutgoingPayment } from '../core/outgoing-payment/record.js'
+import type { JsonObject } from '../core/stored.js'
+import type { ConfirmablePayment, OwnerConfirmations } from '../service/owner-confirmation.js'
+import { exactly, type Members, readInput, string, text } from '../util/input.js'
+import type { OutgoingPaymentView } from './outgoing-payment-view.js'
+import { amount } from './payments.js'
+
+/** A payment that its resource owner has to confirm. Its amounts and its receiver do not change. */
+export interface PaymentToConfirm {
+  readonly paymentId: string
+  /** The wallet address that pays. */
+  readonly walletAddress: string
+  /** Wallet address of the client that requested it, or the URN of its key's thumbprint. */
+  readonly client: string
+  readonly grantId: string
+  /** The owner who consented to the grant. Absent with `remoteGrants`. */
+  readonly resourceOwner?: string
+  /** URL of the incoming payment to pay. */
+  readonly receiver: string
+  /** Wallet address of the receiver; absent if `pricing` did not name it. */
+  readonly receiverWalletAddress?: string
+  readonly debitAmount: Amount
+  readonly receiveAmount: Amount
+  /** The metadata that the client sent. */
+  readonly metadata?: JsonObject
+  readonly createdAt: Instant
+  /** The owner can confirm before this instant. */
+  readonly until: Instant
+}
+
+/** The owner's confirmation of a payment as it was shown to the owner. */
+export interface PaymentConfirmation extends ShownPayment {
+  /** The host's identifier of the owner, as passed to `interactions.approve`. */
+  readonly resourceOwner: string
+}
+
+/**
+ * The calls of the host's page where resource owners confirm single payments, after `policy.mayPay` has answered
+ * `confirmation_required`. Each throws an `InvalidInputError` for an invalid argument, before it reads the store.
+ */
+export interface ConfirmationServices {
+  /**
+   * Resolves to a payment that waits for its owner, or to `undefined` if there is none with this id, the owner's time is
+   * over, or its grant has ended. Compare `resourceOwner` with the signed-in user before you show it.
+   */
+  toConfirm(paymentId: string): Promise<PaymentToConfirm | undefined>
+  /**
+   * Confirms a payment on behalf of its owner. `policy.mayPay` is asked again, with `isConfirmed: true`. If it allows the
+   * payment and the grant still does, the payment is created, also if the client never repeats its request. Repeating a
+   * confirmation resolves to the same payment, with `changed: false`.
+   *
+   * With `remoteGrants`, the library knows neither the owner nor whether the grant has ended: compare the owner of
+   * `walletAddress` with the signed-in user.
+   *
+   * Rejects if `mayPay` rejects. The payment then remains confirmed, and the call may be repeated for about 3 minutes.
+   *
+   * @param confirmation what the owner has seen, from `toConfirm`. Another receiver or amount is refused with
+   *   `payment_differs`.
+   */
+  confirm(
+    paymentId: string,
+    confirmation: PaymentConfirmation,
+  ): Promise<
+    HostResult<
+      { readonly payment: OutgoingPaymentView },
+      ConfirmRefusal | DeclineRefusal | 'not_the_owner'
+    >
+  >
+  /** Declines a payment on behalf of its owner, before it is confirmed. Its whole amount returns to the budget. */
+  decline(
+    paymentId: string,
+    decision: { readonly resourceOwner: string },
+  ): Promise<HostResult<object, DeclineByOwnerRefusal | 'not_the_owner'>>
+}
+
+const paymentConfirmation = exactly({
+  resourceOwner: text,
+  receiver: text,
+  debitAmount: amount,
+  receiveAmount: amount,
+} satisfies Members<PaymentConfirmation>)
+
+const ownersDecision = exactly({ resourceOwner: text })
+
+export function confirmationServices(
+  confirmations: OwnerConfirmations,
+  seen: (payment: OutgoingPayment) => OutgoingPaymentView,
+): ConfirmationServices {
+  return {
+    async toConfirm(paymentId) {
+      readInput('paymentId', string, paymentId)
+      const found = await confirmations.find(paymentId)
+      return found && paymentToConfirm(found)
+    },
+    async confirm(paymentId, confirmation) {
+      readInput('paymentId', text, paymentId)
+      const read = readInput('confirmation', paymentConfirmation, confirmation)
+      const { resourceOwner, ...shown } = read
+      const result = await confirmations.confirm(paymentId, resourceOwner, shown)
+      return result.ok ? { ...result, payment: seen(result.payment) } : refusedCall(result)
+    },
+    async decline(paymentId, decision) {
+      readInput('paymentId', text, paymentId)
+      const { resourceOwner } = readInput('decision', ownersDecision, decision)
+      const result = await confirmations.decline(paymentId, resourceOwner)
+      return result.ok ? result : refusedCall(result)
+    },
+  }
+}
+
+function paymentToConfirm({ payment, resourceOwner }: ConfirmablePayment): PaymentToConfirm {
+  const { id: paymentId, walletAddress, client, grantId, receiver, metadata } = payment
+  const { receiverWalletAddress, debitAmount, receiveAmount, createdAt, dueAt: until } = payment
+  return {
+    paymentId,
+    walletAddress,
+    client,
+    grantId,
+    ...(resourceOwner !== undefined && { resourceOwner }),
+    receiver,
+    ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
+    debitAmount,
+    receiveAmount,
+    ...(metadata && { metadata }),
+    createdAt,
+    until,
+  }
+}

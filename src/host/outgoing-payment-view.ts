@@ -1,0 +1,71 @@
+import type { Amount } from '../core/amount.js'
+import type { Instant } from '../core/instant.js'
+import { hasFailed, type OutgoingPayment, sentAmount } from '../core/outgoing-payment/record.js'
+import type { Totals } from '../core/outgoing-payment.js'
+import type { JsonObject } from '../core/stored.js'
+
+/** An outgoing payment as hosts see it. */
+export interface OutgoingPaymentView extends Totals {
+  readonly paymentId: string
+  /** The wallet address that pays. */
+  readonly walletAddress: string
+  /** Wallet address of the client that created it, or the URN of its key's thumbprint. */
+  readonly client: string
+  readonly grantId: string
+  /** The granted item that it was charged to: see `ItemView`. */
+  readonly itemId: string
+  /** The quote that it was created from, if any. */
+  readonly quoteId?: string
+  /** URL of the incoming payment that is paid. */
+  readonly receiver: string
+  /** Wallet address of the receiver; absent if `pricing` did not name it. */
+  readonly receiverWalletAddress?: string
+  /**
+   * The current status: `created` until `begin`, then `begun` until it ends. A payment that was not begun before
+   * `holdUntil` has `failed`, even before a sweep records it.
+   */
+  readonly status: OutgoingPayment['state']
+  /** The maximum to debit. */
+  readonly debitAmount: Amount
+  /** The amount to deliver to the receiver. */
+  readonly receiveAmount: Amount
+  readonly createdAt: Instant
+  /** The host must begin the payment before this instant. */
+  readonly holdUntil: Instant
+  /** When its end was recorded. */
+  readonly endedAt?: Instant
+  /** Why it failed, as the host or the library said it. Clients do not see it. */
+  readonly failure?: string
+  /** Why it failed, as the host told the client. */
+  readonly publicReason?: string
+  /** The metadata that the client sent. */
+  readonly metadata?: JsonObject
+}
+
+/** Returns the payment as hosts see it at an instant. */
+export function outgoingPaymentView(payment: OutgoingPayment, now: Instant): OutgoingPaymentView {
+  const { id: paymentId, walletAddress, client, grantId, itemId, quoteId } = payment
+  const { receiver, receiverWalletAddress, debitAmount, receiveAmount, delivered } = payment
+  const { createdAt, holdUntil, endedAt, failure, publicReason, metadata } = payment
+  return {
+    paymentId,
+    walletAddress,
+    client,
+    grantId,
+    itemId,
+    ...(quoteId !== undefined && { quoteId }),
+    receiver,
+    ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
+    status: hasFailed(payment, now) ? 'failed' : payment.state,
+    debitAmount,
+    receiveAmount,
+    sentAmount: sentAmount(payment),
+    deliveredAmount: { ...receiveAmount, value: delivered },
+    createdAt,
+    holdUntil,
+    ...(endedAt !== undefined && { endedAt }),
+    ...(failure !== undefined && { failure }),
+    ...(publicReason !== undefined && { publicReason }),
+    ...(metadata && { metadata }),
+  }
+}

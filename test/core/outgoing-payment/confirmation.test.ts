@@ -1,0 +1,263 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { GrantedItem } from '../../../src/core/access.js'
+import { type Budget, release } from '../../../src/core/budget.js'
+import {
+  awaitConfirmation,
+  confirmationDeclined,
+  waitsForOwner,
+} from '../../../src/core/outgoing-payment/confirmation.js'
+import {
+  confirmByOwner,
+  declinableByOwner,
+} from '../../../src/core/outgoing-payment/owner-decision.js'
+import {
+  heldBy,
+  type PaymentRecord,
+  type ReservedPayment,
+} from '../../../src/core/outgoing-payment/record.js'
+import {
+  createReserved,
+  decideRepeat,
+  declinePayment,
+  endAsk,
+  reserveOutgoingPayment,
+  undecided,
+} from '../../../src/core/outgoing-payment/reservation.js'
+import { runs } from '../../support/runs.js'
+
+const alice = 'https://wallet.example/alice'
+const receiver = 'https://shop.example/incoming-payments/1'
+const usd = (value: number) => ({ value: String(value), assetCode: 'USD', assetScale: 2 })
+const policy = { holdMs: 1_000, retentionMs: 10_000, decideMs: 30, lateMs: 200 }
+
+const item: GrantedItem = {
+  itemId: '1',
+  type: 'outgoing-payment',
+  actions: ['create'],
+  identifier: alice,
+  limits: { debitAmount: usd(100) },
+}
+
+const request = {
+  commandId: 'first',
+  client: 'https://shop.example',
+  requestHash: 'hash',
+  grantId: 'grant',
+}
+const repeat = { ...request, commandId: 'repeat' }
+
+const reservation = reserveOutgoingPayment(
+  {
+    ...request,
+    id: 'payment',
+    namespace: '',
+    walletAddress: alice,
+    receiver,
+    debitAmount: usd(60),
+    receiveAmount: usd(50),
+    lists: [],
+    candidates: [{ item }],
+  },
+  1_000,
+  policy,
+)
+if (!reservation.ok) throw new Error(reservation.reason)
+const { record: reserved, budget } = reservation
+
+const url = 'https://wallet.example/confirm/payment'
+const shown = { receiver, debitAmount: usd(60), receiveAmount: usd(50) }
+const byAlice = { commandId: 'confirm', resourceOwner: 'alice', shown }
+const { record: waiting } = awaitConfirmation(reserved, { url, until: 2_000 }, 'later', 1_010)
+
+/** The payment after the owner confirmed it. */
+function confirmed(now = 1_500): ReservedPayment {
+  const decision = confirmByOwner(waiting, byAlice, now, policy)
+  if (!decision.ok || decision.outcome !== 'changed') throw new Error('the owner has time')
+  return decision.record
+}
+
+describe('a payment that its owner must confirm', () => {
+  test('stays reserved until the owner has no more time, and then a sweep declines it', () => {
+    expect(waiting).toMatchObject({ state: 'reserved', version: 2, askUntil: 2_000, dueAt: 2_000 })
+    expect(heldBy(waiting)).toEqual(heldBy(reserved))
+    expect(undecided(waiting)).toMatchObject({ refusal: 'confirmation_expired' })
+  })
+
+  test('refuses repeats of its request with the URL and the end of the time, under any grant', () => {
+    for (const grantId of ['grant', 'another']) {
+      expect(decideRepeat(waiting, { ...repeat, grantId }, 1_999, policy)).toMatchObject({
+        refusal: 'confirmation_required',
+        details: { url, until: '1970-01-01T00:00:02.000Z' },
+      })
+    }
+    expect(decideRepeat(waiting, { ...repeat, client: 'another' }, 1_999, policy)).toBeUndefined()
+    const differs = decideRepeat(waiting, { ...repeat, requestHash: 'another' }, 1_999, policy)
+    expect(differs).toMatchObject({ refusal: 'request_differs' })
+  })
+
+  test('is not asked about again by a repeat after its time', () => {
+    expect(decideRepeat(waiting, repeat, 2_000, policy)).toEqual({
+      ok: true,
+      outcome: 'unchanged',
+      record: waiting,
+    })
+  })
+
+  test('is asked about again once it is confirmed, as after any reservation', () => {
+    const asked = confirmed()
+    expect(asked).toMatchObject({
+      state: 'reserved',
+      version: 3,
+      askUntil: 1_530,
+      dueAt: 1_730,
+      confirmation: { url, until: 2_000, given: { resourceOwner: 'alice', at: 1_500 } },
+    })
+    expect(asked).not.toHaveProperty('lateHoldsUntil')
+    expect(decideRepeat(asked, repeat, 1_529, policy)).toMatchObject({ outcome: 'unchanged' })
+    expect(decideRepeat(asked, repeat, 1_530, policy)).toMatchObject({
+      outcome: 'changed',
+      record: { commandId: 'repeat', lateHoldsUntil: 1_730 },
+    })
+    expect(undecided(asked)).toMatchObject({ refusal: 'payment_not_allowed' })
+  })
+
+  test('is not confirmed as another one than was shown', () => {
+    const others = [
+      { ...shown, receiver: `${receiver}2` },
+      { ...shown, debitAmount: usd(61) },
+      { ...shown, receiveAmount: usd(51) },
+      { ...shown, debitAmount: { ...usd(60), assetCode: 'EUR' } },
+      { ...shown, receiveAmount: { ...usd(50), assetScale: 3 } },
+    ]
+    for (const other of others) {
+      expect(confirmByOwner(waiting, { ...byAlice, shown: other }, 1_500, policy)).toMatchObject({
+        refusal: 'payment_differs',
+      })
+    }
+  })
+
+  test.each([
+    ['no payment', undefined],
+    ['a payment that the host is asked about', reserved],
+  ])('is not %s', (_, found) => {
+    expect(confirmByOwner(found, byAlice, 1_500, policy)).toMatchObject({
+      refusal: 'payment_unknown',
+    })
+  })
+
+  test('is neither confirmed nor declined after its time', () => {
+    expect(confirmByOwner(waiting, byAlice, 2_000, policy)).toMatchObject({
+      refusal: 'confirmation_expired',
+    })
+    expect(declinableByOwner(waiting, 2_000)).toMatchObject({ refusal: 'confirmation_expired' })
+  })
+
+  test('is not declined once it is confirmed, and not confirmed once it is declined', () => {
+    expect(declinableByOwner(confirmed(), 1_501)).toMatchObject({ refusal: 'payment_confirmed' })
+    const { record } = declinePayment(waiting, confirmationDeclined, 'decline', 1_500, policy)
+    expect(confirmByOwner(record, byAlice, 1_501, policy)).toMatchObject({
+      outcome: 'unchanged',
+      record: { state: 'declined', refusal: { refusal: 'confirmation_declined' } },
+    })
+    expect(declinableByOwner(record, 1_501)).toMatchObject({ refusal: 'confirmation_declined' })
+  })
+})
+
+/** What a history does next, at the time that has come. */
+type Step =
+  | { readonly does: 'passes'; readonly ms: number }
+  | { readonly does: 'confirms'; readonly shows: number }
+  | { readonly does: 'answers'; readonly answer: 'allows' | 'refuses' | 'fails' | 'is lost' }
+  | { readonly does: 'repeats' | 'declines' | 'sweeps' }
+
+const steps: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ does: fc.constant('passes' as const), ms: fc.integer({ min: 1, max: 900 }) }),
+  fc.record({ does: fc.constant('confirms' as const), shows: fc.constantFrom(60, 60, 60, 61) }),
+  fc.record({
+    does: fc.constant('answers' as const),
+    answer: fc.constantFrom('allows', 'refuses', 'fails', 'is lost'),
+  }),
+  fc.record({ does: fc.constantFrom('repeats' as const, 'declines' as const, 'sweeps' as const) }),
+)
+
+test('each payment gets one end or is created once, only if it was confirmed as it was shown', () => {
+  const seen = { created: 0, declined: 0, expired: 0 }
+  const property = fc.property(fc.array(steps, { maxLength: 12 }), (history) => {
+    let payment: PaymentRecord = waiting
+    let counted: Budget = budget
+    let [now, asks, ends] = [1_010, false, 0]
+    let isShown = false
+    const commit = (next: PaymentRecord, events: readonly { readonly type: string }[] = []) => {
+      const freed = release(counted, heldBy(payment), heldBy(next), next.commandId)
+      if (freed) counted = freed
+      payment = next
+      ends += events.length
+    }
+    for (const [index, step] of history.entries()) {
+      const commandId = `command ${index}`
+      if (step.does === 'passes') now += step.ms
+      if (step.does === 'confirms') {
+        const said = { ...byAlice, commandId, shown: { ...shown, debitAmount: usd(step.shows) } }
+        const decision = confirmByOwner(payment, said, now, policy)
+        if (decision.ok && decision.outcome === 'changed') {
+          commit(decision.record)
+          isShown ||= step.shows === 60
+          asks = true
+        }
+      }
+      if (step.does === 'repeats') {
+        const decision = decideRepeat(payment, { ...repeat, commandId }, now, policy)
+        if (waitsForOwner(payment)) expect(decision).not.toMatchObject({ outcome: 'changed' })
+        if (decision?.outcome === 'changed') {
+          commit(decision.record)
+          asks = true
+        }
+      }
+      if (step.does === 'declines') {
+        const decision = declinableByOwner(payment, now)
+        if (decision.ok) {
+          const declined = declinePayment(
+            decision.value,
+            confirmationDeclined,
+            commandId,
+            now,
+            policy,
+          )
+          commit(declined.record, declined.events)
+        }
+      }
+      if (step.does === 'sweeps' && payment.state === 'reserved' && now >= payment.dueAt) {
+        if (waitsForOwner(payment)) seen.expired++
+        const swept = declinePayment(payment, undecided(payment), commandId, now, policy)
+        commit(swept.record, swept.events)
+        asks = false
+      }
+      if (step.does === 'answers' && asks && payment.state === 'reserved') {
+        asks = false
+        if (step.answer === 'allows') {
+          const made = createReserved(payment, { commandId, lists: [] }, now, policy)
+          commit(made.record, made.events)
+        }
+        if (step.answer === 'fails') commit(endAsk(payment, commandId, now))
+        if (step.answer === 'refuses') {
+          const refusal = { refusal: 'funds_insufficient', reason: 'balance' } as const
+          const made = declinePayment(payment, refusal, commandId, now, policy)
+          commit(made.record, made.events)
+        }
+      }
+      expect(counted.spent.debitAmount).toEqual(usd(payment.state === 'declined' ? 0 : 60))
+      expect(payment).toMatchObject({ ...shown, createdAt: 1_000 })
+      expect(ends).toBe(payment.state === 'reserved' ? 0 : 1)
+    }
+    const { state, confirmation } = payment as PaymentRecord
+    if (state === 'created') {
+      expect(isShown).toBe(true)
+      expect(confirmation?.given).toMatchObject({ resourceOwner: 'alice' })
+      seen.created++
+    }
+    if (state === 'declined') seen.declined++
+  })
+  fc.assert(property, { numRuns: runs(12_000) })
+  for (const count of Object.values(seen)) expect(count).toBeGreaterThan(10)
+})
