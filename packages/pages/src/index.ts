@@ -6,6 +6,7 @@
 
 export type { DescriptionOptions } from './access.js'
 export { formatAmount, readAmount } from './amounts.js'
+export { type ConfirmationOptions, confirmationScreen } from './confirmation.js'
 export { type ConnectedAppOptions, connectedAppScreen } from './connected-app.js'
 export {
   type AppOptions,

@@ -11,6 +11,7 @@ import {
   requireKnownOptions,
 } from 'open-payments-server/adapter'
 import type { IntervalCounting } from 'open-payments-server/core'
+import type { confirmationScreen } from './confirmation.js'
 import type { connectedAppScreen } from './connected-app.js'
 import type { ConnectedApp, ConnectedAppsOptions } from './connected-apps.js'
 import type { ConsentOptions, OwnedAccount } from './consent.js'
@@ -38,11 +39,15 @@ export interface PagesOptions {
       'get' | 'list' | 'revoke' | 'amend' | 'displayOf'
     >
   }
-  /** The resource server, for what apps have spent. Without it, the connected apps show limits only. */
+  /**
+   * The resource server, for what apps have spent, and for payments to confirm. Without it, the connected apps show
+   * limits only, and there is nothing to confirm.
+   */
   readonly resources?: {
     /** For the names of receivers in this wallet. */
     readonly incomingPayments?: Pick<ResourceServer['incomingPayments'], 'idOf' | 'get'>
-    readonly outgoingPayments: Pick<ResourceServer['outgoingPayments'], 'budgetsOf' | 'list'>
+    readonly outgoingPayments: Pick<ResourceServer['outgoingPayments'], 'budgetsOf' | 'list'> &
+      Partial<Pick<ResourceServer['outgoingPayments'], 'toConfirm' | 'confirm' | 'decline'>>
   }
   /** Returns or resolves to the signed-in owner of a request, or `undefined`. */
   readonly ownerOf: (request: HttpRequest) => Owner | undefined | Promise<Owner | undefined>
@@ -92,6 +97,7 @@ export interface PagesOptions {
 /** What the pages show. */
 export interface PageScreens {
   readonly consent: (view: InteractionView, options: ConsentOptions) => Screen
+  readonly confirmation: typeof confirmationScreen
   readonly connectedApps: (apps: readonly ConnectedApp[], options: ConnectedAppsOptions) => Screen
   readonly connectedApp: typeof connectedAppScreen
   readonly keys: typeof keysScreen

@@ -1,4 +1,5 @@
 import type { Handler, HttpRequest } from 'open-payments-server/adapter'
+import { confirmationHandler } from './confirmation-handler.js'
 import { connectedAppsHandler } from './connected-apps-handler.js'
 import { consentHandler } from './consent-handler.js'
 import { icon } from './icon.js'
@@ -10,6 +11,11 @@ import { createSite } from './site.js'
 export interface Pages {
   /** The consent page, below the path of `consentUrl`: `/consent/{id}`. */
   readonly consent: Handler
+  /**
+   * The page on which an owner confirms one payment, at `…/{paymentId}`: the `url` of `policy.mayPay`, as in
+   * `https://wallet.example/confirm/{paymentId}`.
+   */
+  readonly confirmation: Handler
   /** The page of connected apps. */
   readonly connectedApps: Handler
   /**
@@ -52,6 +58,7 @@ export function createPages(options: PagesOptions): Pages {
   const notFound = site.served(async (visit) => site.notice(404, 'unknown', visit))
   return {
     consent: consentHandler(site),
+    confirmation: confirmationHandler(site),
     connectedApps: connectedAppsHandler(site),
     keys: keysHandler(site),
     notFound,

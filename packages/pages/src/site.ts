@@ -1,5 +1,6 @@
 import type { Instant } from 'open-payments-server'
 import type { Handler, HttpRequest, HttpResponse } from 'open-payments-server/adapter'
+import { confirmationScreen } from './confirmation.js'
 import { connectedAppScreen } from './connected-app.js'
 import { connectedAppsScreen } from './connected-apps.js'
 import { consentScreen } from './consent.js'
@@ -55,6 +56,7 @@ export function createSite(options: PagesOptions): Site {
   const { now } = options.clock ?? Date
   const screens: PageScreens = {
     consent: consentScreen,
+    confirmation: confirmationScreen,
     connectedApps: connectedAppsScreen,
     connectedApp: connectedAppScreen,
     keys: keysScreen,

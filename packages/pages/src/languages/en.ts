@@ -90,6 +90,14 @@ export const english = {
   signedIn: 'Signed in as {owner}',
   signOut: 'Not you? Sign out',
 
+  // The confirmation of a payment.
+  asksToConfirm: '{app} asks you to confirm a payment',
+  rowTo: 'To',
+  rowArrives: 'Arrives',
+  confirmBy: 'You can confirm until {time}. Without your answer, nothing is paid.',
+  confirm: 'Confirm',
+  decline: 'Decline',
+
   // The connected apps.
   appsTitle: 'Connected apps',
   appsNone: 'No app has access to your account.',
@@ -195,6 +203,18 @@ export const english = {
   approved: 'Thank you. Please return to the app that sent you here.',
   deniedTitle: 'Denied',
   denied: 'The app has no access. You can close this page.',
+  confirmedTitle: 'Payment confirmed',
+  confirmed: 'The payment is being made. You can return to the app.',
+  declinedTitle: 'Payment declined',
+  declined: 'Nothing is paid. You can return to the app.',
+  notWaitingTitle: 'Nothing to confirm',
+  notWaiting: 'This payment does not wait for an answer, or no longer.',
+  answeredLateTitle: 'Too late',
+  answeredLate: 'The time for your answer is over. Nothing was paid.',
+  noFundsTitle: 'Not enough money',
+  noFunds: 'Your account cannot pay this amount. Nothing was paid.',
+  notPaidTitle: 'Payment not made',
+  notPaid: 'The app may no longer make this payment. Nothing was paid.',
   undecidedTitle: 'Please decide',
   undecided: 'Please choose either Approve or Deny.',
   chooseTitle: 'Please choose an account',

@@ -1,0 +1,107 @@
+import type { PaymentToConfirm } from 'open-payments-server'
+import type { Handler, HttpResponse } from 'open-payments-server/adapter'
+import { isSameUrl } from './consent.js'
+import { fieldsOf } from './forms.js'
+import { html } from './html.js'
+import type { NoticeName } from './notice.js'
+import type { PagesOptions } from './options.js'
+import { ownReceiverOf } from './own-receivers.js'
+import { namedReceivers, type Receivers } from './receivers.js'
+import { isSignedIn, type OwnersVisit, type Site } from './site.js'
+
+type Shown = Pick<PaymentToConfirm, 'receiver' | 'debitAmount' | 'receiveAmount'>
+
+/** Returns the handler of the page on which owners confirm single payments. */
+export function confirmationHandler(site: Site): Handler {
+  const { options, tokens, screens, notice } = site
+  const receiverOf = options.receiverOf ?? ownReceiverOf(options)
+  const calls = callsOf(options)
+  if (calls === undefined) return site.served(async (visit) => notice(404, 'unknown', visit))
+  const { toConfirm, confirm, decline } = calls
+
+  /** The form contains what is shown, and its token is for exactly that. */
+  async function fieldsFor(payment: PaymentToConfirm, ownerId: string) {
+    const { paymentId, receiver, debitAmount, receiveAmount } = payment
+    const shown = JSON.stringify({ receiver, debitAmount, receiveAmount } satisfies Shown)
+    return html`<input type="hidden" name="shown" value="${shown}">
+      ${await tokens.field('confirm', ownerId, paymentId, shown)}`
+  }
+
+  async function ask(
+    payment: PaymentToConfirm,
+    visit: OwnersVisit,
+    problem?: 'stale',
+  ): Promise<HttpResponse> {
+    const { owner, locale } = visit
+    const { resourceOwner, walletAddress, client } = payment
+    const accounts = await options.accountsOf(owner.id)
+    const isOwners =
+      resourceOwner === undefined
+        ? accounts.some(({ url }) => isSameUrl(url, walletAddress))
+        : resourceOwner === owner.id
+    if (!isOwners) return notice(403, 'notYours', visit)
+    const screen = screens.confirmation(payment, {
+      locale,
+      accounts,
+      display: await options.auth.grants.displayOf(client),
+      receivers: await receiversOf(payment),
+      fields: await fieldsFor(payment, owner.id),
+      problem,
+    })
+    return site.show(screen, visit, problem === undefined ? 200 : 400)
+  }
+
+  async function receiversOf(payment: PaymentToConfirm): Promise<Receivers> {
+    const { receiver, receiverWalletAddress: walletAddress } = payment
+    const named = await namedReceivers([receiver], receiverOf)
+    const isKnown = named.has(receiver) || walletAddress === undefined
+    return isKnown ? named : new Map([[receiver, { walletAddress }]])
+  }
+
+  async function decide(
+    paymentId: string,
+    payment: PaymentToConfirm | undefined,
+    visit: OwnersVisit,
+  ): Promise<HttpResponse> {
+    const { request, owner } = visit
+    const fields = fieldsOf(request)
+    const [shown, decision] = [fields.get('shown') ?? '', fields.get('decision')]
+    const isShown = await tokens.isValid(request, 'confirm', owner.id, paymentId, shown)
+    if (!isShown || (decision !== 'confirm' && decision !== 'decline')) {
+      return payment === undefined ? notice(404, 'notWaiting', visit) : ask(payment, visit, 'stale')
+    }
+    const resourceOwner = owner.id
+    const result = await (decision === 'confirm'
+      ? confirm(paymentId, { resourceOwner, ...(JSON.parse(shown) as Shown) })
+      : decline(paymentId, { resourceOwner }))
+    if (result.ok) return notice(200, decision === 'confirm' ? 'confirmed' : 'declined', visit)
+    const [status, name] = refusals[result.refusal] ?? [409, 'notPaid']
+    return notice(status, name, visit)
+  }
+
+  return site.served(async (visit) => {
+    const [path = ''] = visit.request.url.split('?', 1)
+    const paymentId = path.split('/').at(-1) ?? ''
+    const isPosted = visit.request.method === 'POST'
+    const payment = await toConfirm(paymentId)
+    if (payment === undefined && !isPosted) return notice(404, 'notWaiting', visit)
+    if (!isSignedIn(visit)) return options.signIn(visit.request)
+    if (isPosted) return decide(paymentId, payment, visit)
+    return payment === undefined ? notice(404, 'notWaiting', visit) : ask(payment, visit)
+  })
+}
+
+function callsOf({ resources }: PagesOptions) {
+  const { toConfirm, confirm, decline } = resources?.outgoingPayments ?? {}
+  return toConfirm && confirm && decline && { toConfirm, confirm, decline }
+}
+
+/** The answers to an owner whose decision had no effect, with their status. */
+const refusals: Readonly<Record<string, readonly [status: number, name: NoticeName]>> = {
+  payment_unknown: [404, 'notWaiting'],
+  not_the_owner: [403, 'notYours'],
+  payment_confirmed: [409, 'confirmed'],
+  confirmation_declined: [409, 'declined'],
+  confirmation_expired: [410, 'answeredLate'],
+  funds_insufficient: [409, 'noFunds'],
+}

@@ -1,0 +1,74 @@
+import type { InteractionView, PaymentToConfirm } from 'open-payments-server'
+import { amountHtml } from './amounts.js'
+import { addressOf, shortName } from './app-name.js'
+import { isSameUrl, type OwnedAccount } from './consent.js'
+import { type Html, html } from './html.js'
+import type { Screen } from './layout.js'
+import { formatInstant, isolated, type Locale, plain, say } from './locale.js'
+import { alertOf } from './notice.js'
+import { type Receivers, receiverHtml } from './receivers.js'
+
+/** What the page that confirms a payment needs besides the payment. */
+export interface ConfirmationOptions {
+  readonly locale: Locale
+  /** The accounts of the signed-in owner. */
+  readonly accounts: readonly OwnedAccount[]
+  /** How to name the app. */
+  readonly display?: InteractionView['display'] | undefined
+  /** The receiver, by the URL of the incoming payment. Default: the page shows the host and the URL. */
+  readonly receivers?: Receivers | undefined
+  /** Hidden fields with what is shown, and the token of the form. */
+  readonly fields: Html
+  /** What was wrong with the form that was posted. */
+  readonly problem?: 'stale' | undefined
+}
+
+/**
+ * Returns the page on which an owner confirms one payment, or declines it: what is paid, by whom, to whom, and until
+ * when the owner can confirm.
+ *
+ * @example
+ * ```ts
+ * import { confirmationScreen, formTokens, page } from 'open-payments-pages'
+ *
+ * const tokens = formTokens(crypto.getRandomValues(new Uint8Array(32)))
+ * const payment = await wallet.resources.outgoingPayments.toConfirm('…')
+ * if (payment !== undefined) {
+ *   const fields = await tokens.field('confirm', payment.paymentId, 'alice')
+ *   const response = page(confirmationScreen(payment, { locale, accounts: [], fields }), { locale })
+ * }
+ * ```
+ */
+export function confirmationScreen(
+  payment: PaymentToConfirm,
+  { locale, accounts, display, receivers, fields, problem }: ConfirmationOptions,
+): Screen {
+  const { client, walletAddress, receiver, debitAmount, receiveAmount, until } = payment
+  const app = { client, display }
+  const { publicName } = accounts.find(({ url }) => isSameUrl(url, walletAddress)) ?? {}
+  const { value, assetCode, assetScale } = debitAmount
+  const arrivesAsPaid =
+    value === receiveAmount.value &&
+    assetCode === receiveAmount.assetCode &&
+    assetScale === receiveAmount.assetScale
+  const arrives = html`<div><dt>${say(locale, 'rowArrives')}</dt><dd>${amountHtml(receiveAmount, locale)}</dd></div>`
+  const content = html`<form method="post" class="card">
+    ${problem && alertOf(problem, locale, '#decision')}
+    ${fields}
+    <h1>${say(locale, 'asksToConfirm', { app: shortName(app) })}</h1>
+    <p class="address">${addressOf(app)}</p>
+    ${display?.name && html`<p class="quiet small">${say(locale, 'nameUnproved')}</p>`}
+    <p class="amount"><span>${amountHtml(debitAmount, locale)}</span></p>
+    <dl>
+    <div><dt>${say(locale, 'rowTo')}</dt><dd>${receiverHtml(receiver, receivers)}</dd></div>
+    ${!arrivesAsPaid && arrives}
+    <div><dt>${say(locale, 'rowAccount')}</dt><dd>${publicName && html`${isolated(publicName)} `}
+      <span${publicName && html` class="quiet small"`}>${isolated(walletAddress)}</span></dd></div>
+    </dl>
+    <p>${say(locale, 'confirmBy', { time: formatInstant(until, locale) })}</p>
+    <div class="buttons"><button class="primary" id="decision" name="decision" value="confirm">
+    ${say(locale, 'confirm')}</button>
+    <button name="decision" value="decline">${say(locale, 'decline')}</button></div>
+    <p class="quiet small">${say(locale, 'returns')}</p></form>`
+  return { title: plain(locale, 'asksToConfirm', { app: shortName(app) }), content }
+}

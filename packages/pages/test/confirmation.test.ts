@@ -1,0 +1,213 @@
+import { describe, expect, test } from 'vitest'
+import type { MayPay, RequestedPayment } from '../../../src/index.js'
+import {
+  createSpendingWorld,
+  euroReceiver,
+  grantToPay,
+  pay,
+  usd,
+  withKey,
+} from '../../../test/support/spending.js'
+import { errorOf } from '../../../test/support/spending-client.js'
+import { alice, bob } from '../../../test/support/world.js'
+import { createPages, languages, type PagesOptions, seeOther } from '../src/index.js'
+import { textOf } from './text.js'
+
+const minute = 60_000
+
+/** A wallet with a payment that waits for alice, and its page. */
+async function asked(more: Partial<PagesOptions> = {}, payment: object = {}) {
+  const requested: RequestedPayment[] = []
+  const host = { balance: 10_000, isBroken: false }
+  const mayPay: MayPay = (payment) => {
+    requested.push(payment)
+    const url = `https://wallet.example/confirm/${payment.outgoingPaymentId}`
+    const until = world.clock.now() + 15 * minute
+    if (!payment.isConfirmed) return { ok: false, refusal: 'confirmation_required', url, until }
+    if (host.isBroken) throw new Error('no ledger')
+    const isFunded = host.balance >= Number(payment.debitAmount.value)
+    return isFunded ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
+  }
+  const world = createSpendingWorld({ resources: { policy: { mayPay } } })
+  const { auth, resources, clock } = world
+  world.clientKeys.displayOf = async () => ({ name: 'Shop <b>' })
+  const client = world.client()
+  const { token, grantId } = await grantToPay(world, client)
+  const request = () => pay(client, token, 1_250, payment, withKey('k'))
+  expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
+  const id = requested[0]?.outgoingPaymentId ?? ''
+  const accounts = [
+    { url: alice, owner: 'alice', publicName: 'Alice', assetCode: 'USD', assetScale: 2 },
+  ]
+  const pages = createPages({
+    auth,
+    resources,
+    clock: { now: () => clock.now() },
+    ownerOf({ headers }) {
+      const [, owner] = headers.find(([name]) => name === 'cookie') ?? []
+      return owner ? { id: owner, language: 'en' } : undefined
+    },
+    accountsOf: (owner) => accounts.filter((each) => each.owner === owner),
+    signIn: ({ url }) => seeOther(`/login?${new URLSearchParams({ next: url })}`),
+    formKey: new Uint8Array(32).fill(7),
+    ...more,
+  })
+  /** A browser of an owner, which posts the fields of the page that it was shown. */
+  function as(owner: string, paymentId = id) {
+    let fields: Record<string, string> = {}
+    const send = async (method: string, body = '', more: readonly [string, string][] = []) => {
+      const headers = [['cookie', owner] as const, ...more]
+      const url = `/confirm/${paymentId}`
+      const sent = new TextEncoder().encode(body)
+      const response = await pages.confirmation({ method, url, headers, body: sent })
+      return { ...response, text: textOf(response.body ?? '') }
+    }
+    return {
+      async open() {
+        const response = await send('GET')
+        const hidden = response.body?.matchAll(/name="(\w+)" value="([^"]*)"/g) ?? []
+        const plain = (text = '') => text.replaceAll('&#34;', '"')
+        fields = Object.fromEntries([...hidden].map(([, name, value]) => [name, plain(value)]))
+        return response
+      },
+      post: (changes: Record<string, string>, headers: readonly [string, string][] = []) =>
+        send('POST', `${new URLSearchParams({ ...fields, ...changes })}`, [...headers]),
+    }
+  }
+  return { world, pages, id, grantId, as, request, host, requested }
+}
+
+describe('the page that confirms a payment', () => {
+  test('says which app, how much, to whom, from which account and until when', async () => {
+    const receiverOf = () => ({ name: 'Bob', walletAddress: bob })
+    const { as } = await asked({ receiverOf })
+    const { status, text } = await as('alice').open()
+    expect(status).toBe(200)
+    for (const part of [
+      'Shop <b> asks you to confirm a payment',
+      'https://shop.example',
+      'The app chose its name.',
+      '12.50 USD',
+      `ToBob ${bob}`,
+      `FromAlice ${alice}`,
+      'You can confirm until',
+    ]) {
+      expect(text).toContain(part)
+    }
+    expect(text).not.toContain('Arrives')
+  })
+
+  test('says what arrives if that is another amount, and the URL of an unknown receiver', async () => {
+    const { as } = await asked({}, { incomingPayment: euroReceiver })
+    const { text } = await as('alice').open()
+    expect(text).toContain(`Tobank.example ${euroReceiver}`)
+    expect(text).toContain('Arrives6.25 EUR')
+  })
+
+  test.each(['en', 'de', 'es', 'ar'] as const)('is in the language %s', async (language) => {
+    const { as } = await asked({ ownerOf: () => ({ id: 'alice', language }) })
+    const { text, body } = await as('alice').open()
+    const texts = languages[language]
+    expect(body).toContain(`lang="${language}" dir="${texts.direction}"`)
+    for (const key of ['confirm', 'decline', 'rowTo', 'returns'] as const) {
+      expect(text).toContain(texts[key])
+    }
+  })
+
+  test('makes the payment, also if the form is posted twice, and its client gets it', async () => {
+    const { as, request, requested } = await asked()
+    const alices = as('alice')
+    await alices.open()
+    const first = await alices.post({ decision: 'confirm' })
+    expect([first.status, first.text]).toEqual([200, expect.stringContaining('Payment confirmed')])
+    const second = await alices.post({ decision: 'confirm' })
+    expect([second.status, second.text]).toEqual([
+      200,
+      expect.stringContaining('Payment confirmed'),
+    ])
+    expect((await request()).status).toBe(201)
+    expect(requested).toHaveLength(2)
+    const reopened = await alices.open()
+    expect([reopened.status, reopened.text]).toEqual([
+      404,
+      expect.stringContaining('Nothing to confirm'),
+    ])
+  })
+
+  test('declines the payment for good', async () => {
+    const { as, request } = await asked()
+    const alices = as('alice')
+    await alices.open()
+    for (let time = 1; time <= 2; time++) {
+      const { status, text } = await alices.post({ decision: 'decline' })
+      expect([status, text]).toEqual([200, expect.stringContaining('Payment declined')])
+    }
+    expect((await alices.post({ decision: 'confirm' })).text).toContain('Payment declined')
+    expect(errorOf(await request())).toEqual([403, 'confirmation_declined'])
+  })
+
+  test('is for its owner alone, and sends others to the login', async () => {
+    const { as, request } = await asked()
+    const { status, text } = await as('bob').open()
+    expect([status, text]).toEqual([403, expect.stringContaining('Not yours')])
+    const anybody = await as('').open()
+    expect([anybody.status, anybody.headers['location']]).toEqual([
+      303,
+      expect.stringMatching(/^\/login\?next=%2Fconfirm%2F/),
+    ])
+    const alices = as('alice')
+    await alices.open()
+    expect((await as('bob').post({ decision: 'confirm' })).status).toBe(403)
+    expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
+  })
+
+  test('confirms only what it has shown, to its owner, by a form of its own', async () => {
+    const { as, request } = await asked()
+    const alices = as('alice')
+    await alices.open()
+    const shown = JSON.stringify({
+      receiver: euroReceiver,
+      debitAmount: usd(1),
+      receiveAmount: usd(1),
+    })
+    for (const [changes, headers, status] of [
+      [{ shown }, [], 400],
+      [{ token: '' }, [], 400],
+      [{ decision: 'approve' }, [], 400],
+      [{}, [['sec-fetch-site', 'cross-site']], 403],
+    ] as [Record<string, string>, [string, string][], number][]) {
+      const answer = await alices.post({ decision: 'confirm', ...changes }, headers)
+      expect(answer.status).toBe(status)
+    }
+    expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
+  })
+
+  test.each([
+    ['the time is over', 'Too late', 410],
+    ['the account cannot pay', 'Not enough money', 409],
+    ['the grant was revoked', 'Payment not made', 409],
+    ['the host fails', 'Something went wrong', 500],
+  ])('says so if %s', async (change, title, status) => {
+    const { as, world, grantId, host } = await asked()
+    const alices = as('alice')
+    await alices.open()
+    if (change === 'the time is over') world.clock.advance(15 * minute)
+    if (change === 'the account cannot pay') host.balance = 0
+    if (change === 'the grant was revoked') await world.auth.grants.revoke(grantId)
+    if (change === 'the host fails') host.isBroken = true
+    const answer = await alices.post({ decision: 'confirm' })
+    expect([answer.status, answer.text]).toEqual([status, expect.stringContaining(title)])
+    if (change !== 'the host fails') return
+    host.isBroken = false
+    expect((await alices.open()).status).toBe(200)
+    expect((await alices.post({ decision: 'confirm' })).text).toContain('Payment confirmed')
+  })
+
+  test('does not exist for another id, nor without the calls of the resource server', async () => {
+    const { as, world } = await asked()
+    expect((await as('alice', 'another').open()).status).toBe(404)
+    const { toConfirm: _, ...outgoingPayments } = world.resources.outgoingPayments
+    const without = await asked({ resources: { outgoingPayments } })
+    expect((await without.as('alice').open()).status).toBe(404)
+  })
+})
