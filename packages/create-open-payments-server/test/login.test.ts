@@ -32,6 +32,7 @@ test.each([
   [`/keys?name='<"\r\nX: 1`, '/keys?name=%27%3C%22%0D%0AX%3A+1'],
   ['/apps?name=Shop', '/apps'],
   ['/consent/a-b_c.d', '/consent/a-b_c.d'],
+  ['/confirm/a-b_c', '/confirm/a-b_c'],
   ['/elsewhere', '/apps'],
   ['//other.example/keys?a=b', '/apps'],
 ])('the login that %j needs leads to %j', async (url, expected) => {

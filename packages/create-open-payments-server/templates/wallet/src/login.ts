@@ -86,7 +86,9 @@ function wrongMethod(request: HttpRequest): HttpResponse {
 /** Returns the page to show after the login: a path of this wallet, whatever the URL says. */
 function nextOf({ url }: HttpRequest): string {
   const next = new URLSearchParams(url.split('?')[1]).get('next') ?? ''
-  return /^\/(?:apps|keys(?:\?[\w.*%&=+-]*)?|consent\/[\w.-]+)$/.test(next) ? next : '/apps'
+  return /^\/(?:apps|keys(?:\?[\w.*%&=+-]*)?|(?:consent|confirm)\/[\w.-]+)$/.test(next)
+    ? next
+    : '/apps'
 }
 
 /** Returns the path of a request without its query. */

@@ -9,6 +9,7 @@ export async function serverOf(wallet: Wallet): Promise<Server> {
   app.disable('x-powered-by')
   app.use('/login', toExpress(wallet.pages.login))
   app.use('/consent', toExpress(wallet.pages.consent))
+  app.use('/confirm', toExpress(wallet.pages.confirmation))
   app.use('/apps', toExpress(wallet.pages.connectedApps))
   app.use('/keys', toExpress(wallet.pages.keys))
   // Your own routes follow here. No body parser for all routes: signatures cover the bytes of requests.

@@ -10,6 +10,7 @@ import {
   walletAddressSubjects,
 } from 'open-payments-server'
 import { clientKeysOn } from './client-keys.js'
+import { confirmedByOwner } from './confirmation.js'
 import { design } from './design.js'
 import { type Exchanges, exchangeFor } from './exchange.js'
 import { type Ledger, ledgerOn } from './ledger.js'
@@ -25,7 +26,9 @@ export interface Wallet extends Omit<Servers, 'handle'> {
   readonly handle: Handler<string | Uint8Array>
   readonly ledger: Ledger
   readonly database: Database
-  readonly pages: Readonly<Record<'login' | 'consent' | 'connectedApps' | 'keys', Handler>>
+  readonly pages: Readonly<
+    Record<'login' | 'consent' | 'confirmation' | 'connectedApps' | 'keys', Handler>
+  >
 }
 
 /** What to replace: the stubs, and what the library asks a host for. */
@@ -44,6 +47,8 @@ export interface WalletPorts
   readonly receivers?: Receivers
   /** Default: at the rates of `exchange.ts`, without a fee. */
   readonly exchanges?: Exchanges
+  /** The owner confirms each payment above this amount, in whole units of the asset. Default 50. */
+  readonly confirmsAbove?: bigint
 }
 
 /** Creates the servers, which price payments and hold their amounts on the ledger, and the pages. */
@@ -59,6 +64,7 @@ export function createWallet(
     keys = clientKeysOn(database),
     receivers = (url) => ownReceivers(servers.resources.incomingPayments)(url),
     exchanges = exchangeFor({ basisPoints: 0n, fixed: 0n }),
+    confirmsAbove: above = 50n,
     ...options
   } = ports
   const { clock = { now: Date.now }, onError = console.error } = options
@@ -80,7 +86,7 @@ export function createWallet(
       secret: settings.paymentDetailsSecret,
     }),
     pricing: pricingOf(receivers, exchanges),
-    policy: { mayPay: mayPayFrom(ledger) },
+    policy: { mayPay: confirmedByOwner(mayPayFrom(ledger), { baseUrl, above, clock }) },
     clock,
     onRefusal,
     onError,

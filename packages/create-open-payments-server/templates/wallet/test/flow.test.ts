@@ -6,7 +6,7 @@ import {
   isPendingGrant,
 } from '@interledger/open-payments'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { browserOf, decide } from './support/browser.js'
+import { answer, browserOf, decide } from './support/browser.js'
 import { runningWallet, type TestWallet } from './support/running-wallet.js'
 import { openShop, type Shop } from './support/shop.js'
 
@@ -118,6 +118,31 @@ test('Alice pays an invoice of Bob with a quote, and the money moves once', asyn
   ).rejects.toMatchObject({ status: 403, code: 'insufficient_grant' })
 })
 
+test('A payment of more than 50.00 is made once its owner has confirmed it', async () => {
+  const quoting = await access({ type: 'quote', actions: ['create'] })
+  const quoteOf = async (receiver: string) =>
+    client.quote.create(using(quoting), { walletAddress: alice, receiver, method: 'ilp' })
+  const token = await paying({})
+  const pay = (quoteId: string) =>
+    client.outgoingPayment.create(using(token), { walletAddress: alice, quoteId })
+  const waiting = { status: 403, code: 'confirmation_required' }
+  const browser = await browserOf(wallet.baseUrl, 'alice')
+
+  const declined = await quoteOf(await invoice('7500'))
+  await expect(pay(declined.id)).rejects.toMatchObject(waiting)
+  const page = (id: string) => `${wallet.baseUrl}/confirm/${id.split('/').at(-1)}`
+  expect(await answer(browser, page(declined.id), 'decline')).toBe(200)
+  await expect(pay(declined.id)).rejects.toMatchObject({ code: 'confirmation_declined' })
+
+  const confirmed = await quoteOf(await invoice('5001'))
+  await expect(pay(confirmed.id)).rejects.toMatchObject(waiting)
+  const { url } = await pay(confirmed.id).catch(({ details }) => details)
+  expect(url).toBe(page(confirmed.id))
+  expect(await answer(browser, url, 'confirm')).toBe(200)
+  await expect.poll(() => wallet.balanceOf('alice')).toBe(2_499n)
+  expect((await pay(confirmed.id)).sentAmount).toEqual(dollars('5001'))
+})
+
 test('A payment that the account cannot pay is refused, and leaves the money', async () => {
   const token = await paying({})
   const incomingPayment = await invoice()
@@ -127,9 +152,9 @@ test('A payment that the account cannot pay is refused, and leaves the money', a
       incomingPayment,
       debitAmount: dollars(value),
     })
-  await expect(pay('7501')).rejects.toMatchObject({ status: 403, code: 'insufficient_funds' })
-  expect(await wallet.balanceOf('alice')).toBe(7_500n)
-  await pay('7500')
+  await expect(pay('2500')).rejects.toMatchObject({ status: 403, code: 'insufficient_funds' })
+  expect(await wallet.balanceOf('alice')).toBe(2_499n)
+  await pay('2499')
   await expect.poll(() => wallet.balanceOf('alice')).toBe(0n)
   expect(await wallet.balanceOf('bob')).toBe(20_000n)
 })

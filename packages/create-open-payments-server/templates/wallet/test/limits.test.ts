@@ -67,7 +67,8 @@ describe('a grant', () => {
     const { auth, resources } = createWallet(
       settings,
       { ...database, store: failing(database.store) },
-      { ...ports, receivers, onRefusal: ignore, onError: ignore },
+      // The search has no owner who confirms payments.
+      { ...ports, receivers, confirmsAbove: 10n ** 18n, onRefusal: ignore, onError: ignore },
     )
     const grantEndpoint = `${baseUrl}/auth`
     return { authorizationServer: auth, resourceServer: resources, grantEndpoint, baseUrl }

@@ -9,6 +9,7 @@ export async function serverOf(wallet: Wallet): Promise<Server> {
   // Each plugin reads bodies as bytes on its own routes only, because signatures cover them.
   await app.register(toFastify(wallet.pages.login), { prefix: '/login' })
   await app.register(toFastify(wallet.pages.consent), { prefix: '/consent' })
+  await app.register(toFastify(wallet.pages.confirmation), { prefix: '/confirm' })
   await app.register(toFastify(wallet.pages.connectedApps), { prefix: '/apps' })
   await app.register(toFastify(wallet.pages.keys), { prefix: '/keys' })
   // Your own routes follow here.

@@ -9,6 +9,7 @@ export async function serverOf(wallet: Wallet): Promise<Server> {
   const app = new Hono()
   app.all('/login/*', toHono(wallet.pages.login))
   app.all('/consent/*', toHono(wallet.pages.consent))
+  app.all('/confirm/*', toHono(wallet.pages.confirmation))
   app.all('/apps/*', toHono(wallet.pages.connectedApps))
   app.all('/keys/*', toHono(wallet.pages.keys))
   // Your own routes follow here.

@@ -40,6 +40,18 @@ export async function decide(
   return location
 }
 
+/** Answers on the page that confirms a payment, and resolves to the status of the next page. */
+export async function answer(
+  browser: Browser,
+  confirmUrl: string,
+  decision: 'confirm' | 'decline',
+): Promise<number> {
+  const { token, text } = await browser.open(confirmUrl)
+  const [, shown = ''] = /name="shown" value="([^"]*)"/.exec(text) ?? []
+  const fields = { token, shown: shown.replaceAll('&#34;', '"'), decision }
+  return (await browser.send(confirmUrl, fields)).status
+}
+
 function post(url: string, cookie: string, form: Readonly<Record<string, string>>) {
   const body = new URLSearchParams(form)
   return fetch(url, { method: 'POST', redirect: 'manual', headers: { cookie }, body })
