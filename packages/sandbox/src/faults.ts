@@ -17,7 +17,7 @@ export interface FaultScope {
   readonly wallet?: string
   /**
    * An operation, such as `createOutgoingPayment`; docs/operations.md lists them. Default: for `expired-grant` those
-   * with a token, for `insufficient-funds` `createOutgoingPayment`, for other faults all.
+   * with a token, for `insufficient-funds` and `confirmation-required` `createOutgoingPayment`, for other faults all.
    */
   readonly operation?: ServerOperation
 }
@@ -30,11 +30,18 @@ export interface FaultScope {
  * - `unavailable`: the wallet does nothing, and responds with 503 and `Retry-After: {retryAfterSeconds}` (default 1).
  * - `expired-grant`: the grant of the request's token expires before the wallet looks at the request. It stays expired.
  * - `insufficient-funds`: the account does not have the funds for the payment.
+ * - `confirmation-required`: the owner has to confirm the payment, at a page of the wallet, within 15 minutes.
  * - `rotated-key`: the account publishes another key in the place of its own, until the fault is removed. The new key
  *   has another `kid`.
  */
 export type Fault =
-  | ({ readonly fault: 'lost-response' | 'expired-grant' | 'insufficient-funds' } & FaultScope)
+  | ({
+      readonly fault:
+        | 'lost-response'
+        | 'expired-grant'
+        | 'insufficient-funds'
+        | 'confirmation-required'
+    } & FaultScope)
   | ({ readonly fault: 'slow'; readonly delayMs?: number } & FaultScope)
   | ({ readonly fault: 'unavailable'; readonly retryAfterSeconds?: number } & FaultScope)
   | {
@@ -125,7 +132,9 @@ function concerns(fault: PlantedFault, wallet: string, operation: ServerOperatio
   if (fault.wallet !== undefined && fault.wallet !== wallet) return false
   if (fault.operation !== undefined) return fault.operation === operation
   if (fault.fault === 'expired-grant') return withToken.has(operation)
-  return fault.fault !== 'insufficient-funds' || operation === 'createOutgoingPayment'
+  const isAboutPayments =
+    fault.fault === 'insufficient-funds' || fault.fault === 'confirmation-required'
+  return !isAboutPayments || operation === 'createOutgoingPayment'
 }
 
 /**
@@ -160,6 +169,7 @@ const membersOf: ReadonlyMap<string, readonly string[]> = new Map([
   ['unavailable', ['retryAfterSeconds', ...scope]],
   ['expired-grant', scope],
   ['insufficient-funds', ['times', 'wallet']],
+  ['confirmation-required', ['times', 'wallet']],
   ['rotated-key', ['account']],
 ])
 

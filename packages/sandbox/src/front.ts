@@ -35,7 +35,7 @@ export function frontOf(
     const { url = '/', method = '' } = request
     const path = url.split('?', 1)[0] ?? ''
     const headers = headerLines(request)
-    const isOwn = /^\/(?:sandbox|consent|login|apps|keys)?(?:\/|$)/.test(path)
+    const isOwn = /^\/(?:sandbox|consent|confirm|login|apps|keys)?(?:\/|$)/.test(path)
     const operation = isOwn ? undefined : operationOf(method, path)
     if (operation === undefined && !isForHost({ headers }, hostNames)) {
       return send(response, failure(421, 'this is not a host of the sandbox: see --host'))
@@ -50,8 +50,10 @@ export function frontOf(
     if (body === undefined) return
     const message = { method, url, headers, body }
     const fault = faults.take(wallet.baseUrl, operation)
-    const lacksFunds = fault?.fault === 'insufficient-funds'
-    const seen: Seen = lacksFunds ? { lacksFunds } : {}
+    const seen: Seen = {
+      ...(fault?.fault === 'insufficient-funds' && { lacksFunds: true }),
+      ...(fault?.fault === 'confirmation-required' && { mustConfirm: true }),
+    }
     const answer = await within(seen, () => answerTo(message, fault))
     if (fault?.fault === 'slow') {
       await sleep(fault.delayMs ?? 10_000, undefined, { signal: stopping }).catch(() => undefined)

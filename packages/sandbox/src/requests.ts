@@ -42,6 +42,8 @@ export interface Seen {
   consent?: 'by rule'
   /** The account has too little for the payment. */
   lacksFunds?: true
+  /** The owner has to confirm the payment. */
+  mustConfirm?: true
 }
 
 /** The latest requests of both wallets. */

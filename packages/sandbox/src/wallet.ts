@@ -5,6 +5,7 @@ import { createWallet } from 'create-open-payments-server/wallet/wallet'
 import {
   consumeEvents,
   type EventHandler,
+  type Handler,
   type RefusalReport,
   type ResourceServer,
   remoteClientKeys,
@@ -115,6 +116,7 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
     keys: memoryKeys(),
     login,
     receivers,
+    mustConfirm: () => seen()?.mustConfirm === true,
     clientKeys,
     clock,
     signatures: { clock: Date }, // clients know only the real time
@@ -145,15 +147,22 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
     }
     const view = await auth.interactions.get(id)
     if (view === undefined) return pages.consent(request)
-    const cookie = cookieFor(ownerFor(view, owned()))
-    const others = request.headers.filter(([name]) => name.toLowerCase() !== 'cookie')
-    const response = await pages.consent({ ...request, headers: [...others, ['cookie', cookie]] })
-    if (response.status !== 200) return response
-    return { ...response, headers: { ...response.headers, 'set-cookie': cookie } }
+    return shownTo(ownerFor(view, owned()), pages.consent, request)
+  }
+
+  /** Serves the page that confirms a payment: the visitor acts as the owner of the account. */
+  async function confirmation(request: HttpRequest): Promise<HttpResponse> {
+    const [path = ''] = request.url.split('?', 1)
+    const payment = await resources.outgoingPayments.toConfirm(path.slice('/confirm/'.length))
+    const { resourceOwner } = payment ?? {}
+    return request.method !== 'GET' || resourceOwner === undefined
+      ? pages.confirmation(request)
+      : shownTo(resourceOwner, pages.confirmation, request)
   }
 
   const served = [
     { path: '/consent/', handle: consent },
+    { path: '/confirm/', handle: confirmation },
     { path: '/login/', handle: pages.login },
     { path: '/apps/', handle: pages.connectedApps },
     { path: '/keys/', handle: pages.keys },
@@ -209,6 +218,15 @@ function ownedAccount(account: AccountWithKey): Account {
   const { name: owner, walletAddress: url, publicName, assetCode, assetScale } = account
   const { kid, x } = account.publicKeyJwk
   return { url, owner, publicName, assetCode, assetScale, keys: [{ kid, x }], balance: 0n }
+}
+
+/** Shows a page to an owner, as whom the visitor is signed in from then on. */
+async function shownTo(owner: string, page: Handler, request: HttpRequest): Promise<HttpResponse> {
+  const cookie = cookieFor(owner)
+  const others = request.headers.filter(([name]) => name.toLowerCase() !== 'cookie')
+  const response = await page({ ...request, headers: [...others, ['cookie', cookie]] })
+  if (response.status !== 200) return response
+  return { ...response, headers: { ...response.headers, 'set-cookie': cookie } }
 }
 
 /** Notes the deliveries that are in progress. */

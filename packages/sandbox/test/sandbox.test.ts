@@ -6,7 +6,15 @@ import {
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { failure, tokenWithoutConsent, usd } from '../../../test/support/official-client.js'
 import { type Fault, type Sandbox, startSandbox } from '../src/index.js'
-import { askToPay, clientFor, finishUri, invoiceOf, payerOf, visit } from './support/payer.js'
+import {
+  answer,
+  askToPay,
+  clientFor,
+  finishUri,
+  invoiceOf,
+  payerOf,
+  visit,
+} from './support/payer.js'
 
 let sandbox: Sandbox
 let client: AuthenticatedClient
@@ -195,6 +203,36 @@ describe('a fault', () => {
     expect(sandbox.requests().at(-1)).toMatchObject({ refusal: 'funds_insufficient' })
     await payer.pay(invoice.id)
     await expect.poll(async () => (await invoice.read()).completed).toBe(true)
+  })
+
+  test.each([
+    ['confirms', undefined],
+    ['declines', 'confirmation_declined'],
+    ['never answers', 'confirmation_expired'],
+  ])('lets the next payment wait for its owner, who %s it', async (answered, code) => {
+    const invoice = await invoiceOf(client, addressOf('dana'), '100')
+    const payer = await payerOf(client, addressOf('alice'))
+    const { id } = await payer.quote(invoice.id)
+    plant({ fault: 'confirmation-required' })
+    const refused = await payer.create(id).catch((error: OpenPaymentsClientError) => error)
+    expect(refused).toMatchObject({ status: 403, code: 'confirmation_required' })
+    const { url } = (refused as OpenPaymentsClientError).details as { readonly url: string }
+    await expect(payer.create(id)).rejects.toMatchObject({ code: 'confirmation_required' })
+    if (answered === 'never answers') await sandbox.advance('PT15M')
+    else {
+      const decision = answered === 'confirms' ? 'confirm' : 'decline'
+      const { text, status } = await answer(url, decision)
+      expect([status, text]).toEqual([200, expect.stringContaining('asks you to confirm')])
+    }
+    if (code === undefined) {
+      await expect.poll(async () => (await invoice.read()).completed).toBe(true)
+      expect((await payer.create(id)).debitAmount).toEqual(usd('100'))
+    } else if (code === 'confirmation_declined') {
+      await expect(payer.create(id)).rejects.toMatchObject({ status: 403, code })
+    } else {
+      await expect(payer.create(id)).rejects.toMatchObject({ status: 401 }) // its token, too
+      expect((await fetch(url)).status).toBe(404)
+    }
   })
 
   test.each([

@@ -60,6 +60,20 @@ export async function visit(url: string) {
   return { status, location: location === null ? undefined : new URL(location) }
 }
 
+/** Answers as the owner on the page that confirms a payment. */
+export async function answer(url: string, decision: 'confirm' | 'decline') {
+  const shown = await fetch(url)
+  const text = await shown.text()
+  const fieldOf = (name: string) => {
+    const [, value = ''] = new RegExp(`name="${name}" value="([^"]*)"`).exec(text) ?? []
+    return value.replaceAll('&#34;', '"')
+  }
+  const body = new URLSearchParams({ token: fieldOf('token'), shown: fieldOf('shown'), decision })
+  const headers = { cookie: shown.headers.get('set-cookie')?.split(';')[0] ?? '' }
+  const { status } = await fetch(url, { method: 'POST', headers, body })
+  return { text, status }
+}
+
 /** A client that may pay from an account, as a rule of the sandbox has approved. */
 export async function payerOf(client: AuthenticatedClient, walletAddress: string) {
   const { authServer, resourceServer: url } = await client.walletAddress.get({ url: walletAddress })

@@ -1,22 +1,31 @@
-import type { Clock, MayPay } from 'open-payments-server'
+import type { Clock, MayPay, RequestedPayment } from 'open-payments-server'
 
 const confirmMs = 15 * 60_000
 
+/** Whether a payment is above 50 units of its asset, such as dollars. */
+export function isLarge({ debitAmount: { value, assetScale } }: RequestedPayment): boolean {
+  return BigInt(value) > 50n * 10n ** BigInt(assetScale)
+}
+
 /**
- * Lets the owner of an account confirm each payment above an amount, at the page `/confirm/{payment}`. `mayPay` decides
- * about all others, and about those that the owner has confirmed: nothing is held before.
- *
- * @param above in whole units of the asset, such as dollars.
+ * Lets the owner of an account confirm some payments, each at the page `/confirm/{payment}`. `mayPay` decides about all
+ * others, and about those that the owner has confirmed: nothing is held before.
  */
 export function confirmedByOwner(
   mayPay: MayPay,
-  { baseUrl, above, clock }: { baseUrl: string; above: bigint; clock: Clock },
+  {
+    baseUrl,
+    mustConfirm,
+    clock,
+  }: {
+    readonly baseUrl: string
+    readonly mustConfirm: (payment: RequestedPayment) => boolean
+    readonly clock: Clock
+  },
 ): MayPay {
   return (payment) => {
-    const { outgoingPaymentId, debitAmount, isConfirmed } = payment
-    const most = above * 10n ** BigInt(debitAmount.assetScale)
-    if (isConfirmed || BigInt(debitAmount.value) <= most) return mayPay(payment)
-    const url = `${baseUrl}/confirm/${outgoingPaymentId}`
+    if (payment.isConfirmed || !mustConfirm(payment)) return mayPay(payment)
+    const url = `${baseUrl}/confirm/${payment.outgoingPaymentId}`
     return { ok: false, refusal: 'confirmation_required', url, until: clock.now() + confirmMs }
   }
 }

@@ -5,12 +5,13 @@ import {
   ilpPaymentMethods,
   type MayPay,
   type RefusalReport,
+  type RequestedPayment,
   type Wallet as Servers,
   type WalletOptions,
   walletAddressSubjects,
 } from 'open-payments-server'
 import { clientKeysOn } from './client-keys.js'
-import { confirmedByOwner } from './confirmation.js'
+import { confirmedByOwner, isLarge } from './confirmation.js'
 import { design } from './design.js'
 import { type Exchanges, exchangeFor } from './exchange.js'
 import { type Ledger, ledgerOn } from './ledger.js'
@@ -47,8 +48,8 @@ export interface WalletPorts
   readonly receivers?: Receivers
   /** Default: at the rates of `exchange.ts`, without a fee. */
   readonly exchanges?: Exchanges
-  /** The owner confirms each payment above this amount, in whole units of the asset. Default 50. */
-  readonly confirmsAbove?: bigint
+  /** Whether the owner has to confirm a payment. Default: those above 50.00. */
+  readonly mustConfirm?: (payment: RequestedPayment) => boolean
 }
 
 /** Creates the servers, which price payments and hold their amounts on the ledger, and the pages. */
@@ -64,7 +65,7 @@ export function createWallet(
     keys = clientKeysOn(database),
     receivers = (url) => ownReceivers(servers.resources.incomingPayments)(url),
     exchanges = exchangeFor({ basisPoints: 0n, fixed: 0n }),
-    confirmsAbove: above = 50n,
+    mustConfirm = isLarge,
     ...options
   } = ports
   const { clock = { now: Date.now }, onError = console.error } = options
@@ -86,7 +87,7 @@ export function createWallet(
       secret: settings.paymentDetailsSecret,
     }),
     pricing: pricingOf(receivers, exchanges),
-    policy: { mayPay: confirmedByOwner(mayPayFrom(ledger), { baseUrl, above, clock }) },
+    policy: { mayPay: confirmedByOwner(mayPayFrom(ledger), { baseUrl, mustConfirm, clock }) },
     clock,
     onRefusal,
     onError,

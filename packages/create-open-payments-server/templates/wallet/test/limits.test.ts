@@ -68,7 +68,7 @@ describe('a grant', () => {
       settings,
       { ...database, store: failing(database.store) },
       // The search has no owner who confirms payments.
-      { ...ports, receivers, confirmsAbove: 10n ** 18n, onRefusal: ignore, onError: ignore },
+      { ...ports, receivers, mustConfirm: () => false, onRefusal: ignore, onError: ignore },
     )
     const grantEndpoint = `${baseUrl}/auth`
     return { authorizationServer: auth, resourceServer: resources, grantEndpoint, baseUrl }
