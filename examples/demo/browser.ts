@@ -26,6 +26,23 @@ export async function decide(
   return { page, location: location === null ? undefined : new URL(location), cookie }
 }
 
+/** Acts as Alice on the page that confirms a payment. Resolves to the text that she reads. */
+export async function answer(
+  url: string,
+  decision: 'confirm' | 'decline',
+): Promise<{ readonly shown: string; readonly status: number }> {
+  const cookie = await signIn(new URL(url).origin)
+  const page = await (await fetch(url, { headers: { cookie } })).text()
+  const [, fields = ''] = /name="shown" value="([^"]*)"/.exec(page) ?? []
+  const shown = fields.replaceAll('&#34;', '"')
+  const { status } = await fetch(url, {
+    method: 'POST',
+    headers: { cookie, 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ token: tokenOf(page), shown, decision }),
+  })
+  return { shown: page.replace(/<[^>]*>/g, '').replaceAll('\u00a0', ' '), status }
+}
+
 /** Acts as the resource owner on the page of the newest connected app, where the first form lowers a limit. */
 export async function lowerLimit(baseUrl: string, cookie: string, most: string): Promise<number> {
   const apps = `${baseUrl}/apps`

@@ -9,6 +9,7 @@ import {
 } from 'open-payments-programs'
 import { openEmbedded } from '../created-wallet/embedded-database.js'
 import { change } from './changes.js'
+import { confirm } from './confirming.js'
 import { consent } from './consent.js'
 import { getPaid } from './receiving.js'
 import { reserve } from './reserving.js'
@@ -92,6 +93,8 @@ async function tellAll(): Promise<void> {
     const last = await pay(scene, wallet, token)
     title('The grant changes')
     const renewed = await change({ ...scene, connect, session }, last)
+    title('Alice confirms')
+    await confirm({ ...scene, client: renewed }, wallet)
     title('The ledger decides')
     await reserve({ client: renewed, shop }, settings)
     title('Two wallets')
