@@ -1,6 +1,15 @@
 import { type Budget, release } from '../../src/core/budget.js'
 import type { Grant } from '../../src/core/grant/record.js'
+import {
+  awaitConfirmation,
+  confirmationDeclined,
+  waitsForOwner,
+} from '../../src/core/outgoing-payment/confirmation.js'
 import type { CreateOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
+import {
+  confirmByOwner,
+  declinableByOwner,
+} from '../../src/core/outgoing-payment/owner-decision.js'
 import {
   heldBy,
   isCreated,
@@ -31,6 +40,7 @@ export const paymentDecisions = {
   createReserved,
   declinePayment,
   refuseByGrant,
+  confirmByOwner,
   eventRecords,
   release,
   /** Whether a commit fails if the grant is at another version. */
@@ -68,7 +78,7 @@ interface Request {
   /** The grant and token that were introspected. */
   readonly grant: Grant
   readonly reserved?: ReservedPayment
-  readonly answer?: 'allowed' | 'refused' | 'failed'
+  readonly answer?: 'allowed' | 'refused' | 'failed' | 'for its owner'
 }
 
 /** A call of the host, which may outlive its request. */
@@ -78,6 +88,8 @@ interface Ask {
   /** A hold of the call may take effect before this instant. */
   readonly until: number
   readonly landed: boolean
+  /** Whether the owner must confirm the payment before the host holds anything. */
+  readonly isEarly: boolean
 }
 
 interface World {
@@ -110,7 +122,12 @@ const arrivals = {
 export interface ReservationSetting {
   readonly requests: readonly (keyof typeof arrivals)[]
   readonly change: 'the owner amends' | 'the owner revokes' | 'the client rotates' | 'nothing'
+  /** Whether the owner must confirm each payment. */
+  readonly confirms?: true
 }
+
+/** How long the owner can confirm a payment. */
+const confirmMs = 2
 
 const grant: Grant = {
   id: 'a-grant-id',
@@ -149,13 +166,16 @@ type Step = Move<World>
 /** What a decision may still read of a payment. Once it has ended, that is its state. */
 const paymentText = remembered((payment: PaymentRecord) => {
   const { id, state, version, commandId, lateHoldsUntil, dueAt, debitAmount } = payment
-  const held = `${id} ${state} ${debitAmount.value}`
+  const confirmed = payment.confirmation && (waitsForOwner(payment) ? 'waits' : 'confirmed')
+  const held = `${id} ${state} ${debitAmount.value} ${confirmed}`
   if (state === 'created') return `${held} ${lateHoldsUntil}`
   if (state !== 'reserved') return held
   return `${held} ${version} ${commandId} ${payment.askUntil} ${dueAt} ${lateHoldsUntil}`
 })
 
-const askText = remembered(({ by, name, until, landed }: Ask) => `${by} ${name} ${until} ${landed}`)
+const askText = remembered(
+  ({ by, name, until, landed, isEarly }: Ask) => `${by} ${name} ${until} ${landed} ${isEarly}`,
+)
 
 const endText = remembered(
   ({ name, notBefore, delivered }: World['ends'][number]) => `${name} ${notBefore} ${delivered}`,
@@ -181,7 +201,7 @@ function parts(world: World): string[] {
 
 /**
  * Requests for two payments under one grant, repeats of one of them, calls of the host whose holds land late, processes
- * that die, an owner who amends or revokes, a client that rotates, and a sweep and a consumer whose clocks are ahead. A
+ * that die, an owner who amends or revokes, and confirms or declines, a client that rotates, and a sweep and a consumer whose clocks are ahead. A
  * commit takes effect in one step with its decision, because it compares every version that the decision has read.
  */
 export function reservations(
@@ -253,13 +273,17 @@ export function reservations(
     const now = world.now + ahead
     const label = (what: string) => `${id}: ${what}`
     const found = world.payments[name]
-    const asked: PaymentRequest = {
+    const asking: PaymentRequest = {
       commandId: id,
       grantId: grant.id,
       client: 'https://shop.example',
       requestHash: name,
     }
-    const earlier = decisions.decideRepeat(found, asked, now, policy)
+    const earlier = decisions.decideRepeat(found, asking, now, policy)
+    if (earlier?.ok === false && earlier.refusal === 'confirmation_required') {
+      yield { label: label('learns that the owner must confirm'), next: without(world, request) }
+      return
+    }
     if (earlier !== undefined && !earlier.ok) {
       yield { label: label('gets the refusal'), next: told(world, request, 'refused') }
       return
@@ -301,13 +325,46 @@ export function reservations(
       reserved = earlier.record as ReservedPayment
       next = earlier.outcome === 'changed' ? committed(world, name, reserved) : world
     }
-    const until = reserved.askUntil - ahead + statementMs
-    const asking = {
-      ...withRequest(next, { ...request, reserved }),
-      asks: [...next.asks, { by: id, name, until, landed: false }],
-    }
-    yield { label: label('reserves, and asks the host'), next: asking }
+    yield { label: label('reserves, and asks the host'), next: asked(next, request, reserved) }
     yield { label: label('reserves, and its process dies'), next: without(next, request) }
+  }
+
+  /** The world in which a request asks the host. */
+  function asked(world: World, request: Request, reserved: ReservedPayment): World {
+    const { id: by, name, ahead } = request
+    const until = reserved.askUntil - ahead + statementMs
+    const isEarly = setting.confirms === true && reserved.confirmation === undefined
+    return {
+      ...withRequest(world, { ...request, reserved }),
+      asks: [...world.asks, { by, name, until, landed: false, isEarly }],
+    }
+  }
+
+  /** The owner confirms the first payment, or declines it. */
+  function* owning(world: World): Iterable<Step> {
+    const { now, grant, begun } = world
+    const found = world.payments.p
+    if (setting.confirms !== true || found?.confirmation === undefined) return
+    const { receiver, debitAmount, receiveAmount } = found
+    const shown = { receiver, debitAmount, receiveAmount }
+    // The second time is a repeat after a call that was lost or has failed.
+    const id = begun.includes('owner') ? 'owner again' : 'owner'
+    if (!begun.includes(id)) {
+      const command = { commandId: id, resourceOwner: 'alice', shown }
+      const confirmed = decisions.confirmByOwner(found, command, now, policy)
+      if (confirmed.ok && confirmed.outcome === 'changed') {
+        const request: Request = { id, name: 'p', ahead: 0, grant }
+        const requests = [...world.requests, request]
+        const entered = { ...world, requests, begun: [...begun, id].toSorted() }
+        const next = committed(entered, 'p', confirmed.record)
+        yield { label: `the ${id} confirms`, next: asked(next, request, confirmed.record) }
+        yield { label: `the ${id} confirms, and its process dies`, next: without(next, request) }
+      }
+    }
+    const declinable = declinableByOwner(found, now)
+    if (!declinable.ok) return
+    const next = declined(world, 'p', declinable.value, now, confirmationDeclined)
+    yield { label: 'the owner declines', next }
   }
 
   const tokenOf = ({ tokens = [] }: Grant) => tokens[0]?.hash
@@ -325,7 +382,7 @@ export function reservations(
 
   /** What the host does about a payment, and what its request learns. */
   function* asking(world: World, ask: Ask): Iterable<Step> {
-    const { by, name, landed } = ask
+    const { by, name, landed, isEarly } = ask
     const request = world.requests.find(({ id, reserved }) => id === by && reserved)
     const isAsking = request !== undefined && request.answer === undefined
     const become = (next: Ask | undefined, answer?: Request['answer']): World => {
@@ -333,7 +390,7 @@ export function reservations(
       const moved = { ...world, asks }
       return answer && request ? withRequest(moved, { ...request, answer }) : moved
     }
-    if (!landed) {
+    if (!landed && !isEarly) {
       const next = become({ ...ask, landed: true })
       const isLate = world.ends.some((end) => end.name === name && end.delivered)
       const holds = next.holds.includes(name) ? next.holds : [...next.holds, name]
@@ -344,7 +401,12 @@ export function reservations(
       }
     }
     if (!isAsking) return
-    if (landed) yield { label: `the host allows ${by}`, next: become(undefined, 'allowed') }
+    if (isEarly) {
+      yield {
+        label: `the host asks for the owner of ${by}`,
+        next: become(undefined, 'for its owner'),
+      }
+    } else if (landed) yield { label: `the host allows ${by}`, next: become(undefined, 'allowed') }
     else if (!world.holds.includes(name)) {
       yield { label: `the host refuses ${by}`, next: become(undefined, 'refused') }
     }
@@ -364,6 +426,13 @@ export function reservations(
       yield { label: label('ends its call of the host'), next: without(next, request) }
     } else if (!isCurrent) {
       yield { label: label('finds another decision'), next: withRequest(world, again) }
+    } else if (answer === 'for its owner') {
+      const confirmation = { url: 'https://wallet.example/1', until: now + confirmMs }
+      const { record } = awaitConfirmation(reserved, confirmation, `${id} waits`, now)
+      yield {
+        label: label('lets the payment wait for its owner'),
+        next: without(committed(world, name, record), request),
+      }
     } else if (answer === 'refused') {
       const refusal = { refusal: 'funds_insufficient', reason: 'balance' } as const
       const next = declined(world, name, reserved, now, refusal)
@@ -381,7 +450,9 @@ export function reservations(
     seen: Grant,
   ): Step {
     const { id, name } = request
-    const isSeen = world.grant.version === seen.version && reserved.lateHoldsUntil === undefined
+    const isOwners = reserved.confirmation !== undefined
+    const isSeen =
+      world.grant.version === seen.version && reserved.lateHoldsUntil === undefined && !isOwners
     if (decisions.guards && !isSeen) {
       const isRotated = decisions.renews && tokenOf(world.grant) !== tokenOf(seen)
       const rights = isRotated ? undefined : rightsOf(world.grant, now)
@@ -413,9 +484,11 @@ export function reservations(
       ? 'nothing is created after its grant was revoked'
       : counted > limit
         ? 'nothing is created above an amended limit'
-        : world.holds.includes(name)
-          ? undefined
-          : 'a created payment is held'
+        : setting.confirms && record.confirmation?.given === undefined
+          ? 'a created payment was confirmed'
+          : world.holds.includes(name)
+            ? undefined
+            : 'a created payment is held'
     return { label: `${id}: confirms`, next: told(next, request, 'paid'), broken }
   }
 
@@ -481,7 +554,7 @@ export function reservations(
   }
 
   return {
-    name: `reservations, ${setting.requests.join(' and ')}, ${setting.change}`,
+    name: `reservations, ${setting.requests.join(' and ')}, ${setting.change}${setting.confirms ? ', confirmed' : ''}`,
     begins: [{ label: 'a grant', next: beginning }],
     parts,
     broken(world) {
@@ -510,6 +583,7 @@ export function reservations(
     },
     *moves(world) {
       yield* background(world)
+      yield* owning(world)
       for (const each of setting.requests) {
         if (world.begun.includes(each) || world.grant.finalized) continue
         const requests = [...world.requests, { ...arrivals[each], grant: world.grant }]

@@ -20,6 +20,7 @@ const changes = [
 const settings = changes.flatMap((change): ReservationSetting[] => [
   { requests: ['first', 'repeat'], change },
   { requests: ['first', 'other'], change },
+  { requests: ['first', 'repeat'], change, confirms: true },
 ])
 
 describe('reservations keep every law in every state within reach', () => {
@@ -31,7 +32,8 @@ describe('reservations keep every law in every state within reach', () => {
   })
 })
 
-const { createReserved, declinePayment, decideRepeat, eventRecords, policy } = paymentDecisions
+const { confirmByOwner, createReserved, declinePayment, decideRepeat, eventRecords, policy } =
+  paymentDecisions
 
 /** Forgets that a hold of an earlier call may still take effect. */
 function withoutLate<Payment extends { readonly lateHoldsUntil?: number }>(payment: Payment) {
@@ -86,6 +88,24 @@ const mistakes: readonly (readonly [
     'no hold takes effect after the delivery of the end',
     { requests: ['first'], change: 'nothing' },
     { policy: { ...policy, lateMs: 1 } },
+  ],
+  [
+    'limits are not checked again when the owner confirms',
+    'nothing is created above an amended limit',
+    { requests: ['first'], change: 'the owner amends', confirms: true },
+    { refuseByGrant: () => undefined },
+  ],
+  [
+    'a confirmed payment is declined when the time of its owner ends',
+    'no hold takes effect after the delivery of the end',
+    { requests: ['first'], change: 'nothing', confirms: true },
+    {
+      confirmByOwner(found, ...rest) {
+        const decision = confirmByOwner(found, ...rest)
+        if (!decision.ok || decision.outcome !== 'changed' || !found?.dueAt) return decision
+        return { ...decision, record: { ...decision.record, dueAt: found.dueAt } }
+      },
+    },
   ],
   [
     'a declined payment keeps its budget',
