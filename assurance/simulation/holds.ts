@@ -11,6 +11,12 @@ export type Holds = ReturnType<typeof createHolds>
 
 const isOver = ({ state }: PaymentRecord) => ['completed', 'failed', 'declined'].includes(state)
 
+/** Whether the owner has to confirm a payment. */
+export const isLarge = ({ debitAmount }: Pick<RequestedPayment, 'debitAmount'>) =>
+  BigInt(debitAmount.value) % 3n === 0n
+
+const confirmMs = 5 * 60_000
+
 const ends = ['outgoing-payment.completed', 'outgoing-payment.failed', 'outgoing-payment.declined']
 
 /**
@@ -30,6 +36,8 @@ export function createHolds(
   const asked = new Map<string, string>()
   const holds = new Set<string>()
   const released = new Set<string>()
+  /** The payments that their owner has to confirm, in the order in which the host found out. */
+  const large = new Set<string>()
   /** When the payment with an id was created, and when it ended. */
   const lives = new Map<string, { readonly createdAt: number; endedAt?: number }>()
 
@@ -83,7 +91,7 @@ export function createHolds(
     const { outgoingPaymentId: id, grantId } = payment
     count(journal, 'asked')
     begin(id)
-    const { conditions: _conditions, ...same } = payment
+    const { conditions: _conditions, isConfirmed, ...same } = payment
     const [text, before] = [JSON.stringify(same), asked.get(id)]
     if (before !== undefined) count(journal, 'asked again')
     if (before !== undefined && before !== text) {
@@ -101,6 +109,14 @@ export function createHolds(
     const isFaulty = draw.chance(climate.weather.portFailsPercent * 2)
     const fate = isFaulty ? draw.one('before', 'after', 'never', 'late') : 'works'
     if (fate === 'before') throw await scheduler.turn('mayPay fails', () => fault('no ledger'))
+    if (isLarge(payment) && !isConfirmed) {
+      large.add(id)
+      return scheduler.turn('mayPay asks for the owner', () => {
+        const url = `https://wallet.example/confirm/${id}`
+        const until = Math.ceil(scheduler.now()) + confirmMs
+        return { ok: false, refusal: 'confirmation_required', url, until }
+      })
+    }
     if (fate === 'late') {
       scheduler.land(`hold ${id}`, () => hold(payment))
       if (draw.chance(50)) throw fault('the connection to the ledger was lost')
@@ -121,6 +137,7 @@ export function createHolds(
     mayPay,
     asked: () => asked.keys(),
     held: holds as ReadonlySet<string>,
+    large: large as ReadonlySet<string>,
     /** Releases what is held for a payment that has ended. */
     handle(event: DeliveredEvent): void {
       if (!('outgoingPaymentId' in event) || !ends.includes(event.type)) return

@@ -85,6 +85,8 @@ export interface Journal {
   readonly transfers: Map<string, TransferEntry>
   readonly sending: Map<string, SendingEntry>
   readonly delivered: DeliveredEvent[]
+  /** The payments whose confirmation by their owner was begun, as they were shown. */
+  readonly confirmed: Set<string>
   /** Every secret that was handed out. */
   readonly secrets: Set<string>
   readonly breaches: string[]
@@ -100,6 +102,7 @@ export function createJournal(): Journal {
     transfers: new Map(),
     sending: new Map(),
     delivered: [],
+    confirmed: new Set(),
     secrets: new Set(),
     breaches: [],
     counts: new Map(),

@@ -23,6 +23,8 @@ test('no life breaks a law, whatever fails in it', async () => {
     'revocations',
     'withdrawals',
     'amendments',
+    'confirmations',
+    'declined by owners',
     'transfers',
     'begun',
     'lives with remote grants',

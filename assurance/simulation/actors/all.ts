@@ -4,7 +4,7 @@ import type { World } from '../world.js'
 import { type Caller, createCaller } from './caller.js'
 import { continueGrant, replaceKey, revoke, rotate } from './grants.js'
 import { complete, consume, receive, send, sweep } from './host.js'
-import { amend, decide, withdraw } from './owner.js'
+import { amend, confirm, decide, withdraw } from './owner.js'
 import { createIncoming, pay, payAgain, readIncoming, readSpent } from './payments.js'
 import { requestPaying, requestReceiving } from './requests.js'
 
@@ -30,6 +30,7 @@ const hostActions: readonly (readonly [weight: number, action: HostAction])[] = 
   [8, decide],
   [1, withdraw],
   [1, amend],
+  [6, confirm],
   [8, receive],
   [1, complete],
   [5, send],

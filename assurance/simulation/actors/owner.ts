@@ -1,5 +1,6 @@
+import type { PaymentRecord } from '../../../src/core/outgoing-payment/record.js'
 import type { ConditionChanges } from '../../../src/entry-core.js'
-import type { TokenItem } from '../../../src/index.js'
+import type { HostResult, TokenItem } from '../../../src/index.js'
 import { usd } from '../../../test/support/spending.js'
 import { alice } from '../../../test/support/world.js'
 import { bury, count, type GrantEntry } from '../journal.js'
@@ -113,6 +114,41 @@ export async function withdraw(world: World, { auth }: ServerProcess): Promise<v
   count(journal, 'withdrawals')
   grant.over = true
   bury(grant, 'withdrawn by the owner')
+}
+
+/** The owner confirms or declines a payment, sometimes in two windows of the browser, or another person tries. */
+export async function confirm(world: World, { resources }: ServerProcess): Promise<void> {
+  const { journal, scheduler, holds, database, isRemote } = world
+  const { draw } = scheduler
+  const { outgoingPayments } = resources
+  const asked = [...holds.large].slice(-8)
+  const waiting = asked.filter((each) => {
+    const record = database.peek('outgoing-payment', each) as PaymentRecord | undefined
+    return record?.state === 'reserved'
+  })
+  const id = draw.pick(draw.chance(80) && waiting.length > 0 ? waiting : asked)
+  if (id === undefined) return
+  const payment = await attempt(world, 'to confirm', () => outgoingPayments.toConfirm(id))
+  if (payment === undefined) return
+  const { receiver, debitAmount, receiveAmount } = payment
+  const isOther = draw.chance(10)
+  const shown = { receiver, debitAmount: isOther ? usd(1) : debitAmount, receiveAmount }
+  const owner = draw.chance(10) ? 'mallory' : resourceOwner
+  const decides = draw.one('confirm', 'confirm', 'decline')
+  const isValid = (!isOther || decides === 'decline') && (owner === resourceOwner || isRemote)
+  if (isValid && decides === 'confirm') journal.confirmed.add(id)
+  const decide = async () => {
+    const by = { resourceOwner: owner }
+    const result = await attempt<HostResult>(world, decides, () =>
+      decides === 'decline'
+        ? outgoingPayments.decline(id, by)
+        : outgoingPayments.confirm(id, { ...by, ...shown }),
+    )
+    if (!result?.ok) return
+    if (!isValid) journal.breaches.push(`${id} was decided by ${owner}, or was not shown`)
+    count(journal, decides === 'confirm' ? 'confirmations' : 'declined by owners')
+  }
+  await Promise.all(draw.chance(20) ? [decide(), decide()] : [decide()])
 }
 
 /** The owner pauses a grant for a minute, ends a pause, or limits the single payment or the number of payments. */

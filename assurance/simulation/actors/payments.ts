@@ -126,7 +126,12 @@ export async function payAgain(caller: Caller): Promise<void> {
   if (intent !== undefined) await settle(caller, intent)
 }
 
-const hostRefusals = ['payment_denied', 'insufficient_funds']
+const hostRefusals = [
+  'payment_denied',
+  'insufficient_funds',
+  'confirmation_declined',
+  'confirmation_expired',
+]
 
 /** A refusal of the host is final for a day; the clocks of two servers may differ. */
 const refusalMs = 23 * 3_600_000
@@ -146,6 +151,9 @@ async function settle(caller: Caller, intent: Intent): Promise<void> {
   if (answer?.status === 403 && hostRefusals.includes(answer.body.error.code)) {
     if (wasThere) journal.breaches.push(`the intention ${intent.id} was paid, and then refused`)
     intent.refusedAt = scheduler.now()
+  }
+  if (wasThere && answer?.body?.error?.code === 'confirmation_required') {
+    journal.breaches.push(`the intention ${intent.id} was paid, and then waits for its owner`)
   }
   if (answer?.status !== 201) return
   if (scheduler.now() < refusedAt + refusalMs) {

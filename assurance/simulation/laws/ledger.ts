@@ -18,6 +18,7 @@ import type { Law } from './law.js'
 import { completionIsFinal, everyTransferCountsOnce } from './receiving.js'
 import {
   everyIntentionPaysOnce,
+  everyLargePaymentIsConfirmed,
   everyPaymentIsHeld,
   everyPaymentMeetsItsConditions,
   noEndedGrantPays,
@@ -72,6 +73,7 @@ export function createLedger(
     everyPaymentMeetsItsConditions(isRemote),
     noEndedGrantPays(isRemote),
     everyIntentionPaysOnce(),
+    everyLargePaymentIsConfirmed,
     everyPaymentIsHeld(holds),
   ]
   const events = new Set<string>()

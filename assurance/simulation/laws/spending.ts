@@ -5,7 +5,7 @@ import type { Grant, OutgoingPayment } from '../../../src/index.js'
 import { type EventRecord, paymentEnds } from '../../../src/service/event-record.js'
 import { birth } from '../birth.js'
 import type { Database } from '../database.js'
-import type { Holds } from '../holds.js'
+import { type Holds, isLarge } from '../holds.js'
 import { differsIn, type Law, writesOf } from './law.js'
 
 interface Budget extends Stored {
@@ -37,7 +37,7 @@ const mutable = [
 ]
 
 /** What changes while nobody has decided about a payment, and when somebody does. */
-const undecided = ['lists', 'holdUntil', 'askUntil', 'lateHoldsUntil', 'refusal']
+const undecided = ['lists', 'holdUntil', 'askUntil', 'lateHoldsUntil', 'refusal', 'confirmation']
 
 /** A payment is begun before it is sent; what was sent never falls nor exceeds it; an ended payment never changes. */
 export const sendingOnlyGoesForward: Law = (change) =>
@@ -244,6 +244,15 @@ export function everyPaymentIsHeld(holds: () => Holds): Law {
     }),
   ]
 }
+
+/** A large payment is created only if the owner has confirmed it. */
+export const everyLargePaymentIsConfirmed: Law = (change) =>
+  writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
+    if (!isCreation({ before, after }) || !isLarge(after)) return []
+    const { given } = after.confirmation ?? {}
+    const isConfirmed = given !== undefined && change.journal.confirmed.has(after.id)
+    return isConfirmed ? [] : [`${after.id} was created before its owner has confirmed it`]
+  })
 
 /** One intention, idempotency key, quote or signed message makes at most one payment while its record is kept. */
 export function everyIntentionPaysOnce(): Law {
