@@ -25,6 +25,26 @@ describe.each([
   )
 })
 
+describe('a ledger whose owner confirms payments above 500', () => {
+  const { open, reopen } = ledger()
+  const confirmed = (subject: HoldSubject): HoldSubject => ({
+    ...subject,
+    mayPay(payment) {
+      if (payment.isConfirmed || BigInt(payment.debitAmount.value) <= 500n) {
+        return subject.mayPay(payment)
+      }
+      const url = 'https://wallet.example/confirm/1'
+      return { ok: false, refusal: 'confirmation_required', url, until: Date.now() + 60_000 }
+    },
+  })
+  const right = {
+    open: async (balance: bigint) => confirmed(await open(balance)),
+    reopen: async (walletAddress: string) => confirmed(await reopen(walletAddress)),
+  }
+  const cases = holdConformance(right.open, { reopen: right.reopen, timeoutMs: 5_000 })
+  test.each(cases.map((each) => [each.name, each] as const))('passes: %s', (_, { run }) => run())
+})
+
 describe.each(Object.entries(wrongLedgers))('a ledger with %s', (_, [create, ...found]) => {
   test.each(found)('fails: …%s…', async (part) => {
     const cases = casesOf(create()).filter(({ name }) => name.includes(part))

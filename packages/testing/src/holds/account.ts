@@ -57,12 +57,18 @@ export function testAccount(subject: HoldSubject) {
     return value
   }
 
-  /** Asks about a payment, and resolves to whether it is allowed. */
-  async function ask({ requested }: TestPayment): Promise<boolean> {
+  async function answerTo(requested: RequestedPayment) {
     const answer: unknown = await call('mayPay', () => subject.mayPay(structuredClone(requested)))
     const isAnswer = isObject(answer) && typeof answer['ok'] === 'boolean'
     demand(isAnswer, () => `mayPay returned ${show(answer)}; expected an object with ok`)
-    return answer['ok'] === true
+    return answer
+  }
+
+  /** Asks about a payment, which its owner confirms if the host wants that, and resolves to whether it is allowed. */
+  async function ask({ requested }: TestPayment): Promise<boolean> {
+    const answer = await answerTo(requested)
+    if (answer['refusal'] !== 'confirmation_required') return answer['ok'] === true
+    return (await answerTo({ ...requested, isConfirmed: true }))['ok'] === true
   }
 
   function eventOf(
