@@ -186,8 +186,7 @@ async function reopen(context: ServiceContext, payment: ReservedPayment): Promis
     reads: [key],
     known: { records: recordsOf('outgoing-payment', payment) },
     decide(read) {
-      const isCurrent = read<PaymentRecord>(key)?.version === payment.version
-      return isCurrent
+      return isAsRead(read(key), payment)
         ? { changes: [{ ...key, next: endAsk(payment, commandId, now) }], result: undefined }
         : { result: undefined }
     },
@@ -209,7 +208,7 @@ function waitForOwner(
     decide(read) {
       const found = read<PaymentRecord>(key)
       if (found?.commandId === commandId) return { result: settledAs(found), isRepeat: true }
-      if (found?.version !== payment.version) return { result: outdated }
+      if (!isAsRead(found, payment)) return { result: outdated }
       const { record } = awaitConfirmation(payment, confirmation, commandId, now)
       return { changes: [{ ...key, next: record }], result: settledAs(record) }
     },
@@ -292,7 +291,7 @@ function creationOf(
     decide(read) {
       const found = read<PaymentRecord>(key)
       if (found?.commandId === commandId) return { result: settledAs(found), isRepeat: true }
-      if (found?.version !== payment.version) return { result: outdated }
+      if (!isAsRead(found, payment)) return { result: outdated }
       const refusal =
         rights && refuseByGrant(payment, rights, budgetNamespace, budgetsIn(read), now)
       if (refusal !== undefined) return declined(payment, refusal, commandId, now, read, policy)
@@ -320,7 +319,7 @@ export async function decline(
     decide(read) {
       const found = read<PaymentRecord>(key)
       if (found?.commandId === commandId) return { result: settledAs(found) }
-      if (found?.version !== payment.version) return { result: outdated }
+      if (!isAsRead(found, payment)) return { result: outdated }
       return declined(payment, refusal, commandId, now, read, policy)
     },
   })
@@ -373,6 +372,14 @@ function settledAs(record: PaymentRecord): Settled {
   if (isCreated(record)) return { ok: true, payment: record }
   if (waitsForOwner(record)) return confirmationRequired(record.confirmation)
   return record.state === 'reserved' ? outdated : declinedFor(record)
+}
+
+/**
+ * Whether a payment is still as it was read. Another write of the same commit may have changed it: its version is then
+ * the one in the store, and its command is that of the other write.
+ */
+function isAsRead(found: PaymentRecord | undefined, { version, commandId }: ReservedPayment) {
+  return found?.version === version && found.commandId === commandId
 }
 
 const keyOf = ({ id }: ReservedPayment) => ({ kind: 'outgoing-payment', id }) as const

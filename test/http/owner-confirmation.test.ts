@@ -492,6 +492,51 @@ describe('a commit', () => {
   })
 })
 
+test.each(['the owner declines', 'its time ends'])(
+  'a payment ends once if %s while other commits of its grant are in progress',
+  async (end) => {
+    const memory = memoryStore()
+    let open: () => void = () => undefined
+    let opened: Promise<void> | undefined
+    const calls = { load: 0, commit: 0 }
+    const store: Store = {
+      ...memory,
+      load(keys) {
+        calls.load += 1
+        return memory.load(keys)
+      },
+      async commit(commit) {
+        calls.commit += 1
+        await opened
+        return memory.commit(commit)
+      },
+    }
+    const deployment: Deployment = { ...oneProcess, store: async () => store }
+    const { world, client, token, spent, deliver, outgoingPayments, waiting } =
+      await setUp(deployment)
+    const { id, decline, request } = await waiting()
+    if (end === 'its time ends') world.clock.advance(confirmMs)
+    opened = new Promise((resolve) => {
+      open = resolve
+    })
+    const before = calls.commit
+    const other = pay(client, token, 40, {}, withKey('other'))
+    await expect.poll(() => calls.commit).toBe(before + 1)
+    calls.load = 0
+    // These share one commit, because they wait for that of the other payment.
+    const ending = [1, 2, 3].map(() => (end === 'its time ends' ? request() : decline()))
+    await expect.poll(() => calls.load).toBeGreaterThanOrEqual(6)
+    for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate)
+    open()
+    expect((await other).status).toBe(201)
+    await Promise.all(ending)
+    const types = await deliver()
+    expect(types.toSorted()).toEqual(['outgoing-payment.created', 'outgoing-payment.declined'])
+    expect(await spent()).toMatchObject({ spentDebitAmount: usd(40) })
+    expect(await outgoingPayments.toConfirm(id)).toBeUndefined()
+  },
+)
+
 /** What the client, the owner, the host and time do, some of it at once, at two servers on one store. */
 const which = fc.nat(2)
 const at = fc.nat(1)
