@@ -39,7 +39,16 @@ export function formatAmount(
 /** The lengths of amounts for which the stylesheet has a size. */
 const amountLengths = [16, 20, 24, 28, 32, 36, 40]
 
-/** Returns an amount as HTML, which no line breaks: where it does not fit, its letters are smaller. */
+/**
+ * Returns an amount as HTML, which no line breaks: where it does not fit, its letters are smaller.
+ *
+ * @example
+ * ```ts
+ * import { amountHtml, html } from 'open-payments-pages'
+ *
+ * html`<p>${amountHtml({ value: '1250', assetCode: 'USD', assetScale: 2 }, { tag: 'en' })}</p>`
+ * ```
+ */
 export function amountHtml(amount: Amount, locale: Pick<Locale, 'tag'>): Html {
   const text = visible(formatAmount(amount, locale))
   const length = amountLengths.find((each) => text.length <= each)

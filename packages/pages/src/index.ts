@@ -5,7 +5,7 @@
  */
 
 export type { DescriptionOptions } from './access.js'
-export { formatAmount, readAmount } from './amounts.js'
+export { amountHtml, formatAmount, readAmount } from './amounts.js'
 export { type ConfirmationOptions, confirmationScreen } from './confirmation.js'
 export { type ConnectedAppOptions, connectedAppScreen } from './connected-app.js'
 export {

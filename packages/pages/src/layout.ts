@@ -13,6 +13,8 @@ export interface Screen {
   readonly formTarget?: string | undefined
   /** The only script that the page may run. */
   readonly script?: string
+  /** Whether the script may send requests to the origin of the page. Default: false. */
+  readonly fetches?: boolean
 }
 
 /** The look of the pages. */
@@ -64,7 +66,7 @@ export interface PageOptions {
  * ```
  */
 export function page(
-  { title, content, formTarget, script }: Screen,
+  { title, content, formTarget, script, fetches = false }: Screen,
   { locale, owner, design = {}, status = 200, headers = {} }: PageOptions,
 ): HttpResponse {
   const { tag, texts } = locale
@@ -89,6 +91,7 @@ ${script && html`<script nonce="${nonce}">${trustedHtml(script)}</script>`}</bod
     "default-src 'none'",
     `style-src 'nonce-${nonce}'`,
     ...(script === undefined ? [] : [`script-src 'nonce-${nonce}'`]),
+    ...(fetches ? ["connect-src 'self'"] : []),
     ...(imageSources === undefined ? [] : [`img-src ${imageSources}`]),
     `form-action ${formActions(formTarget)}`,
     "frame-ancestors 'none'",
