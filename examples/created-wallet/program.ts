@@ -4,8 +4,8 @@ import { openDatabase } from 'create-open-payments-server/databases/postgres'
 import { openDemoAccounts } from 'create-open-payments-server/wallet/ledger'
 import { readSettings } from 'create-open-payments-server/wallet/settings'
 import { startWallet } from 'create-open-payments-server/wallet/start'
+import { createWithStartPage } from 'create-open-payments-server/wallet/start-page/index'
 import { migrate } from 'create-open-payments-server/wallet/tables'
-import { createWallet } from 'create-open-payments-server/wallet/wallet'
 import { type Program, type ProgramOptions, runWith, standardOutput } from 'open-payments-programs'
 import { openEmbedded } from './embedded-database.js'
 
@@ -62,7 +62,8 @@ async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
   try {
     await migrate(database)
     await openDemoAccounts(database, baseUrl)
-    const stop = await startWallet(createWallet(settings, database), settings)
+    const wallet = await createWithStartPage(settings, database)
+    const stop = await startWallet(wallet, settings)
     console.log(`Open first:       ${baseUrl}/`)
     console.log(`Wallet addresses: ${baseUrl}/alice and ${baseUrl}/bob`)
     console.log(`Sign in:          as alice or bob, with the password ${settings.demoPassword}`)

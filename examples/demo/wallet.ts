@@ -39,7 +39,7 @@ export interface DemoOptions<Kind extends Wallet> extends DemoSettings {
     settings: WalletSettings,
     database: Database,
     ports: WalletPorts,
-  ) => Created<Kind>
+  ) => Created<Kind> | Promise<Created<Kind>>
 }
 
 /** Starts the wallet of `npm create`, in which Carol has an account in euros. */
@@ -56,7 +56,7 @@ export async function startDemoWallet<Kind extends Wallet>(
   await openAccount(database, carol)
   const secrets = { sessionSecret: randomBytes(32), paymentDetailsSecret: randomBytes(32) }
   const settings = { baseUrl, ...secrets, demoPassword }
-  const { wallet, work } = create(settings, database, {
+  const { wallet, work } = await create(settings, database, {
     exchanges: exchangeFor(fee),
     clientKeys: remoteClientKeys({ allowLoopback: true, timeoutMs }),
     onRefusal: () => undefined, // the demo shows them

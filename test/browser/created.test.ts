@@ -43,6 +43,15 @@ describe('in Chromium, the pages of a created wallet', () => {
     await page.setViewport({ width: 1024, height: 768 })
   }
 
+  test('pay from the start page, which shows the payment', async () => {
+    await page.goto(`${origin}/`)
+    await expectToBeUsable()
+    await click(page, 'button.primary')
+    await click(page, 'button[value=approve]')
+    expect(await textOf(page)).toContain('Alice has paid Bob 5.00 USD.')
+    await expectToBeUsable()
+  })
+
   const published = async () => (await fetch(`${alice}/jwks.json`)).text()
 
   /** Registers a key that the browser makes, and returns it. */

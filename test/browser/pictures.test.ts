@@ -1,3 +1,6 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { startPageOf } from 'create-open-payments-server/wallet/start-page/page'
+import { requestLog } from 'create-open-payments-server/wallet/start-page/requests'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   createPages,
@@ -143,6 +146,67 @@ async function refused(): Promise<HttpResponse> {
   return pageOf(loginScreen({ locale, refusedName: 'alice' }), { locale, design, status: 401 })
 }
 
+/** The start page of a created wallet, after a payment and a refused request. */
+async function startPage(): Promise<HttpResponse> {
+  const log = requestLog()
+  const client = { method: 'POST', wallet: 'http://localhost:3000', keyid: 'start-page-1' }
+  const made = [
+    { path: '/incoming-payments', operation: 'createIncomingPayment', status: 201, ms: 9 },
+    { path: '/quotes', operation: 'createQuote', status: 201, ms: 6 },
+    { path: '/outgoing-payments', operation: 'createOutgoingPayment', status: 201, ms: 14 },
+  ]
+  for (const each of made) log.add({ ...client, at: '2026-12-01T10:00:00.000Z', ...each })
+  log.add({
+    ...client,
+    keyid: 'shop-1',
+    at: '2026-12-01T10:00:41.000Z',
+    path: '/outgoing-payments',
+    operation: 'createOutgoingPayment',
+    status: 401,
+    ms: 2,
+    code: 'invalid_signature',
+    refusal: 'digest_mismatch',
+    reason: 'the body does not match its Content-Digest',
+  })
+  const [sender, receiver] = ['http://localhost:3000/alice', 'http://localhost:3000/bob']
+  const { privateKey } = generateKeyPairSync('ed25519')
+  const show = startPageOf({
+    baseUrl: 'http://localhost:3000',
+    paths: { page: '/', below: '/start-page' },
+    title: 'Your wallet',
+    intro: html`<p>It runs. Owners sign in as <code>alice</code> or <code>bob</code>.</p>`,
+    accounts: async () => [
+      {
+        url: sender,
+        name: 'Alice',
+        balance: 9_500n,
+        assetCode: 'USD',
+        assetScale: 2,
+        movements: [{ at: 1, kind: 'sent', amount: usd(500), other: receiver }],
+      },
+      {
+        url: receiver,
+        name: 'Bob',
+        balance: 10_500n,
+        assetCode: 'USD',
+        assetScale: 2,
+        movements: [{ at: 1, kind: 'received', amount: usd(500) }],
+      },
+    ],
+    order: { from: sender, to: receiver, amount: usd(500) },
+    client: () => ({ walletAddress: 'http://localhost:3000/shop', keyId: 'app-1', privateKey }),
+    commands: [
+      ['See what clients see first', `curl ${sender}`],
+      ['Check the wallet', `npx open-payments-doctor --allow-private ${sender}`],
+    ],
+    log,
+    design: { name: 'Wallet' },
+  })
+  const response = await show({ method: 'GET', url: '/', headers: [], body: new Uint8Array() })
+  if (response === undefined) throw new Error('there is no page')
+  return response
+}
+
 interface Picture {
   readonly name: string
   readonly width?: number
@@ -171,6 +235,9 @@ const pictures: readonly Picture[] = [
   { name: 'connected-app', of: connectedApp },
   { name: 'already-answered', of: answered },
   { name: 'login', of: refused },
+  { name: 'start-page', width: 900, of: startPage },
+  { name: 'start-page-phone', of: startPage },
+  { name: 'start-page-dark', scheme: 'dark', of: startPage },
 ]
 
 describe('in Chromium, the pages of the package', () => {

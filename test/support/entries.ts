@@ -7,8 +7,13 @@ const { exports } = JSON.parse(readFileSync('package.json', 'utf8'))
 export const { compilerOptions } = ts.readConfigFile('tsconfig.json', ts.sys.readFile).config
 const paths: Readonly<Record<string, readonly [string]>> = compilerOptions.paths
 
+const ofWallet = 'create-open-payments-server/wallet/'
+
 function fileOf(name: string): string {
   const [path = ''] = paths[name] ?? []
+  if (name.startsWith(ofWallet)) {
+    return `${paths[`${ofWallet}*`]?.[0]}`.replace('*', name.slice(ofWallet.length))
+  }
   return path || `./adapters/${name.replace('open-payments-server/', '')}.ts`
 }
 
@@ -42,7 +47,8 @@ function sources(): ts.Program {
       : getSourceFile(name, ...rest)
   host.resolveModuleNameLiterals = (literals, file) =>
     literals.map(({ text }) => {
-      const own = text.startsWith('open-payments-') ? fileOf(text) : undefined
+      const isOwn = text.startsWith('open-payments-') || text.startsWith(ofWallet)
+      const own = isOwn ? fileOf(text) : undefined
       const path = resolve(own ?? resolve(dirname(file), text.replace(/\.js$/, '.ts')))
       const resolvedModule = { resolvedFileName: path, extension: '.ts' }
       return { resolvedModule: existsSync(path) ? resolvedModule : undefined }

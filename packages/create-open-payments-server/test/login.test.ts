@@ -47,3 +47,10 @@ test.each([
   })
   expect(signedIn.headers['location']).toBe(expected)
 })
+
+test('signing out ends the session of the browser, and leads back to the page after the next login', async () => {
+  const request = { method: 'POST', url: '/apps', headers: [], body: new Uint8Array() }
+  const { status, headers } = login.signOut(request)
+  expect([status, headers['location']]).toEqual([303, '/login?next=%2Fapps'])
+  expect(headers['set-cookie']).toMatch(/^__Host-wallet=; Max-Age=0; Path=\/; .*Secure$/)
+})

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { requestLog } from '../src/requests.js'
+import { requestLog } from '../templates/wallet/src/start-page/requests.js'
 
 test('the list of requests keeps the latest 500', () => {
   const log = requestLog()

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { StartPage } from 'create-open-payments-server/wallet/start-page/page'
+import type { RequestLog } from 'create-open-payments-server/wallet/start-page/requests'
 import { bodyBytesMax, type HttpResponse } from 'open-payments-server/adapter'
-import { readNodeBody } from '../../../adapters/node-request.js'
+import { headerLines, readNodeBody } from '../../../adapters/node-request.js'
 import type { SandboxDescription } from './description.js'
 import { SandboxError } from './error.js'
 import type { PlantedFault } from './faults.js'
 import { failure, json, send } from './front.js'
 import type { SandboxKey } from './keys.js'
-import { pageOf, rowOf } from './page.js'
-import type { RequestLog } from './requests.js'
 
 /** What the pages of the sandbox show and change. */
 export interface Controls {
@@ -20,19 +20,16 @@ export interface Controls {
   plant(fault: unknown): PlantedFault & { readonly key?: SandboxKey }
   /** Returns the faults that were removed. */
   remove(id?: string): readonly PlantedFault[]
-  readonly stopping: AbortSignal
+  readonly page: StartPage
 }
 
 type Route = (body: unknown, id: string) => Promise<HttpResponse> | HttpResponse
-
-const followersMax = 20
 
 /** Serves the page and the JSON of the sandbox, below `/sandbox`. */
 export function controlsOf(
   controls: Controls,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const { log } = controls
-  let followers = 0
   const requests = () => ({ requests: log.list() })
   const faults = () => ({ faults: controls.faults() })
   const routes: Readonly<Record<string, Route>> = {
@@ -57,39 +54,16 @@ export function controlsOf(
       controls.remove(id).length > 0 ? json(200, faults()) : failure(404, 'no such fault'),
   }
 
-  function follow(response: ServerResponse): void {
-    if (followers >= followersMax) {
-      send(response, failure(503, 'too many pages are open'))
-      return
-    }
-    followers += 1
-    const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' }
-    response.writeHead(200, headers).write('retry: 1000\n\n')
-    const stop = log.follow((request) => {
-      // A page that does not read is not worth memory.
-      if (response.writableNeedDrain) response.destroy()
-      else response.write(`id: ${request.id}\ndata: ${rowOf(request)}\n\n`)
-    })
-    const end = () => response.end()
-    controls.stopping.addEventListener('abort', end)
-    response.once('close', () => {
-      followers -= 1
-      stop()
-      controls.stopping.removeEventListener('abort', end)
-    })
-  }
-
   return async (request, response) => {
     const { url = '', headers } = request
     const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '')
+    const body = await readNodeBody(request, {}, '')
+    if (body === undefined) return
+    if (headers.accept?.includes('text/html')) {
+      const shown = await controls.page({ method, url, headers: headerLines(request), body })
+      if (shown !== undefined) return send(response, shown)
+    }
     const path = (url.split('?', 1)[0] ?? '').replace(/\/$/, '')
-    const wants = headers.accept ?? ''
-    if (method === 'GET' && path === '/sandbox/requests' && wants.includes('text/event-stream')) {
-      return follow(response)
-    }
-    if (method === 'GET' && path === '/sandbox' && wants.includes('text/html')) {
-      return send(response, pageOf(controls.describe(), log.list()))
-    }
     const [, id = ''] = /^\/sandbox\/faults\/([^/]+)$/.exec(path) ?? []
     const name = id === '' ? path : '/sandbox/faults/{id}'
     const route = routes[`${method} ${name}`]
@@ -97,8 +71,6 @@ export function controlsOf(
       const isKnown = Object.keys(routes).some((each) => each.endsWith(` ${name}`))
       return send(response, isKnown ? failure(405, 'this path has other methods') : unknownPath)
     }
-    const body = await readNodeBody(request, {}, '')
-    if (body === undefined) return
     send(response, await answerTo(route, method, headers['content-type'], body, id))
   }
 }

@@ -1,12 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isForHost } from 'create-open-payments-server/wallet/start-page/hosts'
+import { described, type RequestLog } from 'create-open-payments-server/wallet/start-page/requests'
 import { bodyBytesMax, type HttpRequest, type HttpResponse } from 'open-payments-server/adapter'
 import { headerLines, readNodeBody } from '../../../adapters/node-request.js'
 import type { SandboxClock } from './clock.js'
 import { SandboxError } from './error.js'
 import { type Faults, operationOf, type RequestFault } from './faults.js'
-import { isForHost } from './hosts.js'
-import type { RequestLog, Seen } from './requests.js'
+import type { Seen } from './seen.js'
 import type { SandboxWallet } from './wallet.js'
 
 export interface FrontOptions {
@@ -45,7 +46,7 @@ export function frontOf(
       response.writeHead(302, { location: '/sandbox' }).end()
       return
     }
-    const [at, started] = [new Date(), performance.now()]
+    const [arrivedAt, started] = [new Date(), performance.now()]
     const body = await readNodeBody(request, {}, '')
     if (body === undefined) return
     const message = { method, url, headers, body }
@@ -60,21 +61,13 @@ export function frontOf(
     }
     const { refusal } = seen
     const isLost = fault?.fault === 'lost-response'
-    const keyid = keyidOf(message)
-    const [code, reason] = [refusal?.code, refusal?.reason ?? reasonOf(fault)]
+    const reason = refusal?.reason ?? reasonOf(fault)
+    const ms = performance.now() - started
     log.add({
-      at: at.toISOString(),
+      ...described(message, { wallet: wallet.baseUrl, arrivedAt, ms, refusal }),
       ...(clock.offsetMs() !== 0 && { clock: new Date(clock.now()).toISOString() }),
-      wallet: wallet.baseUrl,
-      method,
-      path: url.slice(0, pathShownMax),
       ...(operation && { operation }),
-      ...(keyid && { keyid }),
-      ...(refusal?.client && { client: refusal.client }),
       ...(!isLost && { status: answer.status }),
-      ms: Math.round(performance.now() - started),
-      ...(code && { code }),
-      ...(refusal && { refusal: refusal.refusal }),
       ...(reason && { reason }),
       ...(fault && { fault: fault.fault }),
       ...(seen.consent && { consent: seen.consent }),
@@ -101,8 +94,6 @@ export function frontOf(
   }
 }
 
-const pathShownMax = 500
-
 function reasonOf(fault: RequestFault | undefined): string | undefined {
   if (fault?.fault === 'lost-response')
     return 'a fault: the work was done, and the connection closed'
@@ -126,10 +117,6 @@ function unavailable(url: string, retryAfterSeconds: number): Answer {
 
 function headerOf({ headers }: HttpRequest, name: string): string | undefined {
   return headers.find(([each]) => each.toLowerCase() === name)?.[1]
-}
-
-function keyidOf(message: HttpRequest): string | undefined {
-  return /keyid="([^"]{1,200})"/.exec(headerOf(message, 'signature-input') ?? '')?.[1]
 }
 
 /** A JSON response that must not be cached. */

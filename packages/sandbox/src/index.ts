@@ -4,6 +4,7 @@
  * @module open-payments-sandbox
  */
 
+export type { RecordedRequest } from 'create-open-payments-server/wallet/start-page/requests'
 export type { FullJwk } from 'open-payments-server-testing'
 export type { ClockChange } from './clock.js'
 export type { ConsentRules } from './consent.js'
@@ -11,6 +12,5 @@ export type { SandboxDescription, SandboxUrls } from './description.js'
 export { SandboxError } from './error.js'
 export type { Fault, FaultScope, PlantedFault } from './faults.js'
 export type { SandboxKey } from './keys.js'
-export type { RecordedRequest } from './requests.js'
 export { type Sandbox, type SandboxOptions, startSandbox } from './sandbox.js'
 export type { AccountWithKey } from './wallet.js'

@@ -26,9 +26,16 @@ export function openLogin(owners: readonly string[]): Login {
     return page({ title: 'Sign in', content }, { locale, status: 200 })
   }
 
+  const redirect = ({ url }: HttpRequest) =>
+    seeOther(`/login?${new URLSearchParams({ next: url })}`)
+
   return {
     ownerOf,
-    redirect: ({ url }) => seeOther(`/login?${new URLSearchParams({ next: url })}`),
+    redirect,
+    signOut(request) {
+      const { status, headers } = redirect(request)
+      return { status, headers: { ...headers, 'set-cookie': `${cookieFor('')}; Max-Age=0` } }
+    },
     async page(request) {
       const owner = fieldsOf(request).get('owner') ?? ''
       const isChosen = request.method === 'POST' && owners.includes(owner)

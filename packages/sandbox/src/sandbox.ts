@@ -1,4 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import {
+  type RecordedRequest,
+  requestLog,
+} from 'create-open-payments-server/wallet/start-page/requests'
 import { freePort } from 'open-payments-programs'
 import { type ClockChange, sandboxClock } from './clock.js'
 import type { ConsentRules } from './consent.js'
@@ -8,7 +12,8 @@ import { invalidOption } from './error.js'
 import { type Fault, type PlantedFault, plantedFaults, readFault } from './faults.js'
 import { frontOf, type Listening, listen } from './front.js'
 import type { SandboxKey } from './keys.js'
-import { type RecordedRequest, requestLog, type Seen } from './requests.js'
+import { sandboxPage } from './page.js'
+import type { Seen } from './seen.js'
 import { type AccountWithKey, type NewAccount, openWallet, type SandboxWallet } from './wallet.js'
 
 export interface SandboxOptions extends ConsentRules {
@@ -124,7 +129,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     other: () => second,
   })
   const second = openWallet({ ...shared, baseUrl: away, accounts: opened[1], other: () => first })
-  const wallets = [first, second]
+  const wallets = [first, second] as const
 
   const urls = [urlsOf(home), urlsOf(away)] as const
   const accounts = () => wallets.flatMap((wallet) => wallet.accounts())
@@ -174,7 +179,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     faults: faults.list,
     plant,
     remove,
-    stopping: stopping.signal,
+    page: sandboxPage(wallets, describe, log),
   })
   const within = <Result>(seen: Seen, work: () => Promise<Result>) => current.run(seen, work)
   const front = (wallet: SandboxWallet) =>

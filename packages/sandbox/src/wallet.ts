@@ -19,7 +19,7 @@ import { newSandboxKey, type SandboxKey } from './keys.js'
 import { cookieFor, openLogin } from './login.js'
 import { memoryDatabase, memoryKeys, unlimitedLedger } from './memory.js'
 import { payer } from './payments.js'
-import type { Seen } from './requests.js'
+import type { Seen } from './seen.js'
 
 /** An account to open. */
 export interface NewAccount {

@@ -23,6 +23,8 @@ export interface Login {
   ownerOf(request: HttpRequest): Owner | undefined
   /** Returns a redirect to the login, and then back to the page of the request. */
   redirect(request: HttpRequest): HttpResponse
+  /** Ends the session, and returns a redirect to the login. */
+  signOut(request: HttpRequest): HttpResponse
   readonly page: Handler
 }
 
@@ -34,9 +36,10 @@ export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSett
   const mac = (session: string) =>
     createHmac('sha256', sessionSecret).update(`session\n${session}`).digest('base64url')
 
+  const attributes = ['Path=/', 'HttpOnly', 'SameSite=Lax', ...(isSecure ? ['Secure'] : [])]
+
   function cookieFor(owner: string): string {
     const session = `${owner}.${Date.now() + lifetimeMs}`
-    const attributes = ['Path=/', 'HttpOnly', 'SameSite=Lax', ...(isSecure ? ['Secure'] : [])]
     return [`${cookieName}=${session}.${mac(session)}`, ...attributes].join('; ')
   }
 
@@ -47,14 +50,21 @@ export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSett
     return { id: owner }
   }
 
+  function redirect(request: HttpRequest): HttpResponse {
+    const path = pathOf(request)
+    // The link of an app to the page of keys fills its form.
+    const query = new URLSearchParams(path === '/keys' ? request.url.slice(path.length) : '')
+    const next = query.size === 0 ? path : `${path}?${query}`
+    return seeOther(`/login?${new URLSearchParams({ next })}`)
+  }
+
   return {
     ownerOf,
-    redirect(request) {
-      const path = pathOf(request)
-      // The link of an app to the page of keys fills its form.
-      const query = new URLSearchParams(path === '/keys' ? request.url.slice(path.length) : '')
-      const next = query.size === 0 ? path : `${path}?${query}`
-      return seeOther(`/login?${new URLSearchParams({ next })}`)
+    redirect,
+    signOut(request) {
+      const { status, headers } = redirect(request)
+      const cookie = [`${cookieName}=`, 'Max-Age=0', ...attributes].join('; ')
+      return { status, headers: { ...headers, 'set-cookie': cookie } }
     },
     async page(request) {
       if (request.method === 'GET' || request.method === 'HEAD') return loginPage(request)

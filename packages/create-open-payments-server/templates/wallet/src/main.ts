@@ -3,8 +3,8 @@ import { openDatabase } from './database.js'
 import { openDemoAccounts } from './ledger.js'
 import { readSettings } from './settings.js'
 import { startWallet } from './start.js'
+import { createWithStartPage } from './start-page/index.js'
 import { migrate } from './tables.js'
-import { createWallet } from './wallet.js'
 
 async function main(): Promise<void> {
   const settings = readSettings()
@@ -13,7 +13,8 @@ async function main(): Promise<void> {
   const { baseUrl } = settings
   await migrate(database)
   await openDemoAccounts(database, baseUrl)
-  const stop = await startWallet(createWallet(settings, database), settings)
+  const wallet = await createWithStartPage(settings, database)
+  const stop = await startWallet(wallet, settings)
   console.log(`Open first:       ${baseUrl}/`)
   console.log(`Wallet addresses: ${baseUrl}/alice and ${baseUrl}/bob`)
   console.log(

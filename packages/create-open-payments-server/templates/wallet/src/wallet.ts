@@ -19,7 +19,6 @@ import { createLogin, type Login } from './login.js'
 import { ownReceivers, pricingOf, type Receivers } from './pricing.js'
 import type { WalletSettings } from './settings.js'
 import type { Database } from './sql.js'
-import { withStartPage } from './start-page.js'
 
 /** The servers and pages of the wallet. `server.ts` mounts them. */
 export interface Wallet extends Omit<Servers, 'handle'> {
@@ -89,7 +88,7 @@ export function createWallet(
     pricing: pricingOf(receivers, exchanges),
     policy: { mayPay: confirmedByOwner(mayPayFrom(ledger), { baseUrl, mustConfirm, clock }) },
     clock,
-    onRefusal,
+    onRefusal: reportRefusal,
     onError,
     ...options,
   })
@@ -99,6 +98,7 @@ export function createWallet(
     ownerOf: login.ownerOf,
     accountsOf: ledger.ownedBy,
     signIn: login.redirect,
+    signOut: login.signOut,
     formKey: settings.sessionSecret,
     keys,
     connectedAppsUrl: '/apps',
@@ -108,7 +108,7 @@ export function createWallet(
   })
   return {
     ...servers,
-    handle: withStartPage(baseUrl, servers.handle),
+    handle: pages.around(servers.handle),
     ledger,
     database,
     pages: { ...pages, login: login.page },
@@ -123,7 +123,7 @@ export function mayPayFrom(ledger: Ledger): MayPay {
   }
 }
 
-/** Responses give few details about a refusal. This hook receives the reason. */
-function onRefusal({ operation, refusal, reason }: RefusalReport): void {
+/** Prints the reason of a refusal, of which responses give few details. */
+export function reportRefusal({ operation, refusal, reason }: RefusalReport): void {
   console.warn(`${operation ?? 'request'} refused: ${refusal}: ${reason}`)
 }

@@ -200,16 +200,3 @@ test('Only this machine reaches the wallet, unless HOST says otherwise', async (
     await expect(fetch(`http://${address}:${port}/alice`), address).rejects.toThrow()
   }
 })
-
-test('The page at / links to the accounts and the pages of their owners', async () => {
-  const response = await fetch(`${wallet.baseUrl}/`)
-  expect([response.status, response.headers.get('content-type')]).toEqual([
-    200,
-    'text/html; charset=utf-8',
-  ])
-  const links = [...(await response.text()).matchAll(/href="([^"]+)"/g)].map(([, url]) => url ?? '')
-  expect(links).toEqual(expect.arrayContaining([alice, bob, '/apps', '/keys']))
-  for (const link of links) {
-    expect((await fetch(new URL(link, wallet.baseUrl))).status, link).toBe(200)
-  }
-})

@@ -1,6 +1,8 @@
-import type { RefusalReport } from 'open-payments-server'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Handler, RefusalReport } from 'open-payments-server'
+import type { HttpRequest } from 'open-payments-server/adapter'
 
-/** A request that a wallet of the sandbox has answered. */
+/** A request that a wallet has answered. */
 export interface RecordedRequest {
   /** Increases with each request. */
   readonly id: number
@@ -35,47 +37,85 @@ export interface RecordedRequest {
   readonly consent?: 'by rule'
 }
 
-/** What is known while a request is served. */
-export interface Seen {
-  refusal?: RefusalReport
-  fault?: string
-  consent?: 'by rule'
-  /** The account has too little for the payment. */
-  lacksFunds?: true
-  /** The owner has to confirm the payment. */
-  mustConfirm?: true
-}
-
-/** The latest requests of both wallets. */
+/** The latest requests. */
 export interface RequestLog {
   add(request: Omit<RecordedRequest, 'id'>): void
   /** The oldest first. */
   list(): readonly RecordedRequest[]
   clear(): void
-  /** Calls a function with each further request, until the returned function is called. */
-  follow(listener: (request: RecordedRequest) => void): () => void
 }
 
 const requestsMax = 500
 
 export function requestLog(): RequestLog {
   let kept: readonly RecordedRequest[] = []
-  const listeners = new Set<(request: RecordedRequest) => void>()
   let count = 0
   return {
     add(given) {
       count += 1
-      const request = { id: count, ...given }
-      kept = [...kept, request].slice(-requestsMax)
-      for (const listener of listeners) listener(request)
+      kept = [...kept, { id: count, ...given }].slice(-requestsMax)
     },
     list: () => kept,
     clear() {
       kept = []
     },
-    follow(listener) {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
+  }
+}
+
+/** What becomes of a request. */
+export interface Answered {
+  readonly wallet: string
+  readonly arrivedAt: Date
+  readonly ms: number
+  readonly refusal?: RefusalReport | undefined
+}
+
+const pathShownMax = 500
+
+/** Describes a request for the list. */
+export function described(request: HttpRequest, { wallet, arrivedAt, ms, refusal }: Answered) {
+  const keyid = keyidOf(request)
+  return {
+    at: arrivedAt.toISOString(),
+    wallet,
+    method: request.method,
+    path: request.url.slice(0, pathShownMax),
+    ms: Math.round(ms),
+    ...(keyid && { keyid }),
+    ...(refusal && {
+      code: refusal.code,
+      refusal: refusal.refusal,
+      reason: refusal.reason,
+      ...(refusal.operation && { operation: refusal.operation }),
+      ...(refusal.client && { client: refusal.client }),
+    }),
+  }
+}
+
+function keyidOf({ headers }: HttpRequest): string | undefined {
+  const input = headers.find(([name]) => name.toLowerCase() === 'signature-input')
+  return /keyid="([^"]{1,200})"/.exec(input?.[1] ?? '')?.[1]
+}
+
+/** Adds the requests that a handler answers to a list. */
+export function recorder(log: RequestLog, wallet: string) {
+  const current = new AsyncLocalStorage<{ refusal?: RefusalReport }>()
+  return {
+    /** The hook of the servers, by which the list has the reason of each refusal. */
+    noteRefusal(refusal: RefusalReport): void {
+      const seen = current.getStore()
+      if (seen !== undefined) seen.refusal = refusal
+    },
+    recorded<Body extends string | Uint8Array>(handle: Handler<Body>): Handler<Body> {
+      return async (request) => {
+        const seen: { refusal?: RefusalReport } = {}
+        const [arrivedAt, started] = [new Date(), performance.now()]
+        const response = await current.run(seen, () => handle(request))
+        const ms = performance.now() - started
+        const { status } = response
+        log.add({ ...described(request, { wallet, arrivedAt, ms, ...seen }), status })
+        return response
+      }
     },
   }
 }

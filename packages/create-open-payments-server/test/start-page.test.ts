@@ -1,0 +1,197 @@
+import { createWithStartPage } from 'create-open-payments-server/wallet/start-page/index'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { decide } from '../../../examples/demo/browser.js'
+import {
+  type CreatedWallet,
+  noFee,
+  startCreatedWallet,
+} from '../../../test/support/created-wallet.js'
+
+let running: CreatedWallet
+beforeAll(async () => {
+  running = await startCreatedWallet({
+    create: async (settings, database, ports) => ({
+      wallet: await createWithStartPage(settings, database, { ...ports, exchanges: noFee }),
+    }),
+  })
+})
+afterAll(() => running.stop())
+
+const at = (path: string) => new URL(path, running.baseUrl).href
+const html = { accept: 'text/html' }
+
+/** What a person reads on a page. */
+function textOf(page: string): string {
+  return page
+    .replace(/<(style|script).*?<\/\1>/gs, '')
+    .replace(/<\/td>/g, ' ')
+    .replace(/<[^>]*>/g, '')
+    .replace(/\s+/g, ' ')
+}
+
+/** The text of the start page. */
+const shown = async (path = '/') => textOf(await (await fetch(at(path), { headers: html })).text())
+
+function post(fields: Readonly<Record<string, string>>, headers = {}): Promise<Response> {
+  const body = new URLSearchParams(fields)
+  return fetch(at('/start-page/pay'), { method: 'POST', redirect: 'manual', headers, body })
+}
+
+async function token(): Promise<string> {
+  const [, found = ''] =
+    /name="token" value="([^"]+)"/.exec(await (await fetch(at('/'))).text()) ?? []
+  return found
+}
+
+const locationOf = ({ headers }: Response) => headers.get('location') ?? ''
+
+/** Presses the button, and resolves to the URL of the consent page. */
+const pressed = async () => locationOf(await post({ token: await token() }))
+
+/** Presses the button, decides as Alice, and resolves to the URL to which the browser then returns. */
+async function decided(decision: 'approve' | 'deny'): Promise<string> {
+  return `${(await decide(await pressed(), decision)).location}`
+}
+
+/** Follows the redirect of the consent page, and resolves to the path of the start page. */
+const returned = async (url: string) => locationOf(await fetch(url, { redirect: 'manual' }))
+
+const balanceOf = async (owner: string) =>
+  (await running.wallet.ledger.find(at(`/${owner}`)))?.balance ?? 0n
+
+describe('the start page', () => {
+  test('shows the accounts, and links to the pages of their owners', async () => {
+    const response = await fetch(at('/'))
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      200,
+      'text/html; charset=utf-8',
+    ])
+    const links = [...(await response.text()).matchAll(/href="([^"]+)"/g)].map(
+      ([, url = '']) => url,
+    )
+    expect(links).toEqual(expect.arrayContaining([at('/alice'), at('/bob'), '/apps', '/keys']))
+    for (const link of links) expect((await fetch(at(link))).status, link).toBe(200)
+  })
+
+  test('pays with the consent of the owner, who sees whom, and shows the new balances', async () => {
+    const [alice, bob] = [await balanceOf('alice'), await balanceOf('bob')]
+    const { page: consent, location } = await decide(await pressed(), 'approve')
+    for (const part of ['Demo shop', at('/shop'), 'Bob', at('/bob')]) {
+      expect(textOf(consent)).toContain(part)
+    }
+    const page = await shown(await returned(`${location}`))
+    expect(page).toContain('Alice has paid Bob 5.00 USD.')
+    expect(page).toContain('− 5.00 USD sent to Bob')
+    expect(page).toContain('+ 5.00 USD received')
+    expect([await balanceOf('alice'), await balanceOf('bob')]).toEqual([alice - 500n, bob + 500n])
+    expect(page).toMatch(/POST \/outgoing-payments.*? 201/)
+    expect(await shown()).not.toContain('has paid')
+  })
+
+  test('pays once, however often the browser returns', async () => {
+    const url = await decided('approve')
+    const bob = await balanceOf('bob')
+    const paths = await Promise.all([returned(url), returned(url)])
+    paths.push(await returned(url))
+    for (const path of paths) expect(await shown(path)).toContain('Alice has paid Bob')
+    expect(await balanceOf('bob')).toBe(bob + 500n)
+  })
+
+  test('says that the owner has denied', async () => {
+    const bob = await balanceOf('bob')
+    expect(await shown(await returned(await decided('deny')))).toContain('Alice has denied')
+    expect(await balanceOf('bob')).toBe(bob)
+  })
+
+  test('says why a payment was refused, as the client and as the wallet knows it', async () => {
+    const { sql } = running.wallet.database
+    const url = await decided('approve')
+    const balance = await balanceOf('alice')
+    await sql("UPDATE accounts SET balance = 499 WHERE owner = 'alice'")
+    const page = await shown(await returned(url))
+    await sql(
+      'UPDATE accounts SET balance = ? WHERE wallet_address = ?',
+      `${balance}`,
+      at('/alice'),
+    )
+    expect(page).toContain('The payment failed')
+    expect(page).toContain('403 insufficient_funds')
+    expect(page).toMatch(/POST \/outgoing-payments.*? 403.*? funds_insufficient the account/)
+  })
+
+  test('lists what any client is refused, with the reason, and escapes what it sent', async () => {
+    await fetch(at('/"><img>?<script>'))
+    const id = /data-id="(\d+)"/.exec(await (await fetch(at('/'))).text())?.[1]
+    await fetch(at('/incoming-payments'), { method: 'POST' })
+    const rows = await (await fetch(at(`/start-page/requests?after=${id}`))).text()
+    expect(rows.match(/<tr/g)).toHaveLength(1)
+    expect(rows).toMatch(/signature_\w+<\/code> .+<\/td>/)
+    const all = await (await fetch(at('/start-page/requests?after=100000'))).text()
+    expect(all.match(/<tr/g)?.length, 'after the wallet was started again').toBeGreaterThan(1)
+    expect(all).not.toMatch(/<img|<script/)
+    expect(all).not.toContain('/start-page/')
+  })
+})
+
+describe('other sites', () => {
+  test.each([
+    ['without the token of the form', {}, {}],
+    ['with another token', { token: '0'.repeat(64) }, {}],
+    ['as a browser of another site says', undefined, { 'sec-fetch-site': 'cross-site' }],
+    ['as a browser of another port says', undefined, { 'sec-fetch-site': 'same-site' }],
+  ])('cannot press the button: %s', async (_, fields, headers) => {
+    const { status, headers: answered } = await post(fields ?? { token: await token() }, headers)
+    expect([status, answered.get('location')]).toEqual([403, null])
+  })
+
+  test('cannot complete a payment that the owner approved, without the hash for it', async () => {
+    const url = new URL(await decided('approve'))
+    const bob = await balanceOf('bob')
+    const forged = new URL(url)
+    forged.searchParams.set('hash', 'A'.repeat(43))
+    expect((await fetch(forged, { redirect: 'manual' })).status).toBe(400)
+    expect(await balanceOf('bob')).toBe(bob)
+    expect(await shown(await returned(url.href))).toContain('has paid')
+  })
+
+  test('see no page under a name of theirs that leads to this machine', async () => {
+    const ask = (host: string, path: string) =>
+      running.wallet.handle({
+        method: 'GET',
+        url: path,
+        headers: [
+          ['host', host],
+          ['accept', 'text/html'],
+        ],
+        body: new Uint8Array(),
+      })
+    for (const path of ['/', '/start-page/requests', '/start-page/paid']) {
+      expect((await ask('evil.example', path)).status, path).toBe(404)
+    }
+    expect((await ask(new URL(running.baseUrl).host, '/')).status).toBe(200)
+  })
+})
+
+describe('in production', () => {
+  afterEach(() => vi.unstubAllEnvs())
+
+  test('there is no start page, and no app that it could act for', async () => {
+    vi.stubEnv('NODE_ENV', 'production')
+    const settings = {
+      baseUrl: at('').slice(0, -1),
+      sessionSecret: new Uint8Array(32),
+      paymentDetailsSecret: new Uint8Array(32),
+      demoPassword: 'x',
+    }
+    const { handle } = await createWithStartPage(settings, running.wallet.database)
+    const headers: [string, string][] = [
+      ['host', new URL(running.baseUrl).host],
+      ['accept', 'text/html'],
+    ]
+    const ask = (method: string, url: string) =>
+      handle({ method, url, headers, body: new Uint8Array() })
+    expect((await ask('GET', '/')).status).toBe(404)
+    expect((await ask('GET', '/start-page/requests')).status).toBe(404)
+    expect(await ask('GET', '/shop/jwks.json')).toMatchObject({ status: 200, body: '{"keys":[]}' })
+  })
+})

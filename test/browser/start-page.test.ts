@@ -1,0 +1,100 @@
+import { createWithStartPage } from 'create-open-payments-server/wallet/start-page/index'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { demoPassword } from '../../examples/demo/browser.js'
+import { type Sandbox, startSandbox } from '../../packages/sandbox/src/index.js'
+import { type CreatedWallet, noFee, startCreatedWallet } from '../support/created-wallet.js'
+import {
+  accessible,
+  type Browser,
+  click,
+  expectToFitAPhone,
+  fill,
+  forceColors,
+  hasBrowser,
+  launched,
+  type Page,
+  textOf,
+  violations,
+} from './chromium.js'
+
+describe('in Chromium, the start page', () => {
+  if (!hasBrowser) return test.skip('skipped: run .ci/browser', () => {})
+
+  let browser: Browser
+  let wallet: CreatedWallet
+  let sandbox: Sandbox
+  beforeAll(async () => {
+    browser = await launched()
+    sandbox = await startSandbox({ port: 0, outboundTimeoutMs: 60_000 })
+    wallet = await startCreatedWallet({
+      create: async (settings, database, ports) => ({
+        wallet: await createWithStartPage(settings, database, { ...ports, exchanges: noFee }),
+      }),
+    })
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await wallet?.stop()
+    await sandbox?.stop()
+  })
+
+  async function opened(url: string): Promise<Page> {
+    const page = await (await browser.createBrowserContext()).newPage()
+    await page.goto(url)
+    return page
+  }
+
+  async function expectToBeUsable(page: Page): Promise<void> {
+    for (const value of ['light', 'dark']) {
+      await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }])
+      expect(await violations(page)).toEqual([])
+    }
+    await expectToFitAPhone(page)
+    await page.setViewport({ width: 1024, height: 768 })
+  }
+
+  test('of a created wallet pays, on a phone, in the dark, and by its names for a screen reader', async () => {
+    const page = await opened(`${wallet.baseUrl}/`)
+    await expectToBeUsable(page)
+    expect(await accessible(page)).toContain('button Pay Bob 5.00\u00a0USD')
+    await click(page, 'button.primary')
+    await fill(page, { owner: 'alice', password: demoPassword })
+    await click(page, 'form button')
+    expect(await textOf(page)).toContain('Bob')
+    await click(page, 'button[value=approve]')
+    const text = await textOf(page)
+    expect(text).toContain('Alice has paid Bob 5.00 USD.')
+    expect(text).toContain('105.00 USD')
+    await expectToBeUsable(page)
+  })
+
+  test('of the sandbox pays from one wallet to the other', async () => {
+    const page = await opened(sandbox.url)
+    await expectToBeUsable(page)
+    await click(page, 'button.primary')
+    await click(page, 'button[value=approve]')
+    expect(await textOf(page)).toContain('Alice has paid Dana 5.00 USD.')
+    await expectToBeUsable(page)
+  })
+
+  test('lists requests as they are answered, each with the reason of its refusal', async () => {
+    const page = await opened(`${wallet.baseUrl}/`)
+    await fetch(`${wallet.baseUrl}/incoming-payments`, { method: 'POST' })
+    await expect.poll(() => textOf(page)).toContain('Signature-Input is missing')
+    await page.evaluate(`document.getElementById('refused').click()`)
+    const visible = `[...document.querySelectorAll('#rows tr')].filter((row) => row.offsetHeight > 0)`
+    expect(await page.evaluate(`${visible}.every((row) => row.className === 'refused')`)).toBe(true)
+    await forceColors(page)
+    expect(await textOf(page)).toContain('Signature-Input is missing')
+  })
+
+  test('has a button that copies each command', async () => {
+    const page = await opened(`${wallet.baseUrl}/`)
+    await page.evaluate(
+      `void (navigator.clipboard.writeText = async (text) => { window.copied = text })`,
+    )
+    await page.evaluate(`document.querySelector('.copy').click()`)
+    await expect.poll(() => page.evaluate('window.copied')).toBe(`curl ${wallet.baseUrl}/alice`)
+    expect(await page.evaluate(`document.querySelector('.copy').textContent`)).toBe('Copied')
+  })
+})
