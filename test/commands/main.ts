@@ -1,0 +1,130 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { freePort } from 'open-payments-programs'
+import { demoPassword } from '../../examples/demo/browser.js'
+import { commandBlocksIn, commandsOn, nextStepsIn, withValues } from './documents.js'
+import { type Reader, readerIn } from './reader.js'
+import { startRegistry } from './registry.js'
+
+// Types every command of the README, of the start page, and of a created wallet, as a reader does: in a new clone, and
+// with the packages of a folder, which is the argument. A command that is added to one of them is typed, too.
+const [, , tarballs = ''] = process.argv
+const root = resolve('.')
+const home = mkdtempSync(join(tmpdir(), 'commands-'))
+const browser = browserOf(join(home, 'browser'))
+const blocks = commandBlocksIn(readFileSync('README.md', 'utf8'))
+/** What needs published packages. All other commands are for a clone. */
+const needsPackages = /\bnpm (?:create|install) (?:create-)?open-payments-/
+let typed = 0
+
+try {
+  await inClone(blocks.filter((commands) => !commands.some((each) => needsPackages.test(each))))
+  await withPackages(blocks.filter((commands) => commands.some((each) => needsPackages.test(each))))
+  console.log(`\nAll ${typed} commands work as the documents show them.`)
+} finally {
+  rmSync(home, { recursive: true, force: true })
+}
+
+async function inClone(blocks: readonly (readonly string[])[]): Promise<void> {
+  const folder = join(home, 'clone')
+  execFileSync('git', ['clone', '--quiet', root, folder])
+  const { reader, origin } = await placeIn(folder, {})
+  try {
+    for (const block of blocks) await typeAll(reader, block, origin)
+    await typeAll(reader, await commandsOfPage(origin), origin)
+  } finally {
+    await reader.leave()
+  }
+}
+
+async function withPackages(blocks: readonly (readonly string[])[]): Promise<void> {
+  const registry = await startRegistry(resolve(tarballs), npm('config', 'get', 'registry'))
+  // npx would run what it has kept of an earlier version.
+  const env = { npm_config_registry: registry.url, npm_config_cache: join(home, 'cache') }
+  try {
+    for (const [index, block] of blocks.entries()) {
+      const folder = join(home, `packages-${index}`)
+      mkdirSync(folder)
+      const { reader, origin } = await placeIn(folder, env)
+      try {
+        const steps = nextStepsIn(await typeAll(reader, block, origin))
+        if (steps.length > 0) await followSteps(reader, folder, steps, origin)
+      } finally {
+        await reader.leave()
+      }
+    }
+  } finally {
+    registry.close()
+  }
+}
+
+/** Types what `npm create` prints, then what the README of the wallet adds, and what its page shows. */
+async function followSteps(
+  reader: Reader,
+  folder: string,
+  steps: readonly string[],
+  origin: string,
+): Promise<void> {
+  await typeAll(reader, steps, origin)
+  const wallet = steps.find((step) => step.startsWith('cd '))?.slice('cd '.length) ?? ''
+  const readme = commandBlocksIn(readFileSync(join(folder, wallet, 'README.md'), 'utf8')).flat()
+  const page = await commandsOfPage(origin)
+  const others = [...readme.map((each) => withValues(each, origin)), ...page]
+  await typeAll(
+    reader,
+    [...new Set(others)].filter((each) => !steps.includes(each)),
+    origin,
+  )
+}
+
+async function typeAll(
+  reader: Reader,
+  commands: readonly string[],
+  origin: string,
+): Promise<string> {
+  const printed: string[] = []
+  for (const command of commands) printed.push(await reader.type(withValues(command, origin)))
+  typed += commands.length
+  return printed.join('\n')
+}
+
+async function commandsOfPage(origin: string): Promise<readonly string[]> {
+  const response = await fetch(origin, { headers: { accept: 'text/html' } })
+  const commands = commandsOn(await response.text())
+  if (commands.length === 0) throw new Error(`${origin} shows no command`)
+  return commands
+}
+
+/** A reader in a folder, whose wallet has a port of its own and a password that the browser knows. */
+async function placeIn(folder: string, env: NodeJS.ProcessEnv) {
+  const port = await freePort()
+  const origin = `http://localhost:${port}`
+  const outside = Object.entries(process.env).filter(([name]) => !/^npm_(?!config_)/.test(name))
+  const reader = readerIn(folder, {
+    ...Object.fromEntries(outside),
+    PORT: `${port}`,
+    BASE_URL: origin,
+    DEMO_PASSWORD: demoPassword,
+    BROWSER: browser,
+    XDG_CONFIG_HOME: `${folder}-settings`,
+    ...env,
+  })
+  return { reader, origin }
+}
+
+/** Writes a program that opens a page as Alice does. */
+function browserOf(file: string): string {
+  const tsx = import.meta.resolve('tsx')
+  const owner = join(import.meta.dirname, 'owner.ts')
+  const tsconfig = resolve('tsconfig.json')
+  const command = `TSX_TSCONFIG_PATH='${tsconfig}' exec '${process.execPath}' --import '${tsx}' '${owner}' "$1"`
+  writeFileSync(file, `#!/bin/sh\n${command}\n`)
+  chmodSync(file, 0o755)
+  return file
+}
+
+function npm(...args: readonly string[]): string {
+  return execFileSync('npm', [...args], { encoding: 'utf8' }).trim()
+}

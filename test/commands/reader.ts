@@ -1,0 +1,68 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { resolve } from 'node:path'
+
+/** A person at a terminal. */
+export interface Reader {
+  /**
+   * Types a command, answers what it asks, and resolves to what it printed when it has ended, or when it serves a
+   * wallet, which runs until `leave`.
+   *
+   * @throws an error with the output for any exit code but 0.
+   */
+  type(command: string): Promise<string>
+  /** Interrupts what runs. */
+  leave(): Promise<void>
+}
+
+/** Names the page of a wallet that accepts requests. */
+const isServing = /^Open first: +\S+/m
+
+/** What a program asks at the end of its output, and the answer. */
+const answers = [
+  { question: /\[y\/N\] $/, answer: 'y\r' },
+  { question: /(?:\[1\]: |\(y\) )$/, answer: '\r' },
+] as const
+
+export function readerIn(home: string, env: NodeJS.ProcessEnv): Reader {
+  let folder = home
+  const running: ChildProcess[] = []
+
+  async function type(command: string): Promise<string> {
+    console.log(`\n$ ${command}`)
+    const [, next] = /^cd (\S+)$/.exec(command) ?? []
+    if (next !== undefined) {
+      folder = resolve(folder, next)
+      return ''
+    }
+    // A terminal, in which programs ask, and which interrupts what it runs when it is closed.
+    const args = ['-qefc', command, '/dev/null']
+    const child = spawn('script', args, { cwd: folder, env, stdio: ['pipe', 'pipe', 'inherit'] })
+    const ended = once(child, 'exit')
+    let printed = ''
+    const serving = new Promise<void>((served) => {
+      child.stdout.on('data', (chunk: Buffer) => {
+        process.stdout.write(chunk)
+        printed += chunk
+        const found = answers.find(({ question }) => question.test(printed))
+        if (found !== undefined) child.stdin.write(found.answer)
+        if (isServing.test(printed)) served()
+      })
+    })
+    const code = await Promise.race([ended.then(([code]) => code), serving])
+    if (code === undefined) running.push(child)
+    else if (code !== 0) throw new Error(`${command}: exit code ${code}\n${printed}`)
+    return printed
+  }
+
+  return {
+    type,
+    async leave() {
+      for (const child of running.splice(0)) {
+        const ended = once(child, 'exit')
+        child.stdin?.write('\x03')
+        await ended
+      }
+    },
+  }
+}
