@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { type KeyPair, type SignOptions, signedRequest } from 'open-payments-server-testing'
 
@@ -49,7 +50,7 @@ export interface Sender {
 
 /** The body of a response is not what its header announced, or too long. */
 export class BrokenResponse extends Error {
-  readonly kind: 'cut-off' | 'encoding' | 'too-long'
+  readonly kind: 'cut-off' | 'encoding' | 'not-utf-8' | 'too-long'
 
   constructor(kind: BrokenResponse['kind'], message: string) {
     super(message)
@@ -131,7 +132,11 @@ async function textOf(response: Response, what: string): Promise<string> {
     throw new BrokenResponse('cut-off', `${what} is cut off`)
   }
   if (length > responseBytesMax) throw new BrokenResponse('too-long', `${what} has more than 1 MiB`)
-  return Buffer.concat(chunks).toString()
+  const bytes = Buffer.concat(chunks)
+  // Other bytes are no JSON at all, such as those of a compressed body.
+  const isJson = /^\s*[[{]/.test(bytes.toString('latin1', 0, 100))
+  if (isJson && !isUtf8(bytes)) throw new BrokenResponse('not-utf-8', `${what} is not UTF-8`)
+  return bytes.toString()
 }
 
 function parsed(text: string): unknown {

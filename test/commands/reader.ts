@@ -24,6 +24,9 @@ const answers = [
   { question: /(?:\[1\]: |\(y\) )$/, answer: '\r' },
 ] as const
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: by these, programs move the cursor
+const cursorMoves = /\x1b\[[\d;?]*[A-Za-z]/g
+
 export function readerIn(home: string, env: NodeJS.ProcessEnv): Reader {
   let folder = home
   const running: ChildProcess[] = []
@@ -39,13 +42,17 @@ export function readerIn(home: string, env: NodeJS.ProcessEnv): Reader {
     const args = ['-qefc', command, '/dev/null']
     const child = spawn('script', args, { cwd: folder, env, stdio: ['pipe', 'pipe', 'inherit'] })
     const ended = once(child, 'exit')
-    let printed = ''
+    let [printed, unanswered] = ['', '']
     const serving = new Promise<void>((served) => {
       child.stdout.on('data', (chunk: Buffer) => {
         process.stdout.write(chunk)
         printed += chunk
-        const found = answers.find(({ question }) => question.test(printed))
-        if (found !== undefined) child.stdin.write(found.answer)
+        unanswered = (unanswered + chunk).replace(cursorMoves, '')
+        const found = answers.find(({ question }) => question.test(unanswered))
+        if (found !== undefined) {
+          unanswered = ''
+          child.stdin.write(found.answer)
+        }
         if (isServing.test(printed)) served()
       })
     })

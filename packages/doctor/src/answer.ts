@@ -14,6 +14,7 @@ export function isOwnError({ body }: WireAnswer): boolean {
 export function recognised(answer: WireAnswer): Problem | undefined {
   const { status } = answer
   const isOwn = isOwnError(answer)
+  if (isChallenge(answer)) return firewall(answer)
   if (status === 429) return limited(answer)
   if (status >= 300 && status < 400) return redirected(answer)
   if (status === 401 && password.test(challengeOf(answer))) return passwordProtected(answer)
@@ -22,6 +23,7 @@ export function recognised(answer: WireAnswer): Problem | undefined {
   if (status === 500 && !titleOf(answer)?.startsWith('500')) return failing(answer, isOwn)
   if (status >= 500 && !isOwn) return isBlocked(answer) ? blocked(answer) : proxyPage(answer)
   if (answer.text.startsWith('\x1f')) return compressed(answer)
+  if (isIncomplete(answer)) return incomplete(answer)
   if (isOwn) return undefined
   if (status < 300) return isPage(answer) ? webPage(answer) : undefined
   if (status === 401 && isPage(answer)) return replacedError(answer)
@@ -41,6 +43,20 @@ function isBlocked({ status, request }: WireAnswer): boolean {
 
 function isPage({ headers, text }: WireAnswer): boolean {
   return /html/i.test(headers.get('content-type') ?? '') || /^\s*<(!doctype|html)\b/i.test(text)
+}
+
+/** Whether a page asks the visitor to prove to be a person, as firewalls do with any status. */
+function isChallenge(answer: WireAnswer): boolean {
+  const title = isPage(answer) ? (titleOf(answer) ?? '') : ''
+  return /^just a moment|checking your browser|are you (?:a )?(?:human|robot)|captcha|request rejected/i.test(
+    title,
+  )
+}
+
+/** Whether JSON ends in the middle, although the connection delivered all that was announced. */
+function isIncomplete({ text, body, headers }: WireAnswer): boolean {
+  const isJson = /json/i.test(headers.get('content-type') ?? '')
+  return isJson && body === undefined && /^\s*\{/.test(text) && !/\}\s*$/.test(text)
 }
 
 /** Shows the status, and the title of a page or the message of a gateway: `(502, "502 Bad Gateway")`. */
@@ -207,6 +223,18 @@ function compressed(answer: WireAnswer): Problem {
     why: 'Clients read the compressed bytes as JSON.',
     fix: ['# Let either the application or the proxy compress, and pass on Content-Encoding.'],
     cause: 'gzip',
+  }
+}
+
+function incomplete(answer: WireAnswer): Problem {
+  const length = Buffer.byteLength(answer.text)
+  return {
+    what: `the response to ${answer.request} is cut: its JSON ends after ${length} bytes`,
+    why: 'The wallet sends whole documents. A proxy or middleware passes on a part, and says that it is all.',
+    fix: [
+      '# Raise the limit for responses in the proxy, and let no middleware set Content-Length.',
+    ],
+    cause: 'cut-off',
   }
 }
 

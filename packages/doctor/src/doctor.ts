@@ -122,11 +122,24 @@ async function outcomeOf(check: Check, context: DoctorContext): Promise<Problem 
 }
 
 function unexpected(error: Error): Problem {
+  if (error instanceof BrokenResponse && error.kind === 'not-utf-8') return notUtf8(error)
   return {
     what: error.message,
     why: 'Clients that expect the documented response fail here.',
     fix: ['# Compare the response of the server with the one that the proxy returns.'],
     ...(error instanceof BrokenResponse && { cause: error.kind }),
+  }
+}
+
+function notUtf8({ message, kind }: BrokenResponse): Problem {
+  return {
+    what: `${message}, as JSON must be: something writes it in another character set, such as Latin-1`,
+    why: 'JSON between systems is UTF-8 (RFC 8259 section 8.1). Clients show other names, or fail.',
+    fix: [
+      'charset off;  # nginx, and no charset_map: Content-Type of JSON has no charset',
+      '# and no middleware that writes bodies with the encoding latin1 or binary',
+    ],
+    cause: kind,
   }
 }
 

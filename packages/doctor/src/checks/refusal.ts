@@ -155,6 +155,21 @@ function unknownToken(which: string, more: string): Problem {
   }
 }
 
+/** Says that a request was refused as a repeat, which the doctor never sends: each one has a nonce. */
+export function deliveredTwice({ request, body }: WireAnswer): Problem | undefined {
+  const description = `${pick(body, 'error', 'description')}`
+  if (!/already (?:been )?used|replay/i.test(description)) return undefined
+  return {
+    what: `${request} is delivered twice: the server refuses it as a repeat of itself`,
+    why: 'A signature is accepted once. A proxy, mirror or middleware sends each request again, and returns the second response.',
+    fix: [
+      'proxy_next_upstream off;  # nginx: no second attempt with the same request',
+      '# and no retries for POST in a gateway or mesh, and one handler of the wallet for each path',
+    ],
+    cause: 'twice',
+  }
+}
+
 export function notVerified(answer: WireAnswer, { options }: Context): Problem {
   const { client } = options
   const isKeyRefused = client === undefined && answer.status === 400

@@ -6,6 +6,7 @@ import type { Session } from '../conformance/session.js'
 import type { Problem } from '../report.js'
 import {
   changedInTransit,
+  deliveredTwice,
   notVerified,
   refusedToken,
   variantsOf,
@@ -78,6 +79,8 @@ const signed: Check = {
       tokenIn(answer)
       return undefined
     }
+    const twice = deliveredTwice(answer)
+    if (twice !== undefined) return twice
     const isAccepted = ({ status }: WireAnswer) => status === 200
     const verified = await verifiedTarget(variantsOf(authServer), attempt, isAccepted)
     if (verified !== undefined) return otherTarget(verified, authorizationServer(authServer))

@@ -167,22 +167,55 @@ const clock: Check = {
     const date = Date.parse(answer?.headers.get('date') ?? '')
     if (Number.isNaN(date)) return undefined
     const offsetMs = date - (start + Date.now()) / 2
+    if (await isHeaderAlone(session, offsetMs)) return falseDate(url, offsetMs)
     difference.offsetMs = Math.abs(offsetMs) > slackMs ? offsetMs : 0
     return clockProblem(offsetMs)
   },
+}
+
+/**
+ * Whether the server judges signatures by the time of this machine, and not by its `Date`: it accepts one that is dated
+ * now, and none that is dated as the header says.
+ */
+async function isHeaderAlone(session: Session, offsetMs: number): Promise<boolean> {
+  if (Math.abs(offsetMs) <= aheadMaxMs) return false
+  const { walletAddress: identifier } = session
+  const access = { type: 'incoming-payment', actions: ['create', 'read'], identifier }
+  const isAccepted = async (at: number) => {
+    const answer = await session.askFor([access], {}, { created: Math.floor(at / 1_000) })
+    return answer.status === 200
+  }
+  return (await isAccepted(Date.now())) && !(await isAccepted(Date.now() + offsetMs))
+}
+
+function falseDate(url: string, offsetMs: number): Problem {
+  return {
+    severity: 'advice',
+    what: `the Date header of ${url} is ${apartBy(offsetMs)} this machine's time, by which the server verifies signatures`,
+    why: 'The clock of the server is right. A proxy, cache or CDN writes another Date, by which clients may date signatures.',
+    fix: [
+      '# Let no proxy replace Date, no cache store the responses, and set the clock of the proxy.',
+    ],
+  }
+}
+
+/** Says how far a clock is ahead or behind, such as `about 10 minutes ahead of`. */
+function apartBy(offsetMs: number): string {
+  const apartMs = Math.abs(offsetMs)
+  const isLong = apartMs > 2 * aheadMaxMs
+  const apart = isLong
+    ? `about ${Math.round(apartMs / 60_000)} minutes`
+    : `${Math.round(apartMs / 1000)} s`
+  return `${apart} ${offsetMs > 0 ? 'ahead of' : 'behind'}`
 }
 
 /** Returns what to say about a clock that is ahead of this machine's by this time. */
 export function clockProblem(offsetMs: number): Problem | undefined {
   const apartMs = Math.abs(offsetMs)
   if (apartMs <= slackMs) return undefined
-  const isLong = apartMs > 2 * aheadMaxMs
-  const apart = isLong
-    ? `about ${Math.round(apartMs / 60_000)} minutes`
-    : `${Math.round(apartMs / 1000)} s`
   return {
     severity: apartMs > aheadMaxMs ? 'problem' : 'advice',
-    what: `the clock of the authorization server is ${apart} ${offsetMs > 0 ? 'ahead of' : 'behind'} the clock of this machine`,
+    what: `the clock of the authorization server is ${apartBy(offsetMs)} the clock of this machine`,
     why: 'Signatures are dated. Servers refuse those that are older than a few minutes, or dated in the future.',
     fix: ['timedatectl set-ntp true  # on the machine whose clock is wrong'],
   }

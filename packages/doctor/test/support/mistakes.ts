@@ -334,6 +334,23 @@ export const mistakes: readonly Mistake[] = [
     line: 'PROBLEM signed-request: the response to POST https://wallet.example/auth is cut off',
   },
   {
+    name: 'Responses end in the middle of their JSON',
+    fix: 'Content-Length',
+    plant: { fault: replies(({ body }) => ({ body: body.slice(0, 100) }), isAt('/alice')) },
+    line: 'PROBLEM wallet-address: the response to GET https://wallet.example/alice is cut: its JSON ends after 100 bytes',
+  },
+  {
+    name: 'The proxy writes responses in Latin-1',
+    fix: 'charset off',
+    plant: {
+      fault: replies(({ body }) => {
+        const named = { ...JSON.parse(body), publicName: 'Zoë' }
+        return { bytes: Buffer.from(JSON.stringify(named), 'latin1') }
+      }, isAt('/alice')),
+    },
+    line: 'PROBLEM wallet-address: the response to GET https://wallet.example/alice is not UTF-8, as JSON must be: something writes it in another character set, such as Latin-1',
+  },
+  {
     name: 'The wallet address sends megabytes',
     plant: { fault: replies(() => ({ body: ' '.repeat(1024 * 1024 + 1) }), isAt('/alice')) },
     line: 'PROBLEM wallet-address: the response to GET https://wallet.example/alice has more than 1 MiB',
@@ -361,6 +378,18 @@ export const mistakes: readonly Mistake[] = [
     name: 'A firewall admits browsers only',
     plant: { fault: responds(page(403, 'Attention Required!', { server: 'firewall' })) },
     line: 'PROBLEM wallet-address: a firewall or proxy refused GET https://wallet.example/alice (403, "Attention Required!")',
+  },
+  {
+    name: 'A firewall asks visitors with status 200 whether they are people',
+    fix: 'clients are programs',
+    plant: { fault: responds(page(200, 'Just a moment...')) },
+    line: 'PROBLEM wallet-address: a firewall or proxy refused GET https://wallet.example/alice (200, "Just a moment...")',
+  },
+  {
+    name: 'A firewall asks clients of the servers with status 503 whether they are people',
+    fix: 'clients are programs',
+    plant: { fault: responds(page(503, 'Checking your browser'), isApi) },
+    line: 'PROBLEM signed-request: a firewall or proxy refused POST https://wallet.example/auth (503, "Checking your browser")',
   },
   {
     name: 'A firewall limits the rate of all clients together',
@@ -557,6 +586,17 @@ export const mistakes: readonly Mistake[] = [
     },
     line: 'PROBLEM clock: the clock of the authorization server is about 10 minutes ahead of the clock of this machine',
   },
+  ...['ahead of', 'behind'].map((direction) => ({
+    name: `The proxy writes a Date that is ${direction} the time`,
+    fix: 'no cache store the responses',
+    plant: {
+      fault: replies(({ headers }) => {
+        const date = Date.now() + (direction === 'behind' ? -ahead : ahead)
+        return { headers: { ...headers, date: new Date(date).toUTCString() } }
+      }),
+    },
+    line: `ADVICE clock: the Date header of https://wallet.example/auth is about 10 minutes ${direction} this machine's time, by which the server verifies signatures`,
+  })),
   {
     name: 'The authorization server does not respond',
     plant: {
@@ -667,6 +707,17 @@ export const mistakes: readonly Mistake[] = [
     fix: 'proxy_set_header Authorization',
     plant: { fault: without('authorization') },
     line: 'PROBLEM incoming-create: the header Authorization does not arrive at https://wallet.example',
+  },
+  {
+    name: 'The proxy sends each request twice',
+    fix: 'proxy_next_upstream off',
+    plant: {
+      async fault(request, forward) {
+        await forward(request)
+        return forward(request)
+      },
+    },
+    line: 'PROBLEM signed-request: POST https://wallet.example/auth is delivered twice: the server refuses it as a repeat of itself',
   },
   {
     name: 'The proxy adds a charset to Content-Type',
