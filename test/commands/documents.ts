@@ -5,7 +5,7 @@ export function commandBlocksIn(document: string): readonly (readonly string[])[
 }
 
 /** Returns the commands that a page shows. */
-export function commandsOn(page: string): readonly string[] {
+export function commandsIn(page: string): readonly string[] {
   const shown = [...page.matchAll(/<pre><code>([\s\S]*?)<\/code><\/pre>/g)]
   return shown.map(([, text = '']) =>
     text.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code))),

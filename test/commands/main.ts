@@ -4,16 +4,18 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { freePort } from 'open-payments-programs'
 import { demoPassword } from '../../examples/demo/browser.js'
-import { commandBlocksIn, commandsOn, nextStepsIn, withValues } from './documents.js'
-import { type Reader, readerIn } from './reader.js'
+import { commandBlocksIn, commandsIn, nextStepsIn, withValues } from './documents.js'
+import { pageIn, type Reader, readerIn } from './reader.js'
 import { startRegistry } from './registry.js'
 
-// Types every command of the README, of the start page, and of a created wallet, as a reader does: in a new clone, and
+// Types every command of the README, of the start pages, and of a created wallet, as a reader does: in a new clone, and
 // with the packages of a folder, which is the argument. A command that is added to one of them is typed, too.
 const [, , tarballs = ''] = process.argv
 const root = resolve('.')
 const home = mkdtempSync(join(tmpdir(), 'commands-'))
 const browser = browserOf(join(home, 'browser'))
+// A response that is an error counts as one.
+writeFileSync(join(home, '.curlrc'), 'fail\n')
 const blocks = commandBlocksIn(readFileSync('README.md', 'utf8'))
 /** What needs published packages. All other commands are for a clone. */
 const needsPackages = /\bnpm (?:create|install) (?:create-)?open-payments-/
@@ -33,7 +35,10 @@ async function inClone(blocks: readonly (readonly string[])[]): Promise<void> {
   const { reader, origin } = await placeIn(folder, {})
   try {
     for (const block of blocks) await typeAll(reader, block, origin)
-    await typeAll(reader, await commandsOfPage(origin), origin)
+    await typeAll(reader, await commandsOn(origin), origin)
+    const sandbox = `npx open-payments-sandbox --approve all --port ${await freePort()}`
+    const page = pageIn(await typeAll(reader, [sandbox], origin))
+    await typeAll(reader, await commandsOn(page), origin)
   } finally {
     await reader.leave()
   }
@@ -70,7 +75,7 @@ async function followSteps(
   await typeAll(reader, steps, origin)
   const wallet = steps.find((step) => step.startsWith('cd '))?.slice('cd '.length) ?? ''
   const readme = commandBlocksIn(readFileSync(join(folder, wallet, 'README.md'), 'utf8')).flat()
-  const page = await commandsOfPage(origin)
+  const page = await commandsOn(origin)
   const others = [...readme.map((each) => withValues(each, origin)), ...page]
   await typeAll(
     reader,
@@ -90,10 +95,10 @@ async function typeAll(
   return printed.join('\n')
 }
 
-async function commandsOfPage(origin: string): Promise<readonly string[]> {
-  const response = await fetch(origin, { headers: { accept: 'text/html' } })
-  const commands = commandsOn(await response.text())
-  if (commands.length === 0) throw new Error(`${origin} shows no command`)
+async function commandsOn(url: string): Promise<readonly string[]> {
+  const response = await fetch(url, { headers: { accept: 'text/html' } })
+  const commands = commandsIn(await response.text())
+  if (commands.length === 0) throw new Error(`${url} shows no command`)
   return commands
 }
 
@@ -108,6 +113,7 @@ async function placeIn(folder: string, env: NodeJS.ProcessEnv) {
     BASE_URL: origin,
     DEMO_PASSWORD: demoPassword,
     BROWSER: browser,
+    CURL_HOME: home,
     XDG_CONFIG_HOME: `${folder}-settings`,
     ...env,
   })

@@ -6,7 +6,7 @@ import { resolve } from 'node:path'
 export interface Reader {
   /**
    * Types a command, answers what it asks, and resolves to what it printed when it has ended, or when it serves a
-   * wallet, which runs until `leave`.
+   * page, which it does until `leave`.
    *
    * @throws an error with the output for any exit code but 0.
    */
@@ -15,14 +15,21 @@ export interface Reader {
   leave(): Promise<void>
 }
 
-/** Names the page of a wallet that accepts requests. */
-const isServing = /^Open first: +\S+/m
+/** Names the page of what accepts requests. */
+const servedPage = /^(?:Open first|Page): +(\S+)/m
 
 /** What a program asks at the end of its output, and the answer. */
 const answers = [
   { question: /\[y\/N\] $/, answer: 'y\r' },
   { question: /(?:\[1\]: |\(y\) )$/, answer: '\r' },
 ] as const
+
+/** Returns the URL of the page that a program serves. */
+export function pageIn(printed: string): string {
+  const [, url] = servedPage.exec(printed) ?? []
+  if (url === undefined) throw new Error(`nothing is served:\n${printed}`)
+  return url
+}
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: by these, programs move the cursor
 const cursorMoves = /\x1b\[[\d;?]*[A-Za-z]/g
@@ -53,7 +60,7 @@ export function readerIn(home: string, env: NodeJS.ProcessEnv): Reader {
           unanswered = ''
           child.stdin.write(found.answer)
         }
-        if (isServing.test(printed)) served()
+        if (servedPage.test(printed)) served()
       })
     })
     const code = await Promise.race([ended.then(([code]) => code), serving])
