@@ -196,7 +196,12 @@ describe('in Chromium, the pages for owners', () => {
 
   test('let an owner approve with the keyboard alone, and lead back to the app', async () => {
     const page = await opened(await asked())
-    expect(await tabTo(page, 'Approve')).toEqual(['Lower the limit', 'Details', 'Approve'])
+    expect(await tabTo(page, 'Approve')).toEqual([
+      'Not you? Sign out',
+      'Lower the limit',
+      'Details',
+      'Approve',
+    ])
     await follow(page, 'Enter')
     const location = new URL(page.url())
     expect(page.url().startsWith(`${shop.finishUri}&`)).toBe(true)
@@ -283,11 +288,12 @@ describe('in Chromium, the pages for owners', () => {
     const apps = `document.querySelectorAll('article').length`
     const before = Number(await page.evaluate(apps))
     expect(before).toBeGreaterThan(0)
-    expect(await tabTo(page, 'Search')).toEqual(['', 'Search'])
+    expect(await tabTo(page, 'Search')).toEqual(['Not you? Sign out', '', 'Search'])
     await press(page, 'Tab')
     expect(await focused(page)).toBe('Details and payments')
     await follow(page, 'Enter')
     expect(await tabTo(page, 'Remove access')).toEqual([
+      'Not you? Sign out',
       'All connected apps',
       'Lower the limit',
       'Pause payments',
