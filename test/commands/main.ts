@@ -21,10 +21,16 @@ const blocks = commandBlocksIn(readFileSync('README.md', 'utf8'))
 const needsPackages = /\bnpm (?:create|install) (?:create-)?open-payments-/
 let typed = 0
 
+const scenes = [
+  inClone(blocks.filter((commands) => !commands.some((each) => needsPackages.test(each)))),
+  withPackages(blocks.filter((commands) => commands.some((each) => needsPackages.test(each)))),
+]
 try {
-  await inClone(blocks.filter((commands) => !commands.some((each) => needsPackages.test(each))))
-  await withPackages(blocks.filter((commands) => commands.some((each) => needsPackages.test(each))))
-  console.log(`\nAll ${typed} commands work as the documents show them.`)
+  // At once, because each waits for packages most of the time. Both end before their folder is removed.
+  for (const ended of await Promise.allSettled(scenes)) {
+    if (ended.status === 'rejected') throw ended.reason
+  }
+  console.log(`All ${typed} commands work as the documents show them.`)
 } finally {
   rmSync(home, { recursive: true, force: true })
 }

@@ -39,7 +39,7 @@ export function readerIn(home: string, env: NodeJS.ProcessEnv): Reader {
   const running: ChildProcess[] = []
 
   async function type(command: string): Promise<string> {
-    console.log(`\n$ ${command}`)
+    console.log(`$ ${command}`)
     const [, next] = /^cd (\S+)$/.exec(command) ?? []
     if (next !== undefined) {
       folder = resolve(folder, next)
@@ -52,7 +52,6 @@ export function readerIn(home: string, env: NodeJS.ProcessEnv): Reader {
     let [printed, unanswered] = ['', '']
     const serving = new Promise<void>((served) => {
       child.stdout.on('data', (chunk: Buffer) => {
-        process.stdout.write(chunk)
         printed += chunk
         unanswered = (unanswered + chunk).replace(cursorMoves, '')
         const found = answers.find(({ question }) => question.test(unanswered))
