@@ -43,15 +43,6 @@ describe('in Chromium, the pages of a created wallet', () => {
     await page.setViewport({ width: 1024, height: 768 })
   }
 
-  test('pay from the start page, which shows the payment', async () => {
-    await page.goto(`${origin}/`)
-    await expectToBeUsable()
-    await click(page, 'button.primary')
-    await click(page, 'button[value=approve]')
-    expect(await textOf(page)).toContain('Alice has paid Bob 5.00 USD.')
-    await expectToBeUsable()
-  })
-
   const published = async () => (await fetch(`${alice}/jwks.json`)).text()
 
   /** Registers a key that the browser makes, and returns it. */
@@ -134,5 +125,14 @@ describe('in Chromium, the pages of a created wallet', () => {
     expect(await textOf(page)).toContain('Pause payments')
     await click(page, 'button[value=revoke]')
     expect(await textOf(page)).toContain('No app has access to your account.')
+  })
+
+  test('pay from the start page, which shows the payment', async () => {
+    await page.goto(`${origin}/`)
+    await expectToBeUsable()
+    await click(page, 'button.primary')
+    await click(page, 'button[value=approve]')
+    expect(await textOf(page)).toContain('Alice has paid Bob 5.00 USD.')
+    await expectToBeUsable()
   })
 })
