@@ -13,21 +13,21 @@ import { build } from 'esbuild'
  */
 const root = process.cwd()
 const packagesMax = 6
-const unpackedBytesMax = 1_130_000
-const bundleBytesMax = 88_000
-const resourceServerBytesMax = 57_000
-const remoteServerBytesMax = 61_000
+const unpackedBytesMax = 1_220_000
+const bundleBytesMax = 91_000
+const resourceServerBytesMax = 59_000
+const remoteServerBytesMax = 62_500
 /** The oldest compiler that README.md names. */
 const typescriptMin = '5.4.5'
 
 /** The other packages, with the bytes that each may have unpacked. */
 const annexes = [
-  { name: 'testing', bytesMax: 475_000, isImported: true },
+  { name: 'testing', bytesMax: 510_000, isImported: true },
   { name: 'doctor', bytesMax: 240_000, isImported: true },
   { name: 'cli', bytesMax: 120_000, isImported: false },
-  { name: 'sandbox', bytesMax: 1_080_000, isImported: true },
+  { name: 'sandbox', bytesMax: 1_130_000, isImported: true },
   { name: 'kysely', bytesMax: 153_000, isImported: true },
-  { name: 'pages', bytesMax: 325_000, isImported: true },
+  { name: 'pages', bytesMax: 350_000, isImported: true },
   { name: 'create-open-payments-server', bytesMax: 130_000, isImported: false },
 ]
 
