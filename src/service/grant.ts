@@ -20,6 +20,7 @@ import {
   type GrantDecision,
   type GrantRefusals,
 } from '../core/grant.js'
+import type { Instant } from '../core/instant.js'
 import type { Random } from '../ports/host.js'
 import {
   type Credential,
@@ -134,13 +135,19 @@ function carryingOut<Type extends keyof GrantRefusals>(
     // Not old, although the key of the client may have been looked up since: it does not depend on the grant.
     known: { records: recordsOf('grant', grant) },
     decide(read) {
-      // A grant is removed only after it has ended, so the decision on the loaded record is the same.
-      const decision = decideGrant<Type>(read<Grant>(key) ?? grant, command, now, policy)
+      const found = read<Grant>(key) ?? removed(grant, now)
+      const decision = decideGrant<Type>(found, command, now, policy)
       if (decision.outcome !== 'changed') return { result: decision }
       const { record: next, events } = decision
       return { changes: [{ kind: 'grant', next, events }], result: decision }
     },
   }
+}
+
+/** Returns a grant that was removed since it was loaded. Only ended grants are, so no command may change it. */
+function removed(grant: Grant, now: Instant): Grant {
+  const { finalized = { reason: 'revoked', by: 'host', at: now } } = grant
+  return { ...grant, finalized }
 }
 
 /** Returns the name of the list of a client's grants, including requests that are not decided. */

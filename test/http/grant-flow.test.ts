@@ -565,6 +565,29 @@ describe('rotating a token', () => {
     expect([late.status, late.body.error.code]).toEqual([400, 'invalid_rotation'])
   })
 
+  test('is refused if the grant is revoked and removed meanwhile, which stays removed', async () => {
+    const store = memoryStore()
+    let meanwhile: (() => Promise<unknown>) | undefined
+    const commit: Store['commit'] = async (requested) => {
+      const work = meanwhile
+      meanwhile = undefined
+      await work?.()
+      return store.commit(requested)
+    }
+    const policy = { grants: { retentionMs: 0, historyMs: 0 } }
+    const world = createWorld({ store: { ...store, commit }, auth: { policy } })
+    const client = world.client()
+    const { token } = await issuedGrant(world, client)
+    const { result } = await world.auth.grants.list({ resourceOwner: 'alice' })
+    const { grantId = '' } = result[0] ?? {}
+    meanwhile = async () => {
+      await world.auth.grants.revoke(grantId)
+      await world.auth.sweep()
+    }
+    expect((await client.rotate(token)).status).toBe(400)
+    expect(await world.auth.grants.get(grantId)).toBeUndefined()
+  })
+
   test('concurrently returns the same token in every response', async () => {
     const { world, client } = setUp()
     const { token } = await issuedGrant(world, client)
