@@ -1,11 +1,13 @@
-import { createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import {
   type AuthenticatedClient,
   createAuthenticatedClient,
+  isFinalizedGrantWithAccessToken,
   isPendingGrant,
+  type PendingGrant,
 } from '@interledger/open-payments'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { demoPassword } from '../../examples/demo/browser.js'
@@ -21,6 +23,7 @@ import {
   fill,
   focused,
   follow,
+  forceColors,
   hasBrowser,
   keepSaved,
   largest,
@@ -46,6 +49,9 @@ const languages = [
     amount: '25.50 USD',
     period: 'every month, 12 times',
     button: 'Approve',
+    large: '60.00 USD',
+    confirm: 'Confirm',
+    confirmed: 'Payment confirmed',
     keys: 'Keys of your apps',
   },
   {
@@ -54,6 +60,9 @@ const languages = [
     amount: '25,50 USD',
     period: 'jeden Monat, 12-mal',
     button: 'Zustimmen',
+    large: '60,00 USD',
+    confirm: 'Bestätigen',
+    confirmed: 'Zahlung bestätigt',
     keys: 'Schlüssel Ihrer Apps',
   },
   {
@@ -62,6 +71,9 @@ const languages = [
     amount: '25,50 USD',
     period: 'cada mes, 12 veces',
     button: 'Autorizar',
+    large: '60,00 USD',
+    confirm: 'Confirmar',
+    confirmed: 'Pago confirmado',
     keys: 'Claves de sus aplicaciones',
   },
   {
@@ -70,6 +82,9 @@ const languages = [
     amount: '٢٥٫٥٠ USD',
     period: 'كل شهر، ١٢ مرة',
     button: 'موافقة',
+    large: '٦٠٫٠٠ USD',
+    confirm: 'تأكيد',
+    confirmed: 'تم تأكيد الدفعة',
     keys: 'مفاتيح تطبيقاتك',
   },
 ]
@@ -109,6 +124,10 @@ describe('in Chromium, the pages for owners', () => {
       interval: 'R12/2026-12-01T00:00:00Z/P1M',
       debitAmount: { value: '2550', assetCode: 'USD', assetScale: 2 },
     }
+    return (await requested(limits)).interact.redirect
+  }
+
+  async function requested(limits: object): Promise<PendingGrant> {
     const access = {
       type: 'outgoing-payment' as const,
       actions: ['create' as const, 'read' as const],
@@ -121,7 +140,37 @@ describe('in Chromium, the pages for owners', () => {
       { access_token: { access: [access] }, interact: { start: ['redirect'], finish } },
     )
     if (!isPendingGrant(grant)) throw new Error('it is not pending')
-    return grant.interact.redirect
+    return grant
+  }
+
+  let token: string | undefined
+
+  /** Resolves to the URL of the page that confirms a payment of 60.00 to Bob, which waits for Alice. */
+  async function waiting(): Promise<string> {
+    token ??= await tokenToPay()
+    const { baseUrl, wallet } = running
+    const invoice = { walletAddress: `${baseUrl}/bob`, idempotencyKey: randomUUID() }
+    const made = await wallet.resources.incomingPayments.create(invoice)
+    if (!made.ok) throw new Error(made.reason)
+    const debitAmount = { value: '6000', assetCode: 'USD', assetScale: 2 }
+    const payment = { walletAddress: `${baseUrl}/alice`, incomingPayment: made.url, debitAmount }
+    const target = { url: baseUrl, accessToken: token }
+    const refused = await client.outgoingPayment.create(target, payment).catch((error) => error)
+    expect(refused).toMatchObject({ status: 403, code: 'confirmation_required' })
+    return refused.details.url
+  }
+
+  /** Resolves to a token of a grant without a limit, to which Alice has consented. */
+  async function tokenToPay(): Promise<string> {
+    const grant = await requested({})
+    const page = await opened(grant.interact.redirect)
+    await approve(page)
+    const reference = new URL(page.url()).searchParams.get('interact_ref') ?? ''
+    const { uri: url, access_token: continuation } = grant.continue
+    const continued = { url, accessToken: continuation.value }
+    const issued = await client.grant.continue(continued, { interact_ref: reference })
+    if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('it has no token')
+    return issued.access_token.value
   }
 
   const approve = (page: Page) => click(page, 'button[value=approve]')
@@ -146,7 +195,8 @@ describe('in Chromium, the pages for owners', () => {
     return keys
   }
 
-  describe.each(languages)('in $tag', ({ tag, direction, amount, period, button, keys }) => {
+  describe.each(languages)('in $tag', (language) => {
+    const { tag, direction, amount, period, button, keys } = language
     test('ask for consent in this language, and break no rule of axe, light or dark', async () => {
       const page = await opened(await asked(), tag)
       expect(await page.evaluate('document.documentElement.lang')).toBe(tag)
@@ -159,6 +209,24 @@ describe('in Chromium, the pages for owners', () => {
       expect(await accessible(page)).toContain(`button ${button}`)
       expect(await violations(page)).toEqual([])
       await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: 'dark' }])
+      expect(await violations(page)).toEqual([])
+      await expectToFitAPhone(page)
+    })
+
+    test('ask to confirm a payment in this language, and break no rule of axe, light or dark', async () => {
+      const { large, confirm, confirmed } = language
+      const page = await opened(await waiting(), tag)
+      expect(await page.evaluate('document.documentElement.lang')).toBe(tag)
+      expect(await page.evaluate('document.documentElement.dir')).toBe(direction)
+      expect(await textOf(page)).toContain(shop.walletAddress)
+      expect(await largest(page)).toContain(large)
+      expect(await accessible(page)).toContain(`button ${confirm}`)
+      expect(await violations(page)).toEqual([])
+      await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: 'dark' }])
+      expect(await violations(page)).toEqual([])
+      await expectToFitAPhone(page)
+      await click(page, 'button[value=confirm]')
+      expect(await accessible(page)).toContain(`heading ${confirmed}`)
       expect(await violations(page)).toEqual([])
       await expectToFitAPhone(page)
     })
@@ -214,6 +282,47 @@ describe('in Chromium, the pages for owners', () => {
     await follow(page, 'Space')
     expect(new URL(page.url()).origin).toBe(new URL(shop.finishUri).origin)
     expect(new URL(page.url()).searchParams.has('interact_ref')).toBe(false)
+  })
+
+  test.each([
+    { key: 'Enter', button: 'Confirm', said: 'The payment is being made.' },
+    { key: 'Space', button: 'Decline', said: 'Nothing is paid.' },
+  ])('let an owner decide about a payment with the keyboard alone: $button', async (decision) => {
+    const { key, button, said } = decision
+    const page = await opened(await waiting())
+    const [signOut, ...buttons] = await tabTo(page, button)
+    expect(signOut).toBe('Not you? Sign out')
+    expect(buttons).toEqual(['Confirm', 'Decline'].slice(0, button === 'Confirm' ? 1 : 2))
+    await follow(page, key)
+    expect(await textOf(page)).toContain(said)
+    expect(await violations(page)).toEqual([])
+  })
+
+  test('say all about a payment in the colours of the system, with one button that stands out', async () => {
+    const page = await opened(await waiting())
+    await forceColors(page)
+    const text = await textOf(page)
+    for (const part of ['60.00 USD', 'Bob', 'Alice', shop.walletAddress]) {
+      expect(text).toContain(part)
+    }
+    const widths = `[...document.querySelectorAll('.buttons button')]
+      .map((button) => Number.parseFloat(getComputedStyle(button).borderTopWidth))`
+    const [confirm, decline] = (await page.evaluate(widths)) as [number, number]
+    expect(decline).toBeGreaterThan(0)
+    expect(confirm).toBeGreaterThan(decline)
+    expect(await violations(page)).toEqual([])
+  })
+
+  test('show what is wrong with a form that confirms, and let it be sent again', async () => {
+    const page = await opened(await waiting())
+    const submit = `document.querySelector('form.card').submit()`
+    await Promise.all([page.waitForNavigation(), page.evaluate(submit)])
+    expect(await accessible(page)).toContain('alert')
+    expect(await violations(page)).toEqual([])
+    await press(page, 'Tab', 'Enter')
+    await expect.poll(() => focused(page)).toBe('Confirm')
+    await follow(page, 'Enter')
+    expect(await textOf(page)).toContain('The payment is being made.')
   })
 
   test.each([

@@ -11,10 +11,10 @@ import {
   page as pageOf,
 } from '../../packages/pages/src/index.js'
 import type { Handler, HttpResponse } from '../../src/entry-adapter.js'
-import type { Limits } from '../../src/index.js'
+import type { Clock, Limits, MayPay } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
 import { publishedKeys, testKey } from '../support/keys.js'
-import { createSpendingWorld, pay, usd } from '../support/spending.js'
+import { createSpendingWorld, euroReceiver, pay, usd } from '../support/spending.js'
 import { alice, interactionId, origin, withFinish } from '../support/world.js'
 import {
   type Browser,
@@ -50,7 +50,8 @@ function walletOf(owner: Partial<Owner> = {}) {
   const clientKeys = publishedKeys()
   const displayOf = async (uri: string) => ({ uri, ...(names[uri] && { name: names[uri] }) })
   const auth = { clientKeys: { ...clientKeys, displayOf } }
-  const world = createSpendingWorld({ clock, auth })
+  const resources = { policy: { mayPay: confirmedIfLarge(clock) } }
+  const world = createSpendingWorld({ clock, auth, resources })
   const pages = createPages({
     auth: world.auth,
     resources: world.resources,
@@ -76,15 +77,21 @@ function walletOf(owner: Partial<Owner> = {}) {
     return { client, id: interactionId(body.interact.redirect), body }
   }
 
-  /** Approves what an app asks, and pays for it. */
-  async function connected(limits: Limits, app: string, spent: number) {
+  /** Approves what an app asks. */
+  async function approved(limits: Limits, app: string) {
     const { client, id, body } = await asked(limits, { app })
     const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
-    const approved = await world.auth.interactions.approve(id, approval)
-    if (!approved.ok || approved.redirect === undefined) throw new Error('it is not approved')
-    const reference = new URL(approved.redirect).searchParams.get('interact_ref') ?? ''
+    const result = await world.auth.interactions.approve(id, approval)
+    if (!result.ok || result.redirect === undefined) throw new Error('it is not approved')
+    const reference = new URL(result.redirect).searchParams.get('interact_ref') ?? ''
     const { body: issued } = await client.continue(body.continue, reference)
-    const { status, body: payment } = await pay(client, issued.access_token.value, spent)
+    return { client, id, token: issued.access_token.value as string }
+  }
+
+  /** Approves what an app asks, and pays for it. */
+  async function connected(limits: Limits, app: string, spent: number) {
+    const { client, id, token } = await approved(limits, app)
+    const { status, body: payment } = await pay(client, token, spent)
     expect(status).toBe(201)
     const { outgoingPayments } = world.resources
     const paymentId = payment.id.split('/').at(-1)
@@ -95,11 +102,28 @@ function walletOf(owner: Partial<Owner> = {}) {
     return id
   }
 
+  /** Asks for a payment that Alice has to confirm. Returns the URL of the page. */
+  async function waiting(value: number): Promise<string> {
+    const { client, token } = await approved({}, 'shop')
+    const { body } = await pay(client, token, value, { incomingPayment: euroReceiver })
+    return body.error.details.url
+  }
+
   const get = (handle: Handler, url: string) =>
     handle({ method: 'GET', url, headers: [], body: new Uint8Array() })
   const consent = (id: string) => get(pages.consent, `/consent/${id}`)
+  const confirmation = (url: string) => get(pages.confirmation, new URL(url).pathname)
   const apps = (query = '') => get(pages.connectedApps, `/apps${query}`)
-  return { world, clock, asked, connected, consent, apps }
+  return { world, asked, connected, waiting, consent, confirmation, apps }
+}
+
+/** Lets the owner confirm payments above 50.00, within 15 minutes. */
+function confirmedIfLarge({ now }: Clock): MayPay {
+  return ({ outgoingPaymentId: id, debitAmount: { value } }) => {
+    if (BigInt(value) <= 5_000n) return { ok: true }
+    const url = `${origin}/confirm/${id}`
+    return { ok: false, refusal: 'confirmation_required', url, until: now() + 900_000 }
+  }
 }
 
 async function consentTo(limits: Limits, owner: Partial<Owner> = {}, identifier = [alice]) {
@@ -139,6 +163,12 @@ async function answered(): Promise<HttpResponse> {
   const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
   await wallet.world.auth.interactions.approve(id, approval)
   return wallet.consent(id)
+}
+
+/** A payment that arrives in another asset. */
+async function confirmation(): Promise<HttpResponse> {
+  const wallet = walletOf()
+  return wallet.confirmation(await wallet.waiting(12_000))
 }
 
 async function refused(): Promise<HttpResponse> {
@@ -234,6 +264,7 @@ const pictures: readonly Picture[] = [
   { name: 'connected-apps-dark', scheme: 'dark', of: () => connectedApps() },
   { name: 'connected-app', of: connectedApp },
   { name: 'already-answered', of: answered },
+  { name: 'confirmation', of: confirmation },
   { name: 'login', of: refused },
   { name: 'start-page', width: 900, of: startPage },
   { name: 'start-page-phone', of: startPage },
