@@ -15,7 +15,7 @@ import {
   walletAddressUrl,
 } from 'open-payments-programs'
 import { jwkOf } from 'open-payments-server-testing'
-import { type KeptGrant, keptGrants, keyFile, readKey, writeKey } from './files.js'
+import { type KeptGrant, keptGrants, keyFile, readKey, removeKey, writeKey } from './files.js'
 import { type ConsentOptions, cancelGrant, obtainGrant, readAccount } from './grants.js'
 import { type Asset, amountIn, amountOf, durationMs, money, requireDecimal } from './money.js'
 import { listPayments, type Outcome, pay, readResource, requestMoney } from './payments.js'
@@ -231,7 +231,6 @@ async function runCommand(
       machine.out(`${versionIn(manifest)}\n`)
       return 0
     }
-    // Arguments that are not valid leave nothing behind, not even a new key.
     const plan = planned(command, given, machine.ask !== undefined)
     wire = opened(given, plan, machine, network)
     const { text, json } = await plan.run(wire)
@@ -241,6 +240,11 @@ async function runCommand(
     if (printed !== '') machine.out(`${escaped(printed)}\n`)
     return 0
   } catch (error) {
+    // A failure leaves nothing behind, not even a new key, unless what exists may need it.
+    if (wire?.key.isNew && wire.exists.size === 0) {
+      removeKey(wire.key)
+      wire.say(`The new key in ${wire.key.file} is removed again`)
+    }
     return failed(error as Error, command, isJson, machine, wire)
   }
 }
@@ -533,6 +537,7 @@ interface KeyOptions extends ConsentOptions {
 async function showKey(wire: Wire, options: KeyOptions): Promise<Outcome> {
   const { page, opensBrowser, waitMs } = options
   const { file, pair, walletAddress, isOwn } = wire.key
+  wire.exists.set('key', `the key in ${file}`)
   const wanted = options.walletAddress ?? walletAddress
   if (wanted !== walletAddress) {
     if (!isOwn)

@@ -30,6 +30,8 @@ export interface ClientKey {
   readonly isOwn: boolean
   /** Whether users other than the owner of the file may read it. */
   readonly isExposed: boolean
+  /** Whether this run has created the key. */
+  readonly isNew: boolean
 }
 
 /**
@@ -76,6 +78,7 @@ export function readKey(
     pair: keyPairOf(privateKey, keyId),
     isOwn: isJson && pem !== undefined,
     isExposed: process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0,
+    isNew: false,
   }
 }
 
@@ -91,7 +94,12 @@ export function writeKey(
     privateKey: pair.privateKey.export({ type: 'pkcs8', format: 'pem' }),
   }
   writePrivately(file, content)
-  return { file, walletAddress, pair, isOwn: true, isExposed: false }
+  return { file, walletAddress, pair, isOwn: true, isExposed: false, isNew: true }
+}
+
+/** Removes a key file, unless another run of this program has replaced it. */
+export function removeKey({ file, pair }: ClientKey): void {
+  if (readKey(file)?.pair.thumbprint === pair.thumbprint) rmSync(file)
 }
 
 /** A grant that is kept in a file next to the key. */

@@ -88,6 +88,12 @@ test('tokens, references and shared secrets are redacted, and amounts are not', 
 
 const alice = 'https://wallet.example/alice'
 
+/** Every server responds with 404. */
+const refusing: Network = {
+  fetch: async () => new Response('', { status: 404 }),
+  addresses: async () => ['1.1.1.1'],
+}
+
 describe('the command line', () => {
   const place = workplace()
   afterAll(place.remove)
@@ -119,6 +125,26 @@ describe('the command line', () => {
   test('refuses to revoke a grant that is not kept', async () => {
     const { code, err } = await place.run(['grant', '--revoke', 'grant-1'])
     expect([code, err]).toEqual([2, expect.stringContaining('no grant grant-1 is kept')])
+  })
+
+  test.each([
+    ['pay', alice, '--from', alice, '--yes'],
+    ['grant', alice],
+    ['request', alice],
+    ['read', alice],
+    ['list', alice],
+  ])('leaves no new key behind if all requests of %s are refused', async (...args) => {
+    const client = ['--client', 'https://shop.example']
+    const { code, err } = await place.run([...args, ...client], { network: refusing })
+    expect([code, existsSync(place.keyFile)]).toEqual([1, false])
+    expect(err).toContain(`The new key in ${place.keyFile} is removed again`)
+  })
+
+  test('keeps the new key of a command that is refused if something is made with it', async () => {
+    const page = ['--register', 'https://wallet.example/keys', '--no-open', '--wait', '1s']
+    const { code, err } = await place.run(['key', alice, ...page], { network: refusing })
+    expect([code, existsSync(place.keyFile)]).toEqual([3, true])
+    expect(err).toContain(`What exists: the key in ${place.keyFile}`)
     rmSync(place.keyFile)
   })
 
