@@ -60,15 +60,16 @@ describe('a grant', () => {
   }
 
   /** The servers of this wallet, on its database, with its prices and holds. */
-  async function serversWith({ failing, ...ports }: SpendingPorts) {
+  async function serversWith({ failing, clock, clientKeys }: SpendingPorts) {
     // Enough for every payment of a history: only the grant limits them.
     for (const url of [scene.walletAddress, `${baseUrl}/savings`]) await openNew(url, 10n ** 18n)
     const ignore = () => undefined // the search reports what matters
+    const ports = { clock, clientKeys, receivers, onRefusal: ignore, onError: ignore }
     const { auth, resources } = createWallet(
       settings,
       { ...database, store: failing(database.store) },
       // The search has no owner who confirms payments.
-      { ...ports, receivers, mustConfirm: () => false, onRefusal: ignore, onError: ignore },
+      { ...ports, mustConfirm: () => false },
     )
     const grantEndpoint = `${baseUrl}/auth`
     return { authorizationServer: auth, resourceServer: resources, grantEndpoint, baseUrl }
