@@ -5,7 +5,7 @@ import type { Pool, PoolClient } from 'pg'
 // #region hold
 /** Holds what a payment debits, or refuses it: `policy.mayPay`. */
 export function holdFunds(pool: Pool): MayPay {
-  return ({ outgoingPaymentId, walletAddress, debitAmount }) =>
+  return ({ outgoingPaymentId, walletAddress, debitAmount, isPreview }) =>
     postgresStore.transaction(pool, async (client: PoolClient) => {
       // First: the insert locks this row too, and two calls would wait for each other.
       const account = 'SELECT 1 FROM ledger_accounts WHERE id = $1 FOR UPDATE'
@@ -22,8 +22,11 @@ export function holdFunds(pool: Pool): MayPay {
           ON CONFLICT (payment_id) DO UPDATE SET amount = excluded.amount`,
         [outgoingPaymentId, walletAddress, debitAmount.value],
       )
-      if (rowCount === 1) return { ok: true }
-      return { ok: false, refusal: 'funds_insufficient' }
+      if (rowCount !== 1) return { ok: false, refusal: 'funds_insufficient' }
+      // No event would release the hold of a preview.
+      const release = 'DELETE FROM ledger_holds WHERE payment_id = $1'
+      if (isPreview) await client.query(release, [outgoingPaymentId])
+      return { ok: true }
     })
 }
 // #endregion hold

@@ -58,6 +58,8 @@ export const market: Market = {
 
 /** Knows balances, sanctions lists, and what owners confirmed in the app. */
 export interface Ledger {
+  /** Whether the account has `debitAmount`, apart from what is held for other payments. */
+  covers(payment: RequestedPayment): Promise<boolean>
   /**
    * Holds `debitAmount` of the account once for `outgoingPaymentId`, or returns false if the account has less. Released
    * at the event that ends the payment.

@@ -33,8 +33,10 @@ export function payable(ledger: Ledger): MayPay {
       const reason = 'the receiver is not screened'
       return { ok: false, refusal: 'payment_not_allowed', reason }
     }
-    if (await ledger.hold(payment)) return { ok: true } // once for each payment
-    return { ok: false, refusal: 'funds_insufficient' }
+    const isCovered = payment.isPreview
+      ? await ledger.covers(payment) // no event would release a hold
+      : await ledger.hold(payment) // once for each payment
+    return isCovered ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
   }
 }
 // #endregion may-pay

@@ -10,7 +10,12 @@ type Transfer = Record<'id' | 'from' | 'to', string> & { amount: bigint }
 
 /** Holds what a payment debits, or refuses it: `policy.mayPay`. */
 export function holdFunds(db: NodePgDatabase): MayPay {
-  return ({ outgoingPaymentId: paymentId, walletAddress: account, debitAmount }) =>
+  return ({
+    outgoingPaymentId: paymentId,
+    walletAddress: account,
+    debitAmount,
+    isPreview,
+  }) =>
     postgresStore.transaction(fromDrizzle(db, sql), async (tx) => {
       await lock(tx, account)
       // The library may ask again about a payment: the hold is the same.
@@ -18,7 +23,7 @@ export function holdFunds(db: NodePgDatabase): MayPay {
       const amount = BigInt(debitAmount.value)
       const free = (await balanceOf(tx, account)) - (await sumOf(tx, holds, account))
       if (free < amount) return { ok: false, refusal: 'funds_insufficient' }
-      await tx.insert(holds).values({ paymentId, account, amount })
+      if (!isPreview) await tx.insert(holds).values({ paymentId, account, amount })
       return { ok: true }
     })
 }

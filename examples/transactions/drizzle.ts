@@ -75,7 +75,7 @@ export function holdFunds(db: NodePgDatabase): MayPay {
       }
       const balance = (await sumOf(ledgerEntries)) - (await sumOf(ledgerHolds))
       if (balance < BigInt(hold.amount)) return { ok: false, refusal: 'funds_insufficient' }
-      await tx.insert(ledgerHolds).values(hold)
+      if (!payment.isPreview) await tx.insert(ledgerHolds).values(hold)
       return { ok: true }
     })
 }

@@ -52,7 +52,7 @@ export function holdFunds(db: Knex): MayPay {
       const holds = await trx('ledger_holds').where({ account_id }).sum('amount').first()
       const balance = BigInt(entries?.sum ?? 0) - BigInt(holds?.sum ?? 0)
       if (balance < BigInt(hold.amount)) return { ok: false, refusal: 'funds_insufficient' }
-      await trx('ledger_holds').insert(hold)
+      if (!payment.isPreview) await trx('ledger_holds').insert(hold)
       return { ok: true }
     })
 }

@@ -78,7 +78,7 @@ export function holdFunds(db: Kysely<Tables>): MayPay {
         const [entries, holds] = [await sumOf('ledger_entries'), await sumOf('ledger_holds')]
         const balance = BigInt(entries.sum ?? 0) - BigInt(holds.sum ?? 0)
         if (balance < BigInt(hold.amount)) return { ok: false, refusal: 'funds_insufficient' }
-        await trx.insertInto('ledger_holds').values(hold).execute()
+        if (!payment.isPreview) await trx.insertInto('ledger_holds').values(hold).execute()
         return { ok: true }
       },
       { dialect: 'postgres' },

@@ -55,7 +55,7 @@ export function holdFunds(db: PrismaClient): MayPay {
       const balance =
         BigInt(entries._sum.amount?.toFixed(0) ?? 0) - BigInt(holds._sum.amount?.toFixed(0) ?? 0)
       if (balance < BigInt(amount)) return { ok: false, refusal: 'funds_insufficient' }
-      await tx.ledger_holds.create({ data: hold })
+      if (!payment.isPreview) await tx.ledger_holds.create({ data: hold })
       return { ok: true }
     })
 }

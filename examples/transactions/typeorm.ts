@@ -80,7 +80,7 @@ export function holdFunds(db: DataSource): MayPay {
       }
       const balance = (await sumOf(ledgerEntries)) - (await sumOf(ledgerHolds))
       if (balance < BigInt(hold.amount)) return { ok: false, refusal: 'funds_insufficient' }
-      await manager.insert(ledgerHolds, hold)
+      if (!payment.isPreview) await manager.insert(ledgerHolds, hold)
       return { ok: true }
     })
 }

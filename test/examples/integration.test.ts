@@ -159,13 +159,17 @@ function holdingLedger() {
   let balance = 0n
   const ledger: Ledger = {
     isScreened: async (receiver) => receiver === shopReceiver,
+    async covers(payment) {
+      const others = [...holds.values()].filter(
+        ({ outgoingPaymentId: id, walletAddress }) =>
+          walletAddress === payment.walletAddress && id !== payment.outgoingPaymentId,
+      )
+      const all = [...others, payment].map(({ debitAmount }) => BigInt(debitAmount.value))
+      return all.reduce((sum, value) => sum + value, 0n) <= balance
+    },
     async hold(payment) {
-      const { outgoingPaymentId: id } = payment
-      if (holds.has(id)) return true
-      const own = [...holds.values()].filter((each) => each.walletAddress === payment.walletAddress)
-      const all = [...own, payment].map(({ debitAmount }) => BigInt(debitAmount.value))
-      if (all.reduce((sum, value) => sum + value, 0n) > balance) return false
-      holds.set(id, payment)
+      if (!(await ledger.covers(payment))) return false
+      holds.set(payment.outgoingPaymentId, payment)
       return true
     },
   }
@@ -187,6 +191,24 @@ describe('the host that holds funds', () => {
     expect(errorOf(await pay(client, token, 1000))).toEqual([403, 'insufficient_funds'])
     const elsewhere = { incomingPayment: otherReceiver }
     expect(errorOf(await pay(client, token, 1, elsewhere))).toEqual([403, 'payment_denied'])
+  })
+
+  test('holds nothing for a preview, which counts what is held for payments', async () => {
+    const { mayPay, reset } = holdingLedger()
+    await reset(1_500n)
+    const world = createSpendingWorld({ resources: { policy: { mayPay } } })
+    const client = world.client()
+    const { token, grantId } = await grantToPay(world, client, [outgoingItem()])
+    const preview = (value: number) => {
+      const asked = { walletAddress: alice, receiver: shopReceiver, debitAmount: usd(value) }
+      const { outgoingPayments } = world.resources
+      return outgoingPayments.preview({ grantId, ...asked, asksMayPay: true })
+    }
+    expect(await preview(1_500)).toMatchObject({ ok: true })
+    expect((await pay(client, token, 1_000)).status).toBe(201)
+    expect(await preview(501)).toMatchObject({ ok: false, refusal: 'funds_insufficient' })
+    expect(await preview(500)).toMatchObject({ ok: true })
+    expect((await pay(client, token, 500)).status).toBe(201)
   })
 
   test('never pays more than the balance, whatever keys and amounts are repeated', async () => {

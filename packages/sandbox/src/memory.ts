@@ -28,6 +28,7 @@ export function unlimitedLedger(
   return {
     find: async (walletAddress) => accounts().find(({ url }) => url === walletAddress),
     ownedBy: async (owner) => accounts().filter((account) => account.owner === owner),
+    covers: async () => !lacksFunds(),
     hold: async () => !lacksFunds(),
     release: async () => {},
     move: async () => {},

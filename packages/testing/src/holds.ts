@@ -45,12 +45,12 @@ const rounds = 10
  *   return {
  *     walletAddress: 'https://wallet.example/alice',
  *     asset: { assetCode: 'USD', assetScale: 2 },
- *     async mayPay({ outgoingPaymentId, debitAmount }) {
+ *     async mayPay({ outgoingPaymentId, debitAmount, isPreview }) {
  *       const value = BigInt(debitAmount.value)
  *       const others = [...held].filter(([id]) => id !== outgoingPaymentId)
  *       const free = others.reduce((rest, [, each]) => rest - each, balance)
  *       if (value > free) return { ok: false, refusal: 'funds_insufficient' }
- *       held.set(outgoingPaymentId, value)
+ *       if (!isPreview) held.set(outgoingPaymentId, value)
  *       return { ok: true }
  *     },
  *     async onEvent(event) {

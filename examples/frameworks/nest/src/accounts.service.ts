@@ -36,7 +36,7 @@ export class AccountsService {
   }
 
   /** Holds the amount of a payment: `policy.mayPay`. */
-  hold({ outgoingPaymentId, walletAddress, debitAmount }: RequestedPayment) {
+  hold({ outgoingPaymentId, walletAddress, debitAmount, isPreview }: RequestedPayment) {
     return postgresStore.transaction(
       this.pool,
       async (client: PoolClient): Promise<MayPayAnswer> => {
@@ -51,7 +51,11 @@ export class AccountsService {
           ON CONFLICT (payment_id) DO UPDATE SET amount = excluded.amount`,
           [outgoingPaymentId, walletAddress, debitAmount.value, rows[0]?.balance ?? 0],
         )
-        return rowCount === 1 ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
+        if (rowCount !== 1) return { ok: false, refusal: 'funds_insufficient' }
+        // No event would release the hold of a preview.
+        const release = 'DELETE FROM holds WHERE payment_id = $1'
+        if (isPreview) await client.query(release, [outgoingPaymentId])
+        return { ok: true }
       },
     )
   }

@@ -71,6 +71,8 @@ export function testAccount(subject: HoldSubject) {
     return (await answerTo({ ...requested, isConfirmed: true }))['ok'] === true
   }
 
+  const preview = ({ requested }: TestPayment) => answerTo({ ...requested, isPreview: true })
+
   function eventOf(
     { requested, events }: TestPayment,
     type: OutgoingPaymentEvent['type'],
@@ -134,6 +136,21 @@ export function testAccount(subject: HoldSubject) {
       const { value } = payment.requested.debitAmount
       const isRefused = !(await ask(payment))
       demand(isRefused, () => `mayPay allowed a payment of ${value} ${when}; expected a refusal`)
+    },
+    /** Previews a payment that the host would make, at least once its owner has confirmed it. */
+    async allowsPreview(payment: TestPayment, when: string) {
+      const { value } = payment.requested.debitAmount
+      const { ok, refusal } = await preview(payment)
+      demand(
+        ok === true || refusal === 'confirmation_required',
+        () => `mayPay refused a preview of ${value} ${when}; expected ok`,
+      )
+    },
+    /** Previews a payment that the host would refuse. */
+    async refusesPreview(payment: TestPayment, when: string) {
+      const { value } = payment.requested.debitAmount
+      const isRefused = (await preview(payment))['ok'] === false
+      demand(isRefused, () => `mayPay allowed a preview of ${value} ${when}; expected a refusal`)
     },
     settle,
     /** Ends a payment that was begun, after this much was sent. */

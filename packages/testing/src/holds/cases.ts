@@ -66,6 +66,22 @@ const holds = cases(
       await account.has({ balance: 1_000n, held: 1_000n }, 'after payments of 700 and 300')
     },
 
+    async 'a preview holds nothing'(t) {
+      const account = await t.open()
+      await account.allowsPreview(account.payment(700n), 'of an account with 1000')
+      await account.has({ balance: 1_000n, held: 0n }, 'after a preview of a payment of 700')
+      await account.allows(account.payment(700n), 'after a preview of another payment')
+      await account.has({ balance: 1_000n, held: 700n }, 'after a preview and a payment of 700')
+    },
+
+    async 'a preview counts what is held for payments'(t) {
+      const account = await t.open()
+      await account.allows(account.payment(700n), 'of an account with 1000')
+      await account.refusesPreview(account.payment(301n), 'while 700 of 1000 are held')
+      await account.allowsPreview(account.payment(300n), 'while 700 of 1000 are held')
+      await account.has({ balance: 1_000n, held: 700n }, 'after a payment of 700 and two previews')
+    },
+
     async 'amounts are exact beyond 2^53'(t) {
       const most = 2n ** 53n
       const even = await t.open(most)

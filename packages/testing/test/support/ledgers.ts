@@ -22,6 +22,8 @@ interface Steps {
   /** Whether the account covers an amount for a payment. */
   covers(money: Money, id: string, amount: bigint): boolean
   amountOf(payment: RequestedPayment): bigint
+  /** Whether nothing is to be held. */
+  isPreview(payment: RequestedPayment): boolean
   hold(money: Money, id: string, amount: bigint): void
   refuse(money: Money, id: string, amount: bigint): void
   /** Whether an event ends a payment. */
@@ -51,6 +53,7 @@ const right: Steps = {
   },
   covers: (money, id, amount) => amount <= money.balance - heldIn(money, id),
   amountOf: ({ debitAmount }) => BigInt(debitAmount.value),
+  isPreview: (payment) => payment.isPreview === true,
   hold(money, id, amount) {
     remove(money, id)
     money.holds.push({ id, amount })
@@ -88,7 +91,7 @@ export function ledger(replaced: Partial<Steps> = {}, debitsAt: 'event' | 'settl
           const amount = steps.amountOf(payment)
           const isCovered = steps.covers(money, id, amount)
           await setImmediate()
-          steps[isCovered ? 'hold' : 'refuse'](money, id, amount)
+          if (!steps.isPreview(payment)) steps[isCovered ? 'hold' : 'refuse'](money, id, amount)
           return isCovered ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
         }),
       onEvent: (event) =>
@@ -144,6 +147,8 @@ export const wrongLedgers: Readonly<
     'a payment that is refused holds nothing',
     'not one unit more',
   ],
+  'holds for previews': [() => ledger({ isPreview: () => false }), 'a preview holds nothing'],
+  'previews that are allowed unseen': [allowingPreviews, 'a preview counts what is held'],
   'the amount that arrives is held': [
     () => ledger({ amountOf: ({ receiveAmount }) => BigInt(receiveAmount.value) }),
     'held by the amount that it debits',
@@ -313,6 +318,18 @@ function countingHolds() {
       holds.push({ id: crypto.randomUUID(), amount: -BigInt(debitAmount.value) })
     },
   })
+}
+
+function allowingPreviews() {
+  const { open, reopen } = ledger()
+  const allowing = (subject: HoldSubject): HoldSubject => ({
+    ...subject,
+    mayPay: (payment) => (payment.isPreview ? { ok: true } : subject.mayPay(payment)),
+  })
+  return {
+    open: (balance: bigint) => allowing(open(balance)),
+    reopen: (url: string) => allowing(reopen(url)),
+  }
 }
 
 function sharingHolds() {

@@ -12,6 +12,8 @@ import type { Database, Row, Sql } from './sql.js'
 export interface Ledger {
   find(walletAddress: string): Promise<Account | undefined>
   ownedBy(owner: string): Promise<readonly Account[]>
+  /** Whether the account has the amount of a payment, apart from what is held for others. */
+  covers(payment: HeldPayment): Promise<boolean>
   /** Holds the amount of a payment once, or returns false if the account has less. */
   hold(payment: HeldPayment): Promise<boolean>
   /** Ends the hold of a payment. The account can spend its amount again. */
@@ -48,6 +50,7 @@ export function ledgerOn({ sql, transaction }: Database): Ledger {
     async ownedBy(owner) {
       return (await sql('SELECT * FROM accounts WHERE owner = ?', owner)).map(accountOf)
     },
+    covers: (payment) => covers(sql, payment),
     hold: (payment) => transaction((inside) => hold(inside, payment)),
     async release(paymentId) {
       await sql('DELETE FROM holds WHERE payment_id = ?', paymentId)
@@ -65,11 +68,10 @@ export function ledgerOn({ sql, transaction }: Database): Ledger {
   }
 }
 
-async function hold(
+async function covers(
   sql: Sql,
-  { outgoingPaymentId, walletAddress, debitAmount: { value } }: HeldPayment,
+  { outgoingPaymentId, walletAddress, debitAmount }: HeldPayment,
 ): Promise<boolean> {
-  await lock(sql, walletAddress)
   const available = await integer(
     sql,
     `SELECT balance - (
@@ -79,11 +81,17 @@ async function hold(
     outgoingPaymentId,
     walletAddress,
   )
-  if (available < BigInt(value)) return false
+  return available >= BigInt(debitAmount.value)
+}
+
+async function hold(sql: Sql, payment: HeldPayment): Promise<boolean> {
+  const { outgoingPaymentId, walletAddress, debitAmount } = payment
+  await lock(sql, walletAddress)
+  if (!(await covers(sql, payment))) return false
   // The wallet may be asked again about a payment if an earlier answer was lost.
   await sql('DELETE FROM holds WHERE payment_id = ?', outgoingPaymentId)
   const insert = 'INSERT INTO holds (payment_id, wallet_address, amount) VALUES (?, ?, ?)'
-  await sql(insert, outgoingPaymentId, walletAddress, value)
+  await sql(insert, outgoingPaymentId, walletAddress, debitAmount.value)
   return true
 }
 

@@ -115,11 +115,11 @@ export function createWallet(
   }
 }
 
-/** Refuses payments that their account does not cover, and holds the others. */
+/** Refuses payments that their account does not cover, and holds the others. A preview holds nothing. */
 export function mayPayFrom(ledger: Ledger): MayPay {
   return async (payment) => {
-    const isHeld = await ledger.hold(payment)
-    return isHeld ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
+    const isCovered = await (payment.isPreview ? ledger.covers(payment) : ledger.hold(payment))
+    return isCovered ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
   }
 }
 
