@@ -1,26 +1,13 @@
-import { parseArgs } from 'node:util'
+import { positiveNumber, runScript, wholeNumber } from '../script.js'
 import { live, plans, problemsOf } from './plans.js'
 import type { Plan } from './world.js'
 
-const usage =
-  'npm run deliver -- [--minutes 1] [--seed 1]\n' +
-  'Delivers events by each plan of assurance/delivery/plans.ts, with one seed after another.'
+const usage = `Usage: npm run deliver -- [--minutes 1] [--seed 1]
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '1' },
-    seed: { type: 'string', default: '1' },
-    help: { type: 'boolean', default: false },
-  },
-})
+Delivers events by each plan of assurance/delivery/plans.ts, with one seed after another.
+`
 
 const progressMs = 60_000
-
-function positive(name: 'minutes' | 'seed'): number {
-  const number = Number(values[name])
-  if (Number.isFinite(number) && number > 0) return number
-  throw new RangeError(`--${name} must be a positive number`)
-}
 
 /** Delivers by all plans with one seed. Returns the number of plans whose laws were broken. */
 async function deliverWith(seed: string): Promise<number> {
@@ -35,11 +22,10 @@ async function deliverWith(seed: string): Promise<number> {
   return failed
 }
 
-async function main(): Promise<void> {
-  if (values.help) return console.log(usage)
-  const endAt = Date.now() + positive('minutes') * 60_000
-  let [seed, failed, reportAt] = [positive('seed'), 0, Date.now() + progressMs]
-  const first = seed
+/** Delivers for so long. Resolves to whether all laws were kept. */
+async function deliver(minutes: number, first: number): Promise<boolean> {
+  const endAt = Date.now() + minutes * 60_000
+  let [seed, failed, reportAt] = [first, 0, Date.now() + progressMs]
   for (; Date.now() < endAt; seed++) {
     failed += await deliverWith(`${seed}`)
     if (Date.now() < reportAt) continue
@@ -48,7 +34,11 @@ async function main(): Promise<void> {
   }
   const count = seed - first
   console.log(`${count} seeds of ${Object.keys(plans).length} plans, ${failed} failures`)
-  process.exitCode = failed === 0 ? 0 : 1
+  return failed === 0
 }
 
-await main()
+const options = { minutes: { type: 'string' }, seed: { type: 'string' } } as const
+
+await runScript({ name: 'npm run deliver --', usage, options }, ({ minutes = '1', seed = '1' }) =>
+  deliver(positiveNumber('--minutes', minutes), wholeNumber('--seed', seed)),
+)

@@ -2,23 +2,17 @@ import { fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { type Part, parts } from '../../test/support/inputs/parts.js'
 import { growthMaxBytes, problemText, type Report } from '../../test/support/inputs/tally.js'
+import { runScript, wholeNumber } from '../script.js'
 
-/**
- * Sends two million bad inputs to the servers over all stores and adapters, one process for each core. `--count` and
- * `--seed` choose others. Sets the exit code to 1 if a response or a record is wrong, if memory grows beyond the bound,
- * or if an input gets no response.
- */
-const { values } = parseArgs({
-  options: {
-    count: { type: 'string', default: '2000000' },
-    seed: { type: 'string', default: randomBytes(4).toString('hex') },
-  },
-})
-const { seed } = values
-const count = Number(values.count)
+const usage = `Usage: npm run test:inputs -- [--count 2000000] [--seed x]
+
+Sends bad inputs to the servers over all stores and adapters, one process for each core.
+
+Exit code: 0 done; 1 a response or a record is wrong, memory has grown beyond the bound, or an input got no response.
+`
+
 /** A process that serves no batch for so long does not respond, even if it only computes. */
 const silenceMaxMs = 300_000
 
@@ -46,7 +40,7 @@ const perThousand: Readonly<Record<Exclude<Part, 'memory'>, number>> = {
 }
 const memoryTasks = 8
 
-function tasksOf(): Task[] {
+function tasksOf(count: number, seed: string): Task[] {
   const others = parts.flatMap((part) => {
     if (part === 'memory') return []
     return { part, seed: `${seed} ${part}`, count: Math.round((count * perThousand[part]) / 1000) }
@@ -115,28 +109,38 @@ function printTask({ part, seed }: Task, { report, seconds, rss }: Done): boolea
   return false
 }
 
-console.log(`${count} inputs, seed ${seed}`)
-const queue = tasksOf()
-const reports: Report[] = []
-let correct = true
+/** Resolves to whether every input got a right response. */
+async function sendAll(count: number, seed: string): Promise<boolean> {
+  console.log(`${count} inputs, seed ${seed}`)
+  const queue = tasksOf(count, seed)
+  const reports: Report[] = []
+  let correct = true
 
-async function work(): Promise<void> {
-  for (let task = queue.shift(); task !== undefined; task = queue.shift()) {
-    try {
-      const done = await run(task)
-      correct = printTask(task, done) && correct
-      reports.push(done.report)
-    } catch (error) {
-      console.log(String(error))
-      correct = false
+  async function work(): Promise<void> {
+    for (let task = queue.shift(); task !== undefined; task = queue.shift()) {
+      try {
+        const done = await run(task)
+        correct = printTask(task, done) && correct
+        reports.push(done.report)
+      } catch (error) {
+        console.log(String(error))
+        correct = false
+      }
     }
   }
+
+  await Promise.all(Array.from({ length: availableParallelism() }, work))
+  for (const what of ['kind', 'status', 'code', 'refusal', 'nonce'] as const) {
+    const each = merged(reports, what).map(([name, n]) => `${String(n).padStart(9)}  ${name}`)
+    console.log(`\nby ${what}\n${each.join('\n')}`)
+  }
+  console.log(`\n${reports.reduce((sum, { inputs }) => sum + inputs, 0)} inputs, seed ${seed}`)
+  return correct
 }
 
-await Promise.all(Array.from({ length: availableParallelism() }, work))
-for (const what of ['kind', 'status', 'code', 'refusal', 'nonce'] as const) {
-  const lines = merged(reports, what).map(([name, each]) => `${String(each).padStart(9)}  ${name}`)
-  console.log(`\nby ${what}\n${lines.join('\n')}`)
-}
-console.log(`\n${reports.reduce((sum, { inputs }) => sum + inputs, 0)} inputs, seed ${seed}`)
-process.exitCode = correct ? 0 : 1
+const options = { count: { type: 'string' }, seed: { type: 'string' } } as const
+
+await runScript({ name: 'npm run test:inputs --', usage, options }, (values) => {
+  const { count = '2000000', seed = randomBytes(4).toString('hex') } = values
+  return sendAll(wholeNumber('--count', count, 1), seed)
+})

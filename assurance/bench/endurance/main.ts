@@ -1,8 +1,8 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism, cpus, loadavg } from 'node:os'
-import { parseArgs } from 'node:util'
 import type { HttpRequest } from 'open-payments-server/adapter'
+import { positiveNumber, runScript, wholeNumber } from '../../script.js'
 import { hasDatabase, withDatabase } from '../database.js'
 import { median } from '../measure.js'
 import { createAttacks } from './attacks.js'
@@ -12,17 +12,15 @@ import { measurePayments } from './payments.js'
 import { type Sample, sampleOf, startServer } from './processes.js'
 import { createSender } from './sender.js'
 
-/**
- * Loads a wallet on PostgreSQL as much as the machine allows, in turns without and with attacks, and measures the rate
- * of honest requests and the memory of the server. `--minutes` sets the duration, by default 2. Sets the exit code to 1
- * if an honest request is refused, or if a target is missed.
- *
- * With `--processes`, several processes serve whole payments instead, and the cost of a payment is measured.
- */
-const { values } = parseArgs({
-  options: { minutes: { type: 'string', default: '2' }, processes: { type: 'string' } },
-})
-const minutes = Number(values.minutes)
+const usage = `Usage: npm run load -- [--minutes 2] [--processes 4]
+
+Loads a wallet on PostgreSQL as much as the machine allows, in turns without and with attacks, and measures the rate of
+honest requests and the memory of the server. With --processes, so many processes serve whole payments instead, and the
+cost of a payment is measured.
+
+Exit code: 0 done; 1 an honest request was refused, or a target missed.
+`
+
 const clients = 16
 /** One attack for so many honest requests: 20 % of all requests. */
 const honestPerAttack = 4
@@ -181,7 +179,7 @@ function judge(turns: readonly Turn[], traffic: Traffic): boolean {
   return served && rate >= rateLeast && grown <= growthMostBytes
 }
 
-async function run(schema: string, connectionString: string): Promise<boolean> {
+async function run(schema: string, connectionString: string, minutes: number): Promise<boolean> {
   const { server, port } = await startServer(connectionString, schema)
   const traffic = createTraffic(port)
   // Code is compiled and caches are filled in a turn that does not count.
@@ -200,7 +198,8 @@ async function run(schema: string, connectionString: string): Promise<boolean> {
   return met
 }
 
-if (await hasDatabase()) {
+async function load(minutes: number, processes: number | undefined): Promise<boolean> {
+  if (!(await hasDatabase())) return true
   const [cpu] = cpus()
   const load = loadavg().map((value) => value.toFixed(1))
   console.log(
@@ -208,11 +207,18 @@ if (await hasDatabase()) {
   )
   const connectionString =
     process.env['TEST_DATABASE_URL'] ?? 'postgres://postgres@127.0.0.1:5432/test'
-  const { processes } = values
-  const met = await withDatabase(({ schema, connect }) =>
+  return withDatabase(({ schema, connect }) =>
     processes === undefined
-      ? run(schema, connectionString)
-      : measurePayments({ schema, connectionString, pool: connect() }, Number(processes), minutes),
+      ? run(schema, connectionString, minutes)
+      : measurePayments({ schema, connectionString, pool: connect() }, processes, minutes),
   )
-  process.exitCode = met ? 0 : 1
 }
+
+const options = { minutes: { type: 'string' }, processes: { type: 'string' } } as const
+
+await runScript({ name: 'npm run load --', usage, options }, ({ minutes = '2', processes }) =>
+  load(
+    positiveNumber('--minutes', minutes),
+    processes === undefined ? undefined : wholeNumber('--processes', processes, 1),
+  ),
+)
