@@ -9,8 +9,12 @@ const columns = `wallet_address AS url, public_name AS "publicName",
 
 export interface Account extends WalletAddress {
   readonly owner: string
-  readonly balance: string
+  readonly balance: bigint
 }
+
+/** The driver returns a bigint of PostgreSQL as text. */
+type Row = Omit<Account, 'balance'> & { readonly balance: string }
+const accountOf = (row: Row): Account => ({ ...row, balance: BigInt(row.balance) })
 
 /** The accounts and their money, in the database of the host. */
 @Injectable()
@@ -25,14 +29,16 @@ export class AccountsService {
 
   async find(url: string): Promise<Account | undefined> {
     const query = `SELECT ${columns} FROM accounts WHERE wallet_address = $1`
-    return (await this.pool.query(query, [url])).rows[0]
+    const { rows } = await this.pool.query<Row>(query, [url])
+    return rows.map(accountOf)[0]
   }
 
   /** The accounts of an owner at one brand. */
   async ownedBy(owner: string, baseUrl: string): Promise<readonly Account[]> {
     const query = `SELECT ${columns} FROM accounts
       WHERE owner = $1 AND starts_with(wallet_address, $2)`
-    return (await this.pool.query(query, [owner, `${baseUrl}/`])).rows
+    const { rows } = await this.pool.query<Row>(query, [owner, `${baseUrl}/`])
+    return rows.map(accountOf)
   }
 
   /** Holds the amount of a payment: `policy.mayPay`. */
