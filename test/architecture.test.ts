@@ -79,6 +79,7 @@ const packages: Record<string, string | RegExp> = {
   'node:async_hooks': 'packages/sandbox/src/sandbox.ts',
   'node:child_process': 'packages/cli/src/terminal.ts',
   'node:crypto': /^(?:programs|packages.(?:testing|doctor|cli|sandbox))\b/,
+  'node:buffer': /^programs.src.exchange\.ts$/,
   'node:dns/promises': 'programs/src/network.ts',
   'node:fs':
     /^(?:programs.src.program|packages.(?:doctor.src.arguments|cli.src.files)|adapters.postgres.reports.text)\.ts$/,
