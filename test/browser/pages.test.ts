@@ -405,6 +405,7 @@ describe('in Chromium, the pages for owners', () => {
       'Not you? Sign out',
       'All connected apps',
       'Lower the limit',
+      'Add a limit',
       'Pause payments',
       'Remove access',
     ])

@@ -69,7 +69,10 @@ function describeLimits(
 }
 
 /** Describes how often an interval repeats and its first window, from which owners can infer the others. */
-function describeInterval(text: string, { locale, intervalCounting }: DescriptionOptions): Html {
+export function describeInterval(
+  text: string,
+  { locale, intervalCounting }: Pick<DescriptionOptions, 'locale' | 'intervalCounting'>,
+): Html {
   const parsed = parseInterval(text)
   if (!parsed.ok) return isolated(text)
   const interval = parsed.value

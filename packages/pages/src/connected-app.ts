@@ -19,6 +19,7 @@ import type { Screen } from './layout.js'
 import { type LimitProblem, limitAlert, limitField, limitOf } from './limits.js'
 import { formatDay, formatInstant, isolated, say } from './locale.js'
 import { alertOf } from './notice.js'
+import { ownerLimitsHtml } from './owner-limits.js'
 import { type Receivers, receiverHtml } from './receivers.js'
 import type { TextKey } from './texts.js'
 
@@ -29,7 +30,7 @@ export interface ConnectedAppOptions extends AppOptions {
   /** Where its earlier payments are. */
   readonly olderUrl?: string | undefined
   /** Whether a form has changed something, or why not. */
-  readonly outcome?: 'changed' | 'stale' | 'unchanged' | LimitProblem | undefined
+  readonly outcome?: 'changed' | 'stale' | 'unchanged' | 'widened' | LimitProblem | undefined
   /** What was posted, to show it again. */
   readonly given?: URLSearchParams | undefined
 }
@@ -63,6 +64,7 @@ export function connectedAppScreen(app: ConnectedApp, options: ConnectedAppOptio
     ${access.map((item) => itemHtml(item, app, options))}
     ${subject && html`<ul><li>${say(locale, 'learns', { id: subject.id })}</li></ul>`}
     ${conditionsHtml(app.grant, options)}
+    ${ownerLimitsHtml(app, options)}
     <div class="actions">${pauseForm(app, options)}
     <details><summary aria-label="${labelOf('remove', app, options)}">${say(locale, 'remove')}</summary>
       <p>${sayOf('removeQuestion', app, options)}</p>
@@ -79,7 +81,7 @@ function outcomeHtml(
 ): Html {
   const { locale } = options
   if (typeof outcome === 'object') return limitAlert(outcome, locale)
-  if (outcome === 'stale') return alertOf('stale', locale)
+  if (outcome === 'stale' || outcome === 'widened') return alertOf(outcome, locale)
   if (outcome === 'unchanged') return alertOf('notNarrower', locale)
   return html`<p class="done" role="status">${sayOf('changed', app, options)}</p>`
 }

@@ -1,4 +1,9 @@
-import { type GrantView, InvalidInputError, type ItemView } from 'open-payments-server'
+import {
+  type ConditionChanges,
+  type GrantView,
+  InvalidInputError,
+  type ItemView,
+} from 'open-payments-server'
 import type { Handler, HttpResponse } from 'open-payments-server/adapter'
 import { type ConnectedAppOptions, limitFieldOf } from './connected-app.js'
 import {
@@ -8,11 +13,13 @@ import {
   searchLengthMax,
   untilResumed,
 } from './connected-apps.js'
+import type { OwnedAccount } from './consent.js'
 import { fieldsOf } from './forms.js'
 import { seeOther } from './layout.js'
 import { type LimitProblem, limitOf, lowered } from './limits.js'
 import type { Locale } from './locale.js'
 import { ownReceiverOf } from './own-receivers.js'
+import { debitedAsset, typedLimit, withTypedLimit } from './owner-limits.js'
 import { namedReceivers, receiversIn } from './receivers.js'
 import { isSignedIn, type OwnersVisit, type Site } from './site.js'
 
@@ -129,7 +136,9 @@ export function connectedAppsHandler(site: Site): Handler {
         : undefined
     const paid = history?.result.toReversed()
     const wanted = [...receiversIn(access), ...(paid ?? []).map(({ receiver }) => receiver)]
-    const screen = screens.connectedApp(await connected(grant), {
+    const ownerLimits = grant.conditions?.limits && (await payments?.limitsOf({ grantId }))
+    const app = { ...(await connected(grant)), ...(ownerLimits && { ownerLimits }) }
+    const screen = screens.connectedApp(app, {
       ...(await appOptions(visit)),
       receivers: await namedReceivers(wanted, receiverOf),
       payments: paid,
@@ -152,9 +161,12 @@ export function connectedAppsHandler(site: Site): Handler {
       await grants.revoke(grantId)
       return seeOther(`?${new URLSearchParams({ removed: grantId })}`)
     }
-    const changes = changesOf(grant, fields, locale)
+    const changes = changesOf(grant, fields, locale, await options.accountsOf(owner.id))
     if (!changes.ok) return detail(grant, visit, changes.problem)
     const amended = await grants.amend(grantId, { resourceOwner: owner.id, ...changes.value })
+    if (!amended.ok && amended.refusal === 'conditions_widened') {
+      return detail((await grants.get(grantId)) ?? grant, visit, 'widened')
+    }
     if (!amended.ok) return detail(grant, visit, 'unchanged')
     return seeOther(`?${new URLSearchParams({ app: grantId, done: 'changed' })}`)
   }
@@ -200,14 +212,15 @@ function olderUrl(
 
 type Changes = {
   readonly access?: readonly ItemView[]
-  readonly conditions?: { readonly pausedUntil: number | null }
+  readonly conditions?: Pick<ConditionChanges, 'pausedUntil' | 'limits'>
 }
 
 /** Returns what the form of an owner changes, or why it changes nothing. */
 function changesOf(
-  { access }: GrantView,
+  { access, conditions }: GrantView,
   fields: URLSearchParams,
   locale: Locale,
+  accounts: readonly OwnedAccount[],
 ):
   | { readonly ok: true; readonly value: Changes }
   | { readonly ok: false; readonly problem: LimitProblem | 'unchanged' } {
@@ -219,6 +232,11 @@ function changesOf(
       return { ok: true, value: { conditions: { pausedUntil: null } } }
     case 'remove':
       return { ok: true, value: { access: access.filter((each) => each !== item) } }
+    case 'limit': {
+      const asset = debitedAsset({ access }, accounts)
+      const limits = withTypedLimit(conditions?.limits ?? [], typedLimit(fields), asset, locale)
+      return limits.ok ? { ok: true, value: { conditions: { limits: limits.value } } } : limits
+    }
     case 'lower': {
       const limit = item && limitOf(item)
       if (item === undefined || limit === undefined) break

@@ -1,4 +1,10 @@
-import type { GrantView, ItemBudget, ItemView, OutgoingPaymentView } from 'open-payments-server'
+import type {
+  GrantView,
+  ItemBudget,
+  ItemView,
+  LimitStatus,
+  OutgoingPaymentView,
+} from 'open-payments-server'
 import { alsoLine } from './abilities.js'
 import type { DescriptionOptions } from './access.js'
 import { amountHtml } from './amounts.js'
@@ -18,6 +24,8 @@ export interface ConnectedApp {
   readonly display?: { readonly name?: string } | undefined
   /** What was spent and is left: see `outgoingPayments.budgetsOf`. */
   readonly budgets?: readonly ItemBudget[] | undefined
+  /** What is left of each of `conditions.limits`: see `outgoingPayments.limitsOf`. */
+  readonly ownerLimits?: readonly LimitStatus[] | undefined
   /** The latest payment, or `null` if there is none; absent if it is not known. */
   readonly lastPayment?: OutgoingPaymentView | null | undefined
 }

@@ -6,7 +6,7 @@ import { alertOf } from './notice.js'
 
 /** Why a limit that an owner typed is not accepted. */
 export interface LimitProblem {
-  readonly name: 'unreadable' | 'notNarrower' | 'limitZero'
+  readonly name: 'unreadable' | 'notNarrower' | 'limitZero' | 'countUnreadable' | 'limitMissing'
   /** The id of the field. */
   readonly field: string
 }
@@ -44,14 +44,16 @@ function exampleIn(locale: Locale) {
   return { example: example.trim() }
 }
 
-/** What a field for a lower limit shows. */
-export interface LimitField {
+/** What a field for a number shows. */
+export interface NumberField {
   /** Its id. */
   readonly field: string
   /** Its name. Default: `field`. */
   readonly name?: string
+  readonly label: Html
   readonly isRequired?: boolean
-  readonly limit: Amount
+  /** The keyboard of a phone. Default: `decimal`. */
+  readonly mode?: 'decimal' | 'numeric'
   /** Tells several fields apart. */
   readonly about?: Html | undefined
   /** What the owner has typed. */
@@ -59,17 +61,28 @@ export interface LimitField {
   readonly problem?: LimitProblem | undefined
 }
 
+/** What a field for a lower limit shows. */
+export interface LimitField extends Omit<NumberField, 'label' | 'mode'> {
+  readonly limit: Amount
+}
+
 /** Returns the field for a lower limit, with its problem, and with what the owner typed. */
-export function limitField(
-  { field, name = field, limit, about, typed, problem, isRequired }: LimitField,
+export function limitField({ limit, ...field }: LimitField, locale: Locale): Html {
+  const label = say(locale, 'ownLimit', { amount: amountHtml(limit, locale) })
+  return numberField({ ...field, label }, locale)
+}
+
+/** Returns a field for a number, with its problem, and with what the owner typed. */
+export function numberField(
+  { field, name = field, label, mode = 'decimal', about, typed, problem, isRequired }: NumberField,
   locale: Locale,
 ): Html {
   const refused = problem?.field === field && problem.name
   const error =
     refused &&
     html`<p class="problem" id="${field}-problem">${say(locale, refused, exampleIn(locale))}</p>`
-  return html`<label for="${field}">${say(locale, 'ownLimit', { amount: amountHtml(limit, locale) })}
+  return html`<label for="${field}">${label}
     ${about && html`<small>${about}</small>`}</label>${error}
-    <input id="${field}" name="${name}" inputmode="decimal" autocomplete="off" value="${visible(typed ?? '')}"
+    <input id="${field}" name="${name}" inputmode="${mode}" autocomplete="off" value="${visible(typed ?? '')}"
     ${refused && html` aria-invalid="true" aria-describedby="${field}-problem"`}${isRequired && html` required`}>`
 }

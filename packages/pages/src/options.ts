@@ -36,7 +36,7 @@ export interface PagesOptions {
     readonly interactions: Pick<AuthorizationServer['interactions'], 'get' | 'approve' | 'deny'>
     readonly grants: Pick<
       AuthorizationServer['grants'],
-      'get' | 'list' | 'revoke' | 'amend' | 'displayOf'
+      'get' | 'list' | 'history' | 'revoke' | 'amend' | 'displayOf'
     >
   }
   /**
@@ -46,7 +46,10 @@ export interface PagesOptions {
   readonly resources?: {
     /** For the names of receivers in this wallet. */
     readonly incomingPayments?: Pick<ResourceServer['incomingPayments'], 'idOf' | 'get'>
-    readonly outgoingPayments: Pick<ResourceServer['outgoingPayments'], 'budgetsOf' | 'list'> &
+    readonly outgoingPayments: Pick<
+      ResourceServer['outgoingPayments'],
+      'budgetsOf' | 'limitsOf' | 'list'
+    > &
       Partial<Pick<ResourceServer['outgoingPayments'], 'toConfirm' | 'confirm' | 'decline'>>
   }
   /** Returns or resolves to the signed-in owner of a request, or `undefined`. */

@@ -1,18 +1,20 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { GrantView, ItemBudget, OutgoingPaymentView } from '../../../src/index.js'
+import type { GrantView, ItemBudget, LimitStatus, OutgoingPaymentView } from '../../../src/index.js'
 import { runs } from '../../../test/support/runs.js'
 import { type ConnectedAppOptions, connectedAppScreen } from '../src/connected-app.js'
 import {
   type ConnectedApp,
   type ConnectedAppsOptions,
   connectedAppsScreen,
+  isPaying,
 } from '../src/connected-apps.js'
 import { html } from '../src/html.js'
 import { page, type Screen } from '../src/layout.js'
 import { limitOf } from '../src/limits.js'
 import { localeFor, visible } from '../src/locale.js'
-import { factsOf, item as granted, wire } from './granted.js'
+import { debitedAsset, periods } from '../src/owner-limits.js'
+import { factsOf, factsOfLimit, item as granted, ownerLimit, wire } from './granted.js'
 import { textOf } from './text.js'
 
 const now = Date.UTC(2026, 11, 10)
@@ -233,6 +235,76 @@ describe('the page of one connected app', () => {
     expect(detailed({}).body).not.toContain('<h2>Payments')
   })
 
+  const daily = { debitAmount: usd('1000'), payments: 3, interval: periods.everyDay }
+  const limited = grantOf({ conditions: { limits: [daily, { payments: 2 }] } })
+
+  test('shows the limits of the owner, what is left of each, and until when', () => {
+    const window = { start: now, end: now + 86_400_000 }
+    const left = { debitAmount: usd('400'), payments: 2 }
+    const ownerLimits: readonly LimitStatus[] = [
+      { source: 'owner', isOpen: true, window, left },
+      { source: 'owner', isOpen: true, left: { payments: 0 } },
+    ]
+    const until = 'until Fri, December 11, 2026, 00:00 UTC'
+    const { text } = detailed({ grant: limited, ownerLimits })
+    for (const expected of [
+      'Your limits at most 10.00 USD is debited from your account every day',
+      'pays at most 3 times every day',
+      `4.00 USD left ${until}`,
+      `Payments left ${until}: 2`,
+      'pays at most 2 times in all Payments left: 0',
+    ]) {
+      expect(text).toContain(expected)
+    }
+    const closed = { source: 'owner', isOpen: false, left: {} } as const
+    expect(detailed({ grant: limited, ownerLimits: [closed] }).text).toContain('cannot pay at this')
+    expect(detailed({ grant: limited }).text).not.toContain('left')
+  })
+
+  test('offers a limit for each period that has none, and no fourth limit', () => {
+    const { body, text } = detailed({ grant: limited })
+    expect(text).toContain('Your limit, lower than 10.00 USD Your number of payments, less than 3')
+    expect(text).toContain('Most that it may spend, in USD')
+    expect(body.match(/<option value="[^"]*">[^<]*/g)).toEqual([
+      `<option value="${periods.everyWeek}">every week`,
+      `<option value="${periods.everyMonth}">every month`,
+    ])
+    const third = { payments: 9, interval: periods.everyMonth }
+    const full = grantOf({ conditions: { limits: [daily, { payments: 1 }, third] } })
+    expect(detailed({ grant: full }).body).not.toContain('<option')
+    const reads = grantOf({ access: [{ ...item, actions: ['read'] }] })
+    expect(detailed({ grant: reads }).body).not.toContain('value="limit"')
+  })
+
+  test('does not offer less than one payment', () => {
+    const once = grantOf({
+      access: [{ ...item, identifier: 'https://x.example', limits: {} }],
+      conditions: { limits: [{ payments: 1 }] },
+    })
+    expect(detailed({ grant: once }).body).not.toContain('own-0-')
+  })
+
+  test.each([
+    ['', 'own-1-payments', /<details open>(?:(?!<details).)*id="own-1-payments-problem"/s],
+    [
+      periods.everyWeek,
+      'own-new-payments',
+      /<details open>(?:(?!<details).)*<option value="[^"]*P1W" selected>/s,
+    ],
+  ])(
+    'shows the error of a limit for %j at its field, with what was typed',
+    (interval, field, form) => {
+      const given = new URLSearchParams({ do: 'limit', interval, most: '"1', payments: '<2' })
+      const outcome = { name: 'countUnreadable', field } as const
+      const { body } = detailed({ grant: limited }, { outcome, given })
+      expect(body).toContain(`<a href="#${field}">Please write the number of payments`)
+      expect(body).toMatch(form)
+      expect(body.match(/<details open>/g)).toHaveLength(1)
+      expect(body).toMatch(new RegExp(`id="${field}"[^>]* value="&#60;2"\\s+aria-invalid="true"`))
+      expect(body).toContain('value="&#34;1"')
+    },
+  )
+
   test('offers to remove one of several permissions, and not the only one', () => {
     expect(detailed({}).body).not.toContain('value="remove"')
     const access = [item, { ...item, itemId: '2' }]
@@ -280,22 +352,29 @@ test('nothing that is granted stays unsaid on the page of an app, and nothing be
     name: wire,
     receiver: fc.record({ name: wire, walletAddress: wire }, { requiredKeys: [] }),
     subject: fc.option(wire),
+    limits: fc.array(ownerLimit, { maxLength: 3 }),
   })
   fc.assert(
-    fc.property(given, ({ access, language, name, receiver, subject }) => {
+    fc.property(given, ({ access, language, name, receiver, subject, limits }) => {
       const items = access.map((each, index) => ({ ...each, itemId: `${index}` }))
       const options = { ...base, locale: localeFor({ headers: [] }, { language }) }
       const urls = access.flatMap(({ limits }) => limits?.receiver ?? [])
       const receivers = new Map(urls.map((url) => [url, receiver]))
       const grant = grantOf({
         access: items,
+        conditions: { limits },
         ...(subject && { subject: { id: subject, format: 'uri' } }),
       })
       const app = { grant, display: { name } }
       const { body, text } = seen(
         connectedAppScreen(app, { ...options, receivers, outcome: 'changed' }),
       )
-      const facts = [...factsOf(access, options.locale), name, ...(subject ? [subject] : [])]
+      const facts = [
+        ...factsOf(access, options.locale),
+        ...limits.flatMap((limit) => factsOfLimit(limit, options.locale)),
+        name,
+        ...(subject ? [subject] : []),
+      ]
       for (const fact of facts) {
         expect(text).toContain(visible(fact).replaceAll(/[\s\u00a0\u202f]+/g, ' '))
       }
@@ -304,7 +383,13 @@ test('nothing that is granted stays unsaid on the page of an app, and nothing be
         expect(each.replace(/<title>.*?<\/title>/s, '')).not.toMatch(/<img|<\/b>x|[\u202a-\u202e]/)
       }
       const lowerable = items.filter((each) => limitOf(each) !== undefined).length
-      expect(body.match(/<\/details>/g) ?? []).toHaveLength(1 + lowerable)
+      const addable = items.some(isPaying) && limits.length < 3 ? 1 : 0
+      const asset = debitedAsset(grant, options.accounts)
+      const own = limits.filter(
+        ({ debitAmount, payments }) => asset || debitAmount || payments !== 1,
+      )
+      const forms = 1 + lowerable + own.length + addable
+      expect(body.match(/<\/details>/g) ?? []).toHaveLength(forms)
     }),
     { numRuns: runs(60) },
   )

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
-import type { AccessItem, TokenItem } from '../../../src/index.js'
+import type { AccessItem, SpendingLimit, TokenItem } from '../../../src/index.js'
 import { formatAmount } from '../src/amounts.js'
-import type { Locale } from '../src/locale.js'
+import { type Locale, timesOf } from '../src/locale.js'
 import type { TextKey } from '../src/texts.js'
 
 /** Text from the network, with everything that could become markup or change the direction. */
@@ -19,18 +19,21 @@ const amount = fc.record({
   assetCode: fc.oneof(fc.constantFrom('USD', 'EUR'), wire),
   assetScale: fc.integer({ min: 0, max: 30 }),
 })
-const interval = fc.oneof(
-  fc.constantFrom(
-    'R12/2026-12-01T00:00:00Z/P1M',
-    'R/2026-12-01T00:00:00Z/P2W',
-    'R3/P1D/2027-01-01T00:00:00Z',
-    'R/2026-12-01T00:00:00Z/2026-12-03T00:00:00Z',
-  ),
-  wire,
+const validInterval = fc.constantFrom(
+  'R12/2026-12-01T00:00:00Z/P1M',
+  'R/2026-12-01T00:00:00Z/P2W',
+  'R3/P1D/2027-01-01T00:00:00Z',
+  'R/2026-12-01T00:00:00Z/2026-12-03T00:00:00Z',
 )
+const interval = fc.oneof(validInterval, wire)
 const limits = fc.record(
   { debitAmount: amount, receiveAmount: amount, interval, receiver: wire },
   { requiredKeys: [] },
+)
+/** A limit that an owner has set. */
+export const ownerLimit: fc.Arbitrary<SpendingLimit> = fc.record(
+  { debitAmount: amount, payments: fc.integer({ min: 1, max: 1e9 }), interval: validInterval },
+  { requiredKeys: ['payments'] },
 )
 export const actions = {
   'incoming-payment': ['create', 'complete', 'read', 'read-all', 'list', 'list-all'],
@@ -62,4 +65,15 @@ export function factsOf(access: readonly AccessItem[], locale: Locale): readonly
     ),
     ...(limits.interval?.startsWith('w') ? [limits.interval] : []),
   ])
+}
+
+/** Everything that a page has to say about a limit of an owner. */
+export function factsOfLimit(
+  { debitAmount, payments }: SpendingLimit,
+  locale: Locale,
+): readonly string[] {
+  return [
+    ...(debitAmount ? [formatAmount(debitAmount, locale)] : []),
+    ...(payments === undefined ? [] : [timesOf(payments, locale)]),
+  ]
 }

@@ -21,6 +21,7 @@ import { publishedKeys, testKey } from '../../../test/support/keys.js'
 import { createSpendingWorld, usd } from '../../../test/support/spending.js'
 import { alice, bob, interactionId, withFinish } from '../../../test/support/world.js'
 import { createPages, formTokens, type PagesOptions, seeOther } from '../src/index.js'
+import { periods } from '../src/owner-limits.js'
 import { textOf } from './text.js'
 
 const formKey = new Uint8Array(32).fill(7)
@@ -488,6 +489,58 @@ describe('the page of connected apps', () => {
     expect((await grants.get(grantId))?.status).toBe('revoked')
   })
 
+  test('adds limits of the owner, lowers them, and shows what is left', async () => {
+    const { apps, pages, grants, grantId } = await connected()
+    const page = apps()
+    const detail = () => visitor(pages.connectedApps, `/apps?app=${grantId}`).open()
+    await page.open()
+    const limit = async (fields: Fields) => {
+      const { status, headers } = await page.post({ grant: grantId, do: 'limit', ...fields })
+      return [status, headers['location']]
+    }
+    const changed = [303, `?app=${grantId}&done=changed`]
+    const monthly = periods.everyMonth
+    expect(await limit({ interval: monthly, most: '20', payments: '4' })).toEqual(changed)
+    expect(await limit({ interval: monthly, most: '20', payments: '4' })).toEqual(changed)
+    expect(await limit({ interval: '', payments: '9' })).toEqual(changed)
+    expect(await limit({ interval: monthly, most: '15', payments: '' })).toEqual(changed)
+    const limits = [{ debitAmount: usd(1500), payments: 4, interval: monthly }, { payments: 9 }]
+    expect((await grants.get(grantId))?.conditions).toEqual({ limits })
+    const { text } = await detail()
+    expect(text).toMatch(
+      /at most 15\.00 USD is debited .* every month .*15\.00 USD left until .*UTC/,
+    )
+    expect(text).toMatch(/Payments left until .*: 4 .*Payments left: 9/)
+    const done = await visitor(pages.connectedApps, `/apps${changed[1]}`).open()
+    expect(done.text).toContain(`access of shop.example to ${alice} has been saved.`)
+  })
+
+  test.each([
+    ['en', 'Your limits have changed meanwhile'],
+    ['de', 'Ihre Limits haben sich inzwischen'],
+    ['es', 'Sus límites han cambiado'],
+    ['ar', 'تغيرت حدودك'],
+  ])('tells an owner in %s that the limits have changed meanwhile', async (tag, expected) => {
+    const { world, grants, grantId } = await connected()
+    const other = { resourceOwner: 'alice', conditions: { limits: [{ payments: 2 }] } }
+    const racing = {
+      ...grants,
+      async amend(...args: Parameters<typeof grants.amend>) {
+        await grants.amend(grantId, other)
+        return grants.amend(...args)
+      },
+    }
+    const auth = { interactions: world.auth.interactions, grants: racing }
+    const own = createPages({ auth, resources: world.resources, ...host })
+    const page = visitor(own.connectedApps, `/apps?app=${grantId}`)
+    await page.open()
+    const fields = { grant: grantId, do: 'limit', interval: periods.everyDay, payments: '3' }
+    const { status, body = '' } = await page.post(fields, [['accept-language', tag]])
+    expect([status, textOf(body)]).toEqual([400, expect.stringContaining(expected)])
+    expect(body).toMatch(/<details open>(?:(?!<details).)* value="3"/s)
+    expect((await grants.get(grantId))?.conditions).toEqual(other.conditions)
+  })
+
   test('reads a limit in the language in which it writes amounts', async () => {
     const { apps, grants, grantId } = await connected()
     const page = apps()
@@ -526,6 +579,17 @@ describe('the page of connected apps', () => {
     ['more than 64 bits', { do: 'lower', item: '1', most: '9'.repeat(25) }, 'such as 12.50'],
     ['too many digits', { do: 'lower', item: '1', most: '1.234' }, 'such as 12.50'],
     ['another item', { do: 'lower', item: '2', most: '1' }, 'Nothing was changed'],
+    ['an empty limit of the owner', { do: 'limit', interval: '' }, 'Please write an amount,'],
+    [
+      'a limit of an unknown period',
+      { do: 'limit', interval: 'R/2026-01-01T00:00:00Z/PT1M', payments: '1' },
+      'Nothing was changed',
+    ],
+    [
+      'no payments at all',
+      { do: 'limit', interval: '', payments: '0' },
+      'A limit of zero allows no payment.',
+    ],
     ['nothing to do', {}, 'Nothing was changed'],
     ['the removal of the only item', { do: 'remove', item: '1' }, 'Nothing was changed'],
     ['another token', { do: 'revoke', token: 'x' }, 'Please answer again'],

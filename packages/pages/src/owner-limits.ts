@@ -1,0 +1,254 @@
+import type { Asset, GrantView, LimitStatus, SpendingLimit } from 'open-payments-server'
+import { parseInterval } from 'open-payments-server/core'
+import { describeInterval, every } from './access.js'
+import { amountHtml, readAmount } from './amounts.js'
+import { type AppOptions, type ConnectedApp, fieldsFor, isPaying } from './connected-apps.js'
+import { isSameUrl, type OwnedAccount } from './consent.js'
+import { type Html, html } from './html.js'
+import { type LimitProblem, limitField, numberField } from './limits.js'
+import { formatInstant, isolated, type Locale, say, timesOf } from './locale.js'
+
+/** The most limits that a grant can have, and the most payments that a limit can permit. */
+const limitsMax = 3
+const paymentsMax = 1_000_000_000n
+
+/**
+ * The intervals of limits that owners can add. A limit is identified by its interval, so each period has the same one
+ * for every owner. They begin on a Monday, which is also the first day of a month.
+ */
+export const periods = {
+  everyDay: 'R/2024-01-01T00:00:00Z/P1D',
+  everyWeek: 'R/2024-01-01T00:00:00Z/P1W',
+  everyMonth: 'R/2024-01-01T00:00:00Z/P1M',
+  inAll: undefined,
+} as const
+
+/** What an owner types to add a limit, or to lower the one with the same interval. */
+export interface TypedLimit {
+  /** The interval; empty for all payments together. */
+  readonly interval: string
+  readonly most: string
+  readonly payments: string
+}
+
+/** Returns what an owner typed in the form of a limit. */
+export function typedLimit(fields: URLSearchParams): TypedLimit {
+  const [interval = '', most = '', payments = ''] = ['interval', 'most', 'payments'].map(
+    (name) => fields.get(name)?.trim() ?? '',
+  )
+  return { interval, most, payments }
+}
+
+type Limited<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly problem: LimitProblem | 'unchanged' }
+
+/**
+ * Returns all limits of a grant with the one that the owner typed added, or lowered to it; or why not. What the owner
+ * leaves empty stays as it is, and a limit that is set already stays, so that a form can be sent twice.
+ *
+ * @param asset of the accounts, in which an amount is typed; without it, only payments can be limited.
+ */
+export function withTypedLimit(
+  limits: readonly SpendingLimit[],
+  { interval: text, most, payments }: TypedLimit,
+  asset: Asset | undefined,
+  locale: Pick<Locale, 'tag'>,
+): Limited<readonly SpendingLimit[]> {
+  const interval = text || undefined
+  const index = limits.findIndex((each) => each.interval === interval)
+  const before = limits[index]
+  const isNew = before === undefined
+  if (
+    isNew &&
+    (limits.length >= limitsMax || !Object.values<unknown>(periods).includes(interval))
+  ) {
+    return { ok: false, problem: 'unchanged' }
+  }
+  const ids = fieldsOfLimit(isNew ? undefined : index)
+  const refuse = (name: LimitProblem['name'], field: string) =>
+    ({ ok: false, problem: { name, field } }) as const
+
+  const amountAsset = before?.debitAmount ?? asset
+  const amount = most === '' ? undefined : amountAsset && readAmount(most, amountAsset, locale)
+  const count = payments === '' ? undefined : readAmount(payments, countOf, locale)
+  if (most !== '') {
+    if (amount === undefined) return refuse('unreadable', ids.most)
+    if (BigInt(amount) === 0n) return refuse('limitZero', ids.most)
+    if (isHigher(amount, before?.debitAmount?.value)) return refuse('notNarrower', ids.most)
+  }
+  if (payments !== '') {
+    if (count === undefined || BigInt(count) > paymentsMax) {
+      return refuse('countUnreadable', ids.payments)
+    }
+    if (BigInt(count) === 0n) return refuse('limitZero', ids.payments)
+    if (isHigher(count, before?.payments)) return refuse('notNarrower', ids.payments)
+  }
+  if (most === '' && payments === '') {
+    return refuse('limitMissing', amountAsset ? ids.most : ids.payments)
+  }
+
+  const { assetCode = '', assetScale = 0 } = amountAsset ?? {}
+  const limit: SpendingLimit = {
+    ...before,
+    ...(amount !== undefined && { debitAmount: { value: amount, assetCode, assetScale } }),
+    ...(count !== undefined && { payments: Number(count) }),
+    ...(interval !== undefined && { interval }),
+  }
+  return { ok: true, value: isNew ? [...limits, limit] : limits.with(index, limit) }
+}
+
+/** A number of payments is written as a whole amount of nothing. */
+const countOf: Asset = { assetCode: '', assetScale: 0 }
+
+function isHigher(typed: string, most: string | number | undefined): boolean {
+  return most !== undefined && BigInt(typed) > BigInt(most)
+}
+
+/** The ids of the fields of a limit; without an index, of those for a new one. */
+function fieldsOfLimit(index: number | undefined) {
+  const id = `own-${index ?? 'new'}`
+  return { most: `${id}-most`, payments: `${id}-payments`, interval: `${id}-interval` }
+}
+
+/** Returns the asset in which all accounts from which an app may pay are debited, if it is known and the same. */
+export function debitedAsset(
+  { access }: Pick<GrantView, 'access'>,
+  accounts: readonly OwnedAccount[],
+): Asset | undefined {
+  const assets = access.filter(isPaying).map(({ identifier, limits }): Asset | undefined => {
+    const account = accounts.find(
+      ({ url }) => identifier !== undefined && isSameUrl(url, identifier),
+    )
+    return limits?.debitAmount ?? account
+  })
+  const [first] = assets
+  const isSame = (asset: Asset | undefined) =>
+    asset?.assetCode === first?.assetCode && asset?.assetScale === first?.assetScale
+  return assets.every(isSame) ? first : undefined
+}
+
+interface OwnerLimitsOptions extends AppOptions {
+  /** What became of a form: the problem with what was typed, or anything else. */
+  readonly outcome?: LimitProblem | string | undefined
+  /** What was posted, to show it again. */
+  readonly given?: URLSearchParams | undefined
+}
+
+/** Returns the limits that the owner has set for an app, with what is left, and the forms that lower them and add one. */
+export function ownerLimitsHtml(app: ConnectedApp, options: OwnerLimitsOptions): Html {
+  const { conditions, access } = app.grant
+  const { locale } = options
+  const { limits = [] } = conditions ?? {}
+  const canAdd = limits.length < limitsMax && access.some(isPaying)
+  if (limits.length === 0 && !canAdd) return html``
+  return html`<section>${limits.length > 0 && html`<h2>${say(locale, 'limitsTitle')}</h2>`}
+    ${limits.map(
+      (limit, index) => html`<ul>${termsOf(limit, locale)}</ul>
+    ${leftHtml(app.ownerLimits?.[index], locale)}
+    ${limitForm({ limit, index }, app, options)}`,
+    )}
+    ${canAdd && limitForm({}, app, options)}</section>`
+}
+
+/** What a limit permits, in words. */
+function termsOf({ debitAmount, payments, interval }: SpendingLimit, locale: Locale) {
+  const period = periodOf(interval, locale)
+  const times = payments !== undefined && isolated(timesOf(payments, locale))
+  return html`${debitAmount && html`<li>${say(locale, 'debited', { amount: amountHtml(debitAmount, locale), period })}</li>`}
+    ${times && html`<li>${say(locale, 'paysAtMost', { times, period })}</li>`}`
+}
+
+function periodOf(interval: string | undefined, locale: Locale): Html {
+  if (interval === undefined) return say(locale, 'inAll')
+  const parsed = parseInterval(interval)
+  const isOwn = Object.values<unknown>(periods).includes(interval)
+  return parsed.ok && isOwn
+    ? every(parsed.value, locale)
+    : describeInterval(interval, { locale, intervalCounting: 'occurrences' })
+}
+
+function leftHtml(status: LimitStatus | undefined, locale: Locale): Html {
+  if (status === undefined) return html``
+  const { isOpen, window } = status
+  if (!isOpen) return html`<p class="quiet">${say(locale, 'notNow')}</p>`
+  const { debitAmount, payments } = status.left
+  const end = window && formatInstant(window.end, locale)
+  const line = (key: 'left' | 'paymentsLeft', left: Html) => {
+    const text =
+      end === undefined ? say(locale, key, { left }) : say(locale, `${key}Until`, { left, end })
+    return html`<p class="quiet">${text}</p>`
+  }
+  return html`${debitAmount && line('left', amountHtml(debitAmount, locale))}
+    ${payments !== undefined && line('paymentsLeft', isolated(numberText(payments, locale)))}`
+}
+
+function numberText(count: number, { tag }: Locale): string {
+  return new Intl.NumberFormat(tag).format(count)
+}
+
+/** The form that lowers a limit, or, without one, adds one. After a problem, it is open, with what was typed. */
+function limitForm(
+  { limit, index }: { readonly limit?: SpendingLimit; readonly index?: number },
+  app: ConnectedApp,
+  options: OwnerLimitsOptions,
+): Html {
+  const { locale, outcome, given, accounts } = options
+  const { limits = [] } = app.grant.conditions ?? {}
+  const ids = fieldsOfLimit(index)
+  const problem = typeof outcome === 'object' ? outcome : undefined
+  const posted = given?.get('do') === 'limit' ? typedLimit(given) : undefined
+  const isPosted =
+    limit === undefined
+      ? !limits.some(({ interval = '' }) => interval === posted?.interval)
+      : (limit.interval ?? '') === posted?.interval
+  const typed = isPosted ? posted : undefined
+  const asset = debitedAsset(app.grant, accounts)
+  const canLimitPayments = limit?.payments !== 1
+  if (!canLimitPayments && !limit?.debitAmount && !asset) return html``
+  const most = { field: ids.most, name: 'most', typed: typed?.most, problem }
+  const payments = { field: ids.payments, name: 'payments', typed: typed?.payments, problem }
+  const period = limit
+    ? html`<input type="hidden" name="interval" value="${limit.interval}">`
+    : periodField(ids.interval, limits, typed, locale)
+  return html`<details${typed && html` open`}><summary>${say(locale, limit ? 'change' : 'limitAdd')}</summary><form method="post">
+    ${fieldsFor(app, options)}
+    ${limit?.debitAmount ? limitField({ ...most, limit: limit.debitAmount }, locale) : amountField(most, asset, locale)}
+    ${canLimitPayments && numberField({ ...payments, label: paymentsLabel(limit, locale), mode: 'numeric' }, locale)}
+    ${period}
+    <p class="quiet small">${say(locale, 'limitHint')}</p>
+    <p><button name="do" value="limit">${say(locale, limit ? 'lower' : 'limitAdd')}</button></p></form></details>`
+}
+
+function amountField(
+  field: Omit<Parameters<typeof numberField>[0], 'label'>,
+  asset: Asset | undefined,
+  locale: Locale,
+): Html {
+  if (asset === undefined) return html``
+  const label = say(locale, 'limitAmount', { asset: asset.assetCode })
+  return numberField({ ...field, label }, locale)
+}
+
+function paymentsLabel(limit: SpendingLimit | undefined, locale: Locale): Html {
+  return limit?.payments === undefined
+    ? say(locale, 'limitPayments')
+    : say(locale, 'fewerPayments', { count: numberText(limit.payments, locale) })
+}
+
+/** The choice of a period that has no limit yet. */
+function periodField(
+  id: string,
+  limits: readonly SpendingLimit[],
+  typed: TypedLimit | undefined,
+  locale: Locale,
+): Html {
+  const free = (Object.keys(periods) as (keyof typeof periods)[]).filter(
+    (name) => !limits.some(({ interval }) => interval === periods[name]),
+  )
+  const choices = free.map((name) => {
+    const value = periods[name] ?? ''
+    return html`<option value="${value}"${typed?.interval === value && html` selected`}>${locale.texts[name]}</option>`
+  })
+  return html`<label for="${id}">${say(locale, 'limitPeriod')}</label><select id="${id}" name="interval">${choices}</select>`
+}
