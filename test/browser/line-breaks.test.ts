@@ -4,6 +4,7 @@ import {
   connectedAppScreen,
   connectedAppsScreen,
   consentScreen,
+  endedAppsScreen,
   html,
   localeFor,
   page as pageOf,
@@ -67,7 +68,7 @@ function consent(item: AccessItem, tag: string): Screen {
   return consentScreen(view, { ...options(tag), accounts })
 }
 
-function apps(tag: string): { readonly list: Screen; readonly detail: Screen } {
+function apps(tag: string): Readonly<Record<'list' | 'detail' | 'ended', Screen>> {
   const item = { ...monthly, itemId: '1' }
   const budget: ItemBudget = {
     item,
@@ -84,14 +85,17 @@ function apps(tag: string): { readonly list: Screen; readonly detail: Screen } {
       access: [item],
       createdAt: 0,
       approvedAt: now,
+      conditions: { limits: [{ debitAmount: most, payments: 9 }] },
     },
     budgets: [budget],
+    ownerLimits: [{ source: 'owner', isOpen: true, left: { debitAmount: most, payments: 9 } }],
     lastPayment: null,
   }
   const accounts = [{ url: alice, publicName: 'Alice', assetCode: 'USD', assetScale: 2 }]
   return {
     list: connectedAppsScreen([app], { ...options(tag), accounts }),
     detail: connectedAppScreen(app, { ...options(tag), accounts }),
+    ended: endedAppsScreen([{ ...app.grant, endedAt: now }], { ...options(tag), accounts }),
   }
 }
 
@@ -138,6 +142,7 @@ describe('in Chromium, the pages for owners', () => {
       ['consent', () => consent(monthly, tag)],
       ['connected apps', () => apps(tag).list],
       ['one connected app', () => apps(tag).detail],
+      ['ended apps', () => apps(tag).ended],
     ])('break no word on a phone, and no amount in large letters: %s', async (_, screen) => {
       await show(screen(), tag)
       for (const width of [320, 390]) {

@@ -74,6 +74,7 @@ export function connectedAppsHandler(site: Site): Handler {
     const screen = screens.connectedApps(await Promise.all(found.map(connected)), {
       ...(await appOptions(visit)),
       ...more,
+      endedUrl: '?ended',
       search,
       removed: await removedBy(owner.id, query.get('removed')),
       outcome,
@@ -110,6 +111,24 @@ export function connectedAppsHandler(site: Site): Handler {
     const isFound = new Set(matching.flat())
     const found = all.filter(({ client }) => isFound.has(client)).slice(0, pageMax)
     return { grants: found, ...(isMore && { searchedMax }) }
+  }
+
+  async function ended(visit: OwnersVisit): Promise<HttpResponse> {
+    const { owner, locale } = visit
+    const query = { resourceOwner: owner.id, last: pageMax }
+    const { result, pagination } = await pageOf(
+      (page) => grants.history({ ...query, ...page }),
+      queryOf(visit).get('before'),
+    )
+    const { intervalCounting, accountsOf } = options
+    const screen = screens.endedApps(result.toReversed(), {
+      locale,
+      now: site.now(),
+      intervalCounting,
+      accounts: await accountsOf(owner.id),
+      olderUrl: olderUrl(pagination, { ended: '' }, 'before'),
+    })
+    return site.show(screen, visit)
   }
 
   /** The app whose access the owner has ended. A link on any page can contain any id. */
@@ -174,8 +193,9 @@ export function connectedAppsHandler(site: Site): Handler {
   return site.served(async (visit) => {
     if (!isSignedIn(visit)) return options.signIn(visit.request)
     if (visit.request.method === 'POST') return change(visit)
-    const grantId = queryOf(visit).get('app')
-    if (grantId === null) return list(visit)
+    const query = queryOf(visit)
+    const grantId = query.get('app')
+    if (grantId === null) return query.has('ended') ? ended(visit) : list(visit)
     const grant = await grants.get(grantId)
     const isOwners = grant?.resourceOwner === visit.owner.id && grant.status === 'approved'
     return isOwners ? detail(grant, visit) : notice(404, 'notApproved', visit)

@@ -50,6 +50,8 @@ export interface ConnectedAppsOptions extends AppOptions {
   readonly searchedMax?: number | undefined
   /** Where the apps are that were approved before these. */
   readonly olderUrl?: string | undefined
+  /** Where the apps are whose access has ended. */
+  readonly endedUrl?: string | undefined
   /** Replaces the part of the page about one app. */
   readonly renderApp?: ((app: ConnectedApp, options: ConnectedAppsOptions) => Html) | undefined
 }
@@ -71,7 +73,7 @@ export function connectedAppsScreen(
   apps: readonly ConnectedApp[],
   options: ConnectedAppsOptions,
 ): Screen {
-  const { locale, outcome, removed, search, searchedMax, olderUrl } = options
+  const { locale, outcome, removed, search, searchedMax, olderUrl, endedUrl } = options
   const { renderApp = connectedAppHtml } = options
   const count = searchedMax && new Intl.NumberFormat(locale.tag).format(searchedMax)
   const none = search === undefined ? 'appsNone' : 'appsNotFound'
@@ -83,7 +85,8 @@ export function connectedAppsScreen(
     ${count && html`<p class="quiet">${say(locale, 'appsNotAll', { count })}</p>`}
     ${apps.map((app) => renderApp(app, options))}
     ${search !== undefined && html`<p><a href="?">${say(locale, 'appsAll')}</a></p>`}
-    ${olderUrl && html`<p><a href="${olderUrl}">${say(locale, 'appsOlder')}</a></p>`}`
+    ${olderUrl && html`<p><a href="${olderUrl}">${say(locale, 'appsOlder')}</a></p>`}
+    ${endedUrl && html`<p><a href="${endedUrl}">${say(locale, 'endedApps')}</a></p>`}`
   return { title: plain(locale, 'appsTitle'), content }
 }
 
@@ -121,7 +124,7 @@ export function connectedAppHtml(app: ConnectedApp, options: ConnectedAppsOption
   return html`<article class="card" aria-labelledby="${id}">
     <h2 id="${id}">${isolated(nameOf(app))}</h2>
     <p class="address">${addressOf({ client })}</p>
-    <p class="quiet">${say(locale, 'appAccount', { account: accountsOf(app, options) })}</p>
+    <p class="quiet">${say(locale, 'appAccount', { account: accountsOf(app.grant, options) })}</p>
     ${pausedBadge(app, options)}
     ${paying.map((item) => limitHtml(item, app, options))}
     <p class="quiet">${lastPaymentHtml(app, options)}</p>
@@ -143,8 +146,11 @@ export function isPaying({ type, actions }: ItemView): boolean {
 }
 
 /** Returns the accounts to which an app has access, as their owner knows them. */
-function accountsOf({ grant }: ConnectedApp, { accounts, locale }: AppOptions): string {
-  const urls = new Set(grant.access.flatMap(({ identifier }) => identifier ?? []))
+export function accountsOf(
+  { access }: Pick<GrantView, 'access'>,
+  { accounts, locale }: Pick<AppOptions, 'accounts' | 'locale'>,
+): string {
+  const urls = new Set(access.flatMap(({ identifier }) => identifier ?? []))
   const names = [...urls].map((url) => {
     return accounts.find((each) => isSameUrl(each.url, url))?.publicName || url
   })
@@ -157,7 +163,7 @@ export function sayOf(
   app: ConnectedApp,
   options: AppOptions,
 ): Html {
-  return say(options.locale, key, { app: nameOf(app), account: accountsOf(app, options) })
+  return say(options.locale, key, { app: nameOf(app), account: accountsOf(app.grant, options) })
 }
 
 /** Returns a name for screen readers. It begins with the visible words, by which speech control finds it. */

@@ -23,6 +23,7 @@ export {
   consentSections,
   type OwnedAccount,
 } from './consent.js'
+export { type EndedAppsOptions, endedAppsScreen } from './ended-apps.js'
 export { type FormTokens, fieldsOf, formTokens, isForeignForm } from './forms.js'
 export { type Html, type HtmlValue, html, trustedHtml } from './html.js'
 export { icon } from './icon.js'

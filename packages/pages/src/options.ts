@@ -15,6 +15,7 @@ import type { confirmationScreen } from './confirmation.js'
 import type { connectedAppScreen } from './connected-app.js'
 import type { ConnectedApp, ConnectedAppsOptions } from './connected-apps.js'
 import type { ConsentOptions, OwnedAccount } from './consent.js'
+import type { endedAppsScreen } from './ended-apps.js'
 import type { keysScreen, OwnerKeys } from './keys.js'
 import type { Design, Screen } from './layout.js'
 import { type Languages, type LocaleSettings, languages } from './locale.js'
@@ -103,6 +104,7 @@ export interface PageScreens {
   readonly confirmation: typeof confirmationScreen
   readonly connectedApps: (apps: readonly ConnectedApp[], options: ConnectedAppsOptions) => Screen
   readonly connectedApp: typeof connectedAppScreen
+  readonly endedApps: typeof endedAppsScreen
   readonly keys: typeof keysScreen
   readonly notice: typeof noticeScreen
 }

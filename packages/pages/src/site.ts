@@ -4,6 +4,7 @@ import { confirmationScreen } from './confirmation.js'
 import { connectedAppScreen } from './connected-app.js'
 import { connectedAppsScreen } from './connected-apps.js'
 import { consentScreen } from './consent.js'
+import { endedAppsScreen } from './ended-apps.js'
 import { type FormTokens, fieldsOf, formTokens, isForeignForm } from './forms.js'
 import { type Html, html } from './html.js'
 import { keysScreen } from './keys.js'
@@ -59,6 +60,7 @@ export function createSite(options: PagesOptions): Site {
     confirmation: confirmationScreen,
     connectedApps: connectedAppsScreen,
     connectedApp: connectedAppScreen,
+    endedApps: endedAppsScreen,
     keys: keysScreen,
     notice: noticeScreen,
     ...options.screens,

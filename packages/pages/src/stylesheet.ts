@@ -71,6 +71,7 @@ details>:last-child{margin-block-end:.25rem}
 .search{margin-block:1rem}.search>div{display:flex;gap:.5rem}.search input{flex:1;min-width:0}
 .history{list-style:none;padding:0}.history li{border-block-start:1px solid var(--border);padding-block:.5rem;margin:0}
 .limit{margin-block:1rem}
+.card section{border-block-start:1px solid var(--border);margin-block-start:1rem;padding-block-start:.75rem}
 .limit strong{display:block;font-size:1.0625rem}
 .bar{display:block;width:100%;height:.6rem;margin-block:.5rem .35rem;border-radius:99px;background:var(--border);fill:var(--accent);forced-color-adjust:none}
 [dir=rtl] .bar{transform:scaleX(-1)}

@@ -664,6 +664,35 @@ describe('the page of connected apps', () => {
     expect((await apps().open()).text).toContain('No app has access')
   })
 
+  test('shows to their owner alone the apps whose access has ended, page by page', async () => {
+    const { world, pages, apps, grants, grantId } = await connected()
+    const ended = (query = '', owner = 'alice') =>
+      visitor(pages.connectedApps, `/apps?ended${query}`, owner).open()
+    expect((await apps().open()).body).toContain('<a href="?ended">Apps whose access has ended</a>')
+    expect((await ended()).text).toContain('No app has lost its access so far.')
+    await grants.revoke(grantId)
+    const { status, text } = await ended('=&before=junk')
+    expect([status, text]).toEqual([200, expect.stringContaining('by you or this wallet')])
+    expect(text).toContain('at most 50.00 USD is debited from your account in all')
+    expect((await ended('', 'bob')).text).toContain('No app has lost its access so far.')
+    expect((await ended('', '')).headers['location']).toMatch(/^\/login/)
+
+    const asked: object[] = []
+    const history: typeof grants.history = async (query) => {
+      asked.push(query)
+      const { result } = await grants.history({ resourceOwner: 'alice', last: 1 })
+      const pagination = { hasPreviousPage: true, hasNextPage: false, startCursor: 'a&b' }
+      return { result, pagination }
+    }
+    const auth = { interactions: world.auth.interactions, grants: { ...grants, history } }
+    const own = createPages({ auth, ...host })
+    const first = await visitor(own.connectedApps, '/apps?ended').open()
+    expect(first.body).toContain('<a href="?ended=&#38;before=a%26b">Older apps</a>')
+    await visitor(own.connectedApps, '/apps?ended=&before=a%26b').open()
+    const query = { resourceOwner: 'alice', last: 20 }
+    expect(asked).toEqual([query, { ...query, cursor: 'a&b' }])
+  })
+
   test('neither shows nor changes the apps of another owner', async () => {
     const { apps, grants, grantId } = await connected()
     const bobs = apps('bob')

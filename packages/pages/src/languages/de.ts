@@ -146,6 +146,13 @@ export const german: Texts = {
   changed: 'Ihre Änderung ist gespeichert: Zugriff von {app} auf {account}.',
   removed: '{app} hat keinen Zugriff mehr auf {account}.',
 
+  endedApps: 'Apps, deren Zugriff beendet ist',
+  endedNone: 'Bisher hat keine App ihren Zugriff verloren.',
+  endedByOwner: 'Beendet am {date} von Ihnen oder dieser Wallet',
+  endedByApp: 'Beendet am {date} von der App',
+  endedByTime: 'Beendet am {date}, weil die Zeit abgelaufen war',
+  endedAccess: 'Das durfte sie',
+
   keysTitle: 'Schlüssel Ihrer Apps',
   keysPurpose:
     'Eine App, die einen dieser Schlüssel hat, kann im Namen Ihres Kontos um Zugriff bitten. Fügen Sie nur Schlüssel von Apps hinzu, die Sie verwenden.',

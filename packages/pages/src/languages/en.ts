@@ -153,6 +153,14 @@ export const english = {
   changed: 'Your change to the access of {app} to {account} has been saved.',
   removed: '{app} no longer has access to {account}.',
 
+  // The apps whose access has ended.
+  endedApps: 'Apps whose access has ended',
+  endedNone: 'No app has lost its access so far.',
+  endedByOwner: 'Ended on {date} by you or this wallet',
+  endedByApp: 'Ended on {date} by the app',
+  endedByTime: 'Ended on {date}, because its time was over',
+  endedAccess: 'What it was allowed to do',
+
   // The keys of apps.
   keysTitle: 'Keys of your apps',
   keysPurpose:

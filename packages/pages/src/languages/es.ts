@@ -146,6 +146,13 @@ export const spanish: Texts = {
   changed: 'Se ha guardado su cambio: acceso de {app} a {account}.',
   removed: '{app} ya no tiene acceso a {account}.',
 
+  endedApps: 'Aplicaciones cuyo acceso ha terminado',
+  endedNone: 'Hasta ahora, ninguna aplicación ha perdido su acceso.',
+  endedByOwner: 'Terminado el {date} por usted o por esta cartera',
+  endedByApp: 'Terminado el {date} por la aplicación',
+  endedByTime: 'Terminado el {date}, porque pasó su plazo',
+  endedAccess: 'Lo que podía hacer',
+
   keysTitle: 'Claves de sus aplicaciones',
   keysPurpose:
     'Una aplicación que tiene una de estas claves puede pedir acceso en nombre de su cuenta. Añada solo claves de aplicaciones que usa.',
