@@ -11,6 +11,8 @@ export interface Change {
 /** What a process commits and answers after it has decided. */
 export interface Attempt {
   readonly changes: readonly Change[]
+  /** Records that must still be at the version that was loaded, although the commit does not write them. */
+  readonly guards?: readonly { readonly key: string; readonly version: number }[]
   readonly result: { readonly ok: boolean }
 }
 
@@ -65,8 +67,12 @@ export interface Machine<Op extends Operation, Facts> {
   target(op: Op): string
   /** Whether a retry of the operation loads other records than its first attempt. */
   retriesDiffer(op: Op): boolean
-  /** The record that the operation loads next; `undefined` if it can decide. */
-  nextLoad(op: Op, seen: Process<Op>['seen'], again: boolean): string | undefined
+  /** The record that the operation loads next, or several in one load; `undefined` if it can decide. */
+  nextLoad(
+    op: Op,
+    seen: Process<Op>['seen'],
+    again: boolean,
+  ): string | readonly string[] | undefined
   decide(op: Op, seen: Process<Op>['seen'], again: boolean): Attempt
   /** Notes a commit, and checks the laws of a commit. */
   committed(
@@ -171,10 +177,11 @@ function loaded<Op extends Operation, Facts>(
 ): Step<Op, Facts> {
   const process = world.processes[index] as Process<Op>
   const { op, again } = process
-  const key = machine.nextLoad(op, process.seen, again)
-  if (key === undefined) throw new Error('a process that has loaded everything must have decided')
-  const label = `${op.label}: loads the ${nameOf(key)}`
-  const seen = [...process.seen, world.records[key]]
+  const next = machine.nextLoad(op, process.seen, again)
+  if (next === undefined) throw new Error('a process that has loaded everything must have decided')
+  const keys = typeof next === 'string' ? [next] : next
+  const label = `${op.label}: loads the ${keys.map(nameOf).join(', ')}`
+  const seen = [...process.seen, ...keys.map((key) => world.records[key])]
   if (machine.nextLoad(op, seen, again) !== undefined) {
     return { label, next: withProcess(world, index, { ...process, seen }) }
   }
@@ -184,14 +191,14 @@ function loaded<Op extends Operation, Facts>(
     const isLast = process.applied && world.records[machine.target(op)]?.commandId === op.id
     const forgot =
       isLast && !attempt.result.ok ? 'a command that was carried out is not refused' : undefined
-    const next = { ...without(world, index), facts }
-    return { label: `${label} and answers`, next, broken: broken ?? forgot }
+    const left = { ...without(world, index), facts }
+    return { label: `${label} and answers`, next: left, broken: broken ?? forgot }
   }
   // A commit on versions that are no longer current fails, whenever it arrives.
-  const next = fits(world.records, attempt)
+  const decided = fits(world.records, attempt)
     ? { ...process, seen: [], attempt }
     : retry(machine, process)
-  return { label, next: withProcess(world, index, next) }
+  return { label, next: withProcess(world, index, decided) }
 }
 
 /** A key for a path that people read. */
@@ -199,8 +206,16 @@ const nameOf = (key: string) => (key.startsWith('g:') ? 'nonce' : key)
 
 const versionOf = (record: Stored | undefined) => record?.version ?? 0
 
-function fits(records: Records, { changes }: Attempt): boolean {
-  return changes.every(({ key, next }) => versionOf(records[key]) === next.version - 1)
+/** The keys of the records that must be as they were loaded. */
+function neededBy({ changes, guards = [] }: Attempt): readonly string[] {
+  return [...changes, ...guards].map(({ key }) => key)
+}
+
+function fits(records: Records, { changes, guards = [] }: Attempt): boolean {
+  return (
+    changes.every(({ key, next }) => versionOf(records[key]) === next.version - 1) &&
+    guards.every(({ key, version }) => versionOf(records[key]) === version)
+  )
 }
 
 function retry<Op extends Operation, Facts>(
@@ -265,7 +280,7 @@ function outdated<Op extends Operation, Facts>(
   written: ReadonlySet<string>,
 ) {
   const concerns = (attempt: Attempt | undefined) =>
-    attempt?.changes.some(({ key }) => written.has(key)) ?? false
+    attempt !== undefined && neededBy(attempt).some((key) => written.has(key))
   let next = process
   if (concerns(next.late)) {
     const { late: _late, ...rest } = next
