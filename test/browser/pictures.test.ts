@@ -154,6 +154,10 @@ async function connectedApp(): Promise<HttpResponse> {
   const wallet = walletOf()
   const limits = { debitAmount: usd(5000), interval: 'R12/2026-11-01T00:00:00Z/P1M' }
   const [grantId = ''] = (await wallet.connected(limits, 'shop', 3150)).split('.')
+  const conditions = {
+    limits: [{ debitAmount: usd(2000), interval: 'R/2024-01-01T00:00:00Z/P1D' }],
+  }
+  await wallet.world.auth.grants.amend(grantId, { resourceOwner: 'alice', conditions })
   return wallet.apps(`?app=${grantId}`)
 }
 
