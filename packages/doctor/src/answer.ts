@@ -56,7 +56,8 @@ function isChallenge(answer: WireAnswer): boolean {
 /** Whether JSON ends in the middle, although the connection delivered all that was announced. */
 function isIncomplete({ text, body, headers }: WireAnswer): boolean {
   const isJson = /json/i.test(headers.get('content-type') ?? '')
-  return isJson && body === undefined && /^\s*\{/.test(text) && !/\}\s*$/.test(text)
+  const json = text.trim()
+  return isJson && body === undefined && json.startsWith('{') && !json.endsWith('}')
 }
 
 /** Shows the status, and the title of a page or the message of a gateway: `(502, "502 Bad Gateway")`. */
