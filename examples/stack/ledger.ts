@@ -32,8 +32,11 @@ export function holdFunds(db: NodePgDatabase): MayPay {
 export async function settle(tx: Transaction, { id, from, to, amount }: Transfer) {
   // In one order, so that opposite transfers do not wait for each other.
   for (const account of [from, to].sort()) await lock(tx, account)
-  const debit = { transferId: id, account: from, amount: -amount }
-  await tx.insert(entries).values([debit, { transferId: id, account: to, amount }])
+  // A payment of an account to itself is allowed, and changes no balance.
+  if (from !== to) {
+    const debit = { transferId: id, account: from, amount: -amount }
+    await tx.insert(entries).values([debit, { transferId: id, account: to, amount }])
+  }
   await tx.delete(holds).where(eq(holds.paymentId, id))
 }
 

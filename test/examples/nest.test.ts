@@ -142,10 +142,10 @@ describe.each(Object.entries(builds))('a wallet in Nest, compiled to %s', (_, bu
     return response.headers.getSetCookie()[0]?.split(';')[0] ?? ''
   }
 
-  /** Requests money for Bob by the host's own API, and returns the URL of the incoming payment. */
-  async function invoice(number: string, amount: string): Promise<string> {
-    const body = { account: `${origin}/bob`, amount, number }
-    const response = await post('/api/invoices', body, await signedIn('bob'))
+  /** Requests money by the host's own API, and returns the URL of the incoming payment. */
+  async function invoice(number: string, amount: string, owner = 'bob'): Promise<string> {
+    const body = { account: `${origin}/${owner}`, amount, number }
+    const response = await post('/api/invoices', body, await signedIn(owner))
     expect(response.status).toBe(201)
     return (await jsonOf(response)).url
   }
@@ -222,6 +222,20 @@ describe.each(Object.entries(builds))('a wallet in Nest, compiled to %s', (_, bu
       code: 'insufficient_funds',
     })
     expect(await balanceOf('alice')).toBe('7500')
+  })
+
+  test('ends a payment of an account to itself, which changes no balance and leaves no hold', async () => {
+    const before = await balanceOf('alice')
+    const incomingPayment = await invoice('19', '100', 'alice')
+    const token = await paying(usd('100'))
+    const request = { walletAddress: `${origin}/alice`, incomingPayment, debitAmount: usd('100') }
+    await client.outgoingPayment.create(at(token), request)
+    const reading = await access({ type: 'incoming-payment', actions: ['read-all'] })
+    const received = () =>
+      client.incomingPayment.get({ url: incomingPayment, accessToken: reading })
+    await expect.poll(received, { timeout: 20_000 }).toMatchObject({ completed: true })
+    await expect.poll(() => database.query('SELECT * FROM holds'), { timeout: 20_000 }).toEqual([])
+    expect(await balanceOf('alice')).toBe(before)
   })
 
   test('lets the owner see and remove the app', async () => {

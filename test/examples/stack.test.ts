@@ -149,13 +149,13 @@ describe('the stack of Fastify, Drizzle and PostgreSQL', () => {
 
   const at = (accessToken: string) => ({ url: origin, accessToken })
 
-  /** Asks Bob's account for money, and for its price to Alice. Returns both resources, and how to read the first. */
-  async function priced(value: string) {
+  /** Asks an account for money, and for its price to Alice. Returns the id of the quote, and how to read the first. */
+  async function priced(value: string, payee = 'bob') {
     const token = (...access: Parameters<typeof tokenWithoutConsent>[2]) =>
       tokenWithoutConsent(client, `${origin}/auth`, access)
     const receiving = await token({ type: 'incoming-payment', actions: ['create', 'read'] })
     const invoice = await client.incomingPayment.create(at(receiving), {
-      walletAddress: `${origin}/bob`,
+      walletAddress: `${origin}/${payee}`,
       incomingAmount: usd(value),
     })
     const quoting = await token({ type: 'quote', actions: ['create', 'read'] })
@@ -223,6 +223,18 @@ describe('the stack of Fastify, Drizzle and PostgreSQL', () => {
     await expect(pay(token, quoteId)).rejects.toMatchObject({ status: 403 })
     await expect.poll(holds).toBe(0)
     expect(await balances()).toEqual([750n, 250n])
+  })
+
+  test('ends a payment of an account to itself, which changes no balance and leaves no hold', async () => {
+    const { quoteId, read } = await priced('100', 'alice')
+    const token = await consented(usd('100'))
+    const { id } = await pay(token, quoteId)
+    await expect.poll(read).toMatchObject({ completed: true, receivedAmount: usd('100') })
+    await expect.poll(holds).toBe(0)
+    const payment = await client.outgoingPayment.get({ url: id, accessToken: token })
+    expect(payment.sentAmount).toEqual(usd('100'))
+    expect(await balances()).toEqual([750n, 250n])
+    expect(await imbalance()).toBe('0')
   })
 
   test('measures requests and waiting events on its own port', async () => {

@@ -1,0 +1,98 @@
+import fc from 'fast-check'
+import type { Pool } from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { postgresStore } from '../../adapters/postgres.js'
+import { payOwn, priceOfOwn } from '../../examples/frameworks/nest/src/own-accounts.js'
+import { holdFunds, releaseFunds } from '../../examples/host-transaction/hold-funds.js'
+import { moveFunds } from '../../examples/host-transaction/move-funds.js'
+import { servers } from '../support/databases.js'
+import { createHostDatabase } from '../support/host-databases.js'
+import { runs } from '../support/runs.js'
+import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
+import { alice, bob, type World } from '../support/world.js'
+
+const { PostgreSQL: server } = servers
+
+describe.skipIf(server === undefined)('payments between the accounts of a wallet', () => {
+  let database: Awaited<ReturnType<typeof createHostDatabase>>
+  let pool: Pool
+  let world: World
+  beforeAll(async () => {
+    database = await createHostDatabase(server ?? '')
+    pool = database.pool
+    for (const id of [alice, bob]) {
+      await pool.query('INSERT INTO ledger_accounts VALUES ($1, $2, 2)', [id, 'USD'])
+    }
+    world = createSpendingWorld({
+      store: postgresStore(pool),
+      resources: {
+        policy: { mayPay: holdFunds(pool) },
+        pricing: { price: (request) => priceOfOwn(world.resources, request) },
+      },
+    })
+  })
+  afterAll(() => database?.drop())
+
+  /** Handles the events that are due, each of a payment twice, as after a crash before its acknowledgement. */
+  async function handleEvents() {
+    const release = releaseFunds(pool)
+    const { failed } = await world.resources.events.drain(
+      async (event, delivery) => {
+        if (event.type !== 'outgoing-payment.created') return release(event, delivery)
+        await payOwn(pool, world.resources, event, moveFunds)
+        await payOwn(pool, world.resources, event, moveFunds)
+      },
+      { limit: 1_000 },
+    )
+    expect(failed).toBe(0)
+  }
+
+  const balanceOf = async (account: string) => {
+    const sum = 'SELECT coalesce(sum(amount), 0) AS sum FROM ledger_entries WHERE account_id = $1'
+    return BigInt((await pool.query(sum, [account])).rows[0].sum)
+  }
+
+  const account = fc.constantFrom(alice, bob)
+  const payment = fc.record({ from: account, to: account, value: fc.bigInt(1n, 600n) })
+  const histories = fc.array(fc.array(payment, { minLength: 1, maxLength: 4 }), {
+    minLength: 1,
+    maxLength: 3,
+  })
+
+  test('all end, move what was sent, change nothing if an account pays itself, and leave no hold', async () => {
+    const client = world.client()
+    const access = [outgoingItem(undefined, alice), outgoingItem(undefined, bob)]
+    const { token } = await grantToPay(world, client, access)
+    const property = fc.asyncProperty(histories, async (history) => {
+      await pool.query('TRUNCATE ledger_holds, ledger_entries')
+      const deposit = "INSERT INTO ledger_entries VALUES ('deposit', $1, 1000)"
+      for (const id of [alice, bob]) await pool.query(deposit, [id])
+      const expected = new Map([alice, bob].map((id) => [id, 1_000n]))
+      for (const atOnce of history) {
+        const sent = atOnce.map(async ({ from, to, value }) => {
+          const idempotencyKey = crypto.randomUUID()
+          const asked = { walletAddress: to, idempotencyKey }
+          const invoice = await world.resources.incomingPayments.create(asked)
+          if (!invoice.ok) throw new Error(invoice.reason)
+          const more = { walletAddress: from, incomingPayment: invoice.url }
+          const { status, body } = await pay(client, token, value, more)
+          expect([201, 403]).toContain(status)
+          if (status === 403) return undefined
+          expected.set(from, (expected.get(from) ?? 0n) - value)
+          expected.set(to, (expected.get(to) ?? 0n) + value)
+          return { id: world.resources.outgoingPayments.idOf(body.id) ?? '', value }
+        })
+        const created = (await Promise.all(sent)).filter((each) => each !== undefined)
+        await handleEvents()
+        for (const { id, value } of created) {
+          const ended = await world.resources.outgoingPayments.get(id)
+          expect(ended).toMatchObject({ status: 'completed', sentAmount: usd(value) })
+        }
+      }
+      expect((await pool.query('SELECT * FROM ledger_holds')).rows).toEqual([])
+      for (const [id, balance] of expected) expect(await balanceOf(id)).toBe(balance)
+    })
+    const example = [[{ from: alice, to: alice, value: 600n }]]
+    await fc.assert(property, { numRuns: runs(20, 8), examples: [[example]] })
+  })
+})
