@@ -121,12 +121,13 @@ export async function inOneTransaction<Client extends PostgresPoolClient, Result
 export async function queryOn(
   database: PostgresClient,
   statement: PostgresStatement,
+  schema?: string,
 ): Promise<readonly PostgresRow[]> {
-  if (!isPool(database)) return rowsOf(database, statement)
+  if (!isPool(database)) return rowsOf(database, statement, schema)
   const client = await watchedClient(database, ignore)
   let broken = false
   try {
-    return await rowsOf(client, statement)
+    return await rowsOf(client, statement, schema)
   } catch (error) {
     broken = !isLost(error) && !isTransient(error)
     throw error
@@ -136,15 +137,16 @@ export async function queryOn(
   }
 }
 
-/** Runs a statement, and returns its rows. */
+/** Runs a statement, and returns its rows. An error about missing tables names their schema, if it is known. */
 export async function rowsOf(
   client: PostgresClient,
   statement: PostgresStatement,
+  schema?: string,
 ): Promise<readonly PostgresRow[]> {
   try {
     return (await client.query(statement)).rows
   } catch (error) {
-    throw explained(error, statement)
+    throw explained(error, statement, schema)
   }
 }
 
@@ -240,10 +242,11 @@ export function isWithoutTables(error: unknown): boolean {
 }
 
 /** Returns an error that names the cause, if a statement failed because of how it was prepared, or without tables. */
-function explained(error: unknown, { name }: PostgresStatement): unknown {
+function explained(error: unknown, { name }: PostgresStatement, schema?: string): unknown {
   if (error instanceof TablesMissingError) return error
-  if (isWithoutTables(error))
-    return new TablesMissingError('open-payments-server/postgres', 'migrate(pool)', error)
+  if (isWithoutTables(error)) {
+    return new TablesMissingError('open-payments-server/postgres', 'migrate(pool)', error, schema)
+  }
   if (name === undefined || !notPrepared.includes(sqlState(error))) return error
   const message =
     'the database connection lost a prepared statement, as with a pooler in transaction mode: ' +

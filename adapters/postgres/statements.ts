@@ -39,6 +39,7 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
   const remove = statement('remove', removeText(table))
 
   return {
+    schema,
     load: loadStatements(table, statement),
     commit: commitStatements(table, statement),
     list({ kind, list: wanted, cursor, forward: isForward, limit }: ListQuery) {

@@ -121,12 +121,12 @@ export const postgresStore: PostgresStore = Object.assign(overPool, {
 function overPool(database: PostgresClient, options: PostgresStoreOptions = {}): Store {
   requireDatabase(database)
   const statements = statementsOf(options)
-  const run = (statement: PostgresStatement) =>
-    retried(() => queryOn(database, statement), isTransient)
+  const tryOnce = (statement: PostgresStatement) => queryOn(database, statement, statements.schema)
+  const run = (statement: PostgresStatement) => retried(() => tryOnce(statement), isTransient)
   const textsOf = textsBy(statements, run)
-  const tryOnce = textsBy(statements, (statement) => queryOn(database, statement))
+  const textsOnce = textsBy(statements, tryOnce)
   return {
-    ...reads(statements, run, isPool(database) ? sharing(textsOf, tryOnce) : textsOf),
+    ...reads(statements, run, isPool(database) ? sharing(textsOf, textsOnce) : textsOf),
     async commit(commit) {
       if (isEmpty(commit)) return true
       try {

@@ -1,6 +1,7 @@
 import type { Commit } from '../../src/entry-adapter.js'
 import { TransactionError } from '../../src/index.js'
 import { createSerialQueue } from '../sql/transactions.js'
+import { TablesMissingError } from '../sql/versions.js'
 import {
   isLost,
   isTransient,
@@ -21,58 +22,60 @@ export type Run = (statement: PostgresStatement) => Promise<readonly PostgresRow
  * and leaves the transaction usable. Nothing waits except for row locks.
  */
 export function storeInTransaction(client: PostgresClient, statements: Statements) {
-  let isolationChecked: Promise<void> | undefined
+  let checked: Promise<string | undefined> | undefined
   // The savepoints of concurrent operations would interleave.
   const enqueue = createSerialQueue()
 
-  function queued<Result>(operation: () => Promise<Result>): Promise<Result> {
+  function queued<Result>(operation: (run: Run) => Promise<Result>): Promise<Result> {
     return enqueue(async () => {
-      isolationChecked ??= checkIsolation(client)
-      await isolationChecked
-      return operation()
+      checked ??= checkIsolation(client)
+      const currentSchema = await checked
+      const schema = statements.schema ?? currentSchema
+      return operation((statement) => query(client, statement, schema))
     })
   }
 
-  const run: Run = (statement) => queued(() => query(client, statement))
-
   return {
-    run,
-    commit: (requested: Commit) => queued(() => commitOrRollBack(client, statements, requested)),
+    run: (statement: PostgresStatement) => queued((run) => run(statement)),
+    commit: (requested: Commit) => queued((run) => commitOrRollBack(run, statements, requested)),
   }
 }
 
-async function query(client: PostgresClient, statement: PostgresStatement) {
+async function query(client: PostgresClient, statement: PostgresStatement, schema?: string) {
   try {
-    return await rowsOf(client, statement)
+    return await rowsOf(client, statement, schema)
   } catch (error) {
     throw isLost(error) ? error : transactionError(error)
   }
 }
 
-async function checkIsolation(client: PostgresClient): Promise<void> {
-  const text = `SELECT current_setting('transaction_isolation') AS isolation`
+/** Returns the schema in which the transaction finds tables without one, if there is any. */
+async function checkIsolation(client: PostgresClient): Promise<string | undefined> {
+  const text = `SELECT current_setting('transaction_isolation') AS isolation, current_schema() AS schema`
   const [row] = await query(client, { text, values: [] })
   if (row?.['isolation'] !== 'read committed') {
     throw failed(`the transaction must be READ COMMITTED, but is ${row?.['isolation']}`)
   }
+  const { schema } = row
+  return typeof schema === 'string' ? schema : undefined
 }
 
 async function commitOrRollBack(
-  client: PostgresClient,
+  run: Run,
   statements: Statements,
   requested: Commit,
 ): Promise<boolean> {
   if (isEmpty(requested)) return true
-  await query(client, savepoint)
-  const isCommitted = await isCommittedBy(client, statements.commit(requested))
+  await run(savepoint)
+  const isCommitted = await isCommittedBy(run, statements.commit(requested))
   // The rollback also releases the locks of a commit that lost.
-  await query(client, isCommitted ? releaseSavepoint : rollBackToSavepoint)
+  await run(isCommitted ? releaseSavepoint : rollBackToSavepoint)
   return isCommitted
 }
 
-async function isCommittedBy(client: PostgresClient, commit: PostgresStatement): Promise<boolean> {
+async function isCommittedBy(run: Run, commit: PostgresStatement): Promise<boolean> {
   try {
-    return (await query(client, commit)).length > 0
+    return (await run(commit)).length > 0
   } catch (error) {
     if (isLost(error)) return false
     throw error
@@ -131,7 +134,9 @@ function transactionError(cause: unknown): TransactionError {
       cause,
     )
   }
-  if (cause instanceof PreparedStatementError) return failed(cause.message, cause)
+  if (cause instanceof PreparedStatementError || cause instanceof TablesMissingError) {
+    return failed(cause.message, cause)
+  }
   if (!isTransient(cause)) return failed('the transaction cannot continue: roll it back', cause)
   const message = 'the server aborted the transaction: restart it from BEGIN'
   return new TransactionError('ERR_RESTART_TRANSACTION', message, { cause })

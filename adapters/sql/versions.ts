@@ -63,10 +63,12 @@ export class DatabaseSettingsError extends Error {
 export class TablesMissingError extends Error {
   readonly code = 'ERR_TABLES_MISSING'
 
-  /** `module` is the module whose `migrate` creates the tables, and `call` how to call it. */
-  constructor(module: string, call: string, cause: unknown) {
-    const remedy = `run ${call} of ${module} before the store is used`
-    super(`the tables of the library do not exist: ${remedy}`, { cause })
+  /** `module` is the module whose `migrate` creates the tables, `call` how to call it, and `schema` where they are not. */
+  constructor(module: string, call: string, cause: unknown, schema?: string) {
+    const [where, other] =
+      schema === undefined ? ['', ''] : [` in schema ${schema}`, ', or pass { schema }']
+    const remedy = `run ${call} of ${module} before the store is used${other}`
+    super(`the tables of the library do not exist${where}: ${remedy}`, { cause })
   }
 }
 

@@ -119,4 +119,27 @@ describe('a transaction of a query builder', () => {
       cause: { code: 'ERR_TABLES_MISSING', cause: { code: '42P01' } },
     })
   })
+
+  test.each([
+    ['missing', { schema: 'missing' }],
+    ['elsewhere', {}],
+  ])(
+    'says that the tables do not exist in schema %s, with the options %j',
+    async (schema, options) => {
+      await lite.exec('CREATE SCHEMA elsewhere')
+      const read = postgresStore.transaction(
+        builder(),
+        async (inside, store) => {
+          await inside.query('SET LOCAL search_path TO elsewhere')
+          return { ok: (await loadOne(store, 'quote', 'record-any')) !== undefined }
+        },
+        options,
+      )
+      await expect(read).rejects.toThrow(
+        `the tables of the library do not exist in schema ${schema}: ` +
+          'run migrate(pool) of open-payments-server/postgres before the store is used, or pass { schema }',
+      )
+      await lite.exec('DROP SCHEMA elsewhere')
+    },
+  )
 })
