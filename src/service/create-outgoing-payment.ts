@@ -98,7 +98,11 @@ export interface PaymentAnswer {
   readonly spent: SpentAmounts
 }
 
+/** Another request waits for the host's decision about the same payment: a repeat gets it. */
+const askedAlready = refused('busy', 'another request is asking the host about the payment')
+
 type PaymentCreationRefused =
+  | typeof askedAlready
   | Refused<AccountRefusal | QuoteRefusal | TokenRefusal | 'request_differs'>
   | Refused<DeclineRefusal | 'confirmation_required'>
   | PricingRefused
@@ -185,8 +189,8 @@ async function create(
     // 2. Load what the payment depends on. If another request is asking the host about it, wait for that decision.
     let snapshot = await snapshotOf(deps, request, token, ofAccount, ahead)
     if (waits && snapshot.asked !== undefined) {
-      await waitForDecision(deps, snapshot.asked, endsAt)
-      continue
+      if (await waitForDecision(deps, snapshot.asked, endsAt)) continue
+      return askedAlready
     }
 
     // 3. Agree on the terms of a new payment, and learn the limits of its account.

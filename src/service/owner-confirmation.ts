@@ -114,8 +114,8 @@ async function confirm(
     if (record.state === 'declined') return declinedFor(record)
     const asked = askedByOther(record, commandId)
     if (asked !== undefined) {
-      await waitForDecision(deps, asked, endsAt)
-      continue
+      if (await waitForDecision(deps, asked, endsAt)) continue
+      throw new ContentionError('another request is asking the host about the payment')
     }
 
     const rights = owned.value.grant && rightsOf(owned.value.grant, now)

@@ -332,22 +332,28 @@ export function expire(deps: Dependencies, payment: ReservedPayment): Promise<Se
 
 const pollMs = 100
 
-/** Waits until another request has decided about a payment, or the time of its call is over. */
+/**
+ * Waits until another request has decided about a payment, or the time of its call is over. Returns false if this
+ * request may wait no longer.
+ */
 export async function waitForDecision(
   deps: Dependencies,
   asked: ReservedPayment,
   endsAt: number,
-): Promise<void> {
+): Promise<boolean> {
   const { store, random, pacing, clock } = deps.context
   const { id, version, askUntil, dueAt } = asked
   const isOver = () => pacing.elapsedMs() >= endsAt
-  if (isOver()) throw new ContentionError('another request is asking the host about the payment')
-  if (clock.now() >= dueAt) return void (await expire(deps, asked))
+  if (isOver()) return false
+  if (clock.now() >= dueAt) {
+    await expire(deps, asked)
+    return true
+  }
   for (;;) {
     const [byte = 0] = random.getRandomValues(new Uint8Array(1))
     await pacing.sleep((pollMs * byte) / 255)
     const found = await loadOne(store, { kind: 'outgoing-payment', id })
-    if (found?.version !== version || clock.now() >= askUntil || isOver()) return
+    if (found?.version !== version || clock.now() >= askUntil || isOver()) return true
   }
 }
 

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { memoryStore, type Pricing, type WalletAddress } from '../../src/index.js'
+import {
+  type MayPay,
+  type MayPayAnswer,
+  memoryStore,
+  type Pricing,
+  type WalletAddress,
+} from '../../src/index.js'
 import { type Fate, fates, lyingStore } from '../support/proxy-store.js'
 import { type SignOptions, withHeader } from '../support/sign.js'
 import {
@@ -52,6 +58,36 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
     const [one, two] = [await ask(), await ask()]
     expect(two).toEqual(one)
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
+  })
+
+  test('gets 503 while another request asks the host, which is no error, and then the payment', async () => {
+    let decide: (answer: MayPayAnswer) => void = () => {}
+    const decision = new Promise<MayPayAnswer>((resolve) => {
+      decide = resolve
+    })
+    let isAsked = false
+    const mayPay: MayPay = () => {
+      isAsked = true
+      return decision
+    }
+    const { world, client, token } = await payingClient({
+      resources: { policy: { mayPay }, storeTimeoutMs: 500 },
+    })
+    const ask = await request(client, token)
+    const first = ask()
+    await expect.poll(() => isAsked).toBe(true)
+    const again = () => ask({}, { nonce: 'the-same-bytes' })
+    expect(errorOf(await again())).toEqual([503, 'busy'])
+    expect(world.errors).toEqual([])
+    expect(world.refusals.at(-1)).toMatchObject({
+      refusal: 'busy',
+      reason: 'another request is asking the host about the payment',
+    })
+    decide({ ok: true })
+    const { status, body } = await first
+    expect(status).toBe(201)
+    const repeated = await again()
+    expect([repeated.status, repeated.body.id]).toEqual([201, body.id])
   })
 
   test('returns the current state of the payment', async () => {

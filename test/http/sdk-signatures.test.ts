@@ -131,3 +131,20 @@ describe.each(sdks)('a client that signs like the SDK for %s', (sdk) => {
     expect(world.refusals.at(-1)?.reason).toBe(malformed[sdk])
   })
 })
+
+test('a retry of the TypeScript client that lost its signature is refused with this reason', async () => {
+  const world = createWorld()
+  const client = world.client('shop')
+  const { body } = await client.request([incomingAccess])
+  const token: string = body.access_token.value
+  const payment = await client.createPayment(token, { walletAddress: bob })
+  const signed = client.sign({ method: 'GET', url: payment.body.id, token })
+  const withoutInput = withHeader(signed, 'Signature-Input', 'undefined')
+  const answer = await world.handle(withHeader(withoutInput, 'Signature', 'undefined'))
+  expect(answer.status).toBe(401)
+  expect(world.refusals.at(-1)).toMatchObject({
+    refusal: 'signature_invalid',
+    reason: 'Signature-Input is undefined: a retry of a client that lost its signature',
+  })
+  expect((await client.getPayment(token, payment.body.id)).status).toBe(200)
+})

@@ -15,6 +15,7 @@ import type {
 import type { OutgoingPayments } from '../../service/outgoing-payment.js'
 import { json, readContent, refuseProblem } from '../body.js'
 import { type Exchange, type Serve, signed } from '../exchange.js'
+import type { HttpResponse } from '../message.js'
 import type { HttpRefusal, HttpResult } from '../refusals.js'
 import {
   authorize,
@@ -52,7 +53,10 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
   const repeats = ({ request }: { readonly request: HttpResult<PaymentInput> }) =>
     request.ok && !('quoteId' in request.value) ? 'refuse-every' : deps.repeats
 
-  return signed({ ...deps, repeats }, authenticate, async (exchange, authorization) => {
+  // The client repeats such a request, perhaps with the same bytes.
+  const isHarmless = (answer: HttpResult<HttpResponse>) => !answer.ok && answer.refusal === 'busy'
+
+  return signed({ ...deps, repeats, isHarmless }, authenticate, async (exchange, authorization) => {
     const { permitted, request } = authorization
     if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
     if (!request.ok) return request

@@ -46,6 +46,9 @@ export interface SignatureCandidate {
 
 export type Inspection = Result<readonly SignatureCandidate[], Problem>
 
+/** The published TypeScript client repeats a GET with the text `undefined` in both fields. */
+const signatureLost = 'Signature-Input is undefined: a retry of a client that lost its signature'
+
 const labelsMax = 4
 const signatureLength = 64
 
@@ -92,6 +95,7 @@ function signatureFields(
   if (signatureLines === undefined) return { ok: false, problem: 'Signature is missing' }
   const input = combinedValue(inputLines)
   const signature = combinedValue(signatureLines)
+  if (input === 'undefined') return { ok: false, problem: signatureLost }
   if (Math.max(input.length, signature.length) > dictionaryLengthMax) {
     const problem = `Signature-Input or Signature has more than ${dictionaryLengthMax} characters`
     return { ok: false, problem }
