@@ -1,6 +1,10 @@
 import { type Refused, refused } from './decision.js'
 import type { JsonObject } from './stored.js'
 
+/** What the URL of a wallet address or another resource must be. */
+export const resourceUrlForm =
+  'must be an https URL, or http on loopback, without userinfo, query, fragment, empty segment or needless escape'
+
 /**
  * The reasons that a client learns in `details` of an error, as refusal, `path` and `problem`: what is wrong with its
  * own data, with a quote or a limit of its own, or a public fact. Every other reason is for the operator alone, but for
@@ -8,7 +12,7 @@ import type { JsonObject } from './stored.js'
  * leads into the access of the token, any other into the body or query.
  */
 export const publicReasons = [
-  ['client_invalid', 'client', 'must be an https URL without userinfo, query or fragment'],
+  ['client_invalid', 'client', resourceUrlForm],
   ['client_invalid', 'client.jwk', 'must be a JSON object'],
   ['client_invalid', 'client.jwk', 'must not contain a private key'],
   ['client_invalid', 'client.jwk', 'must have kty OKP and crv Ed25519'],

@@ -9,7 +9,7 @@ import {
 import { ok, type Refused, type Result } from '../core/decision.js'
 import type { FinishMethod, SubjectId } from '../core/grant/record.js'
 import { parseInterval, shortestWindowMs } from '../core/interval.js'
-import { refusedPublicly } from '../core/public-reasons.js'
+import { refusedPublicly, resourceUrlForm } from '../core/public-reasons.js'
 import type { Json } from '../core/stored.js'
 import type { PublicJwk } from '../ports/host.js'
 import { finishUriProblem } from './finish.js'
@@ -72,8 +72,7 @@ export function readClient(body: Json): ReadClient {
 function readWalletAddress(text: string): ReadClient {
   const walletAddress = canonicalUrl(text)
   if (walletAddress !== undefined) return ok({ walletAddress })
-  const problem = 'must be an https URL without userinfo, query or fragment'
-  return refusedPublicly('client_invalid', 'client', problem)
+  return refusedPublicly('client_invalid', 'client', resourceUrlForm)
 }
 
 const uniqueActions = <Action extends string>(actions: readonly Action[]) =>

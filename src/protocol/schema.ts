@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { parseValue } from '../core/amount.js'
 import { ok, type Problem, type Result } from '../core/decision.js'
+import { resourceUrlForm } from '../core/public-reasons.js'
 import { type Json, type JsonObject, sameJson } from '../core/stored.js'
 import { encodeUtf8 } from '../util/bytes.js'
 import { problemOf } from '../util/input.js'
@@ -96,7 +97,7 @@ export const urlSchema = v.pipe(
   v.rawTransform(({ dataset, addIssue, NEVER }) => {
     const url = canonicalUrl(dataset.value)
     if (url !== undefined) return url
-    addIssue({ message: 'must be an https URL without userinfo, query or fragment' })
+    addIssue({ message: resourceUrlForm })
     return NEVER
   }),
 )

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { publicReasons } from '../../src/core/public-reasons.js'
+import { publicReasons, resourceUrlForm } from '../../src/core/public-reasons.js'
 import type { Limits, MayPayAnswer, MayReceiveAnswer, PriceAnswer } from '../../src/index.js'
 import { jwkOf, testKey } from '../support/keys.js'
 import {
@@ -96,10 +96,7 @@ const receiver400 = '400 invalid_receiver invalid receiver'
 
 /** How each public reason comes up: the status, code and description, which clients match, and the request. */
 const causes: Readonly<Record<string, readonly [error: string, ask: () => Promise<Answer>]>> = {
-  'client must be an https URL without userinfo, query or fragment': [
-    client400,
-    () => asClient('https://shop.example/?app=1'),
-  ],
+  [`client ${resourceUrlForm}`]: [client400, () => asClient('https://shop.example/?app=1')],
   'client.jwk must be a JSON object': [client400, () => asClient({ jwk: 'key' })],
   'client.jwk must not contain a private key': [client400, () => jwk({ d: 'secret' })],
   'client.jwk must have kty OKP and crv Ed25519': [client400, () => jwk({ kty: 'RSA' })],

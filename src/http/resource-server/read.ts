@@ -1,6 +1,7 @@
 import type { AccessType } from '../../core/access.js'
 import { ok } from '../../core/decision.js'
 import type { Instant } from '../../core/instant.js'
+import { resourceUrlForm } from '../../core/public-reasons.js'
 import type { Stored } from '../../core/stored.js'
 import type { SignedMessage } from '../../protocol/http-signature/components.js'
 import type { Parsed } from '../../protocol/schema.js'
@@ -100,8 +101,7 @@ export function readListRequest({ target }: Pick<SignedMessage, 'target'>): Pars
   if (text === undefined) return { ok: false, path: 'wallet-address', problem: 'is missing' }
   const walletAddress = canonicalUrl(text)
   if (walletAddress === undefined) {
-    const problem = 'must be an https URL without userinfo, query or fragment'
-    return { ok: false, path: 'wallet-address', problem }
+    return { ok: false, path: 'wallet-address', problem: resourceUrlForm }
   }
   const page = readPageQuery({
     ...(first === undefined ? {} : { first: wholeNumber(first) }),
