@@ -46,14 +46,18 @@ function accountOf(
 }
 // #endregion account
 
-/** The library as `settleOutgoing` calls it: it records the end of a payment, for the first time. */
-function recording({ outgoingPaymentId: paymentId, walletAddress, sentAmount }: PaymentEnd) {
+// #region recording
+/** The library as `settleOutgoing` calls it: it records the end of a payment. */
+function recording(event: PaymentEnd) {
+  const { outgoingPaymentId: paymentId, walletAddress, sentAmount } = event
   const payment = { paymentId, walletAddress, sentAmount }
   const report = async () => ({ ok: true, changed: true, payment })
-  return { within: () => ({ outgoingPayments: { reportSent: report, fail: report } }) } as never
+  const outgoingPayments = { reportSent: report, fail: report }
+  return { within: () => ({ outgoingPayments }) } as never
 }
 
 type PaymentEnd = Parameters<NonNullable<HoldSubject['settle']>>[0]
+// #endregion recording
 
 describe.each(examples)('the hold of %s', (_, installed) => {
   if (installed === undefined) return test.skip('skipped: run .ci/transactions', () => {})
