@@ -1,11 +1,11 @@
 import { type Budget, release } from '../../src/core/budget.js'
 import type { Grant } from '../../src/core/grant/record.js'
+import type { Instant } from '../../src/core/instant.js'
 import {
   awaitConfirmation,
   confirmationDeclined,
   waitsForOwner,
 } from '../../src/core/outgoing-payment/confirmation.js'
-import type { CreateOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
 import {
   confirmByOwner,
   declinableByOwner,
@@ -24,6 +24,7 @@ import {
   declinePayment,
   endAsk,
   type PaymentRequest,
+  type ReserveOutgoingPayment,
   refuseByGrant,
   reserveOutgoingPayment,
   rightsOf,
@@ -210,7 +211,11 @@ export function reservations(
 ): System<World> {
   const { policy } = decisions
 
-  const commandOf = (world: World, { id, name, grant }: Request): CreateOutgoingPayment => ({
+  const commandOf = (
+    world: World,
+    { id, name, grant }: Request,
+    askedAt: Instant,
+  ): ReserveOutgoingPayment => ({
     commandId: id,
     id: name,
     namespace: '',
@@ -221,7 +226,7 @@ export function reservations(
     receiver: 'https://shop.example/1',
     debitAmount: amount,
     receiveAmount: amount,
-    lists: [],
+    askedAt,
     candidates: (grant.granted ?? []).map((item) =>
       world.budget ? { item, budget: world.budget } : { item },
     ),
@@ -311,7 +316,7 @@ export function reservations(
     let next: World
     let reserved: ReservedPayment
     if (earlier === undefined) {
-      const decision = decisions.reserveOutgoingPayment(commandOf(world, request), now, {
+      const decision = decisions.reserveOutgoingPayment(commandOf(world, request, now), now, {
         ...policy,
         retentionMs: policy.retentionMs,
       })

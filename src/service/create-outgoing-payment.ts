@@ -205,6 +205,8 @@ async function create(
       )
       snapshot = await withLimits(deps, token, snapshot, ofAccount)
       terms = agreed.value.terms
+      // The host may have taken long for the price and the limits, and now gets its whole time to decide.
+      snapshot = { ...snapshot, now: context.clock.now() }
     }
 
     // 4. Decide: create or reserve the payment, if the grant is as it was introspected.
@@ -444,7 +446,7 @@ function earlierIn(
 /** Decides about a payment that does not exist. */
 function createdIn(
   { policy, mayPay }: Dependencies,
-  { request, token, snapshot: { items, limits: set }, terms }: Attempt,
+  { request, token, snapshot: { now, items, limits: set }, terms }: Attempt,
   read: Read,
 ): Decided<Creation> {
   // The payment existed a moment ago.
@@ -464,7 +466,7 @@ function createdIn(
     ...(conditions && { conditions }),
     lists: paymentListsOf(namespace, { walletAddress, client, grantId }, at),
     terms,
-    reserves: mayPay !== undefined,
+    ...(mayPay && { askedAt: now }),
   }
   const quote = terms.type === 'quote' ? read<Quote>(quoteKey) : undefined
   const candidates = candidatesIn(items, walletAddress, read)

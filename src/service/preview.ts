@@ -87,7 +87,9 @@ export async function preview(
   const grant = await loadGrant(context, grantId)
   if (grant === undefined) return unlimited(refused('grant_unknown', 'the grant does not exist'))
   const rights = rightsOf(grant, now)
-  if (rights === undefined) return unlimited(refused('token_unknown', 'the grant has ended'))
+  if (rights === undefined) {
+    return unlimited(refused('token_unknown', 'the grant is not approved, or has ended'))
+  }
   const { access, conditions } = rights
 
   const client = clientId(grant.client)
@@ -117,9 +119,10 @@ export async function preview(
   const id = newId(await context.namespace(), now, context.random)
   const decision = reserveOutgoingPayment(
     {
-      ...{ id, commandId, client, grantId, namespace, walletAddress, requestHash: '', lists: [] },
+      ...{ id, commandId, client, grantId, namespace, walletAddress, requestHash: '' },
       ...{ ...price, receiver, candidates, limits: counted },
       ...(conditions && { conditions }),
+      askedAt: context.clock.now(),
     },
     now,
     policy,

@@ -18,7 +18,7 @@ import {
   shopReceiver,
   usd,
 } from '../support/spending.js'
-import { alice, bob, grantEndpoint } from '../support/world.js'
+import { alice, bob, grantEndpoint, interactionId } from '../support/world.js'
 
 const everyMinute = 'R/2026-11-21T12:00:00Z/PT1M'
 
@@ -113,6 +113,29 @@ describe('a preview of a payment', () => {
     expect(await preview(1, { asksMayPay: true })).toMatchObject({ refusal: 'funds_insufficient' })
     expect(asked).toMatchObject([{ isPreview: true, debitAmount: usd(1) }])
     expect(writes.count).toBe(before)
+  })
+
+  test('gives mayPay its whole time, however long the limits of the account took', async () => {
+    const asked: RequestedPayment[] = []
+    const mayPay: MayPay = async (payment) => {
+      asked.push(payment)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      return { ok: true }
+    }
+    const caps = () => {
+      world.clock.advance(30_000)
+      return []
+    }
+    const { world, preview } = await setUp(caps, mayPay)
+    expect(await preview(1, { asksMayPay: true })).toMatchObject({ ok: true })
+    expect(asked).toHaveLength(1)
+  })
+
+  test('says that the client cannot pay under a grant about which its owner has not decided', async () => {
+    const { client, preview } = await setUp()
+    const { body } = await client.request([outgoingItem()], { start: ['redirect'] })
+    const [grantId] = interactionId(body.interact.redirect).split('.')
+    expect(await preview(1, { grantId })).toMatchObject({ refusal: 'token_unknown', limits: [] })
   })
 
   test.each<[string, object]>([

@@ -20,8 +20,8 @@ export type Terms =
 export interface RequestPayment
   extends Omit<CreateOutgoingPayment, 'quoteId' | 'candidates' | 'limits' | keyof Spending> {
   readonly terms: Terms
-  /** Whether the host decides about the payment, so that it is only reserved. */
-  readonly reserves: boolean
+  /** When the host is asked about the payment, which is then only reserved. Absent if the host does not decide. */
+  readonly askedAt?: Instant | undefined
 }
 
 /** The records that the creation of a payment depends on. */
@@ -36,7 +36,7 @@ export interface CreationRecords {
 
 /** Decides whether a payment that does not exist is created or reserved: by its terms, then by its grant. */
 export function decideCreation(
-  { terms, reserves, ...request }: RequestPayment,
+  { terms, askedAt, lists, ...request }: RequestPayment,
   { quote, candidates, limits }: CreationRecords,
   now: Instant,
   policy: OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy,
@@ -46,7 +46,7 @@ export function decideCreation(
     : usableQuote(quote, request, now)
   if (!agreed.ok) return agreed
   const { receiver, receiverWalletAddress, debitAmount, receiveAmount } = agreed.value
-  const command: CreateOutgoingPayment = {
+  const command: Omit<CreateOutgoingPayment, 'lists'> = {
     ...request,
     ...(terms.type === 'quote' && { quoteId: terms.quoteId }),
     receiver,
@@ -56,7 +56,7 @@ export function decideCreation(
     candidates,
     limits,
   }
-  return reserves
-    ? reserveOutgoingPayment(command, now, policy)
-    : createOutgoingPayment(command, now, policy)
+  return askedAt === undefined
+    ? createOutgoingPayment({ ...command, lists }, now, policy)
+    : reserveOutgoingPayment({ ...command, askedAt }, now, policy)
 }

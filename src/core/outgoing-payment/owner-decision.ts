@@ -17,7 +17,7 @@ import type {
   PaymentRecord,
   ReservedPayment,
 } from './record.js'
-import { askAgain, asking, declinedFor, type ReservationPolicy } from './reservation.js'
+import { askAgain, askTimes, declinedFor, type ReservationPolicy } from './reservation.js'
 
 /** What the owner has seen of a payment: what is paid, and to whom. */
 export interface ShownPayment {
@@ -78,7 +78,7 @@ export function confirmByOwner(
     version: version + 1,
     commandId,
     updatedAt: now,
-    ...asking(now, policy),
+    ...askTimes(now, policy),
     confirmation: { ...confirmation, given: { resourceOwner, at: now } },
   })
 }

@@ -8,7 +8,7 @@ import {
   type Unchanged,
   unchanged,
 } from '../decision.js'
-import { type Grant, grantStatus } from '../grant/record.js'
+import { type Grant, grantStatus, type IssuedToken } from '../grant/record.js'
 import type { Instant } from '../instant.js'
 import {
   allow,
@@ -52,16 +52,25 @@ export interface CreatedReservation
   extends Changed<ReservedPayment, OutgoingPaymentEvent>,
     Pick<CreatedPayment, 'budget' | 'limitBudgets'> {}
 
-/** Reserves a payment, as `createOutgoingPayment` would create it. The command that reserves it asks the host. */
+/** A client requests a payment about which the host decides. */
+export interface ReserveOutgoingPayment extends Omit<CreateOutgoingPayment, 'lists'> {
+  /** When the host is asked: later than the request arrived, by as long as the payment took to price. */
+  readonly askedAt: Instant
+}
+
+/**
+ * Reserves a payment, as `createOutgoingPayment` would create it for a request that arrives now. The command that
+ * reserves it asks the host.
+ */
 export function reserveOutgoingPayment(
-  { lists: _lists, ...command }: CreateOutgoingPayment,
+  { askedAt, ...command }: ReserveOutgoingPayment,
   now: Instant,
   policy: OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy,
 ): CreatedReservation | Refused<ChargeRefusal | ConditionsRefusal> {
   const created = createOutgoingPayment({ ...command, lists: [] }, now, policy)
   if (!created.ok) return created
-  const { lists: _none, holdUntil: _holdUntil, ...payment } = created.record
-  const record: ReservedPayment = { ...payment, state: 'reserved', ...asking(now, policy) }
+  const { lists: _lists, holdUntil: _holdUntil, ...payment } = created.record
+  const record: ReservedPayment = { ...payment, state: 'reserved', ...askTimes(askedAt, policy) }
   const { budget, limitBudgets } = created
   return { budget, limitBudgets, ...changed(record) }
 }
@@ -114,8 +123,8 @@ export function askedByOther(
   return payment.state === 'reserved' && payment.commandId !== commandId ? payment : undefined
 }
 
-/** The times of a call of the host that begins now. */
-export function asking(now: Instant, { decideMs, lateMs }: ReservationPolicy) {
+/** Returns the times of a call of the host that begins now. */
+export function askTimes(now: Instant, { decideMs, lateMs }: ReservationPolicy) {
   const askUntil = now + decideMs
   return { askUntil, dueAt: askUntil + lateMs }
 }
@@ -131,7 +140,7 @@ export function askAgain(
   policy: ReservationPolicy,
 ): ReservedPayment {
   const version = payment.version + 1
-  const next = { ...payment, version, commandId, updatedAt: now, ...asking(now, policy) }
+  const next = { ...payment, version, commandId, updatedAt: now, ...askTimes(now, policy) }
   return { ...next, lateHoldsUntil: payment.dueAt }
 }
 
@@ -199,15 +208,14 @@ export interface GrantedRights {
 }
 
 /**
- * Returns what a grant allows to a payment that was reserved under it, or `undefined` if it has ended. A rotated token
- * changes nothing; a revoked one withdraws its items.
+ * Returns what a grant allows, or `undefined` if its owner has not approved it or it has ended. A rotated token changes
+ * nothing; a revoked one withdraws its items.
  */
-export function rightsOf(
-  { granted = [], tokens = [], conditions, ...grant }: Grant,
-  now: Instant,
-): GrantedRights | undefined {
-  if (grantStatus({ ...grant, granted, tokens }, now) !== 'approved') return undefined
-  const revoked = new Set(tokens.flatMap((token) => (token.revokedAt ? [token.label] : [])))
+export function rightsOf(grant: Grant, now: Instant): GrantedRights | undefined {
+  if (grantStatus(grant, now) !== 'approved') return undefined
+  const { granted = [], tokens = [], conditions } = grant
+  const isRevoked = ({ revokedAt }: IssuedToken) => revokedAt !== undefined
+  const revoked = new Set(tokens.filter(isRevoked).map(({ label }) => label))
   return { access: granted.filter(({ label }) => !revoked.has(label)), conditions }
 }
 

@@ -37,7 +37,7 @@ const item: GrantedItem = {
 
 const byQuote: RequestPayment = {
   ...{ commandId: 'me', id: 'payment', client, requestHash: 'hash', grantId: 'grant' },
-  ...{ namespace: '', walletAddress: alice, lists: [{ list: 'all', at: now }], reserves: false },
+  ...{ namespace: '', walletAddress: alice, lists: [{ list: 'all', at: now }] },
   terms: { type: 'quote', quoteId: 'payment' },
 }
 const atPrice: RequestPayment = { ...byQuote, terms: { type: 'price', price } }
@@ -70,9 +70,15 @@ describe('a requested payment', () => {
   })
 
   test('is only reserved, in no list and without an event, if the host decides about it', () => {
-    const decision = decide({ ...byQuote, reserves: true })
+    const decision = decide({ ...byQuote, askedAt: now + 7 })
     expect(decision).toMatchObject({
-      record: { state: 'reserved', quoteId: 'payment', ...price, askUntil: now + policy.decideMs },
+      record: {
+        state: 'reserved',
+        quoteId: 'payment',
+        ...price,
+        createdAt: now,
+        askUntil: now + 7 + policy.decideMs,
+      },
       events: [],
       budget: { spent: { debitAmount: usd(60) } },
     })

@@ -46,8 +46,8 @@ const reservation = reserveOutgoingPayment(
     receiver: 'https://shop.example/1',
     debitAmount: usd(60),
     receiveAmount: usd(60),
-    lists: [{ list: 'all', at: 0 }],
     candidates: [{ item }],
+    askedAt: 1_000,
   },
   1_000,
   policy,
@@ -137,10 +137,20 @@ describe('the current rights of a grant', () => {
       { tokens: grant.tokens.map((t) => ({ ...t, revokedAt: 1 })) },
       'limits_exceeded',
     ],
+    [
+      'a token that was revoked at the instant 0',
+      { tokens: grant.tokens.map((t) => ({ ...t, revokedAt: 0 })) },
+      'limits_exceeded',
+    ],
     ['a revoked grant', { finalized: { reason: 'revoked', at: 1, by: 'host' } }, 'ended'],
     ['an expired grant', { expiresAt: 1_020 }, 'ended'],
   ])('with %s decide about it', (_, change, refusal) => {
     expect(refused(change)).toBe(refusal)
+  })
+
+  test('are none before its owner has decided', () => {
+    const { granted: _granted, ...pending } = grant
+    expect(rightsOf(pending, 1_020)).toBeUndefined()
   })
 
   test('count what other payments have spent', () => {

@@ -8,6 +8,7 @@ import {
   type RequestedPayment,
 } from '../../../src/index.js'
 import type { EventRecord, EventType } from '../../../src/service/event-record.js'
+import { turns } from '../../support/clock.js'
 import { eventsIn } from '../../support/outbox.js'
 import { type Fate, fates, lyingStore } from '../../support/proxy-store.js'
 import {
@@ -359,6 +360,50 @@ describe('the permission of the host to pay', () => {
       expect(asked).toHaveLength(1)
       expect(await endsOf(world, id)).toEqual(['outgoing-payment.declined'])
     })
+  })
+
+  test.each([
+    ['the price', 200_000],
+    ['the limits of the account', 30_000],
+  ])('is asked for its whole time, however long %s took', async (slow, ms) => {
+    const asked: RequestedPayment[] = []
+    let answer: (answer: MayPayAnswer) => void = () => undefined
+    const answered = new Promise<MayPayAnswer>((resolve) => {
+      answer = resolve
+    })
+    const mayPay: MayPay = (payment) => {
+      asked.push(payment)
+      return answered
+    }
+    const takesLong = slow === 'the price' ? 'price' : 'accountLimits'
+    let isSlow = true
+    function passTime(by: typeof takesLong) {
+      if (isSlow && by === takesLong) world.clock.advance(ms)
+    }
+    const price = async (request: PriceRequest) => {
+      passTime('price')
+      return priceList.price(request)
+    }
+    const accountLimits = async () => {
+      passTime('accountLimits')
+      return []
+    }
+    const resources = { pricing: { price }, policy: { mayPay, accountLimits } }
+    const { world, client, token } = await payingClient({ resources })
+    const createdAt = world.clock.now()
+    const request = () => pay(client, token, 10, {}, withKey('k'))
+    const first = request()
+    await expect.poll(() => asked).toHaveLength(1)
+    isSlow = false
+    const repeated = request()
+    await turns(100)
+    expect(asked).toHaveLength(1)
+    expect(await world.resources.sweep()).toMatchObject({ lapsed: 0 })
+    answer(allowed)
+    const id = idOfPayment(await first)
+    expect(idOfPayment(await repeated)).toBe(id)
+    expect(asked).toHaveLength(1)
+    expect(await world.resources.outgoingPayments.get(id)).toMatchObject({ createdAt })
   })
 
   test('is refused at start if the events by which holds are released are not recorded', () => {
