@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import type { IncomingPaymentPolicy } from '../core/incoming-payment.js'
 import type { AccountLimits, MayPay, MayReceive } from '../ports/host.js'
 import type { SpendingPolicy } from '../service/outgoing-payment.js'
-import { replayMarginMs } from '../service/time.js'
+import { clockDifferenceMaxMs, lateCommitMaxMs, replayMarginMs } from '../service/time.js'
 import { callback, group, type Members, optionsOf } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import { hostAccountLimits } from './host-ports.js'
@@ -32,7 +32,10 @@ export interface ResourcePolicy {
   readonly outgoingPayments?: {
     /** How long the host has to begin a payment, before it fails. Default 24 hours. */
     readonly holdMs?: number
-    /** How long a payment is kept after its end, before `sweep` may remove it. Default 365 days. */
+    /**
+     * How long a payment is kept after its end, before `sweep` may remove it. Default 365 days. At least 5 minutes
+     * longer than `quotes.lifetimeMs`.
+     */
     readonly retentionMs?: number
     /** How long one call of `mayPay` may take, and of `accountLimits`. Default 30,000. */
     readonly decideMs?: number
@@ -41,8 +44,8 @@ export interface ResourcePolicy {
    * Decides whether an outgoing payment is created, and may hold its funds: balance, screening, step-up. Called once
    * the payment is priced, permitted by its grant and counted in its budget; never again after an answer, unless that
    * is that the owner must confirm the payment. Any answer other than `{ ok: true }` creates nothing: a refusal results
-   * in 403, an exception or rejection in 503, an invalid answer in 500. Requires that `recordsEvents` contains the three events by which holds are released. Default: every payment is
-   * allowed.
+   * in 403, an exception or rejection in 503, an invalid answer in 500. Requires that `recordsEvents` contains the three
+   * events by which holds are released. Default: every payment is allowed.
    */
   readonly mayPay?: MayPay
   /**
@@ -62,6 +65,13 @@ export interface ResourcePolicy {
 }
 
 const day = 86_400_000
+
+/**
+ * How much longer than a quote its payment is kept, in milliseconds: it shows that the quote has been used. The clock
+ * that ends the quote may be ahead of the one that ends the payment, and the clock that removes the payment ahead of the
+ * one that still accepts the quote. The commit may be late, too.
+ */
+const quoteMarginMs = 2 * clockDifferenceMaxMs + lateCommitMaxMs
 
 /** The options of the policy, with defaults. */
 export const resourcePolicyOptions = {
@@ -112,11 +122,10 @@ export function resourcePolicy({
       'must not exceed expiryMaxMs',
     )
   }
-  if (outgoing.retentionMs < quotes.lifetimeMs) {
-    // The payment shows that its quote has been used, so it must be kept until the quote expires.
+  if (outgoing.retentionMs < quotes.lifetimeMs + quoteMarginMs) {
     throw new InvalidInputError(
       'policy.outgoingPayments.retentionMs',
-      'must be at least quotes.lifetimeMs',
+      `must exceed quotes.lifetimeMs by at least ${quoteMarginMs}`,
     )
   }
   return {

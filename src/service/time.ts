@@ -13,7 +13,7 @@ export const clockDifferenceMaxMs = 2 * clockErrorMaxMs
  * How long after its call a commit may still take effect, even if the server no longer waits for it, in milliseconds.
  * The database must end a commit that takes longer: see docs/production.md.
  */
-const lateCommitMaxMs = 60_000
+export const lateCommitMaxMs = 60_000
 
 /**
  * How long the replay record of a request is kept after its signature has expired, in milliseconds. A server whose

@@ -312,10 +312,14 @@ describe('a duration', () => {
     expectRefused('resource', option, { policy: { incomingPayments: { expiryMaxMs: 10 } } })
   })
 
-  test('for which an outgoing payment is kept must not be shorter than the quote lifetime', () => {
+  test('for which an outgoing payment is kept must exceed the quote lifetime, by any clock', () => {
     const option = 'policy.outgoingPayments.retentionMs'
-    const policy = { outgoingPayments: { retentionMs: 9 }, quotes: { lifetimeMs: 10 } }
-    expectRefused('resource', option, { policy })
+    const policy = (retentionMs: number) => ({
+      outgoingPayments: { retentionMs },
+      quotes: { lifetimeMs: 10 },
+    })
+    expectRefused('resource', option, { policy: policy(300_009) })
+    expect(() => create('resource', { policy: policy(300_010) })).not.toThrow()
   })
 
   test('after which an incoming payment expires must end within the range of dates', () => {
