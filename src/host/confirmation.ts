@@ -21,7 +21,7 @@ export interface PaymentToConfirm {
   /** Wallet address of the client that requested it, or the URN of its key's thumbprint. */
   readonly client: string
   readonly grantId: string
-  /** The owner who consented to the grant. Absent with `remoteGrants`. */
+  /** The owner who consented to the grant. Absent with `remoteGrants`, and if the grant needed no consent. */
   readonly resourceOwner?: string
   /** URL of the incoming payment to pay. */
   readonly receiver: string
@@ -48,8 +48,8 @@ export interface PaymentConfirmation extends ShownPayment {
  */
 export interface ConfirmationServices {
   /**
-   * Resolves to a payment that waits for its owner, or to `undefined` if there is none with this id, the owner's time is
-   * over, or its grant has ended. Compare `resourceOwner` with the signed-in user before you show it.
+   * Resolves to a payment that waits for its owner, or to `undefined` if there is none with this id, its owner has
+   * confirmed or declined it, the owner's time is over, or its grant has ended. Compare `resourceOwner` with the signed-in user before you show it.
    */
   toConfirm(paymentId: string): Promise<PaymentToConfirm | undefined>
   /**
@@ -57,8 +57,8 @@ export interface ConfirmationServices {
    * payment and the grant still does, the payment is created, also if the client never repeats its request. Repeating a
    * confirmation resolves to the same payment, with `changed: false`.
    *
-   * With `remoteGrants`, the library knows neither the owner nor whether the grant has ended: compare the owner of
-   * `walletAddress` with the signed-in user.
+   * If the grant needed no consent, nobody but you knows the owner: compare the owner of `walletAddress` with the
+   * signed-in user. So do with `remoteGrants`, where the library does not know either whether the grant has ended.
    *
    * Rejects if `mayPay` rejects. The payment then remains confirmed, and the call may be repeated for about 3 minutes.
    *
@@ -118,7 +118,7 @@ export function confirmationServices(
 
 function paymentToConfirm({ payment, resourceOwner }: ConfirmablePayment): PaymentToConfirm {
   const { id: paymentId, walletAddress, client, grantId, receiver, metadata } = payment
-  const { receiverWalletAddress, debitAmount, receiveAmount, createdAt, dueAt: until } = payment
+  const { receiverWalletAddress, debitAmount, receiveAmount, createdAt } = payment
   return {
     paymentId,
     walletAddress,
@@ -131,6 +131,6 @@ function paymentToConfirm({ payment, resourceOwner }: ConfirmablePayment): Payme
     receiveAmount,
     ...(metadata && { metadata }),
     createdAt,
-    until,
+    until: payment.confirmation.until,
   }
 }

@@ -1,6 +1,10 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
-import { confirmationDeclined } from '../core/outgoing-payment/confirmation.js'
+import {
+  confirmationDeclined,
+  type WaitingPayment,
+  waitsForOwner,
+} from '../core/outgoing-payment/confirmation.js'
 import {
   type ConfirmDecision,
   type ConfirmRefusal,
@@ -11,13 +15,11 @@ import {
   unknownConfirmation,
 } from '../core/outgoing-payment/owner-decision.js'
 import {
-  type Confirmation,
   type DeclineRefusal,
   isCreated,
   type OutgoingPayment,
   type OutgoingPaymentPolicy,
   type PaymentRecord,
-  type ReservedPayment,
 } from '../core/outgoing-payment/record.js'
 import {
   askedByOther,
@@ -39,9 +41,9 @@ interface Dependencies {
   readonly policy: OutgoingPaymentPolicy & ReservationPolicy
 }
 
-/** A payment that its owner can confirm, and the owner, if the grants are in the store of this server. */
+/** A payment that its owner can confirm, and the owner who consented to its grant, if this server knows one. */
 export interface ConfirmablePayment {
-  readonly payment: ReservedPayment & { readonly confirmation: Confirmation }
+  readonly payment: WaitingPayment
   readonly resourceOwner?: string
 }
 
@@ -72,15 +74,13 @@ async function find(
 ): Promise<ConfirmablePayment | undefined> {
   const { now } = newCall(context)
   const payment = await loadOwn<PaymentRecord>(context, 'outgoing-payment', id)
-  const { confirmation } = payment ?? {}
-  if (payment?.state !== 'reserved' || confirmation === undefined) return undefined
-  if (now >= payment.dueAt) return undefined
-  const waiting = { payment: { ...payment, confirmation } }
-  if (!hasGrants) return waiting
+  if (payment === undefined || !waitsForOwner(payment)) return undefined
+  if (now >= payment.confirmation.until) return undefined
+  if (!hasGrants) return { payment }
   const grant = await loadGrant(context, payment.grantId)
   if (grant === undefined || rightsOf(grant, now) === undefined) return undefined
   const { resourceOwner } = grant.consent ?? {}
-  return resourceOwner === undefined ? waiting : { ...waiting, resourceOwner }
+  return { payment, ...(resourceOwner !== undefined && { resourceOwner }) }
 }
 
 /** Asks the host again about a payment that its owner confirms, and creates or declines the payment. */
@@ -162,7 +162,10 @@ interface OwnedPayment {
   readonly grant?: Grant | undefined
 }
 
-/** Loads a payment whose confirmation the host has required, and refuses anybody but the owner of its grant. */
+/**
+ * Loads a payment whose confirmation the host has required, and refuses anybody but the owner who consented to its grant.
+ * The host vouches for the owner if this server knows none: the grant is remote, or needed no consent.
+ */
 async function loadOwned(
   { context, hasGrants }: Dependencies,
   id: string,
@@ -171,7 +174,8 @@ async function loadOwned(
   const payment = await loadOwn<PaymentRecord>(context, 'outgoing-payment', id)
   if (payment?.confirmation === undefined) return unknownConfirmation
   const grant = hasGrants ? await loadGrant(context, payment.grantId) : undefined
-  return grant === undefined || grant.consent?.resourceOwner === resourceOwner
+  const owner = grant?.consent?.resourceOwner
+  return owner === undefined || owner === resourceOwner
     ? ok({ payment, grant })
     : refused('not_the_owner', 'another owner consented to the grant')
 }

@@ -111,6 +111,11 @@ async function setUp(
   const world = walletInProcesses(processes, {
     clock,
     store: (await store?.()) ?? memoryStore(),
+    auth: {
+      policy: {
+        requiresConsent: ({ type, limits }) => type === 'outgoing-payment' && limits !== undefined,
+      },
+    },
     resources: { policy: { mayPay: host.mayPay } },
   })
   const client = world.client()
@@ -287,13 +292,35 @@ describe.each(deployments)('a payment that its owner must confirm, in $name', (d
       const { id, confirm, decline, request } = await waiting()
       failures.push(new Error('no ledger'))
       await expect(confirm()).rejects.toThrow('no ledger')
-      expect(await outgoingPayments.toConfirm(id)).toMatchObject({ paymentId: id })
+      expect(await outgoingPayments.toConfirm(id)).toBeUndefined()
       expect(refusalOf(await decline())).toBe('payment_confirmed')
       if (by === 'owner') expect(await confirm()).toMatchObject({ ok: true, changed: true })
       else expect(idOfPayment(await request())).toBe(id)
       expect(asked.map(({ isConfirmed }) => isConfirmed)).toEqual([undefined, true, true])
       expect(holds.size).toBe(1)
     }
+  })
+
+  test('is decided by whom the host vouches for, under a grant that needed no consent', async () => {
+    const { client, asked, outgoingPayments } = await setUp(deployment)
+    const { body } = await client.request([outgoingItem()])
+    const token: string = body.access_token.value
+    const request = (key: string) => pay(client, token, 60, {}, withKey(key))
+    const waits = async (key: string) => {
+      expect(errorOf(await request(key))).toEqual([403, 'confirmation_required'])
+      const payment = await outgoingPayments.toConfirm(asked.at(-1)?.outgoingPaymentId ?? '')
+      expect(payment).not.toHaveProperty('resourceOwner')
+      return { id: payment?.paymentId ?? '', shown: shownOf(payment) }
+    }
+    const { id, shown } = await waits('confirmed')
+    expect(await outgoingPayments.confirm(id, { ...shown, resourceOwner })).toMatchObject({
+      ok: true,
+      changed: true,
+    })
+    expect(idOfPayment(await request('confirmed'))).toBe(id)
+    const other = await waits('declined')
+    expect(await outgoingPayments.decline(other.id, { resourceOwner })).toMatchObject({ ok: true })
+    expect(errorOf(await request('declined'))).toEqual([403, 'confirmation_declined'])
   })
 
   test('is declined if nobody asks again after the host failed, and its hold is released', async () => {
