@@ -33,8 +33,8 @@ export interface ResourcePolicy {
     /** How long the host has to begin a payment, before it fails. Default 24 hours. */
     readonly holdMs?: number
     /**
-     * How long a payment is kept after its end, before `sweep` may remove it. Default 365 days. At least 5 minutes
-     * longer than `quotes.lifetimeMs`.
+     * How long a payment is kept after its end, before `sweep` may remove it; at least 5 minutes longer than
+     * `quotes.lifetimeMs`. Default 365 days.
      */
     readonly retentionMs?: number
     /** How long one call of `mayPay` may take, and of `accountLimits`. Default 30,000. */
