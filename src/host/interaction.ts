@@ -3,10 +3,11 @@ import { type Decision, type HostResult, hasChanged, refusedCall } from '../core
 import type { ConsentRefusal } from '../core/grant/consent.js'
 import { clientId, type Grant, type SubjectId } from '../core/grant/record.js'
 import type { Subjects } from '../ports/host.js'
-import { hashSecret, newSecret, parsePath } from '../protocol/credential.js'
+import { newSecret, parsePath } from '../protocol/credential.js'
 import { interactionHash, withParameters } from '../protocol/finish.js'
 import { type Call, newCall, type ServiceContext } from '../service/context.js'
 import { type Grants, ownerListName } from '../service/grant.js'
+import { hashText } from '../util/hash.js'
 import { exactly, readInput, string, text } from '../util/input.js'
 import { type GrantApproval, readApproval } from './approval.js'
 import { type DisplayOf, type InteractionView, interactionView } from './interaction-view.js'
@@ -40,9 +41,9 @@ export interface Interactions {
    */
   get(id: string): Promise<InteractionView | undefined>
   /**
-   * Approves the request on behalf of a resource owner. Repeating the same decision before the client
-   *  uses the interaction reference returns a redirect with a new reference, so a double click or a
-   * lost redirect does no harm. A new reference is a change, too.
+   * Approves the request on behalf of a resource owner. Repeating the same decision before the client uses the
+   * interaction reference returns a redirect with a new reference, so a double click or a lost redirect does no harm. A
+   * new reference is a change, too.
    *
    * Rejects when `subjects` rejects; the interaction then remains undecided. The grant keeps the name of the client that
    * `get` returns. Waits for it for at most 2 s.
@@ -100,7 +101,7 @@ export function createInteractions(
         ...granted,
         ...disclosed,
         listName: await ownerListName(await context.namespace(), resourceOwner),
-        refHash: await hashSecret(interactRef),
+        refHash: await hashText(interactRef),
       } as const
       const decision = await grants.run(grant, command, call)
       return resultOf(decision, call, (decided) => approvalUrl(decided, interactRef, options))

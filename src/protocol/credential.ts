@@ -133,10 +133,6 @@ function aroundDot(text: string): readonly [string, string] {
   return [text.slice(0, dot), text.slice(dot + 1)]
 }
 
-export function hashSecret(text: string): Promise<string> {
-  return hashText(text)
-}
-
 /**
  * Derives the next secret from the presented secret and a stored salt. A client that lost the response and presents the
  * same secret again gets the same next token, although the store contains no token. With a label, the secret belongs to

@@ -25,7 +25,6 @@ import type { Random } from '../ports/host.js'
 import {
   type Credential,
   deriveSecret,
-  hashSecret,
   isIdOf,
   newId,
   newPath,
@@ -164,8 +163,8 @@ export async function ownerListName(namespace: string, resourceOwner: string): P
 }
 
 /**
- * Sweeps grants. What remains of one is written before it is removed: whoever reads the grants of an owner, and then
- * what remains of others, misses none.
+ * Sweeps grants. What remains of a grant is written before the grant is removed, so that a call that reads the grants
+ * of an owner first, and what remains of others second, returns all of them.
  */
 export function sweptGrants(context: ServiceContext, historyMs: number): SweptKind {
   return {
@@ -200,7 +199,7 @@ async function request(
     id: newId(namespace, call.now, random),
     listName: clientListName(namespace, clientId(input.client)),
     interaction: { path: newPath(random), nonce: newSecret(random) },
-    continuation: { path: newPath(random), tokenHash: await hashSecret(continuationSecret) },
+    continuation: { path: newPath(random), tokenHash: await hashText(continuationSecret) },
     tokens: await Promise.all(
       labels.map((label, index) => newToken(label, secrets[index] ?? '', random)),
     ),
@@ -239,7 +238,7 @@ async function answerContinuation(
   const command = {
     type: 'continue' as const,
     commandId: call.commandId,
-    ...(interactRef === undefined ? {} : { refHash: await hashSecret(interactRef) }),
+    ...(interactRef === undefined ? {} : { refHash: await hashText(interactRef) }),
     salt,
     nextTokens: next.map(({ token }) => token),
     key: call.proof.key,
@@ -282,7 +281,7 @@ async function newToken(
   random: Random,
 ): Promise<NewToken> {
   const named = label === undefined ? {} : { label }
-  return { ...named, hash: await hashSecret(secret), manage: newPath(random) }
+  return { ...named, hash: await hashText(secret), manage: newPath(random) }
 }
 
 /** A token that was derived from a presented secret, with its own secret. */
@@ -330,7 +329,7 @@ async function byContinuation(
   const grant = await loadGrant(context, grantId)
   if (grant === undefined || grant.continuation.path !== path) return undefined
   const { tokenHash } = grant.continuation
-  return sameHash(tokenHash, await hashSecret(secret)) ? grant : undefined
+  return sameHash(tokenHash, await hashText(secret)) ? grant : undefined
 }
 
 /** Resolves to the grant whose current or last replaced access token is managed at this path. */
@@ -340,7 +339,7 @@ async function byManagedToken(
   manage: string,
 ) {
   const grant = await loadGrant(context, grantId)
-  const presented = { hash: await hashSecret(secret), manage, secret }
+  const presented = { hash: await hashText(secret), manage, secret }
   const found = grant && managedToken(grant, presented)
   if (grant === undefined || found === undefined) return undefined
   const { label } = found.token

@@ -3,8 +3,9 @@ import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Grant, IssuedToken } from '../core/grant/record.js'
 import { activeToken } from '../core/grant/rotation.js'
 import type { Introspect, Introspection, IntrospectionQuery } from '../ports/host.js'
-import { accessTokenClass, hashSecret, isIdOf, parseCredential } from '../protocol/credential.js'
+import { accessTokenClass, isIdOf, parseCredential } from '../protocol/credential.js'
 import { isWrongAnswer } from '../util/errors.js'
+import { hashText } from '../util/hash.js'
 import type { ServiceContext } from './context.js'
 import { loadRecords, readerOf } from './load.js'
 import type { Ahead } from './load-ahead.js'
@@ -31,7 +32,7 @@ export function createIntrospect(context: ServiceContext, keys: KeyLookup): Intr
     const credential = parseCredential(accessTokenClass, accessToken)
     const grant = credential && (await loadGrant(context, credential.grantId, ahead))
     if (credential === undefined || grant === undefined) return inactive
-    const tokenHash = await hashSecret(credential.secret)
+    const tokenHash = await hashText(credential.secret)
     const token = activeToken(grant, tokenHash, context.clock.now())
     if (token === undefined) return inactive
 

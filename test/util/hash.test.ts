@@ -32,7 +32,7 @@ describe.each([
   ['with Node', native],
   ['with Node versions without crypto.hash', early],
   ['with Web Crypto only', portable],
-])('hashing %s', (_, { sha256, sha512, hmacSha256 }) => {
+])('hashing %s', (_, { sha256, sha512, hmacSha256, hashText }) => {
   // FIPS 180-4, examples of the Secure Hash Standard.
   test.each([
     ['', 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'],
@@ -102,5 +102,7 @@ describe.each([
     const text = 'Grüße 💸'
     expect(await hex(sha256(text))).toBe(createHash('sha256').update(text, 'utf8').digest('hex'))
     expect(await hex(sha512(text))).toBe(createHash('sha512').update(text, 'utf8').digest('hex'))
+    const inBase64url = createHash('sha256').update(text, 'utf8').digest('base64url')
+    expect(await hashText(text)).toBe(inBase64url)
   })
 })
