@@ -61,8 +61,8 @@ export type GrantDecision<Type extends keyof GrantRefusals> = Decision<
 >
 
 /**
- * The state machine of a grant: `pending → approved → finalized` (RFC 9635 section 1.5). A grant that the client
- *  has received stays `approved`, and has an `issuedAt`.
+ * The state machine of a grant: `pending → approved → finalized` (RFC 9635 section 1.5). A grant that the client has
+ * received stays `approved`, and has an `issuedAt`.
  *
  * Pure and total. A command whose id is on the record has already been carried out and changes nothing, so a commit
  * whose result was lost can be repeated safely. The time of a decision is never before an instant on the record, so a

@@ -138,7 +138,7 @@ export interface SpendingLimit {
 
 /**
  * The resource owner's conditions for all outgoing payments under a grant, beside the limits of its access. The client
- *  does not see them.
+ * does not see them.
  */
 export interface GrantConditions {
   /** The maximum that one payment may debit. Payments that debit another asset are refused. */

@@ -169,7 +169,7 @@ export interface IntrospectionQuery {
 /** The introspection of an active token. */
 export type ActiveToken = Extract<Introspection, { readonly active: true }>
 
-/** Why a request cannot use its token: it is not active, the key that signed was withdrawn, or nobody can tell. */
+/** Why a request cannot use its token: it is inactive, its status is unknown, or the key that signed was withdrawn. */
 export type TokenRefusal = 'token_unknown' | 'signature_invalid' | 'introspection_unavailable'
 
 /**

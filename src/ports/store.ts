@@ -109,9 +109,9 @@ export interface RecordPage {
  *    `false` means that the caller must reload. A part of a commit is never visible: once a call has returned it,
  *    every call that begins later sees the whole commit.
  * 2. At most one commit per record and expected version takes effect, and exactly one does if none of them
- *    fails for another reason. A commit that loses leaves no trace, in lists and due times too. A guard that no longer holds fails the
- *    commit. Contention must not make a call reject: a store retries deadlocks and serialization failures, and
- *    returns `false` for a commit that lost.
+ *    fails for another reason. A commit that loses leaves no trace, in lists and due times too. A guard that no longer
+ *    holds fails the commit. Contention must not make a call reject: a store retries deadlocks and serialization
+ *    failures, and returns `false` for a commit that lost.
  * 3. `load` and `list` see every commit that returned `true`, and a guard is compared with its result: no lagging
  *    replicas and no eventually consistent indexes. What one call of `load` returns is one snapshot: all its records as
  *    they were at one moment of the call.

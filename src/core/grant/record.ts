@@ -69,10 +69,12 @@ export interface IssuedToken {
 }
 
 /**
- * How tokens were derived: each is the HMAC of `salt`, and of its label if it has one, under the secret whose hash is
- * `from`. A client that lost the response can therefore get the same tokens again.
+ * How tokens were derived: each is the HMAC of `salt`, and of its label if it has one. The key is what the client
+ * presented: its token, followed by the interaction reference if there is one. A client that lost the response can
+ * therefore get the same tokens again.
  */
 export interface Derivation {
+  /** The hash of the interaction reference that the client presented, or else of its token. */
   readonly from: string
   readonly salt: string
   readonly until: Instant
@@ -169,8 +171,8 @@ export interface Grant extends Stored {
   /** One token for each label that has granted access; absent until issued, and if there is only a subject. */
   readonly tokens?: readonly IssuedToken[]
   /**
-   * How the continuation derived all tokens. Absent once a token has been rotated or revoked, because the client
-   *  has then received the response.
+   * How the continuation derived all tokens. Absent once a token has been rotated or revoked, because the client has
+   * then received the response.
    */
   readonly derivation?: Derivation
 }

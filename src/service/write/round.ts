@@ -15,7 +15,7 @@ import type { Change, Decided, Known, Write } from './write.js'
 export type Outcome =
   /** It has this result once the commit takes effect. */
   | { readonly type: 'decided'; readonly result: unknown }
-  /** Its `decide` threw: a fault of the code, which no other write of the commit notices. */
+  /** Its `decide` threw an unexpected error, which does not affect the other writes of the commit. */
   | { readonly type: 'failed'; readonly error: unknown }
   /** It has to be loaded and decided again, apart from the others. */
   | { readonly type: 'alone' }
@@ -33,7 +33,7 @@ interface PendingChange extends Required<Change> {
   readonly before: Stored | undefined
 }
 
-/** Decides writes one after the other, each on what is known as those before it leave it. Pure. */
+/** Decides writes in their order, each on the records as the writes before it change them. Pure. */
 export function decideInOrder(
   writes: readonly Write<unknown>[],
   { records, isOld = false }: Known,

@@ -173,7 +173,7 @@ async function committed(
       await claim(store, inTransaction)
       if (await within('commit', () => store.commit(commit))) return outcomes
     } catch (error) {
-      // Before the first commit nothing is at stake, so that the caller learns of an outage at once.
+      // Before the first commit, nothing can have been written: the caller gets the error at once.
       const isFirstLoad = attempt === 1 && !isCommitting
       if (isFirstLoad || isTransactionError(error) || error instanceof InvalidInputError)
         throw error
