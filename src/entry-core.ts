@@ -23,6 +23,7 @@ export {
   type BudgetPolicy,
   type Charge,
   type ChargedBudget,
+  type ChargedGrant,
   type ChargeRefusal,
   type CountedLimit,
   decideSpending,

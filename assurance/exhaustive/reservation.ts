@@ -433,10 +433,10 @@ export function reservations(
       yield { label: label('finds another decision'), next: withRequest(world, again) }
     } else if (answer === 'for its owner') {
       const confirmation = { url: 'https://wallet.example/1', until: now + confirmMs }
-      const { record } = awaitConfirmation(reserved, confirmation, `${id} waits`, now)
+      const waiting = awaitConfirmation(reserved, confirmation, `${id} waits`, now)
       yield {
         label: label('lets the payment wait for its owner'),
-        next: without(committed(world, name, record), request),
+        next: without(committed(world, name, waiting), request),
       }
     } else if (answer === 'refused') {
       const refusal = { refusal: 'funds_insufficient', reason: 'balance' } as const

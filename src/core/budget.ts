@@ -56,11 +56,15 @@ export interface BudgetCandidate {
   readonly budget?: Budget
 }
 
-export interface Charge {
-  readonly commandId: string
+/** The grant under which payments are charged. */
+export interface ChargedGrant {
   /** Prefix of the budget's id: the namespace of the server. */
   readonly namespace: string
   readonly grantId: string
+}
+
+export interface Charge extends ChargedGrant {
+  readonly commandId: string
 }
 
 /** A limit that an owner has set, and its current budget, absent before the first payment. */
@@ -132,7 +136,7 @@ export function decideSpending(
 
 /** Returns the id of the budget that counts payments under an item. */
 export function budgetId(
-  { namespace, grantId }: Omit<Charge, 'commandId'>,
+  { namespace, grantId }: ChargedGrant,
   { itemId }: Pick<GrantedItem, 'itemId'>,
   { window }: Allowance,
 ): string {
@@ -140,11 +144,7 @@ export function budgetId(
 }
 
 /** Returns the limit that the client has requested with an item, in its open window. */
-function clientLimit(
-  charge: Omit<Charge, 'commandId'>,
-  item: GrantedItem,
-  allowance: Allowance,
-): OpenLimit {
+function clientLimit(charge: ChargedGrant, item: GrantedItem, allowance: Allowance): OpenLimit {
   const { itemId, limits = {}, intervalCounting } = item
   return {
     source: 'client',
@@ -294,7 +294,7 @@ export interface PayingItem {
 /** Returns the items for outgoing payments of a token or grant, in the order in which they were granted. */
 export function payingItems(
   access: readonly GrantedItem[],
-  charge: Omit<Charge, 'commandId'>,
+  charge: ChargedGrant,
   now: Instant,
 ): readonly PayingItem[] {
   return access.flatMap((item): PayingItem | readonly [] => {

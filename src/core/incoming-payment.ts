@@ -279,7 +279,7 @@ function receive(
     )
   }
   if (payment.completed) return refused('payment_completed', 'the payment is complete')
-  if (!isOpen(payment, now)) return refused('payment_expired', 'the payment has expired')
+  if (!acceptsFunds(payment, now)) return refused('payment_expired', 'the payment has expired')
   const before = parseValue(payment.received)
   const wanted = payment.incomingAmount && parseValue(payment.incomingAmount.value)
   const total = before === undefined ? undefined : before + value
@@ -371,7 +371,7 @@ export function retainTransferUntil({ paidRetainUntil }: IncomingPayment): Insta
 const day = 86_400_000
 
 /** Whether the payment still accepts funds. Clients receive payment methods only then. */
-export function isOpen(payment: IncomingPayment, now: Instant): boolean {
+export function acceptsFunds(payment: IncomingPayment, now: Instant): boolean {
   return !payment.completed && !payment.expiryRecorded && now <= payment.expiresAt
 }
 

@@ -2,8 +2,8 @@ import * as v from 'valibot'
 import type { Amount } from '../core/amount.js'
 import type { HostResult, PaymentResult } from '../core/decision.js'
 import {
+  acceptsFunds,
   type IncomingPayment,
-  isOpen,
   type ReceiveRefusal,
   receivedAmount,
 } from '../core/incoming-payment.js'
@@ -220,7 +220,7 @@ export function incomingPaymentView(payment: IncomingPayment, now: Instant): Inc
     paymentId,
     walletAddress,
     ...(client !== undefined && { client }),
-    status: completed ? 'completed' : isOpen(payment, now) ? 'open' : 'expired',
+    status: completed ? 'completed' : acceptsFunds(payment, now) ? 'open' : 'expired',
     ...(incomingAmount && { incomingAmount }),
     receivedAmount: receivedAmount(payment),
     createdAt,

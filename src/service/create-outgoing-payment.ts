@@ -22,9 +22,9 @@ import {
   type ReservedPayment,
 } from '../core/outgoing-payment/record.js'
 import {
-  askedByOther,
   decideRepeat,
   type ReservationPolicy,
+  reservedByOther,
 } from '../core/outgoing-payment/reservation.js'
 import type { Quote, QuoteRefusal } from '../core/quote.js'
 import { ownerLimits, type SetLimit } from '../core/spending-limits.js'
@@ -137,7 +137,7 @@ export function createPaymentCreation(
   return {
     ahead: (input: PaymentInput) => ahead(deps, input),
     create: (input: PaymentInput, spender: Spender, call: SignedCall, idempotencyKey?: string) =>
-      create(deps, input, spender, call, idempotencyKey),
+      pay(deps, input, spender, call, idempotencyKey),
   }
 }
 
@@ -168,7 +168,7 @@ function keysOfQuoted(namespace: string, id: string): readonly RecordKey[] {
   return isIdOf(namespace, id) ? keys : []
 }
 
-async function create(
+async function pay(
   deps: Dependencies,
   input: PaymentInput,
   { client, token: introspected, renew, ahead }: Spender,
@@ -188,8 +188,8 @@ async function create(
   for (;;) {
     // 2. Load what the payment depends on. If another request is asking the host about it, wait for that decision.
     let snapshot = await snapshotOf(deps, request, token, ofAccount, ahead)
-    if (waits && snapshot.asked !== undefined) {
-      if (await waitForDecision(deps, snapshot.asked, endsAt)) continue
+    if (waits && snapshot.reservedByOther !== undefined) {
+      if (await waitForDecision(deps, snapshot.reservedByOther, endsAt)) continue
       return askedAlready
     }
 
@@ -210,7 +210,7 @@ async function create(
     }
 
     // 4. Decide: create or reserve the payment, if the grant is as it was introspected.
-    const answer = await call.commit(creation(deps, { request, token, snapshot, terms }))
+    const answer = await call.commit(paymentWrite(deps, { request, token, snapshot, terms }))
     if (!answer.ok && answer.refusal !== 'outdated') return answer
     if (!answer.ok) {
       const renewed = await renew()
@@ -309,7 +309,7 @@ interface Snapshot {
   /** Whether the request repeats none whose payment exists. */
   readonly isNew: boolean
   /** The payment that the request repeats, if another request is asking the host about it. */
-  readonly asked: ReservedPayment | undefined
+  readonly reservedByOther: ReservedPayment | undefined
 }
 
 async function snapshotOf(
@@ -329,8 +329,15 @@ async function snapshotOf(
   const records = ahead?.use(reads) ?? (await loadRecords(store, reads))
   const found = readerOf(records)<PaymentRecord>(paymentKey)
   const earlier = decideRepeat(found, { ...request, grantId }, now, policy)
-  const asked = earlier?.ok ? askedByOther(earlier.record, commandId) : undefined
-  return { now, reads, records, items, limits, isNew: earlier === undefined, asked }
+  return {
+    now,
+    reads,
+    records,
+    items,
+    limits,
+    isNew: earlier === undefined,
+    reservedByOther: earlier?.ok ? reservedByOther(earlier.record, commandId) : undefined,
+  }
 }
 
 /**
@@ -394,10 +401,10 @@ interface Requested extends Omit<PaymentAnswer, 'payment'> {
   readonly payment: PaymentRecord
 }
 
-type Creation = Requested | PaymentCreationRefused | Outdated
+type PaymentOutcome = Requested | PaymentCreationRefused | Outdated
 
 /** The write that creates or reserves the payment, unless an identical earlier request has done so. */
-function creation(deps: Dependencies, attempt: Attempt): Write<Creation> {
+function paymentWrite(deps: Dependencies, attempt: Attempt): Write<PaymentOutcome> {
   const { request, token, snapshot } = attempt
   const { reads, records, isNew, limits } = snapshot
   const { grantId: id, grantVersion: version } = token
@@ -410,9 +417,9 @@ function creation(deps: Dependencies, attempt: Attempt): Write<Creation> {
       limits.some(({ source }) => source === 'account'),
     ),
     ...(isGuarded && { guard: { version: { kind: 'grant', id, version }, outdated } }),
-    decide: (read) => earlierIn(deps, attempt, read) ?? createdIn(deps, attempt, read),
+    decide: (read) => decideEarlier(deps, attempt, read) ?? decideNew(deps, attempt, read),
     repeated(read) {
-      const earlier = earlierIn(deps, attempt, read)
+      const earlier = decideEarlier(deps, attempt, read)
       const isAnswered = request.isRepeatable || earlier?.changes !== undefined
       // Otherwise the same refusal as before, but neither the payment nor a hint that it exists.
       return isAnswered || (earlier && isDeclined(earlier.result)) ? earlier : undefined
@@ -421,22 +428,22 @@ function creation(deps: Dependencies, attempt: Attempt): Write<Creation> {
 }
 
 /** Whether a request gets the refusal that an identical earlier one got. */
-function isDeclined(result: Creation): boolean {
+function isDeclined(result: PaymentOutcome): boolean {
   return !result.ok && result.refusal !== 'request_differs' && result.refusal !== 'outdated'
 }
 
 /** Decides about a repeat of the request whose payment exists. */
-function earlierIn(
+function decideEarlier(
   { policy }: Dependencies,
   { request, token: { grantId }, snapshot: { now, items } }: Attempt,
   read: Read,
-): Decided<Creation> | undefined {
+): Decided<PaymentOutcome> | undefined {
   const { paymentKey, commandId } = request
   const earlier = decideRepeat(read(paymentKey), { ...request, grantId }, now, policy)
   if (earlier === undefined) return undefined
   if (!earlier.ok) return { result: earlier, isRepeat: true }
   const { record: payment } = earlier
-  if (askedByOther(payment, commandId)) return { result: outdated, isRepeat: true }
+  if (reservedByOther(payment, commandId)) return { result: outdated, isRepeat: true }
   const result = { ok: true, payment, spent: spentOf(items, read) } as const
   return earlier.outcome === 'changed'
     ? { changes: [{ kind: 'outgoing-payment', next: payment }], result }
@@ -444,12 +451,12 @@ function earlierIn(
 }
 
 /** Decides about a payment that does not exist. */
-function createdIn(
+function decideNew(
   { policy, mayPay }: Dependencies,
   { request, token, snapshot: { now, items, limits: set }, terms }: Attempt,
   read: Read,
-): Decided<Creation> {
-  // The payment existed a moment ago.
+): Decided<PaymentOutcome> {
+  // The payment was in the snapshot, and has been removed since.
   if (terms.type === 'as-before') return { result: outdated }
   const { input, id, commandId, at, client, requestHash, namespace, quoteKey } = request
   const { walletAddress, metadata } = input

@@ -80,7 +80,7 @@ export function isPending({ setAsideAt }: EventRecord): boolean {
 }
 
 /** Whether the last delivery of an event has neither ended nor failed: it has a lease, or its consumer has died. */
-export function isOpen({ attempts, failedAt }: EventRecord): boolean {
+export function isInDelivery({ attempts, failedAt }: EventRecord): boolean {
   return attempts > 0 && failedAt === undefined
 }
 

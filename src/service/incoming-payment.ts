@@ -7,12 +7,12 @@ import {
   refusedCall,
 } from '../core/decision.js'
 import {
+  acceptsFunds,
   type CreateRefusal,
   createIncomingPayment,
   decideIncomingPayment,
   type IncomingPayment,
   type IncomingPaymentPolicy,
-  isOpen,
   type ReceiveFunds,
   type ReceiveRefusal,
   retainTransferUntil,
@@ -165,7 +165,7 @@ async function payable(
   now: Instant,
 ): Promise<PayablePayment> {
   const { id: paymentId, walletAddress, asset } = payment
-  const methods = isOpen(payment, now)
+  const methods = acceptsFunds(payment, now)
     ? await paymentMethods.detailsOf({ paymentId, walletAddress, asset })
     : []
   return { ok: true, payment, methods }

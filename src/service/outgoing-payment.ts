@@ -35,7 +35,7 @@ import { newCall, type ServiceContext } from './context.js'
 import { createPaymentLists } from './lists.js'
 import { loadGrant, loadOne, loadOwn, loadRecords, nameOf, readerOf, recordsOf } from './load.js'
 import type { SeenBudgets } from './load-ahead.js'
-import { expire } from './reserved-payment.js'
+import { declineUndecided } from './reserved-payment.js'
 import { ifRetired, type SweptKind } from './sweep.js'
 
 /** The policy for outgoing payments, quotes and budgets. */
@@ -203,8 +203,8 @@ function sweptPayments(deps: Dependencies): SweptKind {
     async sweep(record, now) {
       const payment = record as PaymentRecord
       if (payment.state === 'reserved') {
-        const expired = await expire(deps, payment)
-        return expired.ok || expired.refusal === 'outdated' ? undefined : 'lapsed'
+        const declined = await declineUndecided(deps, payment)
+        return declined.ok || declined.refusal === 'outdated' ? undefined : 'lapsed'
       }
       if (payment.state !== 'created') {
         return ifRetired(payment, now)

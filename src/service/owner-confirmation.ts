@@ -22,9 +22,9 @@ import {
   type PaymentRecord,
 } from '../core/outgoing-payment/record.js'
 import {
-  askedByOther,
   declinedFor,
   type ReservationPolicy,
+  reservedByOther,
   rightsOf,
 } from '../core/outgoing-payment/reservation.js'
 import type { MayPay } from '../ports/host.js'
@@ -112,9 +112,9 @@ async function confirm(
     const { record } = confirmed
     if (isCreated(record)) return { ok: true, payment: record, changed: false }
     if (record.state === 'declined') return declinedFor(record)
-    const asked = askedByOther(record, commandId)
-    if (asked !== undefined) {
-      if (await waitForDecision(deps, asked, endsAt)) continue
+    const reserved = reservedByOther(record, commandId)
+    if (reserved !== undefined) {
+      if (await waitForDecision(deps, reserved, endsAt)) continue
       throw new ContentionError('another request is asking the host about the payment')
     }
 
@@ -163,8 +163,8 @@ interface OwnedPayment {
 }
 
 /**
- * Loads a payment whose confirmation the host has required, and refuses anybody but the owner who consented to its grant.
- * The host vouches for the owner if this server knows none: the grant is remote, or needed no consent.
+ * Loads a payment whose confirmation the host has required, and refuses anybody but the owner who consented to its
+ * grant. The host vouches for the owner if this server knows none: the grant is remote, or needed no consent.
  */
 async function loadOwned(
   { context, hasGrants }: Dependencies,

@@ -93,12 +93,7 @@ export async function preview(
   const { access, conditions } = rights
 
   const client = clientId(grant.client)
-  const { debitAmount, receiveAmount } = amounts
-  const asked = {
-    ...(debitAmount && { debitAmount }),
-    ...(receiveAmount && { receiveAmount }),
-  }
-  const priced = await quotes.price({ walletAddress, receiver, ...asked }, client)
+  const priced = await quotes.price({ walletAddress, receiver, ...amounts }, client)
   if (!priced.ok) return unlimited(priced)
   const { expiresAt = Number.POSITIVE_INFINITY, ...price } = priced.value
   if (expiresAt <= now) return unlimited(refused('quote_expired', 'the price has already expired'))

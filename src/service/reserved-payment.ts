@@ -209,8 +209,8 @@ function waitForOwner(
       const found = read<PaymentRecord>(key)
       if (found?.commandId === commandId) return { result: settledAs(found), isRepeat: true }
       if (!isAsRead(found, payment)) return { result: outdated }
-      const { record } = awaitConfirmation(payment, confirmation, commandId, now)
-      return { changes: [{ ...key, next: record }], result: settledAs(record) }
+      const next = awaitConfirmation(payment, confirmation, commandId, now)
+      return { changes: [{ ...key, next }], result: settledAs(next) }
     },
   })
 }
@@ -245,7 +245,7 @@ async function create(
   for (;;) {
     if (grant === undefined) return decline(deps, payment, grantEnded)
     const settled = await context.run(
-      creationOf(deps, payment, { ...call, lists, budgetNamespace }, grant),
+      creatingWrite(deps, payment, { ...call, lists, budgetNamespace }, grant),
     )
     if (settled.ok || settled.refusal !== 'grant_changed') return settled
     if (pacing.elapsedMs() >= endsAt) throw new ContentionError()
@@ -271,7 +271,7 @@ interface CreatingCall extends Call {
 }
 
 /** The write that creates a reserved payment, or declines it if its grant no longer allows it. */
-function creationOf(
+function creatingWrite(
   { hasGrants, policy }: SettlingDependencies,
   payment: ReservedPayment,
   { now, commandId, lists, budgetNamespace }: CreatingCall,
@@ -326,7 +326,7 @@ export async function decline(
 }
 
 /** Declines a payment that nobody has decided about in time. */
-export function expire(deps: Dependencies, payment: ReservedPayment): Promise<Settled> {
+export function declineUndecided(deps: Dependencies, payment: ReservedPayment): Promise<Settled> {
   return decline(deps, payment, undecided(payment))
 }
 
@@ -338,15 +338,15 @@ const pollMs = 100
  */
 export async function waitForDecision(
   deps: Dependencies,
-  asked: ReservedPayment,
+  reserved: ReservedPayment,
   endsAt: number,
 ): Promise<boolean> {
   const { store, random, pacing, clock } = deps.context
-  const { id, version, askUntil, dueAt } = asked
+  const { id, version, askUntil, dueAt } = reserved
   const isOver = () => pacing.elapsedMs() >= endsAt
   if (isOver()) return false
   if (clock.now() >= dueAt) {
-    await expire(deps, asked)
+    await declineUndecided(deps, reserved)
     return true
   }
   for (;;) {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { grantStatus } from '../../src/core/grant/record.js'
 import type { GrantCommand, GrantRefusals } from '../../src/core/grant.js'
-import { isOpen } from '../../src/core/incoming-payment.js'
+import { acceptsFunds } from '../../src/core/incoming-payment.js'
 import type { Instant } from '../../src/core/instant.js'
 import { hasFailed, isOver } from '../../src/core/outgoing-payment/record.js'
 import { steadyClock } from '../../src/service/time.js'
@@ -123,7 +123,7 @@ describe('whatever the clock shows, also if it goes back', () => {
           else life.expire()
           if (ended !== undefined) {
             expect(life.payment().received).toBe(ended)
-            expect(isOpen(life.payment(), life.now())).toBe(false)
+            expect(acceptsFunds(life.payment(), life.now())).toBe(false)
             met += 1
           }
           const over = life.events.some(({ type }) => /completed|expired/.test(type))
@@ -251,7 +251,7 @@ describe('on a server whose clock goes back by at most 60 s', () => {
           if (step !== undefined) act(outgoing, step)
           if (over.incoming) expect(incoming.payment().received).toBe(received)
           if (over.outgoing) expect(hasFailed(outgoing.payment(), now)).toBe(true)
-          over.incoming ||= !isOpen(incoming.payment(), now)
+          over.incoming ||= !acceptsFunds(incoming.payment(), now)
           over.outgoing ||= hasFailed(outgoing.payment(), now)
         }
       }),

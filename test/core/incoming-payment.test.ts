@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Amount } from '../../src/core/amount.js'
 import {
+  acceptsFunds,
   createIncomingPayment,
   decideIncomingPayment,
   type IncomingPayment,
   type IncomingPaymentCommand,
-  isOpen,
   receivedAmount,
   retainTransferUntil,
   type Transfer,
@@ -480,7 +480,7 @@ function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonl
       told: [credits.size, Number(isClosed()), Number(isNoted)],
     })
     if (isClosed() && !isNoted) expect(life.events.at(-1)?.type).toMatch('completed')
-    expect(isOpen(payment, life.now())).toBe(!isClosed() && !isLate())
+    expect(acceptsFunds(payment, life.now())).toBe(!isClosed() && !isLate())
     expect(JSON.parse(JSON.stringify(payment))).toStrictEqual(payment)
     expect(retainTransferUntil(payment)).toBeGreaterThan(retainUntil)
     return [`${step.do}: ${outcome}${late}`]

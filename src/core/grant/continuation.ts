@@ -99,8 +99,12 @@ function refuseFinished(status: GrantStatus) {
 /** Repeats a lost response: within the retry window the same tokens are derived again. */
 function retry(grant: Grant, refHash: string | undefined, now: Instant): Continued {
   const derivation = grant.derivation
-  const presented = refHash ?? grant.continuation.tokenHash
-  if (derivation !== undefined && now < derivation.until && sameHash(presented, derivation.from)) {
+  const presentedHash = refHash ?? grant.continuation.tokenHash
+  if (
+    derivation !== undefined &&
+    now < derivation.until &&
+    sameHash(presentedHash, derivation.from)
+  ) {
     return unchanged(grant)
   }
   return refHash === undefined

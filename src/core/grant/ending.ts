@@ -39,7 +39,7 @@ export function cancel(
 ): Decision<Grant, GrantEvent, 'grant_finalized'> {
   if (grant.finalized?.by === 'client') return unchanged(grant)
   const status = grantStatus(grant, now)
-  if (!isOpen(status)) return refused('grant_finalized', `the grant is ${status}`)
+  if (!isLive(status)) return refused('grant_finalized', `the grant is ${status}`)
   const next = finalize(
     grant,
     { reason: 'cancelled', by: 'client' },
@@ -62,7 +62,7 @@ export function revokeToken(
     return refused('token_not_managed_here', 'the token does not belong to this management URI')
   }
   if (token.revokedAt !== undefined) return unchanged(grant)
-  if (!isOpen(grantStatus(grant, now))) return unchanged(grant)
+  if (!isLive(grantStatus(grant, now))) return unchanged(grant)
   const tokens = (grant.tokens ?? []).map((each) =>
     each === token ? { ...each, revokedAt: now } : each,
   )
@@ -89,12 +89,12 @@ function revokeBy(
   now: Instant,
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, never> {
-  if (!isOpen(grantStatus(grant, now))) return unchanged(grant)
+  if (!isLive(grantStatus(grant, now))) return unchanged(grant)
   const next = finalize(grant, { reason: 'revoked', by }, commandId, now, policy)
   return changed(next, grantEvent('grant.revoked', next, now))
 }
 
 /** Whether the grant is not finalized. A grant that expired is as final as one that was revoked. */
-function isOpen(status: GrantStatus): boolean {
+function isLive(status: GrantStatus): boolean {
   return status === 'pending' || status === 'approved'
 }

@@ -71,9 +71,10 @@ export function requestGrant(
   policy: GrantPolicy,
 ): Changed<Grant, GrantEvent> | Refused<RequestRefusal> {
   const { access, interact } = command
-  // The owner chooses the account.
-  const isOpen = access.some((item) => item.type === 'outgoing-payment' && lacksIdentifier(item))
-  const needsConsent = command.needsConsent || isOpen
+  const ownerChoosesAccount = access.some(
+    (item) => item.type === 'outgoing-payment' && lacksIdentifier(item),
+  )
+  const needsConsent = command.needsConsent || ownerChoosesAccount
   if (needsConsent && interact === undefined) {
     return refused(
       'interaction_required',

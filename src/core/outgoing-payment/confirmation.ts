@@ -1,11 +1,6 @@
-import { type Changed, changed, type Refused, refused } from '../decision.js'
+import { type Refused, refused } from '../decision.js'
 import { formatInstant, type Instant } from '../instant.js'
-import type {
-  Confirmation,
-  OutgoingPaymentEvent,
-  PaymentRecord,
-  ReservedPayment,
-} from './record.js'
+import type { Confirmation, PaymentRecord, ReservedPayment } from './record.js'
 
 /** The longest time that an owner has to confirm a payment, in milliseconds: its budget counts it meanwhile. */
 export const confirmationMaxMs = 86_400_000
@@ -27,11 +22,11 @@ export function awaitConfirmation(
   confirmation: Confirmation,
   commandId: string,
   now: Instant,
-): Changed<ReservedPayment, OutgoingPaymentEvent> {
+): WaitingPayment {
   const { until } = confirmation
   const version = payment.version + 1
   const times = { updatedAt: now, askUntil: until, dueAt: until }
-  return changed({ ...payment, version, commandId, confirmation, ...times })
+  return { ...payment, version, commandId, confirmation, ...times }
 }
 
 /** The refusal of requests for a payment that waits for its owner. The client shows the owner the URL. */

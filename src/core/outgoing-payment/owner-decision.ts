@@ -17,7 +17,13 @@ import type {
   PaymentRecord,
   ReservedPayment,
 } from './record.js'
-import { askAgain, askTimes, declinedFor, type ReservationPolicy } from './reservation.js'
+import {
+  askAgain,
+  askTimes,
+  declinedFor,
+  mayAskAgain,
+  type ReservationPolicy,
+} from './reservation.js'
 
 /** What the owner has seen of a payment: what is paid, and to whom. */
 export interface ShownPayment {
@@ -67,10 +73,11 @@ export function confirmByOwner(
     return refused('payment_differs', 'the payment is not the one that was shown')
   }
   if (found.state !== 'reserved' || found.commandId === commandId) return unchanged(found)
-  const { confirmation, askUntil, dueAt, version } = found
+  const { confirmation, version } = found
   if (!waitsForOwner(found)) {
-    const isOpen = now >= askUntil && now < dueAt
-    return isOpen ? changed(askAgain(found, commandId, now, policy)) : unchanged(found)
+    return mayAskAgain(found, now)
+      ? changed(askAgain(found, commandId, now, policy))
+      : unchanged(found)
   }
   if (now >= confirmation.until) return confirmationExpired
   return changed({

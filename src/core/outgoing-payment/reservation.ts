@@ -109,14 +109,18 @@ export function decideRepeat(
   if (waitsForOwner(payment) && now < payment.confirmation.until) {
     return confirmationRequired(payment.confirmation)
   }
-  const isOpen = now >= payment.askUntil && now < payment.dueAt
-  return isOpen && payment.grantId === request.grantId
+  return mayAskAgain(payment, now) && payment.grantId === request.grantId
     ? changed(askAgain(payment, request.commandId, now, policy))
     : unchanged(payment)
 }
 
-/** Returns the payment if a request with another command is asking the host about it. */
-export function askedByOther(
+/** Whether no call of the host about a payment is in progress, and it is not too late for another one. */
+export function mayAskAgain({ askUntil, dueAt }: ReservedPayment, now: Instant): boolean {
+  return now >= askUntil && now < dueAt
+}
+
+/** Returns the payment if it was reserved by another command, whose request is asking the host about it. */
+export function reservedByOther(
   payment: PaymentRecord,
   commandId: string,
 ): ReservedPayment | undefined {

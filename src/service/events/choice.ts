@@ -1,6 +1,12 @@
 import type { Instant } from '../../core/instant.js'
 import { storeBounds } from '../../ports/store.js'
-import { type EventRecord, isOpen, isPending, placeOf, predecessorOf } from '../event-record.js'
+import {
+  type EventRecord,
+  isInDelivery,
+  isPending,
+  placeOf,
+  predecessorOf,
+} from '../event-record.js'
 
 /** Successive events of one stream. */
 export type Run = readonly EventRecord[]
@@ -33,7 +39,7 @@ export function chooseRuns(due: readonly EventRecord[], occupation: Occupation):
     else found.push(record)
   }
   const runs = Array.from(streams.values(), firstRun)
-  const suspect = runs.flatMap(([first]) => (first && isOpen(first) ? first : []))[0]
+  const suspect = runs.flatMap(([first]) => (first && isInDelivery(first) ? first : []))[0]
   if (suspect !== undefined) return isBusy ? [] : [[suspect]]
   const chosen: Run[] = []
   let [events, keys] = [0, 0]
@@ -118,7 +124,7 @@ function behind(
   now: Instant,
 ): Ready['behind'] {
   const { dueAt = now, notBefore = 0 } = head
-  const until = isOpen(head) ? now + inDeliveryMs : Math.max(dueAt, notBefore)
+  const until = isInDelivery(head) ? now + inDeliveryMs : Math.max(dueAt, notBefore)
   const { stream } = placeOf(head.id)
   const chosen = new Set(run.map(({ id }) => id))
   const others = due.filter(({ id }) => placeOf(id).stream === stream && !chosen.has(id))

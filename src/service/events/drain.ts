@@ -3,7 +3,7 @@ import { newPath } from '../../protocol/credential.js'
 import type { ServiceContext } from '../context.js'
 import {
   type EventRecord,
-  isOpen,
+  isInDelivery,
   isPending,
   placeOf,
   sliceCount,
@@ -107,7 +107,7 @@ export async function drain(
   async function lookUp(slice: number): Promise<number> {
     const own = unleased(slice)
     // An event whose delivery may have ended a process is delivered alone.
-    if (own.some(({ record }) => isOpen(record))) return 0
+    if (own.some(({ record }) => isInDelivery(record))) return 0
     const now = clock.now()
     const most = Math.min(storeBounds.dueLimit, 2 * batchMax + own.length)
     const from = ranges.from(slice)
@@ -188,7 +188,7 @@ export async function drain(
   function begin(of: Held, run: Run, isAlone: boolean): number {
     const [first] = run
     if (first === undefined) return 0
-    const isSuspect = isOpen(first)
+    const isSuspect = isInDelivery(first)
     if (isSuspect && !isAlone) return 0
     const exhausted = run.findIndex(({ attempts }) => attempts >= settings.attemptsMax)
     if (exhausted === 0) {

@@ -4,7 +4,7 @@ import { type PostgresRow, postgresStore } from '../../../adapters/postgres.js'
 import { type Budget, budgetId } from '../../../src/core/budget.js'
 import type { EndedGrant } from '../../../src/core/grant/ended.js'
 import { clientId, type Grant } from '../../../src/core/grant/record.js'
-import { type IncomingPayment, isOpen } from '../../../src/core/incoming-payment.js'
+import { acceptsFunds, type IncomingPayment } from '../../../src/core/incoming-payment.js'
 import {
   heldBy,
   isCreated,
@@ -98,7 +98,7 @@ async function matchesIncoming(life: Life, now: number): Promise<void> {
       payment_id: payment.id,
       account: payment.walletAddress,
       client: payment.client,
-      status: completed ? 'completed' : isOpen(payment, now) ? 'open' : 'expired',
+      status: completed ? 'completed' : acceptsFunds(payment, now) ? 'open' : 'expired',
       incoming_value: incomingAmount?.value,
       received_value: receivedAmount.value,
       asset_code: receivedAmount.assetCode,

@@ -68,7 +68,7 @@ const { record: reserved, budget } = reservation
 const url = 'https://wallet.example/confirm/payment'
 const shown = { receiver, debitAmount: usd(60), receiveAmount: usd(50) }
 const byAlice = { commandId: 'confirm', resourceOwner: 'alice', shown }
-const { record: waiting } = awaitConfirmation(reserved, { url, until: 2_000 }, 'later', 1_010)
+const waiting = awaitConfirmation(reserved, { url, until: 2_000 }, 'later', 1_010)
 
 /** The payment after the owner confirmed it. */
 function confirmed(now = 1_500): ReservedPayment {
