@@ -32,7 +32,7 @@ export interface PaymentToConfirm {
   /** The metadata that the client sent. */
   readonly metadata?: JsonObject
   readonly createdAt: Instant
-  /** The owner can confirm before this instant. */
+  /** The owner can confirm before this instant, or repeat a confirmation that failed. */
   readonly until: Instant
 }
 
@@ -48,8 +48,9 @@ export interface PaymentConfirmation extends ShownPayment {
  */
 export interface ConfirmationServices {
   /**
-   * Resolves to a payment that waits for its owner, or to `undefined` if there is none with this id, its owner has
-   * confirmed or declined it, the owner's time is over, or its grant has ended. Compare `resourceOwner` with the signed-in user before you show it.
+   * Resolves to a payment that waits for its owner, or to `undefined` if there is none with this id, it was created or
+   * declined, the owner's time is over, or its grant has ended. While `mayPay` has not decided about a payment that its
+   * owner has confirmed, it is returned, too, so that the owner can repeat a confirmation that failed. Compare `resourceOwner` with the signed-in user before you show it.
    */
   toConfirm(paymentId: string): Promise<PaymentToConfirm | undefined>
   /**
@@ -118,7 +119,7 @@ export function confirmationServices(
 
 function paymentToConfirm({ payment, resourceOwner }: ConfirmablePayment): PaymentToConfirm {
   const { id: paymentId, walletAddress, client, grantId, receiver, metadata } = payment
-  const { receiverWalletAddress, debitAmount, receiveAmount, createdAt } = payment
+  const { receiverWalletAddress, debitAmount, receiveAmount, createdAt, dueAt: until } = payment
   return {
     paymentId,
     walletAddress,
@@ -131,6 +132,6 @@ function paymentToConfirm({ payment, resourceOwner }: ConfirmablePayment): Payme
     receiveAmount,
     ...(metadata && { metadata }),
     createdAt,
-    until: payment.confirmation.until,
+    until,
   }
 }

@@ -1,10 +1,6 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
-import {
-  confirmationDeclined,
-  type WaitingPayment,
-  waitsForOwner,
-} from '../core/outgoing-payment/confirmation.js'
+import { confirmationDeclined } from '../core/outgoing-payment/confirmation.js'
 import {
   type ConfirmDecision,
   type ConfirmRefusal,
@@ -15,11 +11,13 @@ import {
   unknownConfirmation,
 } from '../core/outgoing-payment/owner-decision.js'
 import {
+  type Confirmation,
   type DeclineRefusal,
   isCreated,
   type OutgoingPayment,
   type OutgoingPaymentPolicy,
   type PaymentRecord,
+  type ReservedPayment,
 } from '../core/outgoing-payment/record.js'
 import {
   declinedFor,
@@ -41,9 +39,9 @@ interface Dependencies {
   readonly policy: OutgoingPaymentPolicy & ReservationPolicy
 }
 
-/** A payment that its owner can confirm, and the owner who consented to its grant, if this server knows one. */
+/** A payment whose confirmation can be given or repeated, and the owner who consented, if this server knows one. */
 export interface ConfirmablePayment {
-  readonly payment: WaitingPayment
+  readonly payment: ReservedPayment & { readonly confirmation: Confirmation }
   readonly resourceOwner?: string
 }
 
@@ -67,20 +65,22 @@ export function createOwnerConfirmations(deps: Dependencies) {
   }
 }
 
-/** Resolves to `undefined` if the payment no longer waits for its owner, or its grant has ended. */
+/** Resolves to `undefined` if the payment is decided, it is too late to confirm it, or its grant has ended. */
 async function find(
   { context, hasGrants }: Dependencies,
   id: string,
 ): Promise<ConfirmablePayment | undefined> {
   const { now } = newCall(context)
   const payment = await loadOwn<PaymentRecord>(context, 'outgoing-payment', id)
-  if (payment === undefined || !waitsForOwner(payment)) return undefined
-  if (now >= payment.confirmation.until) return undefined
-  if (!hasGrants) return { payment }
+  const { confirmation } = payment ?? {}
+  if (payment?.state !== 'reserved' || confirmation === undefined) return undefined
+  if (now >= payment.dueAt) return undefined
+  const confirmable = { payment: { ...payment, confirmation } }
+  if (!hasGrants) return confirmable
   const grant = await loadGrant(context, payment.grantId)
   if (grant === undefined || rightsOf(grant, now) === undefined) return undefined
   const { resourceOwner } = grant.consent ?? {}
-  return { payment, ...(resourceOwner !== undefined && { resourceOwner }) }
+  return { ...confirmable, ...(resourceOwner !== undefined && { resourceOwner }) }
 }
 
 /** Asks the host again about a payment that its owner confirms, and creates or declines the payment. */

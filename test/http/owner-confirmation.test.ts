@@ -288,11 +288,14 @@ describe.each(deployments)('a payment that its owner must confirm, in $name', (d
 
   test('stays confirmed if the host fails, and is then created by a repeat of either', async () => {
     for (const by of ['owner', 'client'] as const) {
-      const { asked, failures, holds, waiting, outgoingPayments } = await setUp(deployment)
+      const { world, asked, failures, holds, waiting, outgoingPayments } = await setUp(deployment)
       const { id, confirm, decline, request } = await waiting()
       failures.push(new Error('no ledger'))
       await expect(confirm()).rejects.toThrow('no ledger')
-      expect(await outgoingPayments.toConfirm(id)).toBeUndefined()
+      expect(await outgoingPayments.toConfirm(id)).toMatchObject({
+        paymentId: id,
+        until: world.clock.now() + 30_000 + 180_001,
+      })
       expect(refusalOf(await decline())).toBe('payment_confirmed')
       if (by === 'owner') expect(await confirm()).toMatchObject({ ok: true, changed: true })
       else expect(idOfPayment(await request())).toBe(id)
