@@ -71,7 +71,7 @@ describe('a request with several faults', () => {
     )
     await fc.assert(
       fc.asyncProperty(named, (some) => check(operation, some)),
-      { numRuns: runs(100, 10) },
+      { numRuns: runs(100, 5) },
     )
   })
 })
