@@ -39,7 +39,7 @@ const { stop } = await startDemoWallet({
   database,
   create(settings, own, ports) {
     const kept = { ...settings, paymentDetailsSecret: Buffer.alloc(32, 1) }
-    return createIlpWallet(kept, own, ilp, ports)
+    return createIlpWallet(kept, own, ilp, { ...ports, mustConfirm: () => false })
   },
 })
 process.once('SIGTERM', async () => {
