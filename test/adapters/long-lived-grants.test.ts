@@ -1,21 +1,16 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import { postgresStore } from '../../adapters/postgres.js'
 import {
   type DeliveredEvent,
   type Handler,
-  memoryStore,
   type Pricing,
   type RefusalReport,
   remoteClientKeys,
   remoteGrants,
-  type Store,
 } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
-import { anyPostgres } from '../support/databases.js'
-import { hosts, listening, stopped } from '../support/hosts.js'
 import { bankId, bankKey, privateJwkOf } from '../support/introspection.js'
 import { type TestKey, testKey } from '../support/keys.js'
-import { exchange, requestBytes } from '../support/raw-http.js'
+import { servedDeployments } from '../support/served.js'
 import {
   createSpendingWorld,
   otherReceiver,
@@ -39,46 +34,8 @@ const first = testKey('shop')
 const second = testKey('second')
 const shopAccount = 'https://bank.example/shop'
 
-const closing: (() => Promise<unknown>)[] = []
-afterAll(async () => {
-  for (const close of closing.toReversed()) await close()
-})
-
-const stores: Readonly<Record<string, () => Promise<Store>>> = {
-  memory: async () => memoryStore(),
-  async PostgreSQL() {
-    const { client, options, close } = await anyPostgres()
-    closing.push(close)
-    return postgresStore(client, options)
-  },
-}
-
-/** Starts a server with a handler. Returns a function that sends it a request. */
-async function served(adapter: string, handler: Handler): Promise<Handler> {
-  const host = hosts.find(({ name }) => name === adapter)
-  if (host === undefined) throw new Error(`no adapter ${adapter}`)
-  const server = await host.create(handler)
-  const port = await listening(server)
-  closing.push(() => stopped(server))
-  return async ({ method, url, headers, body }) => {
-    const own = [
-      ['Host', 'wallet.example'],
-      ['Connection', 'close'],
-    ] as const
-    const others = headers.filter(([name]) => name.toLowerCase() !== 'host')
-    const content = body as Uint8Array | undefined
-    const response = await exchange(
-      port,
-      requestBytes(method, url, [...own, ...others], content ?? new Uint8Array()),
-    )
-    const text = response.body.toString()
-    return {
-      status: response.status,
-      headers: Object.fromEntries(response.headers),
-      ...(text !== '' && { body: text }),
-    }
-  }
-}
+const { stores, served, close } = servedDeployments()
+afterAll(close)
 
 interface Deployment {
   readonly adapter: string
