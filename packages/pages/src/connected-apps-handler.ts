@@ -5,6 +5,7 @@ import {
   type ItemView,
 } from 'open-payments-server'
 import type { Handler, HttpResponse } from 'open-payments-server/adapter'
+import { accountLimitsPage } from './account-limits-page.js'
 import { type ConnectedAppOptions, limitFieldOf } from './connected-app.js'
 import {
   type AppOptions,
@@ -35,6 +36,8 @@ export function connectedAppsHandler(site: Site): Handler {
   const { grants } = options.auth
   const payments = options.resources?.outgoingPayments
   const receiverOf = options.receiverOf ?? ownReceiverOf(options)
+  const { accountLimits } = options
+  const limitsPage = accountLimits && accountLimitsPage(site, accountLimits)
 
   async function connected(grant: GrantView): Promise<ConnectedApp> {
     const { grantId } = grant
@@ -75,6 +78,7 @@ export function connectedAppsHandler(site: Site): Handler {
       ...(await appOptions(visit)),
       ...more,
       endedUrl: '?ended',
+      accountLimitsUrl: limitsPage && '?limits',
       search,
       removed: await removedBy(owner.id, query.get('removed')),
       outcome,
@@ -192,8 +196,9 @@ export function connectedAppsHandler(site: Site): Handler {
 
   return site.served(async (visit) => {
     if (!isSignedIn(visit)) return options.signIn(visit.request)
-    if (visit.request.method === 'POST') return change(visit)
     const query = queryOf(visit)
+    if (limitsPage && query.has('limits')) return limitsPage(visit)
+    if (visit.request.method === 'POST') return change(visit)
     const grantId = query.get('app')
     if (grantId === null) return query.has('ended') ? ended(visit) : list(visit)
     const grant = await grants.get(grantId)

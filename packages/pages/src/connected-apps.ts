@@ -52,6 +52,8 @@ export interface ConnectedAppsOptions extends AppOptions {
   readonly olderUrl?: string | undefined
   /** Where the apps are whose access has ended. */
   readonly endedUrl?: string | undefined
+  /** Where the limits for all apps are. */
+  readonly accountLimitsUrl?: string | undefined
   /** Replaces the part of the page about one app. */
   readonly renderApp?: ((app: ConnectedApp, options: ConnectedAppsOptions) => Html) | undefined
 }
@@ -74,7 +76,7 @@ export function connectedAppsScreen(
   options: ConnectedAppsOptions,
 ): Screen {
   const { locale, outcome, removed, search, searchedMax, olderUrl, endedUrl } = options
-  const { renderApp = connectedAppHtml } = options
+  const { accountLimitsUrl, renderApp = connectedAppHtml } = options
   const count = searchedMax && new Intl.NumberFormat(locale.tag).format(searchedMax)
   const none = search === undefined ? 'appsNone' : 'appsNotFound'
   const content = html`${outcome && alertOf(outcome, locale)}
@@ -86,6 +88,7 @@ export function connectedAppsScreen(
     ${apps.map((app) => renderApp(app, options))}
     ${search !== undefined && html`<p><a href="?">${say(locale, 'appsAll')}</a></p>`}
     ${olderUrl && html`<p><a href="${olderUrl}">${say(locale, 'appsOlder')}</a></p>`}
+    ${accountLimitsUrl && html`<p><a href="${accountLimitsUrl}">${say(locale, 'accountLimits')}</a></p>`}
     ${endedUrl && html`<p><a href="${endedUrl}">${say(locale, 'endedApps')}</a></p>`}`
   return { title: plain(locale, 'appsTitle'), content }
 }

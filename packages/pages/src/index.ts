@@ -5,6 +5,12 @@
  */
 
 export type { DescriptionOptions } from './access.js'
+export {
+  type AccountLimitSettings,
+  type AccountLimitsOptions,
+  accountLimitsScreen,
+  type LimitedAccount,
+} from './account-limits.js'
 export { amountHtml, formatAmount, readAmount } from './amounts.js'
 export { type ConfirmationOptions, confirmationScreen } from './confirmation.js'
 export { type ConnectedAppOptions, connectedAppScreen } from './connected-app.js'

@@ -11,6 +11,7 @@ import {
   requireKnownOptions,
 } from 'open-payments-server/adapter'
 import type { IntervalCounting } from 'open-payments-server/core'
+import type { AccountLimitSettings, accountLimitsScreen } from './account-limits.js'
 import type { confirmationScreen } from './confirmation.js'
 import type { connectedAppScreen } from './connected-app.js'
 import type { ConnectedApp, ConnectedAppsOptions } from './connected-apps.js'
@@ -83,6 +84,11 @@ export interface PagesOptions {
   readonly formKey: Uint8Array
   /** The keys that owners register for their apps, for the page of keys. Default: there is no such page. */
   readonly keys?: OwnerKeys
+  /**
+   * The limits that owners set for all payments from an account, which `policy.accountLimits` returns, for a page to which
+   * the connected apps link. Default: there is no such page.
+   */
+  readonly accountLimits?: AccountLimitSettings
   /** The path or URL of the page of connected apps, to which the other pages link. Default: no link. */
   readonly connectedAppsUrl?: string
   readonly design?: Design
@@ -105,6 +111,7 @@ export interface PageScreens {
   readonly connectedApps: (apps: readonly ConnectedApp[], options: ConnectedAppsOptions) => Screen
   readonly connectedApp: typeof connectedAppScreen
   readonly endedApps: typeof endedAppsScreen
+  readonly accountLimits: typeof accountLimitsScreen
   readonly keys: typeof keysScreen
   readonly notice: typeof noticeScreen
 }
@@ -119,6 +126,7 @@ const known: Readonly<Record<keyof PagesOptions, true>> = {
   signOut: true,
   formKey: true,
   keys: true,
+  accountLimits: true,
   connectedAppsUrl: true,
   design: true,
   languages: true,

@@ -7,6 +7,7 @@ import { isSameUrl, type OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import { type LimitProblem, limitField, numberField } from './limits.js'
 import { formatInstant, isolated, type Locale, say, timesOf } from './locale.js'
+import type { TextKey } from './texts.js'
 
 /** The most limits that a grant can have, and the most payments that a limit can permit. */
 const limitsMax = 3
@@ -44,16 +45,18 @@ type Limited<Value> =
   | { readonly ok: false; readonly problem: LimitProblem | 'unchanged' }
 
 /**
- * Returns all limits of a grant with the one that the owner typed added, or lowered to it; or why not. What the owner
- * leaves empty stays as it is, and a limit that is set already stays, so that a form can be sent twice.
+ * Returns all limits of a grant or an account with the one that the owner typed added, or lowered to it; or why not.
+ * What the owner leaves empty stays as it is, and a limit that is set already stays, so that a form can be sent twice.
  *
  * @param asset of the accounts, in which an amount is typed; without it, only payments can be limited.
+ * @param section with which the ids of the fields begin.
  */
 export function withTypedLimit(
   limits: readonly SpendingLimit[],
   { interval: text, most, payments }: TypedLimit,
   asset: Asset | undefined,
   locale: Pick<Locale, 'tag'>,
+  section = ofApp,
 ): Limited<readonly SpendingLimit[]> {
   const interval = text || undefined
   const index = limits.findIndex((each) => each.interval === interval)
@@ -65,7 +68,7 @@ export function withTypedLimit(
   ) {
     return { ok: false, problem: 'unchanged' }
   }
-  const ids = fieldsOfLimit(isNew ? undefined : index)
+  const ids = fieldsOfLimit(section, isNew ? undefined : index)
   const refuse = (name: LimitProblem['name'], field: string) =>
     ({ ok: false, problem: { name, field } }) as const
 
@@ -105,9 +108,12 @@ function isHigher(typed: string, most: string | number | undefined): boolean {
   return most !== undefined && BigInt(typed) > BigInt(most)
 }
 
+/** With what the ids of the fields begin on the page of an app. */
+const ofApp = 'own'
+
 /** The ids of the fields of a limit; without an index, of those for a new one. */
-function fieldsOfLimit(index: number | undefined) {
-  const id = `own-${index ?? 'new'}`
+function fieldsOfLimit(section: string, index: number | undefined) {
+  const id = `${section}-${index ?? 'new'}`
   return { most: `${id}-most`, payments: `${id}-payments`, interval: `${id}-interval` }
 }
 
@@ -128,35 +134,97 @@ export function debitedAsset(
   return assets.every(isSame) ? first : undefined
 }
 
-interface OwnerLimitsOptions extends AppOptions {
+interface FormState {
   /** What became of a form: the problem with what was typed, or anything else. */
   readonly outcome?: LimitProblem | string | undefined
   /** What was posted, to show it again. */
   readonly given?: URLSearchParams | undefined
 }
 
+/** The limits that the owner has set for an app or an account, and what their forms need. */
+interface LimitsSection extends FormState {
+  readonly locale: Locale
+  /** With what the ids of the fields begin: another one for each section of a page. */
+  readonly id: string
+  readonly limits: readonly SpendingLimit[]
+  /** What is left of each limit. */
+  readonly statuses: readonly LimitStatus[] | undefined
+  readonly canAdd: boolean
+  readonly asset: Asset | undefined
+  /** The hidden fields of each form. */
+  readonly fields: Html
+  readonly words: LimitWords
+}
+
+/** The texts about limits that differ for an app and for an account. */
+type LimitWords = Readonly<Record<'pays' | 'amount' | 'payments' | 'hint' | 'closed', TextKey>>
+
+const wordsForApp: LimitWords = {
+  pays: 'paysAtMost',
+  amount: 'limitAmount',
+  payments: 'limitPayments',
+  hint: 'limitHint',
+  closed: 'notNow',
+}
+
+const wordsForAccount: LimitWords = {
+  pays: 'accountPaysAtMost',
+  amount: 'accountLimitAmount',
+  payments: 'accountLimitPayments',
+  hint: 'accountLimitHint',
+  closed: 'accountNotNow',
+}
+
 /** Returns the limits that the owner has set for an app, with what is left, and the forms that lower them and add one. */
-export function ownerLimitsHtml(app: ConnectedApp, options: OwnerLimitsOptions): Html {
+export function ownerLimitsHtml(app: ConnectedApp, options: AppOptions & FormState): Html {
   const { conditions, access } = app.grant
-  const { locale } = options
+  const { locale, accounts, outcome, given } = options
   const { limits = [] } = conditions ?? {}
   const canAdd = limits.length < limitsMax && access.some(isPaying)
   if (limits.length === 0 && !canAdd) return html``
+  const section: LimitsSection = {
+    locale,
+    id: ofApp,
+    limits,
+    statuses: app.ownerLimits,
+    canAdd,
+    asset: debitedAsset(app.grant, accounts),
+    fields: fieldsFor(app, options),
+    words: wordsForApp,
+    outcome,
+    given,
+  }
   return html`<section>${limits.length > 0 && html`<h2>${say(locale, 'limitsTitle')}</h2>`}
-    ${limits.map(
-      (limit, index) => html`<ul>${termsOf(limit, locale)}</ul>
-    ${leftHtml(app.ownerLimits?.[index], locale)}
-    ${limitForm({ limit, index }, app, options)}`,
-    )}
-    ${canAdd && limitForm({}, app, options)}</section>`
+    ${limitsHtml(section)}</section>`
+}
+
+/** Returns the limits that the owner has set for an account, with what is left, and the same forms. */
+export function accountLimitsHtml(
+  section: Omit<LimitsSection, 'canAdd' | 'words'> & { readonly asset: Asset },
+): Html {
+  const canAdd = section.limits.length < limitsMax
+  return limitsHtml({ ...section, canAdd, words: wordsForAccount })
+}
+
+function limitsHtml(section: LimitsSection): Html {
+  const { limits, statuses } = section
+  return html`${limits.map(
+    (limit, index) => html`<ul>${termsOf(limit, section)}</ul>
+    ${leftHtml(statuses?.[index], section)}
+    ${limitForm({ limit, index }, section)}`,
+  )}
+    ${section.canAdd && limitForm({}, section)}`
 }
 
 /** What a limit permits, in words. */
-function termsOf({ debitAmount, payments, interval }: SpendingLimit, locale: Locale) {
+function termsOf(
+  { debitAmount, payments, interval }: SpendingLimit,
+  { locale, words }: LimitsSection,
+) {
   const period = periodOf(interval, locale)
   const times = payments !== undefined && isolated(timesOf(payments, locale))
   return html`${debitAmount && html`<li>${say(locale, 'debited', { amount: amountHtml(debitAmount, locale), period })}</li>`}
-    ${times && html`<li>${say(locale, 'paysAtMost', { times, period })}</li>`}`
+    ${times && html`<li>${say(locale, words.pays, { times, period })}</li>`}`
 }
 
 function periodOf(interval: string | undefined, locale: Locale): Html {
@@ -168,10 +236,10 @@ function periodOf(interval: string | undefined, locale: Locale): Html {
     : describeInterval(interval, { locale, intervalCounting: 'occurrences' })
 }
 
-function leftHtml(status: LimitStatus | undefined, locale: Locale): Html {
+function leftHtml(status: LimitStatus | undefined, { locale, words }: LimitsSection): Html {
   if (status === undefined) return html``
   const { isOpen, window } = status
-  if (!isOpen) return html`<p class="quiet">${say(locale, 'notNow')}</p>`
+  if (!isOpen) return html`<p class="quiet">${say(locale, words.closed)}</p>`
   const { debitAmount, payments } = status.left
   const end = window && formatInstant(window.end, locale)
   const line = (key: 'left' | 'paymentsLeft', left: Html) => {
@@ -190,12 +258,10 @@ function numberText(count: number, { tag }: Locale): string {
 /** The form that lowers a limit, or, without one, adds one. After a problem, it is open, with what was typed. */
 function limitForm(
   { limit, index }: { readonly limit?: SpendingLimit; readonly index?: number },
-  app: ConnectedApp,
-  options: OwnerLimitsOptions,
+  section: LimitsSection,
 ): Html {
-  const { locale, outcome, given, accounts } = options
-  const { limits = [] } = app.grant.conditions ?? {}
-  const ids = fieldsOfLimit(index)
+  const { locale, limits, asset, words, outcome, given } = section
+  const ids = fieldsOfLimit(section.id, index)
   const problem = typeof outcome === 'object' ? outcome : undefined
   const posted = given?.get('do') === 'limit' ? typedLimit(given) : undefined
   const isPosted =
@@ -203,7 +269,6 @@ function limitForm(
       ? !limits.some(({ interval = '' }) => interval === posted?.interval)
       : (limit.interval ?? '') === posted?.interval
   const typed = isPosted ? posted : undefined
-  const asset = debitedAsset(app.grant, accounts)
   const canLimitPayments = limit?.payments !== 1
   if (!canLimitPayments && !limit?.debitAmount && !asset) return html``
   const most = { field: ids.most, name: 'most', typed: typed?.most, problem }
@@ -212,27 +277,26 @@ function limitForm(
     ? html`<input type="hidden" name="interval" value="${limit.interval}">`
     : periodField(ids.interval, limits, typed, locale)
   return html`<details${typed && html` open`}><summary>${say(locale, limit ? 'change' : 'limitAdd')}</summary><form method="post">
-    ${fieldsFor(app, options)}
-    ${limit?.debitAmount ? limitField({ ...most, limit: limit.debitAmount }, locale) : amountField(most, asset, locale)}
-    ${canLimitPayments && numberField({ ...payments, label: paymentsLabel(limit, locale), mode: 'numeric' }, locale)}
+    ${section.fields}
+    ${limit?.debitAmount ? limitField({ ...most, limit: limit.debitAmount }, locale) : amountField(most, section)}
+    ${canLimitPayments && numberField({ ...payments, label: paymentsLabel(limit, section), mode: 'numeric' }, locale)}
     ${period}
-    <p class="quiet small">${say(locale, 'limitHint')}</p>
+    <p class="quiet small">${say(locale, words.hint)}</p>
     <p><button name="do" value="limit">${say(locale, limit ? 'lower' : 'limitAdd')}</button></p></form></details>`
 }
 
 function amountField(
   field: Omit<Parameters<typeof numberField>[0], 'label'>,
-  asset: Asset | undefined,
-  locale: Locale,
+  { asset, locale, words }: LimitsSection,
 ): Html {
   if (asset === undefined) return html``
-  const label = say(locale, 'limitAmount', { asset: asset.assetCode })
+  const label = say(locale, words.amount, { asset: asset.assetCode })
   return numberField({ ...field, label }, locale)
 }
 
-function paymentsLabel(limit: SpendingLimit | undefined, locale: Locale): Html {
+function paymentsLabel(limit: SpendingLimit | undefined, { locale, words }: LimitsSection): Html {
   return limit?.payments === undefined
-    ? say(locale, 'limitPayments')
+    ? say(locale, words.payments)
     : say(locale, 'fewerPayments', { count: numberText(limit.payments, locale) })
 }
 

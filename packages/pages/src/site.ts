@@ -1,5 +1,6 @@
 import type { Instant } from 'open-payments-server'
 import type { Handler, HttpRequest, HttpResponse } from 'open-payments-server/adapter'
+import { accountLimitsScreen } from './account-limits.js'
 import { confirmationScreen } from './confirmation.js'
 import { connectedAppScreen } from './connected-app.js'
 import { connectedAppsScreen } from './connected-apps.js'
@@ -61,6 +62,7 @@ export function createSite(options: PagesOptions): Site {
     connectedApps: connectedAppsScreen,
     connectedApp: connectedAppScreen,
     endedApps: endedAppsScreen,
+    accountLimits: accountLimitsScreen,
     keys: keysScreen,
     notice: noticeScreen,
     ...options.screens,

@@ -16,6 +16,7 @@ export function mountPages(app: express.Express, wallet: Wallet, host: Host): vo
     formKey: host.formKey, // 32 random bytes
     connectedAppsUrl: '/apps',
     keys: host.keys, // your table of owners' keys; without it, no page for keys
+    accountLimits: host.accountLimits, // owners' limits for all apps
     design: { name: 'Your wallet', css: ':root{--accent:#7a1fa2;--radius:4px}' },
     onError: console.error,
   })
@@ -58,11 +59,13 @@ export const own: Pick<PagesOptions, 'screens' | 'languages'> = {
 
 type HttpRequest = Parameters<PagesOptions['signIn']>[0]
 type HttpResponse = Awaited<ReturnType<PagesOptions['signIn']>>
+type AccountLimits = NonNullable<PagesOptions['accountLimits']>
 type OwnerKeys = NonNullable<PagesOptions['keys']>
 
 interface Host {
   readonly formKey: Uint8Array
   readonly keys: OwnerKeys
+  readonly accountLimits: AccountLimits
   signedOut(request: HttpRequest): HttpResponse
   signedIn(headers: readonly (readonly [string, string])[]): Promise<{ id: string } | undefined>
   accountsOf(ownerId: string): Promise<readonly Account[]>

@@ -138,6 +138,16 @@ export const german: Texts = {
   limitPeriod: 'Dieses Limit gilt',
   limitHint:
     'Es zählen nur Zahlungen ab jetzt. Sie können ein Limit später senken, aber nicht erhöhen oder entfernen. Tage, Wochen und Monate beginnen um Mitternacht UTC.',
+  accountLimits: 'Limits für alle Apps',
+  accountLimitsPurpose:
+    'Alle Zahlungen Ihrer Apps von einem Konto zählen zusammen in seinen Limits, neben den Limits jeder App.',
+  accountPaysAtMost: 'alle Apps zusammen zahlen höchstens {times}: {period}',
+  accountLimitAmount: 'So viel dürfen alle Apps zusammen höchstens ausgeben, in {asset}',
+  accountLimitPayments: 'So oft dürfen alle Apps zusammen höchstens zahlen',
+  accountLimitHint:
+    'Es zählen nur Zahlungen ab jetzt. Sie können ein Limit hier senken, aber nicht erhöhen oder entfernen. Tage, Wochen und Monate beginnen um Mitternacht UTC.',
+  accountNotNow: 'Zurzeit kann keine App von diesem Konto zahlen.',
+  accountLimitsSaved: 'Ihre Limits für {account} sind gespeichert.',
   removeItem: 'Diese Berechtigung entfernen',
   remove: 'Zugriff entfernen',
   removeApp: 'Zugriff von {app} entfernen',
@@ -247,6 +257,9 @@ export const german: Texts = {
   widenedTitle: 'Nichts geändert',
   widened:
     'Ihre Limits haben sich inzwischen geändert, und dies würde mehr erlauben als sie. Bitte prüfen Sie sie, und versuchen Sie es noch einmal.',
+  limitsChangedTitle: 'Nichts geändert',
+  limitsChanged:
+    'Ihre Limits haben sich inzwischen geändert. Bitte prüfen Sie sie, und versuchen Sie es noch einmal.',
   notYoursTitle: 'Nicht Ihre Anfrage',
   notYours: 'Diese Anfrage gilt für ein anderes Konto.',
   notApprovedTitle: 'Unbekannt',

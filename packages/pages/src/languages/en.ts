@@ -145,6 +145,16 @@ export const english = {
   limitPeriod: 'This limit applies',
   limitHint:
     'Only payments from now on count. You can lower a limit later, but not raise or remove it. Days, weeks and months begin at midnight UTC.',
+  accountLimits: 'Limits for all apps',
+  accountLimitsPurpose:
+    'All payments of your apps from an account count together in its limits, beside the limits of each app.',
+  accountPaysAtMost: 'all apps together pay at most {times} {period}',
+  accountLimitAmount: 'Most that all apps may spend together, in {asset}',
+  accountLimitPayments: 'Most payments that all apps may make together',
+  accountLimitHint:
+    'Only payments from now on count. Here you can lower a limit, but not raise or remove it. Days, weeks and months begin at midnight UTC.',
+  accountNotNow: 'No app can pay from this account at this time.',
+  accountLimitsSaved: 'Your limits for {account} have been saved.',
   removeItem: 'Remove this permission',
   remove: 'Remove access',
   removeApp: 'Remove the access of {app}',
@@ -253,6 +263,8 @@ export const english = {
   widenedTitle: 'Nothing was changed',
   widened:
     'Your limits have changed meanwhile, and this would allow more than they do. Please check them, and try again.',
+  limitsChangedTitle: 'Nothing was changed',
+  limitsChanged: 'Your limits have changed meanwhile. Please check them, and try again.',
   notYoursTitle: 'Not yours',
   notYours: 'This request is for another account.',
   notApprovedTitle: 'Unknown',

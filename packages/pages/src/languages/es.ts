@@ -138,6 +138,16 @@ export const spanish: Texts = {
   limitPeriod: 'Este límite se aplica',
   limitHint:
     'Solo cuentan los pagos desde ahora. Después puede bajar un límite, pero no subirlo ni quitarlo. Los días, las semanas y los meses comienzan a medianoche UTC.',
+  accountLimits: 'Límites para todas las aplicaciones',
+  accountLimitsPurpose:
+    'Todos los pagos de sus aplicaciones desde una cuenta cuentan juntos para sus límites, además de los límites de cada aplicación.',
+  accountPaysAtMost: 'todas las aplicaciones juntas pagan como máximo {times} {period}',
+  accountLimitAmount: 'Lo máximo que pueden gastar todas las aplicaciones juntas, en {asset}',
+  accountLimitPayments: 'Número máximo de pagos de todas las aplicaciones juntas',
+  accountLimitHint:
+    'Solo cuentan los pagos desde ahora. Aquí puede bajar un límite, pero no subirlo ni quitarlo. Los días, las semanas y los meses comienzan a medianoche UTC.',
+  accountNotNow: 'En este momento, ninguna aplicación puede pagar desde esta cuenta.',
+  accountLimitsSaved: 'Se han guardado sus límites para {account}.',
   removeItem: 'Quitar este permiso',
   remove: 'Quitar el acceso',
   removeApp: 'Quitar el acceso de {app}',
@@ -242,6 +252,8 @@ export const spanish: Texts = {
   widenedTitle: 'No se cambió nada',
   widened:
     'Sus límites han cambiado entretanto, y esto permitiría más que ellos. Revíselos e inténtelo de nuevo.',
+  limitsChangedTitle: 'No se cambió nada',
+  limitsChanged: 'Sus límites han cambiado entretanto. Revíselos e inténtelo de nuevo.',
   notYoursTitle: 'No es suya',
   notYours: 'Esta solicitud es para otra cuenta.',
   notApprovedTitle: 'Desconocido',
