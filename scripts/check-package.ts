@@ -27,7 +27,7 @@ const annexes = [
   { name: 'cli', bytesMax: 120_000, isImported: false },
   { name: 'sandbox', bytesMax: 1_200_000, isImported: true },
   { name: 'kysely', bytesMax: 153_000, isImported: true },
-  { name: 'pages', bytesMax: 350_000, isImported: true },
+  { name: 'pages', bytesMax: 400_000, isImported: true },
   { name: 'create-open-payments-server', bytesMax: 130_000, isImported: false },
 ]
 
