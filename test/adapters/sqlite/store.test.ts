@@ -98,7 +98,7 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
     await store.due('grant', 'any-name', 9, 5)
     const used = plans.filter((detail) => detail.includes('open_payments_records'))
     expect(used.toSorted()).toEqual([
-      expect.stringContaining('_due (kind=? AND namespace=? AND due_at<?)'),
+      expect.stringContaining('_due (kind=? AND namespace=? AND due_at>? AND due_at<?)'),
       expect.stringContaining('_list_1 (kind=? AND list_1=? AND list_1_at>?)'),
       expect.stringContaining('_list_2 (kind=? AND list_2=? AND list_2_at>?)'),
       expect.stringContaining('_list_3 (kind=? AND list_3=? AND list_3_at>?)'),
