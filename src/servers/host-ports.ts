@@ -16,7 +16,7 @@ import { parseWith } from '../protocol/schema.js'
 import { spendingLimitsSchema } from '../protocol/spending-limits.js'
 import { canonicalUrl, isLoopback, resourceId } from '../protocol/url.js'
 import { ofDependency } from '../service/store-guard.js'
-import { sleep } from '../service/time.js'
+import { answerInTime } from '../service/time.js'
 import { HostAnswerError } from '../util/errors.js'
 
 // The host's ports, as the servers use them. The server responds with 503 if a port rejects, and with 500 if its answer
@@ -128,26 +128,9 @@ export function hostPricing(
 export function hostAccountLimits(port: AccountLimits, answerMs: number): AccountLimits {
   return async (walletAddress) => {
     const limits = await ofDependency('accountLimits', () =>
-      inTime('accountLimits', answerMs, async () => port(walletAddress)),
+      answerInTime('accountLimits', answerMs, async () => port(walletAddress)),
     )
     return structuredClone(requireAnswer('accountLimits', spendingLimitsSchema, limits))
-  }
-}
-
-/** Rejects if the host has not answered in time. */
-async function inTime<Answer>(
-  name: string,
-  answerMs: number,
-  ask: () => Promise<Answer>,
-): Promise<Answer> {
-  const answered = new AbortController()
-  const late = sleep(answerMs, answered.signal).then(() => {
-    throw new Error(`${name} did not answer in time`)
-  })
-  try {
-    return await Promise.race([ask(), late])
-  } finally {
-    answered.abort()
   }
 }
 

@@ -47,6 +47,7 @@ import { readHostAnswer, refusedByHost } from './host-answer.js'
 import { paymentListsOf } from './lists.js'
 import { loadOne, type Read, recordsOf } from './load.js'
 import { ContentionError, ofDependency } from './store-guard.js'
+import { answerInTime } from './time.js'
 import type { Change, Decided, Write } from './write/write.js'
 
 interface Dependencies {
@@ -135,23 +136,14 @@ export async function askHost(
     ...(isPreview && { isPreview }),
     ...(payment.confirmation?.given && { isConfirmed: true }),
   }
-  const answered = new AbortController()
-  async function late(): Promise<void> {
-    await pacing.sleep(Math.max(0, askUntil - clock.now()), answered.signal)
-    if (!answered.signal.aborted) throw new Error('mayPay did not answer in time')
-  }
-  try {
-    // A copy, so that the host cannot change what is created.
-    const answer = await ofDependency('mayPay', () =>
-      Promise.race([late(), (async () => mayPay(structuredClone(requested)))()]),
-    )
-    const required = readConfirmation(answer, payment, clock.now())
-    if (required !== undefined) return required
-    const given = readHostAnswer('mayPay', answer)
-    return given.ok ? undefined : refusedByHost('mayPay', given, reasons)
-  } finally {
-    answered.abort()
-  }
+  // A copy, so that the host cannot change what is created.
+  const ask = async () => mayPay(structuredClone(requested))
+  const leftMs = Math.max(0, askUntil - clock.now())
+  const answer = await ofDependency('mayPay', () => answerInTime('mayPay', leftMs, ask, pacing))
+  const required = readConfirmation(answer, payment, clock.now())
+  if (required !== undefined) return required
+  const given = readHostAnswer('mayPay', answer)
+  return given.ok ? undefined : refusedByHost('mayPay', given, reasons)
 }
 
 /**

@@ -86,3 +86,22 @@ export const realPacing: Pacing = {
   elapsedMs: () => performance.now(),
   sleep,
 }
+
+/** Resolves to what the host answers, or rejects if it has not answered within `ms`. */
+export async function answerInTime<Answer>(
+  name: string,
+  ms: number,
+  ask: () => Promise<Answer>,
+  pacing: Pick<Pacing, 'sleep'> = realPacing,
+): Promise<Answer> {
+  const answered = new AbortController()
+  async function late(): Promise<never> {
+    await pacing.sleep(ms, answered.signal)
+    throw new Error(`${name} did not answer in time`)
+  }
+  try {
+    return await Promise.race([late(), ask()])
+  } finally {
+    answered.abort()
+  }
+}
