@@ -6,7 +6,7 @@ import {
   sectionOf,
 } from './account-limits.js'
 import type { OwnedAccount } from './consent.js'
-import { fieldsOf } from './forms.js'
+import { fieldsOf, queryOf } from './forms.js'
 import { seeOther } from './layout.js'
 import { typedLimit, withTypedLimit } from './owner-limits.js'
 import type { OwnersVisit, Site } from './site.js'
@@ -49,7 +49,7 @@ export function accountLimitsPage(
   return async (visit) => {
     const { request, owner, locale } = visit
     const isPosted = request.method === 'POST'
-    const given = isPosted ? fieldsOf(request) : new URLSearchParams(request.url.split('?')[1])
+    const given = isPosted ? fieldsOf(request) : queryOf(request)
     const accounts = await options.accountsOf(owner.id)
     const answer = async (outcome?: AccountLimitsOptions['outcome']) => {
       const token = await tokens.field('account-limits', owner.id)

@@ -15,7 +15,7 @@ import {
   untilResumed,
 } from './connected-apps.js'
 import type { OwnedAccount } from './consent.js'
-import { fieldsOf } from './forms.js'
+import { fieldsOf, queryOf } from './forms.js'
 import { seeOther } from './layout.js'
 import { type LimitProblem, limitOf, lowered } from './limits.js'
 import type { Locale } from './locale.js'
@@ -69,7 +69,7 @@ export function connectedAppsHandler(site: Site): Handler {
     outcome?: ConnectedAppsOptions['outcome'],
   ): Promise<HttpResponse> {
     const { owner } = visit
-    const query = queryOf(visit)
+    const query = queryOf(visit.request)
     const search = query.get('search')?.trim().slice(0, searchLengthMax) || undefined
     const { grants: found, ...more } = await (search === undefined
       ? newest(owner.id, query.get('before'))
@@ -89,7 +89,7 @@ export function connectedAppsHandler(site: Site): Handler {
   async function newest(ownerId: string, before: string | null) {
     const list = { ...approvedBy(ownerId), last: pageMax }
     const { result, pagination } = await pageOf((page) => grants.list({ ...list, ...page }), before)
-    return { grants: result.toReversed(), olderUrl: olderUrl(pagination, {}, 'before') }
+    return { grants: result.toReversed(), olderUrl: olderUrl(pagination, {}) }
   }
 
   /** Resolves to the newest apps whose name or address contains a text. */
@@ -122,7 +122,7 @@ export function connectedAppsHandler(site: Site): Handler {
     const query = { resourceOwner: owner.id, last: pageMax }
     const { result, pagination } = await pageOf(
       (page) => grants.history({ ...query, ...page }),
-      queryOf(visit).get('before'),
+      queryOf(visit.request).get('before'),
     )
     const { intervalCounting, accountsOf } = options
     const screen = screens.endedApps(result.toReversed(), {
@@ -130,7 +130,7 @@ export function connectedAppsHandler(site: Site): Handler {
       now: site.now(),
       intervalCounting,
       accounts: await accountsOf(owner.id),
-      olderUrl: olderUrl(pagination, { ended: '' }, 'before'),
+      olderUrl: olderUrl(pagination, { ended: '' }),
     })
     return site.show(screen, visit)
   }
@@ -148,7 +148,7 @@ export function connectedAppsHandler(site: Site): Handler {
     outcome?: ConnectedAppOptions['outcome'],
   ): Promise<HttpResponse> {
     const { grantId, access } = grant
-    const query = queryOf(visit)
+    const query = queryOf(visit.request)
     const isPaying = access.some(({ type }) => type === 'outgoing-payment')
     const history =
       payments && isPaying
@@ -165,7 +165,7 @@ export function connectedAppsHandler(site: Site): Handler {
       ...(await appOptions(visit)),
       receivers: await namedReceivers(wanted, receiverOf),
       payments: paid,
-      olderUrl: history && olderUrl(history.pagination, { app: grantId }, 'before'),
+      olderUrl: history && olderUrl(history.pagination, { app: grantId }),
       outcome: outcome ?? (query.get('done') === 'changed' ? 'changed' : undefined),
       given: visit.request.method === 'POST' ? fieldsOf(visit.request) : undefined,
     })
@@ -196,7 +196,7 @@ export function connectedAppsHandler(site: Site): Handler {
 
   return site.served(async (visit) => {
     if (!isSignedIn(visit)) return options.signIn(visit.request)
-    const query = queryOf(visit)
+    const query = queryOf(visit.request)
     if (limitsPage && query.has('limits')) return limitsPage(visit)
     if (visit.request.method === 'POST') return change(visit)
     const grantId = query.get('app')
@@ -205,10 +205,6 @@ export function connectedAppsHandler(site: Site): Handler {
     const isOwners = grant?.resourceOwner === visit.owner.id && grant.status === 'approved'
     return isOwners ? detail(grant, visit) : notice(404, 'notApproved', visit)
   })
-}
-
-function queryOf({ request }: OwnersVisit): URLSearchParams {
-  return new URLSearchParams(request.url.split('?')[1])
 }
 
 /** Resolves to the page before a cursor. A link on any page can contain any cursor: then, to the last page. */
@@ -228,11 +224,10 @@ async function pageOf<Page>(
 function olderUrl(
   pagination: { readonly hasPreviousPage: boolean; readonly startCursor?: string },
   query: Readonly<Record<string, string>>,
-  name: string,
 ): string | undefined {
   const { hasPreviousPage, startCursor } = pagination
   if (!hasPreviousPage || startCursor === undefined) return undefined
-  return `?${new URLSearchParams({ ...query, [name]: startCursor })}`
+  return `?${new URLSearchParams({ ...query, before: startCursor })}`
 }
 
 type Changes = {

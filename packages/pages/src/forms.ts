@@ -83,6 +83,11 @@ export function fieldsOf({ body }: Pick<HttpRequest, 'body'>): URLSearchParams {
   return new URLSearchParams(new TextDecoder().decode(body))
 }
 
+/** Returns the query of a request. */
+export function queryOf({ url }: Pick<HttpRequest, 'url'>): URLSearchParams {
+  return new URLSearchParams(url.split('?')[1])
+}
+
 /**
  * Returns whether a page of another origin posted a form, as browsers say it. `SameSite` of a cookie does not keep
  * other ports and subdomains of the same site from it.

@@ -1,6 +1,6 @@
 import { readClientKey } from 'open-payments-server'
 import type { Handler } from 'open-payments-server/adapter'
-import { fieldsOf } from './forms.js'
+import { fieldsOf, queryOf } from './forms.js'
 import { type KeyProblem, readKey } from './keys.js'
 import { seeOther } from './layout.js'
 import { isSignedIn, type Site } from './site.js'
@@ -15,7 +15,7 @@ export function keysHandler(site: Site): Handler {
     if (!isSignedIn(visit)) return options.signIn(visit.request)
     const { request, owner, locale } = visit
     const isPosted = request.method === 'POST'
-    const given = isPosted ? fieldsOf(request) : new URLSearchParams(request.url.split('?')[1])
+    const given = isPosted ? fieldsOf(request) : queryOf(request)
     const accounts = await options.accountsOf(owner.id)
     const wanted = given.get('account') ?? accounts[0]?.url
     const account = accounts.find(({ url }) => url === wanted)
