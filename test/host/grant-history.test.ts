@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
-import { postgresStore } from '../../adapters/postgres.js'
 import { type GrantView, memoryStore, type Store } from '../../src/index.js'
-import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
+import { freshStores, servers } from '../support/databases.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { runs } from '../support/runs.js'
 import { outgoingItem, usd } from '../support/spending.js'
@@ -85,17 +84,13 @@ const step = fc.oneof(
 )
 const faults = fc.array(fc.constantFrom('before', 'after', undefined, undefined), { maxLength: 30 })
 
-const schemas: FreshPostgres[] = []
-afterAll(() => Promise.all(schemas.map((schema) => schema.drop())))
+const onPostgres = freshStores()
+afterAll(onPostgres.drop)
 
 const databases = {
   memory: { open: async () => memoryStore(), numRuns: runs(600, 25) },
   PostgreSQL: {
-    async open() {
-      const schema = await freshPostgres()
-      schemas.push(schema)
-      return postgresStore(schema.pool, { schema: schema.schema })
-    },
+    open: onPostgres.open,
     numRuns: runs(20, 2),
   },
 }

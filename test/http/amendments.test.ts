@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
-import { postgresStore } from '../../adapters/postgres.js'
 import {
   type DeliveredEvent,
   type GrantAmendment,
@@ -13,7 +12,7 @@ import {
   type Store,
   toFetch,
 } from '../../src/index.js'
-import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
+import { freshStores, servers } from '../support/databases.js'
 import { bankId, bankKey, privateJwkOf } from '../support/introspection.js'
 import { runs } from '../support/runs.js'
 import {
@@ -41,14 +40,8 @@ const naming: Pricing = {
   },
 }
 
-const schemas: FreshPostgres[] = []
-afterAll(() => Promise.all(schemas.map((schema) => schema.drop())))
-
-async function onPostgres(): Promise<Store> {
-  const fresh = await freshPostgres()
-  schemas.push(fresh)
-  return postgresStore(fresh.pool, { schema: fresh.schema })
-}
+const onPostgres = freshStores()
+afterAll(onPostgres.drop)
 
 interface Deployment {
   readonly name: string
@@ -62,7 +55,7 @@ const deployments: readonly Deployment[] = [
   { name: 'two processes', remote: {} },
   ...(servers.PostgreSQL === undefined
     ? []
-    : [{ name: 'PostgreSQL', store: onPostgres } satisfies Deployment]),
+    : [{ name: 'PostgreSQL', store: onPostgres.open } satisfies Deployment]),
 ]
 
 /** A wallet, an app that may pay from it, and what the host is asked. */
@@ -232,7 +225,7 @@ describe.each(deployments)('an amended grant ($name)', (deployment) => {
           if (fits) spent += each.pay
         }
         // Each run on PostgreSQL has a pool of its own.
-        await Promise.all(schemas.splice(0).map((schema) => schema.drop()))
+        await onPostgres.drop()
       }),
       { numRuns: runs(100, deployment.store ? 5 : 25) },
     )

@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
-import { postgresStore } from '../../adapters/postgres.js'
 import {
   createResourceServer,
   type HostResult,
@@ -12,7 +11,7 @@ import {
   type Store,
 } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
-import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
+import { freshStores, servers } from '../support/databases.js'
 import { type Fate, fates, lyingStore } from '../support/proxy-store.js'
 import { runs } from '../support/runs.js'
 import {
@@ -41,14 +40,8 @@ const minute = 60_000
 const confirmMs = 8 * minute
 const resourceOwner = 'alice'
 
-const schemas: FreshPostgres[] = []
-afterAll(() => Promise.all(schemas.map((schema) => schema.drop())))
-
-async function onPostgres(): Promise<Store> {
-  const fresh = await freshPostgres()
-  schemas.push(fresh)
-  return postgresStore(fresh.pool, { schema: fresh.schema })
-}
+const onPostgres = freshStores()
+afterAll(onPostgres.drop)
 
 interface Deployment {
   readonly name: string
@@ -64,7 +57,7 @@ const deployments: readonly Deployment[] = [
   twoProcesses,
   ...(servers.PostgreSQL === undefined
     ? []
-    : [{ name: 'PostgreSQL', processes: 1, store: onPostgres } satisfies Deployment]),
+    : [{ name: 'PostgreSQL', processes: 1, store: onPostgres.open } satisfies Deployment]),
 ]
 
 type Asked = RequestedPayment & { readonly answered: MayPayAnswer }

@@ -3,7 +3,13 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { dirname, join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import { Pool, type PoolConfig } from 'pg'
-import { fromPglite, migrate, type PostgresDatabase } from '../../adapters/postgres.js'
+import {
+  fromPglite,
+  migrate,
+  type PostgresDatabase,
+  postgresStore,
+} from '../../adapters/postgres.js'
+import type { Store } from '../../src/index.js'
 
 /** The servers that tests need, each with its URL, or absent. */
 export const servers = {
@@ -50,6 +56,19 @@ export async function freshPostgres(
       await pool.query(`DROP SCHEMA ${schema} CASCADE`)
       await Promise.all(pools.map((each) => each.end()))
     },
+  }
+}
+
+/** Opens stores on PostgreSQL, each in a schema of its own, until `drop` removes them. */
+export function freshStores() {
+  const schemas: FreshPostgres[] = []
+  return {
+    async open(): Promise<Store> {
+      const fresh = await freshPostgres()
+      schemas.push(fresh)
+      return postgresStore(fresh.pool, { schema: fresh.schema })
+    },
+    drop: () => Promise.all(schemas.splice(0).map((schema) => schema.drop())),
   }
 }
 
