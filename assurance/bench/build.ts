@@ -26,6 +26,7 @@ await build({
   entryPoints: [
     'assurance/bench/main.ts',
     'assurance/bench/load.ts',
+    'assurance/bench/account-payers.ts',
     'assurance/bench/contender.ts',
     'assurance/bench/event-consumer.ts',
   ],

@@ -1,22 +1,26 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import type { Store } from 'open-payments-server'
 import type { HttpRequest } from 'open-payments-server/adapter'
 import { migrate, postgresStore } from 'open-payments-server/postgres'
+import type { Accounts } from './account-payers.js'
 import { type Database, hasDatabase, withDatabase } from './database.js'
 import {
   type BenchWallet,
   benchWallet,
   bob,
   type Library,
-  newKey,
   newToken,
   resourceServer,
   signed,
 } from './fixtures.js'
 import { type Figure, interleaved, medianFigure, ratioFigure } from './measure.js'
-import { newPayer, type Payer, pay, paymentRequests } from './payer.js'
+import { newPayer, paymentRequests } from './payer.js'
 
 const callers = 64
+const servers = 2
 const receives = 1_000
 const rounds = 3
 
@@ -36,7 +40,7 @@ export async function hotAccount(library: Library): Promise<Figure[]> {
   return [
     ...distant,
     ...(await withDatabase((database) => measureReceives(library, database))),
-    ...(await withDatabase((database) => measureLimitedAccount(library, database))),
+    ...(await withDatabase(measureLimitedAccount)),
   ]
 }
 
@@ -153,37 +157,36 @@ async function measureReceives(library: Library, database: Database): Promise<Fi
   ]
 }
 
-/** The payments of one caller in a round. */
-const paymentsEach = 8
-
 /**
- * Measures payments of many callers, each under a grant of its own, by two servers on one database: from one account
- * with a limit of its owner, and from as many such accounts as callers.
+ * Measures payments of many callers, each under a grant of its own, by servers in processes of their own on one
+ * database: from one account with a limit of its owner, and from as many such accounts as callers.
  */
-async function measureLimitedAccount(library: Library, database: Database): Promise<Figure[]> {
-  const { schema } = database
-  await migrate(database.connect(), { schema })
-  const debitAmount = { value: '1000000000000', assetCode: 'USD', assetScale: 2 }
-  const accountLimits = () => [{ debitAmount, interval: 'R/2026-01-01T00:00:00Z/P1M' }]
-  const key = newKey()
-  const servers = [0, 1].map(() => {
-    const store = postgresStore(database.connect(), { schema })
-    return benchWallet(library, store, {}, key, { accountLimits })
-  })
-  const payersOf = async (accountOf: (index: number) => string) => {
-    const payers: Payer[] = []
-    for (let i = 0; i < callers; i++) {
-      payers.push(await newPayer(servers[i % servers.length] as BenchWallet, accountOf(i)))
-    }
-    return payers
+async function measureLimitedAccount({ schema, connect }: Database): Promise<Figure[]> {
+  await migrate(connect(), { schema })
+  const program = fileURLToPath(new URL('account-payers.js', import.meta.url))
+  const own = callers / servers
+  const children = Array.from({ length: servers }, (_, index) =>
+    fork(program, [schema, String(index * own), String(own)]),
+  )
+  const answers = () => Promise.all(children.map((child) => once(child, 'message')))
+  const tell = (message: string) => {
+    for (const child of children) child.send(message)
   }
-  const ofOne = await payersOf(() => bob)
-  const ofMany = await payersOf((index) => `${bob}-${index}`)
+  await answers()
+  const paymentsPerSecond = async (accounts: Accounts) => {
+    tell(accounts)
+    await answers()
+    const start = performance.now()
+    tell('begin')
+    const counts = (await answers()).map(([count]) => count as number)
+    return (counts.reduce((sum, count) => sum + count) * 1_000) / (performance.now() - start)
+  }
   const rates = await interleaved(rounds, {
-    one: () => paymentsPerSecond(ofOne),
-    many: () => paymentsPerSecond(ofMany),
+    one: () => paymentsPerSecond('one'),
+    many: () => paymentsPerSecond('many'),
   })
-  const name = `payments of ${callers} callers at two servers`
+  tell('end')
+  const name = `payments of ${callers} callers at ${servers} servers`
   return [
     ratioFigure(`${name}: from one limited account / from ${callers}`, rates.one, rates.many, {
       least: 0.9,
@@ -191,19 +194,6 @@ async function measureLimitedAccount(library: Library, database: Database): Prom
     medianFigure(`${name} from one limited account`, rates.one, 'requests/s'),
     medianFigure(`${name} from ${callers} limited accounts`, rates.many, 'requests/s'),
   ]
-}
-
-/** Lets all payers pay at the same time, each one payment after the other. */
-async function paymentsPerSecond(payers: readonly Payer[]): Promise<number> {
-  const requests: HttpRequest[][] = []
-  for (const payer of payers) requests.push(await paymentRequests(payer, paymentsEach))
-  const start = performance.now()
-  await Promise.all(
-    payers.map(async ({ wallet }, index) => {
-      for (const request of requests[index] ?? []) await pay(wallet, request)
-    }),
-  )
-  return (payers.length * paymentsEach * 1_000) / (performance.now() - start)
 }
 
 async function newPayment(wallet: BenchWallet): Promise<string> {
