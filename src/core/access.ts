@@ -72,7 +72,7 @@ export function grantedItems(
   return items.map((item, index) => ({
     ...item,
     itemId: String(index + 1),
-    ...(item.limits?.interval === undefined ? {} : { intervalCounting }),
+    ...(item.limits?.interval !== undefined && { intervalCounting }),
   }))
 }
 
@@ -96,8 +96,8 @@ export function publicItem({ type, actions, identifier, limits }: AccessItem): A
   return {
     type,
     actions,
-    ...(identifier === undefined ? {} : { identifier }),
-    ...(limits === undefined ? {} : { limits }),
+    ...(identifier !== undefined && { identifier }),
+    ...(limits !== undefined && { limits }),
   }
 }
 

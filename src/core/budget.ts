@@ -152,7 +152,7 @@ function clientLimit(charge: ChargedGrant, item: GrantedItem, allowance: Allowan
     budgetId: budgetId(charge, item, allowance),
     ...allowance,
     ...(limits.interval !== undefined && { interval: limits.interval }),
-    ...(intervalCounting && { intervalCounting }),
+    ...(intervalCounting !== undefined && { intervalCounting }),
   }
 }
 
@@ -242,7 +242,7 @@ function chargedBudget(
   const base = budget ?? {
     id,
     ...scope,
-    ...(window === undefined ? {} : { windowStart: window.start, windowEnd: window.end }),
+    ...(window !== undefined && { windowStart: window.start, windowEnd: window.end }),
   }
   const spent = totalSpent([...(budget === undefined ? [] : [budget.spent]), spending])
   const payments = source === 'client' ? {} : { payments: countOf(budget) + 1 }
@@ -328,7 +328,7 @@ export function budgetStatus(
   const nothing = limit ? { [limit.counts]: zero(limit.maximum) } : {}
   return {
     isOpen: true,
-    ...(window && { window }),
+    ...(window !== undefined && { window }),
     spent: budget === undefined ? nothing : totalSpent([nothing, budget.spent]),
     left: limit ? { [limit.counts]: leftAmount(limit, budget) } : {},
   }
@@ -341,8 +341,8 @@ export function closedBudget({ limits = {} }: GrantedItem): BudgetStatus {
     isOpen: false,
     spent: {},
     left: {
-      ...(debitAmount && { debitAmount: zero(debitAmount) }),
-      ...(receiveAmount && { receiveAmount: zero(receiveAmount) }),
+      ...(debitAmount !== undefined && { debitAmount: zero(debitAmount) }),
+      ...(receiveAmount !== undefined && { receiveAmount: zero(receiveAmount) }),
     },
   }
 }
@@ -365,21 +365,26 @@ export function limitStatus({ source, limit, open, budget }: CountedLimit): Limi
   const { debitAmount, payments } = limit
   if (open === undefined) {
     const left = {
-      ...(debitAmount && { debitAmount: zero(debitAmount) }),
+      ...(debitAmount !== undefined && { debitAmount: zero(debitAmount) }),
       ...(payments !== undefined && { payments: 0 }),
     }
     return { source, isOpen: false, left }
   }
   const { window, left } = budgetStatus(open, budget)
   const count = payments !== undefined && { payments: Math.max(0, payments - countOf(budget)) }
-  return { source, isOpen: true, ...(window && { window }), left: { ...left, ...count } }
+  return {
+    source,
+    isOpen: true,
+    ...(window !== undefined && { window }),
+    left: { ...left, ...count },
+  }
 }
 
 /** Returns what is left of the limit that the client has requested with an item. */
 export function itemLimitStatus(paying: PayingItem, budget: Budget | undefined): LimitStatus {
   const { isOpen, window, left } = itemStatus(paying, budget)
   const { itemId } = paying.item
-  return { source: 'client', itemId, isOpen, ...(window && { window }), left }
+  return { source: 'client', itemId, isOpen, ...(window !== undefined && { window }), left }
 }
 
 function zero(amount: Amount): Amount {

@@ -158,7 +158,7 @@ export function createIncomingPayment(
     expiresAt,
     dueAt: expiresAt + 1,
     ...retainPaymentUntil(expiresAt, policy),
-    ...(incomingAmount === undefined ? {} : { incomingAmount }),
+    ...(incomingAmount !== undefined && { incomingAmount }),
   }
   return changed(payment, paymentEvent('incoming-payment.created', payment, now))
 }
@@ -295,7 +295,7 @@ function receive(
     received: total.toString(),
     completed,
     retainUntil: payment.paidRetainUntil,
-    ...(completed ? { dueAt: payment.paidRetainUntil } : {}),
+    ...(completed && { dueAt: payment.paidRetainUntil }),
   }
   const received = paymentEvent('incoming-payment.received', next, now)
   return completed
@@ -392,8 +392,8 @@ function paymentEvent(
     at,
     incomingPaymentId: payment.id,
     walletAddress: payment.walletAddress,
-    ...(payment.client === undefined ? {} : { client: payment.client }),
+    ...(payment.client !== undefined && { client: payment.client }),
     receivedAmount: receivedAmount(payment),
-    ...(payment.incomingAmount === undefined ? {} : { incomingAmount: payment.incomingAmount }),
+    ...(payment.incomingAmount !== undefined && { incomingAmount: payment.incomingAmount }),
   }
 }

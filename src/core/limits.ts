@@ -98,15 +98,15 @@ export function allowanceAt(
     if (window === undefined) {
       return withDetails(
         refusedPublicly('limits_exceeded', 'limits.interval', 'has no window at this time'),
-        nextWindow({ interval, ...(intervalCounting && { intervalCounting }) }, now),
+        nextWindow({ interval, ...(intervalCounting !== undefined && { intervalCounting }) }, now),
       )
     }
   }
   const maximum = debitAmount ?? receiveAmount
   const counts = debitAmount === undefined ? 'receiveAmount' : 'debitAmount'
   return ok({
-    ...(maximum === undefined ? {} : { limit: { counts, maximum } }),
-    ...(window === undefined ? {} : { window }),
+    ...(maximum !== undefined && { limit: { counts, maximum } }),
+    ...(window !== undefined && { window }),
   })
 }
 

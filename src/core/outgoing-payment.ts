@@ -280,7 +280,7 @@ function over({ state }: OutgoingPayment) {
 function failed(failure?: string, publicReason?: string) {
   return {
     state: 'failed',
-    ...(failure === undefined ? {} : { failure }),
-    ...(publicReason === undefined ? {} : { publicReason }),
+    ...(failure !== undefined && { failure }),
+    ...(publicReason !== undefined && { publicReason }),
   } as const
 }

@@ -103,9 +103,9 @@ function setLimit(
     source,
     scope,
     budgetId: `${prefix}.${window === undefined ? 'life' : `${window.start}_${window.end}`}`,
-    ...(debitAmount && { limit: { counts: 'debitAmount', maximum: debitAmount } }),
+    ...(debitAmount !== undefined && { limit: { counts: 'debitAmount', maximum: debitAmount } }),
     ...(payments !== undefined && { payments }),
-    ...(window && { window }),
+    ...(window !== undefined && { window }),
     ...(interval !== undefined && { interval }),
   }
   return { source, limit, open }

@@ -33,9 +33,9 @@ export function spendingTotals(items: readonly AccessItem[]): readonly SpendingT
     ])
     const before = totals.get(key)
     totals.set(key, {
-      ...(identifier === undefined ? {} : { identifier }),
-      ...(interval === undefined ? {} : { interval }),
-      ...(amount === undefined ? {} : { [counts]: plus(amount, before?.[counts]) }),
+      ...(identifier !== undefined && { identifier }),
+      ...(interval !== undefined && { interval }),
+      ...(amount !== undefined && { [counts]: plus(amount, before?.[counts]) }),
       items: (before?.items ?? 0) + 1,
     })
   }

@@ -130,7 +130,7 @@ function paymentToConfirm({ payment, resourceOwner }: ConfirmablePayment): Payme
     ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
     debitAmount,
     receiveAmount,
-    ...(metadata && { metadata }),
+    ...(metadata !== undefined && { metadata }),
     createdAt,
     until,
   }

@@ -368,19 +368,19 @@ export function grantView(grant: Grant | EndedGrant, now: Instant): GrantView {
   return {
     grantId,
     client: clientId({ thumbprint: '', ...grant.client }),
-    ...(consent?.clientName === undefined ? {} : { clientName: consent.clientName }),
+    ...(consent?.clientName !== undefined && { clientName: consent.clientName }),
     status,
     access,
-    ...(conditions && { conditions }),
-    ...(amendments && { amendments: amendments.map(amendmentView) }),
-    ...(subject === undefined ? {} : { subject }),
+    ...(conditions !== undefined && { conditions }),
+    ...(amendments !== undefined && { amendments: amendments.map(amendmentView) }),
+    ...(subject !== undefined && { subject }),
     createdAt,
-    ...(consent && { approvedAt: consent.at }),
-    ...(resourceOwner === undefined ? {} : { resourceOwner }),
-    ...(issuedAt === undefined ? {} : { issuedAt }),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
-    ...(endedAt === undefined ? {} : { endedAt }),
-    ...(finalized && { endedBy: finalized.by }),
+    ...(consent !== undefined && { approvedAt: consent.at }),
+    ...(resourceOwner !== undefined && { resourceOwner }),
+    ...(issuedAt !== undefined && { issuedAt }),
+    ...(expiresAt !== undefined && { expiresAt }),
+    ...(endedAt !== undefined && { endedAt }),
+    ...(finalized !== undefined && { endedBy: finalized.by }),
   }
 }
 
@@ -411,7 +411,10 @@ function ofRemoved({ finalized, endedAt, granted, subject }: EndedGrant) {
 function amendmentView({ at, before: { access, conditions } }: Amendment): AmendmentView {
   return {
     at,
-    before: { ...(access && { access: access.map(itemView) }), ...(conditions && { conditions }) },
+    before: {
+      ...(access !== undefined && { access: access.map(itemView) }),
+      ...(conditions !== undefined && { conditions }),
+    },
   }
 }
 

@@ -147,7 +147,7 @@ function readCreation(request: IncomingPaymentCreation) {
   }
   const body = {
     walletAddress,
-    ...(incomingAmount && { incomingAmount }),
+    ...(incomingAmount !== undefined && { incomingAmount }),
     ...(expiresAt !== undefined && { expiresAt: formatInstant(expiresAt) }),
     ...(metadata !== undefined && { metadata }),
   }
@@ -221,10 +221,10 @@ export function incomingPaymentView(payment: IncomingPayment, now: Instant): Inc
     walletAddress,
     ...(client !== undefined && { client }),
     status: completed ? 'completed' : acceptsFunds(payment, now) ? 'open' : 'expired',
-    ...(incomingAmount && { incomingAmount }),
+    ...(incomingAmount !== undefined && { incomingAmount }),
     receivedAmount: receivedAmount(payment),
     createdAt,
     expiresAt,
-    ...(metadata && { metadata }),
+    ...(metadata !== undefined && { metadata }),
   }
 }

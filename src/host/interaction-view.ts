@@ -4,6 +4,7 @@ import type { Instant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
 import { type SpendingTotal, spendingTotals } from '../core/spending-total.js'
 import { formatPath } from '../protocol/credential.js'
+import { given } from '../util/given.js'
 
 /** An access token that the client requests, with its access. */
 export interface TokenView {
@@ -90,16 +91,14 @@ export function interactionView(
     id: formatPath(grant.id, path),
     grantId: grant.id,
     status: grantStatus(grant, now),
-    ...(issuedAt === undefined ? {} : { issuedAt }),
+    ...(issuedAt !== undefined && { issuedAt }),
     client: client.walletAddress,
     display,
     access,
     tokens: labelsOf(access).map((label) => tokenView(access, label)),
     needAccount: access.filter(lacksIdentifier),
     totals: spendingTotals(access),
-    ...(conditions === undefined ? {} : { conditions }),
-    ...(subject === undefined ? {} : { subject }),
-    ...(finish === undefined ? {} : { finishUri: finish.uri }),
+    ...given({ conditions, subject, finishUri: finish?.uri }),
     expiresAt,
   }
 }

@@ -97,7 +97,7 @@ export function createInteractions(
         type: 'approve',
         commandId: call.commandId,
         resourceOwner,
-        ...(clientName && { clientName }),
+        ...(clientName !== undefined && { clientName }),
         ...granted,
         ...disclosed,
         listName: await ownerListName(await context.namespace(), resourceOwner),

@@ -66,6 +66,6 @@ export function outgoingPaymentView(payment: OutgoingPayment, now: Instant): Out
     ...(endedAt !== undefined && { endedAt }),
     ...(failure !== undefined && { failure }),
     ...(publicReason !== undefined && { publicReason }),
-    ...(metadata && { metadata }),
+    ...(metadata !== undefined && { metadata }),
   }
 }

@@ -99,7 +99,7 @@ export function limitServices(
       const previewed = await preview({ ...deps, quotes }, asked)
       if (previewed.ok) return previewed
       const { ok, refusal, reason, details, limits } = previewed
-      return { ok, refusal, reason, ...(details && { details }), limits }
+      return { ok, refusal, reason, ...(details !== undefined && { details }), limits }
     },
     async limitsOf(scope) {
       const { grantId, walletAddress } = readInput('scope', limitScope, scope)

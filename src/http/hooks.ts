@@ -144,7 +144,7 @@ export function reportRefusal(
   const { refusal, reason } = refused
   const { operation, now: at } = context
   const { status, code } = publicError(refusal, context)
-  const where = operation === undefined ? {} : { operation }
+  const where = operation !== undefined && { operation }
   const report = { refusal, reason, status, code, method, ...where, ...client, at }
   void callHook(() => watch.onRefusal?.(report), watch.onError)
 }

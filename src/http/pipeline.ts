@@ -38,7 +38,7 @@ export function createHandlers<Served extends Pipeline['serve']>(
 ) {
   const { routes, watch } = pipeline
   const telemetry = watch.telemetry && harmless(watch.telemetry, watch.onError)
-  const observed = { ...pipeline, ...(telemetry && { telemetry }) }
+  const observed = { ...pipeline, ...(telemetry !== undefined && { telemetry }) }
   const alone = Object.keys(pipeline.serve).map((operation) => {
     const own = routes.filter((route) => route.operation === operation)
     return [operation, createHandler(observed, own)] as const
@@ -92,7 +92,7 @@ async function answerTo(
     answer = refuseError(error)
     void callHook(() => pipeline.watch.onError(error))
   }
-  const where = operation === undefined ? {} : { operation }
+  const where = operation !== undefined && { operation }
   if (answer.ok) {
     tell?.({ ...where, status: answer.value.status })
     return finished(request, answer.value, pipeline)

@@ -5,6 +5,7 @@ import { type IncomingPayment, receivedAmount } from '../core/incoming-payment.j
 import { formatInstant, type Instant, parseInstant } from '../core/instant.js'
 import type { Json, JsonObject } from '../core/stored.js'
 import type { IlpPaymentMethod } from '../ports/host.js'
+import { given } from '../util/given.js'
 import {
   amountSchema,
   type Parsed,
@@ -52,12 +53,7 @@ export function readIncomingPaymentRequest(body: Json | undefined): Parsed<Incom
   const { walletAddress, incomingAmount, expiresAt } = parsed.value
   const metadata = readMetadata(body)
   if (!metadata.ok) return metadata
-  return ok({
-    walletAddress,
-    ...(incomingAmount === undefined ? {} : { incomingAmount }),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
-    ...metadata.value,
-  })
+  return ok({ walletAddress, ...given({ incomingAmount, expiresAt }), ...metadata.value })
 }
 
 /** An incoming payment on the wire (Open Payments OpenAPI, schema `incoming-payment`). */
@@ -94,10 +90,10 @@ export function incomingPaymentBody(
     id,
     walletAddress: payment.walletAddress,
     completed: payment.completed,
-    ...(incomingAmount === undefined ? {} : { incomingAmount }),
+    ...(incomingAmount !== undefined && { incomingAmount }),
     receivedAmount: receivedAmount(payment),
     expiresAt: formatInstant(payment.expiresAt),
-    ...(metadata === undefined ? {} : { metadata }),
+    ...(metadata !== undefined && { metadata }),
     createdAt: formatInstant(payment.createdAt),
   }
 }

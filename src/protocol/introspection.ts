@@ -127,7 +127,7 @@ export function introspectionRequestBody(
 export function introspectionBody(token: Introspection, issuer: string) {
   if (!token.active) {
     const { active, withdrawnKey } = token
-    return { active, ...(withdrawnKey && { withdrawnKey: keyBody(withdrawnKey) }) }
+    return { active, ...(withdrawnKey !== undefined && { withdrawnKey: keyBody(withdrawnKey) }) }
   }
   const { grantId, access, conditions, key, walletAddress, expiresAt } = token
   const isPaying = access.some(({ type }) => type === 'outgoing-payment')
@@ -138,8 +138,8 @@ export function introspectionBody(token: Introspection, issuer: string) {
     access: access.map(grantedItemBody),
     key: keyBody(key),
     grant: grantId,
-    ...(walletAddress === undefined ? {} : { client: { walletAddress } }),
-    ...(conditions === undefined || !isPaying ? {} : { conditions }),
+    ...(walletAddress !== undefined && { client: { walletAddress } }),
+    ...(conditions !== undefined && isPaying && { conditions }),
   }
 }
 
@@ -149,8 +149,11 @@ function keyBody(key: PublicJwk) {
 
 function grantedItemBody(item: GrantedItem): GrantedItem {
   const { itemId, intervalCounting } = item
-  const counted = intervalCounting === undefined ? {} : { intervalCounting }
-  return { ...publicItem(item), itemId, ...counted }
+  return {
+    ...publicItem(item),
+    itemId,
+    ...(intervalCounting !== undefined && { intervalCounting }),
+  }
 }
 
 const shortText = v.pipe(v.string(), v.maxLength(2048, 'is too long'))
@@ -247,7 +250,7 @@ export function readIntrospectionAnswer(
     active,
     grantId,
     access,
-    ...(conditions === undefined ? {} : { conditions }),
+    ...(conditions !== undefined && { conditions }),
     key: screened.value,
     ...client,
     expiresAt: exp * 1000,

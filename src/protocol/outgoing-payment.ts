@@ -97,13 +97,13 @@ export function outgoingPaymentBody(
   return {
     id: urls.id,
     walletAddress,
-    ...(urls.quoteId === undefined ? {} : { quoteId: urls.quoteId }),
+    ...(urls.quoteId !== undefined && { quoteId: urls.quoteId }),
     failed: hasFailed(payment, now),
     receiver,
     debitAmount,
     receiveAmount,
     sentAmount: sentAmount(payment),
-    ...(metadata === undefined ? {} : { metadata }),
+    ...(metadata !== undefined && { metadata }),
     createdAt: formatInstant(payment.createdAt),
   }
 }
@@ -129,7 +129,7 @@ export function outgoingPaymentResource(
   const { id, quoteId } = payment
   const urls = {
     id: resourceUrl(baseUrl, 'outgoing-payments', id),
-    ...(quoteId && { quoteId: resourceUrl(baseUrl, 'quotes', quoteId) }),
+    ...(quoteId !== undefined && { quoteId: resourceUrl(baseUrl, 'quotes', quoteId) }),
   }
   return outgoingPaymentBody(payment, urls, now)
 }

@@ -5,6 +5,7 @@ import { formatInstant } from '../core/instant.js'
 import type { Price, PriceQuery, Quote } from '../core/quote.js'
 import type { Json } from '../core/stored.js'
 import type { PriceRefusal } from '../ports/host.js'
+import { given } from '../util/given.js'
 import { publicReasonSchema } from './host-answers.js'
 import {
   amountSchema,
@@ -46,12 +47,7 @@ export function readQuoteRequest(body: Json | undefined): Parsed<QuoteRequest> {
   const parsed = parseWith(quoteRequestSchema, body)
   if (!parsed.ok) return parsed
   const { walletAddress, receiver, debitAmount, receiveAmount } = parsed.value
-  return ok({
-    walletAddress,
-    receiver,
-    ...(debitAmount && { debitAmount }),
-    ...(receiveAmount && { receiveAmount }),
-  })
+  return ok({ walletAddress, receiver, ...given({ debitAmount, receiveAmount }) })
 }
 
 const priceSchema = objectOf(
@@ -90,22 +86,13 @@ export function readPriceAnswer(answer: unknown): Parsed<Result<Price, PriceRefu
     return ok({
       ok: false,
       refusal,
-      ...(reason === undefined ? {} : { reason }),
-      ...(publicReason === undefined ? {} : { publicReason }),
-      ...(minDebitAmount && { minDebitAmount }),
+      ...given({ reason, publicReason, minDebitAmount }),
     })
   }
   const parsed = parseWith(priceSchema, answer)
   if (!parsed.ok) return parsed
   const { debitAmount, receiveAmount, receiverWalletAddress, expiresAt } = parsed.value
-  return ok(
-    ok({
-      debitAmount,
-      receiveAmount,
-      ...(receiverWalletAddress === undefined ? {} : { receiverWalletAddress }),
-      ...(expiresAt === undefined ? {} : { expiresAt }),
-    }),
-  )
+  return ok(ok({ debitAmount, receiveAmount, ...given({ receiverWalletAddress, expiresAt }) }))
 }
 
 /** A quote on the wire (Open Payments OpenAPI, schema `quote`). */

@@ -193,7 +193,7 @@ function readSettings(options: AuthorizationServerOptions) {
     options: settings,
     keys: { clientKeys: hostClientKeys(clientKeys), keyBinding },
     displayOf: hostDisplayOf(clientKeys),
-    ...(subjects && { subjects: hostSubjects(subjects) }),
+    ...(subjects !== undefined && { subjects: hostSubjects(subjects) }),
     url,
     consentUrl: consent.origin + consent.basePath,
     strippedPrefix: requirePrefix(settings.strippedPrefix, url),
@@ -218,7 +218,7 @@ function servicesIn(
       grantEndpoint,
       ...rules,
       displayOf,
-      ...(subjects === undefined ? {} : { subjects }),
+      ...(subjects !== undefined && { subjects }),
     }),
     grants: createGrantServices(context, grants, displayOf),
   }
@@ -244,7 +244,7 @@ function pipelineOf(settings: Settings, grants: Grants, introspect: Introspect) 
       cancelGrant: cancelGrant(deps),
       rotateToken: rotateToken(deps),
       revokeToken: revokeToken(deps),
-      ...(resourceServers && {
+      ...(resourceServers !== undefined && {
         introspectToken: introspectToken({ context, repeats, introspect, grantEndpoint, registry }),
       }),
     },

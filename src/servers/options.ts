@@ -184,7 +184,7 @@ export function serviceContext(
     run: createRunner(running),
     clock: steady,
     signatureRules: signatureRules(signatures, settings.compatibility),
-    ...(signatures.clock && { signatureClock: wholeMilliseconds(signatures.clock) }),
+    ...(signatures.clock !== undefined && { signatureClock: wholeMilliseconds(signatures.clock) }),
     namespace,
     grantNamespace: namespaceAt(grantEndpoint.origin + grantEndpoint.basePath),
     serverUrl,

@@ -292,7 +292,8 @@ function pipelineOf(settings: Settings, { incoming, outgoing, quotes }: Services
     routes: quotes === undefined ? receivingRoutes : [...receivingRoutes, ...spendingRoutes],
     serve: {
       ...incomingPaymentOperations({ ...deps, payments: incoming, grantEndpoint }),
-      ...(quotes && spendingOperations({ ...deps, payments: outgoing }, settings, quotes)),
+      ...(quotes !== undefined &&
+        spendingOperations({ ...deps, payments: outgoing }, settings, quotes)),
     },
     context,
     challenge: `GNAP as_uri=${grantEndpoint}`,

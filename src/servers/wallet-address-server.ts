@@ -150,7 +150,7 @@ export function createWalletAddressServer(
         const found = await find(exchange)
         if (!found.ok) return found
         const { url: id, publicName, assetCode, assetScale, publicProperties } = found.value
-        const named = publicName === undefined ? {} : { publicName }
+        const named = publicName !== undefined && { publicName }
         const servers = { authServer: grantEndpoint, resourceServer: resourceServerUrl }
         return json(200, { id, ...named, assetCode, assetScale, ...servers, ...publicProperties })
       }),

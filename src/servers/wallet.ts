@@ -148,7 +148,7 @@ export function createWallet(options: WalletOptions): Wallet {
     grantEndpoint,
     consentUrl,
     clientKeys,
-    ...given({ subjects }),
+    ...(subjects !== undefined && { subjects }),
     policy: authorization,
   })
   const resources = createResourceServer({
@@ -157,7 +157,7 @@ export function createWallet(options: WalletOptions): Wallet {
     grants: auth,
     walletAddresses,
     paymentMethods,
-    ...given({ pricing }),
+    ...(pricing !== undefined && { pricing }),
     policy: {
       incomingPayments,
       quotes,

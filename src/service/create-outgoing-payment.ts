@@ -469,11 +469,11 @@ function decideNew(
     namespace: request.grantNamespace,
     grantId,
     walletAddress,
-    ...(metadata && { metadata }),
-    ...(conditions && { conditions }),
+    ...(metadata !== undefined && { metadata }),
+    ...(conditions !== undefined && { conditions }),
     lists: paymentListsOf(namespace, { walletAddress, client, grantId }, at),
     terms,
-    ...(mayPay && { askedAt: now }),
+    ...(mayPay !== undefined && { askedAt: now }),
   }
   const quote = terms.type === 'quote' ? read<Quote>(quoteKey) : undefined
   const candidates = candidatesIn(items, walletAddress, read)

@@ -106,7 +106,7 @@ export function eventRecords(
     // Ids are ordered byte by byte, and the outbox looks up events that are due at one time in this order.
     const number = String(place).padStart(placeDigits, '0')
     const mark = `${number}.${commandId}.${checksum(JSON.stringify(event))}`
-    const after = before === undefined ? {} : { after: before }
+    const after = before !== undefined && { after: before }
     before = mark
     const id = `${stream}.${mark}`
     const dueAt = dueAtOnce(event.at)

@@ -238,7 +238,7 @@ async function answerContinuation(
   const command = {
     type: 'continue' as const,
     commandId: call.commandId,
-    ...(interactRef === undefined ? {} : { refHash: await hashText(interactRef) }),
+    ...(interactRef !== undefined && { refHash: await hashText(interactRef) }),
     salt,
     nextTokens: next.map(({ token }) => token),
     key: call.proof.key,
@@ -280,8 +280,8 @@ async function newToken(
   secret: string,
   random: Random,
 ): Promise<NewToken> {
-  const named = label === undefined ? {} : { label }
-  return { ...named, hash: await hashText(secret), manage: newPath(random) }
+  const hash = await hashText(secret)
+  return { ...(label !== undefined && { label }), hash, manage: newPath(random) }
 }
 
 /** A token that was derived from a presented secret, with its own secret. */

@@ -318,9 +318,9 @@ async function refusalOf(
     incomingPaymentId,
     walletAddress,
     ...(client !== undefined && { client }),
-    ...(incomingAmount && { incomingAmount }),
+    ...(incomingAmount !== undefined && { incomingAmount }),
     expiresAt,
-    ...(metadata && { metadata }),
+    ...(metadata !== undefined && { metadata }),
   })
   const answer = await ofDependency('mayReceive', () => mayReceive(query))
   const given = readHostAnswer('mayReceive', answer)

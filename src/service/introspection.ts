@@ -46,9 +46,9 @@ export function createIntrospect(context: ServiceContext, keys: KeyLookup): Intr
       grantId: grant.id,
       grantVersion: grant.version,
       access: accessOf(grant, token),
-      ...(conditions === undefined ? {} : { conditions }),
+      ...(conditions !== undefined && { conditions }),
       key: key.value,
-      ...(walletAddress === undefined ? {} : { walletAddress }),
+      ...(walletAddress !== undefined && { walletAddress }),
       expiresAt: token.expiresAt,
     }
   }

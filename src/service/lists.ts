@@ -214,14 +214,14 @@ export async function readPage<Item extends Stored>(
   const [start, end] = [records.at(0), records.at(-1)].map((record) => placeIn(record, list))
   const nearest = forward ? start : end
   // If the page is empty, all items lie on the other side of the query's cursor.
-  const from = nearest === undefined ? {} : { cursor: nearest }
+  const from = nearest !== undefined && { cursor: nearest }
   const behind =
     cursor !== undefined &&
     (await read({ ...from, forward: !forward, limit: 1 })).records.length > 0
   return {
     pagination: {
-      ...(start === undefined ? {} : { startCursor: formatCursor(start) }),
-      ...(end === undefined ? {} : { endCursor: formatCursor(end) }),
+      ...(start !== undefined && { startCursor: formatCursor(start) }),
+      ...(end !== undefined && { endCursor: formatCursor(end) }),
       hasNextPage: forward ? more : behind,
       hasPreviousPage: forward ? behind : more,
     },

@@ -123,7 +123,7 @@ async function confirm(
     const settled =
       hasGrants && rights === undefined
         ? await decline(deps, record, grantEnded)
-        : await settleReserved(deps, mayPay, record, { ...(conditions && { conditions }) })
+        : await settleReserved(deps, mayPay, record, { conditions })
     if (settled.ok) return { ...settled, changed: true }
     const { refusal } = settled
     if (refusal !== 'outdated' && refusal !== 'confirmation_required') {

@@ -116,7 +116,7 @@ export async function preview(
     {
       ...{ id, commandId, client, grantId, namespace, walletAddress, requestHash: '' },
       ...{ ...price, receiver, candidates, limits: counted },
-      ...(conditions && { conditions }),
+      ...(conditions !== undefined && { conditions }),
       askedAt: context.clock.now(),
     },
     now,

@@ -13,6 +13,7 @@ import type { PriceRefusal, Pricing, WalletAddresses } from '../ports/host.js'
 import { newId } from '../protocol/credential.js'
 import { type QuoteRequest, readPriceAnswer } from '../protocol/quote.js'
 import { HostAnswerError } from '../util/errors.js'
+import { given } from '../util/given.js'
 import { type AccountRefusal, activeAccount, type ServiceContext } from './context.js'
 import { refusedFor } from './host-answer.js'
 import { loadOwn } from './load.js'
@@ -71,8 +72,8 @@ async function price(
     const problem = 'must be in the asset of the wallet address'
     return refusedPublicly('amount_invalid', 'debitAmount', problem)
   }
-  const given = await ports.pricing.price({ ...query, account, client, method: 'ilp' })
-  const answer = readPriceAnswer(given)
+  const asked = { ...query, account, client, method: 'ilp' } as const
+  const answer = readPriceAnswer(await ports.pricing.price(asked))
   if (!answer.ok) throw wrongPrice(`${answer.path} ${answer.problem}`)
   const priced = answer.value
   if (!priced.ok) return refusedPrice(priced, query)
@@ -100,7 +101,7 @@ async function create(
 }
 
 function queryOf({ receiver, debitAmount, receiveAmount }: QuoteRequest): PriceQuery {
-  return { receiver, ...(debitAmount && { debitAmount }), ...(receiveAmount && { receiveAmount }) }
+  return { receiver, ...given({ debitAmount, receiveAmount }) }
 }
 
 function refusedPrice(

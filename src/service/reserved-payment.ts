@@ -31,16 +31,11 @@ import {
   undecided,
 } from '../core/outgoing-payment/reservation.js'
 import type { ListEntry } from '../core/stored.js'
-import type {
-  ActiveToken,
-  ConfirmationRequired,
-  MayPay,
-  MayPayAnswer,
-  RequestedPayment,
-} from '../ports/host.js'
+import type { ConfirmationRequired, MayPay, MayPayAnswer, RequestedPayment } from '../ports/host.js'
 import { confirmationSchema } from '../protocol/host-answers.js'
 import { parseWith } from '../protocol/schema.js'
 import { HostAnswerError } from '../util/errors.js'
+import { given } from '../util/given.js'
 import { budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
@@ -81,7 +76,10 @@ export async function settleReserved(
   deps: SettlingDependencies,
   mayPay: MayPay | undefined,
   payment: ReservedPayment,
-  { conditions, grantVersion }: Pick<ActiveToken, 'conditions' | 'grantVersion'>,
+  {
+    conditions,
+    grantVersion,
+  }: { readonly conditions?: GrantConditions | undefined; readonly grantVersion?: number },
 ): Promise<Settled> {
   let refusal: HostRefusal | undefined
   try {
@@ -96,7 +94,7 @@ export async function settleReserved(
   }
   if (refusal.refusal !== 'confirmation_required') return decline(deps, payment, refusal)
   const { url, until } = refusal
-  const remote = deps.hasGrants || conditions === undefined ? {} : { conditions }
+  const remote = !deps.hasGrants && conditions !== undefined && { conditions }
   return waitForOwner(deps, payment, { url, until, ...remote })
 }
 
@@ -128,13 +126,11 @@ export async function askHost(
     client,
     grantId,
     receiver,
-    ...(receiverWalletAddress && { receiverWalletAddress }),
+    ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
     debitAmount,
     receiveAmount,
-    ...(metadata && { metadata }),
-    ...(conditions && { conditions }),
-    ...(isPreview && { isPreview }),
-    ...(payment.confirmation?.given && { isConfirmed: true }),
+    ...given({ metadata, conditions, isPreview }),
+    ...(payment.confirmation?.given !== undefined && { isConfirmed: true }),
   }
   // A copy, so that the host cannot change what is created.
   const ask = async () => mayPay(structuredClone(requested))
@@ -142,8 +138,8 @@ export async function askHost(
   const answer = await ofDependency('mayPay', () => answerInTime('mayPay', leftMs, ask, pacing))
   const required = readConfirmation(answer, payment, clock.now())
   if (required !== undefined) return required
-  const given = readHostAnswer('mayPay', answer)
-  return given.ok ? undefined : refusedByHost('mayPay', given, reasons)
+  const allowed = readHostAnswer('mayPay', answer)
+  return allowed.ok ? undefined : refusedByHost('mayPay', allowed, reasons)
 }
 
 /**

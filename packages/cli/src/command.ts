@@ -487,14 +487,12 @@ function startingNow(interval: string): string {
 
 /** A kept grant without what gives access. */
 function publicPart({ id, createdAt, walletAddress, access, expiresAt, quote }: KeptGrant) {
-  const tokenExpiresAt =
-    expiresAt === undefined ? {} : { tokenExpiresAt: new Date(expiresAt).toISOString() }
   return {
     id,
     createdAt,
     walletAddress,
     access,
-    ...tokenExpiresAt,
+    ...(expiresAt !== undefined && { tokenExpiresAt: new Date(expiresAt).toISOString() }),
     ...(quote !== undefined && { quote }),
   }
 }

@@ -50,7 +50,7 @@ function askFor(
   interact?: object,
 ): Promise<WireAnswer> {
   const client = wire.key.walletAddress ?? { jwk: jwkOf(wire.key.pair) }
-  const body = { access_token: { access }, client, ...(interact && { interact }) }
+  const body = { access_token: { access }, client, ...(interact !== undefined && { interact }) }
   return wire.send(step, { method: 'POST', url: authServer, body })
 }
 
@@ -74,7 +74,7 @@ export async function obtainGrant(
   try {
     const { authServer } = account
     const [{ type }] = access as readonly [AccessItem]
-    const interact = { start: ['redirect'], ...(finish && { finish: finish.member }) }
+    const interact = { start: ['redirect'], ...(finish !== undefined && { finish: finish.member }) }
     const answer = await askFor(wire, `grant (${String(type)})`, authServer, access, interact)
     const isIssued = pick(answer.body, 'access_token') !== undefined
     return kept(

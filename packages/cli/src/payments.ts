@@ -149,11 +149,12 @@ async function asking(wire: Wire, payer: Account, options: PayOptions): Promise<
   const common = {
     walletAddress: payer.walletAddress,
     method: 'ilp',
-    ...(debitAmount && { debitAmount }),
+    ...(debitAmount !== undefined && { debitAmount }),
   }
-  if (payee === undefined) return { ...common, receiver, ...(receiveAmount && { receiveAmount }) }
+  if (payee === undefined)
+    return { ...common, receiver, ...(receiveAmount !== undefined && { receiveAmount }) }
   const { id } = await createIncoming(wire, payee, {
-    ...(receiveAmount && { incomingAmount: receiveAmount }),
+    ...(receiveAmount !== undefined && { incomingAmount: receiveAmount }),
     ...(options.description !== undefined && { metadata: { description: options.description } }),
     expiresAt: new Date(Date.now() + incomingLifetimeMs).toISOString(),
   })
@@ -186,7 +187,7 @@ async function created(
 ): Promise<{ readonly answer: WireAnswer; readonly grant: KeptGrant }> {
   const { walletAddress } = payer
   const { description } = options
-  const metadata = description === undefined ? {} : { metadata: { description } }
+  const metadata = description !== undefined && { metadata: { description } }
   const body = { walletAddress, quoteId: quote.id, ...metadata }
   const request = { method: 'POST', url: joined(payer.resourceServer, '/outgoing-payments'), body }
 

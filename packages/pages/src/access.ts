@@ -165,12 +165,12 @@ export function outlookOf(
   const items = access.filter((item) => belongsTo(item, total))
   const receivers = items.flatMap(({ limits }) => limits?.receiver ?? [])
   return {
-    ...(limit && { limit }),
+    ...(limit !== undefined && { limit }),
     isReceived: total.debitAmount === undefined && limit !== undefined,
-    ...(interval && { interval }),
+    ...(interval !== undefined && { interval }),
     ...ahead,
     ...(end !== undefined && { end }),
-    ...(limit && count !== undefined && { total: times(limit, count) }),
+    ...(limit !== undefined && count !== undefined && { total: times(limit, count) }),
     receivers: receivers.length === items.length ? [...new Set(receivers)] : [],
   }
 }

@@ -50,8 +50,8 @@ export function connectedAppsHandler(site: Site): Handler {
     return {
       grant,
       display,
-      ...(budgets && { budgets }),
-      ...(last && { lastPayment: last.result[0] ?? null }),
+      ...(budgets !== undefined && { budgets }),
+      ...(last !== undefined && { lastPayment: last.result[0] ?? null }),
     }
   }
 
@@ -98,7 +98,11 @@ export function connectedAppsHandler(site: Site): Handler {
     let cursor: string | undefined
     let isMore = true
     while (isMore && all.length < searchedMax) {
-      const query = { ...approvedBy(ownerId), last: searchedPage, ...(cursor && { cursor }) }
+      const query = {
+        ...approvedBy(ownerId),
+        last: searchedPage,
+        ...(cursor !== undefined && { cursor }),
+      }
       const { result, pagination } = await grants.list(query)
       all.push(...result.toReversed())
       cursor = pagination.startCursor
@@ -160,7 +164,7 @@ export function connectedAppsHandler(site: Site): Handler {
     const paid = history?.result.toReversed()
     const wanted = [...receiversIn(access), ...(paid ?? []).map(({ receiver }) => receiver)]
     const ownerLimits = grant.conditions?.limits && (await payments?.limitsOf({ grantId }))
-    const app = { ...(await connected(grant)), ...(ownerLimits && { ownerLimits }) }
+    const app = { ...(await connected(grant)), ...(ownerLimits !== undefined && { ownerLimits }) }
     const screen = screens.connectedApp(app, {
       ...(await appOptions(visit)),
       receivers: await namedReceivers(wanted, receiverOf),

@@ -83,13 +83,18 @@ export function consentHandler(site: Site): Handler {
     if (view.status !== 'pending') return decided(view, visit, 409)
     const walletAddresses = await accountsOf(owner.id)
     if (walletAddresses.length === 0) return notice(403, 'notYours', visit)
-    const account = view.needAccount.length === 0 ? undefined : fields.get('account')
-    if (account && !walletAddresses.some(({ url }) => isSameUrl(url, account))) {
+    const account = view.needAccount.length === 0 ? undefined : fields.get('account') || undefined
+    if (account !== undefined && !walletAddresses.some(({ url }) => isSameUrl(url, account))) {
       return notice(403, 'notYours', visit)
     }
     const read = accessIn(view.access, fields, locale)
     if (!read.ok) return ask(view, visit, read.problem, fields)
-    const approval = { resourceOwner, walletAddresses, ...(account && { account }), ...read.value }
+    const approval = {
+      resourceOwner,
+      walletAddresses,
+      ...(account !== undefined && { account }),
+      ...read.value,
+    }
     const approved = await interactions.approve(id, approval)
     if (!approved.ok && /^(?:identifier_required|asset_mismatch)$/.test(approved.refusal)) {
       return ask(view, visit, 'choose', fields)
@@ -111,7 +116,7 @@ export function consentHandler(site: Site): Handler {
       resourceOwner,
       walletAddresses,
       access,
-      ...(conditions && { conditions }),
+      ...(conditions !== undefined && { conditions }),
       sharesSubject: subject !== undefined,
     })
     return answered(approved, 'approved', visit, view)

@@ -15,6 +15,6 @@ export async function expireGrant(store: Store, token: string, expiresAt: number
       ? { interaction: { ...interaction, expiresAt } }
       : { expiresAt }
   const next = { ...grant, version: expectedVersion + 1, ...over }
-  const previous = { ...(lists && { lists }), ...(dueAt !== undefined && { dueAt }) }
+  const previous = { ...(lists !== undefined && { lists }), ...(dueAt !== undefined && { dueAt }) }
   await store.commit({ changes: [{ kind: 'grant', next, expectedVersion, previous }], guards: [] })
 }

@@ -66,11 +66,11 @@ export function frontOf(
     log.add({
       ...described(message, { wallet: wallet.baseUrl, arrivedAt, ms, refusal }),
       ...(clock.offsetMs() !== 0 && { clock: new Date(clock.now()).toISOString() }),
-      ...(operation && { operation }),
+      ...(operation !== undefined && { operation }),
       ...(!isLost && { status: answer.status }),
-      ...(reason && { reason }),
-      ...(fault && { fault: fault.fault }),
-      ...(seen.consent && { consent: seen.consent }),
+      ...(reason !== undefined && { reason }),
+      ...(fault !== undefined && { fault: fault.fault }),
+      ...(seen.consent !== undefined && { consent: seen.consent }),
     })
     if (isLost) request.socket.destroy()
     else send(response, answer, body.length > bodyBytesMax)

@@ -119,7 +119,7 @@ export function testClient(options: TestClientOptions): TestClient {
       ...request,
       key,
       created: created ?? Math.floor(clock.now() / 1000),
-      ...(body === undefined ? {} : { body: contentOf(body) }),
+      ...(body !== undefined && { body: contentOf(body) }),
     })
     return { ...signed, url: withoutPrefix(signed.url, strippedPrefix) }
   }

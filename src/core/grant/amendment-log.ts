@@ -55,7 +55,7 @@ function merged({ at, before }: Amendment, { before: later }: Amendment): Amendm
   return {
     at,
     before: {
-      ...(access && { access }),
+      ...(access !== undefined && { access }),
       ...(Object.keys(conditions).length > 0 && { conditions }),
     },
   }

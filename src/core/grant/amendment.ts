@@ -109,7 +109,7 @@ export function amend(
       ...(Object.keys(conditions).length > 0 && { conditions }),
       amendments: withAmendment(grant, { access: granted, conditions }, now),
       // The client did nothing, so it may still repeat the request whose response it lost.
-      ...(tokens && { tokens, ...(derivation && { derivation }) }),
+      ...(tokens !== undefined && { tokens, ...(derivation !== undefined && { derivation }) }),
     },
     commandId,
     now,
@@ -195,12 +195,12 @@ function narrowedConditions(
     : (before.limits ?? [])
   if (limits === undefined) return undefined
   return {
-    ...(paymentMax && { paymentMax }),
-    ...(receivers && {
+    ...(paymentMax !== undefined && { paymentMax }),
+    ...(receivers !== undefined && {
       receivers: before.receivers?.filter((each) => receivers.includes(each)) ?? receivers,
     }),
     ...(typeof pausedUntil === 'number' && { pausedUntil }),
     ...(limits.length > 0 && { limits }),
-    ...(data && { data }),
+    ...(data !== undefined && data !== null && { data }),
   }
 }

@@ -102,11 +102,11 @@ export function approve(
     grant,
     {
       granted: grantedItems(access, policy.intervalCounting),
-      ...(subject === undefined ? {} : { subject }),
-      ...(conditions === undefined ? {} : { conditions }),
-      consent: { resourceOwner, at: now, ...(clientName && { clientName }) },
+      ...(subject !== undefined && { subject }),
+      ...(conditions !== undefined && { conditions }),
+      consent: { resourceOwner, at: now, ...(clientName !== undefined && { clientName }) },
       ...withRef(interaction, command.refHash),
-      ...(command.listName === undefined ? {} : { lists: listed(grant, command.listName, now) }),
+      ...(command.listName !== undefined && { lists: listed(grant, command.listName, now) }),
     },
     command.commandId,
     now,
@@ -136,7 +136,7 @@ export function deny(
   const { commandId, resourceOwner } = command
   const next = finalize(
     grant,
-    { reason: 'denied', by: 'host', ...(resourceOwner && { resourceOwner }) },
+    { reason: 'denied', by: 'host', ...(resourceOwner !== undefined && { resourceOwner }) },
     commandId,
     now,
     policy,

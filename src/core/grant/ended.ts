@@ -52,12 +52,12 @@ export function endedGrant(
     granted,
     consent,
     endedAt,
-    ...(subject && { subject }),
-    ...(conditions && { conditions }),
-    ...(amendments && { amendments }),
+    ...(subject !== undefined && { subject }),
+    ...(conditions !== undefined && { conditions }),
+    ...(amendments !== undefined && { amendments }),
     ...(issuedAt !== undefined && { issuedAt }),
     ...(expiresAt !== undefined && { expiresAt }),
-    ...(finalized && { finalized }),
+    ...(finalized !== undefined && { finalized }),
   }
 }
 

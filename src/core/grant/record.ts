@@ -287,8 +287,13 @@ export function grantEvent(
   at: Instant,
   label?: string,
 ): GrantEvent {
-  const named = label === undefined ? {} : { label }
-  const event = { type, at, grantId: grant.id, client: clientId(grant.client), ...named }
+  const event = {
+    type,
+    at,
+    grantId: grant.id,
+    client: clientId(grant.client),
+    ...(label !== undefined && { label }),
+  }
   const { resourceOwner } = grant.consent ?? grant.finalized ?? {}
   return resourceOwner === undefined ? event : { ...event, resourceOwner }
 }
@@ -311,7 +316,7 @@ export function nextVersion(
     id,
     ...rest,
     ...(isKept && { derivation }),
-    ...(tokens && { tokens: tokens.map((token) => withoutPast(token, past)) }),
+    ...(tokens !== undefined && { tokens: tokens.map((token) => withoutPast(token, past)) }),
     version: grant.version + 1,
     commandId,
   }
@@ -359,8 +364,8 @@ export function withExpiry(grant: Grant, now: Instant, policy: GrantPolicy): Gra
   return {
     id,
     ...rest,
-    ...(expiresAt === undefined ? {} : { expiresAt }),
-    ...(endsAt === undefined ? {} : retained(Math.max(endsAt, now) + policy.retentionMs)),
+    ...(expiresAt !== undefined && { expiresAt }),
+    ...(endsAt !== undefined && retained(Math.max(endsAt, now) + policy.retentionMs)),
   }
 }
 

@@ -98,8 +98,8 @@ export function requestGrant(
     createdAt: now,
     client: command.client,
     requested: access,
-    ...(command.subject === undefined ? {} : { requestedSubject: command.subject }),
-    ...(command.listName === undefined ? {} : { lists: [{ list: command.listName, at: now }] }),
+    ...(command.subject !== undefined && { requestedSubject: command.subject }),
+    ...(command.listName !== undefined && { lists: [{ list: command.listName, at: now }] }),
     continuation: { ...command.continuation, waitMs: policy.waitMs, acceptedAt: now },
   }
   const grant = needsConsent
@@ -119,8 +119,11 @@ function withInteraction(
   policy: GrantPolicy,
 ): Grant {
   const expiresAt = now + policy.interactionLifetimeMs
-  const finish = interact?.finish === undefined ? {} : { finish: interact.finish }
-  return { ...grant, interaction: { ...interaction, ...finish, expiresAt } }
+  const { finish } = interact ?? {}
+  return {
+    ...grant,
+    interaction: { ...interaction, ...(finish !== undefined && { finish }), expiresAt },
+  }
 }
 
 function withTokens(

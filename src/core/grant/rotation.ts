@@ -94,7 +94,7 @@ function nextTokenFor(
 ): IssuedToken {
   const { presented, nextToken } = command
   const { hash, manage, salt } = nextToken
-  const token = issuedToken(grant, { ...(label && { label }), hash, manage }, now, policy)
+  const token = issuedToken(grant, { label, hash, manage }, now, policy)
   const { hash: from, manage: at } = presented
   const derivation = { manage: at, from, salt, until: repeatableUntil(token, now, policy) }
   return { derivation, ...token }

@@ -38,14 +38,13 @@ export function issuedTokens(
 /** Creates an access token that is valid from now on, and not beyond the last window of the granted items. */
 export function issuedToken(
   { granted = [] }: Pick<Grant, 'granted'>,
-  { label, hash, manage }: NewToken,
+  { label, hash, manage }: Omit<NewToken, 'label'> & { readonly label?: string | undefined },
   now: Instant,
   { accessTokenLifetimeMs }: GrantPolicy,
 ): IssuedToken {
   const windowsEnd = endOfItems(granted) ?? Number.POSITIVE_INFINITY
   const expiresAt = Math.max(now, Math.min(now + accessTokenLifetimeMs, windowsEnd))
-  const named = label === undefined ? {} : { label }
-  return { ...named, hash, manage, issuedAt: now, expiresAt }
+  return { ...(label !== undefined && { label }), hash, manage, issuedAt: now, expiresAt }
 }
 
 /** Compares two hashes in constant time, so that the duration does not reveal how many characters match. */

@@ -50,7 +50,7 @@ export function decideCreation(
     ...request,
     ...(terms.type === 'quote' && { quoteId: terms.quoteId }),
     receiver,
-    ...(receiverWalletAddress && { receiverWalletAddress }),
+    ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
     debitAmount,
     receiveAmount,
     candidates,

@@ -184,7 +184,7 @@ export function declinePayment(
     version: payment.version + 1,
     commandId,
     state: 'declined',
-    refusal: { refusal, reason, ...(details && { details }) },
+    refusal: { refusal, reason, ...(details !== undefined && { details }) },
     updatedAt: now,
     endedAt: now,
     ...retained(now + retentionMs),
@@ -195,7 +195,7 @@ export function declinePayment(
 /** Returns the refusal with which a payment was declined. */
 export function declinedFor(payment: ReservedPayment): Refused<DeclineRefusal> {
   const { refusal, reason, details } = payment.refusal ?? undecided(payment)
-  return { ...refused(refusal, reason), ...(details && { details }) }
+  return { ...refused(refusal, reason), ...(details !== undefined && { details }) }
 }
 
 /** Returns the refusal of a payment that nobody has decided about in time. */

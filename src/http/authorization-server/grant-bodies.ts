@@ -70,7 +70,7 @@ function tokenBody(
   { baseUrl }: GrantUrls,
 ): AccessTokenBody {
   return {
-    ...(label === undefined ? {} : { label }),
+    ...(label !== undefined && { label }),
     value: formatCredential(accessTokenClass, { grantId: id, secret }),
     manage: `${baseUrl}/token/${formatPath(id, manage)}`,
     expires_in: Math.max(0, Math.floor((expiresAt - now) / 1000)),

@@ -89,7 +89,7 @@ async function refuseAsked(
   if (subject !== undefined && !namesSubjects) {
     return refuse('subject_unsupported', 'the subjects option is not configured')
   }
-  const asked = { client: clientId(client), access, ...(subject && { subject }) }
+  const asked = { client: clientId(client), access, ...(subject !== undefined && { subject }) }
   const answer = await ofDependency('mayRequest', () => mayRequest(asked))
   const given = readHostAnswer('mayRequest', answer)
   if (given.ok) return undefined
@@ -279,7 +279,7 @@ export function discover(
     interaction_start_modes_supported: ['redirect'],
     interaction_finish_methods_supported: ['redirect'],
     key_proofs_supported: ['httpsig'],
-    ...(namesSubjects ? { sub_id_formats_supported: ['uri'] } : {}),
+    ...(namesSubjects && { sub_id_formats_supported: ['uri'] }),
   })
   return unsigned(async ({ message }) => {
     const preflight = message.fields.has('access-control-request-method')

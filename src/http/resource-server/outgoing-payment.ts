@@ -144,7 +144,7 @@ function createdBody(
   return {
     ...outgoingPaymentResource(payment, baseUrl, call.now),
     // Omitted if null: the schema of a created payment does not allow null; the schema of a grant does.
-    ...(spent.debitAmount && { grantSpentDebitAmount: spent.debitAmount }),
-    ...(spent.receiveAmount && { grantSpentReceiveAmount: spent.receiveAmount }),
+    ...(spent.debitAmount !== null && { grantSpentDebitAmount: spent.debitAmount }),
+    ...(spent.receiveAmount !== null && { grantSpentReceiveAmount: spent.receiveAmount }),
   }
 }

@@ -104,9 +104,9 @@ export function readListRequest({ target }: Pick<SignedMessage, 'target'>): Pars
     return { ok: false, path: 'wallet-address', problem: resourceUrlForm }
   }
   const page = readPageQuery({
-    ...(first === undefined ? {} : { first: wholeNumber(first) }),
-    ...(last === undefined ? {} : { last: wholeNumber(last) }),
-    ...(cursor === undefined ? {} : { cursor }),
+    ...(first !== undefined && { first: wholeNumber(first) }),
+    ...(last !== undefined && { last: wholeNumber(last) }),
+    ...(cursor !== undefined && { cursor }),
   })
   return page.ok ? ok({ walletAddress, page: page.value }) : page
 }

@@ -84,11 +84,13 @@ export function createClaims(context: ServiceContext) {
       let abandoned: readonly string[] | undefined
       const claimed = await context.run<Claimed>({
         reads: [key],
-        ...(known && { known: { records: recordsOf('server', known) } }),
+        ...(known !== undefined && { known: { records: recordsOf('server', known) } }),
         decide(read) {
           const found = read<ClaimRecord>(key)
           if (found !== undefined && found.commandId === commandId) {
-            return { result: { isHeld: true, claim: found, ...(abandoned && { abandoned }) } }
+            return {
+              result: { isHeld: true, claim: found, ...(abandoned !== undefined && { abandoned }) },
+            }
           }
           const isOthers = found?.holder !== undefined && found.holder !== holder
           const isAbandoned =
@@ -107,7 +109,11 @@ export function createClaims(context: ServiceContext) {
             holder,
             started: abandoned ?? started,
           }
-          const result = { isHeld: true, claim, ...(abandoned && { abandoned }) } as const
+          const result = {
+            isHeld: true,
+            claim,
+            ...(abandoned !== undefined && { abandoned }),
+          } as const
           return { changes: [{ kind: 'server', next: claim }], result }
         },
       })

@@ -62,7 +62,7 @@ export function createHandlers(
     while (run[0]?.mayBegin()) {
       const delivery = run.shift() as Delivery
       const failure = await failureOf(delivery)
-      ended.push({ delivery, ...(failure && { failure }) })
+      ended.push({ delivery, ...(failure !== undefined && { failure }) })
       tell()
       if (failure) break
     }

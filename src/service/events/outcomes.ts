@@ -49,7 +49,7 @@ async function postponeFailed(
     const { event, attempt, record } = delivery
     // If another consumer has taken the event, it may be delivered at any time.
     const { dueAt: retryAt } = changed.get(record.id) ?? { dueAt: now }
-    const again = retryAt === undefined ? {} : { retryAt }
+    const again = retryAt !== undefined && { retryAt }
     settings.onFailure?.({ event, attempt, error: failure?.error, ...again })
   }
 }

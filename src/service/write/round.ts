@@ -133,8 +133,10 @@ function recordChanges({ kind, next, events, before }: PendingChange): readonly 
 /** Says where the replaced version is found, so that a store need not load it. */
 function replacement(kind: RecordKind, before: Stored, next: Stored): RecordChange {
   const { version, lists, dueAt } = before
-  const due = dueAt === undefined ? {} : { dueAt }
-  const previous = lists === undefined ? due : { lists, ...due }
+  const previous = {
+    ...(lists !== undefined && { lists }),
+    ...(dueAt !== undefined && { dueAt }),
+  }
   return { kind, next, expectedVersion: version, previous }
 }
 

@@ -102,7 +102,7 @@ async function walk(session: Session, wanted: string): Promise<readonly string[]
   const found: string[] = []
   let cursor: unknown
   for (let i = 0; i < pagesMax; i++) {
-    const after = cursor === undefined ? {} : { cursor: String(cursor) }
+    const after = cursor !== undefined && { cursor: String(cursor) }
     const next = await page(session, { first: String(most), ...after })
     demand(next.ids.length <= most, `a page of at most ${most} has ${next.ids.length} payments`)
     found.push(...next.ids)

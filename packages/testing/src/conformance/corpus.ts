@@ -191,7 +191,10 @@ async function outgoingLives(world: World): Promise<void> {
     { debitAmount: usd('9000') },
     { debitAmount: usd('9000'), interval },
   ]) {
-    const token = await tokenFor(world, [{ ...item, ...(limits && { limits }) }, quoting])
+    const token = await tokenFor(world, [
+      { ...item, ...(limits !== undefined && { limits }) },
+      quoting,
+    ])
     const create = async (more: object, name: string) => {
       const url = `${origin}/op/outgoing-payments`
       const headers = [['idempotency-key', `"${name}-${++keys}"`]] as const

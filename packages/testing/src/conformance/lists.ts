@@ -331,7 +331,7 @@ async function pageThrough(
   const found: Stored[] = []
   let cursor: ListQuery['cursor']
   for (let pages = 0; pages < 1_000; pages++) {
-    const page = await t.page(list, { forward, limit, ...(cursor && { cursor }) })
+    const page = await t.page(list, { forward, limit, ...(cursor !== undefined && { cursor }) })
     const { length } = page.records
     demand(length <= limit, `list returned ${length} records; its limit was ${limit}`)
     demand(length > 0 || !page.more, 'list returned no records with more: true')

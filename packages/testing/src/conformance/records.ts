@@ -35,7 +35,7 @@ export function createDresser(corpus: Corpus, shapes: Shapes): Dresser {
 
   function dress(kind: RecordKind, record: Stored): Stored {
     const { body, fill } = additions(kind, record)
-    return { ...body, ...fill, ...record, ...(fill.lists && { lists: fill.lists }) }
+    return { ...body, ...fill, ...record, ...(fill.lists !== undefined && { lists: fill.lists }) }
   }
 
   /** Depends on the kind, id, version and command id, and on whether the record is due and in lists. */
@@ -106,7 +106,7 @@ function fillOf(real: RealPlaces, { id, lists = [] }: Stored, seed: string): Fil
   return {
     ...(real.dueAt !== undefined && { dueAt: fillerStart + index(1_000_000) }),
     ...(real.retainUntil !== undefined && { retainUntil: fillerStart + index(1_000_000) }),
-    ...(real.lists && { lists: [...lists, ...filler] }),
+    ...(real.lists !== undefined && { lists: [...lists, ...filler] }),
   }
 }
 
@@ -116,7 +116,7 @@ function withoutFill({ dueAt, retainUntil, lists, ...found }: Stored): Stored {
     ...found,
     ...(dueAt !== undefined && dueAt < fillerStart && { dueAt }),
     ...(retainUntil !== undefined && retainUntil < fillerStart && { retainUntil }),
-    ...(own && own.length > 0 && { lists: own }),
+    ...(own !== undefined && own.length > 0 && { lists: own }),
   }
 }
 

@@ -396,7 +396,7 @@ function preparedCommit({ changes, guards }: Commit, { ledger, dresser }: Settin
 function placesOf({ version, lists, dueAt }: Stored) {
   return {
     version,
-    ...(lists && { lists: lists.map((entry) => ({ ...entry })) }),
+    ...(lists !== undefined && { lists: lists.map((entry) => ({ ...entry })) }),
     ...(dueAt !== undefined && { dueAt }),
   }
 }

@@ -84,9 +84,9 @@ function anyLimits(fc: FastCheck, { asset, around }: LimitsOptions): Arbitrary<L
     .tuple(receiver, interval, counted, anyAmount(fc, asset))
     .map(([receiver, interval, counted, amount]) => {
       const limits: Limits = {
-        ...(receiver === undefined ? {} : { receiver }),
-        ...(interval === undefined ? {} : { interval }),
-        ...(counted === undefined ? {} : { [counted]: amount }),
+        ...(receiver !== undefined && { receiver }),
+        ...(interval !== undefined && { interval }),
+        ...(counted !== undefined && { [counted]: amount }),
       }
       return readable(limits, () => limitsText(limits))
     })
@@ -107,7 +107,7 @@ function anyItem(fc: FastCheck, options: LimitsOptions): Arbitrary<AccessItem> {
     .map(([actions, identifier]) => ({
       type: 'incoming-payment' as const,
       actions,
-      ...(identifier === undefined ? {} : { identifier }),
+      ...(identifier !== undefined && { identifier }),
     }))
   const limits = fc.option(anyLimits(fc, options), { nil: undefined, freq: 4 })
   const outgoing = fc
@@ -116,7 +116,7 @@ function anyItem(fc: FastCheck, options: LimitsOptions): Arbitrary<AccessItem> {
       type: 'outgoing-payment' as const,
       actions,
       identifier,
-      ...(limits === undefined ? {} : { limits }),
+      ...(limits !== undefined && { limits }),
     }))
   const quote = some(actions.quote).map((actions) => ({ type: 'quote' as const, actions }))
   return weighted<AccessItem>(fc, [4, outgoing], [1, incoming], [1, quote]).map((item) =>

@@ -447,8 +447,8 @@ function limitsIn(fc: FastCheck, forms: GrantForms, start: Instant): Arbitrary<L
   return fc
     .tuple(amountLimits(fc, forms), interval, receiver)
     .map(([amounts, interval, receiver]) => ({
-      ...(receiver === undefined ? {} : { receiver }),
-      ...(interval === undefined ? {} : { interval }),
+      ...(receiver !== undefined && { receiver }),
+      ...(interval !== undefined && { interval }),
       ...amounts,
     }))
 }

@@ -129,7 +129,7 @@ export function accountAt(
   const { interval, debitAmount, receiveAmount } = limits
   const found = interval === undefined ? undefined : windowAt(interval, now, intervalCounting)
   if (found !== undefined && !found.ok) return found
-  const window = found === undefined ? {} : { window: found.value }
+  const window = found !== undefined && { window: found.value }
   if (debitAmount !== undefined) {
     return ok({ grant, item, counts: 'debitAmount', limit: debitAmount, ...window })
   }
@@ -150,7 +150,10 @@ function chargeFor(
   const account = accountFor(model, request, now, rules)
   const scopes = account.ok ? scopesFor(model, request, now) : account
   if (!account.ok || !scopes.ok) return scopes as Problems
-  return ok({ ...(account.value && { account: account.value }), scopes: scopes.value })
+  return ok({
+    ...(account.value !== undefined && { account: account.value }),
+    scopes: scopes.value,
+  })
 }
 
 /** Returns the account that must be charged for a payment (`undefined` if nothing is limited), or why none can be. */

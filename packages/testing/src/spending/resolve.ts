@@ -283,8 +283,8 @@ function halved(item: AccessItem): AccessItem {
   const half = (amount: Amount) => amountOf((BigInt(amount.value) + 1n) / 2n, amount)
   const limits = {
     ...item.limits,
-    ...(debitAmount && { debitAmount: half(debitAmount) }),
-    ...(receiveAmount && { receiveAmount: half(receiveAmount) }),
+    ...(debitAmount !== undefined && { debitAmount: half(debitAmount) }),
+    ...(receiveAmount !== undefined && { receiveAmount: half(receiveAmount) }),
   }
   return item.limits === undefined ? item : { ...item, limits }
 }
@@ -373,7 +373,10 @@ function amendmentOf(state: State, command: AmendCommand): SpendingAction | unde
   })
   const remaining = items.flatMap((item, index): RemainingItem[] => {
     const { debitAmount, receiveAmount } = item.limits ?? {}
-    const amounts = { ...(debitAmount && { debitAmount }), ...(receiveAmount && { receiveAmount }) }
+    const amounts = {
+      ...(debitAmount !== undefined && { debitAmount }),
+      ...(receiveAmount !== undefined && { receiveAmount }),
+    }
     return isRemoved(item) ? [] : [{ item: index + 1, ...amounts }]
   })
   const changed = (change: (amount: Amount) => Amount) =>
@@ -381,8 +384,8 @@ function amendmentOf(state: State, command: AmendCommand): SpendingAction | unde
       each.item === place + 1
         ? {
             ...each,
-            ...(debitAmount && { debitAmount: change(debitAmount) }),
-            ...(receiveAmount && { receiveAmount: change(receiveAmount) }),
+            ...(debitAmount !== undefined && { debitAmount: change(debitAmount) }),
+            ...(receiveAmount !== undefined && { receiveAmount: change(receiveAmount) }),
           }
         : each,
     )
@@ -434,8 +437,8 @@ function loweredLimit({ debitAmount, payments, ...limit }: SpendingLimit, parts:
   const count = payments && Math.floor(payments / Number(parts))
   return {
     ...limit,
-    ...(debitAmount && { debitAmount: amountOf(amount || 1n, debitAmount) }),
-    ...(payments && { payments: count || 1 }),
+    ...(debitAmount !== undefined && { debitAmount: amountOf(amount || 1n, debitAmount) }),
+    ...(payments !== undefined && { payments: count || 1 }),
   }
 }
 

@@ -170,7 +170,7 @@ export async function serversWallet(
   return {
     ...actions,
     ...(host.keyBinding !== 'bound' && { replaceKey }),
-    ...(host.limitsAccounts && {
+    ...(host.limitsAccounts === true && {
       limitAccount: async (walletAddress, set) => void limits.set(walletAddress, set),
     }),
     setClock: clock.set,
@@ -236,7 +236,7 @@ export function libraryServers(
       continuation: { waitMs: 0 },
       accessTokens: { lifetimeMs: hundredYearsMs },
     },
-    ...(intervalCounting && { compatibility: { intervalCounting } }),
+    compatibility: { intervalCounting },
   })
   const createProcess = () =>
     createResourceServer({
@@ -328,7 +328,7 @@ async function grant(
     resourceOwner,
     walletAddresses,
     access: [...labelled('pay', granted), ...labelled('price', [quoteAccess])],
-    ...(limits && { conditions: { limits } }),
+    ...(limits !== undefined && { conditions: { limits } }),
   })
   if (!approved.ok) throw new Error(`approving the grant failed: ${approved.reason}`)
   const continued = await send(auth.handle, {
@@ -365,8 +365,8 @@ async function amend(
   })
   const result = await auth.grants.amend(grant, {
     resourceOwner,
-    ...(items && access && { access }),
-    ...(conditions && { conditions }),
+    ...(items !== undefined && access !== undefined && { access }),
+    ...(conditions !== undefined && { conditions }),
   })
   return answerOf(result)
 }
