@@ -116,7 +116,7 @@ const mistakes: readonly (readonly [
 /** A limit that counts and permits everything. */
 function withoutMaximum({ open, ...limit }: CountedLimit): CountedLimit {
   if (open === undefined) return limit
-  const { limit: _limit, payments: _payments, ...kept } = open
+  const { limitedAmount: _limitedAmount, payments: _payments, ...kept } = open
   return { ...limit, open: kept }
 }
 

@@ -36,7 +36,7 @@ export function budgetOf(
   if (item.type !== 'outgoing-payment') return undefined
   const allowed = allowanceAt(item, now)
   if (!allowed.ok) return undefined
-  const { limit, window } = allowed.value
+  const { limitedAmount, window } = allowed.value
   const since = window === undefined ? Number.NEGATIVE_INFINITY : window.start - driftOf(item)
   let budget: Budget | undefined
   for (const payment of payments) {
@@ -49,11 +49,12 @@ export function budgetOf(
       continue
     }
     // More was spent than the limit allows, or in another asset: nothing is left.
-    if (limit === undefined) continue
-    const spent = parseValue(budget?.spent[limit.counts]?.value ?? '0') ?? 0n
-    const rest = { ...limit.maximum, value: `${BigInt(limit.maximum.value) - spent}` }
+    if (limitedAmount === undefined) continue
+    const { counts, maximum } = limitedAmount
+    const spent = parseValue(budget?.spent[counts]?.value ?? '0') ?? 0n
+    const rest = { ...maximum, value: `${BigInt(maximum.value) - spent}` }
     if (rest.value === '0') continue
-    const last = { ...payment, receiver, [limit.counts]: rest }
+    const last = { ...payment, receiver, [counts]: rest }
     const exhausted = decideSpending(candidates, last, charge, now, policy)
     if (exhausted.ok) budget = exhausted.value.budget
   }

@@ -189,19 +189,22 @@ function refuseByLimit(
   spending: Spending,
   now: Instant,
 ): Refused<ChargeRefusal> | undefined {
-  const { source, limit, payments } = open
-  if (limit !== undefined) {
-    const { counts, maximum } = limit
+  const { source, limitedAmount, payments } = open
+  if (limitedAmount !== undefined) {
+    const { counts, maximum } = limitedAmount
     if (source !== 'client' && !isWithin(spending[counts], maximum))
       return exceeded(source, {}, now)
-    if (counted(budget, limit) + spentValue(spending[counts]) > valueOr(0n, maximum.value)) {
+    if (
+      counted(budget, limitedAmount) + spentValue(spending[counts]) >
+      valueOr(0n, maximum.value)
+    ) {
       if (source !== 'client') return exceeded(source, open, now)
       const refusal = refusedPublicly(
         'limits_exceeded',
         `limits.${counts}`,
         'leaves less than this payment',
       )
-      const left = { ...leftAmount(limit, budget) }
+      const left = { ...leftAmount(limitedAmount, budget) }
       return withDetails(refusal, { left, ...nextWindow(open, now) })
     }
   }
@@ -250,8 +253,10 @@ function chargedBudget(
   return nextBudget(fields, budget, spent, commandId)
 }
 
+type LimitedAmount = NonNullable<Allowance['limitedAmount']>
+
 /** What has been spent of a limited amount: everything if the total is in another asset, so that it fails closed. */
-function counted(budget: Budget | undefined, { counts, maximum }: NonNullable<Allowance['limit']>) {
+function counted(budget: Budget | undefined, { counts, maximum }: LimitedAmount) {
   return budget === undefined ? 0n : (valueIn(maximum, budget.spent[counts]) ?? amountValueMax)
 }
 
@@ -268,18 +273,19 @@ function valueIn(asset: Asset, total: Amount | null): bigint | undefined {
 /** Whether everything that a budget counts is within a limit, such as after an amendment. */
 export function isWithinLimit(
   budget: Budget | undefined,
-  { limit, payments }: Pick<OpenLimit, 'limit' | 'payments'>,
+  { limitedAmount, payments }: Pick<OpenLimit, 'limitedAmount' | 'payments'>,
 ): boolean {
   return (
-    (limit === undefined || counted(budget, limit) <= valueOr(0n, limit.maximum.value)) &&
+    (limitedAmount === undefined ||
+      counted(budget, limitedAmount) <= valueOr(0n, limitedAmount.maximum.value)) &&
     (payments === undefined || countOf(budget) <= payments)
   )
 }
 
 /** What is left of a limited amount. */
-function leftAmount(limit: NonNullable<Allowance['limit']>, budget: Budget | undefined): Amount {
-  const left = valueOr(0n, limit.maximum.value) - counted(budget, limit)
-  return { ...limit.maximum, value: String(maxOf(0n, left)) }
+function leftAmount(limited: LimitedAmount, budget: Budget | undefined): Amount {
+  const left = valueOr(0n, limited.maximum.value) - counted(budget, limited)
+  return { ...limited.maximum, value: String(maxOf(0n, left)) }
 }
 
 /**
@@ -321,16 +327,16 @@ export function itemStatus({ item, open }: PayingItem, budget: Budget | undefine
 
 /** Returns what an item has spent in its open window, and what is left of the limited amount. */
 export function budgetStatus(
-  { window, limit }: Allowance,
+  { window, limitedAmount: limited }: Allowance,
   budget: Budget | undefined,
 ): BudgetStatus {
   // While nothing is spent, only the asset of the limit is known.
-  const nothing = limit ? { [limit.counts]: zero(limit.maximum) } : {}
+  const nothing = limited ? { [limited.counts]: zero(limited.maximum) } : {}
   return {
     isOpen: true,
     ...(window !== undefined && { window }),
     spent: budget === undefined ? nothing : totalSpent([nothing, budget.spent]),
-    left: limit ? { [limit.counts]: leftAmount(limit, budget) } : {},
+    left: limited ? { [limited.counts]: leftAmount(limited, budget) } : {},
   }
 }
 

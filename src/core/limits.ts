@@ -28,7 +28,7 @@ export type CountedAmount = 'debitAmount' | 'receiveAmount'
 /** The spending that one granted item allows at an instant. */
 export interface Allowance {
   /** The limited amount and its maximum; absent if the limits contain no amount. */
-  readonly limit?: { readonly counts: CountedAmount; readonly maximum: Amount }
+  readonly limitedAmount?: { readonly counts: CountedAmount; readonly maximum: Amount }
   /** The window of the interval; absent if spending is counted over the life of the grant. */
   readonly window?: SpendingWindow
 }
@@ -62,8 +62,8 @@ export function allow(
     return refusedPublicly('limits_exceeded', 'limits.receiver', 'is another receiver')
   }
   const allowed = allowanceAt(item, now)
-  if (!allowed.ok || allowed.value.limit === undefined) return allowed
-  const { counts, maximum } = allowed.value.limit
+  if (!allowed.ok || allowed.value.limitedAmount === undefined) return allowed
+  const { counts, maximum } = allowed.value.limitedAmount
   const amount = spending[counts]
   if (!sameAsset(maximum, amount)) {
     return refusedPublicly('limits_exceeded', `limits.${counts}`, 'is in another asset')
@@ -83,7 +83,7 @@ export function allow(
  * import { allowanceAt } from 'open-payments-server/core'
  *
  * const allowance = allowanceAt(item, Date.now())
- * if (allowance.ok) console.log(allowance.value.limit?.maximum)
+ * if (allowance.ok) console.log(allowance.value.limitedAmount?.maximum)
  * ```
  */
 export function allowanceAt(
@@ -105,7 +105,7 @@ export function allowanceAt(
   const maximum = debitAmount ?? receiveAmount
   const counts = debitAmount === undefined ? 'receiveAmount' : 'debitAmount'
   return ok({
-    ...(maximum !== undefined && { limit: { counts, maximum } }),
+    ...(maximum !== undefined && { limitedAmount: { counts, maximum } }),
     ...(window !== undefined && { window }),
   })
 }

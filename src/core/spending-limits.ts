@@ -103,7 +103,9 @@ function setLimit(
     source,
     scope,
     budgetId: `${prefix}.${window === undefined ? 'life' : `${window.start}_${window.end}`}`,
-    ...(debitAmount !== undefined && { limit: { counts: 'debitAmount', maximum: debitAmount } }),
+    ...(debitAmount !== undefined && {
+      limitedAmount: { counts: 'debitAmount', maximum: debitAmount },
+    }),
     ...(payments !== undefined && { payments }),
     ...(window !== undefined && { window }),
     ...(interval !== undefined && { interval }),

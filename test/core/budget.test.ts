@@ -100,7 +100,7 @@ describe('the first payment under an item', () => {
   })
 
   test('has its own budget for each server, grant, item and window', () => {
-    const allowance = { limit: { counts: 'debitAmount', maximum: dollars(1) } } as const
+    const allowance = { limitedAmount: { counts: 'debitAmount', maximum: dollars(1) } } as const
     const ids = [
       budgetId(charge, item({}, '1'), allowance),
       budgetId({ ...charge, namespace: 'another-' }, item({}, '1'), allowance),
@@ -432,10 +432,10 @@ describe('any order of charges and releases', () => {
 
 describe('the status of a budget', () => {
   const window = { start: now, end: now + hour }
-  const limit = { counts: 'debitAmount', maximum: dollars(100n) } as const
+  const limitedAmount = { counts: 'debitAmount', maximum: dollars(100n) } as const
 
   test('before the first payment is nothing spent and all left', () => {
-    expect(budgetStatus({ window, limit }, undefined)).toEqual({
+    expect(budgetStatus({ window, limitedAmount }, undefined)).toEqual({
       isOpen: true,
       window,
       spent: { debitAmount: dollars(0n) },
@@ -447,7 +447,7 @@ describe('the status of a budget', () => {
   test('contains both totals that were spent, and what is left of the limited amount', () => {
     const spent = { debitAmount: dollars(60n), receiveAmount: euros(50n) }
     const budget = { ...taken([{ item: item({ debitAmount: dollars(100n) }) }], 1n), spent }
-    expect(budgetStatus({ limit }, budget)).toEqual({
+    expect(budgetStatus({ limitedAmount }, budget)).toEqual({
       isOpen: true,
       spent,
       left: { debitAmount: dollars(40n) },
@@ -460,11 +460,11 @@ describe('the status of a budget', () => {
     const all = { debitAmount: 7n, receiveAmount: 7n, payments: 1 } as const
     const released = release(first, all, nothing, 'command-2')
     const other = { counts: 'debitAmount', maximum: euros(100n) } as const
-    expect(budgetStatus({ limit: other }, released)).toMatchObject({
+    expect(budgetStatus({ limitedAmount: other }, released)).toMatchObject({
       spent: { debitAmount: euros(0n), receiveAmount: euros(0n) },
       left: { debitAmount: euros(100n) },
     })
-    expect(budgetStatus({ limit: other }, first)).toMatchObject({
+    expect(budgetStatus({ limitedAmount: other }, first)).toMatchObject({
       spent: { debitAmount: dollars(7n) },
       left: { debitAmount: euros(0n) },
     })
@@ -473,7 +473,8 @@ describe('the status of a budget', () => {
   test('leaves nothing, and not less, if more was spent than the limit or the total is unreadable', () => {
     const budget = taken([{ item: item({ debitAmount: dollars(100n) }) }], 1n)
     const left = (debitAmount: Amount | null) =>
-      budgetStatus({ limit }, { ...budget, spent: { debitAmount, receiveAmount: null } }).left
+      budgetStatus({ limitedAmount }, { ...budget, spent: { debitAmount, receiveAmount: null } })
+        .left
     for (const total of [dollars(100n), dollars(101n), euros(1n), null]) {
       expect(left(total)).toEqual({ debitAmount: dollars(0n) })
     }
@@ -482,7 +483,9 @@ describe('the status of a budget', () => {
   test('leaves nothing if the limit is unreadable', () => {
     const unreadable = { counts: 'debitAmount', maximum: { ...dollars(1n), value: '1.5' } } as const
     for (const budget of [undefined, taken([{ item: item({ debitAmount: dollars(100n) }) }], 1n)]) {
-      expect(budgetStatus({ limit: unreadable }, budget).left).toEqual({ debitAmount: dollars(0n) })
+      expect(budgetStatus({ limitedAmount: unreadable }, budget).left).toEqual({
+        debitAmount: dollars(0n),
+      })
     }
   })
 
@@ -507,7 +510,7 @@ describe('the paying items of a token', () => {
   test('are its outgoing items in their order, open with a budget or closed', () => {
     const [first, second, ...others] = payingItems([perHour, reading, closed], charge, now)
     const open = first?.open
-    expect([first?.item, open?.limit?.maximum]).toEqual([perHour, dollars(100n)])
+    expect([first?.item, open?.limitedAmount?.maximum]).toEqual([perHour, dollars(100n)])
     expect(open && budgetId(charge, perHour, open)).toBe(open?.budgetId)
     expect(second).toEqual({ item: closed })
     expect(others).toEqual([])

@@ -38,7 +38,7 @@ describe('checking a payment against the limits of one granted item', () => {
     const exactly = { [counts]: of(value) }
     expect(allow(item(exactly), spending, now)).toEqual({
       ok: true,
-      value: { limit: { counts, maximum: of(value) } },
+      value: { limitedAmount: { counts, maximum: of(value) } },
     })
     expect(allow(item({ [counts]: of(value - 1n) }), spending, now)).toMatchObject(
       refusedBecause(`limits.${counts} is less than this payment`),
@@ -97,10 +97,10 @@ describe('an item with an interval', () => {
     ['at the end of the last window', second.end, undefined],
   ])('applies its limit to the current window: %s', (_, instant, window) => {
     const allowance = allowanceAt(item(windows), instant)
-    const limit = { counts: 'debitAmount', maximum: windows.debitAmount }
+    const limitedAmount = { counts: 'debitAmount', maximum: windows.debitAmount }
     const closed = refusedBecause('limits.interval has no window at this time')
     if (window === undefined) expect(allowance).toMatchObject(closed)
-    else expect(allowance).toEqual({ ok: true, value: { limit, window } })
+    else expect(allowance).toEqual({ ok: true, value: { limitedAmount, window } })
     expect(allow(item(windows), spending, instant)).toMatchObject(
       window ? { ok: true, value: { window } } : closed,
     )
@@ -200,10 +200,10 @@ describe('for any combination of limits', () => {
         const found = allowanceAt(deepFreeze(item(limits)), now)
         expect(allowanceAt(structuredClone(item(limits)), now)).toEqual(found)
         if (!found.ok) return
-        const { limit, window } = found.value
+        const { limitedAmount, window } = found.value
         const limited = limits.debitAmount ?? limits.receiveAmount
-        expect(limit?.maximum).toEqual(limited)
-        if (limit !== undefined) expect(limits[limit.counts]).toEqual(limited)
+        expect(limitedAmount?.maximum).toEqual(limited)
+        if (limitedAmount !== undefined) expect(limits[limitedAmount.counts]).toEqual(limited)
         expect(window === undefined).toBe(limits.interval === undefined)
         if (window === undefined) return
         expect(window.start).toBeLessThanOrEqual(now)
