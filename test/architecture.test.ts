@@ -266,4 +266,18 @@ describe('the direction of dependencies', () => {
     )
     expect(byMember).toEqual([])
   })
+
+  // The other form is `given`. An empty string, a zero or `false` that is present must not be left out.
+  test('a member is absent by a spread whose condition is a boolean', () => {
+    const others = files
+      .filter((file) => !file.startsWith('examples') && !file.startsWith('programs'))
+      .flatMap((file) => {
+        const text = readFileSync(join(root, file), 'utf8')
+        const found = text.match(
+          /\.\.\.\((?:[^()]*\? \{\} :|[^;]*?: \{\}\)|([\w.]+) && \{ \1\b).*/g,
+        )
+        return (found ?? []).map((each) => `${file}: ${each}`)
+      })
+    expect(others).toEqual([])
+  })
 })
