@@ -1,86 +1,26 @@
 import { networkInterfaces } from 'node:os'
-import {
-  type AuthenticatedClient,
-  createAuthenticatedClient,
-  isFinalizedGrantWithAccessToken,
-  isPendingGrant,
-} from '@interledger/open-payments'
+import { isPendingGrant } from '@interledger/open-payments'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type App, dollars, openApp } from './support/app.js'
 import { answer, browserOf, decide } from './support/browser.js'
 import { runningWallet, type TestWallet } from './support/running-wallet.js'
-import { openShop, type Shop } from './support/shop.js'
 
 let wallet: TestWallet
-let shop: Shop
-let client: AuthenticatedClient
+let app: App
+let client: App['client']
 let alice: string
-let bob: string
 beforeAll(async () => {
   wallet = await runningWallet()
-  shop = await openShop()
+  app = await openApp(wallet.baseUrl)
+  client = app.client
   alice = `${wallet.baseUrl}/alice`
-  bob = `${wallet.baseUrl}/bob`
-  const { walletAddress: walletAddressUrl, keyId, privateKey } = shop.client
-  client = await createAuthenticatedClient({
-    walletAddressUrl,
-    keyId,
-    privateKey,
-    useHttp: true,
-    logLevel: 'silent',
-  })
 })
 afterAll(async () => {
-  shop?.close()
+  app?.close()
   await wallet?.stop()
 })
 
-type Access = NonNullable<
-  Parameters<AuthenticatedClient['grant']['request']>[1]['access_token']
->['access']
-
-const dollars = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
-const authUrl = () => `${wallet.baseUrl}/auth`
 const using = (accessToken: string) => ({ url: wallet.baseUrl, accessToken })
-
-/** Requests access that needs no consent, and returns the token. */
-async function access(...access: Access): Promise<string> {
-  const grant = await client.grant.request({ url: authUrl() }, { access_token: { access } })
-  if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('this access needs consent')
-  return grant.access_token.value
-}
-
-/** Requests access to pay from Alice's account, approves it as Alice, and returns the token. */
-async function paying(limits: { debitAmount?: ReturnType<typeof dollars> }): Promise<string> {
-  const access: Access = [
-    { type: 'outgoing-payment', actions: ['create', 'read'], identifier: alice, limits },
-  ]
-  const finish = { method: 'redirect' as const, uri: shop.finishUri, nonce: 'a-nonce' }
-  const grant = await client.grant.request(
-    { url: authUrl() },
-    { access_token: { access }, interact: { start: ['redirect'], finish } },
-  )
-  if (!isPendingGrant(grant)) throw new Error('this access needs no consent')
-  const browser = await browserOf(wallet.baseUrl, 'alice')
-  const { text } = await browser.open(grant.interact.redirect)
-  expect(text).toContain(shop.client.walletAddress)
-  const returned = new URL(await decide(browser, grant.interact.redirect, 'approve'))
-  expect(returned.searchParams.get('order')).toBe('17')
-  const { uri: url, access_token: continuation } = grant.continue
-  const { value: accessToken } = continuation
-  const continued = await client.grant.continue(
-    { url, accessToken },
-    { interact_ref: returned.searchParams.get('interact_ref') ?? '' },
-  )
-  if (!isFinalizedGrantWithAccessToken(continued)) throw new Error('the grant has no token')
-  return continued.access_token.value
-}
-
-/** Creates a request for a payment to Bob, and returns its URL. */
-async function invoice(value?: string): Promise<string> {
-  const token = await access({ type: 'incoming-payment', actions: ['create'] })
-  const amount = value === undefined ? {} : { incomingAmount: dollars(value) }
-  return (await client.incomingPayment.create(using(token), { walletAddress: bob, ...amount })).id
-}
 
 test('An account is found by its own URL only', async () => {
   const status = async (path: string) => (await fetch(wallet.baseUrl + path)).status
@@ -95,14 +35,14 @@ test('An account is found by its own URL only', async () => {
 })
 
 test('Alice pays an invoice of Bob with a quote, and the money moves once', async () => {
-  const receiver = await invoice('2500')
-  const quoting = await access({ type: 'quote', actions: ['create'] })
+  const receiver = await app.invoice('2500')
+  const quoting = await app.access({ type: 'quote', actions: ['create'] })
   const quote = await client.quote.create(using(quoting), {
     walletAddress: alice,
     receiver,
     method: 'ilp',
   })
-  const token = await paying({ debitAmount: dollars('3000') })
+  const token = await app.paying({ debitAmount: dollars('3000') })
   const request = { walletAddress: alice, quoteId: quote.id }
   const payment = await client.outgoingPayment.create(using(token), request)
   expect((await client.outgoingPayment.create(using(token), request)).id).toBe(payment.id)
@@ -112,29 +52,29 @@ test('Alice pays an invoice of Bob with a quote, and the money moves once', asyn
   const paid = await client.outgoingPayment.get({ url: payment.id, accessToken: token })
   expect(paid.sentAmount).toEqual(dollars('2500'))
 
-  const tooMuch = { walletAddress: alice, incomingPayment: await invoice() }
-  await expect(
-    client.outgoingPayment.create(using(token), { ...tooMuch, debitAmount: dollars('501') }),
-  ).rejects.toMatchObject({ status: 403, code: 'insufficient_grant' })
+  await expect(app.pay(token, '501')).rejects.toMatchObject({
+    status: 403,
+    code: 'insufficient_grant',
+  })
 })
 
 test('A payment of more than 50.00 is made once its owner has confirmed it', async () => {
-  const quoting = await access({ type: 'quote', actions: ['create'] })
+  const quoting = await app.access({ type: 'quote', actions: ['create'] })
   const quoteOf = async (receiver: string) =>
     client.quote.create(using(quoting), { walletAddress: alice, receiver, method: 'ilp' })
-  const token = await paying({})
+  const token = await app.paying({})
   const pay = (quoteId: string) =>
     client.outgoingPayment.create(using(token), { walletAddress: alice, quoteId })
   const waiting = { status: 403, code: 'confirmation_required' }
   const browser = await browserOf(wallet.baseUrl, 'alice')
 
-  const declined = await quoteOf(await invoice('7500'))
+  const declined = await quoteOf(await app.invoice('7500'))
   await expect(pay(declined.id)).rejects.toMatchObject(waiting)
   const page = (id: string) => `${wallet.baseUrl}/confirm/${id.split('/').at(-1)}`
   expect(await answer(browser, page(declined.id), 'decline')).toBe(200)
   await expect(pay(declined.id)).rejects.toMatchObject({ code: 'confirmation_declined' })
 
-  const confirmed = await quoteOf(await invoice('5001'))
+  const confirmed = await quoteOf(await app.invoice('5001'))
   await expect(pay(confirmed.id)).rejects.toMatchObject(waiting)
   const { url } = await pay(confirmed.id).catch(({ details }) => details)
   expect(url).toBe(page(confirmed.id))
@@ -144,40 +84,33 @@ test('A payment of more than 50.00 is made once its owner has confirmed it', asy
 })
 
 test('A payment that the account cannot pay is refused, and leaves the money', async () => {
-  const token = await paying({})
-  const incomingPayment = await invoice()
-  const pay = (value: string) =>
-    client.outgoingPayment.create(using(token), {
-      walletAddress: alice,
-      incomingPayment,
-      debitAmount: dollars(value),
-    })
-  await expect(pay('2500')).rejects.toMatchObject({ status: 403, code: 'insufficient_funds' })
+  const token = await app.paying({})
+  await expect(app.pay(token, '2500')).rejects.toMatchObject({
+    status: 403,
+    code: 'insufficient_funds',
+  })
   expect(await wallet.balanceOf('alice')).toBe(2_499n)
-  await pay('2499')
+  await app.pay(token, '2499')
   await expect.poll(() => wallet.balanceOf('alice')).toBe(0n)
   expect(await wallet.balanceOf('bob')).toBe(20_000n)
 })
 
 test('The owner ends the access of an app on the page of connected apps', async () => {
-  const token = await paying({ debitAmount: dollars('100') })
+  const token = await app.paying({ debitAmount: dollars('100') })
   const browser = await browserOf(wallet.baseUrl, 'alice')
   const { text, token: formToken } = await browser.open(`${wallet.baseUrl}/apps`)
   const grants = [...text.matchAll(/name="grant" value="([^"]+)"/g)].map(([, id = '']) => id)
   for (const grant of grants) {
     await browser.send(`${wallet.baseUrl}/apps`, { token: formToken, grant, do: 'revoke' })
   }
-  const request = { walletAddress: alice, incomingPayment: await invoice() }
-  await expect(
-    client.outgoingPayment.create(using(token), { ...request, debitAmount: dollars('1') }),
-  ).rejects.toMatchObject({ status: 401 })
+  await expect(app.pay(token, '1')).rejects.toMatchObject({ status: 401 })
 })
 
 test('An owner tells an app which wallet address is theirs, after consent', async () => {
   const subject = { sub_ids: [{ id: alice, format: 'uri' as const }] }
-  const finish = { method: 'redirect' as const, uri: shop.finishUri, nonce: 'a-nonce' }
+  const finish = { method: 'redirect' as const, uri: app.finishUri, nonce: 'a-nonce' }
   const grant = await client.grant.request(
-    { url: authUrl() },
+    { url: `${wallet.baseUrl}/auth` },
     { subject, interact: { start: ['redirect'], finish } },
   )
   if (!isPendingGrant(grant)) throw new Error('a subject needs consent')
