@@ -1,7 +1,7 @@
 import type { Account, Ledger } from 'create-open-payments-server/wallet/ledger'
 import type { Database } from 'create-open-payments-server/wallet/sql'
-import type { OwnedKey, OwnerKeys } from 'open-payments-pages'
-import { memoryStore, type Store } from 'open-payments-server'
+import type { AccountLimitSettings, OwnedKey, OwnerKeys } from 'open-payments-pages'
+import { memoryStore, type SpendingLimit, type Store } from 'open-payments-server'
 
 /** The records of the library in memory, and no tables: the ports replace what needs them. */
 export function memoryDatabase(): Database & { readonly store: Store } {
@@ -54,6 +54,20 @@ export function memoryKeys(): OwnerKeys {
     async revoke(account, kid) {
       const others = of(account).filter((key) => key.kid !== kid)
       kept.set(account, others)
+    },
+  }
+}
+
+/** The limits that visitors set for all payments from an account. */
+export function memoryLimits(): AccountLimitSettings {
+  const kept = new Map<string, readonly SpendingLimit[]>()
+  const of = (account: string) => kept.get(account) ?? []
+  return {
+    of: async (account) => of(account),
+    async set(account, limits, before) {
+      const isSame = JSON.stringify(of(account)) === JSON.stringify(before)
+      if (isSame) kept.set(account, limits)
+      return isSame
     },
   }
 }

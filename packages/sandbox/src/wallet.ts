@@ -17,7 +17,7 @@ import { type ConsentRules, decideByRule, isOf, ownerFor } from './consent.js'
 import { expireGrant } from './expire-grant.js'
 import { newSandboxKey, type SandboxKey } from './keys.js'
 import { cookieFor, openLogin } from './login.js'
-import { memoryDatabase, memoryKeys, unlimitedLedger } from './memory.js'
+import { memoryDatabase, memoryKeys, memoryLimits, unlimitedLedger } from './memory.js'
 import { payer } from './payments.js'
 import type { Seen } from './seen.js'
 
@@ -114,6 +114,7 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
   const wallet = createWallet({ baseUrl, ...secrets, demoPassword: '' }, database, {
     ledger: unlimitedLedger(owned, () => seen()?.lacksFunds === true),
     keys: memoryKeys(),
+    limits: memoryLimits(),
     login,
     receivers,
     mustConfirm: () => seen()?.mustConfirm === true,

@@ -1,4 +1,5 @@
 import type { KeyConflict, OwnedKey, OwnerKeys } from 'open-payments-pages'
+import { lock } from './ledger.js'
 import type { Database, Sql } from './sql.js'
 
 /** Other wallets read no more than this of a `jwks.json`. */
@@ -17,8 +18,7 @@ export function clientKeysOn({ sql, transaction }: Database): OwnerKeys {
 
 async function add(sql: Sql, walletAddress: string, key: OwnedKey): Promise<'added' | KeyConflict> {
   const { kid, x, name, addedAt } = key
-  // Keeps others from adding a key to this account until the transaction ends.
-  await sql('UPDATE accounts SET locks = locks + 1 WHERE wallet_address = ?', walletAddress)
+  await lock(sql, walletAddress)
   const known = await keysOf(sql, walletAddress)
   if (known.some((each) => each.x === x)) return 'known'
   if (known.some((each) => each.kid === kid)) return 'kidTaken'

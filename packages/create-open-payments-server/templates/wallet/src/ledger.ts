@@ -96,7 +96,7 @@ async function hold(sql: Sql, payment: HeldPayment): Promise<boolean> {
 }
 
 /** Keeps other transactions from changing an account until this one ends, in every database. */
-async function lock(sql: Sql, walletAddress: string): Promise<void> {
+export async function lock(sql: Sql, walletAddress: string): Promise<void> {
   await sql('UPDATE accounts SET locks = locks + 1 WHERE wallet_address = ?', walletAddress)
 }
 

@@ -33,6 +33,12 @@ const stepsWith = (tableOptions: string): readonly (readonly string[])[] => [
       UNIQUE (wallet_address, x)
     ) ${tableOptions}`,
   ],
+  [
+    `CREATE TABLE account_limits (
+      wallet_address VARCHAR(255) PRIMARY KEY,
+      limits VARCHAR(2000) NOT NULL
+    ) ${tableOptions}`,
+  ],
 ]
 
 /**

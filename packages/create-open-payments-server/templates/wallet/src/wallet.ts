@@ -1,4 +1,4 @@
-import { createPages, type OwnerKeys } from 'open-payments-pages'
+import { type AccountLimitSettings, createPages, type OwnerKeys } from 'open-payments-pages'
 import {
   createWallet as createServers,
   type Handler,
@@ -10,6 +10,7 @@ import {
   type WalletOptions,
   walletAddressSubjects,
 } from 'open-payments-server'
+import { accountLimitsOn } from './account-limits.js'
 import { clientKeysOn } from './client-keys.js'
 import { confirmedByOwner, isLarge } from './confirmation.js'
 import { design } from './design.js'
@@ -43,6 +44,8 @@ export interface WalletPorts
   readonly login?: Login
   /** The keys that owners registered. */
   readonly keys?: OwnerKeys
+  /** The limits that owners set for all payments from an account. */
+  readonly limits?: AccountLimitSettings
   /** What can be paid. Default: the incoming payments of this wallet. */
   readonly receivers?: Receivers
   /** Default: at the rates of `exchange.ts`, without a fee. */
@@ -62,6 +65,7 @@ export function createWallet(
     ledger = ledgerOn(database),
     login = createLogin(settings),
     keys = clientKeysOn(database),
+    limits = accountLimitsOn(database),
     receivers = (url) => ownReceivers(servers.resources.incomingPayments)(url),
     exchanges = exchangeFor({ basisPoints: 0n, fixed: 0n }),
     mustConfirm = isLarge,
@@ -86,7 +90,10 @@ export function createWallet(
       secret: settings.paymentDetailsSecret,
     }),
     pricing: pricingOf(receivers, exchanges),
-    policy: { mayPay: confirmedByOwner(mayPayFrom(ledger), { baseUrl, mustConfirm, clock }) },
+    policy: {
+      mayPay: confirmedByOwner(mayPayFrom(ledger), { baseUrl, mustConfirm, clock }),
+      accountLimits: limits.of,
+    },
     clock,
     onRefusal: reportRefusal,
     onError,
@@ -101,6 +108,7 @@ export function createWallet(
     signOut: login.signOut,
     formKey: settings.sessionSecret,
     keys,
+    accountLimits: limits,
     connectedAppsUrl: '/apps',
     design,
     onError,
