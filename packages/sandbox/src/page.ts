@@ -21,7 +21,8 @@ export function sandboxPage(
     paths: { page: '/sandbox', below: '/sandbox' },
     title: 'Open Payments sandbox',
     intro: html`<p>Two wallets, ${wallets.map((wallet) => wallet.baseUrl).join(' and ')}, that pay each other. Visitors
-      act as any owner: see <a href="/apps">connected apps</a> and <a href="/keys">keys of apps</a>.</p>`,
+      act as any owner: see <a href="/apps">connected apps</a>, <a href="/apps?limits">limits for all apps</a> and
+      <a href="/keys">keys of apps</a>.</p>`,
     more: () => details(describe()),
     accounts: async () => {
       const shown = wallets.flatMap((wallet) =>

@@ -113,6 +113,60 @@ describe('consent by rule', () => {
   })
 })
 
+test.each([
+  ['alice', 'dana'],
+  ['dana', 'alice'],
+])(
+  'a limit that %s sets on the page of limits applies to all apps, and to payments to the other wallet',
+  async (from, to) => {
+    const own = await startSandbox({ port: 0, approve: ['all'], outboundTimeoutMs: 60_000 })
+    const { walletAddress } = own.account(from)
+    const page = new URL('/apps?limits', walletAddress)
+    expect(await (await fetch(own.url, { headers: { accept: 'text/html' } })).text()).toContain(
+      'href="/apps?limits"',
+    )
+    // The server may close an idle connection while a request is sent.
+    const visitor = { connection: 'close' }
+    const post = (url: URL, fields: Readonly<Record<string, string>>, headers: typeof visitor) => {
+      const body = new URLSearchParams(fields)
+      return fetch(url, { method: 'POST', redirect: 'manual', headers, body })
+    }
+    const login = await fetch(page, { redirect: 'manual', headers: visitor })
+    const loginUrl = new URL(login.headers.get('location') ?? '', page)
+    const signedIn = await post(loginUrl, { owner: from }, visitor)
+    expect(new URL(signedIn.headers.get('location') ?? '', page)).toEqual(page)
+    const cookie = signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
+    const headers = { ...visitor, cookie }
+    const save = async (interval: string, most: string) => {
+      const text = await (await fetch(page, { headers })).text()
+      const [, token = ''] = /name="token" value="([^"]+)"/.exec(text) ?? []
+      const form = { token, account: walletAddress, do: 'limit', interval, most }
+      return (await post(page, form, headers)).status
+    }
+
+    await own.moveClock({ now: '2100-01-01T12:00:00Z' }) // no day ends during the test
+    const payerAs = async (name: string) => payerOf(await clientFor(own, name), walletAddress)
+    const [app, other] = [await payerAs('app'), await payerAs('bruno')]
+    const receiver = await clientFor(own)
+    const pay = async (payer: typeof app, value: string) => {
+      const { id } = await invoiceOf(receiver, own.account(to).walletAddress, value)
+      return payer.pay(id)
+    }
+    const daily = 'R/2024-01-01T00:00:00Z/P1D'
+    const refused = { status: 403, code: 'insufficient_grant' }
+    expect(await save(daily, '25')).toBe(303)
+    await pay(app, '2000')
+    expect(await failure(pay(other, '501'))).toMatchObject(refused)
+    await pay(other, '400')
+    expect(await save(daily, '24')).toBe(303)
+    expect(await failure(pay(other, '1'))).toMatchObject(refused)
+    expect(await save(daily, '25')).toBe(400)
+    await own.advance('P1D')
+    await pay(await payerAs('bruno'), '2400') // earlier tokens have expired
+    await own.stop()
+  },
+)
+
 test('without a rule, visitors act as the owner on the page for consent, and choose whose other pages they see', async () => {
   const own = await startSandbox({ port: 0, outboundTimeoutMs: 60_000 })
   const [{ url }] = own.wallets
