@@ -9,6 +9,7 @@ import {
   isPendingGrant,
   type PendingGrant,
 } from '@interledger/open-payments'
+import { openAccount } from 'create-open-payments-server/wallet/ledger'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { demoPassword } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
@@ -240,6 +241,38 @@ describe('in Chromium, the pages for owners', () => {
       await expectToFitAPhone(page)
       await click(page, 'a[href^="?app="]')
       expect(await textOf(page)).toContain(period)
+      expect(await violations(page)).toEqual([])
+      await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: 'dark' }])
+      expect(await violations(page)).toEqual([])
+      await expectToFitAPhone(page)
+    })
+
+    test('limit the payments of all apps in this language, and break no rule of axe, light or dark', async () => {
+      const { baseUrl, wallet } = running
+      const owner = `owner${tag.slice(0, 2)}`
+      const asset = { assetCode: 'USD', assetScale: 2 }
+      const account = { url: `${baseUrl}/${owner}`, owner, ...asset, balance: 0n }
+      await openAccount(wallet.database, account)
+      const page = await opened(`${baseUrl}/apps`, tag, owner)
+      await click(page, 'a[href="?limits"]')
+      expect(await page.evaluate('document.documentElement.lang')).toBe(tag)
+      expect(await page.evaluate('document.documentElement.dir')).toBe(direction)
+      const unfold = `document.querySelectorAll('details').forEach((each) => { each.open = true })`
+      await page.evaluate(unfold)
+      expect(await violations(page)).toEqual([])
+      await fill(page, { 'account-0-new-payments': '0' })
+      await click(page, 'button[value=limit]')
+      expect(await accessible(page)).toContain('alert')
+      expect(await violations(page)).toEqual([])
+      await expectToFitAPhone(page)
+      const month = 'R/2024-01-01T00:00:00Z/P1M'
+      const [most = ''] = amount.split(' ')
+      await fill(page, { 'account-0-new-most': most, 'account-0-new-payments': '3' })
+      await fill(page, { 'account-0-new-interval': month })
+      await click(page, 'button[value=limit]')
+      expect(await accessible(page)).toContain('status')
+      expect(await textOf(page)).toContain(amount)
+      await page.evaluate(unfold)
       expect(await violations(page)).toEqual([])
       await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: 'dark' }])
       expect(await violations(page)).toEqual([])

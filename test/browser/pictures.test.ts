@@ -3,7 +3,9 @@ import { startPageOf } from 'create-open-payments-server/wallet/start-page/page'
 import { requestLog } from 'create-open-payments-server/wallet/start-page/requests'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
+  type AccountLimitSettings,
   createPages,
+  formTokens,
   html,
   localeFor,
   loginScreen,
@@ -11,7 +13,7 @@ import {
   page as pageOf,
 } from '../../packages/pages/src/index.js'
 import type { Handler, HttpResponse } from '../../src/entry-adapter.js'
-import type { Clock, Limits, MayPay } from '../../src/index.js'
+import type { Clock, Limits, MayPay, SpendingLimit } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
 import { publishedKeys, testKey } from '../support/keys.js'
 import { createSpendingWorld, euroReceiver, pay, usd } from '../support/spending.js'
@@ -38,6 +40,7 @@ const accounts = [
   { url: `${origin}/savings`, publicName: 'Savings', assetCode: 'USD', assetScale: 2 },
   { url: `${origin}/travel`, publicName: 'Travel', assetCode: 'EUR', assetScale: 2 },
 ]
+const formKey = new Uint8Array(32)
 const monthly = { debitAmount: usd(2500), interval: 'R12/2026-12-01T00:00:00Z/P1M' }
 const names: Readonly<Record<string, string>> = {
   'https://shop.example': 'Green Energy',
@@ -45,12 +48,13 @@ const names: Readonly<Record<string, string>> = {
 }
 
 /** A wallet of Alice, and its pages. */
-function walletOf(owner: Partial<Owner> = {}) {
+function walletOf(owner: Partial<Owner> = {}, accountLimits?: AccountLimitSettings) {
   const clock = manualClock()
   const clientKeys = publishedKeys()
   const displayOf = async (uri: string) => ({ uri, ...(names[uri] && { name: names[uri] }) })
   const auth = { clientKeys: { ...clientKeys, displayOf } }
-  const resources = { policy: { mayPay: confirmedIfLarge(clock) } }
+  const policy = { ...(accountLimits && { accountLimits: accountLimits.of }) }
+  const resources = { policy: { ...policy, mayPay: confirmedIfLarge(clock) } }
   const world = createSpendingWorld({ clock, auth, resources })
   const pages = createPages({
     auth: world.auth,
@@ -60,8 +64,9 @@ function walletOf(owner: Partial<Owner> = {}) {
     receiverOf: () => ({ name: 'City Tax Office', walletAddress: 'https://bank.example/taxes' }),
     signIn: () => ({ status: 401, headers: {} }),
     signOut: '/logout',
-    formKey: new Uint8Array(32),
+    formKey,
     connectedAppsUrl: '/apps',
+    ...(accountLimits && { accountLimits }),
     design,
     clock,
   })
@@ -114,7 +119,13 @@ function walletOf(owner: Partial<Owner> = {}) {
   const consent = (id: string) => get(pages.consent, `/consent/${id}`)
   const confirmation = (url: string) => get(pages.confirmation, new URL(url).pathname)
   const apps = (query = '') => get(pages.connectedApps, `/apps${query}`)
-  return { world, asked, connected, waiting, consent, confirmation, apps }
+  async function limit(form: Readonly<Record<string, string>>) {
+    const token = await formTokens(formKey).value('account-limits', 'alice')
+    const body = new TextEncoder().encode(`${new URLSearchParams({ token, ...form })}`)
+    const posted = { method: 'POST', url: '/apps?limits', headers: [], body }
+    return pages.connectedApps(posted)
+  }
+  return { world, asked, connected, waiting, consent, confirmation, apps, limit }
 }
 
 /** Lets the owner confirm payments above 50.00, within 15 minutes. */
@@ -159,6 +170,29 @@ async function connectedApp(): Promise<HttpResponse> {
   }
   await wallet.world.auth.grants.amend(grantId, { resourceOwner: 'alice', conditions })
   return wallet.apps(`?app=${grantId}`)
+}
+
+/** The limits for all apps of an account, of which two apps have spent a part, and a form that is refused. */
+async function limitsForAllApps(): Promise<HttpResponse> {
+  const limits: readonly SpendingLimit[] = [
+    { debitAmount: usd(10_000), payments: 20, interval: 'R/2024-01-01T00:00:00Z/P1M' },
+    { payments: 5, interval: 'R/2024-01-01T00:00:00Z/P1D' },
+  ]
+  const of = async (url: string) => (url === alice ? limits : [])
+  const wallet = walletOf({}, { of, set: async () => false })
+  for (const [app, spent] of [
+    ['music', 999],
+    ['shop', 3150],
+  ] as const) {
+    await wallet.connected({ debitAmount: usd(5000) }, app, spent)
+  }
+  return wallet.limit({
+    account: `${origin}/savings`,
+    do: 'limit',
+    interval: 'R/2024-01-01T00:00:00Z/P1W',
+    most: '12,50',
+    payments: '',
+  })
 }
 
 async function answered(): Promise<HttpResponse> {
@@ -267,6 +301,7 @@ const pictures: readonly Picture[] = [
   { name: 'connected-apps', of: () => connectedApps() },
   { name: 'connected-apps-dark', scheme: 'dark', of: () => connectedApps() },
   { name: 'connected-app', of: connectedApp },
+  { name: 'account-limits', of: limitsForAllApps },
   { name: 'already-answered', of: answered },
   { name: 'confirmation', of: confirmation },
   { name: 'login', of: refused },
