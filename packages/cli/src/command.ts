@@ -271,6 +271,7 @@ function failed(
   if (!isJson) return exitCode
   const code = answer && codeOf(answer)
   const description = answer && pick(answer.body, 'error', 'description')
+  const details = answer && redacted(pick(answer.body, 'error', 'details'))
   const said = {
     step,
     message: error.message,
@@ -279,6 +280,7 @@ function failed(
     status: answer?.status,
     code,
     description,
+    details,
   }
   machine.out(escaped(`${JSON.stringify({ ok: false, error: said, exists }, undefined, 2)}\n`))
   return exitCode

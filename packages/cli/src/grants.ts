@@ -14,7 +14,7 @@ import {
 import { jwkOf } from 'open-payments-server-testing'
 import { type ClientKey, type KeptGrant, keepGrant, keptGrants, removeGrant } from './files.js'
 import { answerBrowser } from './finish-page.js'
-import { consentPage, urlAtServer } from './urls.js'
+import { ownersPage, urlAtServer } from './urls.js'
 import { ClientError, codeOf, refused, type SendOptions, type Wire } from './wire.js'
 
 /** A wallet address with what its document says. */
@@ -164,13 +164,16 @@ async function decided(
   finish: Finish | undefined,
   { opensBrowser, waitMs }: ConsentOptions,
 ): Promise<WireAnswer> {
-  const page = consentPage(pending)
-  const opened = opensBrowser && wire.machine.open(page)
-  wire.say(`${opened ? 'The browser opens' : 'Open'} this page, and decide there:`)
-  wire.say(`  ${page}`)
+  openForOwner(wire, ownersPage(pending, 'interact', 'redirect'), opensBrowser)
   const deadline = Date.now() + waitMs
   const reference = finish && (await referenceOf(wire, authServer, pending, finish, waitMs))
   return continued(wire, authServer, pending, reference, deadline)
+}
+
+export function openForOwner(wire: Wire, page: string, opensBrowser: boolean): void {
+  const opened = opensBrowser && wire.machine.open(page)
+  wire.say(`${opened ? 'The browser opens' : 'Open'} this page, and decide there:`)
+  wire.say(`  ${page}`)
 }
 
 /** Returns the interaction reference of the browser's return, after verifying its hash (RFC 9635 section 4.2.3). */

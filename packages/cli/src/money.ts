@@ -54,6 +54,16 @@ export function money({ value, assetCode, assetScale }: Amount): string {
   return `${digits.slice(0, point)}${decimals} ${assetCode}`
 }
 
+/** Whether a member of a response is an amount. */
+export function isAmount(member: unknown): member is Amount {
+  try {
+    demandAmount(member, 'amount')
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** Returns an amount of a response. Fails if it is none. */
 export function amountIn(body: unknown, name: string): Amount {
   const amount = pick(body, name)

@@ -12,12 +12,13 @@ import {
   type ConsentOptions,
   latest,
   obtainGrant,
+  openForOwner,
   readAccount,
   sendWith,
   simpleToken,
 } from './grants.js'
 import { type Amount, amountIn, amountOf, isSameAsset, money, reaches } from './money.js'
-import { urlAtServer } from './urls.js'
+import { ownersPage, urlAtServer } from './urls.js'
 import { ClientError, codeOf, redacted, refused, type Wire } from './wire.js'
 
 export interface PayOptions extends ConsentOptions {
@@ -198,7 +199,15 @@ async function created(
         'quote',
         `the quote ${id}, whose payment may exist. ${toResume(quote, payer)}`,
       )
-      const answer = await sendWith(wire, grant, 'outgoing payment', request, { repeats: true })
+      const send = (isQuiet = false) =>
+        sendWith(wire, latest(wire.key, grant), 'outgoing payment', request, {
+          repeats: true,
+          isQuiet,
+        })
+      const first = await send()
+      const answer = waitsForOwner(first)
+        ? await confirmed(wire, first, () => send(true), options)
+        : first
       if (answer.status === 201 || answer.status === 200) return answer
       if (answer.status < 500) wire.exists.set('quote', unpaid(quote, payer))
       throw refused('outgoing payment', answer)
@@ -225,6 +234,31 @@ async function created(
   const grant = await obtainGrant(wire, payer, access, options, quote.id)
   const answer = await createWith(grant)
   return { answer: answer as WireAnswer, grant }
+}
+
+/** The code of a payment that waits until the owner of its account confirms it, at the page of `details.url`. */
+const waitsForOwner = (answer: WireAnswer) => codeOf(answer) === 'confirmation_required'
+
+/** Opens the page on which the owner confirms a payment, and repeats the request until the owner has decided. */
+async function confirmed(
+  wire: Wire,
+  first: WireAnswer,
+  repeat: () => Promise<WireAnswer>,
+  { opensBrowser, waitMs }: ConsentOptions,
+): Promise<WireAnswer> {
+  wire.say('The owner of the account must confirm this payment.')
+  openForOwner(wire, ownersPage(first, 'error', 'details', 'url'), opensBrowser)
+  const deadline = Date.now() + waitMs
+  for (let pauseMs = firstPollMs; ; pauseMs = Math.min(pauseMs * 2, lastPollMs)) {
+    await wire.pause(Math.min(pauseMs, Math.max(deadline - Date.now(), 0)))
+    const answer = await repeat()
+    if (!waitsForOwner(answer)) return answer
+    if (Date.now() < deadline) continue
+    const until = pick(answer.body, 'error', 'details', 'until')
+    const message = `the owner did not confirm the payment within ${Math.round(waitMs / 1_000)} s`
+    const hint = typeof until === 'string' ? `The owner can confirm it until ${until}.` : undefined
+    throw new ClientError(3, 'outgoing payment', message, { answer, hint })
+  }
 }
 
 /** Whether a kept grant may pay a quote, as far as its access says. Its server also knows what was spent. */
@@ -284,6 +318,7 @@ async function sent(
     if (answer.status !== 200) throw refused('outgoing payment', answer)
     const amount = amountIn(answer.body, 'sentAmount')
     if (pick(answer.body, 'failed') === true) {
+      wire.exists.set('payment', `the outgoing payment ${url}, which failed`)
       throw new ClientError(
         1,
         'outgoing payment',

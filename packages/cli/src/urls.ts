@@ -3,12 +3,18 @@ import { demand, demandUrl, show, textAt, type WireAnswer } from 'open-payments-
 /** Controls, and marks that reorder text. */
 const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 
-/** Returns the page at which the owner decides, in the form that every browser and terminal takes. */
-export function consentPage(answer: WireAnswer): string {
-  const text = textAt(answer, 'interact', 'redirect')
-  const problem = () => `interact.redirect must be a URL but is ${show(text)}`
-  demand(URL.canParse(text) && !unprintable.test(text), problem)
-  demandUrl(text.split(/[?#]/, 1)[0], 'interact.redirect')
+/**
+ * Returns the page at which the owner decides, from a path of members of a response, in the form that every browser and
+ * terminal takes.
+ */
+export function ownersPage(answer: WireAnswer, ...path: readonly string[]): string {
+  const text = textAt(answer, ...path)
+  const name = path.join('.')
+  demand(
+    URL.canParse(text) && !unprintable.test(text),
+    () => `${name} must be a URL but is ${show(text)}`,
+  )
+  demandUrl(text.split(/[?#]/, 1)[0], name)
   return new URL(text).href
 }
 

@@ -13,6 +13,7 @@ import {
   type WireRequest,
 } from 'open-payments-programs'
 import type { ClientKey } from './files.js'
+import { isAmount, money } from './money.js'
 
 /** What the client uses of the machine. */
 export interface Machine {
@@ -211,11 +212,27 @@ export function codeOf({ body }: WireAnswer): string | undefined {
 
 /** Says what the server said. */
 export function refused(step: string, answer: WireAnswer, hint = hintFor(answer)): ClientError {
-  const said = [codeOf(answer), pick(answer.body, 'error', 'description')].filter(
+  const description = pick(answer.body, 'error', 'description')
+  const said = [codeOf(answer), description, detailsOf(answer)].filter(
     (each) => typeof each === 'string',
   )
   const message = `${answer.request} responded with status ${answer.status}${said.map((each) => `: ${each}`).join('')}`
   return new ClientError(1, step, message, { answer, hint })
+}
+
+/** What the details of an error say: which member is wrong, or which limit is exceeded, by how much, and until when. */
+function detailsOf({ body }: WireAnswer): string | undefined {
+  const details = pick(body, 'error', 'details')
+  const [path, problem, nextWindowAt] = ['path', 'problem', 'nextWindowAt'].map((name) =>
+    pick(details, name),
+  )
+  if (typeof problem !== 'string') return undefined
+  const left = pick(details, 'left')
+  return [
+    typeof path === 'string' ? `${path} ${problem}` : problem,
+    ...(isAmount(left) ? [`${money(left)} is left`] : []),
+    ...(typeof nextWindowAt === 'string' ? [`the next window begins at ${nextWindowAt}`] : []),
+  ].join('; ')
 }
 
 const hints: Readonly<Record<string, string>> = {

@@ -388,7 +388,9 @@ describe('against a created wallet', () => {
     const second = await place.run([...pay], { browse })
     expect([second.code, second.err]).toEqual([
       0,
-      expect.stringContaining(`The kept grant ${id} does not permit`),
+      expect.stringMatching(
+        `The kept grant ${id} does not permit .* less than this payment; 2.00 USD is left; the next window begins at 2`,
+      ),
     ])
     expect(asked).toHaveLength(2)
     expect((await place.run(['grant', '--list'])).out).toContain(
@@ -523,6 +525,66 @@ describe('against a created wallet', () => {
       ask: async () => false,
     })
     expect([code, body.error.step]).toEqual([1, 'confirmation'])
+  })
+
+  test('a payment that failed is said to have failed', async () => {
+    const network: Network = {
+      ...internet,
+      async fetch(input, init) {
+        const answer = await fetch(input, init)
+        if (init?.method !== 'GET' || !/\/outgoing-payments\/\S/.test(String(input))) return answer
+        const sentAmount = { value: '0', assetCode: 'USD', assetScale: 2 }
+        return Response.json({ ...((await answer.json()) as object), failed: true, sentAmount })
+      },
+    }
+    const args = ['pay', bob, '--from', from, '--amount', '1.00', '--yes']
+    const { code, body } = await place.json(args, { network })
+    expect([code, body.error.message]).toEqual([1, 'the payment failed; 0.00 USD was sent'])
+    expect(body.exists.join('\n')).toMatch(/the outgoing payment \S+, which failed/)
+  })
+
+  describe('a payment that its owner must confirm', () => {
+    const args = () => ['pay', bob, '--from', from, '--amount', '60.00', '--yes']
+    const isConsent = (url: string) => new URL(url).pathname.startsWith('/consent/')
+
+    test('is sent after the owner has confirmed it on the page that opens', async () => {
+      const pages: string[] = []
+      const { code, body } = await place.json(args(), {
+        browse(url) {
+          pages.push(url)
+          return decideAsOwner(url)
+        },
+      })
+      expect([code, pages.map(isConsent)]).toEqual([0, [true, false]])
+      expect(body.payment.sentAmount.value).toBe('6000')
+    })
+
+    test('is refused if the owner declines it', async () => {
+      const { code, body } = await place.json(args(), {
+        browse: (url) => decideAsOwner(url, isConsent(url) ? 'approve' : 'deny'),
+      })
+      expect([code, body.error.code]).toEqual([1, 'confirmation_declined'])
+    })
+
+    test('is left for later if nobody confirms it in time, and is then sent once', async () => {
+      const { body: kept } = await place.json(['grant', from, '--debit', '60.00'])
+      let page = ''
+      const browse = (url: string) => {
+        page = url
+      }
+      const stopped = await place.json([...args(), '--wait', '1s'], { browse })
+      expect([stopped.code, stopped.body.error.hint]).toEqual([
+        3,
+        expect.stringMatching(/^The owner can confirm it until \d{4}-/),
+      ])
+      const [, quote = ''] = /pay --quote (\S+)/.exec(stopped.body.exists.join('\n')) ?? []
+      await decideAsOwner(page)
+      const resume = ['pay', '--quote', quote, '--from', from, '--yes']
+      const [one, two] = [await place.json(resume), await place.json(resume)]
+      expect([one.code, two.code]).toEqual([0, 0])
+      expect(two.body.payment.id).toBe(one.body.payment.id)
+      await place.run(['grant', '--revoke', kept.grant.id])
+    })
   })
 
   test('a denial ends with the exit code 1', async () => {

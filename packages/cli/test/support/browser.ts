@@ -11,6 +11,7 @@ function attribute(tag: string, name: string): string | undefined {
   const [, quoted, bare] = new RegExp(`\\s${name}=(?:"([^"]*)"|([^\\s>"]+))`).exec(tag) ?? []
   return (quoted ?? bare)
     ?.replaceAll('&quot;', '"')
+    .replaceAll('&#34;', '"')
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&')
 }
@@ -36,7 +37,10 @@ function formsOf(page: string): readonly Form[] {
   })
 }
 
-const meanings = { approve: /^(approve|allow|accept|yes)/i, deny: /^(deny|decline|reject|no)/i }
+const meanings = {
+  approve: /^(approve|allow|accept|confirm|yes)/i,
+  deny: /^(deny|decline|reject|no)/i,
+}
 
 /**
  * Acts as Alice: signs in, opens the consent page, submits the form that has a button for the decision, with what
