@@ -10,7 +10,11 @@ export interface ConsentRules {
   readonly deny?: readonly string[]
 }
 
-type Decision = 'approve' | 'deny'
+/** What the rules decide, and by which of them. */
+interface Ruling {
+  readonly decision: 'approve' | 'deny'
+  readonly rule: string
+}
 
 /**
  * Returns what the rules decide, or `undefined` if the owner decides on the page. A rule that names the client or the
@@ -18,16 +22,17 @@ type Decision = 'approve' | 'deny'
  *
  * @param urls the wallet addresses of the client and of the account.
  */
-export function decisionOf(
+export function rulingOf(
   { approve = [], deny = [] }: ConsentRules,
   urls: readonly string[],
-): Decision | undefined {
-  const isNamed = (rules: readonly string[]) =>
-    rules.some((rule) => urls.some((url) => isOf(rule, url)))
-  if (isNamed(deny)) return 'deny'
-  if (isNamed(approve)) return 'approve'
-  if (deny.includes('all')) return 'deny'
-  return approve.includes('all') ? 'approve' : undefined
+): Ruling | undefined {
+  const naming = (rules: readonly string[]) =>
+    rules.find((rule) => urls.some((url) => isOf(rule, url)))
+  const [denying, approving] = [naming(deny), naming(approve)]
+  if (denying !== undefined) return { decision: 'deny', rule: denying }
+  if (approving !== undefined) return { decision: 'approve', rule: approving }
+  if (deny.includes('all')) return { decision: 'deny', rule: 'all' }
+  return approve.includes('all') ? { decision: 'approve', rule: 'all' } : undefined
 }
 
 /** Whether a rule or reference names this wallet address, by its URL or its last segment. */
@@ -35,47 +40,107 @@ export function isOf(name: string, url: string): boolean {
   return name === url || url.endsWith(`/${name}`)
 }
 
+/** An account whose owner can decide, and what the rules decide for it. */
+interface Choice {
+  readonly account: Account | undefined
+  readonly ruling: Ruling | undefined
+}
+
 /**
- * Decides a pending request by the rules, and denies what they approve and no owner can. Resolves to the URL of the
- * client to which the browser returns, to `null` if there is none, and to `undefined` if the page has to answer.
+ * Returns the account that the request names. Otherwise, of those that it fits: the first that a rule approves by name,
+ * the first that a rule approves, the first about which no rule decides, or the first.
+ */
+export function choiceFor(
+  view: InteractionView,
+  rules: ConsentRules,
+  all: readonly Account[],
+): Choice {
+  const { access, subject, needAccount, client } = view
+  const named = all.find(
+    ({ url }) => url === subject?.id || access.some(({ identifier }) => identifier === url),
+  )
+  const possible = named
+    ? [named]
+    : all.filter((each) => needAccount.every((item) => fitsAccount(item, each)))
+  const choices = possible.map((account) => ({
+    account,
+    ruling: rulingOf(rules, [client, account.url]),
+  }))
+  const approved = choices.filter(({ ruling }) => ruling?.decision === 'approve')
+  // A rule with the name of the client says nothing about which account pays.
+  const isNamed = ({ account: { url } }: { readonly account: Account }) =>
+    url !== client && rules.approve?.some((rule) => isOf(rule, url))
+  const chosen =
+    approved.find(isNamed) ??
+    approved[0] ??
+    choices.find(({ ruling }) => ruling === undefined) ??
+    choices[0]
+  return chosen ?? { account: undefined, ruling: rulingOf(rules, [client]) }
+}
+
+/** What a rule has decided. */
+export interface DecidedByRule {
+  /** The URL of the client to which the browser returns, if there is one. */
+  readonly redirect?: string
+  readonly decision: 'approve' | 'deny'
+  /** Which rule decided what, or why no owner can approve what it approves. */
+  readonly why: string
+}
+
+/**
+ * Decides a pending request by the rules, and denies what they approve and no owner can. Resolves to `undefined` if the
+ * page has to answer.
  */
 export async function decideByRule(
   id: string,
   rules: ConsentRules,
   interactions: Interactions,
   accounts: readonly Account[],
-): Promise<string | null | undefined> {
+): Promise<DecidedByRule | undefined> {
   const view = await interactions.get(id)
   if (view === undefined || (view.status !== 'pending' && view.status !== 'approved'))
     return undefined
-  const account = accountOf(view, accounts)
-  const decision = decisionOf(rules, [view.client, ...(account ? [account.url] : [])])
-  if (decision === undefined) return undefined
-  if (decision === 'approve' && account !== undefined) {
-    const { owner: resourceOwner, url } = account
-    const approved = await interactions.approve(id, {
-      resourceOwner,
-      walletAddresses: accounts.filter(({ owner }) => owner === resourceOwner),
-      ...(view.needAccount.length > 0 && { account: url }),
-    })
-    if (approved.ok) return approved.redirect ?? null
+  const { account, ruling } = choiceFor(view, rules, accounts)
+  if (ruling === undefined) return undefined
+  let why = `denied by rule: ${ruling.rule}`
+  if (ruling.decision === 'approve') {
+    const approved = await approve(view, account, interactions, accounts)
+    if (approved.ok) {
+      const about = account === undefined ? '' : `, for ${account.url}`
+      return { ...approved, decision: 'approve', why: `approved by rule: ${ruling.rule}${about}` }
+    }
+    why = `denied, although the rule ${ruling.rule} approves: ${approved.reason}`
   }
   // Nobody waits at the page, so what no owner can approve is denied.
-  const resourceOwner = ownerFor(view, accounts)
+  const resourceOwner = (account ?? accounts[0])?.owner ?? ''
   const denied = await interactions.deny(id, { resourceOwner })
-  return denied.ok ? (denied.redirect ?? null) : undefined
+  return denied.ok ? { ...denied, decision: 'deny', why } : undefined
 }
 
-/** The owner who decides on the page: of the account that the request names, or that it fits. */
-export function ownerFor(view: InteractionView, accounts: readonly Account[]): string {
-  return (accountOf(view, accounts) ?? accounts[0])?.owner ?? ''
+/** Approves a request as the owner of an account. */
+export async function approve(
+  view: InteractionView,
+  account: Account | undefined,
+  interactions: Interactions,
+  accounts: readonly Account[],
+): Promise<
+  | { readonly ok: true; readonly redirect?: string }
+  | { readonly ok: false; readonly reason: string }
+> {
+  if (account === undefined) return { ok: false, reason: noneFits(view) }
+  const { owner: resourceOwner, url } = account
+  return interactions.approve(view.id, {
+    resourceOwner,
+    walletAddresses: accounts.filter(({ owner }) => owner === resourceOwner),
+    ...(view.needAccount.length > 0 && { account: url }),
+  })
 }
 
-/** The account that the request names, or the first that it fits. */
-function accountOf(view: InteractionView, all: readonly Account[]): Account | undefined {
-  const { access, subject, needAccount } = view
-  const named = all.find(
-    ({ url }) => url === subject?.id || access.some(({ identifier }) => identifier === url),
+function noneFits({ needAccount }: InteractionView): string {
+  const assets = needAccount.flatMap(({ limits: { debitAmount } = {} }) =>
+    debitAmount === undefined
+      ? []
+      : [`${debitAmount.assetCode} with scale ${debitAmount.assetScale}`],
   )
-  return named ?? all.find((each) => needAccount.every((item) => fitsAccount(item, each)))
+  return `no account of this wallet is in ${[...new Set(assets)].join(' and ')}`
 }

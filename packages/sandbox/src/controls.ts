@@ -8,6 +8,7 @@ import { SandboxError } from './error.js'
 import type { PlantedFault } from './faults.js'
 import { failure, json, send } from './front.js'
 import type { SandboxKey } from './keys.js'
+import type { Decided } from './owners.js'
 
 /** What the pages of the sandbox show and change. */
 export interface Controls {
@@ -16,6 +17,9 @@ export interface Controls {
   describe(): SandboxDescription
   clock(): { readonly now: string; readonly offsetMs: number }
   moveClock(change: unknown): Promise<void>
+  decide(decision: unknown): Promise<Decided>
+  /** Returns the number of grants that were revoked. */
+  revoke(grants: unknown): Promise<number>
   faults(): readonly PlantedFault[]
   plant(fault: unknown): PlantedFault & { readonly key?: SandboxKey }
   /** Returns the faults that were removed. */
@@ -44,6 +48,8 @@ export function controlsOf(
       await controls.moveClock(body)
       return json(200, controls.clock())
     },
+    'POST /sandbox/decide': async (body) => json(200, await controls.decide(body)),
+    'POST /sandbox/revoke': async (body) => json(200, { revoked: await controls.revoke(body) }),
     'GET /sandbox/faults': () => json(200, faults()),
     'POST /sandbox/faults': (body) => json(201, controls.plant(body)),
     'DELETE /sandbox/faults': () => {
@@ -75,7 +81,10 @@ export function controlsOf(
   }
 }
 
-const unknownPath = failure(404, 'the paths are /sandbox, and below it /requests, /clock, /faults')
+const unknownPath = failure(
+  404,
+  'the paths are /sandbox, and below it /requests, /clock, /decide, /revoke, /faults',
+)
 
 async function answerTo(
   route: Route,
@@ -100,7 +109,9 @@ async function answerTo(
   try {
     return await route(value, id)
   } catch (error) {
-    if (error instanceof SandboxError) return failure(400, error.message)
+    if (error instanceof SandboxError) {
+      return failure(error.code === 'ERR_NO_EFFECT' ? 409 : 400, error.message)
+    }
     throw error
   }
 }

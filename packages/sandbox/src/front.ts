@@ -2,11 +2,14 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isForHost } from 'create-open-payments-server/wallet/start-page/hosts'
 import { described, type RequestLog } from 'create-open-payments-server/wallet/start-page/requests'
+import type { ServerOperation } from 'open-payments-server'
 import { bodyBytesMax, type HttpRequest, type HttpResponse } from 'open-payments-server/adapter'
 import { headerLines, readNodeBody } from '../../../adapters/node-request.js'
+import { walletAddressRoutes } from '../../../src/http/routes.js'
 import type { SandboxClock } from './clock.js'
 import { SandboxError } from './error.js'
 import { type Faults, operationOf, type RequestFault } from './faults.js'
+import type { Gate } from './gate.js'
 import type { Seen } from './seen.js'
 import type { SandboxWallet } from './wallet.js'
 
@@ -15,6 +18,7 @@ export interface FrontOptions {
   readonly faults: Faults
   readonly log: RequestLog
   readonly clock: SandboxClock
+  readonly gate: Gate
   /** Runs work during which `seen` is what is known of the request. */
   readonly within: <Result>(seen: Seen, work: () => Promise<Result>) => Promise<Result>
   /** Serves the pages of the sandbox, below `/sandbox`. */
@@ -30,7 +34,7 @@ type Answer = HttpResponse<string | Uint8Array>
 export function frontOf(
   options: FrontOptions,
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const { wallet, faults, log, clock, within, serveControls, hostNames, stopping } = options
+  const { wallet, faults, log, clock, gate, within, serveControls, hostNames, stopping } = options
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { url = '/', method = '' } = request
@@ -55,13 +59,16 @@ export function frontOf(
       ...(fault?.fault === 'insufficient-funds' && { lacksFunds: true }),
       ...(fault?.fault === 'confirmation-required' && { mustConfirm: true }),
     }
-    const answer = await within(seen, () => answerTo(message, fault))
+    const work = () => within(seen, () => answerTo(message, fault))
+    // The wallets read names and keys while they serve a request, so this must not wait until no request is served.
+    const answer = await (isPublic(operation) ? work() : gate.pass(work))
     if (fault?.fault === 'slow') {
       await sleep(fault.delayMs ?? 10_000, undefined, { signal: stopping }).catch(() => undefined)
     }
-    const { refusal } = seen
+    const { refusal, decided } = seen
     const isLost = fault?.fault === 'lost-response'
-    const reason = refusal?.reason ?? reasonOf(fault)
+    const denied = decided?.decision === 'deny' ? decided.why : undefined
+    const reason = refusal?.reason ?? denied ?? reasonOf(fault)
     const ms = performance.now() - started
     log.add({
       ...described(message, { wallet: wallet.baseUrl, arrivedAt, ms, refusal }),
@@ -70,7 +77,7 @@ export function frontOf(
       ...(!isLost && { status: answer.status }),
       ...(reason !== undefined && { reason }),
       ...(fault !== undefined && { fault: fault.fault }),
-      ...(seen.consent !== undefined && { consent: seen.consent }),
+      ...(decided !== undefined && { consent: decided.why }),
     })
     if (isLost) request.socket.destroy()
     else send(response, answer, body.length > bodyBytesMax)
@@ -92,6 +99,10 @@ export function frontOf(
       response.destroy()
     })
   }
+}
+
+function isPublic(operation: ServerOperation | undefined): boolean {
+  return walletAddressRoutes.some((route) => route.operation === operation)
 }
 
 function reasonOf(fault: RequestFault | undefined): string | undefined {

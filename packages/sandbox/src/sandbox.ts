@@ -5,13 +5,23 @@ import {
 } from 'create-open-payments-server/wallet/start-page/requests'
 import { freePort } from 'open-payments-programs'
 import { type ClockChange, sandboxClock } from './clock.js'
-import type { ConsentRules } from './consent.js'
+import { type ConsentRules, isOf } from './consent.js'
 import { controlsOf } from './controls.js'
 import type { SandboxDescription, SandboxUrls } from './description.js'
 import { invalidOption } from './error.js'
 import { type Fault, type PlantedFault, plantedFaults, readFault } from './faults.js'
 import { frontOf, type Listening, listen } from './front.js'
+import { openGate } from './gate.js'
 import type { SandboxKey } from './keys.js'
+import {
+  type Decided,
+  ineffective,
+  notAPage,
+  type OwnerDecision,
+  type Revocation,
+  readDecide,
+  readRevocation,
+} from './owners.js'
 import { sandboxPage } from './page.js'
 import type { Seen } from './seen.js'
 import { type AccountWithKey, type NewAccount, openWallet, type SandboxWallet } from './wallet.js'
@@ -45,7 +55,8 @@ export interface Sandbox {
   now(): Date
   /**
    * Advances the time of both wallets, and lets everything expire that is past its time. Payments that were created
-   * before are sent first. Signatures are judged by the real time.
+   * before are sent first. Signatures are judged by the real time. The time moves when no signed request is being served,
+   * or after 5 s; requests that arrive meanwhile wait.
    *
    * @param by milliseconds, or a duration of ISO 8601, such as `P1D`.
    * @throws a `SandboxError` for an invalid duration.
@@ -53,6 +64,29 @@ export interface Sandbox {
   advance(by: number | string): Promise<void>
   /** Changes the time as `POST /sandbox/clock` does. */
   moveClock(change: ClockChange): Promise<void>
+  /**
+   * Decides as the owner of the account, as a page does: about a request for consent, or about one payment. It outweighs
+   * the rules, which decide when the page is visited. The same decision again has the same effect, and another redirect.
+   *
+   * @param url the URL of `interact.redirect`, or the `url` of a payment that its owner has to confirm.
+   * @param decision `approve` or `deny` for a request for consent; `confirm` or `decline` for a payment.
+   * @param options `account` is the name or URL of the account, if the request for consent names none. Default: the
+   *   first that it fits.
+   * @returns the URL of the client to which the owner's browser returns, if there is one.
+   * @throws a `SandboxError`: `ERR_NO_EFFECT` for an unknown URL, a decision that was made, and one that is late.
+   */
+  decide(
+    url: string,
+    decision: OwnerDecision,
+    options?: { readonly account?: string },
+  ): Promise<Decided>
+  /**
+   * Revokes grants as the owner of the account: that of a token, or all that the owner of an account has approved.
+   *
+   * @returns the number of revoked grants.
+   * @throws a `SandboxError`: `ERR_NO_EFFECT` if there are none.
+   */
+  revoke(grants: Revocation): Promise<number>
   /**
    * Plants a fault. The result of `rotated-key` has the new key.
    *
@@ -140,12 +174,51 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     accounts: Object.fromEntries(accounts().map((account) => [account.name, account])),
   })
 
-  async function moveClock(change: unknown): Promise<void> {
-    // What was begun before ends at its own time.
-    await Promise.all(wallets.map((wallet) => wallet.settle()))
-    clock.move(change)
-    await Promise.all(wallets.map((wallet) => wallet.sweep()))
+  const gate = openGate()
+  function moveClock(change: unknown): Promise<void> {
+    // A signature counts once by this clock, so that its request cannot be served at two times.
+    return gate.close(async () => {
+      // What was begun before ends at its own time.
+      await Promise.all(wallets.map((wallet) => wallet.settle()))
+      clock.move(change)
+      await Promise.all(wallets.map((wallet) => wallet.sweep()))
+    })
   }
+
+  async function decide(value: unknown): Promise<Decided> {
+    const given = readDecide(value)
+    const wallet = wallets.find(({ baseUrl }) => new URL(given.url).origin === baseUrl)
+    if (wallet === undefined) throw invalidOption(notAPage)
+    return gate.pass(() => wallet.owners.decide(given))
+  }
+
+  async function revoke(value: unknown): Promise<number> {
+    const given = readRevocation(value)
+    return gate.pass(() => ('token' in given ? revokeOf(given.token) : revokeAll(given)))
+  }
+
+  async function revokeOf(token: string): Promise<number> {
+    for (const { owners } of wallets) {
+      const revoked = await owners.revokeOf(token)
+      if (revoked !== undefined) return revoked
+    }
+    throw ineffective('no grant has this token')
+  }
+
+  async function revokeAll({ account, client }: Extract<Revocation, { account: string }>) {
+    const [payer, app] = [named(account), client === undefined ? undefined : named(client)]
+    const wallet = wallets.find((each) => each.accounts().some(({ name }) => name === payer?.name))
+    if (payer === undefined || wallet === undefined) {
+      throw invalidOption(`no account is named ${account}`)
+    }
+    const { name: owner, walletAddress } = payer
+    const revoked = await wallet.owners.revokeAll(owner, app?.walletAddress ?? client)
+    if (revoked > 0) return revoked
+    const of = client === undefined ? '' : ` of ${client}`
+    throw ineffective(`the owner of ${walletAddress} has approved no grant${of} that has not ended`)
+  }
+
+  const named = (name: string) => accounts().find(({ walletAddress }) => isOf(name, walletAddress))
 
   function plant(given: unknown) {
     const fault = readFault(given, [home, away])
@@ -176,6 +249,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     describe,
     clock: () => ({ now: new Date(clock.now()).toISOString(), offsetMs: clock.offsetMs() }),
     moveClock,
+    decide,
+    revoke,
     faults: faults.list,
     plant,
     remove,
@@ -188,6 +263,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       faults,
       log,
       clock,
+      gate,
       within,
       serveControls,
       hostNames,
@@ -223,6 +299,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     now: () => new Date(clock.now()),
     advance: (by) => moveClock(typeof by === 'number' ? { advanceMs: by } : { advance: by }),
     moveClock,
+    decide: (url, decision, options) => decide({ url, decision, ...options }),
+    revoke,
     fault: plant,
     faults: faults.list,
     clearFaults: (id) => void remove(id),

@@ -13,11 +13,12 @@ import {
 } from 'open-payments-server'
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import type { SandboxClock } from './clock.js'
-import { type ConsentRules, decideByRule, isOf, ownerFor } from './consent.js'
+import { type ConsentRules, choiceFor, type DecidedByRule, decideByRule, isOf } from './consent.js'
 import { expireGrant } from './expire-grant.js'
 import { newSandboxKey, type SandboxKey } from './keys.js'
 import { cookieFor, openLogin } from './login.js'
 import { memoryDatabase, memoryKeys, memoryLimits, unlimitedLedger } from './memory.js'
+import { type Owners, ownersOf } from './owners.js'
 import { payer } from './payments.js'
 import type { Seen } from './seen.js'
 
@@ -63,6 +64,8 @@ export interface SandboxWallet {
   accounts(): readonly AccountWithKey[]
   /** Serves a request, except for the pages of the sandbox itself. */
   handle(request: HttpRequest): Promise<HttpResponse<string | Uint8Array>>
+  /** What owners of its accounts do without a page. */
+  readonly owners: Owners
   /** Ends the grant to which an access token or continuation token belongs. */
   expireGrant(token: string): Promise<void>
   /** Replaces the key that an account publishes. Returns `undefined` if no account has this name or URL. */
@@ -143,12 +146,13 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
     const decided = await decideByRule(id, settings.consent, auth.interactions, owned())
     if (decided !== undefined) {
       const known = seen()
-      if (known !== undefined) known.consent = 'by rule'
+      if (known !== undefined) known.decided = decided
       return returned(decided)
     }
     const view = await auth.interactions.get(id)
     if (view === undefined) return pages.consent(request)
-    return shownTo(ownerFor(view, owned()), pages.consent, request)
+    const { account = owned()[0] } = choiceFor(view, settings.consent, owned())
+    return shownTo(account?.owner ?? '', pages.consent, request)
   }
 
   /** Serves the page that confirms a payment: the visitor acts as the owner of the account. */
@@ -178,6 +182,7 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
       const page = served.find((each) => `${path}/`.startsWith(each.path))
       return page === undefined ? wallet.handle(request) : page.handle(request)
     },
+    owners: ownersOf(wallet, database.store, owned),
     expireGrant: (token) => expireGrant(database.store, token, clock.now()),
     rotateKey(name) {
       const account = accounts().find(({ walletAddress }) => isOf(name, walletAddress))
@@ -240,9 +245,9 @@ function counted(handler: EventHandler, inProgress: Set<Promise<void>>): EventHa
 }
 
 /** The response of a consent page after the decision. */
-function returned(redirect: string | null): HttpResponse {
+function returned({ redirect }: DecidedByRule): HttpResponse {
   const headers = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
-  if (redirect !== null) return { status: 303, headers: { ...headers, location: redirect } }
+  if (redirect !== undefined) return { status: 303, headers: { ...headers, location: redirect } }
   const body = 'Decided by a rule of the sandbox. The client continues the grant.\n'
   return { status: 200, headers: { ...headers, 'content-type': 'text/plain; charset=utf-8' }, body }
 }

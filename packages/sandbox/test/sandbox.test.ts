@@ -3,8 +3,10 @@ import {
   isPendingGrant,
   OpenPaymentsClientError,
 } from '@interledger/open-payments'
+import type { InteractionView } from 'open-payments-server'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { failure, tokenWithoutConsent, usd } from '../../../test/support/official-client.js'
+import { choiceFor } from '../src/consent.js'
 import { type Fault, type Sandbox, startSandbox } from '../src/index.js'
 import {
   answer,
@@ -79,12 +81,16 @@ describe('consent by rule', () => {
     const { status, location } = await visit(interact.redirect)
     expect([status, location?.href.startsWith(finishUri)]).toEqual([303, true])
     expect(location?.searchParams.get('interact_ref')).toBeTruthy()
-    expect(sandbox.requests().at(-1)).toMatchObject({ status: 303, consent: 'by rule' })
+    const consent = `approved by rule: all, for ${addressOf('alice')}`
+    expect(sandbox.requests().at(-1)).toMatchObject({ status: 303, consent })
+    expect(sandbox.requests().at(-1)).not.toHaveProperty('reason')
   })
 
   test('denies what a rule names, which outweighs all', async () => {
     const { interact, continue: next } = await askToPay(client, addressOf('fumi'))
     const { location } = await visit(interact.redirect)
+    const reason = 'denied by rule: fumi'
+    expect(sandbox.requests().at(-1)).toMatchObject({ status: 303, consent: reason, reason })
     const interact_ref = location?.searchParams.get('interact_ref') ?? ''
     const where = { url: next.uri, accessToken: next.access_token.value }
     expect(await failure(client.grant.continue(where, { interact_ref }))).toMatchObject({
@@ -94,19 +100,36 @@ describe('consent by rule', () => {
   })
 
   const subjectOf = (id: string) => ({ subject: { sub_ids: [{ format: 'uri', id }] } })
-  const inAsset = (assetCode: string) => {
+  const inAsset = (assetCode: string, identifier?: string) => {
     const limits = { debitAmount: { value: '100', assetCode, assetScale: 2 } }
-    return { access_token: { access: [{ type: 'outgoing-payment', actions: ['create'], limits }] } }
+    const item = { type: 'outgoing-payment', actions: ['create'], limits }
+    return { access_token: { access: [{ ...item, ...(identifier && { identifier }) }] } }
   }
   test.each([
-    ['the subject of another wallet', () => subjectOf(addressOf('dana'))],
-    ['a subject that is no account', () => subjectOf(`${sandbox.wallets[0].url}/nobody`)],
-    ['payments in a currency that no account has', () => inAsset('XTS')],
-  ])('denies %s, because no owner here can approve it', async (_, request) => {
+    ['the subject of another wallet', 'not this owner', () => subjectOf(addressOf('dana'))],
+    [
+      'a subject that is no account',
+      'not this owner',
+      () => subjectOf(`${sandbox.wallets[0].url}/nobody`),
+    ],
+    [
+      'payments in a currency that no account has',
+      'no account of this wallet is in XTS with scale 2',
+      () => inAsset('XTS'),
+    ],
+    [
+      'payments in a currency that the account does not have',
+      'alice is in USD',
+      () => inAsset('EUR', addressOf('alice')),
+    ],
+  ])('denies %s, because no owner here can approve it', async (_, reason, request) => {
     const redirect = await interactionOf(request())
     const { status, location } = await visit(redirect)
     expect([status, location?.href.startsWith(finishUri)]).toEqual([303, true])
-    expect(sandbox.requests().at(-1)).toMatchObject({ status: 303, consent: 'by rule' })
+    expect(sandbox.requests().at(-1)).toMatchObject({
+      status: 303,
+      reason: expect.stringMatching(`^denied, although the rule all approves: .*${reason}`),
+    })
     expect(location?.searchParams.get('result')).toBe('grant_rejected')
     const again = await visit(redirect)
     expect([again.status, again.location]).toEqual([410, undefined]) // it says what was decided
@@ -500,5 +523,52 @@ describe('another host, such as one that a site has bound to this machine', () =
     const { port } = new URL(sandbox.url)
     expect((await ask(port, `sandbox:${port}`, 'GET', '/alice')).status).toBe(200)
     expect((await ask(port, `sandbox:${port}`, 'POST', '/auth', '{}')).status).toBe(401)
+  })
+})
+
+describe('a rule for a request that names no account', () => {
+  const account = (name: string, assetCode: string) => ({
+    url: `https://wallet.example/${name}`,
+    owner: name,
+    publicName: name,
+    assetCode,
+    assetScale: 2,
+    balance: 0n,
+  })
+  const accounts = [account('alice', 'USD'), account('bruno', 'EUR'), account('app', 'USD')]
+  const viewOf = (assetCode?: string) => {
+    const debitAmount = { value: '1', assetCode, assetScale: 2 }
+    const limits = assetCode === undefined ? {} : { limits: { debitAmount } }
+    const item = { type: 'outgoing-payment', actions: ['create'], ...limits }
+    const client = 'https://wallet.example/app'
+    return { client, access: [item], needAccount: [item] } as unknown as InteractionView
+  }
+
+  test.each([
+    ['the account that it approves by name', { approve: ['bruno'] }, undefined, 'bruno', 'approve'],
+    ['the same before all', { approve: ['all', 'bruno'] }, undefined, 'bruno', 'approve'],
+    ['the first that it approves', { approve: ['all'] }, undefined, 'alice', 'approve'],
+    [
+      'no account that it denies',
+      { approve: ['all'], deny: ['alice'] },
+      undefined,
+      'bruno',
+      'approve',
+    ],
+    ['the first that it fits', { approve: ['all'] }, 'EUR', 'bruno', 'approve'],
+    ['no account that it does not fit', { approve: ['bruno'] }, 'USD', 'alice', undefined],
+    ['any account if it names the client', { approve: ['app'] }, undefined, 'alice', 'approve'],
+    ['an account that it does not deny', { deny: ['alice'] }, undefined, 'bruno', undefined],
+    ['nobody if it denies all', { deny: ['all'] }, undefined, 'alice', 'deny'],
+    [
+      'nobody if it denies the client',
+      { approve: ['all'], deny: ['app'] },
+      undefined,
+      'alice',
+      'deny',
+    ],
+  ])('chooses %s', (_, rules, assetCode, name, decision) => {
+    const { account, ruling } = choiceFor(viewOf(assetCode), rules, accounts)
+    expect([account?.owner, ruling?.decision]).toEqual([name, decision])
   })
 })

@@ -26,7 +26,7 @@ function rowOf(request: RecordedRequest): Html {
     operation,
     keyid && `keyid ${keyid}`,
     client,
-    consent && 'decided by rule',
+    consent,
     fault && `fault ${fault}`,
   ]
   return html`<tr data-id="${id}"${isRefused && html` class="refused"`}>

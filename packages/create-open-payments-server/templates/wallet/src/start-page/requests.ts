@@ -33,8 +33,8 @@ export interface RecordedRequest {
   readonly reason?: string
   /** The fault that the request had. */
   readonly fault?: string
-  /** What a rule of consent decided. */
-  readonly consent?: 'by rule'
+  /** What a rule decided about consent, and for which account. */
+  readonly consent?: string
 }
 
 /** The latest requests. */

@@ -1,0 +1,168 @@
+import {
+  type AuthenticatedClient,
+  isFinalizedGrantWithAccessToken,
+  type OpenPaymentsClientError,
+} from '@interledger/open-payments'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { failure } from '../../../test/support/official-client.js'
+import { type OwnerDecision, type Sandbox, startSandbox } from '../src/index.js'
+import { askToPay, clientFor, invoiceOf, payerOf } from './support/payer.js'
+
+let sandbox: Sandbox
+let client: AuthenticatedClient
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0, approve: ['bruno'], outboundTimeoutMs: 60_000 })
+  client = await clientFor(sandbox)
+})
+afterAll(() => sandbox.stop())
+afterEach(async () => {
+  sandbox.clearFaults()
+  await sandbox.moveClock({ reset: true })
+})
+
+const addressOf = (name: string) => sandbox.account(name).walletAddress
+
+/** Continues a grant as a client does after the redirect. */
+async function continued(
+  { continue: { uri, access_token } }: Awaited<ReturnType<typeof askToPay>>,
+  redirect: string | undefined,
+) {
+  const interact_ref = new URL(redirect ?? '').searchParams.get('interact_ref') ?? ''
+  const grant = await client.grant.continue(
+    { url: uri, accessToken: access_token.value },
+    { interact_ref },
+  )
+  if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('the grant has no token')
+  return grant.access_token
+}
+
+const noEffect = (message: string) => ({
+  code: 'ERR_NO_EFFECT',
+  message: expect.stringContaining(message),
+})
+
+describe('an owner decides about consent without a page', () => {
+  test('and the client gets its token with the redirect', async () => {
+    const grant = await askToPay(client, addressOf('alice'))
+    const { redirect } = await sandbox.decide(grant.interact.redirect, 'approve')
+    expect((await continued(grant, redirect)).value).toBeTruthy()
+    await expect(sandbox.decide(grant.interact.redirect, 'approve')).rejects.toMatchObject(
+      noEffect('the grant has been issued'),
+    )
+  })
+
+  test('and a denial outweighs a rule that would approve', async () => {
+    const { interact } = await askToPay(client, addressOf('bruno'))
+    const { redirect } = await sandbox.decide(interact.redirect, 'deny')
+    expect(redirect).toContain('result=grant_rejected')
+    await expect(sandbox.decide(interact.redirect, 'approve')).rejects.toMatchObject(
+      noEffect('the request has been denied'),
+    )
+  })
+
+  test('and is told when it is too late', async () => {
+    const { interact } = await askToPay(client, addressOf('alice'))
+    await sandbox.advance('PT10M')
+    await expect(sandbox.decide(interact.redirect, 'approve')).rejects.toMatchObject(
+      noEffect('expires after 10 minutes'),
+    )
+  })
+
+  test.each([
+    ['/consent/unknown', 'approve', noEffect('no request for consent has this URL')],
+    ['/confirm/unknown', 'confirm', noEffect('no payment waits for its owner at this URL')],
+    ['/alice', 'approve', { code: 'ERR_INVALID_OPTION' }],
+    ['/consent/unknown', 'confirm', { message: expect.stringMatching(/approve or deny$/) }],
+    ['/confirm/unknown', 'approve', { message: expect.stringMatching(/confirm or decline$/) }],
+    ['/consent/unknown', 'agree', { message: expect.stringMatching(/^decision must be one of/) }],
+  ])('and is refused at %s with %s', async (path, decision, error) => {
+    const url = `${sandbox.wallets[0].url}${path}`
+    await expect(sandbox.decide(url, decision as OwnerDecision)).rejects.toMatchObject(error)
+  })
+
+  test('over HTTP', async () => {
+    const grant = await askToPay(client, addressOf('alice'))
+    const post = (path: string, body: object) =>
+      fetch(`${sandbox.url}${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+    const decision = { url: grant.interact.redirect, decision: 'approve' }
+    const decided = await post('/decide', decision)
+    expect(decided.status).toBe(200)
+    const { redirect } = (await decided.json()) as { redirect: string }
+    const { value: token } = await continued(grant, redirect)
+    expect((await post('/decide', decision)).status).toBe(409)
+    expect((await post('/decide', { ...decision, decision: 'yes' })).status).toBe(400)
+    const revoked = await post('/revoke', { token })
+    expect([revoked.status, await revoked.json()]).toEqual([200, { revoked: 1 }])
+    const again = await post('/revoke', { token })
+    expect([again.status, await again.json()]).toMatchObject([
+      409,
+      { error: { description: 'the grant is revoked' } },
+    ])
+  })
+})
+
+describe('an owner decides about one payment without a page', () => {
+  test.each([
+    ['confirm', undefined, 'the owner has confirmed the payment'],
+    ['decline', 'confirmation_declined', 'the owner declined the payment'],
+  ] as const)('to %s it', async (decision, code, later) => {
+    const invoice = await invoiceOf(client, addressOf('dana'), '100')
+    const payer = await payerOf(client, addressOf('bruno'))
+    const { id } = await payer.quote(invoice.id)
+    sandbox.fault({ fault: 'confirmation-required' })
+    const refused = await payer.create(id).catch((error: OpenPaymentsClientError) => error)
+    const { url } = (refused as OpenPaymentsClientError).details as { readonly url: string }
+    expect(await sandbox.decide(url, decision)).toEqual({})
+    if (code === undefined) {
+      await sandbox.advance(1)
+      expect((await invoice.read()).completed).toBe(true)
+    } else {
+      await expect(payer.create(id)).rejects.toMatchObject({ status: 403, code })
+    }
+    await expect(sandbox.decide(url, 'confirm')).rejects.toMatchObject(noEffect(later))
+  })
+})
+
+describe('an owner revokes', () => {
+  async function tokenOf(name: string) {
+    const grant = await askToPay(client, addressOf(name))
+    const { redirect } = await sandbox.decide(grant.interact.redirect, 'approve')
+    const { value: accessToken } = await continued(grant, redirect)
+    const { resourceServer: url } = await client.walletAddress.get({ url: addressOf(name) })
+    return { accessToken, url }
+  }
+
+  test('the grant of a token', async () => {
+    const [one, other] = [await tokenOf('alice'), await tokenOf('alice')]
+    expect(await sandbox.revoke({ token: one.accessToken })).toBe(1)
+    const listed = client.outgoingPayment.list({ ...one, walletAddress: addressOf('alice') })
+    expect(await failure(listed)).toMatchObject({ status: 401 })
+    expect(sandbox.requests().at(-1)?.reason).toBe('the token is not active')
+    await sandbox.revoke({ token: other.accessToken })
+  })
+
+  test('all grants of the account, or those of one client', async () => {
+    await tokenOf('chie')
+    await expect(sandbox.revoke({ account: 'chie', client: 'dana' })).rejects.toMatchObject(
+      noEffect('has approved no grant of dana'),
+    )
+    expect(await sandbox.revoke({ account: 'chie', client: 'app' })).toBe(1)
+    await tokenOf('chie')
+    expect(await sandbox.revoke({ account: addressOf('chie') })).toBe(1)
+    await expect(sandbox.revoke({ account: 'chie' })).rejects.toMatchObject(noEffect('no grant'))
+  })
+
+  test.each([
+    [{ token: 'unknown' }, 'no grant has this token'],
+    [{ account: 'nobody' }, 'no account is named nobody'],
+    [{}, 'either token or account'],
+    [{ token: 'one', client: 'app' }, 'client belongs to account'],
+    [{ grant: 'one' }, 'a revocation has no member grant'],
+  ])('nothing with %j', async (revocation, message) => {
+    await expect(sandbox.revoke(revocation as never)).rejects.toThrow(message)
+  })
+})
