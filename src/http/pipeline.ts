@@ -145,6 +145,6 @@ function refuseError(error: unknown): HttpRefusal {
   const dependency = failedDependency(error)
   if (dependency !== undefined) return refuse('busy', `${dependency} failed`)
   return hasCode(error, 'ERR_CONTENTION')
-    ? refuse('busy', 'other writers kept changing the same records')
+    ? refuse('busy', (error as Error).message)
     : refuse('internal', error instanceof Error ? error.name : 'the thrown value is not an Error')
 }

@@ -394,3 +394,21 @@ test.each(['requiresConsent', 'requiresFinish'])(
     }
   },
 )
+
+test('A request that waits until its signature has expired gets 503, and the reason says so', async () => {
+  const clock = manualClock()
+  const mayRequest = () => {
+    clock.advance(600_000)
+    return { ok: true } as const
+  }
+  const world = createWorld({
+    clock,
+    auth: { policy: { mayRequest }, compatibility: { repeatedRequests: 'refuse' } },
+  })
+  const { status, body } = await world.client().request([incomingAccess])
+  expect([status, body.error.code]).toEqual([503, 'request_denied'])
+  expect(world.refusals.at(-1)).toMatchObject({
+    refusal: 'busy',
+    reason: 'the signature expired before its operation was committed',
+  })
+})

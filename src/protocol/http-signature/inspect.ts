@@ -217,7 +217,11 @@ export function readCoverage(
   if (fields.has('idempotency-key') && !identities.includes('idempotency-key')) {
     return uncovered('idempotency-key')
   }
-  if (body.length > 0 && !identities.includes('content-digest')) return uncovered('content-digest')
+  if (body.length > 0 && !identities.includes('content-digest')) {
+    return fields.has('content-digest')
+      ? uncovered('content-digest')
+      : { ok: false, problem: 'Content-Digest is missing' }
+  }
   return ok(identities)
 }
 

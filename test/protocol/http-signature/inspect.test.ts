@@ -998,3 +998,11 @@ describe('arbitrary signature fields', () => {
     )
   })
 })
+
+test('a body without a digest is refused because the field is missing, not because it is not covered', async () => {
+  const components = ['"@method"', '"@target-uri"']
+  const message = signedMessage({ body, components })
+  expect(await problem(message)).toBe('content-digest is not covered')
+  const without = withFields(message, { 'content-digest': undefined })
+  expect(await problem(without)).toBe('Content-Digest is missing')
+})
