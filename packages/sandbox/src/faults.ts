@@ -17,7 +17,7 @@ export interface FaultScope {
   readonly wallet?: string
   /**
    * An operation, such as `createOutgoingPayment`; docs/operations.md lists them. Default: for `expired-grant` those
-   * with a token, for `insufficient-funds` and `confirmation-required` `createOutgoingPayment`, for other faults all.
+   * with a token, for the faults of payments `createOutgoingPayment`, for other faults all.
    */
   readonly operation?: ServerOperation
 }
@@ -31,6 +31,9 @@ export interface FaultScope {
  * - `expired-grant`: the grant of the request's token expires before the wallet looks at the request. It stays expired.
  * - `insufficient-funds`: the account does not have the funds for the payment.
  * - `confirmation-required`: the owner has to confirm the payment, at a page of the wallet, within 15 minutes.
+ * - `failed-payment`: the payment is created, and fails before anything is sent.
+ * - `partial-payment`: the payment is created, sends half of its amount, rounded down, and fails.
+ * - `too-many-requests`: 429 with `Retry-After: {retryAfterSeconds}` (default 1), once the signature is verified.
  * - `rotated-key`: the account publishes another key in the place of its own, until the fault is removed. The new key
  *   has another `kid`.
  */
@@ -41,9 +44,14 @@ export type Fault =
         | 'expired-grant'
         | 'insufficient-funds'
         | 'confirmation-required'
+        | 'failed-payment'
+        | 'partial-payment'
     } & FaultScope)
   | ({ readonly fault: 'slow'; readonly delayMs?: number } & FaultScope)
-  | ({ readonly fault: 'unavailable'; readonly retryAfterSeconds?: number } & FaultScope)
+  | ({
+      readonly fault: 'unavailable' | 'too-many-requests'
+      readonly retryAfterSeconds?: number
+    } & FaultScope)
   | {
       readonly fault: 'rotated-key'
       /** The name or the wallet address of the account. */
@@ -80,6 +88,12 @@ const withToken = new Set<ServerOperation>(
     .map(({ operation }) => operation)
     .filter((operation) => operation !== 'requestGrant' && operation !== 'discover'),
 )
+const aboutPayments = new Set<Fault['fault']>([
+  'insufficient-funds',
+  'confirmation-required',
+  'failed-payment',
+  'partial-payment',
+])
 const faultsMax = 100
 const timesMax = 1_000
 const delayMaxMs = 600_000
@@ -132,9 +146,7 @@ function concerns(fault: PlantedFault, wallet: string, operation: ServerOperatio
   if (fault.wallet !== undefined && fault.wallet !== wallet) return false
   if (fault.operation !== undefined) return fault.operation === operation
   if (fault.fault === 'expired-grant') return withToken.has(operation)
-  const isAboutPayments =
-    fault.fault === 'insufficient-funds' || fault.fault === 'confirmation-required'
-  return !isAboutPayments || operation === 'createOutgoingPayment'
+  return !aboutPayments.has(fault.fault) || operation === 'createOutgoingPayment'
 }
 
 /**
@@ -170,6 +182,9 @@ const membersOf: ReadonlyMap<string, readonly string[]> = new Map([
   ['expired-grant', scope],
   ['insufficient-funds', ['times', 'wallet']],
   ['confirmation-required', ['times', 'wallet']],
+  ['failed-payment', ['times', 'wallet']],
+  ['partial-payment', ['times', 'wallet']],
+  ['too-many-requests', ['retryAfterSeconds', ...scope]],
   ['rotated-key', ['account']],
 ])
 

@@ -55,10 +55,7 @@ export function frontOf(
     if (body === undefined) return
     const message = { method, url, headers, body }
     const fault = faults.take(wallet.baseUrl, operation)
-    const seen: Seen = {
-      ...(fault?.fault === 'insufficient-funds' && { lacksFunds: true }),
-      ...(fault?.fault === 'confirmation-required' && { mustConfirm: true }),
-    }
+    const seen = seenWith(fault)
     const work = () => within(seen, () => answerTo(message, fault))
     // The wallets read names and keys while they serve a request, so this must not wait until no request is served.
     const answer = await (isPublic(operation) ? work() : gate.pass(work))
@@ -99,6 +96,22 @@ export function frontOf(
       response.destroy()
     })
   }
+}
+
+/** What the ports of the wallet do differently while they serve a request with a fault. */
+function seenWith(fault: RequestFault | undefined): Seen {
+  switch (fault?.fault) {
+    case 'insufficient-funds':
+      return { lacksFunds: true }
+    case 'confirmation-required':
+      return { mustConfirm: true }
+    case 'failed-payment':
+    case 'partial-payment':
+      return { failing: fault.fault }
+    case 'too-many-requests':
+      return { retryAfterMs: (fault.retryAfterSeconds ?? 1) * 1000 }
+  }
+  return {}
 }
 
 function isPublic(operation: ServerOperation | undefined): boolean {

@@ -1,31 +1,60 @@
-import type { EventHandler, IncomingPaymentServices, ResourceServer } from 'open-payments-server'
+import type {
+  Amount,
+  EventHandler,
+  IncomingPaymentServices,
+  ResourceServer,
+} from 'open-payments-server'
+
+/** How a payment fails: before anything is sent, or after half of it was sent. */
+export type PaymentFailure = 'failed-payment' | 'partial-payment'
 
 /**
  * Carries out payments to either wallet as they are created. A payment may be delivered again: it counts once.
  *
  * @param payees the incoming payments of both wallets.
+ * @param failureOf how a payment fails, if it does.
  */
 export function payer(
   { outgoingPayments }: Pick<ResourceServer, 'outgoingPayments'>,
   payees: () => readonly Pick<IncomingPaymentServices, 'idOf' | 'receive'>[],
+  failureOf: (paymentId: string) => PaymentFailure | undefined,
 ): EventHandler {
   return async (event) => {
     if (event.type !== 'outgoing-payment.created') return
     const { outgoingPaymentId: id, receiver, debitAmount, receiveAmount } = event
     const begun = await outgoingPayments.begin(id)
     if (!begun.ok && begun.refusal !== 'payment_begun') return
+    const failure = failureOf(id)
+    const [sentAmount, amount] =
+      failure === undefined ? [debitAmount, receiveAmount] : halfOf(debitAmount, receiveAmount)
+    const fault = { reason: `a fault: ${failure}`, publicReason: 'the payment failed' }
+    if (failure === 'failed-payment' || amount.value === '0') {
+      await outgoingPayments.fail(id, fault)
+      return
+    }
     for (const payee of payees()) {
       const incomingPaymentId = payee.idOf(receiver)
       if (incomingPaymentId === undefined) continue
-      const transfer = { transferId: id, amount: receiveAmount }
-      const received = await payee.receive(incomingPaymentId, transfer)
-      if (received.ok) {
-        const totals = { sentAmount: debitAmount, deliveredAmount: receiveAmount }
-        await outgoingPayments.reportSent(id, totals)
-      } else {
+      const received = await payee.receive(incomingPaymentId, { transferId: id, amount })
+      if (!received.ok) {
         const publicReason = 'the receiver did not accept the payment'
         await outgoingPayments.fail(id, { reason: received.reason, publicReason })
+      } else if (failure === undefined) {
+        await outgoingPayments.reportSent(id, { sentAmount, deliveredAmount: amount })
+      } else {
+        await outgoingPayments.fail(id, { ...fault, sentAmount, deliveredAmount: amount })
       }
     }
   }
+}
+
+/** Returns half of what is received, rounded down, and what is debited for it, rounded up. */
+function halfOf(debitAmount: Amount, receiveAmount: Amount): readonly [Amount, Amount] {
+  const [debit, receive] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
+  const half = receive / 2n
+  const sent = (debit * half + receive - 1n) / receive
+  return [
+    { ...debitAmount, value: `${sent}` },
+    { ...receiveAmount, value: `${half}` },
+  ]
 }

@@ -1,5 +1,6 @@
 import type { RefusalReport } from 'open-payments-server'
 import type { DecidedByRule } from './consent.js'
+import type { PaymentFailure } from './payments.js'
 
 /** What is known while a request is served. */
 export interface Seen {
@@ -9,6 +10,10 @@ export interface Seen {
   decided?: DecidedByRule
   /** The account has too little for the payment. */
   lacksFunds?: true
+  /** How the payment fails after it was created. */
+  failing?: PaymentFailure
+  /** The time after which a client that sends too much may retry. */
+  retryAfterMs?: number
   /** The owner has to confirm the payment. */
   mustConfirm?: true
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Account } from 'create-open-payments-server/wallet/ledger'
+import type { Account, Ledger } from 'create-open-payments-server/wallet/ledger'
 import { ownReceivers, type Receivers } from 'create-open-payments-server/wallet/pricing'
 import { createWallet } from 'create-open-payments-server/wallet/wallet'
 import {
@@ -19,7 +19,7 @@ import { newSandboxKey, type SandboxKey } from './keys.js'
 import { cookieFor, openLogin } from './login.js'
 import { memoryDatabase, memoryKeys, memoryLimits, unlimitedLedger } from './memory.js'
 import { type Owners, ownersOf } from './owners.js'
-import { payer } from './payments.js'
+import { type PaymentFailure, payer } from './payments.js'
 import type { Seen } from './seen.js'
 
 /** An account to open. */
@@ -113,13 +113,27 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
       wallet.resources.incomingPayments,
       ownReceivers(settings.other().resources.incomingPayments),
     )(url)
+  const failing = new Map<string, PaymentFailure>()
+  const unlimited = unlimitedLedger(owned, () => seen()?.lacksFunds === true)
+  const ledger: Ledger = {
+    ...unlimited,
+    hold(payment) {
+      const failure = seen()?.failing
+      if (failure !== undefined) failing.set(payment.outgoingPaymentId, failure)
+      return unlimited.hold(payment)
+    },
+  }
   const secrets = { sessionSecret: randomBytes(32), paymentDetailsSecret: randomBytes(32) }
   const wallet = createWallet({ baseUrl, ...secrets, demoPassword: '' }, database, {
-    ledger: unlimitedLedger(owned, () => seen()?.lacksFunds === true),
+    ledger,
     keys: memoryKeys(),
     limits: memoryLimits(),
     login,
     receivers,
+    rateLimit() {
+      const { retryAfterMs } = seen() ?? {}
+      return retryAfterMs === undefined ? undefined : { retryAfterMs }
+    },
     mustConfirm: () => seen()?.mustConfirm === true,
     clientKeys,
     clock,
@@ -132,7 +146,11 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
   const inProgress = new Set<Promise<void>>()
   const payees = [resources.incomingPayments]
   const pay = counted(
-    payer(resources, () => [...payees, settings.other().resources.incomingPayments]),
+    payer(
+      resources,
+      () => [...payees, settings.other().resources.incomingPayments],
+      (id) => failing.get(id),
+    ),
     inProgress,
   )
   const events = consumeEvents([auth.events, resources.events], pay, { pollMs, onError })

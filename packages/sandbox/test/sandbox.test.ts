@@ -197,7 +197,9 @@ test('without a rule, visitors act as the owner on the page for consent, and cho
     .interact
   const page = await fetch(redirect)
   const cookie = page.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
-  const [, token = ''] = /name="token" value="([^"]+)"/.exec(await page.text()) ?? []
+  const text = await page.text()
+  expect(text).not.toContain('Balance') // an account can pay without limit
+  const [, token = ''] = /name="token" value="([^"]+)"/.exec(text) ?? []
   const body = new URLSearchParams({ token, decision: 'approve' })
   const approved = await fetch(redirect, {
     method: 'POST',
@@ -299,6 +301,46 @@ describe('a fault', () => {
     expect(sandbox.requests().at(-1)).toMatchObject({ refusal: 'funds_insufficient' })
     await payer.pay(invoice.id)
     await expect.poll(async () => (await invoice.read()).completed).toBe(true)
+  })
+
+  test.each([
+    ['failed-payment', '2700', 'alice', 'emil', '0', '0'],
+    ['partial-payment', '2501', 'alice', 'emil', '1250', '1351'],
+    ['partial-payment', '2501', 'alice', 'dana', '1250', '1250'],
+    ['partial-payment', '1', 'alice', 'dana', '0', '0'],
+  ] as const)(
+    'lets the next payment end as %s of %s from %s to %s',
+    async (fault, value, from, to, received, sent) => {
+      const invoice = await invoiceOf(client, addressOf(to), value)
+      const payer = await payerOf(client, addressOf(from))
+      plant({ fault })
+      const { id, failed } = await payer.pay(invoice.id)
+      expect(failed).toBe(false)
+      await sandbox.advance(1)
+      expect(await payer.read(id)).toMatchObject({
+        failed: true,
+        sentAmount: { value: sent },
+        metadata: { cancellationReason: 'the payment failed' },
+      })
+      expect(await invoice.read()).toMatchObject({
+        completed: false,
+        receivedAmount: { value: received },
+      })
+      await payer.pay(invoice.id)
+      await sandbox.advance(1)
+      expect((await invoice.read()).completed).toBe(true)
+    },
+  )
+
+  test('lets a client send too many requests', async () => {
+    plant({ fault: 'too-many-requests', operation: 'createIncomingPayment' })
+    const refused = invoiceOf(client, addressOf('dana'), '100')
+    expect(await failure(refused)).toMatchObject({ status: 429, code: 'rate_limited' })
+    expect(sandbox.requests().at(-1)).toMatchObject({ fault: 'too-many-requests', status: 429 })
+    await invoiceOf(client, addressOf('dana'), '100')
+    plant({ fault: 'too-many-requests', operation: 'getWalletAddress', retryAfterSeconds: 7 })
+    const { status, headers } = await fetch(addressOf('alice'))
+    expect([status, headers.get('retry-after')]).toEqual([429, '7'])
   })
 
   test.each([

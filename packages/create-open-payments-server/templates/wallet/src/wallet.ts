@@ -37,7 +37,13 @@ export interface WalletPorts
   extends Partial<
     Pick<
       WalletOptions,
-      'clientKeys' | 'clock' | 'onError' | 'onRefusal' | 'paymentMethods' | 'signatures'
+      | 'clientKeys'
+      | 'clock'
+      | 'onError'
+      | 'onRefusal'
+      | 'paymentMethods'
+      | 'rateLimit'
+      | 'signatures'
     >
   > {
   readonly ledger?: Ledger
