@@ -74,13 +74,17 @@ function requireValid(token: OptionToken, options: ProgramOptions): void {
 
 /** The error of a word that is none of those known, with the one that was probably meant. */
 export function unknownWord(kind: string, word: string, known: readonly string[]): UsageError {
+  return new UsageError(`unknown ${kind} ${word}${meantBy(word, known)}`)
+}
+
+/** Returns the question for the known word that was probably meant, or nothing. */
+export function meantBy(word: string, known: readonly string[]): string {
   const most = Math.max(1, Math.floor(word.replace(/^-+/, '').length / 3))
   const [nearest] = known
     .map((each) => ({ each, distance: distanceOf(word, each) }))
     .filter(({ distance }) => distance <= most)
     .sort((one, other) => one.distance - other.distance)
-  const meant = nearest === undefined ? '' : `: did you mean ${nearest.each}?`
-  return new UsageError(`unknown ${kind} ${word}${meant}`)
+  return nearest === undefined ? '' : `: did you mean ${nearest.each}?`
 }
 
 /** Counts the letters to insert, delete, replace or swap with the next, to get from one word to the other. */

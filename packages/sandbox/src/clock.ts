@@ -48,13 +48,15 @@ function instantOf(change: unknown, now: number, real: number): number {
   if (others.length > 0) throw invalidOption('a change of the clock has one member')
   if (name === 'reset' && value === true) return real
   if (name === 'advanceMs' && Number.isSafeInteger(value) && value >= 0) return now + value
-  if (name === 'advance' && typeof value === 'string' && value.startsWith('P')) {
-    const end = endOf(now, value)
+  if (name === 'advanceMs') throw invalidOption('advanceMs must be an integer from 0')
+  if (name === 'reset') throw invalidOption('reset must be true')
+  if (name === 'advance') {
+    const end = typeof value === 'string' && value.startsWith('P') ? endOf(now, value) : undefined
     if (end !== undefined) return end
     throw invalidOption('advance must be a duration of ISO 8601, such as P1D or PT10M')
   }
-  if (name === 'now' && typeof value === 'string' && !value.startsWith('P')) {
-    const end = endOf(now, value)
+  if (name === 'now') {
+    const end = typeof value === 'string' && !value.startsWith('P') ? endOf(now, value) : undefined
     if (end !== undefined) return end
     throw invalidOption(
       'now must be an instant after the current one, such as 2030-01-01T00:00:00Z',

@@ -212,7 +212,7 @@ function problemOf(
 
 function portError(port: number, address: string, error: NodeJS.ErrnoException): SandboxError {
   if (error.code === 'EADDRINUSE') {
-    const message = `another program uses port ${port}: choose another with --port`
+    const message = `another program uses port ${port}: choose another with the option port`
     return new SandboxError('ERR_PORT_IN_USE', message, { cause: error })
   }
   const message = `cannot listen on port ${port} of ${address}: ${error.code ?? error.message}`

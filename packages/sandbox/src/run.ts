@@ -20,8 +20,11 @@ export function runProgram(
     } catch (error) {
       if (!(error instanceof SandboxError)) throw error
       if (error.code === 'ERR_INVALID_OPTION') throw new UsageError(error.message)
-      output.err(`${error.message}\n`)
-      return error.code === 'ERR_PORT_IN_USE' ? 3 : 1
+      const isInUse = error.code === 'ERR_PORT_IN_USE'
+      output.err(
+        `${isInUse ? error.message.replace('the option port', '--port') : error.message}\n`,
+      )
+      return isInUse ? 3 : 1
     }
   })
 }

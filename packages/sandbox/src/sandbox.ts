@@ -3,7 +3,7 @@ import {
   type RecordedRequest,
   requestLog,
 } from 'create-open-payments-server/wallet/start-page/requests'
-import { freePort } from 'open-payments-programs'
+import { freePort, meantBy } from 'open-payments-programs'
 import { type ClockChange, sandboxClock } from './clock.js'
 import { type ConsentRules, isOf } from './consent.js'
 import { controlsOf } from './controls.js'
@@ -135,6 +135,7 @@ const opened: readonly [readonly NewAccount[], readonly NewAccount[]] = [
  * ```
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  requireOptions(options)
   const { approve = [], deny = [], host, outboundTimeoutMs = 2_000 } = options
   if (!Number.isInteger(outboundTimeoutMs) || outboundTimeoutMs < 1 || outboundTimeoutMs > 60_000) {
     throw invalidOption('outboundTimeoutMs must be an integer from 1 to 60000')
@@ -308,6 +309,26 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     clearRequests: log.clear,
     stop,
   }
+}
+
+const optionNames = ['port', 'host', 'approve', 'deny', 'outboundTimeoutMs']
+
+/** Refuses unknown options and values of another type, because JavaScript would ignore them, or read them otherwise. */
+function requireOptions(options: SandboxOptions): void {
+  const given: Readonly<Record<string, unknown>> = { ...options }
+  const unknown = Object.keys(given).find((name) => !optionNames.includes(name))
+  if (unknown !== undefined) {
+    const meant = meantBy(unknown, optionNames) || `: the options are ${optionNames.join(', ')}`
+    throw invalidOption(`unknown option ${unknown}${meant}`)
+  }
+  for (const name of ['approve', 'deny']) {
+    const rules = given[name] ?? []
+    if (!Array.isArray(rules) || !rules.every((rule) => typeof rule === 'string')) {
+      throw invalidOption(`${name} must be a list of strings, such as ['all']`)
+    }
+  }
+  const { host } = given
+  if (host !== undefined && typeof host !== 'string') throw invalidOption('host must be a string')
 }
 
 /** Refuses a rule that can never apply, so that tests do not wait for a decision that nobody makes. */

@@ -297,8 +297,11 @@ describe('a fault', () => {
     const invoice = await invoiceOf(client, addressOf('dana'), '100')
     const payer = await payerOf(client, addressOf('alice'))
     plant({ fault: 'insufficient-funds' })
-    await expect(payer.pay(invoice.id)).rejects.toMatchObject({ status: 403 })
-    expect(sandbox.requests().at(-1)).toMatchObject({ refusal: 'funds_insufficient' })
+    const { id } = await payer.quote(invoice.id)
+    for (let count = 0; count < 2; count += 1) {
+      await expect(payer.create(id)).rejects.toMatchObject({ status: 403 })
+      expect(sandbox.requests().at(-1)).toMatchObject({ refusal: 'funds_insufficient' })
+    }
     await payer.pay(invoice.id)
     await expect.poll(async () => (await invoice.read()).completed).toBe(true)
   })
@@ -421,16 +424,40 @@ describe('the clock', () => {
   })
 
   test.each([
-    {},
-    { advance: 'P1D', reset: true },
-    { advance: '1D' },
-    { advanceMs: -1 },
-    { now: '2020-01-01T00:00:00Z' },
-    { advance: 'P200Y' },
-  ])('does not move by %j', async (change) => {
+    [{}, 'expected {'],
+    [{ advance: 'P1D', reset: true }, 'a change of the clock has one member'],
+    [{ advance: '1D' }, 'advance must be'],
+    [{ advance: 5 }, 'advance must be'],
+    [{ advanceMs: -1 }, 'advanceMs must be an integer from 0'],
+    [{ now: '2020-01-01T00:00:00Z' }, 'now must be an instant after the current one'],
+    [{ reset: false }, 'reset must be true'],
+    [{ advance: 'P200Y' }, 'at most 100 years'],
+  ])('does not move by %j, and says why', async (change, message) => {
     await expect(sandbox.moveClock(change as never)).rejects.toMatchObject({
       code: 'ERR_INVALID_OPTION',
+      message: expect.stringContaining(message),
     })
+  })
+})
+
+test.each([
+  [{ prot: 0 }, 'unknown option prot: did you mean port?'],
+  [{ database: 'none' }, 'unknown option database: the options are port, host'],
+  [{ approve: 'all' }, "approve must be a list of strings, such as ['all']"],
+  [{ deny: [1] }, 'deny must be a list of strings'],
+  [{ host: 1 }, 'host must be a string'],
+])('The sandbox does not start with %j, and says why', async (options, message) => {
+  await expect(startSandbox(options as never)).rejects.toMatchObject({
+    code: 'ERR_INVALID_OPTION',
+    message: expect.stringContaining(message),
+  })
+})
+
+test('A sandbox whose port is in use names the option', async () => {
+  const port = Number(new URL(sandbox.url).port)
+  await expect(startSandbox({ port })).rejects.toMatchObject({
+    code: 'ERR_PORT_IN_USE',
+    message: `another program uses port ${port}: choose another with the option port`,
   })
 })
 
