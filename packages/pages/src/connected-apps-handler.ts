@@ -195,7 +195,10 @@ export function connectedAppsHandler(site: Site): Handler {
       return detail((await grants.get(grantId)) ?? grant, visit, 'widened')
     }
     if (!amended.ok) return detail(grant, visit, 'unchanged')
-    return seeOther(`?${new URLSearchParams({ app: grantId, done: 'changed' })}`)
+    // A form that states a value is saved also if it is repeated; these forms take something away.
+    const isIdle = !amended.changed && /^(?:remove|resume)$/.test(fields.get('do') ?? '')
+    const done = isIdle ? {} : { done: 'changed' }
+    return seeOther(`?${new URLSearchParams({ app: grantId, ...done })}`)
   }
 
   return site.served(async (visit) => {

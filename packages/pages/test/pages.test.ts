@@ -479,6 +479,9 @@ describe('the page of connected apps', () => {
     expect(await change({ do: 'pause' })).toEqual([303, changed])
     expect((await page.open()).text).toContain('Paused')
     expect(await change({ do: 'resume' })).toEqual([303, changed])
+    for (const idle of [{ do: 'resume' }, { do: 'remove', item: '9' }, { do: 'remove' }]) {
+      expect(await change(idle)).toEqual([303, `?app=${grantId}`])
+    }
     expect((await page.open()).text).toContain('Pause payments')
     const detail = await visitor(pages.connectedApps, `/apps${changed}`).open()
     expect(detail.text).toContain(`access of shop.example to ${alice} has been saved.`)
