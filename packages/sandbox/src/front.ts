@@ -11,6 +11,7 @@ import { SandboxError } from './error.js'
 import { type Faults, operationOf, type RequestFault } from './faults.js'
 import type { Gate } from './gate.js'
 import type { Seen } from './seen.js'
+import { signatureBaseOf } from './signature-base.js'
 import type { SandboxWallet } from './wallet.js'
 
 export interface FrontOptions {
@@ -65,7 +66,12 @@ export function frontOf(
     const { refusal, decided } = seen
     const isLost = fault?.fault === 'lost-response'
     const denied = decided?.decision === 'deny' ? decided.why : undefined
-    const reason = refusal?.reason ?? denied ?? reasonOf(fault)
+    const onPage = operation === undefined ? problemOn(answer) : undefined
+    const reason = refusal?.reason ?? denied ?? reasonOf(fault) ?? onPage
+    const signatureBase =
+      refusal?.refusal === 'signature_invalid'
+        ? await signatureBaseOf(message, wallet.baseUrl)
+        : undefined
     const ms = performance.now() - started
     log.add({
       ...described(message, { wallet: wallet.baseUrl, arrivedAt, ms, refusal }),
@@ -73,6 +79,7 @@ export function frontOf(
       ...(operation !== undefined && { operation }),
       ...(!isLost && { status: answer.status }),
       ...(reason !== undefined && { reason }),
+      ...(signatureBase !== undefined && { signatureBase }),
       ...(fault !== undefined && { fault: fault.fault }),
       ...(decided !== undefined && { consent: decided.why }),
     })
@@ -125,6 +132,21 @@ function reasonOf(fault: RequestFault | undefined): string | undefined {
   return fault?.fault === 'slow'
     ? `a fault: the response waited for ${fault.delayMs ?? 10_000} ms`
     : undefined
+}
+
+/** Returns why a page has refused a request: its alert, or else its heading. */
+function problemOn({ status, body }: Answer): string | undefined {
+  if (status < 400 || typeof body !== 'string') return undefined
+  const [, told] =
+    /<div[^>]* role="alert"[^>]*>(.*?)<\/div>/s.exec(body) ??
+    /<h1[^>]*>(.*?)<\/h1>/s.exec(body) ??
+    []
+  const text = told
+    ?.replace(/<[^>]*>/g, ' ')
+    .replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
+    .replace(/\s+/g, ' ')
+    .trim()
+  return text ? `the page says: ${text}` : undefined
 }
 
 /** A response as of a wallet whose store does not respond. */

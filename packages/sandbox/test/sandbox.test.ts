@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import {
   type AuthenticatedClient,
   isPendingGrant,
@@ -494,6 +495,61 @@ describe('the controls over HTTP', () => {
       wallet: sandbox.wallets[1].url,
       reason: expect.any(String),
     })
+  })
+
+  test('have what a client should have signed, if its signature does not verify', async () => {
+    const before = await clientFor(sandbox, 'chie')
+    await invoiceOf(before, addressOf('dana'), '100')
+    const input = `("@method" "@target-uri");created=${Math.floor(Date.now() / 1000)};keyid="chie-1"`
+    const url = `${sandbox.wallets[1].resourceServer}/incoming-payments?wallet-address=x`
+    const signed = (signature: string) => ({
+      'signature-input': `sig1=${input}`,
+      signature: `sig1=:${signature}:`,
+      authorization: 'GNAP opa_unknown',
+    })
+    await fetch(url, { headers: signed('A'.repeat(86).concat('==')) })
+    expect(sandbox.requests().at(-1)).not.toHaveProperty('signatureBase') // it lacks a component
+    const body = JSON.stringify({
+      access_token: { access: [{ type: 'quote', actions: ['create'] }] },
+      client: addressOf('chie'),
+    })
+    const digest = createHash('sha-256').update(body).digest('base64')
+    const components = input.replace(')', ' "content-digest")')
+    const { status } = await fetch(sandbox.wallets[0].authServer, {
+      method: 'POST',
+      headers: {
+        'content-digest': `sha-256=:${digest}:`,
+        'content-type': 'application/json',
+        'signature-input': `sig1=${components}`,
+        signature: `sig1=:${'A'.repeat(86)}==:`,
+      },
+      body,
+    })
+    expect(status).toBe(401)
+    expect(sandbox.requests().at(-1)).toMatchObject({
+      refusal: 'signature_invalid',
+      signatureBase: [
+        '"@method": POST',
+        `"@target-uri": ${sandbox.wallets[0].authServer}`,
+        `"content-digest": sha-256=:${digest}:`,
+        `"@signature-params": ${components}`,
+      ].join('\n'),
+    })
+  })
+
+  test('have the reason of a page that refuses a form', async () => {
+    await fetch(`${sandbox.wallets[0].url}/login`, {
+      method: 'POST',
+      body: new URLSearchParams({ owner: 'alice' }),
+    })
+    const apps = `${sandbox.wallets[0].url}/apps`
+    const headers = { cookie: 'sandbox_owner=alice' }
+    const body = new URLSearchParams({ do: 'revoke', grant: 'unknown' })
+    expect((await fetch(apps, { method: 'POST', headers, body })).status).toBe(400)
+    const reason = expect.stringMatching(/^the page says: \w[^<&]*$/)
+    expect(sandbox.requests().at(-1)).toMatchObject({ status: 400, reason })
+    expect((await fetch(`${sandbox.wallets[0].url}/consent/unknown`)).status).toBe(404)
+    expect(sandbox.requests().at(-1)).toMatchObject({ status: 404, reason })
   })
 
   test('show a page to browsers, which escapes what clients send', async () => {

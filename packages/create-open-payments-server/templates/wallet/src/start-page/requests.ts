@@ -31,6 +31,8 @@ export interface RecordedRequest {
   readonly refusal?: string
   /** Why the wallet refused the request. A wallet in production does not tell this to clients. */
   readonly reason?: string
+  /** What the client should have signed, if its signature was refused. It contains the token of the request. */
+  readonly signatureBase?: string
   /** The fault that the request had. */
   readonly fault?: string
   /** What a rule decided about consent, and for which account. */
