@@ -1,7 +1,12 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createAuthenticatedClient } from '@interledger/open-payments'
 import { expect, test, vi } from 'vitest'
+import { clientSettings, tokenWithoutConsent } from '../../../test/support/official-client.js'
 import { openGate } from '../src/gate.js'
 import { startSandbox } from '../src/index.js'
+import { newSandboxKey } from '../src/keys.js'
 import { clientFor, invoiceOf } from './support/payer.js'
 
 test('a gate closes when what has passed is done, and then lets the rest pass', async () => {
@@ -45,4 +50,36 @@ test('The clock moves when the requests that are being served are done, also if 
   printed.mockRestore()
   expect(first).toMatchObject({ status: 200 })
   expect(calls).toEqual([])
+})
+
+test('A client at localhost whose server asks the wallet for a name while the clock moves gets its grant', async () => {
+  const sandbox = await startSandbox({ port: 0, outboundTimeoutMs: 60_000 })
+  const key = newSandboxKey('shop-1')
+  const { walletAddress } = sandbox.account('dana')
+  const operations = () => sandbox.requests().map(({ operation }) => operation)
+  let servedBefore: Promise<readonly unknown[]> | undefined
+  const server = createServer(async (_request, response) => {
+    servedBefore ??= sandbox.advance('PT10M').then(operations)
+    await fetch(walletAddress)
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ keys: [key.publicKeyJwk] }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, resolve))
+  const { port } = server.address() as AddressInfo
+  const client = await createAuthenticatedClient({
+    ...clientSettings,
+    walletAddressUrl: `http://localhost:${port}/shop`,
+    keyId: key.keyId,
+    privateKey: Buffer.from(key.privateKeyPem),
+  })
+  const access = [{ type: 'incoming-payment', actions: ['create'] }] as const
+  const token = await tokenWithoutConsent(client, sandbox.wallets[1].authServer, [
+    ...access,
+  ] as never)
+  const served = await servedBefore
+  server.closeAllConnections()
+  server.close()
+  await sandbox.stop()
+  expect(token).toBeTruthy()
+  expect(served).toContain('requestGrant')
 })
