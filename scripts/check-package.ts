@@ -25,7 +25,7 @@ const annexes = [
   { name: 'testing', bytesMax: 510_000, isImported: true },
   { name: 'doctor', bytesMax: 240_000, isImported: true },
   { name: 'cli', bytesMax: 120_000, isImported: false },
-  { name: 'sandbox', bytesMax: 1_200_000, isImported: true },
+  { name: 'sandbox', bytesMax: 1_250_000, isImported: true },
   { name: 'kysely', bytesMax: 153_000, isImported: true },
   { name: 'pages', bytesMax: 400_000, isImported: true },
   { name: 'create-open-payments-server', bytesMax: 135_000, isImported: false },
