@@ -15,6 +15,11 @@ export interface HoldOptions {
    * processes: that a hold outlives its process, and that both count each other's.
    */
   readonly reopen?: (walletAddress: string) => HoldSubject | Promise<HoldSubject>
+  /**
+   * True for a settlement that sends each payment whole or not at all. Then `sentAmount` is all of the payment at
+   * `completed` and 0 at `failed`, and no event `sent` comes. Default false: parts are sent, too.
+   */
+  readonly wholePayments?: boolean
   /** How many times longer than by default each search runs: a positive integer. Default 1. */
   readonly searches?: number
   /** How long a case may run before it fails with a timeout, in milliseconds. Default 30000. */
@@ -71,8 +76,16 @@ export function holdConformance(
   open: (balance: bigint) => HoldSubject | Promise<HoldSubject>,
   options: HoldOptions = {},
 ): readonly HoldCase[] {
-  requireKnownOptions<HoldOptions>('', options, { reopen: true, searches: true, timeoutMs: true })
-  const { reopen, searches = 1, timeoutMs = 30_000 } = options
+  requireKnownOptions<HoldOptions>('', options, {
+    reopen: true,
+    wholePayments: true,
+    searches: true,
+    timeoutMs: true,
+  })
+  const { reopen, wholePayments = false, searches = 1, timeoutMs = 30_000 } = options
+  if (typeof wholePayments !== 'boolean') {
+    throw new InvalidInputError('wholePayments', 'must be a boolean')
+  }
   for (const [name, value] of Object.entries({ open, ...(reopen !== undefined && { reopen }) })) {
     if (typeof value === 'function') continue
     throw new InvalidInputError(name, 'must be a function that opens an account')
@@ -90,13 +103,14 @@ export function holdConformance(
         name: search ? `${name} (search)` : name,
         search,
         timeoutMs: limitMs + 1_000,
-        run: () => runCase(definition, open, { reopen, searches, limitMs }),
+        run: () => runCase(definition, open, { reopen, wholePayments, searches, limitMs }),
       }
     })
 }
 
 interface Settings {
   readonly reopen: HoldOptions['reopen']
+  readonly wholePayments: boolean
   readonly searches: number
   readonly limitMs: number
 }
@@ -104,7 +118,7 @@ interface Settings {
 async function runCase(
   { check }: HoldCaseDefinition,
   open: Parameters<typeof holdConformance>[0],
-  { reopen, searches, limitMs }: Settings,
+  { reopen, wholePayments, searches, limitMs }: Settings,
 ): Promise<void> {
   const closing: (() => Promise<void>)[] = []
   function opened(subject: HoldSubject) {
@@ -119,6 +133,7 @@ async function runCase(
     return { subject, account }
   }
   const trial: HoldTrial = {
+    sendsParts: !wholePayments,
     open: async (balance) => (await openSubject(balance)).account,
     async openTwice() {
       demand(reopen !== undefined, 'the case needs the option reopen')

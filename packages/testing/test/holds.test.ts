@@ -1,9 +1,12 @@
 import { describe, expect, test, vi } from 'vitest'
-import { type HoldCase, type HoldSubject, holdConformance } from '../src/index.js'
+import { type HoldCase, type HoldOptions, type HoldSubject, holdConformance } from '../src/index.js'
 import { ledger, wrongLedgers } from './support/ledgers.js'
 
-function casesOf({ open, reopen }: ReturnType<typeof ledger>): readonly HoldCase[] {
-  return holdConformance(open, { reopen, timeoutMs: 5_000 })
+function casesOf(
+  { open, reopen }: ReturnType<typeof ledger>,
+  options: Pick<HoldOptions, 'wholePayments'> = {},
+): readonly HoldCase[] {
+  return holdConformance(open, { reopen, timeoutMs: 5_000, ...options })
 }
 
 async function problemOf({ run }: HoldCase): Promise<string | undefined> {
@@ -24,6 +27,55 @@ describe.each([
     async (_, { run }) => run(),
   )
 })
+
+describe('a right ledger that settles whole payments only', () => {
+  const right = ledger({}, 'whole')
+  const whole = casesOf(right, { wholePayments: true })
+  test.each(whole.map((each) => [each.name, each] as const))('passes: %s', (_, { run }) => run())
+
+  test('fails without the option exactly where a part is sent', async () => {
+    const problems = casesOf(right).map(async (each) => [each.name, await problemOf(each)] as const)
+    const failed = (await Promise.all(problems)).flatMap(([name, problem]) =>
+      problem === undefined ? [] : [name],
+    )
+    expect(failed).toEqual([
+      'a payment that completes is debited by what was sent, and the rest is free',
+      'a payment that fails is debited by what was sent before, and the rest is free',
+      'a payment is held until it ends',
+      'a second delivery of completed changes nothing',
+      'a second delivery of failed changes nothing',
+      'two deliveries of an end at once count as one (search)',
+    ])
+  })
+})
+
+describe('a ledger that must pay whole and', () => {
+  test.each([
+    ['debits failed payments', (event: End) => BigInt(event.debitAmount.value)],
+    ['debits what arrives', (event: End) => BigInt(event.receiveAmount.value)],
+    ['debits nothing', () => 0n],
+  ])('%s is found to be wrong', async (_, debitOf) => {
+    const { open, reopen } = ledger({ debit: () => undefined })
+    const wrong = (subject: HoldSubject): HoldSubject => {
+      let debited = 0n
+      return {
+        ...subject,
+        settle(event) {
+          debited += debitOf(event)
+        },
+        balance: async () => (await subject.balance()) - debited,
+      }
+    }
+    const subjects = {
+      open: (balance: bigint) => wrong(open(balance)),
+      reopen: (url: string) => wrong(reopen(url)),
+    }
+    const problems = casesOf(subjects, { wholePayments: true }).map(problemOf)
+    expect((await Promise.all(problems)).some((problem) => problem !== undefined)).toBe(true)
+  })
+})
+
+type End = Parameters<NonNullable<HoldSubject['settle']>>[0]
 
 describe('a ledger whose owner confirms payments above 500', () => {
   const { open, reopen } = ledger()
@@ -139,6 +191,12 @@ describe('the suite', () => {
       ledger().open,
       { timeoutMs: 0.5 },
       'timeoutMs must be a positive integer',
+    ],
+    [
+      'an invalid wholePayments',
+      ledger().open,
+      { wholePayments: 'yes' },
+      'wholePayments must be a boolean',
     ],
     ['an invalid processes', ledger().open, { processes: 2 }, 'processes is not known'],
   ])('refuses %s', (_, open, options, message) => {

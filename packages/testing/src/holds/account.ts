@@ -2,11 +2,17 @@ import type { Amount, Asset, EventHandler, MayPay, RequestedPayment } from 'open
 import type { OutgoingPaymentEvent } from 'open-payments-server/core'
 import { demand, isObject, show } from '../conformance/expectations.js'
 
+/** An event of an outgoing payment, as the handler of events gets it. */
+type DeliveredPaymentEvent = Parameters<EventHandler>[0] & OutgoingPaymentEvent
+
 /** An account of a host, and the code of the host that holds, debits and releases its funds. */
 export interface HoldSubject {
   readonly walletAddress: string
   readonly asset: Asset
-  /** `policy.mayPay`. It must refuse a payment only if the account has less. */
+  /**
+   * `policy.mayPay`. It must refuse a payment only if the account has less, before or after `confirmation_required`: to
+   * that, the owner confirms, so it is asked again with `isConfirmed: true`.
+   */
   readonly mayPay: MayPay
   /**
    * The handler of events. It gets `begun`, `sent`, `completed`, `failed` and `declined` of outgoing payments, some of
@@ -15,9 +21,10 @@ export interface HoldSubject {
   readonly onEvent: EventHandler
   /**
    * Debits `sentAmount` of the event when the payment ends, if `onEvent` does not: called once for each payment that
-   * was begun, before its `completed` or `failed`.
+   * was begun, before its `completed` or `failed`, with the event of that end. Nothing calls it if the payment was not
+   * begun.
    */
-  settle?(event: OutgoingPaymentEvent): void | Promise<void>
+  settle?(event: DeliveredPaymentEvent): void | Promise<void>
   /** What the account has, including what is held. */
   balance(): bigint | Promise<bigint>
   /** What is held of it for payments. */
@@ -33,7 +40,7 @@ export type End = 'completed' | 'failed' | 'declined'
 export interface TestPayment {
   readonly requested: RequestedPayment
   /** Its events, each the same in every delivery. */
-  readonly events: Map<string, Parameters<EventHandler>[0] & OutgoingPaymentEvent>
+  readonly events: Map<string, DeliveredPaymentEvent>
 }
 
 /** An account as a case uses it: its methods fail the case if the host's code rejects or resolves to a wrong value. */

@@ -70,8 +70,11 @@ const right: Steps = {
 
 let accounts = 0
 
-/** Opens accounts of a ledger. All of them are in one database. */
-export function ledger(replaced: Partial<Steps> = {}, debitsAt: 'event' | 'settlement' = 'event') {
+/** Opens accounts of a ledger. All of them are in one database. A settlement of `whole` payments ignores parts. */
+export function ledger(
+  replaced: Partial<Steps> = {},
+  debitsAt: 'event' | 'settlement' | 'whole' = 'event',
+) {
   const database = new Map<string, Money>()
   const steps = { ...right, ...replaced }
   const open = (balance: bigint) => {
@@ -100,10 +103,11 @@ export function ledger(replaced: Partial<Steps> = {}, debitsAt: 'event' | 'settl
           if (debitsAt === 'event') steps.debit(money, event)
           steps.release(money, event)
         }),
-      ...(debitsAt === 'settlement' && {
+      ...(debitsAt !== 'event' && {
         settle: (event) =>
           steps.alone(money, async () => {
-            money.balance -= BigInt(event.sentAmount.value)
+            const whole = event.type === 'outgoing-payment.completed' ? event.debitAmount.value : 0
+            money.balance -= BigInt(debitsAt === 'whole' ? whole : event.sentAmount.value)
             remove(money, event.outgoingPaymentId)
           }),
       }),
