@@ -235,8 +235,8 @@ describe('a history', () => {
         commits: 'together',
       },
     ]
-    const { debitMax, rules } = filledIn({})
-    const setting = { scene: defaultScene, start: startOfTests, stepsMax: 4, debitMax, rules }
+    const { forms: _, ...others } = filledIn({ stepsMax: 4 })
+    const setting = { ...others, start: startOfTests }
     const [, race] = resolve(commands, setting).steps
     expect(race).toMatchObject({ type: 'at once', actions: [change, { type: 'rotate', grant: 1 }] })
     expect(race && actionsOf(race)).toHaveLength(2)
@@ -289,6 +289,34 @@ describe('a history', () => {
         : [],
     )
     expect(new Set(delivered)).toEqual(new Set([true, false]))
+  })
+
+  test('sends no part of a payment if the host sends whole payments only', () => {
+    const actions = sample(history({ wholePayments: true }), 300).flatMap(({ steps }) =>
+      steps.flatMap(actionsOf),
+    )
+    const paid = new Map<number, string[][]>()
+    let [whole, none] = [0, 0]
+    for (const action of actions) {
+      if (action.type === 'grant' && action.grant === 1) paid.clear() // another history
+      if (action.type === 'pay' || action.type === 'alter') {
+        const { payment, debitAmount, receiveAmount } =
+          'request' in action ? action.request : action
+        const amounts = [debitAmount.value, receiveAmount.value]
+        paid.set(payment, [...(paid.get(payment) ?? []), amounts])
+      }
+      if (action.type !== 'report-sent' && action.type !== 'fail') continue
+      const sent = [action.sentAmount.value, action.deliveredAmount.value]
+      const isSent = action.type === 'report-sent'
+      if (isSent) expect(paid.get(action.payment)).toContainEqual(sent)
+      else expect(sent).toEqual(['0', '0'])
+      if (isSent) expect(action.final).toBe(true)
+      if (isSent) whole++
+      else none++
+    }
+    expect(Math.min(whole, none)).toBeGreaterThan(50)
+    const options = { wholePayments: 1 as never }
+    expect(() => history(options)).toThrow('wholePayments must be a boolean')
   })
 
   test('uses the account and the receivers of its scene', () => {

@@ -66,6 +66,11 @@ export interface HistoryOptions {
    * store fails is repeated so much later. Default 30 s.
    */
   readonly decideMs?: number
+  /**
+   * True for a host that sends each payment whole or not at all: its reports are all of a payment, or nothing. Default
+   * false: parts are sent, too. With `servers`, `onEvent` then gets `outgoing-payment.created`: see `SpendingHost`.
+   */
+  readonly wholePayments?: boolean
 }
 
 /**
@@ -100,6 +105,7 @@ export const historyOptions: Readonly<Record<keyof HistoryOptions, true>> = {
   intervalCounting: true,
   holdMs: true,
   decideMs: true,
+  wholePayments: true,
 }
 
 /**
@@ -116,7 +122,11 @@ export function filledIn({
   intervalCounting = 'occurrences',
   holdMs = 86_400_000,
   decideMs = 30_000,
+  wholePayments = false,
 }: HistoryOptions) {
+  if (typeof wholePayments !== 'boolean') {
+    throw new InvalidInputError('wholePayments', 'must be a boolean')
+  }
   const hasAmount = limits.some((form) => limitForms.indexOf(form) < 3)
   if (!hasAmount || !limits.every((form) => limitForms.includes(form))) {
     const forms = `must contain some of ${limitForms.join(', ')}`
@@ -133,6 +143,7 @@ export function filledIn({
     scene,
     stepsMax,
     debitMax,
+    wholePayments,
     forms: { scene, limits, interval, debitMax },
     rules: { intervalCounting, holdMs, decideMs, scene },
   }
@@ -161,15 +172,15 @@ function historyFrom(
   start: Instant,
   options: HistoryOptions,
 ): Arbitrary<SpendingHistory> {
-  const { scene, stepsMax, debitMax, forms, rules } = filledIn(options)
+  const { scene, forms, ...setting } = filledIn(options)
   const grants = grantCommand(fc, forms, start)
   const command = anyCommand(fc, grants, ownersForms(fc, forms, start))
   // A single array would usually be short.
   const [first, second, third] = [0, 1, 2].map((i) =>
-    fc.array(command, { maxLength: Math.floor((stepsMax + i) / 3), size: 'max' }),
+    fc.array(command, { maxLength: Math.floor((setting.stepsMax + i) / 3), size: 'max' }),
   ) as [Arbitrary<Command[]>, Arbitrary<Command[]>, Arbitrary<Command[]>]
   return fc.tuple(grants, first, second, third).map(([grant, ...others]) => {
-    return resolve([grant, ...others.flat()], { scene, start, stepsMax, debitMax, rules })
+    return resolve([grant, ...others.flat()], { ...setting, scene, start })
   })
 }
 

@@ -1,4 +1,9 @@
-import type { Amount, EventHandler, ResourceServer } from 'open-payments-server'
+import type {
+  Amount,
+  EventHandler,
+  OutgoingPaymentView,
+  ResourceServer,
+} from 'open-payments-server'
 import { show } from '../conformance/expectations.js'
 import type { SpendingAnswer, WalletTotals } from './wallet.js'
 
@@ -15,7 +20,7 @@ export interface SpendingHost {
   /**
    * Ends a payment, usually in one transaction with the host's ledger. Called in place of `fail` and of the `reportSent`
    * that ends the payment, and again with the same outcome after it has rejected. Resolves to the result of `reportSent`
-   * or `fail`. Default: the search calls these methods.
+   * or `fail`. Default: the search calls these methods. With `wholePayments` and `onEvent`, only in place of `fail`.
    */
   settle?(
     paymentId: string,
@@ -23,7 +28,9 @@ export interface SpendingHost {
   ): Promise<{ readonly ok: boolean; readonly refusal?: string }>
   /**
    * The handler of the events of the resource server. It gets every event except `outgoing-payment.created` before the
-   * next step, and some of them twice.
+   * next step, and some of them twice. With `wholePayments`, it gets `outgoing-payment.created` of a payment that has
+   * been begun, in place of the `reportSent` that ends it, and must end it as completed; again after it has rejected,
+   * and after the end of the payment.
    */
   readonly onEvent?: EventHandler
   /** A sweep of the host's own. Called after those of the servers, and again while it resolves to `more: true`. */
@@ -38,10 +45,16 @@ export interface SpendingHost {
   close?(): void | Promise<void>
 }
 
-/** Passes the ends of payments to the host, if it settles them itself. */
+/**
+ * Passes the ends of payments to the host, if it settles them itself.
+ *
+ * @param wholePayments whether its handler of events pays them.
+ */
 export function settling(
-  { settle }: SpendingHost,
+  { settle, onEvent }: SpendingHost,
   { outgoingPayments }: Pick<ResourceServer, 'outgoingPayments'>,
+  server: string,
+  wholePayments: boolean,
 ) {
   /** What each payment debits and delivers in all. */
   const amounts = new Map<string, { readonly debit: bigint; readonly receive: bigint }>()
@@ -52,12 +65,32 @@ export function settling(
     return final || reaches(sentAmount, debit) || reaches(deliveredAmount, receive)
   }
 
+  /** Lets the handler pay a payment, as at the event of its creation, and resolves to whether it has. */
+  async function pays(id: string, handler: EventHandler): Promise<SpendingAnswer> {
+    const payment = await outgoingPayments.get(id)
+    if (payment === undefined) return { accepted: false, reason: 'payment_unknown' }
+    const event = createdEvent(payment, server)
+    const delivery = { attempt: 1, signal: new AbortController().signal }
+    let problem: unknown = new Error('the handler of events did not end the payment')
+    try {
+      await handler(event, delivery)
+    } catch (error) {
+      problem = error
+    }
+    // A handler also rejects if another call has ended the payment in the meantime.
+    const status = (await outgoingPayments.get(id))?.status
+    if (status === 'completed') return { accepted: true }
+    if (status === 'failed') return { accepted: false, reason: 'payment_over' }
+    throw problem
+  }
+
   return {
     created(id: string, debitAmount: Amount, receiveAmount: Amount): void {
       amounts.set(id, { debit: BigInt(debitAmount.value), receive: BigInt(receiveAmount.value) })
     },
     async reportSent(id: string, totals: WalletTotals): Promise<SpendingAnswer> {
       const { final: _, ...outcome } = totals
+      if (wholePayments && onEvent !== undefined) return pays(id, onEvent)
       return settle !== undefined && ends(id, totals)
         ? answerOf(await settle(id, { ...outcome, arrived: true }))
         : answerOf(await outgoingPayments.reportSent(id, totals))
@@ -67,6 +100,29 @@ export function settling(
         ? answerOf(await settle(id, { ...totals, arrived: false }))
         : answerOf(await outgoingPayments.fail(id, totals))
     },
+  }
+}
+
+/** Returns the event of the creation of a payment, each time the same. */
+function createdEvent(payment: OutgoingPaymentView, server: string) {
+  const { paymentId, walletAddress, client, grantId, quoteId, createdAt } = payment
+  const { receiver, receiverWalletAddress, debitAmount, receiveAmount } = payment
+  return {
+    id: `${paymentId}.created`,
+    type: 'outgoing-payment.created' as const,
+    server,
+    at: createdAt,
+    outgoingPaymentId: paymentId,
+    walletAddress,
+    client,
+    grantId,
+    ...(quoteId !== undefined && { quoteId }),
+    receiver,
+    ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
+    debitAmount,
+    receiveAmount,
+    sentAmount: { ...debitAmount, value: '0' },
+    deliveredAmount: { ...receiveAmount, value: '0' },
   }
 }
 

@@ -117,7 +117,8 @@ async function create(subject: StoreSubject | ServersSubject | WalletSubject): P
     return { wallet }
   }
   if ('servers' in subject) {
-    return { wallet: await serversWallet(subject.servers, scene, true) }
+    const { servers, wholePayments } = subject
+    return { wallet: await serversWallet(servers, scene, true, wholePayments) }
   }
   const { store, problem, race } = racingStore(await subject.store())
   const servers = (ports: SpendingPorts) => libraryServers(ports.failing(store), ports, rules)

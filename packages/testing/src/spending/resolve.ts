@@ -120,6 +120,7 @@ export type Share = 'nothing' | 'one unit' | 'half' | 'all but one unit' | 'all'
 interface State {
   readonly scene: SpendingScene
   readonly debitMax: bigint
+  readonly wholePayments: boolean
   readonly rules: SpendingRules
   readonly latest: Instant
   now: Instant
@@ -142,6 +143,8 @@ interface Setting {
   readonly stepsMax: number
   /** The most that one payment debits. */
   readonly debitMax: bigint
+  /** Whether no part of a payment is sent. */
+  readonly wholePayments: boolean
   readonly rules: SpendingRules
 }
 
@@ -154,11 +157,11 @@ const longestMs = 90 * 366 * 86_400_000
  */
 export function resolve(
   commands: readonly Command[],
-  { scene, start, stepsMax, debitMax, rules }: Setting,
+  { start, stepsMax, ...setting }: Setting,
 ): SpendingHistory {
   const latest = Math.min(start + longestMs, Date.UTC(9990, 0))
   const begun = { model: emptyModel, known: [], requests: [], reports: [] }
-  const state: State = { scene, debitMax, rules, latest, now: start, ...begun }
+  const state: State = { ...setting, latest, now: start, ...begun }
   const single = commands.flatMap((command) =>
     command.type === 'in a row' ? command.commands : [command],
   )
@@ -167,7 +170,7 @@ export function resolve(
     state.known = state.model.payments
     if (steps.length <= stepsMax) steps.push(...stepsFor(state, command))
   }
-  const history = { scene, start, steps }
+  const history = { scene: setting.scene, start, steps }
   return readable(history, () => historyText(history))
 }
 
@@ -237,7 +240,9 @@ function actionOf(state: State, command: Command): SpendingAction | undefined {
     case 'report-sent':
     case 'fail': {
       const begun = paymentFor(state, command, 'begun')
-      if (begun !== undefined) return totalsOf(state, command, begun)
+      // A handler that sends whole payments begins them itself.
+      const isEarly = state.wholePayments && begun?.state === 'held'
+      if (begun !== undefined && !isEarly) return totalsOf(state, command, begun)
       // The host must begin a payment before it reports amounts.
       const payment = paymentFor(state, command, 'held')?.request.payment
       return payment === undefined ? undefined : { type: 'begin', payment }
@@ -505,11 +510,19 @@ function chooseReceiver(
 }
 
 function totalsOf(
-  { scene }: State,
+  { scene, wholePayments }: State,
   { type, share, delivered: deliveredShare, final }: TotalsCommand,
   { request, sent, delivered }: ExpectedPayment,
 ): SpendingAction {
   const { payment, debitAmount, receiveAmount, receiver } = request
+  if (wholePayments && type === 'report-sent') {
+    return { type, payment, sentAmount: debitAmount, deliveredAmount: receiveAmount, final: true }
+  }
+  if (wholePayments) {
+    const nothing = (asset: Amount) => amountOf(0n, asset)
+    const [sentAmount, deliveredAmount] = [nothing(debitAmount), nothing(receiveAmount)]
+    return { type: 'fail', payment, sentAmount, deliveredAmount }
+  }
   const total = sentOf(share, sent, BigInt(debitAmount.value))
   const arrived =
     deliveredShare === undefined

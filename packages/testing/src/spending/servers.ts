@@ -58,6 +58,11 @@ export interface SpendingServers extends SpendingHost {
   readonly baseUrl: string
   /** The option of both servers, if they have it. */
   readonly strippedPrefix?: string
+  /**
+   * The URLs of the incoming payments that are paid, in the order of `scene.receivers`, if they exist only once the
+   * servers do, such as those of accounts of the host's own. Default: the URLs of the scene.
+   */
+  readonly receivers?: readonly string[]
   /** The host's identifier of the owner of the accounts in `scene`. Default `owner`. */
   readonly resourceOwner?: string
   /** `policy.keyBinding` of the authorization server, if it is set. With `bound`, the client keeps its key. */
@@ -103,6 +108,7 @@ export async function serversWallet(
   create: (ports: SpendingPorts) => SpendingServers | Promise<SpendingServers>,
   scene: SpendingScene,
   tokensExpire: boolean,
+  wholePayments = false,
 ): Promise<SpendingWallet> {
   const clock = manualClock()
   const newKey = () =>
@@ -143,7 +149,7 @@ export async function serversWallet(
     itemIds: new Map(),
     held: new Set(),
     host,
-    ends: settling(host, host.resourceServer),
+    ends: settling(host, host.resourceServer, host.baseUrl, wholePayments),
     unanswered: new Set(),
     send: (handle, request) => send(keys.at(-1), handle, request),
     newNonce: () => `nonce-${++nonces}`,
@@ -167,8 +173,9 @@ export async function serversWallet(
     const { status } = await send(removed, host.resourceServer.handle, request)
     if (status !== 401) throw new Error(`a request with a removed key got ${status}, not 401`)
   }
+  const urls = new Map(scene.receivers.map(({ url }, i) => [url, host.receivers?.[i] ?? url]))
   return {
-    ...actions,
+    ...toReceivers(actions, (url) => urls.get(url) ?? url),
     ...(host.keyBinding !== 'bound' && { replaceKey }),
     ...(host.limitsAccounts === true && {
       limitAccount: async (walletAddress, set) => void limits.set(walletAddress, set),
@@ -180,7 +187,27 @@ export async function serversWallet(
   }
 }
 
-function walletActions(state: State): SpendingWallet {
+/** Replaces the receivers of the scene by those of the host. */
+function toReceivers(
+  { grant, pay, quote, ...others }: ReturnType<typeof walletActions>,
+  urlOf: (url: string) => string,
+): SpendingWallet {
+  const itemFor = (item: AccessItem): AccessItem =>
+    item.type === 'outgoing-payment' && item.limits?.receiver !== undefined
+      ? { ...item, limits: { ...item.limits, receiver: urlOf(item.limits.receiver) } }
+      : item
+  const requestFor = (request: WalletRequest) => {
+    return { ...request, receiver: urlOf(request.receiver) }
+  }
+  return {
+    ...others,
+    grant: (asked, granted, limits) => grant(asked.map(itemFor), granted.map(itemFor), limits),
+    pay: (request) => pay(requestFor(request)),
+    quote: (request) => quote(requestFor(request)),
+  }
+}
+
+function walletActions(state: State) {
   const { outgoingPayments } = state.resources
   return {
     grant: (...approved) => grant(state, ...approved),
@@ -203,7 +230,7 @@ function walletActions(state: State): SpendingWallet {
       await state.auth.grants.revoke(grant)
     },
     amend: (grant, amendment) => amend(state, grant, amendment),
-  }
+  } satisfies SpendingWallet
 }
 
 /** The maximum number of actions of a history that run concurrently. */
