@@ -11,7 +11,7 @@ import {
 /** What the command line asks for. */
 export interface DoctorOptions {
   readonly walletAddress: string
-  /** The wallet address of a client, with its private key in PEM. Default: a throwaway key. */
+  /** The wallet address of a client, with the content of its key file. Default: a throwaway key. */
   readonly client: { readonly walletAddress: string; readonly privateKey: string } | undefined
   /** Whether hosts may have addresses that are not public. */
   readonly allowPrivate: boolean
@@ -25,7 +25,8 @@ Checks a deployed wallet from outside, as a client sees it. The wallet address i
 https://wallet.example/alice, or has the form '$wallet.example/alice'.
 
   --client <wallet address>  the wallet address of a client, for the checks of the consent page
-  --key <file>               its Ed25519 private key, in PEM; the key must be in {client}/jwks.json
+  --key <file>               its Ed25519 private key: PEM, a JWK, or a key file of open-payments-cli;
+                             the key must be in {client}/jwks.json
   --allow-private            allow hosts whose addresses are not public, such as localhost
   --timeout <seconds>        how long a server may take to respond; 10 by default
   --json                     print the report as JSON

@@ -258,13 +258,21 @@ async function publishedKey(
   return { ...unnamed, kid }
 }
 
-function privateKeyIn(pem: string) {
+/** Reads a key in PEM, the JSON with a key in PEM that `open-payments-cli` writes, or a JWK. */
+function privateKeyIn(text: string): KeyObject {
   let key: KeyObject | undefined
   try {
-    key = createPrivateKey(pem)
+    key = text.trimStart().startsWith('{') ? keyInJson(JSON.parse(text)) : createPrivateKey(text)
   } catch {
     // A file without a key, which the message below names.
   }
   if (key?.asymmetricKeyType === 'ed25519') return key
-  throw new UsageError('--key must be a file with an Ed25519 private key in PEM')
+  throw new UsageError('--key must be a file with an Ed25519 private key, in PEM or JSON')
+}
+
+function keyInJson(content: Record<string, unknown>): KeyObject {
+  const pem = pick(content, 'privateKey')
+  return typeof pem === 'string'
+    ? createPrivateKey(pem)
+    : createPrivateKey({ key: content, format: 'jwk' })
 }

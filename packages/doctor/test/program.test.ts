@@ -57,10 +57,16 @@ describe('the program', () => {
     expect(err).toMatch(/^See .* --help\.$/m)
   })
 
-  test('refuses a file without a key', async () => {
-    const args = ['--client', url, '--key', fileWith('nothing'), url]
-    expect(await ran(args)).toMatchObject({ code: 2, err: expect.stringMatching(/^--key must be/) })
-  })
+  test.each(['nothing', '{', '{}', '{ "privateKey": "nothing" }', '{ "privateKey": 1 }'])(
+    'refuses a file without a key: %s',
+    async (text) => {
+      const args = ['--client', url, '--key', fileWith(text), url]
+      expect(await ran(args)).toMatchObject({
+        code: 2,
+        err: expect.stringMatching(/^--key must be/),
+      })
+    },
+  )
 
   test('does not connect to this machine unless it is allowed', async () => {
     for (const host of [
@@ -125,9 +131,14 @@ describe('the program', () => {
     expect([code, out]).toEqual([1, expect.stringContaining('more than 1 MiB')])
   })
 
-  test('refuses a key that the client does not publish', async () => {
-    const { privateKey } = testKey('shop')
-    const file = fileWith(String(privateKey.export({ type: 'pkcs8', format: 'pem' })))
+  const { privateKey } = testKey('shop')
+  const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  test.each([
+    ['in PEM', pem],
+    ['of the command-line client', JSON.stringify({ keyId: 'key-1', privateKey: pem })],
+    ['as a JWK', JSON.stringify(privateKey.export({ format: 'jwk' }))],
+  ])('reads a key %s, and refuses one that the client does not publish', async (_, text) => {
+    const file = fileWith(text)
     const others: DoctorNetwork = {
       fetch: async () => Response.json({ keys: [jwkOf(testKey('other'))] }),
       ...machine,
