@@ -67,7 +67,8 @@ async function pay(db: Database, resources: ResourceServer, event: Event) {
     const sent = await outgoingPayments.reportSent(id, totals)
     if (!sent.ok) throw new Error(`${id}: ${sent.reason}`)
     const { walletAddress: to } = received.payment
-    const amount = BigInt(receiveAmount.value)
+    const amount = BigInt(totals.sentAmount.value)
+    // Both are recorded here, and nowhere else: `sent.changed` is the same.
     if (received.changed) await settle(tx, { id, from, to, amount })
     return received
   })

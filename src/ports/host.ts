@@ -45,7 +45,7 @@ export interface WalletAddresses {
   /**
    * Resolves to the account of a canonical wallet address, or to `undefined` or `null` if it does not exist. An account
    * with another `url`, such as one that a table without case finds, does not exist either. A rejection results in 503,
-   * and an account with members that this interface does not allow in 500.
+   * and a member with a value that this interface does not allow in 500. Other members are ignored.
    */
   find(url: string): Promise<WalletAddress | undefined>
 }
