@@ -23,17 +23,27 @@ export interface FaultScope {
 }
 
 /**
- * A fault of the wallets.
+ * A fault of the wallets. It counts when it takes effect: not at a request that is refused before, and not at a repeat
+ * for a payment that exists. A request has at most one fault of its response, and one of its payment: of each, the first
+ * planted that fits.
  *
  * - `lost-response`: the wallet does the work, and closes the connection without a response.
  * - `slow`: the wallet does the work, and waits for `delayMs` (default 10,000, at most 600,000) before it responds.
  * - `unavailable`: the wallet does nothing, and responds with 503 and `Retry-After: {retryAfterSeconds}` (default 1).
  * - `expired-grant`: the grant of the request's token expires before the wallet looks at the request. It stays expired.
+ *   A token whose grant has ended, or that is unknown, leaves the fault to another request.
+ * - `too-many-requests`: 429 with `Retry-After: {retryAfterSeconds}` (default 1), once the signature is verified.
+ *
+ * Faults of payments, when a payment is created for a client, or its owner has confirmed it:
+ *
  * - `insufficient-funds`: the account does not have the funds for the payment.
- * - `confirmation-required`: the owner has to confirm the payment, at a page of the wallet, within 15 minutes.
+ * - `confirmation-required`: the owner has to confirm the payment, at a page of the wallet, within 15 minutes. Not if the
+ *   owner has confirmed it.
  * - `failed-payment`: the payment is created, and fails before anything is sent.
  * - `partial-payment`: the payment is created, sends half of its amount, rounded down, and fails.
- * - `too-many-requests`: 429 with `Retry-After: {retryAfterSeconds}` (default 1), once the signature is verified.
+ *
+ * Until it is removed:
+ *
  * - `rotated-key`: the account publishes another key in the place of its own, until the fault is removed. The new key
  *   has another `kid`.
  */
@@ -58,15 +68,14 @@ export type Fault =
       readonly account: string
     }
 
-/** A fault of requests. */
-export type RequestFault = Exclude<Fault, { readonly fault: 'rotated-key' }>
-
 /** A fault that the sandbox has planted. */
 export type PlantedFault = Fault & {
   readonly id: string
   /** How many more requests have it. Absent for `rotated-key`. */
   readonly left?: number
 }
+
+type PlantedOf<Name> = PlantedFault & { readonly fault: Name }
 
 /** The routes of a wallet of the sandbox. */
 const routes: readonly ServerRoute[] = [
@@ -88,12 +97,25 @@ const withToken = new Set<ServerOperation>(
     .map(({ operation }) => operation)
     .filter((operation) => operation !== 'requestGrant' && operation !== 'discover'),
 )
-const aboutPayments = new Set<Fault['fault']>([
+
+/** The faults of a payment. */
+export const paymentFaults = [
   'insufficient-funds',
   'confirmation-required',
   'failed-payment',
   'partial-payment',
-])
+] as const
+
+export type PaymentFault = (typeof paymentFaults)[number]
+
+/** The faults of a response. */
+export const responseFaults = [
+  'lost-response',
+  'slow',
+  'unavailable',
+  'expired-grant',
+  'too-many-requests',
+] as const
 const faultsMax = 100
 const timesMax = 1_000
 const delayMaxMs = 600_000
@@ -105,8 +127,14 @@ export interface Faults {
   list(): readonly PlantedFault[]
   /** Removes a fault, or all of them, and returns those that were planted. */
   remove(id?: string): readonly PlantedFault[]
-  /** Returns the first fault that a request has, and counts it. */
-  take(wallet: string, operation: ServerOperation | undefined): RequestFault | undefined
+  /** Returns the first of these faults that fits a request, and does not count it. */
+  next<Name extends Fault['fault']>(
+    among: readonly Name[],
+    wallet: string,
+    operation: ServerOperation,
+  ): PlantedOf<Name> | undefined
+  /** Counts a fault that takes effect. Returns false if it is used up or removed. */
+  use(id: string): boolean
 }
 
 export function plantedFaults(): Faults {
@@ -128,15 +156,23 @@ export function plantedFaults(): Faults {
       planted = planted.filter((each) => !removed.includes(each))
       return removed
     },
-    take(wallet, operation) {
-      if (operation === undefined) return undefined
-      const found = planted.find((each) => concerns(each, wallet, operation))
-      if (found === undefined || found.fault === 'rotated-key') return undefined
+    next: <Name extends Fault['fault']>(
+      among: readonly Name[],
+      wallet: string,
+      operation: ServerOperation,
+    ) =>
+      planted.find(
+        (each): each is PlantedOf<Name> =>
+          among.some((name) => name === each.fault) && concerns(each, wallet, operation),
+      ),
+    use(id) {
+      const found = planted.find((each) => each.id === id)
+      if (found === undefined) return false
       const left = (found.left ?? 1) - 1
       planted = planted.flatMap((each) =>
         each !== found ? [each] : left === 0 ? [] : [{ ...found, left }],
       )
-      return found
+      return true
     },
   }
 }
@@ -146,7 +182,8 @@ function concerns(fault: PlantedFault, wallet: string, operation: ServerOperatio
   if (fault.wallet !== undefined && fault.wallet !== wallet) return false
   if (fault.operation !== undefined) return fault.operation === operation
   if (fault.fault === 'expired-grant') return withToken.has(operation)
-  return !aboutPayments.has(fault.fault) || operation === 'createOutgoingPayment'
+  const isOfPayment = paymentFaults.some((name) => name === fault.fault)
+  return !isOfPayment || operation === 'createOutgoingPayment'
 }
 
 /**

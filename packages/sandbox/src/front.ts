@@ -8,7 +8,7 @@ import { headerLines, readNodeBody } from '../../../adapters/node-request.js'
 import { walletAddressRoutes } from '../../../src/http/routes.js'
 import type { SandboxClock } from './clock.js'
 import { SandboxError } from './error.js'
-import { type Faults, operationOf, type RequestFault } from './faults.js'
+import { type Faults, operationOf, type PlantedFault, responseFaults } from './faults.js'
 import type { Gate } from './gate.js'
 import type { Seen } from './seen.js'
 import { signatureBaseOf } from './signature-base.js'
@@ -30,6 +30,7 @@ export interface FrontOptions {
 }
 
 type Answer = HttpResponse<string | Uint8Array>
+type ResponseFault = PlantedFault & { readonly fault: (typeof responseFaults)[number] }
 
 /** Serves a wallet over HTTP: with the faults that are planted, and a record of each request. */
 export function frontOf(
@@ -55,9 +56,22 @@ export function frontOf(
     const body = await readNodeBody(request, {}, '')
     if (body === undefined) return
     const message = { method, url, headers, body }
-    const fault = faults.take(wallet.baseUrl, operation)
-    const seen = seenWith(fault)
-    const work = () => within(seen, () => answerTo(message, fault))
+    const planned = operation && faults.next(responseFaults, wallet.baseUrl, operation)
+    const seen: Seen = {
+      faults: [],
+      ...(planned?.fault === 'too-many-requests' && {
+        limit: () =>
+          use(planned, seen) ? { retryAfterMs: retryAfterOf(planned) * 1000 } : undefined,
+      }),
+    }
+    // These have an effect on every request.
+    const isCertain =
+      planned !== undefined &&
+      planned.fault !== 'too-many-requests' &&
+      planned.fault !== 'expired-grant'
+    const fault = isCertain && use(planned, seen) ? planned : undefined
+    const expires = planned?.fault === 'expired-grant' ? () => use(planned, seen) : undefined
+    const work = () => within(seen, () => answerTo(message, fault, expires))
     // The wallets read names and keys while they serve a request, so this must not wait until no request is served.
     const answer = await (isPublic(operation) ? work() : gate.pass(work))
     if (fault?.fault === 'slow') {
@@ -80,21 +94,32 @@ export function frontOf(
       ...(!isLost && { status: answer.status }),
       ...(reason !== undefined && { reason }),
       ...(signatureBase !== undefined && { signatureBase }),
-      ...(fault !== undefined && { fault: fault.fault }),
+      ...(fault?.fault === 'unavailable' && { code: unavailableCode(url) }),
+      ...(seen.faults.length > 0 && { fault: seen.faults.join(', ') }),
       ...(decided !== undefined && { consent: decided.why }),
     })
     if (isLost) request.socket.destroy()
     else send(response, answer, body.length > bodyBytesMax)
   }
 
-  async function answerTo(message: HttpRequest, fault: RequestFault | undefined): Promise<Answer> {
-    if (fault?.fault === 'unavailable')
-      return unavailable(message.url, fault.retryAfterSeconds ?? 1)
-    if (fault?.fault === 'expired-grant') {
+  async function answerTo(
+    message: HttpRequest,
+    fault: ResponseFault | undefined,
+    expires: (() => boolean) | undefined,
+  ): Promise<Answer> {
+    if (fault?.fault === 'unavailable') return unavailable(message.url, retryAfterOf(fault))
+    if (expires !== undefined) {
       const token = /^GNAP +(\S+)$/i.exec(headerOf(message, 'authorization') ?? '')?.[1]
-      if (token !== undefined) await wallet.expireGrant(token)
+      if (token !== undefined) await wallet.expireGrant(token, expires)
     }
     return wallet.handle(message)
+  }
+
+  /** Counts a fault of a request. Returns false if another request has used it up. */
+  function use({ id, fault }: ResponseFault, seen: Seen): boolean {
+    const isLeft = faults.use(id)
+    if (isLeft) seen.faults.push(fault)
+    return isLeft
   }
 
   return (request, response) => {
@@ -105,27 +130,17 @@ export function frontOf(
   }
 }
 
-/** What the ports of the wallet do differently while they serve a request with a fault. */
-function seenWith(fault: RequestFault | undefined): Seen {
-  switch (fault?.fault) {
-    case 'insufficient-funds':
-      return { lacksFunds: true }
-    case 'confirmation-required':
-      return { mustConfirm: true }
-    case 'failed-payment':
-    case 'partial-payment':
-      return { failing: fault.fault }
-    case 'too-many-requests':
-      return { retryAfterMs: (fault.retryAfterSeconds ?? 1) * 1000 }
-  }
-  return {}
+function retryAfterOf(
+  fault: ResponseFault & { readonly fault: 'unavailable' | 'too-many-requests' },
+) {
+  return fault.retryAfterSeconds ?? 1
 }
 
 function isPublic(operation: ServerOperation | undefined): boolean {
   return walletAddressRoutes.some((route) => route.operation === operation)
 }
 
-function reasonOf(fault: RequestFault | undefined): string | undefined {
+function reasonOf(fault: ResponseFault | undefined): string | undefined {
   if (fault?.fault === 'lost-response')
     return 'a fault: the work was done, and the connection closed'
   if (fault?.fault === 'unavailable') return 'a fault: nothing was done'
@@ -149,9 +164,11 @@ function problemOn({ status, body }: Answer): string | undefined {
   return text ? `the page says: ${text}` : undefined
 }
 
+const unavailableCode = (url: string) => (url.startsWith('/auth') ? 'request_denied' : 'busy')
+
 /** A response as of a wallet whose store does not respond. */
 function unavailable(url: string, retryAfterSeconds: number): Answer {
-  const code = url.startsWith('/auth') ? 'request_denied' : 'busy'
+  const code = unavailableCode(url)
   const headers = {
     'content-type': 'application/json',
     'cache-control': 'no-store',

@@ -19,11 +19,11 @@ export function memoryDatabase(): Database & { readonly store: Store } {
 /**
  * Accounts that can pay without limit.
  *
- * @param lacksFunds whether the account of the current request has too little.
+ * @param lacksFunds whether the account has too little for a payment.
  */
 export function unlimitedLedger(
   accounts: () => readonly Account[],
-  lacksFunds: () => boolean,
+  lacksFunds: (paymentId: string) => boolean,
 ): Ledger {
   return {
     find: async (walletAddress) => accounts().find(({ url }) => url === walletAddress),
@@ -31,8 +31,8 @@ export function unlimitedLedger(
       accounts()
         .filter((account) => account.owner === owner)
         .map(withoutBalance),
-    covers: async () => !lacksFunds(),
-    hold: async () => !lacksFunds(),
+    covers: async () => true,
+    hold: async ({ outgoingPaymentId }) => !lacksFunds(outgoingPaymentId),
     release: async () => {},
     move: async () => {},
   }

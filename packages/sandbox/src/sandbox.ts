@@ -153,6 +153,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const shared = {
     consent: { approve, deny },
     clock,
+    faults,
     outboundTimeoutMs,
     seen: () => current.getStore(),
     stopping: stopping.signal,

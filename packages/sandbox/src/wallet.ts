@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Account, Ledger } from 'create-open-payments-server/wallet/ledger'
+import type { Account } from 'create-open-payments-server/wallet/ledger'
 import { ownReceivers, type Receivers } from 'create-open-payments-server/wallet/pricing'
 import { createWallet } from 'create-open-payments-server/wallet/wallet'
 import {
@@ -15,11 +15,13 @@ import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import type { SandboxClock } from './clock.js'
 import { type ConsentRules, choiceFor, type DecidedByRule, decideByRule, isOf } from './consent.js'
 import { expireGrant } from './expire-grant.js'
+import type { Faults } from './faults.js'
 import { newSandboxKey, type SandboxKey } from './keys.js'
 import { cookieFor, openLogin } from './login.js'
 import { memoryDatabase, memoryKeys, memoryLimits, unlimitedLedger } from './memory.js'
 import { type Owners, ownersOf } from './owners.js'
-import { type PaymentFailure, payer } from './payments.js'
+import { faultsOfPayments } from './payment-faults.js'
+import { payer } from './payments.js'
 import type { Seen } from './seen.js'
 
 /** An account to open. */
@@ -48,6 +50,7 @@ export interface WalletSettings {
   readonly other: () => Pick<SandboxWallet, 'resources'>
   readonly consent: ConsentRules
   readonly clock: SandboxClock
+  readonly faults: Faults
   /** The time limit for a request to another server. */
   readonly outboundTimeoutMs: number
   /** Returns what is known of the request that is being served. */
@@ -66,8 +69,12 @@ export interface SandboxWallet {
   handle(request: HttpRequest): Promise<HttpResponse<string | Uint8Array>>
   /** What owners of its accounts do without a page. */
   readonly owners: Owners
-  /** Ends the grant to which an access token or continuation token belongs. */
-  expireGrant(token: string): Promise<void>
+  /**
+   * Ends the grant to which an access token or continuation token belongs.
+   *
+   * @param claim is called if the grant is of this wallet and has not ended. If it returns false, the grant stays.
+   */
+  expireGrant(token: string, claim: () => boolean): Promise<void>
   /** Replaces the key that an account publishes. Returns `undefined` if no account has this name or URL. */
   rotateKey(
     account: string,
@@ -113,28 +120,20 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
       wallet.resources.incomingPayments,
       ownReceivers(settings.other().resources.incomingPayments),
     )(url)
-  const failing = new Map<string, PaymentFailure>()
-  const unlimited = unlimitedLedger(owned, () => seen()?.lacksFunds === true)
-  const ledger: Ledger = {
-    ...unlimited,
-    hold(payment) {
-      const failure = seen()?.failing
-      if (failure !== undefined) failing.set(payment.outgoingPaymentId, failure)
-      return unlimited.hold(payment)
-    },
-  }
+  const { mustConfirm, lacksFunds, failureOf } = faultsOfPayments(
+    settings.faults,
+    baseUrl,
+    (fault) => seen()?.faults.push(fault),
+  )
   const secrets = { sessionSecret: randomBytes(32), paymentDetailsSecret: randomBytes(32) }
   const wallet = createWallet({ baseUrl, ...secrets, demoPassword: '' }, database, {
-    ledger,
+    ledger: unlimitedLedger(owned, lacksFunds),
     keys: memoryKeys(),
     limits: memoryLimits(),
     login,
     receivers,
-    rateLimit() {
-      const { retryAfterMs } = seen() ?? {}
-      return retryAfterMs === undefined ? undefined : { retryAfterMs }
-    },
-    mustConfirm: () => seen()?.mustConfirm === true,
+    rateLimit: () => seen()?.limit?.(),
+    mustConfirm,
     clientKeys,
     clock,
     signatures: { clock: Date }, // clients know only the real time
@@ -146,11 +145,7 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
   const inProgress = new Set<Promise<void>>()
   const payees = [resources.incomingPayments]
   const pay = counted(
-    payer(
-      resources,
-      () => [...payees, settings.other().resources.incomingPayments],
-      (id) => failing.get(id),
-    ),
+    payer(resources, () => [...payees, settings.other().resources.incomingPayments], failureOf),
     inProgress,
   )
   const events = consumeEvents([auth.events, resources.events], pay, { pollMs, onError })
@@ -201,7 +196,7 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
       return page === undefined ? wallet.handle(request) : page.handle(request)
     },
     owners: ownersOf(wallet, database.store, owned),
-    expireGrant: (token) => expireGrant(database.store, token, clock.now()),
+    expireGrant: (token, claim) => expireGrant(database.store, token, clock.now(), claim),
     rotateKey(name) {
       const account = accounts().find(({ walletAddress }) => isOf(name, walletAddress))
       if (account === undefined) return undefined

@@ -33,7 +33,7 @@ export interface RecordedRequest {
   readonly reason?: string
   /** What the client should have signed, if its signature was refused. It contains the token of the request. */
   readonly signatureBase?: string
-  /** The fault that the request had. */
+  /** The faults that took effect, such as `lost-response, failed-payment`. */
   readonly fault?: string
   /** What a rule decided about consent, and for which account. */
   readonly consent?: string
