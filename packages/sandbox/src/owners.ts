@@ -1,6 +1,7 @@
 import type { Account } from 'create-open-payments-server/wallet/ledger'
 import type { Wallet } from 'create-open-payments-server/wallet/wallet'
 import type { Store } from 'open-payments-server'
+import type { PaymentRecord, ReservedPayment } from '../../../src/core/outgoing-payment/record.js'
 import { parseCredential } from '../../../src/protocol/credential.js'
 import { approve, choiceFor, isOf } from './consent.js'
 import { invalidOption, SandboxError } from './error.js'
@@ -76,7 +77,12 @@ export function ownersOf(
 
   async function confirmation(id: string, { decision }: Decide): Promise<Decided> {
     const payment = await outgoingPayments.toConfirm(id)
-    if (payment === undefined) throw ineffective(await whyNotWaiting(id))
+    if (payment === undefined) {
+      const [found] = await store.load([{ kind: 'outgoing-payment', id }])
+      const record = found as PaymentRecord | undefined
+      if (decisionOn(record) === decision) return {}
+      throw ineffective(whyNotWaiting(record))
+    }
     const { walletAddress, receiver, debitAmount, receiveAmount } = payment
     const own = accounts().find(({ url }) => url === walletAddress)?.owner
     const resourceOwner = payment.resourceOwner ?? own ?? ''
@@ -85,14 +91,6 @@ export function ownersOf(
       : outgoingPayments.decline(id, { resourceOwner }))
     if (!result.ok) throw ineffective(result.reason)
     return {}
-  }
-
-  async function whyNotWaiting(id: string): Promise<string> {
-    if ((await outgoingPayments.get(id)) !== undefined) return 'the owner has confirmed the payment'
-    const [found] = await store.load([{ kind: 'outgoing-payment', id }])
-    if (found === undefined) return 'no payment waits for its owner at this URL'
-    const { refusal } = found as { readonly refusal?: { readonly reason: string } }
-    return refusal?.reason ?? 'the time to confirm the payment is over, or its grant has ended'
   }
 
   return {
@@ -119,6 +117,23 @@ export function ownersOf(
     revokeAll: (resourceOwner, client) =>
       grants.revokeAll({ resourceOwner, ...(client !== undefined && { client }) }),
   }
+}
+
+/** Returns what the owner has decided about a payment, if it took effect. */
+function decisionOn(payment: PaymentRecord | undefined): OwnerDecision | undefined {
+  if (payment?.state === 'declined') {
+    return payment.refusal?.refusal === 'confirmation_declined' ? 'decline' : undefined
+  }
+  const isCreated = payment !== undefined && payment.state !== 'reserved'
+  return isCreated && payment.confirmation?.given !== undefined ? 'confirm' : undefined
+}
+
+function whyNotWaiting(payment: PaymentRecord | undefined): string {
+  if (payment === undefined) return 'no payment waits for its owner at this URL'
+  if (decisionOn(payment) === 'confirm') return 'the owner has confirmed the payment'
+  const { refusal } = payment as Partial<ReservedPayment>
+  if (refusal !== undefined) return refusal.reason
+  return 'the time to confirm the payment is over, or its grant has ended'
 }
 
 export const notAPage = 'url must be that of interact.redirect, or of a payment to confirm'

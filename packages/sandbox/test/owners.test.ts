@@ -44,6 +44,7 @@ const noEffect = (message: string) => ({
 describe('an owner decides about consent without a page', () => {
   test('and the client gets its token with the redirect', async () => {
     const grant = await askToPay(client, addressOf('alice'))
+    await sandbox.decide(grant.interact.redirect, 'approve')
     const { redirect } = await sandbox.decide(grant.interact.redirect, 'approve')
     expect((await continued(grant, redirect)).value).toBeTruthy()
     await expect(sandbox.decide(grant.interact.redirect, 'approve')).rejects.toMatchObject(
@@ -72,11 +73,12 @@ describe('an owner decides about consent without a page', () => {
     ['/consent/unknown', 'approve', noEffect('no request for consent has this URL')],
     ['/confirm/unknown', 'confirm', noEffect('no payment waits for its owner at this URL')],
     ['/alice', 'approve', { code: 'ERR_INVALID_OPTION' }],
+    ['//shop.example/consent/unknown', 'approve', { code: 'ERR_INVALID_OPTION' }],
     ['/consent/unknown', 'confirm', { message: expect.stringMatching(/approve or deny$/) }],
     ['/confirm/unknown', 'approve', { message: expect.stringMatching(/confirm or decline$/) }],
     ['/consent/unknown', 'agree', { message: expect.stringMatching(/^decision must be one of/) }],
   ])('and is refused at %s with %s', async (path, decision, error) => {
-    const url = `${sandbox.wallets[0].url}${path}`
+    const { href: url } = new URL(path, sandbox.wallets[0].url)
     await expect(sandbox.decide(url, decision as OwnerDecision)).rejects.toMatchObject(error)
   })
 
@@ -95,6 +97,8 @@ describe('an owner decides about consent without a page', () => {
     const { value: token } = await continued(grant, redirect)
     expect((await post('/decide', decision)).status).toBe(409)
     expect((await post('/decide', { ...decision, decision: 'yes' })).status).toBe(400)
+    const foreign = 'https://shop.example/consent/unknown'
+    expect((await post('/decide', { ...decision, url: foreign })).status).toBe(400)
     const revoked = await post('/revoke', { token })
     expect([revoked.status, await revoked.json()]).toEqual([200, { revoked: 1 }])
     const again = await post('/revoke', { token })
@@ -107,9 +111,9 @@ describe('an owner decides about consent without a page', () => {
 
 describe('an owner decides about one payment without a page', () => {
   test.each([
-    ['confirm', undefined, 'the owner has confirmed the payment'],
-    ['decline', 'confirmation_declined', 'the owner declined the payment'],
-  ] as const)('to %s it', async (decision, code, later) => {
+    ['confirm', 'decline', undefined, 'the owner has confirmed the payment'],
+    ['decline', 'confirm', 'confirmation_declined', 'the owner declined the payment'],
+  ] as const)('to %s it, again and not to %s it', async (decision, other, code, later) => {
     const invoice = await invoiceOf(client, addressOf('dana'), '100')
     const payer = await payerOf(client, addressOf('bruno'))
     const { id } = await payer.quote(invoice.id)
@@ -117,13 +121,15 @@ describe('an owner decides about one payment without a page', () => {
     const refused = await payer.create(id).catch((error: OpenPaymentsClientError) => error)
     const { url } = (refused as OpenPaymentsClientError).details as { readonly url: string }
     expect(await sandbox.decide(url, decision)).toEqual({})
+    expect(await sandbox.decide(url, decision)).toEqual({})
     if (code === undefined) {
       await sandbox.advance(1)
       expect((await invoice.read()).completed).toBe(true)
     } else {
       await expect(payer.create(id)).rejects.toMatchObject({ status: 403, code })
     }
-    await expect(sandbox.decide(url, 'confirm')).rejects.toMatchObject(noEffect(later))
+    expect(await sandbox.decide(url, decision)).toEqual({})
+    await expect(sandbox.decide(url, other)).rejects.toMatchObject(noEffect(later))
   })
 })
 
