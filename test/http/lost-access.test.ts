@@ -18,10 +18,17 @@ const shop = 'https://shop.example'
 const own = testKey('own')
 const replacement: TestKey = { ...testKey('replacement'), kid: own.kid }
 
+interface Setting {
+  /** Default: alice. */
+  readonly client?: string
+  /** The only window of the grant, as a duration. Default: it has no end. */
+  readonly lasts?: string
+}
+
 /**
  * A client that may pay from alice, with the wallet address of alice, as the Web Monetization extension, or another.
  */
-async function setUp(processes: 1 | 2, walletAddress: string = alice) {
+async function setUp(processes: 1 | 2, { client: walletAddress = alice, lasts }: Setting = {}) {
   const state = { keys: [own] as readonly TestKey[], isGone: false, isClosed: false }
   const accounts = {
     async find(url: string): Promise<WalletAddress | undefined> {
@@ -46,7 +53,8 @@ async function setUp(processes: 1 | 2, walletAddress: string = alice) {
     resources: { walletAddresses: accounts },
   })
   const client = world.client('own', { walletAddress })
-  const paying = [outgoingItem({ debitAmount: usd(2500) })]
+  const interval = lasts && `R1/${new Date(clock.now()).toISOString()}/${lasts}`
+  const paying = [outgoingItem({ debitAmount: usd(2500), ...(interval && { interval }) })]
   const pending = await client.request(paying, { start: ['redirect'] })
   const pendingId = interactionId(pending.body.interact.redirect)
   await world.auth.interactions.approve(pendingId, {
@@ -126,13 +134,22 @@ const tokenOver = {
   disconnect: disconnected,
 } as const
 
+const grantOver = {
+  pay: badToken,
+  spent: badToken,
+  request: success,
+  continue: [404, 'invalid_continuation', 'failure'],
+  rotate: [400, 'invalid_rotation', 'failure'],
+  revoke: noContent,
+  disconnect: [404, 'invalid_request', 'disconnected'],
+} as const
+
 type Expected = readonly [status: number, code: string | undefined, conclusion: string]
 
 /** Each cause for which a client loses access, what it does, and the answer to each operation after it. */
 const causes: Record<
   string,
-  {
-    readonly client?: string
+  Setting & {
     readonly happens: (scene: Scene) => unknown
     readonly answers: Readonly<Record<Operation, Expected>>
   }
@@ -173,15 +190,12 @@ const causes: Record<
     happens: async ({ world, grantIds }) => {
       for (const id of grantIds) await world.auth.grants.revoke(id)
     },
-    answers: {
-      pay: badToken,
-      spent: badToken,
-      request: success,
-      continue: [404, 'invalid_continuation', 'failure'],
-      rotate: [400, 'invalid_rotation', 'failure'],
-      revoke: noContent,
-      disconnect: [404, 'invalid_request', 'disconnected'],
-    },
+    answers: grantOver,
+  },
+  'the grant expired': {
+    lasts: 'PT5M',
+    happens: ({ world }) => world.clock.advance(300_000),
+    answers: grantOver,
   },
   'the token expired': {
     happens: ({ world }) => world.clock.advance(600_000),
@@ -196,7 +210,7 @@ const causes: Record<
 describe.each([1, 2] as const)('in %i process(es), a client that lost access', (processes) => {
   test.each(Object.entries(causes))('because %s is told so by each operation', async (_, cause) => {
     const told = async (operation: Operation) => {
-      const scene = await setUp(processes, cause.client)
+      const scene = await setUp(processes, cause)
       await cause.happens(scene)
       const answer = await operations[operation](scene)
       const { status, body } = answer

@@ -1,6 +1,6 @@
 import type { AuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { failure } from '../../../test/support/official-client.js'
+import { failure, tokenWithoutConsent, usd } from '../../../test/support/official-client.js'
 import { type Fault, type Sandbox, startSandbox } from '../src/index.js'
 import { answer, clientFor, invoiceOf, payerOf } from './support/payer.js'
 
@@ -223,6 +223,63 @@ describe('money', () => {
     const { id } = await payer.create(other.id)
     await sandbox.advance(1)
     expect(await payer.read(id)).toMatchObject({ failed: true, sentAmount: { value: '0' } })
+  })
+
+  test('is not sent for a quote above the limits of a grant, until another grant permits it', async () => {
+    const { quote, invoice } = await paid('alice', 'dana', '1000')
+    const limited = await payerOf(client, addressOf('alice'), { debitAmount: usd('500') })
+    const refused = { status: 403, code: 'insufficient_grant' }
+    expect(await failure(limited.create(quote.id))).toMatchObject(refused)
+    const permitted = await payerOf(client, addressOf('alice'), { debitAmount: usd('1000') })
+    await permitted.create(quote.id)
+    await sandbox.advance(1)
+    expect((await invoice.read()).completed).toBe(true)
+  })
+
+  test('is not sent for a quote that the wallet has refused, with another grant either', async () => {
+    const { payer, quote } = await paid('alice', 'dana', '1000')
+    sandbox.fault({ fault: 'insufficient-funds' })
+    const refused = { status: 403, code: 'insufficient_funds' }
+    expect(await failure(payer.create(quote.id))).toMatchObject(refused)
+    const other = await payerOf(client, addressOf('alice'))
+    expect(await failure(other.create(quote.id))).toMatchObject(refused)
+  })
+
+  test('of a fixed debit is sent in full, also if a smaller debit delivers as much', async () => {
+    const { authServer, resourceServer } = await client.walletAddress.get({
+      url: addressOf('dana'),
+    })
+    const accessToken = await tokenWithoutConsent(client, authServer, [
+      { type: 'incoming-payment', actions: ['create'] },
+    ])
+    const { id: receiver } = await client.incomingPayment.create(
+      { url: resourceServer, accessToken },
+      { walletAddress: addressOf('dana') },
+    )
+    const payer = await payerOf(client, addressOf('chie'))
+    const debitAmount = { value: '4', assetCode: 'JPY', assetScale: 0 }
+    const quote = await payer.quote(receiver, { debitAmount })
+    expect(quote).toMatchObject({ debitAmount, receiveAmount: usd('2') }) // 3 JPY deliver as much
+    const { id } = await payer.create(quote.id)
+    await sandbox.advance(1)
+    expect((await payer.read(id)).sentAmount).toEqual(debitAmount)
+  })
+
+  test('counts in the window of its request, also if its owner confirms it in a later one', async () => {
+    const invoice = await invoiceOf(client, addressOf('dana'), '1000')
+    const interval = `R/${sandbox.now().toISOString()}/PT1M`
+    const limits = { debitAmount: usd('1000'), interval }
+    const payer = await payerOf(client, addressOf('alice'), limits)
+    const { id } = await payer.quote(invoice.id)
+    sandbox.fault({ fault: 'confirmation-required' })
+    const refused = await payer.create(id).catch((error: OpenPaymentsClientError) => error)
+    const { url } = (refused as OpenPaymentsClientError).details as { readonly url: string }
+    expect((await payer.spent()).spentDebitAmount).toEqual(usd('1000'))
+    await sandbox.advance('PT1M')
+    await sandbox.decide(url, 'confirm')
+    await sandbox.advance(1)
+    expect((await invoice.read()).completed).toBe(true)
+    expect((await payer.spent()).spentDebitAmount).toEqual(usd('0'))
   })
 
   test('in euros for yen is rounded once', async () => {

@@ -56,6 +56,8 @@ describe('an owner decides about consent without a page', () => {
     const { interact } = await askToPay(client, addressOf('bruno'))
     const { redirect } = await sandbox.decide(interact.redirect, 'deny')
     expect(redirect).toContain('result=grant_rejected')
+    const again = await sandbox.decide(interact.redirect, 'deny')
+    expect(again.redirect).toContain('result=grant_rejected')
     await expect(sandbox.decide(interact.redirect, 'approve')).rejects.toMatchObject(
       noEffect('the request has been denied'),
     )

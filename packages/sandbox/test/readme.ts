@@ -6,7 +6,7 @@ const { walletAddress, keyId, privateKeyPem } = sandbox.account('app')
 // … your client acts for `walletAddress`, and pays from alice to dana.
 sandbox.fault({ fault: 'lost-response', operation: 'createOutgoingPayment' })
 await sandbox.advance('P1D')
-const refused = sandbox.requests().filter(({ reason }) => reason !== undefined)
+const refused = sandbox.requests().filter(({ status = 0 }) => status >= 400)
 await sandbox.stop()
 
 // #endregion start

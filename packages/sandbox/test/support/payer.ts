@@ -32,15 +32,35 @@ export async function invoiceOf(client: AuthenticatedClient, walletAddress: stri
   return { id, read: () => client.incomingPayment.get({ url: id, accessToken }) }
 }
 
+interface Limits {
+  readonly debitAmount: Amount
+  readonly interval?: string
+}
+
+interface Amount {
+  readonly value: string
+  readonly assetCode: string
+  readonly assetScale: number
+}
+
 /** Requests a grant to pay from an account. */
-export async function askToPay(client: AuthenticatedClient, walletAddress: string) {
+export async function askToPay(
+  client: AuthenticatedClient,
+  walletAddress: string,
+  limits?: Limits,
+) {
   const { authServer } = await client.walletAddress.get({ url: walletAddress })
   const grant = await client.grant.request(
     { url: authServer },
     {
       access_token: {
         access: [
-          { type: 'outgoing-payment', actions: ['create', 'read'], identifier: walletAddress },
+          {
+            type: 'outgoing-payment',
+            actions: ['create', 'read'],
+            identifier: walletAddress,
+            ...(limits !== undefined && { limits }),
+          },
         ],
       },
       interact: {
@@ -75,12 +95,12 @@ export async function answer(url: string, decision: 'confirm' | 'decline') {
 }
 
 /** A client that may pay from an account, as a rule of the sandbox has approved. */
-export async function payerOf(client: AuthenticatedClient, walletAddress: string) {
+export async function payerOf(client: AuthenticatedClient, walletAddress: string, limits?: Limits) {
   const { authServer, resourceServer: url } = await client.walletAddress.get({ url: walletAddress })
   const quoting = await tokenWithoutConsent(client, authServer, [
     { type: 'quote', actions: ['create', 'read'] },
   ])
-  const grant = await askToPay(client, walletAddress)
+  const grant = await askToPay(client, walletAddress, limits)
   const { location } = await visit(grant.interact.redirect)
   const interact_ref = location?.searchParams.get('interact_ref') ?? ''
   const { uri, access_token } = grant.continue
@@ -90,8 +110,13 @@ export async function payerOf(client: AuthenticatedClient, walletAddress: string
   )
   if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('the grant has no token')
   const accessToken = issued.access_token.value
-  const quote = (receiver: string) =>
-    client.quote.create({ url, accessToken: quoting }, { walletAddress, receiver, method: 'ilp' })
+  const quote = (receiver: string, fixed: { readonly debitAmount?: Amount } = {}) =>
+    client.quote.create({ url, accessToken: quoting }, {
+      walletAddress,
+      receiver,
+      method: 'ilp',
+      ...fixed,
+    } as Parameters<AuthenticatedClient['quote']['create']>[1])
   const create = (quoteId: string) =>
     client.outgoingPayment.create({ url, accessToken }, { walletAddress, quoteId })
   return {
@@ -99,5 +124,6 @@ export async function payerOf(client: AuthenticatedClient, walletAddress: string
     create,
     pay: async (receiver: string) => create((await quote(receiver)).id),
     read: (id: string) => client.outgoingPayment.get({ url: id, accessToken }),
+    spent: () => client.outgoingPayment.getGrantSpentAmounts({ url, accessToken }),
   }
 }
