@@ -225,7 +225,7 @@ export async function listen(
   }
   try {
     for (const address of [...addresses, ...optional]) {
-      const server = createServer(handle)
+      const server = createServer({ keepAliveTimeout }, handle)
       const error = await problemOf(server, port, address)
       const isMissing = error?.code === 'EADDRNOTAVAIL' || error?.code === 'EAFNOSUPPORT'
       if (error === undefined) servers.push(server)
@@ -237,6 +237,12 @@ export async function listen(
   }
   return { close }
 }
+
+/**
+ * How long a connection may be idle, in milliseconds. After Node's 5 s, a test that computes for some seconds would send
+ * its next request on a connection that is being closed.
+ */
+const keepAliveTimeout = 120_000
 
 function problemOf(
   server: Server,

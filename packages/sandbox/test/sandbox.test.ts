@@ -149,18 +149,20 @@ test.each([
     expect(await (await fetch(own.url, { headers: { accept: 'text/html' } })).text()).toContain(
       'href="/apps?limits"',
     )
-    // The server may close an idle connection while a request is sent.
-    const visitor = { connection: 'close' }
-    const post = (url: URL, fields: Readonly<Record<string, string>>, headers: typeof visitor) => {
+    const post = (
+      url: URL,
+      fields: Readonly<Record<string, string>>,
+      headers: Readonly<Record<string, string>> = {},
+    ) => {
       const body = new URLSearchParams(fields)
       return fetch(url, { method: 'POST', redirect: 'manual', headers, body })
     }
-    const login = await fetch(page, { redirect: 'manual', headers: visitor })
+    const login = await fetch(page, { redirect: 'manual' })
     const loginUrl = new URL(login.headers.get('location') ?? '', page)
-    const signedIn = await post(loginUrl, { owner: from }, visitor)
+    const signedIn = await post(loginUrl, { owner: from })
     expect(new URL(signedIn.headers.get('location') ?? '', page)).toEqual(page)
     const cookie = signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
-    const headers = { ...visitor, cookie }
+    const headers = { cookie }
     const save = async (interval: string, most: string) => {
       const text = await (await fetch(page, { headers })).text()
       const [, token = ''] = /name="token" value="([^"]+)"/.exec(text) ?? []
