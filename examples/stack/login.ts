@@ -25,7 +25,9 @@ export const loginPage: Handler = async (request) => {
   if (request.method === 'POST' && isRight && !pages.isForeignForm(request)) {
     const session = randomUUID()
     sessions.set(session, fields.get('owner') ?? '')
-    const target = /^\/(?:apps|consent\/[\w.-]+)$/.test(next) ? next : '/apps'
+    const target = /^\/(?:apps|keys|(?:consent|confirm)\/[\w.-]+)$/.test(next)
+      ? next
+      : '/apps'
     const cookie = `session=${session}; Path=/; HttpOnly; SameSite=Lax`
     return pages.seeOther(target, { 'set-cookie': cookie })
   }

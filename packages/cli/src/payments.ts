@@ -78,6 +78,14 @@ function unpaid(quote: Quote, payer: Account): string {
   return `the quote ${quote.id}, with no payment. ${toResume(quote, payer)}`
 }
 
+/** The codes of a wallet that has decided about a payment: a repeat is refused alike. */
+const finalCodes = [
+  'payment_denied',
+  'insufficient_funds',
+  'confirmation_declined',
+  'confirmation_expired',
+]
+
 /** A repeat gets the payment of the quote, if there is one, so it never pays twice. */
 function toResume({ id }: Quote, { walletAddress }: Account): string {
   return `To finish: pay --quote ${id} --from ${walletAddress}`
@@ -209,7 +217,9 @@ async function created(
         ? await confirmed(wire, first, () => send(true), options)
         : first
       if (answer.status === 201 || answer.status === 200) return answer
-      if (answer.status < 500) wire.exists.set('quote', unpaid(quote, payer))
+      if (finalCodes.includes(codeOf(answer) ?? ''))
+        wire.exists.set('quote', `the quote ${id}, whose payment was refused for good`)
+      else if (answer.status < 500) wire.exists.set('quote', unpaid(quote, payer))
       throw refused('outgoing payment', answer)
     } catch (error) {
       const isGrants =

@@ -564,6 +564,9 @@ describe('against a created wallet', () => {
         browse: (url) => decideAsOwner(url, isConsent(url) ? 'approve' : 'deny'),
       })
       expect([code, body.error.code]).toEqual([1, 'confirmation_declined'])
+      const exists = body.exists.join('\n')
+      expect(exists).toMatch(/the quote \S+, whose payment was refused for good/)
+      expect(exists).not.toContain('To finish')
     })
 
     test('is left for later if nobody confirms it in time, and is then sent once', async () => {
