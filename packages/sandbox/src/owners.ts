@@ -1,7 +1,6 @@
 import type { Account } from 'create-open-payments-server/wallet/ledger'
 import type { Wallet } from 'create-open-payments-server/wallet/wallet'
 import type { Store } from 'open-payments-server'
-import type { PaymentRecord, ReservedPayment } from '../../../src/core/outgoing-payment/record.js'
 import { parseCredential } from '../../../src/protocol/credential.js'
 import { approve, choiceFor, isOf } from './consent.js'
 import { invalidOption, SandboxError } from './error.js'
@@ -79,7 +78,7 @@ export function ownersOf(
     const payment = await outgoingPayments.toConfirm(id)
     if (payment === undefined) {
       const [found] = await store.load([{ kind: 'outgoing-payment', id }])
-      const record = found as PaymentRecord | undefined
+      const record = found as KeptPayment | undefined
       if (decisionOn(record) === decision) return {}
       throw ineffective(whyNotWaiting(record))
     }
@@ -119,8 +118,15 @@ export function ownersOf(
   }
 }
 
+/** What the sandbox reads of the record of an outgoing payment, of which no public call tells the end. */
+interface KeptPayment {
+  readonly state: string
+  readonly confirmation?: { readonly given?: object }
+  readonly refusal?: { readonly refusal: string; readonly reason: string }
+}
+
 /** Returns what the owner has decided about a payment, if it took effect. */
-function decisionOn(payment: PaymentRecord | undefined): OwnerDecision | undefined {
+function decisionOn(payment: KeptPayment | undefined): OwnerDecision | undefined {
   if (payment?.state === 'declined') {
     return payment.refusal?.refusal === 'confirmation_declined' ? 'decline' : undefined
   }
@@ -128,11 +134,10 @@ function decisionOn(payment: PaymentRecord | undefined): OwnerDecision | undefin
   return isCreated && payment.confirmation?.given !== undefined ? 'confirm' : undefined
 }
 
-function whyNotWaiting(payment: PaymentRecord | undefined): string {
+function whyNotWaiting(payment: KeptPayment | undefined): string {
   if (payment === undefined) return 'no payment waits for its owner at this URL'
   if (decisionOn(payment) === 'confirm') return 'the owner has confirmed the payment'
-  const { refusal } = payment as Partial<ReservedPayment>
-  if (refusal !== undefined) return refusal.reason
+  if (payment.refusal !== undefined) return payment.refusal.reason
   return 'the time to confirm the payment is over, or its grant has ended'
 }
 

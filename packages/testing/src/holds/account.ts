@@ -1,9 +1,16 @@
-import type { Amount, Asset, EventHandler, MayPay, RequestedPayment } from 'open-payments-server'
+import type {
+  Amount,
+  Asset,
+  DeliveredEvent,
+  EventHandler,
+  MayPay,
+  RequestedPayment,
+} from 'open-payments-server'
 import type { OutgoingPaymentEvent } from 'open-payments-server/core'
 import { demand, isObject, show } from '../conformance/expectations.js'
 
 /** An event of an outgoing payment, as the handler of events gets it. */
-type DeliveredPaymentEvent = Parameters<EventHandler>[0] & OutgoingPaymentEvent
+export type DeliveredPaymentEvent = DeliveredEvent & OutgoingPaymentEvent
 
 /** An account of a host, and the code of the host that holds, debits and releases its funds. */
 export interface HoldSubject {
