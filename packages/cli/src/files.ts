@@ -1,4 +1,4 @@
-import { createPrivateKey, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
   mkdirSync,
@@ -14,6 +14,7 @@ import { dirname, join, resolve } from 'node:path'
 import {
   type AccessItem,
   pick,
+  privateKeyIn,
   type Token,
   UsageError,
   walletAddressUrl,
@@ -65,8 +66,8 @@ export function readKey(
   const pem = pick(content, 'privateKey')
   const named = given.client ?? pick(content, 'walletAddressUrl')
   const keyId = given.keyId ?? pick(content, 'keyId') ?? pick(content, 'kid')
-  const privateKey = privateKeyOf(pem ?? content)
-  if (privateKey?.asymmetricKeyType !== 'ed25519') {
+  const privateKey = privateKeyIn(pem ?? content)
+  if (privateKey === undefined) {
     throw new UsageError(`${file} contains no Ed25519 private key in PEM or as a JWK`)
   }
   if (typeof keyId !== 'string') {
@@ -170,15 +171,6 @@ function jsonOf(text: string, file: string): unknown {
     return JSON.parse(text)
   } catch {
     throw new UsageError(`${file} is not JSON`)
-  }
-}
-
-function privateKeyOf(content: unknown) {
-  try {
-    if (typeof content === 'string') return createPrivateKey(content)
-    return createPrivateKey({ key: content as Record<string, unknown>, format: 'jwk' })
-  } catch {
-    return undefined
   }
 }
 

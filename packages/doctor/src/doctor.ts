@@ -1,9 +1,10 @@
-import { createPrivateKey, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import {
   BrokenResponse,
   exchange,
   joined,
   pick,
+  privateKeyIn,
   ReachError,
   reachError,
   reachingFetch,
@@ -246,7 +247,7 @@ async function publishedKey(
   { walletAddress, privateKey }: NonNullable<DoctorOptions['client']>,
   sender: Omit<Sender, 'key'>,
 ): Promise<KeyPair> {
-  const unnamed = keyPairOf(privateKeyIn(privateKey), '')
+  const unnamed = keyPairOf(keyInFile(privateKey), '')
   const url = joined(walletAddress, '/jwks.json')
   const answer = await exchange({ ...sender, key: unnamed }, { method: 'GET', url, sign: false })
   const keys = pick(answer.body, 'keys')
@@ -259,20 +260,17 @@ async function publishedKey(
 }
 
 /** Reads a key in PEM, the JSON with a key in PEM that `open-payments-cli` writes, or a JWK. */
-function privateKeyIn(text: string): KeyObject {
-  let key: KeyObject | undefined
-  try {
-    key = text.trimStart().startsWith('{') ? keyInJson(JSON.parse(text)) : createPrivateKey(text)
-  } catch {
-    // A file without a key, which the message below names.
-  }
-  if (key?.asymmetricKeyType === 'ed25519') return key
+function keyInFile(text: string): KeyObject {
+  const content = text.trimStart().startsWith('{') ? contentOf(text) : text
+  const key = privateKeyIn(pick(content, 'privateKey') ?? content)
+  if (key !== undefined) return key
   throw new UsageError('--key must be a file with an Ed25519 private key, in PEM or JSON')
 }
 
-function keyInJson(content: Record<string, unknown>): KeyObject {
-  const pem = pick(content, 'privateKey')
-  return typeof pem === 'string'
-    ? createPrivateKey(pem)
-    : createPrivateKey({ key: content, format: 'jwk' })
+function contentOf(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
 }
