@@ -29,6 +29,12 @@ export class SandboxError extends Error {
   }
 }
 
+/** @throws a `SandboxError` for a member that is not known. */
+export function requireMember(what: string, name: string, known: readonly string[]): void {
+  if (known.includes(name)) return
+  throw invalidOption(`${what} has no member ${name}: it has ${known.join(', ')}`)
+}
+
 export function invalidOption(message: string): SandboxError {
   return new SandboxError('ERR_INVALID_OPTION', message)
 }

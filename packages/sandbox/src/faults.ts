@@ -7,7 +7,7 @@ import {
   spendingRoutes,
   walletAddressRoutes,
 } from '../../../src/http/routes.js'
-import { invalidOption } from './error.js'
+import { invalidOption, requireMember } from './error.js'
 
 /** Which requests have a fault: the next `times` of those that match all members. */
 export interface FaultScope {
@@ -200,9 +200,7 @@ export function readFault(value: unknown, wallets: readonly string[]): Fault {
     throw invalidOption(`fault must be one of ${[...membersOf.keys()].join(', ')}`)
   }
   for (const [name, member] of Object.entries(members)) {
-    if (!own.includes(name)) {
-      throw invalidOption(`${fault} has no member ${name}: it has ${own.join(', ')}`)
-    }
+    requireMember(String(fault), name, own)
     check(name, member, wallets)
   }
   if (fault === 'rotated-key' && members['account'] === undefined) {

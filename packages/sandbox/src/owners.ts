@@ -3,7 +3,7 @@ import type { Wallet } from 'create-open-payments-server/wallet/wallet'
 import type { Store } from 'open-payments-server'
 import { parseCredential } from '../../../src/protocol/credential.js'
 import { approve, choiceFor, isOf } from './consent.js'
-import { invalidOption, SandboxError } from './error.js'
+import { invalidOption, requireMember, SandboxError } from './error.js'
 
 /** What the owner of an account decides about a request for consent, or about one payment. */
 export type OwnerDecision = 'approve' | 'deny' | 'confirm' | 'decline'
@@ -179,9 +179,8 @@ function membersOf(
   known: readonly string[],
 ): Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) throw invalidOption(`${what} is an object`)
-  const other = Object.keys(value).find((name) => !known.includes(name))
-  if (other === undefined) return value as Readonly<Record<string, unknown>>
-  throw invalidOption(`${what} has no member ${other}: it has ${known.join(', ')}`)
+  for (const name of Object.keys(value)) requireMember(what, name, known)
+  return value as Readonly<Record<string, unknown>>
 }
 
 /** The error of a decision that an owner cannot make, or no longer. */
