@@ -5,6 +5,7 @@ import {
   isFinalizedGrantWithAccessToken,
   isPendingGrant,
   OpenPaymentsClientError,
+  type PendingGrant,
 } from '@interledger/open-payments'
 import type { Exchanges } from 'create-open-payments-server/wallet/exchange'
 import { createWallet, type Wallet } from 'create-open-payments-server/wallet/wallet'
@@ -121,8 +122,16 @@ export async function approvedToken(
   )
   if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
   const { location } = await decide(grant.interact.redirect, 'approve', account)
-  const interact_ref = location?.searchParams.get('interact_ref') ?? ''
-  const { uri: url, access_token } = grant.continue
+  return continued(client, grant, location)
+}
+
+/** Continues a grant after the owner's browser has returned to a URL, and returns the token. */
+export async function continued(
+  client: AuthenticatedClient,
+  { continue: { uri: url, access_token } }: PendingGrant,
+  returned: URL | undefined,
+) {
+  const interact_ref = returned?.searchParams.get('interact_ref') ?? ''
   const where = { url, accessToken: access_token.value }
   const issued = await client.grant.continue(where, { interact_ref })
   if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('the grant has no token')

@@ -1,19 +1,15 @@
 import type { AuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { failure, tokenWithoutConsent, usd } from '../../../test/support/official-client.js'
-import { type Fault, type Sandbox, startSandbox } from '../src/index.js'
-import { answer, clientFor, invoiceOf, payerOf } from './support/payer.js'
+import type { Fault, Sandbox } from '../src/index.js'
+import { answer, invoiceOf, payerOf } from './support/payer.js'
+import { shareSandbox } from './support/shared.js'
 
 let sandbox: Sandbox
 let client: AuthenticatedClient
-beforeAll(async () => {
-  sandbox = await startSandbox({ port: 0, approve: ['all'], outboundTimeoutMs: 60_000 })
-  client = await clientFor(sandbox)
-})
-afterAll(() => sandbox.stop())
-afterEach(async () => {
-  sandbox.clearFaults()
-  await sandbox.moveClock({ reset: true })
+shareSandbox({ approve: ['all'] }, (own, app) => {
+  sandbox = own
+  client = app
 })
 
 const addressOf = (name: string) => sandbox.account(name).walletAddress

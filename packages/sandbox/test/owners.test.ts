@@ -1,40 +1,18 @@
-import {
-  type AuthenticatedClient,
-  isFinalizedGrantWithAccessToken,
-  type OpenPaymentsClientError,
-} from '@interledger/open-payments'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { failure } from '../../../test/support/official-client.js'
-import { type OwnerDecision, type Sandbox, startSandbox } from '../src/index.js'
-import { askToPay, clientFor, invoiceOf, payerOf } from './support/payer.js'
+import type { AuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
+import { describe, expect, test } from 'vitest'
+import { continued, failure } from '../../../test/support/official-client.js'
+import type { OwnerDecision, Sandbox } from '../src/index.js'
+import { askToPay, invoiceOf, payerOf } from './support/payer.js'
+import { shareSandbox } from './support/shared.js'
 
 let sandbox: Sandbox
 let client: AuthenticatedClient
-beforeAll(async () => {
-  sandbox = await startSandbox({ port: 0, approve: ['bruno'], outboundTimeoutMs: 60_000 })
-  client = await clientFor(sandbox)
-})
-afterAll(() => sandbox.stop())
-afterEach(async () => {
-  sandbox.clearFaults()
-  await sandbox.moveClock({ reset: true })
+shareSandbox({ approve: ['bruno'] }, (own, app) => {
+  sandbox = own
+  client = app
 })
 
 const addressOf = (name: string) => sandbox.account(name).walletAddress
-
-/** Continues a grant as a client does after the redirect. */
-async function continued(
-  { continue: { uri, access_token } }: Awaited<ReturnType<typeof askToPay>>,
-  redirect: string | undefined,
-) {
-  const interact_ref = new URL(redirect ?? '').searchParams.get('interact_ref') ?? ''
-  const grant = await client.grant.continue(
-    { url: uri, accessToken: access_token.value },
-    { interact_ref },
-  )
-  if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('the grant has no token')
-  return grant.access_token
-}
 
 const noEffect = (message: string) => ({
   code: 'ERR_NO_EFFECT',
@@ -46,7 +24,7 @@ describe('an owner decides about consent without a page', () => {
     const grant = await askToPay(client, addressOf('alice'))
     await sandbox.decide(grant.interact.redirect, 'approve')
     const { redirect } = await sandbox.decide(grant.interact.redirect, 'approve')
-    expect((await continued(grant, redirect)).value).toBeTruthy()
+    expect((await continued(client, grant, new URL(redirect ?? ''))).value).toBeTruthy()
     await expect(sandbox.decide(grant.interact.redirect, 'approve')).rejects.toMatchObject(
       noEffect('the grant has been issued'),
     )
@@ -96,7 +74,7 @@ describe('an owner decides about consent without a page', () => {
     const decided = await post('/decide', decision)
     expect(decided.status).toBe(200)
     const { redirect } = (await decided.json()) as { redirect: string }
-    const { value: token } = await continued(grant, redirect)
+    const { value: token } = await continued(client, grant, new URL(redirect ?? ''))
     expect((await post('/decide', decision)).status).toBe(409)
     expect((await post('/decide', { ...decision, decision: 'yes' })).status).toBe(400)
     const foreign = 'https://shop.example/consent/unknown'
@@ -139,7 +117,7 @@ describe('an owner revokes', () => {
   async function tokenOf(name: string) {
     const grant = await askToPay(client, addressOf(name))
     const { redirect } = await sandbox.decide(grant.interact.redirect, 'approve')
-    const { value: accessToken } = await continued(grant, redirect)
+    const { value: accessToken } = await continued(client, grant, new URL(redirect ?? ''))
     const { resourceServer: url } = await client.walletAddress.get({ url: addressOf(name) })
     return { accessToken, url }
   }

@@ -5,7 +5,7 @@ import {
   OpenPaymentsClientError,
 } from '@interledger/open-payments'
 import type { InteractionView } from 'open-payments-server'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { failure, tokenWithoutConsent, usd } from '../../../test/support/official-client.js'
 import { choiceFor } from '../src/consent.js'
 import { type Fault, type Sandbox, startSandbox } from '../src/index.js'
@@ -18,22 +18,13 @@ import {
   payerOf,
   visit,
 } from './support/payer.js'
+import { shareSandbox } from './support/shared.js'
 
 let sandbox: Sandbox
 let client: AuthenticatedClient
-beforeAll(async () => {
-  sandbox = await startSandbox({
-    port: 0,
-    approve: ['all'],
-    deny: ['fumi'],
-    outboundTimeoutMs: 60_000,
-  })
-  client = await clientFor(sandbox)
-})
-afterAll(() => sandbox.stop())
-afterEach(async () => {
-  sandbox.clearFaults()
-  await sandbox.moveClock({ reset: true })
+shareSandbox({ approve: ['all'], deny: ['fumi'] }, (own, app) => {
+  sandbox = own
+  client = app
 })
 
 const addressOf = (name: string) => sandbox.account(name).walletAddress

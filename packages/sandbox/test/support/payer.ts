@@ -2,10 +2,13 @@ import { randomUUID } from 'node:crypto'
 import {
   type AuthenticatedClient,
   createAuthenticatedClient,
-  isFinalizedGrantWithAccessToken,
   isPendingGrant,
 } from '@interledger/open-payments'
-import { clientSettings, tokenWithoutConsent } from '../../../../test/support/official-client.js'
+import {
+  clientSettings,
+  continued,
+  tokenWithoutConsent,
+} from '../../../../test/support/official-client.js'
 import type { Sandbox } from '../../src/index.js'
 
 export const finishUri = 'http://localhost:1/thank-you'
@@ -102,14 +105,7 @@ export async function payerOf(client: AuthenticatedClient, walletAddress: string
   ])
   const grant = await askToPay(client, walletAddress, limits)
   const { location } = await visit(grant.interact.redirect)
-  const interact_ref = location?.searchParams.get('interact_ref') ?? ''
-  const { uri, access_token } = grant.continue
-  const issued = await client.grant.continue(
-    { url: uri, accessToken: access_token.value },
-    { interact_ref },
-  )
-  if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('the grant has no token')
-  const accessToken = issued.access_token.value
+  const { value: accessToken } = await continued(client, grant, location)
   const quote = (receiver: string, fixed: { readonly debitAmount?: Amount } = {}) =>
     client.quote.create({ url, accessToken: quoting }, {
       walletAddress,
