@@ -463,9 +463,9 @@ export function reservations(
       const rights = isRotated ? undefined : rightsOf(world.grant, now)
       const refusal = rights
         ? decisions.refuseByGrant(reserved, rights, '', () => world.budget, now)
-        : ({ refusal: 'token_unknown', reason: 'ended' } as const)
+        : ({ refusal: 'grant_ended', reason: 'ended' } as const)
       if (refusal !== undefined) {
-        const wrong = refusal.refusal === 'token_unknown' && !world.grant.finalized
+        const wrong = refusal.refusal === 'grant_ended' && !world.grant.finalized
         return {
           label: `${id}: the grant no longer allows it`,
           next: without(declined(world, name, reserved, now, refusal), request),

@@ -53,6 +53,7 @@ export const precedence = [
   'request_differs',
   'confirmation_declined',
   'confirmation_expired',
+  'grant_ended',
   'wallet_address_unknown',
   'wallet_address_inactive',
   'amount_invalid',
@@ -257,4 +258,5 @@ export const resourceErrors = {
   ],
   confirmation_declined: [403, 'confirmation_declined', 'The account owner declined the payment'],
   confirmation_expired: [403, 'confirmation_expired', 'The payment was not confirmed in time'],
+  grant_ended: [403, 'grant_ended', 'The grant of the payment has ended'],
 } as const satisfies ErrorTable

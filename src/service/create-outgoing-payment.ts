@@ -11,6 +11,7 @@ import {
 } from '../core/budget.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
+import { waitsUnderOther } from '../core/outgoing-payment/confirmation.js'
 import type { Repeat } from '../core/outgoing-payment/create.js'
 import { decideCreation, type Terms } from '../core/outgoing-payment/creation.js'
 import {
@@ -55,7 +56,13 @@ import { paymentListsOf } from './lists.js'
 import { loadRecords, nameOf, type Read, type Records, readerOf } from './load.js'
 import { type Ahead, aheadOf, type SeenBudgets } from './load-ahead.js'
 import type { PricingRefused, QuoteOperations } from './quote.js'
-import { type Outdated, outdated, settleReserved, waitForDecision } from './reserved-payment.js'
+import {
+  declineIfGrantEnded,
+  type Outdated,
+  outdated,
+  settleReserved,
+  waitForDecision,
+} from './reserved-payment.js'
 import type { Replayed, SignedCall } from './signed-call.js'
 import { ContentionError } from './store-guard.js'
 import type { Decided, Write } from './write/write.js'
@@ -186,12 +193,14 @@ async function pay(
   let { waits } = request
 
   for (;;) {
-    // 2. Load what the payment depends on. If another request is asking the host about it, wait for that decision.
+    // 2. Load what the payment depends on. If another request is asking the host about it, wait for that decision. If
+    // its owner can no longer confirm it, decline it.
     let snapshot = await snapshotOf(deps, request, token, ofAccount, ahead)
     if (waits && snapshot.reservedByOther !== undefined) {
       if (await waitForDecision(deps, snapshot.reservedByOther, endsAt)) continue
       return askedAlready
     }
+    if (await declineIfGrantEnded(deps, snapshot.waitsUnderOther)) continue
 
     // 3. Agree on the terms of a new payment, and learn the limits of its account.
     if (snapshot.isNew && terms.type === 'as-before') {
@@ -310,6 +319,8 @@ interface Snapshot {
   readonly isNew: boolean
   /** The payment that the request repeats, if another request is asking the host about it. */
   readonly reservedByOther: ReservedPayment | undefined
+  /** The payment that the request repeats, if it waits for its owner under another grant, which may have ended. */
+  readonly waitsUnderOther: ReservedPayment | undefined
 }
 
 async function snapshotOf(
@@ -337,6 +348,7 @@ async function snapshotOf(
     limits,
     isNew: earlier === undefined,
     reservedByOther: earlier?.ok ? reservedByOther(earlier.record, commandId) : undefined,
+    waitsUnderOther: earlier && found && waitsUnderOther(found, grantId) ? found : undefined,
   }
 }
 

@@ -291,7 +291,7 @@ function creatingWrite(
 
 const grantChanged = refused('grant_changed', 'the grant has changed')
 
-export const grantEnded = refused('token_unknown', 'the grant has ended')
+export const grantEnded = refused('grant_ended', 'the grant of the payment has ended')
 
 /** Declines a payment that is still as it was reserved. Its budget is free again. */
 export async function decline(
@@ -316,6 +316,21 @@ export async function decline(
 /** Declines a payment that nobody has decided about in time. */
 export function declineUndecided(deps: Dependencies, payment: ReservedPayment): Promise<Settled> {
   return decline(deps, payment, undecided(payment))
+}
+
+/**
+ * Declines a payment that waits for its owner if its grant has ended, because nobody can confirm it. Returns whether the
+ * grant has ended. A grant of another server counts as live.
+ */
+export async function declineIfGrantEnded(
+  deps: SettlingDependencies,
+  payment: ReservedPayment | undefined,
+): Promise<boolean> {
+  const { context, hasGrants } = deps
+  if (payment === undefined || !hasGrants) return false
+  if ((await lookUpGrant(context, payment, newCall(context))) !== undefined) return false
+  await decline(deps, payment, grantEnded)
+  return true
 }
 
 const pollMs = 100

@@ -84,6 +84,7 @@ const finalCodes = [
   'insufficient_funds',
   'confirmation_declined',
   'confirmation_expired',
+  'grant_ended',
 ]
 
 /** A repeat gets the payment of the quote, if there is one, so it never pays twice. */

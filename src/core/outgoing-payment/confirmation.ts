@@ -16,6 +16,14 @@ export function waitsForOwner(payment: PaymentRecord): payment is WaitingPayment
   return state === 'reserved' && confirmation !== undefined && confirmation.given === undefined
 }
 
+/** Whether a payment waits for its owner under another grant, which may have ended since. */
+export function waitsUnderOther(
+  payment: PaymentRecord,
+  grantId: string,
+): payment is WaitingPayment {
+  return waitsForOwner(payment) && payment.grantId !== grantId
+}
+
 /** Lets a payment wait for its owner, after the host has answered that the owner must confirm it. */
 export function awaitConfirmation(
   payment: ReservedPayment,

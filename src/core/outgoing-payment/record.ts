@@ -107,7 +107,7 @@ export type DeclineRefusal =
   | 'payment_not_allowed'
   | 'confirmation_declined'
   | 'confirmation_expired'
-  | 'token_unknown'
+  | 'grant_ended'
   | LimitsRefusal
   | AccountLimitRefusal
   | ConditionsRefusal

@@ -296,7 +296,7 @@ describe('the permission of the host to pay', () => {
       ['a rotation of the token harms nothing', 'rotate', [201, undefined]],
       ['an amendment that allows less refuses it', 'amend', [403, 'insufficient_grant']],
       ['an amendment that still allows it does not', 'narrow', [201, undefined]],
-      ['a revocation of the grant refuses it', 'revoke', [401, 'invalid_token']],
+      ['a revocation of the grant refuses it', 'revoke', [403, 'grant_ended']],
     ] as const)('and %s', async (_, change, expected) => {
       const { world, client, grantId, accessToken, answer, first, id } = await reserved()
       const amended = (limit: number) =>

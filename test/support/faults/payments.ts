@@ -113,6 +113,21 @@ export const paymentFaults: readonly Fault[] = [
     },
   },
   {
+    refusal: 'grant_ended',
+    at: { createOutgoingPayment: '403 grant_ended' },
+    kind: 'repeat',
+    spoils: true,
+    async arrange(scene) {
+      const { world, shop } = scene.surface
+      const ending = await grantToPay(world, shop)
+      const { token } = scene.asked
+      change(scene, { token: ending.token })
+      await waitingFor(scene)
+      await world.auth.grants.revoke(ending.grantId)
+      change(scene, { token })
+    },
+  },
+  {
     refusal: 'wallet_address_unknown',
     at: each(creating, '404 unknown_wallet_address'),
     kind: 'address',
