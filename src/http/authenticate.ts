@@ -72,9 +72,9 @@ export async function prove(
     return refuse('signature_invalid', about)
   }
   const { keyid, createdAt, nonce, signature } = candidate
-  const known = { client: clientId(client) }
-  exchange.note(known)
-  const limited = await exchange.limit({ ...known, keyid })
+  const id = clientId(client)
+  exchange.note({ client: id })
+  const limited = await exchange.limit({ client: id, keyid })
   if (limited !== undefined) return limited
   const proof = { key, createdAt, signature }
   return ok(nonce === undefined ? proof : { nonce, ...proof })

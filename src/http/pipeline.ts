@@ -66,9 +66,9 @@ async function answerTo(
   routes: readonly ServerRoute[],
   tell?: (outcome: RequestOutcome) => void,
 ): Promise<HttpResponse> {
-  let client: KnownClient = {}
+  const client: KnownClient = {}
   const note: Exchange['note'] = (known) => {
-    client = { ...client, ...known }
+    Object.assign(client, known)
   }
   let operation: ServerOperation | undefined
   let call: Call | undefined

@@ -5,7 +5,6 @@ import { type IncomingPayment, receivedAmount } from '../core/incoming-payment.j
 import { formatInstant, type Instant, parseInstant } from '../core/instant.js'
 import type { Json, JsonObject } from '../core/stored.js'
 import type { IlpPaymentMethod } from '../ports/host.js'
-import { given } from '../util/given.js'
 import {
   amountSchema,
   type Parsed,
@@ -53,7 +52,12 @@ export function readIncomingPaymentRequest(body: Json | undefined): Parsed<Incom
   const { walletAddress, incomingAmount, expiresAt } = parsed.value
   const metadata = readMetadata(body)
   if (!metadata.ok) return metadata
-  return ok({ walletAddress, ...given({ incomingAmount, expiresAt }), ...metadata.value })
+  return ok({
+    walletAddress,
+    ...(incomingAmount !== undefined && { incomingAmount }),
+    ...(expiresAt !== undefined && { expiresAt }),
+    ...metadata.value,
+  })
 }
 
 /** An incoming payment on the wire (Open Payments OpenAPI, schema `incoming-payment`). */
