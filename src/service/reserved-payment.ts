@@ -306,7 +306,7 @@ export async function decline(
     together: sharedCommitOf(payment),
     decide(read) {
       const found = read<PaymentRecord>(key)
-      if (found?.commandId === commandId) return { result: settledAs(found) }
+      if (found?.commandId === commandId) return { result: settledAs(found), isRepeat: true }
       if (!isAsRead(found, payment)) return { result: outdated }
       return declined(payment, refusal, commandId, now, read, policy)
     },

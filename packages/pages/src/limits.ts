@@ -6,7 +6,13 @@ import { alertOf } from './notice.js'
 
 /** Why a limit that an owner typed is not accepted. */
 export interface LimitProblem {
-  readonly name: 'unreadable' | 'notNarrower' | 'limitZero' | 'countUnreadable' | 'limitMissing'
+  readonly name:
+    | 'unreadable'
+    | 'notNarrower'
+    | 'limitZero'
+    | 'ownersLimitZero'
+    | 'countUnreadable'
+    | 'limitMissing'
   /** The id of the field. */
   readonly field: string
 }

@@ -77,14 +77,14 @@ export function withTypedLimit(
   const count = payments === '' ? undefined : readAmount(payments, countOf, locale)
   if (most !== '') {
     if (amount === undefined) return refuse('unreadable', ids.most)
-    if (BigInt(amount) === 0n) return refuse('limitZero', ids.most)
+    if (BigInt(amount) === 0n) return refuse('ownersLimitZero', ids.most)
     if (isHigher(amount, before?.debitAmount?.value)) return refuse('notNarrower', ids.most)
   }
   if (payments !== '') {
     if (count === undefined || BigInt(count) > paymentsMax) {
       return refuse('countUnreadable', ids.payments)
     }
-    if (BigInt(count) === 0n) return refuse('limitZero', ids.payments)
+    if (BigInt(count) === 0n) return refuse('ownersLimitZero', ids.payments)
     if (isHigher(count, before?.payments)) return refuse('notNarrower', ids.payments)
   }
   if (most === '' && payments === '') {

@@ -99,8 +99,14 @@ describe('the limits of an owner', () => {
     ['nothing', '', '', '', { name: 'limitMissing', field: 'own-1-most' }],
     ['more payments', '', '', '6', { name: 'notNarrower', field: 'own-1-payments' }],
     ['a higher amount', monthly, '50.01', '', { name: 'notNarrower', field: 'own-0-most' }],
-    ['an amount of zero', monthly, '0', '', { name: 'limitZero', field: 'own-0-most' }],
-    ['no payments', periods.everyDay, '', '0', { name: 'limitZero', field: 'own-new-payments' }],
+    ['an amount of zero', monthly, '0', '', { name: 'ownersLimitZero', field: 'own-0-most' }],
+    [
+      'no payments',
+      periods.everyDay,
+      '',
+      '0',
+      { name: 'ownersLimitZero', field: 'own-new-payments' },
+    ],
     ['half a payment', '', '', '1.5', { name: 'countUnreadable', field: 'own-1-payments' }],
     [
       'too many',

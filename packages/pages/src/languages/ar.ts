@@ -245,6 +245,8 @@ export const arabic: Texts = {
   notNarrower: 'لا يمكن إلا خفض الحد.',
   limitZeroTitle: 'لم يتغير شيء',
   limitZero: 'الحد صفر لا يسمح بأي دفعة. ارفض الطلب أو ألغِ الوصول بدلًا من ذلك.',
+  ownersLimitZeroTitle: 'لم يتغير شيء',
+  ownersLimitZero: 'الحد صفر لا يسمح بأي دفعة. اكتب رقمًا أكبر من صفر.',
   countUnreadableTitle: 'لم يتغير شيء',
   countUnreadable: 'اكتب عدد الدفعات كعدد صحيح، مثل 3.',
   limitMissingTitle: 'لم يتغير شيء',

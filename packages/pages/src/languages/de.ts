@@ -250,6 +250,8 @@ export const german: Texts = {
   limitZeroTitle: 'Nichts geändert',
   limitZero:
     'Ein Limit von null erlaubt keine Zahlung. Lehnen Sie stattdessen ab, oder entfernen Sie den Zugriff.',
+  ownersLimitZeroTitle: 'Nichts geändert',
+  ownersLimitZero: 'Ein Limit von null erlaubt keine Zahlung. Schreiben Sie bitte mehr als null.',
   countUnreadableTitle: 'Nichts geändert',
   countUnreadable: 'Schreiben Sie die Zahl der Zahlungen bitte als ganze Zahl, zum Beispiel 3.',
   limitMissingTitle: 'Nichts geändert',

@@ -256,6 +256,8 @@ export const english = {
   notNarrower: 'A limit can only become lower.',
   limitZeroTitle: 'Nothing was changed',
   limitZero: 'A limit of zero allows no payment. Deny the request, or remove the access, instead.',
+  ownersLimitZeroTitle: 'Nothing was changed',
+  ownersLimitZero: 'A limit of zero allows no payment. Please write more than zero.',
   countUnreadableTitle: 'Nothing was changed',
   countUnreadable: 'Please write the number of payments as a whole number, such as 3.',
   limitMissingTitle: 'Nothing was changed',

@@ -245,6 +245,8 @@ export const spanish: Texts = {
   notNarrower: 'Un límite solo puede bajar.',
   limitZeroTitle: 'No se cambió nada',
   limitZero: 'Un límite de cero no permite ningún pago. Rechace la solicitud o quite el acceso.',
+  ownersLimitZeroTitle: 'No se cambió nada',
+  ownersLimitZero: 'Un límite de cero no permite ningún pago. Escriba más de cero.',
   countUnreadableTitle: 'No se cambió nada',
   countUnreadable: 'Escriba el número de pagos como número entero, por ejemplo 3.',
   limitMissingTitle: 'No se cambió nada',
