@@ -59,7 +59,7 @@ async function pay(db: Database, resources: ResourceServer, event: Event) {
   const transactions = fromDrizzle(db, sql)
   const result = await postgresStore.transaction(transactions, async (tx, store) => {
     const { incomingPayments, outgoingPayments } = resources.within(store)
-    const arrival = { transferId: id, amount: receiveAmount }
+    const arrival = { transferId: id, amount: receiveAmount, refuseExcess: true }
     const incomingId = incomingPayments.idOf(receiver) ?? ''
     const received = await incomingPayments.receive(incomingId, arrival)
     if (!received.ok) return received

@@ -181,6 +181,8 @@ export interface ReceiveFunds {
   /** The id of the record by which the transfer counts once. */
   readonly transferId: string
   readonly amount: Amount
+  /** Whether to refuse an amount above what is left of `incomingAmount`. Default: all that has arrived is counted. */
+  readonly refuseExcess?: boolean
   /** The record with this id, if the transfer has been counted. */
   readonly counted?: Transfer | undefined
 }
@@ -204,6 +206,7 @@ export type ReceiveRefusal =
   | 'payment_completed'
   | 'payment_expired'
   | 'amount_invalid'
+  | 'incoming_amount_exceeded'
 
 /** The refusals of each command. */
 export interface IncomingPaymentRefusals {
@@ -263,7 +266,7 @@ export function decideIncomingPayment(
 
 function receive(
   payment: IncomingPayment,
-  { commandId, amount, counted }: ReceiveFunds,
+  { commandId, amount, refuseExcess, counted }: ReceiveFunds,
   now: Instant,
 ): IncomingPaymentDecision<'receive'> {
   if (counted !== undefined) {
@@ -285,6 +288,9 @@ function receive(
   const total = before === undefined ? undefined : before + value
   if (total === undefined || total > amountValueMax) {
     return refused('amount_invalid', 'the total exceeds 64 bits')
+  }
+  if (refuseExcess && wanted !== undefined && total > wanted) {
+    return refused('incoming_amount_exceeded', 'the payment would receive more than incomingAmount')
   }
   const completed = wanted !== undefined && total >= wanted
   const next: IncomingPayment = {

@@ -21,7 +21,16 @@ import type {
   IncomingPayments,
   ReceivedFunds,
 } from '../service/incoming-payment.js'
-import { exactly, having, integer, type Members, readInput, string, text } from '../util/input.js'
+import {
+  boolean,
+  exactly,
+  having,
+  integer,
+  type Members,
+  readInput,
+  string,
+  text,
+} from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import {
   amount,
@@ -165,7 +174,11 @@ function jsonOf(body: object): Json {
   }
 }
 
-const receivedFunds = exactly({ transferId: text, amount } satisfies Members<ReceivedFunds>)
+const receivedFunds = exactly({
+  transferId: text,
+  amount,
+  refuseExcess: v.optional(boolean),
+} satisfies Members<ReceivedFunds>)
 
 export function incomingPaymentServices(
   payments: IncomingPayments,

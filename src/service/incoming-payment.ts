@@ -53,6 +53,12 @@ export interface ReceivedFunds {
   /** The host's id of this transfer, well-formed Unicode. Repeated reports of the same id count once. */
   readonly transferId: string
   readonly amount: Amount
+  /**
+   * Whether to refuse an amount above what is left of `incomingAmount`, with `incoming_amount_exceeded`. Pass `true` for
+   * funds that have not moved yet, such as between accounts of yours. Default `false`: what has arrived is counted, also
+   * if the payment has then received more than it asked for.
+   */
+  readonly refuseExcess?: boolean
 }
 
 /** Why the host refuses a creation or an arrival. */
@@ -239,13 +245,13 @@ async function createOnce(
 async function receive(
   { context, mayReceive }: Dependencies,
   paymentId: string,
-  { transferId, amount }: ReceivedFunds,
+  { transferId, amount, refuseExcess = false }: ReceivedFunds,
 ): Promise<ArrivalResult> {
   const { now, commandId } = newCall(context)
   const namespace = await context.namespace()
   if (!isIdOf(namespace, paymentId)) return refusedCall(unknownPayment)
   const id = namespace + (await hashText(`${namespace} ${transferId}`))
-  const command = { type: 'receive', commandId, transferId: id, amount } as const
+  const command = { type: 'receive', commandId, transferId: id, amount, refuseExcess } as const
   const arrival = arrivalOf(paymentId, command, now)
   if (mayReceive === undefined) return context.run(arrival)
   // The host is asked before the arrival joins others in a commit, so that a slow host delays only this arrival.

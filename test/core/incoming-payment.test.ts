@@ -367,7 +367,12 @@ const lifetimeMs = 1000
 
 type Step =
   | { readonly do: 'pass'; readonly ms: number }
-  | { readonly do: 'receive'; readonly id: string; readonly amount: Amount }
+  | {
+      readonly do: 'receive'
+      readonly id: string
+      readonly amount: Amount
+      readonly refuseExcess?: boolean
+    }
   | { readonly do: 'complete' }
   | { readonly do: 'expire' }
 
@@ -385,6 +390,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       do: fc.constant('receive' as const),
       id: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g'),
       amount: someAmount,
+      refuseExcess: fc.boolean(),
     }),
   },
   {
@@ -439,6 +445,9 @@ function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonl
       ...(isClosed() ? ['payment_completed'] : []),
       ...(isLate() ? ['payment_expired'] : []),
       ...(total() + BigInt(value) > most ? ['amount_invalid'] : []),
+      ...(step.refuseExcess && wanted !== undefined && total() + BigInt(value) > wanted
+        ? ['incoming_amount_exceeded']
+        : []),
     ]
     return refusals.length > 0 ? refusals : ['changed']
   }
@@ -450,7 +459,10 @@ function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonl
     }
     const outcomes = expected(step)
     const [before, late] = [life.payment(), isLate() ? ', late' : '']
-    const decision = step.do === 'receive' ? life.receive(step.amount, step.id) : life[step.do]()
+    const decision =
+      step.do === 'receive'
+        ? life.receive(step.amount, step.id, step.refuseExcess)
+        : life[step.do]()
     const outcome = decision.outcome === 'refused' ? decision.refusal : decision.outcome
     expect(outcomes).toContain(outcome)
     if (outcome === 'changed') {
@@ -498,7 +510,7 @@ describe('the laws of an incoming payment', () => {
     )
     const receives = [
       ...['changed', 'unchanged', 'unchanged, late', 'transfer_mismatch', 'payment_completed'],
-      ...['payment_expired, late', 'amount_invalid'],
+      ...['payment_expired, late', 'amount_invalid', 'incoming_amount_exceeded'],
     ]
     for (const outcome of [
       ...receives.map((each) => `receive: ${each}`),

@@ -9,7 +9,7 @@ import { servers } from '../support/databases.js'
 import { createHostDatabase } from '../support/host-databases.js'
 import { runs } from '../support/runs.js'
 import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
-import { alice, bob, type World } from '../support/world.js'
+import { alice, bob, type TestClient, type World } from '../support/world.js'
 
 const { PostgreSQL: server } = servers
 
@@ -17,6 +17,7 @@ describe.skipIf(server === undefined)('payments between the accounts of a wallet
   let database: Awaited<ReturnType<typeof createHostDatabase>>
   let pool: Pool
   let world: World
+  let client: TestClient
   beforeAll(async () => {
     database = await createHostDatabase(server ?? '')
     pool = database.pool
@@ -30,6 +31,7 @@ describe.skipIf(server === undefined)('payments between the accounts of a wallet
         pricing: { price: (request) => priceOfOwn(world.resources, request) },
       },
     })
+    client = world.client()
   })
   afterAll(() => database?.drop())
 
@@ -60,7 +62,6 @@ describe.skipIf(server === undefined)('payments between the accounts of a wallet
   })
 
   test('all end, move what was sent, change nothing if an account pays itself, and leave no hold', async () => {
-    const client = world.client()
     const access = [outgoingItem(undefined, alice), outgoingItem(undefined, bob)]
     const { token } = await grantToPay(world, client, access)
     const property = fc.asyncProperty(histories, async (history) => {
@@ -94,5 +95,29 @@ describe.skipIf(server === undefined)('payments between the accounts of a wallet
     })
     const example = [[{ from: alice, to: alice, value: 600n }]]
     await fc.assert(property, { numRuns: runs(20, 8), examples: [[example]] })
+  })
+
+  test('fail with nothing sent rather than overpay an incoming payment', async () => {
+    const { token } = await grantToPay(world, client, [outgoingItem({ debitAmount: usd(1_000) })])
+    await pool.query('TRUNCATE ledger_holds, ledger_entries')
+    await pool.query("INSERT INTO ledger_entries VALUES ('deposit', $1, 1000)", [alice])
+    const { incomingPayments, outgoingPayments } = world.resources
+    const asked = { walletAddress: bob, idempotencyKey: 'part', incomingAmount: usd(500) }
+    const invoice = await incomingPayments.create(asked)
+    if (!invoice.ok) throw new Error(invoice.reason)
+    const ids: string[] = []
+    for (const value of [400, 300]) {
+      const { body } = await pay(client, token, value, { incomingPayment: invoice.url })
+      ids.push(outgoingPayments.idOf(body.id) ?? '')
+    }
+    await handleEvents()
+    const ended = await Promise.all(ids.map((id) => outgoingPayments.get(id)))
+    const sent = ended.reduce((sum, each) => sum + BigInt(each?.sentAmount.value ?? 0), 0n)
+    expect(ended.map((each) => each?.status).toSorted()).toEqual(['completed', 'failed'])
+    expect([300n, 400n]).toContain(sent)
+    expect([await balanceOf(alice), await balanceOf(bob)]).toEqual([1_000n - sent, sent])
+    const { receivedAmount, status } = (await incomingPayments.get(invoice.payment.paymentId)) ?? {}
+    expect([receivedAmount, status]).toEqual([usd(sent), 'open'])
+    expect((await pool.query('SELECT * FROM ledger_holds')).rows).toEqual([])
   })
 })

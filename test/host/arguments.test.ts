@@ -264,6 +264,7 @@ function callsOn(ids: {
           paymentId: 'text',
           funds: 'object',
           'funds.transferId': 'text',
+          'funds.refuseExcess': 'boolean or undefined',
           'funds.paymentId': 'unknown',
           ...amountAt('funds.amount'),
         },

@@ -88,6 +88,21 @@ describe('an incoming payment that the host creates', () => {
     expect(listed.body.result).toEqual([])
   })
 
+  test('receives more than its amount only if the host does not refuse the excess', async () => {
+    const world = createWorld()
+    const { payment } = await created(world)
+    const { receive } = world.resources.incomingPayments
+    const funds = { transferId: 'excess', amount: usd('2501') }
+    const strictly = { ...funds, refuseExcess: true }
+    expect(await receive(payment.paymentId, strictly)).toMatchObject({
+      ok: false,
+      refusal: 'incoming_amount_exceeded',
+    })
+    const counted = { ok: true, payment: { receivedAmount: usd('2501'), status: 'completed' } }
+    expect(await receive(payment.paymentId, funds)).toMatchObject({ ...counted, changed: true })
+    expect(await receive(payment.paymentId, strictly)).toMatchObject({ ...counted, changed: false })
+  })
+
   test('is listed for the host, receives funds, and has events without a client', async () => {
     const world = createWorld()
     const { payment } = await created(world)

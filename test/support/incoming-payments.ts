@@ -60,7 +60,7 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
       now = instant
     },
     /** Reports an arrival; without an id, under a new transfer id. */
-    receive(amount: Amount, transferId = `transfer ${commands + 1}`) {
+    receive(amount: Amount, transferId = `transfer ${commands + 1}`, refuseExcess = false) {
       const commandId = `command-${++commands}`
       const counted = transfers.get(transferId)
       const command = deepFreeze({
@@ -68,6 +68,7 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
         commandId,
         transferId,
         amount,
+        refuseExcess,
         counted,
       })
       const decision = decideIncomingPayment<'receive'>(payment, command, now)

@@ -13,7 +13,7 @@ export type ClockChange =
 
 /** The time of both wallets: the real time, plus what tests have advanced it by. */
 export interface SandboxClock {
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970. Does not go back by up to a minute: it stands, as the clocks of the wallets do. */
   now(): number
   /** How far the time is ahead of the real time, in milliseconds. */
   offsetMs(): number
@@ -25,17 +25,30 @@ export interface SandboxClock {
   move(change: unknown): void
 }
 
+/** A step back of at most this makes the clocks of servers stand. */
+const standMaxMs = 60_000
+
 /** A hundred years. */
 const aheadMaxMs = 100 * 366 * 86_400_000
 
 export function sandboxClock(real: () => number = Date.now): SandboxClock {
   let offset = 0
+  let latest = Number.NEGATIVE_INFINITY
+  function at(now: number): number {
+    const moved = now + offset
+    const stands = moved < latest && latest - moved <= standMaxMs
+    latest = stands ? latest : moved
+    return latest
+  }
   return {
-    now: () => real() + offset,
-    offsetMs: () => offset,
+    now: () => at(real()),
+    offsetMs() {
+      const now = real()
+      return at(now) - now
+    },
     move(change) {
       const now = real()
-      const next = instantOf(change, now + offset, now) - now
+      const next = instantOf(change, at(now), now) - now
       if (next > aheadMaxMs) throw invalidOption('the clock can be at most 100 years ahead')
       offset = next
     },

@@ -110,7 +110,7 @@ async function answerTo(
     return await route(value, id)
   } catch (error) {
     if (error instanceof SandboxError) {
-      return failure(error.code === 'ERR_NO_EFFECT' ? 409 : 400, error.message)
+      return failure(error.code === 'ERR_NO_EFFECT' ? 409 : 400, error.message, error.code)
     }
     throw error
   }

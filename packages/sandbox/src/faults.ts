@@ -9,15 +9,23 @@ import {
 } from '../../../src/http/routes.js'
 import { invalidOption, requireMember } from './error.js'
 
+/** Which payments have a fault: the next `times` of those that match. */
+export interface PaymentFaultScope {
+  /** How many have it. Default 1, at most 1,000. */
+  readonly times?: number
+  /** The origin of the wallet that pays. Default: both wallets. */
+  readonly wallet?: string
+}
+
 /** Which requests have a fault: the next `times` of those that match all members. */
 export interface FaultScope {
   /** How many requests have it. Default 1, at most 1,000. */
   readonly times?: number
-  /** The origin of a wallet. Default: both wallets. */
+  /** The origin of the wallet that answers. Default: both wallets. */
   readonly wallet?: string
   /**
    * An operation, such as `createOutgoingPayment`; docs/operations.md lists them. Default: for `expired-grant` those
-   * with a token, for the faults of payments `createOutgoingPayment`, for other faults all.
+   * with a token, for other faults all.
    */
   readonly operation?: ServerOperation
 }
@@ -48,15 +56,8 @@ export interface FaultScope {
  *   has another `kid`.
  */
 export type Fault =
-  | ({
-      readonly fault:
-        | 'lost-response'
-        | 'expired-grant'
-        | 'insufficient-funds'
-        | 'confirmation-required'
-        | 'failed-payment'
-        | 'partial-payment'
-    } & FaultScope)
+  | ({ readonly fault: 'lost-response' | 'expired-grant' } & FaultScope)
+  | ({ readonly fault: PaymentFault } & PaymentFaultScope)
   | ({ readonly fault: 'slow'; readonly delayMs?: number } & FaultScope)
   | ({
       readonly fault: 'unavailable' | 'too-many-requests'
@@ -180,10 +181,13 @@ export function plantedFaults(): Faults {
 function concerns(fault: PlantedFault, wallet: string, operation: ServerOperation): boolean {
   if (fault.fault === 'rotated-key') return false
   if (fault.wallet !== undefined && fault.wallet !== wallet) return false
+  if (isOfPayment(fault)) return operation === 'createOutgoingPayment'
   if (fault.operation !== undefined) return fault.operation === operation
-  if (fault.fault === 'expired-grant') return withToken.has(operation)
-  const isOfPayment = paymentFaults.some((name) => name === fault.fault)
-  return !isOfPayment || operation === 'createOutgoingPayment'
+  return fault.fault !== 'expired-grant' || withToken.has(operation)
+}
+
+function isOfPayment(fault: PlantedFault): fault is PlantedOf<PaymentFault> {
+  return paymentFaults.some((name) => name === fault.fault)
 }
 
 /**

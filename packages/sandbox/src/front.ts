@@ -189,8 +189,12 @@ export function json(status: number, value: object): HttpResponse {
 }
 
 /** An error of the sandbox itself. */
-export function failure(status: number, description: string): HttpResponse {
-  return json(status, { error: { code: 'sandbox_refused', description } })
+export function failure(
+  status: number,
+  description: string,
+  code = 'sandbox_refused',
+): HttpResponse {
+  return json(status, { error: { code, description } })
 }
 
 export function send(

@@ -10,7 +10,13 @@ export type { ClockChange } from './clock.js'
 export type { ConsentRules } from './consent.js'
 export type { SandboxDescription, SandboxUrls } from './description.js'
 export { SandboxError } from './error.js'
-export type { Fault, FaultScope, PlantedFault } from './faults.js'
+export type {
+  Fault,
+  FaultScope,
+  PaymentFault,
+  PaymentFaultScope,
+  PlantedFault,
+} from './faults.js'
 export type { SandboxKey } from './keys.js'
 export type { Decided, OwnerDecision, Revocation } from './owners.js'
 export { type Sandbox, type SandboxOptions, startSandbox } from './sandbox.js'

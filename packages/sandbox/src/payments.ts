@@ -35,7 +35,8 @@ export function payer(
     for (const payee of payees()) {
       const incomingPaymentId = payee.idOf(receiver)
       if (incomingPaymentId === undefined) continue
-      const received = await payee.receive(incomingPaymentId, { transferId: id, amount })
+      const arrival = { transferId: id, amount, refuseExcess: true }
+      const received = await payee.receive(incomingPaymentId, arrival)
       if (!received.ok) {
         const publicReason = 'the receiver did not accept the payment'
         await outgoingPayments.fail(id, { reason: received.reason, publicReason })

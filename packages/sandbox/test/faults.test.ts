@@ -221,6 +221,21 @@ describe('money', () => {
     expect(await payer.read(id)).toMatchObject({ failed: true, sentAmount: { value: '0' } })
   })
 
+  test('fails with nothing sent if it would overpay what another payment has paid in part', async () => {
+    const { payer, quote, invoice } = await paid('alice', 'dana', '1000')
+    const part = await payer.quote(invoice.id, { debitAmount: usd('400') })
+    await payer.create(part.id)
+    await sandbox.advance(1)
+    const { id } = await payer.create(quote.id)
+    await sandbox.advance(1)
+    expect(await payer.read(id)).toMatchObject({ failed: true, sentAmount: { value: '0' } })
+    expect(await invoice.read()).toMatchObject({ completed: false, receivedAmount: usd('400') })
+    const rest = await payer.quote(invoice.id)
+    await payer.create(rest.id)
+    await sandbox.advance(1)
+    expect(await invoice.read()).toMatchObject({ completed: true, receivedAmount: usd('1000') })
+  })
+
   test('is not sent for a quote above the limits of a grant, until another grant permits it', async () => {
     const { quote, invoice } = await paid('alice', 'dana', '1000')
     const limited = await payerOf(client, addressOf('alice'), { debitAmount: usd('500') })

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type AuthenticatedClient,
   isPendingGrant,
@@ -415,6 +416,26 @@ describe('the clock', () => {
       completed: true,
       receivedAmount: usd('100'),
     })
+  })
+
+  test('stands after a small step back, as the wallets show', async () => {
+    const own = await startSandbox({ port: 0 })
+    try {
+      await own.advance('PT30S')
+      const before = own.now().getTime()
+      await own.moveClock({ reset: true })
+      const stood = own.now().getTime()
+      expect(stood).toBeGreaterThanOrEqual(before)
+      await sleep(20)
+      expect(own.now().getTime()).toBe(stood)
+      const shown = (await (await fetch(`${own.url}/clock`)).json()) as { offsetMs: number }
+      expect(shown.offsetMs).toBeGreaterThan(0)
+      await own.advance('P1D')
+      await own.moveClock({ reset: true })
+      expect(own.now().getTime()).toBeLessThan(before + 86_000_000)
+    } finally {
+      await own.stop()
+    }
   })
 
   test.each([

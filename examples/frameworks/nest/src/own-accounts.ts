@@ -51,7 +51,11 @@ export async function payOwn(
   if (!begun.ok && begun.refusal !== 'payment_begun') return
   const incomingPaymentId = resources.incomingPayments.idOf(receiver) ?? ''
   const { debitAmount, receiveAmount } = event
-  const arrival = { transferId: outgoingPaymentId, amount: receiveAmount }
+  const arrival = {
+    transferId: outgoingPaymentId,
+    amount: receiveAmount,
+    refuseExcess: true,
+  }
   const totals = { sentAmount: debitAmount, deliveredAmount: receiveAmount }
   const work = async (client: PoolClient, store: Store) => {
     const { incomingPayments, outgoingPayments } = resources.within(store)

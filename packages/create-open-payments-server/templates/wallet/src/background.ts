@@ -56,6 +56,8 @@ async function pay({ database, resources, ledger }: Wallet, event: OutgoingPayme
     const received = await incomingPayments.receive(incomingPaymentId, {
       transferId: paymentId,
       amount: receiveAmount,
+      // An invoice that other payments have paid in part since the quote is not overpaid.
+      refuseExcess: true,
     })
     if (!received.ok) return received
     const sent = await outgoingPayments.reportSent(paymentId, {
