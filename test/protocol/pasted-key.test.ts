@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { jwk, jwkWith, respelt } from '../support/jwk.js'
 import { keyFromSeed } from '../support/keys.js'
 import { importWithoutNode } from '../support/portable.js'
+import { unicodeText } from '../support/unicode-text.js'
 
 const { readClientKey } = await importWithoutNode(() => import('../../src/protocol/pasted-key.js'))
 
@@ -122,7 +123,7 @@ describe('a pasted key', () => {
 
   test('never fails, and its reason never quotes it, whatever the text', () => {
     const piece = fc.oneof(
-      fc.string({ unit: 'binary' }),
+      unicodeText(),
       fc.json(),
       fc.constantFrom(
         '-----BEGIN PUBLIC KEY-----',

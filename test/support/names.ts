@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { displayName } from '../../src/protocol/display-name.js'
+import { unicodeText } from './unicode-text.js'
 
 const codePoint = (from: number, to: number) =>
   fc.integer({ min: from, max: to }).map((point) => String.fromCodePoint(point))
@@ -9,7 +10,7 @@ const codePoint = (from: number, to: number) =>
 export const anyText = fc
   .array(
     fc.oneof(
-      fc.string({ unit: 'binary' }),
+      unicodeText(),
       fc.string({ unit: 'grapheme' }),
       codePoint(0, 0xa0),
       codePoint(0x300, 0x36f),

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { unicodeText } from './unicode-text.js'
 
 /** A text of RFC 9651, and whether it repeats a key in one scope. */
 interface Written {
@@ -90,7 +91,7 @@ export const soup = fc
     fc.oneof(
       fc.constantFrom(...' \t"\\();=,:?@%-.*'.split('')),
       fc.constantFrom(...scraps),
-      fc.string({ maxLength: 2, unit: 'binary' }),
+      unicodeText({ maxLength: 2 }),
     ),
     { maxLength: 12 },
   )

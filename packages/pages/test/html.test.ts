@@ -1,12 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { unicodeText } from '../../../test/support/unicode-text.js'
 import { type HtmlValue, html, trustedHtml } from '../src/html.js'
 import { textOf } from './text.js'
 
 describe('a template', () => {
   test('escapes every text, as content and as the value of an attribute', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => {
+      fc.property(unicodeText(), (text) => {
         const [, attribute = '', content = ''] =
           /^<a title="(.*)">(.*)<\/a>$/s.exec(String(html`<a title="${text}">${text}</a>`)) ?? []
         expect(attribute).toBe(content)

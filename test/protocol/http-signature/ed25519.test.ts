@@ -6,6 +6,7 @@ import * as native from '../../../src/protocol/http-signature/ed25519.js'
 import { keyFromSeed, testKey } from '../../support/keys.js'
 import { importOnWorkers, importWithoutNode, withoutWebEd25519 } from '../../support/portable.js'
 import { isLong, runs } from '../../support/runs.js'
+import { unicodeText } from '../../support/unicode-text.js'
 
 const portable = await importWithoutNode(
   () => import('../../../src/protocol/http-signature/ed25519.js'),
@@ -246,7 +247,7 @@ describe('the runtimes', () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uint8Array({ minLength: 32, maxLength: 32 }),
-        fc.string({ unit: 'binary', maxLength: 100 }),
+        unicodeText({ maxLength: 100 }),
         change,
         fc.nat(511),
         async (seed, message, change, bit) => {

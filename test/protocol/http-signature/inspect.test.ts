@@ -23,6 +23,7 @@ import {
   signOptions,
   withFields,
 } from '../../support/signed-message.js'
+import { unicodeText } from '../../support/unicode-text.js'
 
 const body = '{"walletAddress":"https://wallet.example/bob"}'
 const other = testKey('other')
@@ -976,7 +977,7 @@ describe('arbitrary signature fields', () => {
       '%"\\"',
       '@1',
     ),
-    fc.string({ unit: 'binary', maxLength: 3 }),
+    unicodeText({ maxLength: 3 }),
   )
   const line = fc.array(fragment, { maxLength: 8 }).map((parts) => parts.join(''))
 

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { unicodeText } from '../unicode-text.js'
 import type { Dice } from './dice.js'
 
 /** A JSON text that stands for itself, so that it can contain what no value can. */
@@ -100,7 +101,7 @@ const names: readonly string[] = [
 
 /** Returns arbitrary JSON texts, and texts that are none. */
 export function jsonTexts(count: number, seed: number): string[] {
-  const text = fc.oneof(fc.json({ maxDepth: 6 }), fc.string({ unit: 'binary', maxLength: 60 }))
+  const text = fc.oneof(fc.json({ maxDepth: 6 }), unicodeText({ maxLength: 60 }))
   return fc.sample(text, { numRuns: count, seed })
 }
 
