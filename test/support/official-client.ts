@@ -15,6 +15,7 @@ import type { Shop } from '../../examples/demo/shop.js'
 import { type AdapterName, adapters } from '../../examples/demo/wallet.js'
 import { noFee, startCreatedWallet } from './created-wallet.js'
 import { isLong } from './runs.js'
+import './shared-validators.js'
 
 /** The adapters on which a wallet of `npm create` can run. */
 export const allDeployments = Object.keys(adapters) as readonly AdapterName[]
