@@ -76,6 +76,7 @@ export function createScheduler(
   let verifying = 0
   let timerIds = 0
   let reads = 0
+  let isEndless = false
 
   /** Verification is the only work of the library that ends in a later turn of the event loop. */
   async function quiet(): Promise<void> {
@@ -90,7 +91,9 @@ export function createScheduler(
     run()
     await quiet()
     current = world
-    if (reads > readsMax) breach(`${process.name} ${label}: what it does has no end`)
+    if (reads <= readsMax) return
+    isEndless = true
+    breach(`${process.name} ${label}: what it does has no end`)
   }
 
   /** The time for the code of a process. A loop that waits for no other item ends here, with an error. */
@@ -208,6 +211,8 @@ export function createScheduler(
     /** Runs all items, and `between` after each. With `timers`, time passes until no timer is left either. */
     async rest({ timers: all = false, between = async () => {} } = {}): Promise<void> {
       for (let steps = 0; steps < restMax; steps++) {
+        // Each of the others may take as long to be cut off.
+        if (isEndless) return
         if (await step()) await between()
         else if (all && (timers.size > 0 || landings.length > 0)) awaitTimer()
         else return
