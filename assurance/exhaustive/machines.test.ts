@@ -5,7 +5,7 @@ import { processesOf } from './processes.js'
 import { type Found, search, told } from './search.js'
 
 /** The number of steps that the searches go in `npm run test:long` and in `npm test`. */
-const depthMax = isLong ? 12 : 6
+const depthMax = isLong ? 12 : 5
 
 /** Two tokens have several times as many states at the same depth. */
 const depthMaxOfSets = isLong ? 10 : 5

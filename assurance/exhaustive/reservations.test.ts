@@ -9,7 +9,7 @@ import {
 import { search, told } from './search.js'
 
 /** The number of steps that the searches go in `npm test`. `npm run test:long` visits every reachable state. */
-const depthMax = isLong ? Number.POSITIVE_INFINITY : 10
+const depthMax = isLong ? Number.POSITIVE_INFINITY : 9
 
 const changes = [
   'the owner amends',
@@ -33,7 +33,7 @@ describe('reservations keep every law in every state within reach', () => {
 })
 
 /** All states with a repeat and an owner are too many. */
-const repeatedDepth = isLong ? 14 : 10
+const repeatedDepth = isLong ? 14 : 9
 
 test.each(changes)(
   'reservations that owners confirm and clients repeat keep every law: %s',

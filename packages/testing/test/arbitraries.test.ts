@@ -22,7 +22,10 @@ import { type Command, resolve } from '../src/spending/resolve.js'
 const { amount, interval, invalidInterval, limits, accessItem, history } = arbitraries(fc)
 
 /** Many values, the same in every run. */
-function sample<Value>(arbitrary: fc.Arbitrary<Value>, count = 2_000): readonly Value[] {
+function sample<Value>(
+  arbitrary: fc.Arbitrary<Value>,
+  count = runs(2_000, 1_000),
+): readonly Value[] {
   return fc.sample(arbitrary, { numRuns: count, seed: 1 })
 }
 
@@ -193,7 +196,7 @@ describe('limits and access items', () => {
 describe('a history', () => {
   test('begins with a grant, moves forward in time and covers every kind of step', () => {
     const types = new Set<string>()
-    for (const { start, steps } of sample(history(), 500)) {
+    for (const { start, steps } of sample(history(), runs(500, 250))) {
       expect(steps[0]?.type).toBe('grant')
       let now = start
       const requested = new Map<number, number>()
@@ -254,7 +257,7 @@ describe('a history', () => {
 
   test('has only the forms of limits and the intervals that its options name', () => {
     const limitsIn = (options: Parameters<typeof history>[0]) =>
-      sample(history(options), 300)
+      sample(history(options), runs(300, 150))
         .flatMap(({ steps }) => steps.flatMap(actionsOf))
         .flatMap((action) => (action.type === 'grant' ? action.granted : []))
         .map((item) => item.limits ?? {})
@@ -387,7 +390,7 @@ describe('a history', () => {
   })
 
   test.each([7n, 10n ** 15n])('never debits more than its maximum, %s', (debitMax) => {
-    const actions = sample(history({ debitMax }), 400).flatMap(({ steps }) =>
+    const actions = sample(history({ debitMax }), runs(400, 200)).flatMap(({ steps }) =>
       steps.flatMap(actionsOf),
     )
     const debits = actions.flatMap((each) => {
