@@ -98,6 +98,7 @@ function programOf(sources: ReadonlyMap<string, string>): ts.Program {
   const host = ts.createCompilerHost(settings)
   return ts.createProgram([...sources.keys()], settings, {
     ...host,
+    jsDocParsingMode: ts.JSDocParsingMode.ParseNone,
     fileExists: (file) => sources.has(file) || host.fileExists(file),
     readFile: (file) => sources.get(file) ?? host.readFile(file),
     getSourceFile(file, version, ...rest) {
