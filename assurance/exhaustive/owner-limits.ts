@@ -2,12 +2,13 @@ import type { Budget } from '../../src/core/budget.js'
 import type { Grant } from '../../src/core/grant/record.js'
 import { decideGrant } from '../../src/core/grant.js'
 import type { SpendingLimit } from '../../src/core/limits.js'
-import { createOutgoingPayment, repeated } from '../../src/core/outgoing-payment/create.js'
+import { createOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
 import {
   budgetIdsOf,
   type OutgoingPayment,
   releasedBudgets,
 } from '../../src/core/outgoing-payment/record.js'
+import { repeated } from '../../src/core/outgoing-payment/reservation.js'
 import { decideOutgoingPayment } from '../../src/core/outgoing-payment.js'
 import { accountLimits, ownerLimits } from '../../src/core/spending-limits.js'
 import type { Stored } from '../../src/core/stored.js'

@@ -7,6 +7,10 @@ import {
   waitsForOwner,
 } from '../../src/core/outgoing-payment/confirmation.js'
 import {
+  type ReserveOutgoingPayment,
+  reserveOutgoingPayment,
+} from '../../src/core/outgoing-payment/create.js'
+import {
   confirmByOwner,
   declinableByOwner,
 } from '../../src/core/outgoing-payment/owner-decision.js'
@@ -24,9 +28,7 @@ import {
   declinePayment,
   endAsk,
   type PaymentRequest,
-  type ReserveOutgoingPayment,
   refuseByGrant,
-  reserveOutgoingPayment,
   rightsOf,
   undecided,
 } from '../../src/core/outgoing-payment/reservation.js'

@@ -12,8 +12,7 @@ import {
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import { waitsUnderOther } from '../core/outgoing-payment/confirmation.js'
-import type { Repeat } from '../core/outgoing-payment/create.js'
-import { decideCreation, type Terms } from '../core/outgoing-payment/creation.js'
+import { decideCreation, type Terms } from '../core/outgoing-payment/create.js'
 import {
   type DeclineRefusal,
   isCreated,
@@ -24,6 +23,7 @@ import {
 } from '../core/outgoing-payment/record.js'
 import {
   decideRepeat,
+  type Repeat,
   type ReservationPolicy,
   reservedByOther,
 } from '../core/outgoing-payment/reservation.js'

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createOutgoingPayment, repeated } from '../../src/core/outgoing-payment/create.js'
+import { createOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
 import {
   hasFailed,
   heldBy,
@@ -9,6 +9,7 @@ import {
   type OutgoingPayment,
   sentAmount,
 } from '../../src/core/outgoing-payment/record.js'
+import { repeated } from '../../src/core/outgoing-payment/reservation.js'
 import {
   decideOutgoingPayment,
   type OutgoingPaymentCommand,

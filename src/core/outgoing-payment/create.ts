@@ -8,17 +8,74 @@ import {
   type CountedLimit,
   decideSpending,
 } from '../budget.js'
-import { type Changed, changed, ok, type Refused, type Result, refused } from '../decision.js'
+import { type Changed, changed, ok, type Refused, type Result } from '../decision.js'
 import type { Instant } from '../instant.js'
-import { type ConditionsRefusal, type GrantConditions, refuseByConditions } from '../limits.js'
+import {
+  type ConditionsRefusal,
+  type GrantConditions,
+  refuseByConditions,
+  type Spending,
+} from '../limits.js'
+import { type Quote, type QuoteRefusal, usableQuote } from '../quote.js'
 import type { JsonObject, ListEntry } from '../stored.js'
 import {
   type OutgoingPayment,
   type OutgoingPaymentEvent,
   type OutgoingPaymentPolicy,
   outgoingPaymentEvent,
-  type PaymentRecord,
+  type ReservedPayment,
 } from './record.js'
+import { askTimes, type ReservationPolicy } from './reservation.js'
+
+/** What is paid, and to whom: as in a quote, or at a price that was determined for the request. */
+export type Terms =
+  | { readonly type: 'quote'; readonly quoteId: string }
+  | { readonly type: 'price'; readonly price: Spending }
+
+/** A client requests a payment. */
+export interface RequestPayment
+  extends Omit<CreateOutgoingPayment, 'quoteId' | 'candidates' | 'limits' | keyof Spending> {
+  readonly terms: Terms
+  /** When the host is asked about the payment, which is then only reserved. Absent if the host does not decide. */
+  readonly askedAt?: Instant | undefined
+}
+
+/** The records that the creation of a payment depends on. */
+export interface CreationRecords {
+  /** The quote of the terms; absent if there is none with this id. */
+  readonly quote: Quote | undefined
+  /** The granted items that allow payments from the wallet address, in the order in which they were granted. */
+  readonly candidates: readonly BudgetCandidate[]
+  /** All limits that the owner has set, for the grant and for the account. */
+  readonly limits: readonly CountedLimit[]
+}
+
+/** Decides whether a payment that does not exist is created or reserved: by its terms, then by its grant. */
+export function decideCreation(
+  { terms, askedAt, lists, ...request }: RequestPayment,
+  { quote, candidates, limits }: CreationRecords,
+  now: Instant,
+  policy: OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy,
+): CreatedPayment | CreatedReservation | Refused<QuoteRefusal | ChargeRefusal | ConditionsRefusal> {
+  const agreed: Result<Spending, Refused<QuoteRefusal>> = terms.type === 'price'
+    ? ok(terms.price)
+    : usableQuote(quote, request, now)
+  if (!agreed.ok) return agreed
+  const { receiver, receiverWalletAddress, debitAmount, receiveAmount } = agreed.value
+  const command: Omit<CreateOutgoingPayment, 'lists'> = {
+    ...request,
+    ...(terms.type === 'quote' && { quoteId: terms.quoteId }),
+    receiver,
+    ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
+    debitAmount,
+    receiveAmount,
+    candidates,
+    limits,
+  }
+  return askedAt === undefined
+    ? createOutgoingPayment({ ...command, lists }, now, policy)
+    : reserveOutgoingPayment({ ...command, askedAt }, now, policy)
+}
 
 /** A client creates a payment, from a quote or at a price that is determined now. */
 export interface CreateOutgoingPayment extends Charge {
@@ -76,25 +133,70 @@ export interface CreatedPayment extends Changed<OutgoingPayment, OutgoingPayment
  * ```
  */
 export function createOutgoingPayment(
-  { candidates, namespace, conditions = {}, limits = [], ...command }: CreateOutgoingPayment,
+  { lists, ...command }: CreateOutgoingPayment,
   now: Instant,
   policy: OutgoingPaymentPolicy & BudgetPolicy,
 ): CreatedPayment | Refused<ChargeRefusal | ConditionsRefusal> {
+  const counted = countInBudgets(command, now, policy)
+  if (!counted.ok) return counted
+  const { payment, budget, limitBudgets } = counted.value
+  const holdUntil = now + policy.holdMs
+  const times = { holdUntil, dueAt: holdUntil }
+  const record: OutgoingPayment = { ...payment, state: 'created', lists, ...times }
+  const event = outgoingPaymentEvent('outgoing-payment.created', record, now)
+  return { budget, limitBudgets, ...changed(record, event) }
+}
+
+/** A client requests a payment about which the host decides. */
+export interface ReserveOutgoingPayment extends Omit<CreateOutgoingPayment, 'lists'> {
+  /** When the host is asked: later than the request arrived, by as long as the payment took to price. */
+  readonly askedAt: Instant
+}
+
+/** A reserved payment and the budgets that count it. */
+export interface CreatedReservation
+  extends Changed<ReservedPayment, OutgoingPaymentEvent>,
+    Pick<CreatedPayment, 'budget' | 'limitBudgets'> {}
+
+/**
+ * Reserves a payment, as `createOutgoingPayment` would create it for a request that arrives now. The command that
+ * reserves it asks the host.
+ */
+export function reserveOutgoingPayment(
+  { askedAt, ...command }: ReserveOutgoingPayment,
+  now: Instant,
+  policy: OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy,
+): CreatedReservation | Refused<ChargeRefusal | ConditionsRefusal> {
+  const counted = countInBudgets(command, now, policy)
+  if (!counted.ok) return counted
+  const { payment, budget, limitBudgets } = counted.value
+  const record: ReservedPayment = { ...payment, state: 'reserved', ...askTimes(askedAt, policy) }
+  return { budget, limitBudgets, ...changed(record) }
+}
+
+/**
+ * Counts a new payment in the budgets of the current windows, if the conditions allow it. Its record then lacks only its
+ * state and its times.
+ */
+function countInBudgets(
+  {
+    candidates,
+    namespace,
+    conditions = {},
+    limits = [],
+    ...command
+  }: Omit<CreateOutgoingPayment, 'lists'>,
+  now: Instant,
+  policy: BudgetPolicy,
+) {
   const unmet = refuseByConditions(conditions, command, now)
   if (unmet !== undefined) return unmet
   const { commandId, grantId } = command
-  const charged = decideSpending(
-    candidates,
-    command,
-    { commandId, namespace, grantId },
-    now,
-    policy,
-    limits,
-  )
+  const ids = { commandId, namespace, grantId }
+  const charged = decideSpending(candidates, command, ids, now, policy, limits)
   if (!charged.ok) return charged
   const { item, budget, limitBudgets } = charged.value
-  const holdUntil = now + policy.holdMs
-  const payment: OutgoingPayment = {
+  const payment = {
     version: 1,
     ...command,
     itemId: item.itemId,
@@ -102,31 +204,8 @@ export function createOutgoingPayment(
     ...(limitBudgets.length > 0 && { limitBudgetIds: limitBudgets.map(({ id }) => id) }),
     sent: '0',
     delivered: '0',
-    state: 'created',
     createdAt: now,
     updatedAt: now,
-    holdUntil,
-    dueAt: holdUntil,
   }
-  const event = outgoingPaymentEvent('outgoing-payment.created', payment, now)
-  return { budget, limitBudgets, ...changed(payment, event) }
-}
-
-/** The client and the request that identify a repeat. */
-export type Repeat = Pick<OutgoingPayment, 'client' | 'requestHash'>
-
-/**
- * Checks whether a request repeats the one that created a payment. A repeat gets the same payment, even if the
- * quote has expired, the window has ended or the budget is spent.
- *
- * @returns `undefined` if there is no payment, or another client created it.
- */
-export function repeated(
-  payment: PaymentRecord | undefined,
-  { client, requestHash }: Repeat,
-): Result<PaymentRecord, Refused<'request_differs'>> | undefined {
-  if (payment?.client !== client) return undefined
-  return payment.requestHash === requestHash
-    ? ok(payment)
-    : refused('request_differs', 'this quote or key was used for another payment')
+  return ok({ payment, budget, limitBudgets })
 }

@@ -1,9 +1,11 @@
 import { type GrantedItem, permits } from '../access.js'
-import { type Budget, type BudgetPolicy, type ChargeRefusal, isWithinLimit } from '../budget.js'
+import { type Budget, isWithinLimit } from '../budget.js'
 import {
   type Changed,
   changed,
+  ok,
   type Refused,
+  type Result,
   refused,
   type Unchanged,
   unchanged,
@@ -20,13 +22,6 @@ import {
 import { ownerLimits, type SetLimit } from '../spending-limits.js'
 import { type ListEntry, retained } from '../stored.js'
 import { confirmationExpired, confirmationRequired, waitsForOwner } from './confirmation.js'
-import {
-  type CreatedPayment,
-  type CreateOutgoingPayment,
-  createOutgoingPayment,
-  type Repeat,
-  repeated,
-} from './create.js'
 import {
   budgetIdsOf,
   type DeclineReason,
@@ -47,33 +42,8 @@ export interface ReservationPolicy {
   readonly lateMs: number
 }
 
-/** A reserved payment and the budgets that count it. */
-export interface CreatedReservation
-  extends Changed<ReservedPayment, OutgoingPaymentEvent>,
-    Pick<CreatedPayment, 'budget' | 'limitBudgets'> {}
-
-/** A client requests a payment about which the host decides. */
-export interface ReserveOutgoingPayment extends Omit<CreateOutgoingPayment, 'lists'> {
-  /** When the host is asked: later than the request arrived, by as long as the payment took to price. */
-  readonly askedAt: Instant
-}
-
-/**
- * Reserves a payment, as `createOutgoingPayment` would create it for a request that arrives now. The command that
- * reserves it asks the host.
- */
-export function reserveOutgoingPayment(
-  { askedAt, ...command }: ReserveOutgoingPayment,
-  now: Instant,
-  policy: OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy,
-): CreatedReservation | Refused<ChargeRefusal | ConditionsRefusal> {
-  const created = createOutgoingPayment({ ...command, lists: [] }, now, policy)
-  if (!created.ok) return created
-  const { lists: _lists, holdUntil: _holdUntil, ...payment } = created.record
-  const record: ReservedPayment = { ...payment, state: 'reserved', ...askTimes(askedAt, policy) }
-  const { budget, limitBudgets } = created
-  return { budget, limitBudgets, ...changed(record) }
-}
+/** The client and the request that identify a repeat. */
+export type Repeat = Pick<OutgoingPayment, 'client' | 'requestHash'>
 
 /** A request for a payment, which may repeat an earlier one. */
 export interface PaymentRequest extends Repeat {
@@ -112,6 +82,22 @@ export function decideRepeat(
   return mayAskAgain(payment, now) && payment.grantId === request.grantId
     ? changed(askAgain(payment, request.commandId, now, policy))
     : unchanged(payment)
+}
+
+/**
+ * Checks whether a request repeats the one that created a payment. A repeat gets the same payment, even if the
+ * quote has expired, the window has ended or the budget is spent.
+ *
+ * @returns `undefined` if there is no payment, or another client created it.
+ */
+export function repeated(
+  payment: PaymentRecord | undefined,
+  { client, requestHash }: Repeat,
+): Result<PaymentRecord, Refused<'request_differs'>> | undefined {
+  if (payment?.client !== client) return undefined
+  return payment.requestHash === requestHash
+    ? ok(payment)
+    : refused('request_differs', 'this quote or key was used for another payment')
 }
 
 /** Whether no call of the host about a payment is in progress, and it is not too late for another one. */

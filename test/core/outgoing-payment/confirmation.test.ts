@@ -7,6 +7,7 @@ import {
   confirmationDeclined,
   waitsForOwner,
 } from '../../../src/core/outgoing-payment/confirmation.js'
+import { reserveOutgoingPayment } from '../../../src/core/outgoing-payment/create.js'
 import {
   confirmByOwner,
   declinableByOwner,
@@ -21,7 +22,6 @@ import {
   decideRepeat,
   declinePayment,
   endAsk,
-  reserveOutgoingPayment,
   undecided,
 } from '../../../src/core/outgoing-payment/reservation.js'
 import { runs } from '../../support/runs.js'

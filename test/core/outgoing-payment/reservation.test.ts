@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest'
 import type { GrantedItem } from '../../../src/core/access.js'
 import type { Budget } from '../../../src/core/budget.js'
 import type { Grant } from '../../../src/core/grant/record.js'
+import { reserveOutgoingPayment } from '../../../src/core/outgoing-payment/create.js'
 import {
   createReserved,
   decideRepeat,
   declinePayment,
   endAsk,
   refuseByGrant,
-  reserveOutgoingPayment,
   rightsOf,
 } from '../../../src/core/outgoing-payment/reservation.js'
 

@@ -4,7 +4,7 @@ import {
   type CreationRecords,
   decideCreation,
   type RequestPayment,
-} from '../../../src/core/outgoing-payment/creation.js'
+} from '../../../src/core/outgoing-payment/create.js'
 import type { Quote } from '../../../src/core/quote.js'
 
 const alice = 'https://wallet.example/alice'
