@@ -11,7 +11,9 @@ export { everything } from './surface/held.js'
 export { type Switches, switchesOff } from './surface/servers.js'
 
 /** What a test may change in a request when it sends it. */
-export type Sending = Partial<Pick<SignOptions, 'created' | 'headers' | 'key' | 'nonce'>> & {
+export type Sending = Partial<
+  Pick<SignOptions, 'created' | 'headers' | 'key' | 'nonce' | 'parameters'>
+> & {
   readonly bend?: (request: HttpRequest) => HttpRequest
 }
 

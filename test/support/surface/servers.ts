@@ -1,6 +1,7 @@
 import type { RecordChange } from '../../../src/entry-adapter.js'
 import {
   type AuthorizationServerOptions,
+  type CompatibilityOptions,
   createWalletAddressServer,
   type Handler,
   type MayPayAnswer,
@@ -61,11 +62,12 @@ export interface ServersOptions {
   readonly clock?: ManualClock
   readonly auth?: Partial<AuthorizationServerOptions>
   readonly hooks?: ServerHooks
+  readonly compatibility?: Pick<CompatibilityOptions, 'repeatedRequests'>
 }
 
 /** Creates all servers over one store, for a host that follows the switches. */
 export function createServers(switches: Switches, options: ServersOptions = {}) {
-  const { hooks = {} } = options
+  const { hooks = {}, compatibility = {} } = options
   const { store, kept } = watchedAndSwitched(switches, options.store)
   const rateLimit = () => (switches.limited ? { retryAfterMs: 2_000 } : undefined)
   const world = createSpendingWorld({
@@ -79,10 +81,12 @@ export function createServers(switches: Switches, options: ServersOptions = {}) 
         requiresFinish: () => switches.requiresFinish,
       },
       ...hooks,
+      compatibility,
       ...options.auth,
     },
     resources: {
       ...hooks,
+      compatibility,
       rateLimit,
       pricing: { price: (request) => switches.price(request) },
       policy: {
