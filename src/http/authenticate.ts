@@ -2,12 +2,19 @@ import { ok } from '../core/decision.js'
 import { clientId, type Grant, type GrantClient } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import type { ClientKeys, PublicJwk } from '../ports/host.js'
-import { type Credential, type CredentialClass, parseCredential } from '../protocol/credential.js'
+import {
+  type Credential,
+  type CredentialClass,
+  parseCredential,
+  parsePath,
+} from '../protocol/credential.js'
+import type { RequestingClient } from '../protocol/grant.js'
 import {
   inspectSignatures,
   type SignatureCandidate,
   verifyCandidates,
 } from '../protocol/http-signature/inspect.js'
+import { thumbprintOf } from '../protocol/http-signature/jwk.js'
 import type { ServiceContext } from '../service/context.js'
 import type { Proof } from '../service/signed-call.js'
 import { type KeyLookup, signingKey } from '../service/signing-key.js'
@@ -47,10 +54,7 @@ export function presentedToken({ message }: Exchange): HttpResult<string> {
 }
 
 /** Parses the presented token. A token of another class or format is refused as unknown. */
-export function presentedCredential(
-  exchange: Exchange,
-  kind: CredentialClass,
-): HttpResult<Credential> {
+function presentedCredential(exchange: Exchange, kind: CredentialClass): HttpResult<Credential> {
   const presented = presentedToken(exchange)
   if (!presented.ok) return presented
   const credential = parseCredential(kind, presented.value)
@@ -93,8 +97,35 @@ export async function signatureBy(
 const withdrawn = refuse('client_invalid', 'the client does not publish this key')
 const replaced = refuse('client_invalid', 'the client now publishes another key with this kid')
 
+/** How to find a grant by a token and the path that belongs to the token. */
+interface Presented<Found> {
+  readonly kind: CredentialClass
+  readonly find: (credential: Credential, path: string) => Promise<Found | undefined>
+  /** The reason for the operator if no grant is found. */
+  readonly unknown: string
+}
+
+/** Authenticates the client that presents a token of a grant: by the token and its path, then by its key. */
+export function authenticateHolder<Found extends { readonly grant: Grant }>(
+  deps: KeyLookup & { readonly context: ServiceContext },
+  { kind, find, unknown }: Presented<Found>,
+) {
+  return async (exchange: Exchange): Promise<HttpResult<Found & { readonly proof: Proof }>> => {
+    const candidates = await inspect(exchange, deps.context)
+    if (!candidates.ok) return candidates
+    const credential = presentedCredential(exchange, kind)
+    if (!credential.ok) return credential
+    const { value } = credential
+    const path = parsePath(exchange.id)
+    const found = path?.grantId === value.grantId ? await find(value, path.own) : undefined
+    if (found === undefined) return refuse('token_unknown', unknown)
+    const proof = await proveGrant(exchange, candidates.value, found.grant, deps)
+    return proof.ok ? ok({ proof: proof.value, ...found }) : proof
+  }
+}
+
 /** Verifies one of the signatures with a key that signs for the grant. Looks up one key for each `keyid`. */
-export async function proveGrant(
+async function proveGrant(
   exchange: Exchange,
   candidates: Candidates,
   { client }: Grant,
@@ -123,8 +154,37 @@ export async function proveGrant(
   return refused
 }
 
+/**
+ * Authenticates the client of a grant request, by a key that it publishes or sends in the request.
+ */
+export async function proveClient(
+  exchange: Exchange,
+  candidates: Candidates,
+  named: RequestingClient,
+  clientKeys: ClientKeys,
+): Promise<HttpResult<{ client: GrantClient; proof: Proof }>> {
+  let refused: HttpRefusal = refuse('signature_invalid', 'keyid does not match the given key')
+  for (const kid of new Set(candidates.map(({ keyid }) => keyid))) {
+    if ('jwk' in named && named.jwk.kid !== kid) continue
+    const found =
+      'jwk' in named ? ok(named.jwk) : await findKey(clientKeys, named.walletAddress, kid)
+    if (!found.ok) {
+      refused = found
+      continue
+    }
+    const key = found.value
+    const identity = 'jwk' in named ? {} : { walletAddress: named.walletAddress }
+    const client = { ...identity, kid, x: key.x, thumbprint: await thumbprintOf(key) }
+    const proof = await prove(exchange, candidates, client)
+    if (proof.ok) return ok({ client, proof: proof.value })
+    if (proof.refusal === 'rate_limited') return proof
+    refused = proof
+  }
+  return refused
+}
+
 /** Resolves to the key with which a client requests a grant. */
-export async function findKey(
+async function findKey(
   clientKeys: ClientKeys,
   walletAddress: string,
   kid: string,

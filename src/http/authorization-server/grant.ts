@@ -1,23 +1,15 @@
 import type { TokenItem } from '../../core/access.js'
 import { ok } from '../../core/decision.js'
-import { clientId, type Grant, type GrantClient } from '../../core/grant/record.js'
+import { clientId, type GrantClient } from '../../core/grant/record.js'
 import type { Json } from '../../core/stored.js'
-import type { ClientKeys, MayRequest } from '../../ports/host.js'
-import {
-  accessTokenClass,
-  type Credential,
-  type CredentialClass,
-  continuationTokenClass,
-  parsePath,
-} from '../../protocol/credential.js'
+import type { MayRequest } from '../../ports/host.js'
+import { accessTokenClass, continuationTokenClass } from '../../protocol/credential.js'
 import {
   type GrantRequest,
-  type RequestingClient,
   readClient,
   readContinuation,
   readGrantRequest,
 } from '../../protocol/grant.js'
-import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
 import { isObject } from '../../protocol/json.js'
 import type { ServiceContext } from '../../service/context.js'
 import type { Grants } from '../../service/grant.js'
@@ -25,14 +17,7 @@ import { readHostAnswer, refusedByHost } from '../../service/host-answer.js'
 import type { Proof, RepeatRule } from '../../service/signed-call.js'
 import type { KeyLookup } from '../../service/signing-key.js'
 import { ofDependency } from '../../service/store-guard.js'
-import {
-  type Candidates,
-  findKey,
-  inspect,
-  presentedCredential,
-  prove,
-  proveGrant,
-} from '../authenticate.js'
+import { authenticateHolder, inspect, proveClient } from '../authenticate.js'
 import { json, noContent, notEmpty, readBody, readContent, refuseProblem } from '../body.js'
 import { type Exchange, type Serve, signed, unsigned } from '../exchange.js'
 import { type HttpRefusal, type HttpResult, refuse } from '../refusals.js'
@@ -173,35 +158,6 @@ async function identifyClient(
   return proved.ok ? ok({ body, ...proved.value }) : proved
 }
 
-/**
- * Authenticates the client of a grant request, by a key that it publishes or sends in the request.
- */
-async function proveClient(
-  exchange: Exchange,
-  candidates: Candidates,
-  named: RequestingClient,
-  clientKeys: ClientKeys,
-): Promise<HttpResult<{ client: GrantClient; proof: Proof }>> {
-  let refused: HttpRefusal = refuse('signature_invalid', 'keyid does not match the given key')
-  for (const kid of new Set(candidates.map(({ keyid }) => keyid))) {
-    if ('jwk' in named && named.jwk.kid !== kid) continue
-    const found =
-      'jwk' in named ? ok(named.jwk) : await findKey(clientKeys, named.walletAddress, kid)
-    if (!found.ok) {
-      refused = found
-      continue
-    }
-    const key = found.value
-    const identity = 'jwk' in named ? {} : { walletAddress: named.walletAddress }
-    const client = { ...identity, kid, x: key.x, thumbprint: await thumbprintOf(key) }
-    const proof = await prove(exchange, candidates, client)
-    if (proof.ok) return ok({ client, proof: proof.value })
-    if (proof.refusal === 'rate_limited') return proof
-    refused = proof
-  }
-  return refused
-}
-
 /** Finds a grant by its continuation URI and token together, and authenticates its client. */
 function presentedContinuation(deps: GrantDependencies) {
   return authenticateHolder(deps, {
@@ -221,33 +177,6 @@ function presentedManagedToken(deps: GrantDependencies) {
     find: deps.grants.byManagedToken,
     unknown: 'the token is not the one managed at this URI',
   })
-}
-
-/** How to find a grant by a token and the path that belongs to the token. */
-interface Presented<Found> {
-  readonly kind: CredentialClass
-  readonly find: (credential: Credential, path: string) => Promise<Found | undefined>
-  /** The reason for the operator if no grant is found. */
-  readonly unknown: string
-}
-
-/** Authenticates the client that presents a token of a grant: by the token and its path, then by its key. */
-function authenticateHolder<Found extends { readonly grant: Grant }>(
-  deps: GrantDependencies,
-  { kind, find, unknown }: Presented<Found>,
-) {
-  return async (exchange: Exchange): Promise<HttpResult<Found & { readonly proof: Proof }>> => {
-    const candidates = await inspect(exchange, deps.context)
-    if (!candidates.ok) return candidates
-    const credential = presentedCredential(exchange, kind)
-    if (!credential.ok) return credential
-    const { value } = credential
-    const path = parsePath(exchange.id)
-    const found = path?.grantId === value.grantId ? await find(value, path.own) : undefined
-    if (found === undefined) return refuse('token_unknown', unknown)
-    const proof = await proveGrant(exchange, candidates.value, found.grant, deps)
-    return proof.ok ? ok({ proof: proof.value, ...found }) : proof
-  }
 }
 
 /**
