@@ -106,22 +106,21 @@ interface Presented<Found> {
 }
 
 /** Authenticates the client that presents a token of a grant: by the token and its path, then by its key. */
-export function authenticateHolder<Found extends { readonly grant: Grant }>(
-  deps: KeyLookup & { readonly context: ServiceContext },
+export async function authenticateHolder<Found extends { readonly grant: Grant }>(
+  exchange: Exchange,
   { kind, find, unknown }: Presented<Found>,
-) {
-  return async (exchange: Exchange): Promise<HttpResult<Found & { readonly proof: Proof }>> => {
-    const candidates = await inspect(exchange, deps.context)
-    if (!candidates.ok) return candidates
-    const credential = presentedCredential(exchange, kind)
-    if (!credential.ok) return credential
-    const { value } = credential
-    const path = parsePath(exchange.id)
-    const found = path?.grantId === value.grantId ? await find(value, path.own) : undefined
-    if (found === undefined) return refuse('token_unknown', unknown)
-    const proof = await proveGrant(exchange, candidates.value, found.grant, deps)
-    return proof.ok ? ok({ proof: proof.value, ...found }) : proof
-  }
+  deps: KeyLookup & { readonly context: ServiceContext },
+): Promise<HttpResult<Found & { readonly proof: Proof }>> {
+  const candidates = await inspect(exchange, deps.context)
+  if (!candidates.ok) return candidates
+  const credential = presentedCredential(exchange, kind)
+  if (!credential.ok) return credential
+  const { value } = credential
+  const path = parsePath(exchange.id)
+  const found = path?.grantId === value.grantId ? await find(value, path.own) : undefined
+  if (found === undefined) return refuse('token_unknown', unknown)
+  const proof = await proveGrant(exchange, candidates.value, found.grant, deps)
+  return proof.ok ? ok({ proof: proof.value, ...found }) : proof
 }
 
 /** Verifies one of the signatures with a key that signs for the grant. Looks up one key for each `keyid`. */

@@ -91,7 +91,7 @@ interface Answer {
  * Runs the operation of a signed request, which counts once. What the operation commits with `call.commit` contains the
  * replay record. If it commits nothing, a commit of its own writes the record before the answer is returned.
  *
- * @param isHarmless whether repeating this answer is harmless, so that nothing is recorded.
+ * @param isHarmless whether repeating this answer is harmless, so that nothing is recorded. Default: never.
  */
 export async function countOnce<Answered extends Answer>(
   context: ServiceContext,
@@ -99,7 +99,7 @@ export async function countOnce<Answered extends Answer>(
   proof: Proof,
   rule: RepeatRule,
   operation: (call: SignedCall) => Promise<Answered>,
-  isHarmless: (answer: Answered) => boolean,
+  isHarmless: (answer: Answered) => boolean = () => false,
 ): Promise<Answered | Replayed> {
   const replay = await replayRecordOf(context, proof, rule, call.commandId)
   let commits = false

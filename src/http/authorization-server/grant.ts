@@ -3,7 +3,11 @@ import { ok } from '../../core/decision.js'
 import { clientId, type GrantClient } from '../../core/grant/record.js'
 import type { Json } from '../../core/stored.js'
 import type { MayRequest } from '../../ports/host.js'
-import { accessTokenClass, continuationTokenClass } from '../../protocol/credential.js'
+import {
+  accessTokenClass,
+  type Credential,
+  continuationTokenClass,
+} from '../../protocol/credential.js'
 import {
   type GrantRequest,
   readClient,
@@ -14,12 +18,12 @@ import { isObject } from '../../protocol/json.js'
 import type { ServiceContext } from '../../service/context.js'
 import type { Grants } from '../../service/grant.js'
 import { readHostAnswer, refusedByHost } from '../../service/host-answer.js'
-import type { Proof, RepeatRule } from '../../service/signed-call.js'
+import { countOnce, type Proof, type RepeatRule } from '../../service/signed-call.js'
 import type { KeyLookup } from '../../service/signing-key.js'
 import { ofDependency } from '../../service/store-guard.js'
 import { authenticateHolder, inspect, proveClient } from '../authenticate.js'
 import { json, noContent, notEmpty, readBody, readContent, refuseProblem } from '../body.js'
-import { type Exchange, type Serve, signed, unsigned } from '../exchange.js'
+import { type Exchange, type Serve, unsigned } from '../exchange.js'
 import { type HttpRefusal, type HttpResult, refuse } from '../refusals.js'
 import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
 
@@ -39,27 +43,31 @@ interface GrantDependencies extends GrantUrls, KeyLookup {
 
 /** `POST {grantEndpoint}` (RFC 9635 section 2). Only `client` is read before its signature is verified. */
 export function requestGrant(deps: GrantDependencies): Serve {
-  const identify = (exchange: Exchange) => identifyClient(exchange, deps)
-  return signed(deps, identify, async ({ call }, { client, body }) => {
-    const request = readGrantRequest(body, deps.intervalMinMs)
-    if (!request.ok) return refuseProblem('body_invalid', request)
-    const unwelcome = await refuseAsked(request.value, client, deps)
-    if (unwelcome !== undefined) return unwelcome
-    const { access, subject } = request.value
-    const asksWho = subject !== undefined
-    const input = {
-      client,
-      ...request.value,
-      needsConsent: asksWho || access.some(deps.requiresConsent),
-      needsFinish: (asksWho && deps.subjectRequiresFinish) || access.some(deps.requiresFinish),
-    }
-    const answer = await deps.grants.request(input, call)
-    if (!answer.ok) return answer
-    return json(200, {
-      ...interactBody(answer.grant, deps),
-      ...grantBody(answer, answer.continuationSecret, call, deps),
+  return async (exchange) => {
+    const identified = await identifyClient(exchange, deps)
+    if (!identified.ok) return identified
+    const { client, proof, body } = identified.value
+    return countOnce(deps.context, exchange.call, proof, deps.repeats, async (call) => {
+      const request = readGrantRequest(body, deps.intervalMinMs)
+      if (!request.ok) return refuseProblem('body_invalid', request)
+      const unwelcome = await refuseAsked(request.value, client, deps)
+      if (unwelcome !== undefined) return unwelcome
+      const { access, subject } = request.value
+      const asksWho = subject !== undefined
+      const input = {
+        client,
+        ...request.value,
+        needsConsent: asksWho || access.some(deps.requiresConsent),
+        needsFinish: (asksWho && deps.subjectRequiresFinish) || access.some(deps.requiresFinish),
+      }
+      const answer = await deps.grants.request(input, call)
+      if (!answer.ok) return answer
+      return json(200, {
+        ...interactBody(answer.grant, deps),
+        ...grantBody(answer, answer.continuationSecret, call, deps),
+      })
     })
-  })
+  }
 }
 
 /**
@@ -84,55 +92,64 @@ async function refuseAsked(
 
 /** `POST /continue/{id}` (RFC 9635 sections 5.1 and 5.2). */
 export function continueGrant(deps: GrantDependencies): Serve {
-  const { context } = deps
-  return signed(
-    { context, repeats: 'refuse' },
-    presentedContinuation(deps),
-    async ({ message, call }, { grant, secret }) => {
-      const request = readContent(message, readContinuation)
+  return async (exchange) => {
+    const holder = await presentedContinuation(exchange, deps)
+    if (!holder.ok) return holder
+    const { grant, secret, proof } = holder.value
+    return countOnce(deps.context, exchange.call, proof, 'refuse', async (call) => {
+      const request = readContent(exchange.message, readContinuation)
       if (!request.ok) return request
       const { interactRef } = request.value
       const input = interactRef === undefined ? { secret } : { secret, interactRef }
       const answer = await deps.grants.continue(grant, input, call)
       return answer.ok ? json(200, grantBody(answer, secret, call, deps)) : answer
-    },
-  )
+    })
+  }
 }
 
 /** `DELETE /continue/{id}` (RFC 9635 section 5.4). */
 export function cancelGrant(deps: GrantDependencies): Serve {
-  return signed(deps, presentedContinuation(deps), async ({ call }, { grant }) => {
-    const command = { type: 'cancel', commandId: call.commandId } as const
-    const answer = await deps.grants.runSigned(grant, command, call)
-    return answer.ok ? noContent : answer
-  })
+  return async (exchange) => {
+    const holder = await presentedContinuation(exchange, deps)
+    if (!holder.ok) return holder
+    const { grant, proof } = holder.value
+    return countOnce(deps.context, exchange.call, proof, deps.repeats, async (call) => {
+      const command = { type: 'cancel', commandId: call.commandId } as const
+      const answer = await deps.grants.runSigned(grant, command, call)
+      return answer.ok ? noContent : answer
+    })
+  }
 }
 
 /** `POST /token/{id}` (RFC 9635 section 6.1). Checks the managed token itself, in addition to the key. */
 export function rotateToken(deps: GrantDependencies): Serve {
-  const { context } = deps
-  return signed(
-    { context, repeats: 'refuse' },
-    presentedManagedToken(deps),
-    async (exchange, { grant, presented }) => {
+  return async (exchange) => {
+    const holder = await presentedManagedToken(exchange, deps)
+    if (!holder.ok) return holder
+    const { grant, presented, proof } = holder.value
+    return countOnce(deps.context, exchange.call, proof, 'refuse', async (call) => {
       const unwanted = unwantedRotationBody(exchange)
       if (unwanted !== undefined) return unwanted
-      const { call } = exchange
       const answer = await deps.grants.rotate(grant, presented, call)
       return answer.ok ? json(200, accessTokenBody(answer, call, deps)) : answer
-    },
-  )
+    })
+  }
 }
 
 /** `DELETE /token/{id}` (RFC 9635 section 6.2). Succeeds for an expired or revoked token too. */
 export function revokeToken(deps: GrantDependencies): Serve {
-  return signed(deps, presentedManagedToken(deps), async ({ call }, { grant, presented }) => {
-    const { hash, manage } = presented
-    const { commandId } = call
-    const command = { type: 'revoke-token', commandId, presented: { hash, manage } } as const
-    const answer = await deps.grants.runSigned(grant, command, call)
-    return answer.ok ? noContent : answer
-  })
+  return async (exchange) => {
+    const holder = await presentedManagedToken(exchange, deps)
+    if (!holder.ok) return holder
+    const { grant, presented, proof } = holder.value
+    return countOnce(deps.context, exchange.call, proof, deps.repeats, async (call) => {
+      const { hash, manage } = presented
+      const { commandId } = call
+      const command = { type: 'revoke-token', commandId, presented: { hash, manage } } as const
+      const answer = await deps.grants.runSigned(grant, command, call)
+      return answer.ok ? noContent : answer
+    })
+  }
 }
 
 /** The client that requests a grant, and the body of its request. */
@@ -159,24 +176,26 @@ async function identifyClient(
 }
 
 /** Finds a grant by its continuation URI and token together, and authenticates its client. */
-function presentedContinuation(deps: GrantDependencies) {
-  return authenticateHolder(deps, {
+function presentedContinuation(exchange: Exchange, deps: GrantDependencies) {
+  const presented = {
     kind: continuationTokenClass,
-    async find(credential, path) {
+    async find(credential: Credential, path: string) {
       const grant = await deps.grants.byContinuation(credential, path)
       return grant && { grant, secret: credential.secret }
     },
     unknown: 'no grant has both this continuation URI and this token',
-  })
+  }
+  return authenticateHolder(exchange, presented, deps)
 }
 
 /** Finds a grant by a management URI and its token, and authenticates its client. */
-function presentedManagedToken(deps: GrantDependencies) {
-  return authenticateHolder(deps, {
+function presentedManagedToken(exchange: Exchange, deps: GrantDependencies) {
+  const presented = {
     kind: accessTokenClass,
     find: deps.grants.byManagedToken,
     unknown: 'the token is not the one managed at this URI',
-  })
+  }
+  return authenticateHolder(exchange, presented, deps)
 }
 
 /**

@@ -5,9 +5,15 @@ import { refusedPublicly } from '../../core/public-reasons.js'
 import type { ActiveToken, TokenRefusal } from '../../ports/host.js'
 import type { ServiceContext } from '../../service/context.js'
 import { type IntrospectAhead, introspected } from '../../service/introspection.js'
-import type { Proof, RepeatRule } from '../../service/signed-call.js'
+import {
+  countOnce,
+  type Proof,
+  type RepeatRule,
+  type SignedCall,
+} from '../../service/signed-call.js'
 import { inspect, presentedToken, prove, signatureBy } from '../authenticate.js'
-import { type Exchange, type Serve, type ServeSigned, signed } from '../exchange.js'
+import type { Exchange, Serve } from '../exchange.js'
+import type { HttpResponse } from '../message.js'
 import { type HttpRefusal, type HttpResult, refuse } from '../refusals.js'
 
 /** The dependencies of every operation of a resource server. */
@@ -33,9 +39,27 @@ interface Authorized {
   readable(type: AccessType, resource: { walletAddress: string; client?: string }): boolean
 }
 
-/** Serves a request after its signature and token have been verified. */
-export function authorized(deps: ResourceDependencies, serve: ServeSigned<Authorized>): Serve {
-  return signed(deps, (exchange) => authorize(exchange, deps), serve)
+/** What an operation needs of a request whose signature has been verified. */
+interface SignedExchange extends Pick<Exchange, 'id' | 'message'> {
+  readonly call: SignedCall
+}
+
+type ServeAuthorized = (
+  exchange: SignedExchange,
+  authorized: Authorized,
+) => Promise<HttpResult<HttpResponse>>
+
+/** Serves a request once, after its signature and token have been verified. */
+export function authorized(deps: ResourceDependencies, serve: ServeAuthorized): Serve {
+  return async (exchange) => {
+    const authorization = await authorize(exchange, deps)
+    if (!authorization.ok) return authorization
+    const { value } = authorization
+    const { id, message } = exchange
+    return countOnce(deps.context, exchange.call, value.proof, deps.repeats, (call) =>
+      serve({ id, message, call }, value),
+    )
+  }
 }
 
 /** Refuses a request that the token does not allow. */
@@ -57,7 +81,7 @@ const withdrawn = refused('signature_invalid', 'the key that signed was withdraw
  */
 export async function authorize(
   exchange: Exchange,
-  { context, introspect }: ResourceDependencies,
+  { context, introspect }: Pick<ResourceDependencies, 'context' | 'introspect'>,
 ): Promise<HttpResult<Authorized>> {
   const candidates = await inspect(exchange, context)
   if (!candidates.ok) return candidates

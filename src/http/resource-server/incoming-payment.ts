@@ -97,7 +97,7 @@ export function completeIncomingPayment(deps: IncomingPaymentDependencies): Serv
 }
 
 /** Refuses content: completion has none, so its members would be silently ignored. */
-function unwantedBody({ message }: Exchange): HttpRefusal | undefined {
+function unwantedBody({ message }: Pick<Exchange, 'message'>): HttpRefusal | undefined {
   const body = readBody(message)
   if (!body.ok) return body
   const { value } = body

@@ -13,8 +13,9 @@ import type {
   PaymentInput,
 } from '../../service/create-outgoing-payment.js'
 import type { OutgoingPayments } from '../../service/outgoing-payment.js'
+import { countOnce, type SignedCall } from '../../service/signed-call.js'
 import { json, readContent, refuseProblem } from '../body.js'
-import { type Exchange, type Serve, signed } from '../exchange.js'
+import type { Exchange, Serve } from '../exchange.js'
 import type { HttpResponse } from '../message.js'
 import type { HttpRefusal, HttpResult } from '../refusals.js'
 import {
@@ -39,37 +40,40 @@ const type = 'outgoing-payment'
  * repeats a `quoteId`, or an `Idempotency-Key`, with an equal body gets the existing payment.
  */
 export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
-  const { creation, baseUrl } = deps
-  async function authenticate(exchange: Exchange) {
+  const { context, creation, baseUrl } = deps
+  return async (exchange) => {
     const content = readContent(exchange.message, readOutgoingPaymentRequest)
     const request = content.ok ? ok(inputOf(content.value, baseUrl)) : content
     const ahead = request.ok ? await creation.ahead(request.value) : undefined
     // The owner may have paused, lowered or revoked the grant since its token was cached.
     const introspect: Introspect = (query) => deps.introspect({ ...query, isFresh: true }, ahead)
-    const authorized = await authorize(exchange, { ...deps, introspect })
-    return authorized.ok ? ok({ ...authorized.value, request, ahead }) : authorized
-  }
-  // Without a quote, only the signature distinguishes a replay from a second payment.
-  const repeats = ({ request }: { readonly request: HttpResult<PaymentInput> }) =>
-    request.ok && !('quoteId' in request.value) ? 'refuse-every' : deps.repeats
+    const authorization = await authorize(exchange, { context, introspect })
+    if (!authorization.ok) return authorization
+    const { client, token, renew, permitted, proof } = authorization.value
 
-  // The client repeats such a request, perhaps with the same bytes.
-  const isHarmless = (answer: HttpResult<HttpResponse>) => !answer.ok && answer.refusal === 'busy'
-
-  return signed({ ...deps, repeats, isHarmless }, authenticate, async (exchange, authorization) => {
-    const { permitted, request } = authorization
-    if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
-    if (!request.ok) return request
-    const input = request.value
-    const key = 'quoteId' in input ? ok(undefined) : readIdempotencyKey(exchange)
-    if (!key.ok) return key
-    if (permitted(type, 'create', input.walletAddress) === undefined) {
-      return foreignIdentifier('walletAddress')
+    const operation = async (call: SignedCall) => {
+      if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
+      if (!request.ok) return request
+      const input = request.value
+      const key = 'quoteId' in input ? ok(undefined) : readIdempotencyKey(exchange)
+      if (!key.ok) return key
+      if (permitted(type, 'create', input.walletAddress) === undefined) {
+        return foreignIdentifier('walletAddress')
+      }
+      const spender = { client, token, renew, ahead }
+      const answer = await creation.create(input, spender, call, key.value)
+      return answer.ok ? json(201, createdBody(answer, call, baseUrl)) : nameReceiver(answer, input)
     }
+    // Without a quote, only the signature distinguishes a replay from a second payment.
+    const isDirect = request.ok && !('quoteId' in request.value)
+    const rule = isDirect ? 'refuse-every' : deps.repeats
+    return countOnce(context, exchange.call, proof, rule, operation, isBusy)
+  }
+}
 
-    const answer = await creation.create(input, authorization, exchange.call, key.value)
-    return answer.ok ? json(201, createdBody(answer, exchange, deps)) : nameReceiver(answer, input)
-  })
+/** The client repeats such a request, perhaps with the same bytes. */
+function isBusy(answer: HttpResult<HttpResponse>): boolean {
+  return !answer.ok && answer.refusal === 'busy'
 }
 
 /**
@@ -136,13 +140,9 @@ function readIdempotencyKey({ message }: Exchange): HttpResult<string | undefine
   return refuseProblem('idempotency_key_invalid', { path: '', problem })
 }
 
-function createdBody(
-  { payment, spent }: PaymentAnswer,
-  { call }: Exchange,
-  { baseUrl }: OutgoingPaymentDependencies,
-) {
+function createdBody({ payment, spent }: PaymentAnswer, { now }: SignedCall, baseUrl: string) {
   return {
-    ...outgoingPaymentResource(payment, baseUrl, call.now),
+    ...outgoingPaymentResource(payment, baseUrl, now),
     // Omitted if null: the schema of a created payment does not allow null; the schema of a grant does.
     ...(spent.debitAmount !== null && { grantSpentDebitAmount: spent.debitAmount }),
     ...(spent.receiveAmount !== null && { grantSpentReceiveAmount: spent.receiveAmount }),
