@@ -1,4 +1,4 @@
-import { changed, type Decision, unchanged } from './decision.js'
+import { type Decision, unchanged } from './decision.js'
 import { type AmendGrant, type AmendRefusal, amend } from './grant/amendment.js'
 import {
   type ApproveGrant,
@@ -20,14 +20,7 @@ import {
   revoke,
   revokeToken,
 } from './grant/ending.js'
-import {
-  type Grant,
-  type GrantEvent,
-  type GrantKey,
-  type GrantPolicy,
-  grantEvent,
-  grantTime,
-} from './grant/record.js'
+import { type Grant, type GrantEvent, type GrantPolicy, grantTime } from './grant/record.js'
 import { type RotateRefusal, type RotateToken, rotate } from './grant/rotation.js'
 import type { Instant } from './instant.js'
 
@@ -97,9 +90,9 @@ export function decideGrant(
     case 'deny':
       return deny(grant, command, now, policy)
     case 'continue':
-      return withKey(decideContinuation(grant, command, { now, clock }, policy), command.key, now)
+      return decideContinuation(grant, command, { now, clock }, policy)
     case 'rotate':
-      return withKey(rotate(grant, command, now, policy), command.key, now)
+      return rotate(grant, command, now, policy)
     case 'revoke-token':
       return revokeToken(grant, command, now, policy)
     case 'cancel':
@@ -109,22 +102,4 @@ export function decideGrant(
     case 'amend':
       return amend(grant, command, now, policy)
   }
-}
-
-/**
- * Records the key that signed on a grant that the decision changes anyway. A client that is identified by its key has
- * no other.
- */
-function withKey<Refusal extends string>(
-  decision: Decision<Grant, GrantEvent, Refusal>,
-  key: GrantKey | undefined,
-  now: Instant,
-): Decision<Grant, GrantEvent, Refusal> {
-  if (decision.outcome !== 'changed' || key === undefined) return decision
-  const { client } = decision.record
-  const { walletAddress } = client
-  if (walletAddress === undefined) return decision
-  if (client.kid === key.kid && client.thumbprint === key.thumbprint) return decision
-  const record = { ...decision.record, client: { walletAddress, ...key } }
-  return changed(record, grantEvent('grant.key-changed', record, now), ...decision.events)
 }

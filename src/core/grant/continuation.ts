@@ -1,5 +1,6 @@
-import { changed, type Decision, refused, unchanged } from '../decision.js'
+import { type Changed, changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
+import { withKey } from './key.js'
 import {
   type Grant,
   type GrantEvent,
@@ -75,9 +76,11 @@ export function decideContinuation(
   if (refHash !== undefined && (expected === undefined || !sameHash(refHash, expected))) {
     return refused('interact_ref_wrong', 'the interaction reference does not belong to this grant')
   }
-  return status === 'pending'
-    ? changed(stillPending(grant, command, { now, clock }, policy))
-    : issue(grant, command, now, policy)
+  const continued: Changed<Grant, GrantEvent> =
+    status === 'pending'
+      ? changed(stillPending(grant, command, { now, clock }, policy))
+      : issue(grant, command, now, policy)
+  return withKey(continued, command.key, now)
 }
 
 function refuseFinished(status: GrantStatus) {
@@ -122,7 +125,12 @@ function stillPending(
   return nextVersion(grant, { continuation }, command.commandId, now, policy)
 }
 
-function issue(grant: Grant, command: ContinueGrant, now: Instant, policy: GrantPolicy): Continued {
+function issue(
+  grant: Grant,
+  command: ContinueGrant,
+  now: Instant,
+  policy: GrantPolicy,
+): Changed<Grant, GrantEvent> {
   const from = command.refHash ?? grant.continuation.tokenHash
   const derivation = { from, salt: command.salt, until: now + policy.retryMs }
   const tokens = issuedTokens(grant, command.nextTokens, now, policy)

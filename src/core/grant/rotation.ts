@@ -1,5 +1,6 @@
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
+import { withKey } from './key.js'
 import {
   type Grant,
   type GrantEvent,
@@ -82,7 +83,8 @@ export function rotate(
   const nextToken = nextTokenFor(grant, token, command, now, policy)
   const tokens = grant.tokens?.map((each) => (each === token ? nextToken : each)) ?? []
   const next = nextVersion(grant, { tokens }, command.commandId, now, policy)
-  return changed(next, grantEvent('grant.rotated', next, now, token.label))
+  const rotated = changed(next, grantEvent('grant.rotated', next, now, token.label))
+  return withKey(rotated, command.key, now)
 }
 
 function nextTokenFor(
