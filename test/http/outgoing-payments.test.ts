@@ -344,13 +344,25 @@ describe('paying a quote', () => {
     expect(world.refusals.at(-1)?.refusal).toBe('quote_expired')
   })
 
-  test('again returns the first payment, even with another idempotency key', async () => {
+  test('has no idempotency key, with which a second quote would be a second payment', async () => {
     const { client, token } = await payingClient()
-    const quoteId = await quoteUrl(client)
-    // A payment with a quote ignores the idempotency key.
-    const one = await payByQuote(client, token, quoteId, {}, withKey('not a key'))
-    const two = await payByQuote(client, token, quoteId, {}, withKey('another'))
-    expect(two.body.id).toBe(one.body.id)
+    const [first, second] = [await quoteUrl(client), await quoteUrl(client)]
+    for (const quoteId of [first, second]) {
+      const { status, body } = await payByQuote(client, token, quoteId, {}, withKey('order-7'))
+      expect([status, body.error]).toEqual([
+        400,
+        {
+          code: 'invalid_request',
+          description: 'Invalid Idempotency-Key',
+          details: {
+            problem: 'Idempotency-Key must be absent, because the quote identifies the payment',
+          },
+        },
+      ])
+    }
+    const one = await payByQuote(client, token, first)
+    expect(one.status).toBe(201)
+    expect((await payByQuote(client, token, first)).body.id).toBe(one.body.id)
   })
 })
 

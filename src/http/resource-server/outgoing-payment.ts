@@ -55,7 +55,7 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
       if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
       if (!request.ok) return request
       const input = request.value
-      const key = 'quoteId' in input ? ok(undefined) : readIdempotencyKey(exchange)
+      const key = readIdempotencyKey(exchange, input)
       if (!key.ok) return key
       if (permitted(type, 'create', input.walletAddress) === undefined) {
         return foreignIdentifier('walletAddress')
@@ -131,12 +131,25 @@ function inputOf(request: OutgoingPaymentRequest, baseUrl: string): PaymentInput
 
 const keyPattern = /^[\x21-\x7e]{1,255}$/
 
-/** Reads the key that the client chose, so that it can repeat a request whose response was lost. */
-function readIdempotencyKey({ message }: Exchange): HttpResult<string | undefined> {
+/**
+ * Reads the key that the client chose, so that it can repeat a request whose response was lost. A payment by a quote has
+ * none: with another quote, it would be another payment, whatever the key.
+ */
+function readIdempotencyKey(
+  { message }: Exchange,
+  input: PaymentInput,
+): HttpResult<string | undefined> {
   const [key, ...others] = message.fields.get('idempotency-key') ?? []
   if (key === undefined) return ok(undefined)
-  if (keyPattern.test(key) && others.length === 0) return ok(key)
-  const problem = 'Idempotency-Key must be 1 to 255 visible ASCII characters'
+  if ('quoteId' in input) {
+    return keyInvalid('Idempotency-Key must be absent, because the quote identifies the payment')
+  }
+  return keyPattern.test(key) && others.length === 0
+    ? ok(key)
+    : keyInvalid('Idempotency-Key must be 1 to 255 visible ASCII characters')
+}
+
+function keyInvalid(problem: string): HttpRefusal {
   return refuseProblem('idempotency_key_invalid', { path: '', problem })
 }
 

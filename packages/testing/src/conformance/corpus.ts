@@ -195,11 +195,12 @@ async function outgoingLives(world: World): Promise<void> {
       { ...item, ...(limits !== undefined && { limits }) },
       quoting,
     ])
-    const create = async (more: object, name: string) => {
+    const create = async (more: object) => {
       const url = `${origin}/op/outgoing-payments`
-      const headers = [['idempotency-key', `"${name}-${++keys}"`]] as const
+      const headers = [['idempotency-key', `"payment-${++keys}"`]] as const
       const body = { walletAddress: alice, ...more }
-      const { id } = await call({ method: 'POST', url, body, token, headers })
+      const request = { method: 'POST', url, body, token } as const
+      const { id } = await call('quoteId' in more ? request : { ...request, headers })
       return paying.idOf(id) ?? ''
     }
     const quote = { walletAddress: alice, receiver, method: 'ilp', debitAmount }
@@ -208,11 +209,11 @@ async function outgoingLives(world: World): Promise<void> {
     const direct = { incomingPayment: receiver, debitAmount }
     const metadata = { note: 'Thank you' }
     const [quoted, failed, cancelled] = [
-      await create({ quoteId }, 'quoted'),
-      await create({ ...direct, metadata }, 'failed'),
-      await create(direct, 'cancelled'),
+      await create({ quoteId }),
+      await create({ ...direct, metadata }),
+      await create(direct),
     ]
-    await create(direct, 'lapsed')
+    await create(direct)
     for (const id of [quoted, failed]) await paying.begin(id)
     await paying.reportSent(quoted, totals)
     await paying.fail(failed, { reason: 'the rail refused' })
