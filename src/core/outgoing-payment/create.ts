@@ -141,8 +141,13 @@ export function createOutgoingPayment(
   if (!counted.ok) return counted
   const { payment, budget, limitBudgets } = counted.value
   const holdUntil = now + policy.holdMs
-  const times = { holdUntil, dueAt: holdUntil }
-  const record: OutgoingPayment = { ...payment, state: 'created', lists, ...times }
+  const record: OutgoingPayment = {
+    ...payment,
+    state: 'created',
+    lists,
+    holdUntil,
+    dueAt: holdUntil,
+  }
   const event = outgoingPaymentEvent('outgoing-payment.created', record, now)
   return { budget, limitBudgets, ...changed(record, event) }
 }
