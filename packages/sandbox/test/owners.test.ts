@@ -78,13 +78,17 @@ describe('an owner decides about consent without a page', () => {
     expect((await post('/decide', decision)).status).toBe(409)
     expect((await post('/decide', { ...decision, decision: 'yes' })).status).toBe(400)
     const foreign = 'https://shop.example/consent/unknown'
-    expect((await post('/decide', { ...decision, url: foreign })).status).toBe(400)
+    const refused = await post('/decide', { ...decision, url: foreign })
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { error: { code: 'ERR_INVALID_OPTION' } },
+    ])
     const revoked = await post('/revoke', { token })
     expect([revoked.status, await revoked.json()]).toEqual([200, { revoked: 1 }])
     const again = await post('/revoke', { token })
     expect([again.status, await again.json()]).toMatchObject([
       409,
-      { error: { description: 'the grant is revoked' } },
+      { error: { code: 'ERR_NO_EFFECT', description: 'the grant is revoked' } },
     ])
   })
 })
