@@ -196,7 +196,7 @@ describe('whatever an owner amends and a client pays, in any order', () => {
           for (const budget of [paid.budget, ...paid.limitBudgets]) budgets.set(budget.id, budget)
         }
       }),
-      { numRuns: runs(1000, 150) },
+      { numRuns: runs(1000, 300) },
     )
     expect([...met].sort()).toEqual([
       'amend: access_widened',

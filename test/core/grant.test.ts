@@ -1032,6 +1032,15 @@ describe('the key that signs', () => {
     expect(decision).toMatchObject({ events: [{ type: 'grant.key-changed' }, {}] })
   })
 
+  test('is recorded with the same kid if it is another key, and not again', () => {
+    const decision = continued({ ...shop, kid: key.kid })
+    if (decision.outcome !== 'changed') throw new Error('the token is rotated')
+    const { client } = decision.record
+    expect(client).toEqual({ walletAddress: shop.walletAddress, ...key })
+    expect(decision).toMatchObject({ events: [{ type: 'grant.key-changed' }, {}] })
+    expect(continued(client)).toMatchObject({ events: [{ type: 'grant.rotated' }] })
+  })
+
   test('is not recorded for a client that is identified by its key', () => {
     const decision = continued(byKey)
     expect(decision).toMatchObject({ ...changed, record: { client: byKey } })

@@ -114,6 +114,22 @@ describe('creating an incoming payment', () => {
     expect(create({ incomingAmount })).toMatchObject(refusedWith('amount_invalid'))
   })
 
+  test('tells the client which member is wrong', () => {
+    const { expiryMaxMs } = paymentPolicy
+    for (const [wrong, path, problem] of [
+      [{ incomingAmount: usd('0') }, 'incomingAmount', 'must be positive'],
+      [
+        { incomingAmount: { ...usd('1'), assetCode: 'EUR' } },
+        'incomingAmount',
+        'must be in the asset of the wallet address',
+      ],
+      [{ expiresAt: start }, 'expiresAt', 'must be in the future'],
+      [{ expiresAt: start + expiryMaxMs + 1 }, 'expiresAt', 'must be earlier'],
+    ] as const) {
+      expect(create(wrong)).toMatchObject({ details: { path, problem } })
+    }
+  })
+
   test('expires after the time from policy if the client names none', () => {
     expect(newPayment().expiresAt).toBe(start + paymentPolicy.expiryDefaultMs)
   })

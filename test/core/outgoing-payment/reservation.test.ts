@@ -37,21 +37,24 @@ const request = {
   grantId: 'grant',
 }
 
-const reservation = reserveOutgoingPayment(
-  {
-    ...request,
-    id: 'payment',
-    namespace: '',
-    walletAddress: alice,
-    receiver: 'https://shop.example/1',
-    debitAmount: usd(60),
-    receiveAmount: usd(60),
-    candidates: [{ item }],
-    askedAt: 1_000,
-  },
-  1_000,
-  policy,
-)
+const reserve = (more: object = {}) =>
+  reserveOutgoingPayment(
+    {
+      ...request,
+      id: 'payment',
+      namespace: '',
+      walletAddress: alice,
+      receiver: 'https://shop.example/1',
+      debitAmount: usd(60),
+      receiveAmount: usd(60),
+      candidates: [{ item }],
+      askedAt: 1_000,
+      ...more,
+    },
+    1_000,
+    policy,
+  )
+const reservation = reserve()
 if (!reservation.ok) throw new Error(reservation.reason)
 const { record: reserved, budget } = reservation
 
@@ -62,6 +65,11 @@ describe('a reserved payment', () => {
     expect(reserved).toMatchObject({ state: 'reserved', askUntil: 1_030, dueAt: 1_230, version: 1 })
     expect(reserved).not.toHaveProperty('lists')
     expect(reservation).toMatchObject({ events: [], budget: { spent: { debitAmount: usd(60) } } })
+  })
+
+  test('is not reserved above its limit', () => {
+    const more = { debitAmount: usd(101), receiveAmount: usd(101) }
+    expect(reserve(more)).toMatchObject({ ok: false, refusal: 'limits_exceeded' })
   })
 
   test('is continued by a repeat only when its call is over, and before it is due', () => {
