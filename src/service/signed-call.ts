@@ -107,9 +107,8 @@ export async function countOnce<Answered extends Answer>(
     commits = true
     return context.run(once(write, replay))
   }
-  // Member by member: to spread `call` beside a new function is slow enough to be measured in each request.
-  const { now, commandId } = call
-  const answer = await operation({ now, commandId, proof, replay, commit })
+  // In Node 20, a literal that begins with a spread takes 1 µs for each member that the spread object lacks.
+  const answer = await operation({ proof, replay, commit, ...call })
   const isOver = replay === undefined || commits || isHarmless(answer)
   return isOver ? answer : commit<Answered>(answered(answer))
 }
