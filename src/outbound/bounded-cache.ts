@@ -5,9 +5,15 @@ interface CachedValue<Value> {
   readonly bytes: number
 }
 
+/** A value with its place in the order of use. */
+interface Placed<Value> extends CachedValue<Value> {
+  readonly turn: number
+}
+
 /**
  * A cache that holds a limited number of bytes. When it is full, it evicts the least recently used value of the owner
- * that uses most bytes. An owner can therefore not evict the values of others that use less.
+ * that uses most bytes. An owner can therefore not evict the values of others that use less. The order of use is exact
+ * only outside the half of all values that was used last.
  */
 export interface BoundedCache<Value> {
   get(key: string): Value | undefined
@@ -22,10 +28,11 @@ interface Owner {
 }
 
 export function boundedCache<Value>(bytesMax: number): BoundedCache<Value> {
-  const values = new Map<string, CachedValue<Value>>()
+  const values = new Map<string, Placed<Value>>()
   /** The owners and their keys, each in order of last use: maps and sets iterate in order of insertion. */
   const owners = new Map<string, Owner>()
   let total = 0
+  let turn = 0
 
   function add(key: string, cached: CachedValue<Value>): void {
     const owner = owners.get(cached.owner) ?? { bytes: 0, keys: new Set() }
@@ -33,7 +40,8 @@ export function boundedCache<Value>(bytesMax: number): BoundedCache<Value> {
     owners.set(cached.owner, owner)
     owner.keys.add(key)
     owner.bytes += cached.bytes
-    values.set(key, cached)
+    turn += 1
+    values.set(key, { ...cached, turn })
     total += cached.bytes
   }
 
@@ -52,8 +60,11 @@ export function boundedCache<Value>(bytesMax: number): BoundedCache<Value> {
     get(key) {
       const cached = values.get(key)
       if (cached === undefined) return undefined
-      remove(key)
-      add(key, cached)
+      // To move the same entry at each use takes 13 µs in a map of 8,000: V8 walks over the places that it had before.
+      if (turn - cached.turn >= values.size / 2) {
+        remove(key)
+        add(key, cached)
+      }
       return cached.value
     },
     set(key, cached) {

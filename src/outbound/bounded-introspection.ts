@@ -1,5 +1,5 @@
 import type { Introspect, Introspection, IntrospectionQuery } from '../ports/host.js'
-import { evictOldest } from '../util/evict-oldest.js'
+import { recentlyUsed } from '../util/recently-used.js'
 import { hashOfQuery, isForKey } from './introspection-query.js'
 
 /** Requests in progress and waiting, for each of the two groups of tokens. */
@@ -30,12 +30,12 @@ export function boundedIntrospect(introspect: Introspect): Introspect {
   /** By the hash of the query. */
   const sent = new Map<string, Promise<unknown>>()
   const unsent = new Map<string, Promise<Introspection>>()
-  /** Hashes of queries for tokens that were active, the least recently used first. */
-  const known = new Set<string>()
+  /** Hashes of queries for tokens that were active. */
+  const known = recentlyUsed<true>(knownMax)
 
   async function ask(id: string, query: IntrospectionQuery): Promise<Introspection> {
     await sent.get(id)
-    const group = groups[known.has(id) ? 'known' : 'unknown']
+    const group = groups[known.get(id) ? 'known' : 'unknown']
     if (group.active < activeMax) group.active += 1
     else if (group.waiting.length >= waitingMax) {
       throw new Error('too many introspection requests are in progress')
@@ -47,9 +47,8 @@ export function boundedIntrospect(introspect: Introspect): Introspect {
     const answer = introspect(query)
     const ended = answer.then(
       (token) => {
-        known.delete(id)
-        if (token.active && isForKey(token, query)) known.add(id)
-        evictOldest(known, knownMax)
+        if (token.active && isForKey(token, query)) known.set(id, true)
+        else known.delete(id)
       },
       () => undefined,
     )

@@ -1,5 +1,5 @@
 import type { RecordKey } from '../ports/store.js'
-import { evictOldest } from '../util/evict-oldest.js'
+import { recentlyUsed } from '../util/recently-used.js'
 import { nameOf, type Records } from './load.js'
 
 /**
@@ -45,14 +45,12 @@ const seenMax = 10_000
 const budgetsMax = 8
 
 export function seenBudgets(): SeenBudgets {
-  const seen = new Map<string, readonly RecordKey[]>()
+  const seen = recentlyUsed<readonly RecordKey[]>(seenMax)
   return {
     guess: (id) => seen.get(id),
     see(id, budgets) {
-      seen.delete(id)
-      if (budgets.length > budgetsMax) return
-      seen.set(id, budgets)
-      evictOldest(seen, seenMax)
+      if (budgets.length > budgetsMax) seen.delete(id)
+      else seen.set(id, budgets)
     },
   }
 }

@@ -30,6 +30,22 @@ describe('a bounded cache', () => {
     expect(['a', 'c', 'd'].map((key) => cache.get(key))).not.toContain(undefined)
   })
 
+  test('keeps all of the half that was used last', () => {
+    const uses = fc.array(fc.integer({ min: 0, max: 14 }).map(String), { maxLength: 80 })
+    const property = fc.property(fc.integer({ min: 2, max: 10 }), uses, (count, keys) => {
+      const cache = boundedCache<string>(count)
+      const used = new Set<string>()
+      for (const key of keys) {
+        const found = cache.get(key)
+        if ([...used].slice(-Math.floor(count / 2)).includes(key)) expect(found).toBeDefined()
+        if (found === undefined) cache.set(key, cached(key, 1))
+        used.delete(key)
+        used.add(key)
+      }
+    })
+    fc.assert(property)
+  })
+
   test('evicts the values of the owner that uses most, and no others', () => {
     const cache = boundedCache<string>(100)
     for (let i = 0; i < 40; i++) cache.set(`small ${i}`, cached(`small ${i}`, 1))

@@ -34,10 +34,14 @@ async function bytesAfter(count: number, text: string, mayBeNew: boolean): Promi
   }
   // Code that is compiled on first use would count as retained too.
   await fill(start(), count / 10)
-  const keys = start()
-  const bytes = await retainedBytes(() => fill(keys, count))
-  await fill(keys, 1)
-  return bytes
+  // So would what the engine itself keeps, which differs between runs.
+  const measured: number[] = []
+  for (let run = 0; run < 3; run += 1) {
+    const keys = start()
+    measured.push(await retainedBytes(() => fill(keys, count)))
+    await fill(keys, 1)
+  }
+  return Math.min(...measured)
 }
 
 /** Client keys on a network where every URL has a valid key set, unless the test replies otherwise. */

@@ -1,7 +1,7 @@
 import type * as NodeCrypto from 'node:crypto'
 import { Point } from '@noble/ed25519'
 import { fromBase64url } from '../../util/bytes.js'
-import { evictOldest } from '../../util/evict-oldest.js'
+import { recentlyUsed } from '../../util/recently-used.js'
 import { nodeModule } from '../../util/runtime.js'
 import { native, nativeSigner } from './ed25519-node.js'
 import { portable, portableSigner, type Signer, type Verifier } from './ed25519-portable.js'
@@ -17,37 +17,27 @@ const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
  * anybody can send, do not evict the keys of clients.
  */
 export function verifierOf(x: string): Verifier | undefined {
-  const known = verified.get(x)
-  if (known !== undefined) {
-    verified.delete(x)
-    verified.set(x, known)
-    return known
-  }
-  const candidate = screened.get(x)
-  if (candidate !== undefined) return candidate
+  const known = verified.get(x) ?? screened.get(x)
+  if (known !== undefined) return known
   const key = fromBase64url(x)
   if (key === undefined || !isSoundKey(key)) return undefined
   const verify = nodeCrypto === undefined ? portable(x, key) : native(nodeCrypto, x)
   const verifier: Verifier = async (signature, message) => {
     const holds = await verify(signature, message)
-    if (holds && !verified.has(x)) {
+    if (holds) {
       screened.delete(x)
       verified.set(x, verify)
-      evictOldest(verified, verifiedMax)
     }
     return holds
   }
   screened.set(x, verifier)
-  evictOldest(screened, screenedMax)
   return verifier
 }
 
-const verifiedMax = 10_000
-const verified = new Map<string, Verifier>()
+const verified = recentlyUsed<Verifier>(10_000)
 
 /** For the time between the screening of a key and its first verification. */
-const screenedMax = 100
-const screened = new Map<string, Verifier>()
+const screened = recentlyUsed<Verifier>(100)
 
 /** OpenSSL accepts keys of small order, under which one signature is valid for many messages. */
 function isSoundKey(key: Uint8Array): boolean {
