@@ -106,15 +106,20 @@ export function eventRecords(
     // Ids are ordered byte by byte, and the outbox looks up events that are due at one time in this order.
     const number = String(place).padStart(placeDigits, '0')
     const mark = `${number}.${commandId}.${checksum(JSON.stringify(event))}`
-    const after = before !== undefined && { after: before }
+    const heldUntil = isEnd(event) ? (record as PaymentRecord).lateHoldsUntil : undefined
+    const notBefore = heldUntil !== undefined && heldUntil > event.at ? heldUntil : undefined
+    const created: EventRecord = {
+      id: `${stream}.${mark}`,
+      version: 1,
+      commandId,
+      attempts: 0,
+      event,
+      dueAt: notBefore ?? dueAtOnce(event.at),
+      ...(before !== undefined && { after: before }),
+      ...(notBefore !== undefined && { notBefore }),
+    }
     before = mark
-    const id = `${stream}.${mark}`
-    const dueAt = dueAtOnce(event.at)
-    const created = { id, version: 1, commandId, ...after, attempts: 0, event } as const
-    const notBefore = isEnd(event) ? (record as PaymentRecord).lateHoldsUntil : undefined
-    return notBefore === undefined || notBefore <= event.at
-      ? { ...created, dueAt }
-      : { ...created, dueAt: notBefore, notBefore }
+    return created
   })
 }
 

@@ -52,17 +52,18 @@ export interface CreationRecords {
 
 /** Decides whether a payment that does not exist is created or reserved: by its terms, then by its grant. */
 export function decideCreation(
-  { terms, askedAt, lists, ...request }: RequestPayment,
+  request: RequestPayment,
   { quote, candidates, limits }: CreationRecords,
   now: Instant,
   policy: OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy,
 ): CreatedPayment | CreatedReservation | Refused<QuoteRefusal | ChargeRefusal | ConditionsRefusal> {
+  const { terms, askedAt } = request
   const agreed: Result<Spending, Refused<QuoteRefusal>> = terms.type === 'price'
     ? ok(terms.price)
     : usableQuote(quote, request, now)
   if (!agreed.ok) return agreed
   const { receiver, receiverWalletAddress, debitAmount, receiveAmount } = agreed.value
-  const command: Omit<CreateOutgoingPayment, 'lists'> = {
+  const command: CreateOutgoingPayment = {
     receiver,
     debitAmount,
     receiveAmount,
@@ -73,7 +74,7 @@ export function decideCreation(
     ...request,
   }
   return askedAt === undefined
-    ? createOutgoingPayment({ lists, ...command }, now, policy)
+    ? createOutgoingPayment(command, now, policy)
     : reserveOutgoingPayment({ askedAt, ...command }, now, policy)
 }
 
@@ -133,7 +134,7 @@ export interface CreatedPayment extends Changed<OutgoingPayment, OutgoingPayment
  * ```
  */
 export function createOutgoingPayment(
-  { lists, ...command }: CreateOutgoingPayment,
+  command: CreateOutgoingPayment,
   now: Instant,
   policy: OutgoingPaymentPolicy & BudgetPolicy,
 ): CreatedPayment | Refused<ChargeRefusal | ConditionsRefusal> {
@@ -142,6 +143,7 @@ export function createOutgoingPayment(
   const { payment, budget, limitBudgets } = counted.value
   const holdUntil = now + policy.holdMs
   const times = { holdUntil, dueAt: holdUntil }
+  const { lists } = command
   // In Node 20, a literal that begins with a spread takes 1 µs for each member that the spread object lacks.
   const record: OutgoingPayment = { state: 'created', lists, ...times, ...payment }
   const event = outgoingPaymentEvent('outgoing-payment.created', record, now)
@@ -164,14 +166,15 @@ export interface CreatedReservation
  * reserves it asks the host.
  */
 export function reserveOutgoingPayment(
-  { askedAt, ...command }: ReserveOutgoingPayment,
+  command: ReserveOutgoingPayment,
   now: Instant,
   policy: OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy,
 ): CreatedReservation | Refused<ChargeRefusal | ConditionsRefusal> {
   const counted = countInBudgets(command, now, policy)
   if (!counted.ok) return counted
   const { payment, budget, limitBudgets } = counted.value
-  const record: ReservedPayment = { state: 'reserved', ...askTimes(askedAt, policy), ...payment }
+  const times = askTimes(command.askedAt, policy)
+  const record: ReservedPayment = { state: 'reserved', ...times, ...payment }
   return { budget, limitBudgets, ...changed(record) }
 }
 
@@ -180,33 +183,38 @@ export function reserveOutgoingPayment(
  * state and its times.
  */
 function countInBudgets(
-  {
-    candidates,
-    namespace,
-    conditions = {},
-    limits = [],
-    ...command
-  }: Omit<CreateOutgoingPayment, 'lists'>,
+  command: Omit<CreateOutgoingPayment, 'lists'>,
   now: Instant,
   policy: BudgetPolicy,
 ) {
+  const { candidates, conditions = {}, limits = [] } = command
   const unmet = refuseByConditions(conditions, command, now)
   if (unmet !== undefined) return unmet
-  const { commandId, grantId } = command
-  const ids = { commandId, namespace, grantId }
-  const charged = decideSpending(candidates, command, ids, now, policy, limits)
+  const charged = decideSpending(candidates, command, command, now, policy, limits)
   if (!charged.ok) return charged
   const { item, budget, limitBudgets } = charged.value
+  const { quoteId, receiverWalletAddress, metadata } = command
   const payment = {
+    id: command.id,
     version: 1,
-    ...command,
+    commandId: command.commandId,
+    grantId: command.grantId,
     itemId: item.itemId,
     budgetId: budget.id,
-    ...(limitBudgets.length > 0 && { limitBudgetIds: limitBudgets.map(({ id }) => id) }),
+    client: command.client,
+    requestHash: command.requestHash,
+    walletAddress: command.walletAddress,
+    receiver: command.receiver,
+    debitAmount: command.debitAmount,
+    receiveAmount: command.receiveAmount,
     sent: '0',
     delivered: '0',
     createdAt: now,
     updatedAt: now,
+    ...(quoteId !== undefined && { quoteId }),
+    ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
+    ...(metadata !== undefined && { metadata }),
+    ...(limitBudgets.length > 0 && { limitBudgetIds: limitBudgets.map(({ id }) => id) }),
   }
   return ok({ payment, budget, limitBudgets })
 }
