@@ -1,11 +1,13 @@
+import { databaseOn } from 'create-open-payments-server/databases/postgres'
 import { clientKeysOn } from 'create-open-payments-server/wallet/client-keys'
 import { type Exchanges, exchangeFor } from 'create-open-payments-server/wallet/exchange'
 import { openAccount } from 'create-open-payments-server/wallet/ledger'
+import type { Database } from 'create-open-payments-server/wallet/sql'
 import { createWallet, type Wallet } from 'create-open-payments-server/wallet/wallet'
 import { freePort } from 'open-payments-programs'
-import { databaseOn } from '../../examples/created-wallet/embedded-database.js'
+import { databaseOn as databaseOnPglite } from '../../examples/created-wallet/embedded-database.js'
 import { type DemoOptions, startDemoWallet } from '../../examples/demo/wallet.js'
-import { emptyPglite } from './databases.js'
+import { emptyPglite, freshPostgres, servers } from './databases.js'
 
 export type CreatedWallet<Kind extends Wallet = Wallet> = Awaited<
   ReturnType<typeof startCreatedWallet<Kind>>
@@ -22,10 +24,17 @@ export const plainWallet: DemoOptions<Wallet>['create'] = (settings, database, p
   wallet: createWallet(settings, database, { ...ports, exchanges: noFee }),
 })
 
-/** Starts a wallet of `npm create`, in memory by default. Alice has much, also in an account in euros. */
+/** A database without tables: a schema where there is a server, because a PGlite takes ten times as much CPU time. */
+async function emptyDatabase(): Promise<Database> {
+  if (servers.PostgreSQL === undefined) return databaseOnPglite(await emptyPglite())
+  const { schema, connect, drop } = await freshPostgres({ migrated: false })
+  return { ...databaseOn(connect({ options: `-c search_path=${schema}` })), close: drop }
+}
+
+/** Starts a wallet of `npm create`, on an empty database by default. Alice has much, also in an account in euros. */
 export async function startCreatedWallet<Kind extends Wallet>(options: Options<Kind>) {
   const { baseUrl = `http://localhost:${await freePort()}` } = options
-  const { database = databaseOn(await emptyPglite()) } = options
+  const { database = await emptyDatabase() } = options
   const defaults = { adapter: 'express', outboundTimeoutMs: 60_000, baseUrl, database } as const
   const { wallet, stop } = await startDemoWallet({ ...defaults, ...options })
   await database.sql("UPDATE accounts SET balance = 1000000000 WHERE owner = 'alice'")

@@ -13,6 +13,10 @@ export function openDatabase(connectionString: string): Database {
   // Without both listeners, a connection that the server ends would end the process.
   pool.on('error', (error) => console.error(`PostgreSQL: ${error.message}`))
   pool.on('connect', (client) => client.on('error', () => undefined))
+  return databaseOn(pool)
+}
+
+export function databaseOn(pool: Pool): Database {
   return {
     store: postgresStore(pool),
     sql: sqlOn(pool),
