@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { type MayReceive, type MayReceiveQuery, memoryStore, type Store } from '../../src/index.js'
 import { usd } from '../support/incoming-payments.js'
 import { paymentServices, withEventLog } from '../support/outbox.js'
@@ -27,9 +27,12 @@ const arrivals = fc.record({
   say: fc.constantFrom(...says),
 })
 
+const calls = new AsyncLocalStorage<{ say: Says; asked: MayReceiveQuery[] }>()
+// In Node 20 and 22 it slows all promises of the process.
+afterAll(() => calls.disable())
+
 /** Reports arrivals in rounds of concurrent calls, to two processes whose commits are misreported at times. */
 function world(scheduler: fc.Scheduler | undefined, lies: readonly (typeof fates)[number][]) {
-  const calls = new AsyncLocalStorage<{ say: Says; asked: MayReceiveQuery[] }>()
   const mayReceive: MayReceive = async (query) => {
     const call = calls.getStore()
     call?.asked.push(query)
