@@ -252,9 +252,8 @@ function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store
   const context = serviceContext(readInput('', sharedGroup, { store }), 'resourceServer', url, url)
   const { spending: policy } = resourcePolicy(readInput('policy', policyOptions, {}))
   const quotes = createQuotes(context, { walletAddresses, pricing }, policy.quotes)
-  const limits = { ...policy.payments, ...policy.reservations, ...policy.budgets }
   const ports = { hasGrants: true, walletAddresses, quotes, budgets: seenBudgets() }
-  const creation = createPaymentCreation(context, ports, limits)
+  const creation = createPaymentCreation(context, ports, policy)
   const renew = () => Promise.reject(new Error('the commit failed'))
   return async (quoteId: string) => {
     const input = { walletAddress, quoteId }

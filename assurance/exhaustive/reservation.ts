@@ -319,8 +319,8 @@ export function reservations(
     let reserved: ReservedPayment
     if (earlier === undefined) {
       const decision = decisions.reserveOutgoingPayment(commandOf(world, request, now), now, {
-        ...policy,
-        retentionMs: policy.retentionMs,
+        reservations: policy,
+        budgets: policy,
       })
       if (!decision.ok) {
         yield { label: label('exceeds the limit'), next: without(world, request) }

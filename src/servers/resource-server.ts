@@ -31,17 +31,13 @@ import { publicUrl, serverUrl } from '../http/target.js'
 import type { Introspection, PaymentMethods, Pricing, WalletAddresses } from '../ports/host.js'
 import type { Store } from '../ports/store.js'
 import type { ServiceContext } from '../service/context.js'
-import { type CreationPolicy, createPaymentCreation } from '../service/create-outgoing-payment.js'
+import { createPaymentCreation } from '../service/create-outgoing-payment.js'
 import { paymentEnds } from '../service/event-record.js'
 import type { ServerEvents } from '../service/events/delivery.js'
 import { createServerEvents } from '../service/events/outbox.js'
 import { createIncomingPayments } from '../service/incoming-payment.js'
 import { seenBudgets } from '../service/load-ahead.js'
-import {
-  createOutgoingPayments,
-  type SpendingPolicy,
-  sweptBudgets,
-} from '../service/outgoing-payment.js'
+import { createOutgoingPayments, sweptBudgets } from '../service/outgoing-payment.js'
 import { createOwnerConfirmations } from '../service/owner-confirmation.js'
 import { createQuotes, type QuoteOperations } from '../service/quote.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
@@ -256,12 +252,11 @@ function servicesIn(context: ServiceContext, settings: Settings) {
   const outgoing = createOutgoingPayments(context, spending, budgets)
   const pricing = settings.pricing && hostPricing(settings.pricing, baseUrl, settings.allowLoopback)
   const quotes = pricing && createQuotes(context, { walletAddresses, pricing }, spending.quotes)
-  const creating = creationPolicy(spending)
   const limits = limitServices(
-    { context, walletAddresses, quotes, mayPay, accountLimits, policy: creating },
+    { context, walletAddresses, quotes, mayPay, accountLimits, policy: spending },
     hasGrants,
   )
-  const confirmations = createOwnerConfirmations({ context, hasGrants, mayPay, policy: creating })
+  const confirmations = createOwnerConfirmations({ context, hasGrants, mayPay, policy: spending })
   const forHost: ResourceServices = {
     incomingPayments: incomingPaymentServices(incoming, paymentMethods, context.clock, baseUrl),
     outgoingPayments: outgoingPaymentServices(
@@ -274,10 +269,6 @@ function servicesIn(context: ServiceContext, settings: Settings) {
     ),
   }
   return { incoming, outgoing, quotes, forHost }
-}
-
-function creationPolicy({ payments, reservations, budgets }: SpendingPolicy): CreationPolicy {
-  return { ...payments, ...reservations, ...budgets }
 }
 
 function pipelineOf(settings: Settings, { incoming, outgoing, quotes }: Services) {
@@ -318,8 +309,8 @@ function spendingOperations(
   const { context } = deps
   const { walletAddresses, hasGrants, policy, budgets } = settings
   const { spending, mayPay, accountLimits } = policy
-  const creating = { hasGrants, walletAddresses, quotes, budgets, mayPay, accountLimits }
-  const creation = createPaymentCreation(context, creating, creationPolicy(spending))
+  const ports = { hasGrants, walletAddresses, quotes, budgets, mayPay, accountLimits }
+  const creation = createPaymentCreation(context, ports, spending)
   const paying = { ...deps, creation }
   return {
     createQuote: createQuote({ ...deps, quotes }),

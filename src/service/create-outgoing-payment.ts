@@ -1,7 +1,6 @@
 import type { Amount, Asset } from '../core/amount.js'
 import {
   type Budget,
-  type BudgetPolicy,
   budgetId,
   itemStatus,
   type PayingItem,
@@ -12,21 +11,15 @@ import {
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import { waitsUnderOther } from '../core/outgoing-payment/confirmation.js'
-import { decideCreation, type Terms } from '../core/outgoing-payment/create.js'
+import { type CreationPolicy, decideCreation, type Terms } from '../core/outgoing-payment/create.js'
 import {
   type DeclineRefusal,
   isCreated,
   type OutgoingPayment,
-  type OutgoingPaymentPolicy,
   type PaymentRecord,
   type ReservedPayment,
 } from '../core/outgoing-payment/record.js'
-import {
-  decideRepeat,
-  type Repeat,
-  type ReservationPolicy,
-  reservedByOther,
-} from '../core/outgoing-payment/reservation.js'
+import { decideRepeat, type Repeat, reservedByOther } from '../core/outgoing-payment/reservation.js'
 import type { Quote, QuoteRefusal } from '../core/quote.js'
 import { ownerLimits, type SetLimit } from '../core/spending-limits.js'
 import type { JsonObject } from '../core/stored.js'
@@ -113,8 +106,6 @@ type PaymentCreationRefused =
   | Refused<AccountRefusal | QuoteRefusal | TokenRefusal | 'request_differs'>
   | Refused<DeclineRefusal | 'confirmation_required'>
   | PricingRefused
-
-export type CreationPolicy = OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy
 
 interface Dependencies extends PaymentCreationPorts {
   readonly context: ServiceContext
@@ -339,7 +330,7 @@ async function snapshotOf(
   const reads = [...own, ...counting]
   const records = ahead?.use(reads) ?? (await loadRecords(store, reads))
   const found = readerOf(records)<PaymentRecord>(paymentKey)
-  const earlier = decideRepeat(found, { ...request, grantId }, now, policy)
+  const earlier = decideRepeat(found, { ...request, grantId }, now, policy.reservations)
   return {
     now,
     reads,
@@ -451,7 +442,7 @@ function decideEarlier(
   read: Read,
 ): Decided<PaymentOutcome> | undefined {
   const { paymentKey, commandId } = request
-  const earlier = decideRepeat(read(paymentKey), { ...request, grantId }, now, policy)
+  const earlier = decideRepeat(read(paymentKey), { ...request, grantId }, now, policy.reservations)
   if (earlier === undefined) return undefined
   if (!earlier.ok) return { result: earlier, isRepeat: true }
   const { record: payment } = earlier

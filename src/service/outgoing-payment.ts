@@ -11,14 +11,13 @@ import {
 } from '../core/budget.js'
 import { hasChanged, type PaymentResult, refusedCall } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
+import type { CreationPolicy } from '../core/outgoing-payment/create.js'
 import {
   isCreated,
   type OutgoingPayment,
-  type OutgoingPaymentPolicy,
   type PaymentRecord,
   releasedBudgets,
 } from '../core/outgoing-payment/record.js'
-import type { ReservationPolicy } from '../core/outgoing-payment/reservation.js'
 import {
   type CancelPayment,
   decideOutgoingPayment,
@@ -39,11 +38,8 @@ import { declineUndecided } from './reserved-payment.js'
 import { ifRetired, type SweptKind } from './sweep.js'
 
 /** The policy for outgoing payments, quotes and budgets. */
-export interface SpendingPolicy {
-  readonly payments: OutgoingPaymentPolicy
-  readonly reservations: ReservationPolicy
+export interface SpendingPolicy extends CreationPolicy {
   readonly quotes: QuotePolicy
-  readonly budgets: BudgetPolicy
 }
 
 /** The members of a command that the host supplies. */
@@ -55,17 +51,17 @@ export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
 
 interface Dependencies {
   readonly context: ServiceContext
-  readonly policy: OutgoingPaymentPolicy & ReservationPolicy
+  readonly policy: Pick<CreationPolicy, 'payments'>
   readonly budgets: SeenBudgets
 }
 
 /** Creates the operations of the host on outgoing payments, and the sweep of due payments. */
 export function createOutgoingPayments(
   context: ServiceContext,
-  { payments, reservations }: SpendingPolicy,
+  policy: Pick<CreationPolicy, 'payments'>,
   budgets: SeenBudgets,
 ) {
-  const deps = { context, policy: { ...payments, ...reservations }, budgets }
+  const deps = { context, policy, budgets }
   return {
     load: (id: string) => loadPayment(context, id),
     ...createPaymentLists<OutgoingPayment>(context, 'outgoing-payment'),
@@ -146,7 +142,7 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
     decide(read) {
       const payment = read<OutgoingPayment>(paymentKey)
       if (payment === undefined) return { result: unknownPayment }
-      const decision = decideOutgoingPayment<Type>(payment, command, now, policy)
+      const decision = decideOutgoingPayment<Type>(payment, command, now, policy.payments)
       if (!decision.ok) return { result: refusedCall(decision) }
       const { record } = decision
       const result = {

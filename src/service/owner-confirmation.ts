@@ -1,6 +1,7 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
 import { confirmationDeclined } from '../core/outgoing-payment/confirmation.js'
+import type { CreationPolicy } from '../core/outgoing-payment/create.js'
 import {
   type ConfirmDecision,
   type ConfirmRefusal,
@@ -15,16 +16,10 @@ import {
   type DeclineRefusal,
   isCreated,
   type OutgoingPayment,
-  type OutgoingPaymentPolicy,
   type PaymentRecord,
   type ReservedPayment,
 } from '../core/outgoing-payment/record.js'
-import {
-  declinedFor,
-  type ReservationPolicy,
-  reservedByOther,
-  rightsOf,
-} from '../core/outgoing-payment/reservation.js'
+import { declinedFor, reservedByOther, rightsOf } from '../core/outgoing-payment/reservation.js'
 import type { MayPay } from '../ports/host.js'
 import { newCall, type ServiceContext } from './context.js'
 import { loadGrant, loadOwn } from './load.js'
@@ -36,7 +31,7 @@ interface Dependencies {
   /** Whether the grants, and so their owners, are in the store of this server. */
   readonly hasGrants: boolean
   readonly mayPay: MayPay | undefined
-  readonly policy: OutgoingPaymentPolicy & ReservationPolicy
+  readonly policy: Pick<CreationPolicy, 'payments' | 'reservations'>
 }
 
 /** A payment whose confirmation can be given or repeated, and the owner who consented, if this server knows one. */
@@ -102,7 +97,7 @@ async function confirm(
       reads: [key],
       decide(read) {
         const command = { commandId, resourceOwner, shown }
-        const result = confirmByOwner(read<PaymentRecord>(key), command, now, policy)
+        const result = confirmByOwner(read<PaymentRecord>(key), command, now, policy.reservations)
         return result.ok && result.outcome === 'changed'
           ? { changes: [{ ...key, next: result.record }], result }
           : { result }

@@ -8,13 +8,13 @@ import {
   confirmationRequired,
   waitsForOwner,
 } from '../core/outgoing-payment/confirmation.js'
+import type { CreationPolicy } from '../core/outgoing-payment/create.js'
 import {
   type Confirmation,
   type DeclineReason,
   type DeclineRefusal,
   isCreated,
   type OutgoingPayment,
-  type OutgoingPaymentPolicy,
   type PaymentRecord,
   type ReservedPayment,
   releasedBudgets,
@@ -25,7 +25,6 @@ import {
   declinePayment,
   endAsk,
   type GrantedRights,
-  type ReservationPolicy,
   refuseByGrant,
   rightsOf,
   undecided,
@@ -47,7 +46,8 @@ import type { Change, Decided, Write } from './write/write.js'
 
 interface Dependencies {
   readonly context: ServiceContext
-  readonly policy: OutgoingPaymentPolicy & ReservationPolicy
+  /** Without that of budgets, which are kept longer. */
+  readonly policy: Pick<CreationPolicy, 'payments'>
 }
 
 interface SettlingDependencies extends Dependencies {
@@ -283,7 +283,7 @@ function creatingWrite(
       const refusal =
         rights && refuseByGrant(payment, rights, budgetNamespace, budgetsIn(read), now)
       if (refusal !== undefined) return declined(payment, refusal, commandId, now, read, policy)
-      const { record, events } = createReserved(payment, { commandId, lists }, now, policy)
+      const { record, events } = createReserved(payment, { commandId, lists }, now, policy.payments)
       return { changes: [{ ...key, next: record, events }], result: settledAs(record) }
     },
   }
@@ -366,9 +366,9 @@ function declined(
   commandId: string,
   now: number,
   read: Read,
-  policy: OutgoingPaymentPolicy,
+  policy: Dependencies['policy'],
 ): Decided<Settled> {
-  const { record, events } = declinePayment(payment, refusal, commandId, now, policy)
+  const { record, events } = declinePayment(payment, refusal, commandId, now, policy.payments)
   const freed = releasedBudgets(payment, record, budgetsIn(read))
   const changes: Change[] = [
     { ...keyOf(payment), next: record, events },

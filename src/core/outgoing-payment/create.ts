@@ -50,12 +50,19 @@ export interface CreationRecords {
   readonly limits: readonly CountedLimit[]
 }
 
+/** The policies of a creation. Apart, because a budget is kept longer than its payments. */
+export interface CreationPolicy {
+  readonly payments: OutgoingPaymentPolicy
+  readonly reservations: ReservationPolicy
+  readonly budgets: BudgetPolicy
+}
+
 /** Decides whether a payment that does not exist is created or reserved: by its terms, then by its grant. */
 export function decideCreation(
   request: RequestPayment,
   { quote, candidates, limits }: CreationRecords,
   now: Instant,
-  policy: OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy,
+  policy: CreationPolicy,
 ): CreatedPayment | CreatedReservation | Refused<QuoteRefusal | ChargeRefusal | ConditionsRefusal> {
   const { terms, askedAt } = request
   const agreed: Result<Spending, Refused<QuoteRefusal>> = terms.type === 'price'
@@ -73,8 +80,12 @@ export function decideCreation(
     ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
     ...request,
   }
+  const { payments, budgets } = policy
   return askedAt === undefined
-    ? createOutgoingPayment(command, now, policy)
+    ? createOutgoingPayment(command, now, {
+        holdMs: payments.holdMs,
+        retentionMs: budgets.retentionMs,
+      })
     : reserveOutgoingPayment({ askedAt, ...command }, now, policy)
 }
 
@@ -110,6 +121,8 @@ export interface CreatedPayment extends Changed<OutgoingPayment, OutgoingPayment
 /**
  * Creates an outgoing payment, and reserves its full amounts in the budgets of the current windows.
  *
+ * @param policy `retentionMs` is that of the budgets: a payment is kept from its end.
+ *
  * @example
  * ```ts
  * import { createOutgoingPayment } from 'open-payments-server/core'
@@ -136,7 +149,7 @@ export interface CreatedPayment extends Changed<OutgoingPayment, OutgoingPayment
 export function createOutgoingPayment(
   command: CreateOutgoingPayment,
   now: Instant,
-  policy: OutgoingPaymentPolicy & BudgetPolicy,
+  policy: Pick<OutgoingPaymentPolicy, 'holdMs'> & BudgetPolicy,
 ): CreatedPayment | Refused<ChargeRefusal | ConditionsRefusal> {
   const counted = countInBudgets(command, now, policy)
   if (!counted.ok) return counted
@@ -168,12 +181,12 @@ export interface CreatedReservation
 export function reserveOutgoingPayment(
   command: ReserveOutgoingPayment,
   now: Instant,
-  policy: OutgoingPaymentPolicy & BudgetPolicy & ReservationPolicy,
+  { reservations, budgets }: Pick<CreationPolicy, 'reservations' | 'budgets'>,
 ): CreatedReservation | Refused<ChargeRefusal | ConditionsRefusal> {
-  const counted = countInBudgets(command, now, policy)
+  const counted = countInBudgets(command, now, budgets)
   if (!counted.ok) return counted
   const { payment, budget, limitBudgets } = counted.value
-  const times = askTimes(command.askedAt, policy)
+  const times = askTimes(command.askedAt, reservations)
   const record: ReservedPayment = { state: 'reserved', ...times, ...payment }
   return { budget, limitBudgets, ...changed(record) }
 }

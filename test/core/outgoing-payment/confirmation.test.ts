@@ -61,7 +61,7 @@ const reservation = reserveOutgoingPayment(
     askedAt: 1_000,
   },
   1_000,
-  policy,
+  { reservations: policy, budgets: policy },
 )
 if (!reservation.ok) throw new Error(reservation.reason)
 const { record: reserved, budget } = reservation

@@ -12,11 +12,11 @@ const client = 'https://shop.example'
 const usd = (value: number) => ({ value: String(value), assetCode: 'USD', assetScale: 2 })
 const now = 1_000
 const policy = {
-  holdMs: 1_000,
-  retentionMs: 10_000,
-  decideMs: 30,
-  lateMs: 200,
+  payments: { holdMs: 1_000, retentionMs: 10_000 },
+  reservations: { decideMs: 30, lateMs: 200 },
+  budgets: { retentionMs: 20_000 },
 }
+const dueAt = now + policy.budgets.retentionMs
 
 const price = {
   receiver: 'https://shop.example/1',
@@ -64,7 +64,7 @@ describe('a requested payment', () => {
       outcome: 'changed',
       record: { state: 'created', client, ...own, ...price, lists: [{ list: 'all', at: now }] },
       events: [{ type: 'outgoing-payment.created', outgoingPaymentId: 'payment' }],
-      budget: { spent: { debitAmount: usd(60), receiveAmount: usd(55) } },
+      budget: { spent: { debitAmount: usd(60), receiveAmount: usd(55) }, dueAt },
     })
     expect(decision.ok && 'quoteId' in decision.record).toBe('quoteId' in own)
   })
@@ -77,10 +77,10 @@ describe('a requested payment', () => {
         quoteId: 'payment',
         ...price,
         createdAt: now,
-        askUntil: now + 7 + policy.decideMs,
+        askUntil: now + 7 + policy.reservations.decideMs,
       },
       events: [],
-      budget: { spent: { debitAmount: usd(60) } },
+      budget: { spent: { debitAmount: usd(60) }, dueAt },
     })
     expect(decision.ok && decision.record.lists).toBeUndefined()
   })

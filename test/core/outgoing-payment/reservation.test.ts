@@ -52,7 +52,7 @@ const reserve = (more: object = {}) =>
       ...more,
     },
     1_000,
-    policy,
+    { reservations: policy, budgets: policy },
   )
 const reservation = reserve()
 if (!reservation.ok) throw new Error(reservation.reason)
