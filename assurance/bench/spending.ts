@@ -271,7 +271,7 @@ function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store
           createdAt: Date.now(),
         },
         replay: undefined,
-        commit: context.run,
+        run: context.run,
       },
     )
     if (!answer.ok) throw new Error(answer.reason)

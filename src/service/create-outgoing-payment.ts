@@ -210,7 +210,10 @@ async function pay(
     }
 
     // 4. Decide: create or reserve the payment, if the grant is as it was introspected.
-    const answer = await call.commit(paymentWrite(deps, { request, token, snapshot, terms }))
+    const attempt = { request, token, snapshot, terms }
+    const answer = await call.run(paymentWrite(deps, attempt), (read) =>
+      decideReplay(deps, attempt, read),
+    )
     if (!answer.ok && answer.refusal !== 'outdated') return answer
     if (!answer.ok) {
       const renewed = await renew()
@@ -414,20 +417,26 @@ function paymentWrite(deps: Dependencies, attempt: Attempt): Write<PaymentOutcom
   const isGuarded = deps.hasGrants && version !== undefined
   return {
     reads,
-    known: { records, isOld: isNew },
+    assumed: { records, hostAskedSince: isNew },
     together: sharedCommit(
       { grantId: id, walletAddress: request.input.walletAddress },
       limits.some(({ source }) => source === 'account'),
     ),
-    ...(isGuarded && { guard: { version: { kind: 'grant', id, version }, outdated } }),
+    ...(isGuarded && { guard: { record: { kind: 'grant', id, version }, ifChanged: outdated } }),
     decide: (read) => decideEarlier(deps, attempt, read) ?? decideNew(deps, attempt, read),
-    repeated(read) {
-      const earlier = decideEarlier(deps, attempt, read)
-      const isAnswered = request.isRepeatable || earlier?.changes !== undefined
-      // Otherwise the same refusal as before, but neither the payment nor a hint that it exists.
-      return isAnswered || (earlier && isDeclined(earlier.result)) ? earlier : undefined
-    },
   }
+}
+
+/** Decides about a byte-identical repeat of the request. `undefined` refuses it as a replay. */
+function decideReplay(
+  deps: Dependencies,
+  attempt: Attempt,
+  read: Read,
+): Decided<PaymentOutcome> | undefined {
+  const earlier = decideEarlier(deps, attempt, read)
+  const isAnswered = attempt.request.isRepeatable || earlier?.changes !== undefined
+  // Otherwise the same refusal as before, but neither the payment nor a hint that it exists.
+  return isAnswered || (earlier && isDeclined(earlier.result)) ? earlier : undefined
 }
 
 /** Whether a request gets the refusal that an identical earlier one got. */

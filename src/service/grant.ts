@@ -35,7 +35,7 @@ import { type Call, newCall, type ServiceContext } from './context.js'
 import { loadOwn, recordsOf } from './load.js'
 import type { Replayed, SignedCall } from './signed-call.js'
 import { ifRetired, type SweptKind } from './sweep.js'
-import { creating, type Write } from './write/write.js'
+import { creationWrite, type Write } from './write/write.js'
 
 /** An access token with the secret that the store does not contain. */
 export interface SecretToken extends IssuedToken {
@@ -85,13 +85,13 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
     loadReadable: (id: string) => loadReadable(context, id),
     /** Runs a command of the host on a grant. */
     run: <Type extends keyof GrantRefusals>(grant: Grant, command: Command<Type>, call: Call) =>
-      context.run(carryingOut<Type>(deps, grant, command, call)),
+      context.run(commandWrite<Type>(deps, grant, command, call)),
     /** Runs a command of a client, whose signed request counts once, on a grant. */
     runSigned: <Type extends keyof GrantRefusals>(
       grant: Grant,
       command: Command<Type>,
       call: SignedCall,
-    ) => call.commit(carryingOut<Type>(deps, grant, command, call)),
+    ) => call.run(commandWrite<Type>(deps, grant, command, call)),
     request: (input: GrantRequestInput, call: SignedCall) => request(deps, input, call),
     continue: (grant: Grant, presented: PresentedContinuation, call: SignedCall) =>
       answerContinuation(deps, grant, presented, call),
@@ -122,7 +122,7 @@ async function loadReadable(
 }
 
 /** Returns the write that carries out a command on a loaded grant. */
-function carryingOut<Type extends keyof GrantRefusals>(
+function commandWrite<Type extends keyof GrantRefusals>(
   { policy }: Dependencies,
   grant: Grant,
   command: Command<Type>,
@@ -131,8 +131,8 @@ function carryingOut<Type extends keyof GrantRefusals>(
   const key = { kind: 'grant', id: grant.id } as const
   return {
     reads: [key],
-    // Not old, although the key of the client may have been looked up since: it does not depend on the grant.
-    known: { records: recordsOf('grant', grant) },
+    // The key of the client may have been looked up since: it does not depend on the grant.
+    assumed: { records: recordsOf('grant', grant) },
     decide(read) {
       const found = read<Grant>(key) ?? removed(grant, now)
       const decision = decideGrant<Type>(found, command, now, policy)
@@ -178,7 +178,10 @@ export function sweptGrants(context: ServiceContext, historyMs: number): SweptKi
       const ended = endedGrant(grant, { commandId, listName, historyMs }, now)
       if (ended === undefined) return swept
       const created = { record: ended, events: [] }
-      return context.run({ ...creating('ended-grant', created, swept), together: 'ended grants' })
+      return context.run({
+        ...creationWrite('ended-grant', created, swept),
+        together: 'ended grants',
+      })
     },
   }
 }
@@ -212,7 +215,7 @@ async function request(
     ...token,
   }))
   const result = { ok: true, grant, continuationSecret, tokens } as const
-  return call.commit<GrantRequested>(creating('grant', decision, result))
+  return call.run<GrantRequested>(creationWrite('grant', decision, result))
 }
 
 /** A continuation token, and the interaction reference if the client has one. */
@@ -243,7 +246,7 @@ async function answerContinuation(
     nextTokens: next.map(({ token }) => token),
     key: call.proof.key,
   }
-  const decision = await call.commit(carryingOut(deps, grant, command, call))
+  const decision = await call.run(commandWrite(deps, grant, command, call))
   if (!decision.ok) return decision
   const { tokens = [], derivation } = decision.record
   return withSecrets(decision.record, tokens, presented, derivation, next)
@@ -265,7 +268,7 @@ async function answerRotation(
     nextToken: { salt, ...next.token },
     key: call.proof.key,
   }
-  const decision = await call.commit(carryingOut(deps, grant, command, call))
+  const decision = await call.run(commandWrite(deps, grant, command, call))
   if (!decision.ok) return decision
   const { tokens = [] } = decision.record
   const token = tokens.find(({ derivation }) => derivation?.manage === manage)

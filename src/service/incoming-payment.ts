@@ -46,7 +46,7 @@ import { loadOne, loadOwn, loadRecords, readerOf, recordsOf } from './load.js'
 import type { Replayed, SignedCall } from './signed-call.js'
 import { ofDependency } from './store-guard.js'
 import { ifRetired, type SweptKind } from './sweep.js'
-import { creating, type Write } from './write/write.js'
+import { creationWrite, type Write } from './write/write.js'
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
 export interface ReceivedFunds {
@@ -112,7 +112,7 @@ export function createIncomingPayments(
     payable: (payment: IncomingPayment, now: Instant) => payable(deps, payment, now),
     receive: (paymentId: string, funds: ReceivedFunds) => receive(deps, paymentId, funds),
     complete: (payment: IncomingPayment, call: SignedCall) =>
-      call.commit(completion(payment, call)),
+      call.run(completionWrite(payment, call)),
     completeById: (id: string) => completeById(context, id),
     swept: sweptPayments(context),
   }
@@ -137,7 +137,7 @@ async function create(
     const refusal = used ? undefined : await refusalOf(mayReceive, decision.record)
     if (refusal !== undefined) return refusal
   }
-  return call.commit<PayablePayment>(creating('incoming-payment', decision, result))
+  return call.run<PayablePayment>(creationWrite('incoming-payment', decision, result))
 }
 
 /** Decides a creation. Without a client, the host creates the payment. */
@@ -227,7 +227,7 @@ async function createOnce(
     }
     const created = await context.run<CreatedOnce | undefined>({
       reads: [key, { kind: 'incoming-payment', id: paymentId }],
-      known: { records: new Map() },
+      assumed: { records: new Map() },
       decide(read) {
         if (read(key) !== undefined) return { result: undefined }
         const changes = [
@@ -252,7 +252,7 @@ async function receive(
   if (!isIdOf(namespace, paymentId)) return refusedCall(unknownPayment)
   const id = namespace + (await hashText(`${namespace} ${transferId}`))
   const command = { type: 'receive', commandId, transferId: id, amount, refuseExcess } as const
-  const arrival = arrivalOf(paymentId, command, now)
+  const arrival = arrivalWrite(paymentId, command, now)
   if (mayReceive === undefined) return context.run(arrival)
   // The host is asked before the arrival joins others in a commit, so that a slow host delays only this arrival.
   const records = await loadRecords(context.store, arrival.reads)
@@ -260,12 +260,12 @@ async function receive(
   if (changes === undefined || !result.ok) return result
   const refusal = await refusalOf(mayReceive, result.payment, { transferId, amount })
   // Also after a refusal: a concurrent call that the host allowed may have counted the transfer.
-  const decided = refusal ? arrivalOf(paymentId, command, now, refusal) : arrival
-  return context.run({ ...decided, known: { records, isOld: true } })
+  const decided = refusal ? arrivalWrite(paymentId, command, now, refusal) : arrival
+  return context.run({ ...decided, assumed: { records, hostAskedSince: true } })
 }
 
 /** Returns the write that counts an arrival, unless the host refuses it. */
-function arrivalOf(
+function arrivalWrite(
   paymentId: string,
   command: Omit<ReceiveFunds, 'counted'>,
   now: Instant,
@@ -334,14 +334,14 @@ async function refusalOf(
 }
 
 /** Returns the write that completes a loaded payment. A payment that is already complete stays unchanged. */
-function completion(
+function completionWrite(
   loaded: IncomingPayment,
   { now, commandId }: Call,
 ): Write<(PaymentResult<IncomingPayment> & { readonly ok: true }) | typeof unknownPayment> {
   const key = { kind: 'incoming-payment', id: loaded.id } as const
   return {
     reads: [key],
-    known: { records: recordsOf('incoming-payment', loaded) },
+    assumed: { records: recordsOf('incoming-payment', loaded) },
     decide(read) {
       const payment = read<IncomingPayment>(key)
       if (payment === undefined) return { result: unknownPayment }
@@ -365,7 +365,7 @@ async function completeById(
 ): Promise<PaymentResult<IncomingPayment>> {
   const payment = await loadOwn<IncomingPayment>(context, 'incoming-payment', id)
   if (payment === undefined) return refusedCall(unknownPayment)
-  const completed = await context.run(completion(payment, newCall(context)))
+  const completed = await context.run(completionWrite(payment, newCall(context)))
   return completed.ok ? completed : refusedCall(completed)
 }
 
@@ -391,7 +391,7 @@ function recordExpiry(
   const key = { kind: 'incoming-payment', id: due.id } as const
   return context.run<'expired' | undefined>({
     reads: [key],
-    known: { records: recordsOf('incoming-payment', due) },
+    assumed: { records: recordsOf('incoming-payment', due) },
     decide(read) {
       const payment = read<IncomingPayment>(key)
       if (payment === undefined) return { result: undefined }

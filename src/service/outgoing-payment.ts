@@ -137,7 +137,7 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
   const { records, together, paymentKey, budgetKeys } = found
   return context.run<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals[Type]>>({
     reads: [paymentKey, ...budgetKeys],
-    known: { records },
+    assumed: { records },
     together,
     decide(read) {
       const payment = read<OutgoingPayment>(paymentKey)
@@ -246,7 +246,7 @@ export function sweptBudgets(
       const key = { kind: 'budget', id: budget.id } as const
       return context.run<'kept' | undefined>({
         reads: [key],
-        known: { records: recordsOf('budget', budget) },
+        assumed: { records: recordsOf('budget', budget) },
         decide(read) {
           const found = read<Budget>(key)
           if (found?.commandId === commandId) return { result: 'kept' }

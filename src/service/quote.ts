@@ -18,7 +18,7 @@ import { type AccountRefusal, activeAccount, type ServiceContext } from './conte
 import { refusedFor } from './host-answer.js'
 import { loadOwn } from './load.js'
 import type { Replayed, SignedCall } from './signed-call.js'
-import { creating } from './write/write.js'
+import { creationWrite } from './write/write.js'
 
 interface QuotePorts {
   readonly walletAddresses: WalletAddresses
@@ -97,7 +97,7 @@ async function create(
   const decision = createQuote(command, now, policy)
   if (!decision.ok) return decision
   const result = { ok: true, quote: decision.record } as const
-  return call.commit<QuoteAnswer>(creating('quote', decision, result))
+  return call.run<QuoteAnswer>(creationWrite('quote', decision, result))
 }
 
 function queryOf({ receiver, debitAmount, receiveAmount }: QuoteRequest): PriceQuery {

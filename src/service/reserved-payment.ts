@@ -172,7 +172,7 @@ async function reopen(context: ServiceContext, payment: ReservedPayment): Promis
   const key = keyOf(payment)
   const reopened = context.run<void>({
     reads: [key],
-    known: { records: recordsOf('outgoing-payment', payment) },
+    assumed: { records: recordsOf('outgoing-payment', payment) },
     decide(read) {
       return isAsRead(read(key), payment)
         ? { changes: [{ ...key, next: endAsk(payment, commandId, now) }], result: undefined }
@@ -192,7 +192,7 @@ function waitForOwner(
   const key = keyOf(payment)
   return context.run<Settled>({
     reads: [key],
-    known: { records: recordsOf('outgoing-payment', payment) },
+    assumed: { records: recordsOf('outgoing-payment', payment) },
     decide(read) {
       const found = read<PaymentRecord>(key)
       if (found?.commandId === commandId) return { result: settledAs(found), isRepeat: true }
@@ -233,7 +233,7 @@ async function create(
   for (;;) {
     if (grant === undefined) return decline(deps, payment, grantEnded)
     const settled = await context.run(
-      creatingWrite(deps, payment, { ...call, lists, budgetNamespace }, grant),
+      settlementWrite(deps, payment, { ...call, lists, budgetNamespace }, grant),
     )
     if (settled.ok || settled.refusal !== 'grant_changed') return settled
     if (pacing.elapsedMs() >= endsAt) throw new ContentionError()
@@ -259,7 +259,7 @@ interface CreatingCall extends Call {
 }
 
 /** The write that creates a reserved payment, or declines it if its grant no longer allows it. */
-function creatingWrite(
+function settlementWrite(
   { hasGrants, policy }: SettlingDependencies,
   payment: ReservedPayment,
   { now, commandId, lists, budgetNamespace }: CreatingCall,
@@ -270,11 +270,11 @@ function creatingWrite(
   return {
     ...(rights
       ? { reads: [key, ...budgetKeysOf(payment)] }
-      : { reads: [key], known: { records: recordsOf('outgoing-payment', payment) } }),
+      : { reads: [key], assumed: { records: recordsOf('outgoing-payment', payment) } }),
     together: sharedCommitOf(payment),
     ...(hasGrants &&
       version !== undefined && {
-        guard: { version: { ...guarded, version }, outdated: grantChanged },
+        guard: { record: { ...guarded, version }, ifChanged: grantChanged },
       }),
     decide(read) {
       const found = read<PaymentRecord>(key)

@@ -7,8 +7,9 @@ import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import { toBase64url } from '../util/bytes.js'
 import { hashText } from '../util/hash.js'
 import type { Call, ServiceContext } from './context.js'
+import type { Read } from './load.js'
 import { replayMarginMs } from './time.js'
-import { answered, type Write } from './write/write.js'
+import { answerWrite, type Decided, type Write } from './write/write.js'
 
 /** A verified signature and its replay identifier. */
 export interface Proof {
@@ -79,17 +80,26 @@ export interface SignedCall extends Call {
   readonly proof: Proof
   /** The record that makes the request count once; absent if its repeats are accepted. */
   readonly replay: ReplayRecord | undefined
-  /** Executes a write, and records in the same commit that the request was used. */
-  commit<Result extends Answer>(write: Write<Result>): Promise<Result | Replayed>
+  /**
+   * Executes a write, and records in the same commit that the request was used.
+   *
+   * @param repeated decides about a byte-identical repeat. `undefined` refuses it as a replay, which is the default.
+   */
+  run<Result extends Answer>(
+    write: Write<Result>,
+    repeated?: DecideRepeated<Result>,
+  ): Promise<Result | Replayed>
 }
+
+type DecideRepeated<Result> = (read: Read) => Decided<Result> | undefined
 
 interface Answer {
   readonly ok: boolean
 }
 
 /**
- * Runs the operation of a signed request, which counts once. What the operation commits with `call.commit` contains the
- * replay record. If it commits nothing, a commit of its own writes the record before the answer is returned.
+ * Runs the operation of a signed request, which counts once. Each commit of `call.run` contains the replay
+ * record. If it commits nothing, a commit of its own writes the record before the answer is returned.
  *
  * @param isHarmless whether repeating this answer is harmless, so that nothing is recorded. Default: never.
  */
@@ -102,15 +112,15 @@ export async function countOnce<Answered extends Answer>(
   isHarmless: (answer: Answered) => boolean = () => false,
 ): Promise<Answered | Replayed> {
   const replay = await replayRecordOf(context, proof, rule, call.commandId)
-  let commits = false
-  const commit: SignedCall['commit'] = (write) => {
-    commits = true
-    return context.run(once(write, replay))
+  let hasRun = false
+  const run: SignedCall['run'] = (write, repeated) => {
+    hasRun = true
+    return context.run(countedOnceWrite(write, replay, repeated))
   }
   // In Node 20, a literal that begins with a spread takes 1 µs for each member that the spread object lacks.
-  const answer = await operation({ proof, replay, commit, ...call })
-  const isOver = replay === undefined || commits || isHarmless(answer)
-  return isOver ? answer : commit<Answered>(answered(answer))
+  const answer = await operation({ proof, replay, run, ...call })
+  const needsNoRecord = replay === undefined || hasRun || isHarmless(answer)
+  return needsNoRecord ? answer : run<Answered>(answerWrite(answer))
 }
 
 /**
@@ -118,20 +128,21 @@ export async function countOnce<Answered extends Answer>(
  * replay record in the same commit: with a nonce always, and without one if the request succeeds, or with
  * `refuse-every` also if it is refused. An equal request finds the record, or loses the race to write it.
  */
-export function once<Result extends Answer>(
+export function countedOnceWrite<Result extends Answer>(
   write: Write<Result>,
   replay: ReplayRecord | undefined,
+  repeated?: DecideRepeated<Result>,
 ): Write<Result | Replayed> {
   if (replay === undefined) return write
   const { key, record, byRefusal } = replay
   return {
     ...write,
-    // Guessed not to exist, if anything is known. A commit that writes the record proves the guess.
+    // If the write has `assumed` records, the replay record is assumed not to exist. If it does, the commit fails.
     reads: [...write.reads, key],
     decide(read) {
       const used = read(key)
       if (used !== undefined && used.commandId !== record.commandId) {
-        return { ...(write.repeated?.(read) ?? { result: replayed }), isRepeat: true }
+        return { ...(repeated?.(read) ?? { result: replayed }), isRepeat: true }
       }
       const decision = write.decide(read)
       if (used !== undefined) return { ...decision, isRepeat: true }

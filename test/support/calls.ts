@@ -7,12 +7,12 @@ export function unguardedCall(context: ServiceContext): SignedCall {
   const key = { kid: 'a key', x: 'an x', thumbprint: 'a thumbprint' }
   const { now } = newCall(context)
   const signature = context.random.getRandomValues(new Uint8Array(64))
-  const commit: SignedCall['commit'] = (write) => context.run(write)
+  const run: SignedCall['run'] = (write) => context.run(write)
   return {
     ...newCall(context),
     proof: { key, signature, createdAt: now },
     replay: undefined,
-    commit,
+    run,
   }
 }
 

@@ -34,7 +34,7 @@ function changeSome(
   const keyOf = ({ before: { id } }: EventChange) => ({ kind: 'event', id }) as const
   return context.run<readonly EventRecord[]>({
     reads: changes.map(keyOf),
-    known: { records: recordsOf('event', ...changes.map(({ before }) => before)) },
+    assumed: { records: recordsOf('event', ...changes.map(({ before }) => before)) },
     decide(read) {
       const result: EventRecord[] = []
       const written: { readonly kind: 'event'; readonly next: EventRecord }[] = []

@@ -84,7 +84,7 @@ export function createClaims(context: ServiceContext) {
       let abandoned: readonly string[] | undefined
       const claimed = await context.run<Claimed>({
         reads: [key],
-        ...(known !== undefined && { known: { records: recordsOf('server', known) } }),
+        ...(known !== undefined && { assumed: { records: recordsOf('server', known) } }),
         decide(read) {
           const found = read<ClaimRecord>(key)
           if (found !== undefined && found.commandId === commandId) {
@@ -127,7 +127,7 @@ export function createClaims(context: ServiceContext) {
       const key = await keyOf(slice)
       const released = await context.run<ClaimRecord | undefined>({
         reads: [key],
-        known: { records: recordsOf('server', held) },
+        assumed: { records: recordsOf('server', held) },
         decide(read) {
           const found = read<ClaimRecord>(key)
           if (found?.commandId === commandId) return { result: found }

@@ -9,7 +9,7 @@ import {
 } from '../../ports/store.js'
 import { eventRecords, type RecordedEvents, withLastEvent } from '../event-record.js'
 import { nameOf, type Read, type Records } from '../load.js'
-import type { Change, Decided, Known, Write } from './write.js'
+import type { Assumed, Change, Decided, Write } from './write.js'
 
 /** What becomes of a write when several are decided for one commit. */
 export type Outcome =
@@ -18,7 +18,7 @@ export type Outcome =
   /** Its `decide` threw an unexpected error, which does not affect the other writes of the commit. */
   | { readonly type: 'failed'; readonly error: unknown }
   /** It has to be loaded and decided again, apart from the others. */
-  | { readonly type: 'alone' }
+  | { readonly type: 'again' }
   /** The commit has no room for it, nor for those behind it. */
   | { readonly type: 'later' }
 
@@ -36,7 +36,7 @@ interface PendingChange extends Required<Change> {
 /** Decides writes in their order, each on the records as the writes before it change them. Pure. */
 export function decideInOrder(
   writes: readonly Write<unknown>[],
-  { records, isOld = false }: Known,
+  { records, hostAskedSince = false }: Assumed,
   recordsEvents: RecordedEvents,
 ): Round {
   const pending = new Map<string, PendingChange>()
@@ -46,7 +46,7 @@ export function decideInOrder(
   const read: Read = <Found extends Stored>(key: RecordKey) => {
     const name = nameOf(key)
     const change = pending.get(name)
-    // At the version in the store, because a commit contains one next version of a record.
+    // With the stored version: several writes of one commit become one change, of the stored version plus 1.
     const changed = change && { ...change.next, version: change.before?.version ?? 0 }
     return (changed ?? records.get(name)) as Found | undefined
   }
@@ -60,20 +60,20 @@ export function decideInOrder(
     }
     const { result, changes = [], also = [], isRepeat = false } = decision
     const isChanged = changes.length > 0
-    const isHeld = guard === undefined || (isRepeat && !isChanged) || holds(guard.version, records)
-    if (!isHeld) return { type: 'decided', result: guard.outdated }
-    if (!isChanged && !reads.every((key) => isProved(key, also))) return { type: 'alone' }
-    const isAdded = add([...changes, ...also], isChanged ? guard?.version : undefined)
+    const isHeld = guard === undefined || (isRepeat && !isChanged) || holds(guard.record, records)
+    if (!isHeld) return { type: 'decided', result: guard.ifChanged }
+    if (!isChanged && !reads.every((key) => isProved(key, also))) return { type: 'again' }
+    const isAdded = add([...changes, ...also], isChanged ? guard?.record : undefined)
     return isAdded ? { type: 'decided', result } : { type: 'later' }
   }
 
   /**
-   * Whether a record that a decision reads is known well enough for a decision that changes nothing: the commit writes
-   * it, or it is in a snapshot that is not old. No snapshot contains what an earlier write of this commit changes.
+   * Whether a decision that changes nothing may rely on a record: the commit writes it, or it was loaded after the host
+   * was asked. A record that an earlier write of this commit changes is not proved: that change is not committed yet.
    */
   function isProved(key: RecordKey, also: readonly Change[]): boolean {
     const isWritten = also.some(({ kind, next }) => kind === key.kind && next.id === key.id)
-    return isWritten || (!isOld && records.has(nameOf(key)) && !pending.has(nameOf(key)))
+    return isWritten || (!hostAskedSince && records.has(nameOf(key)) && !pending.has(nameOf(key)))
   }
 
   /** Adds changes and a guard to the commit, if it has room for them. Any write fits alone. */

@@ -82,7 +82,7 @@ export function createRunner(context: RunnerContext, inTransaction = false): Run
   async function wait(waiting: Waiting[], member: Member): Promise<void> {
     const begun = new AbortController()
     const endsAt = pacing.elapsedMs() + storeTimeoutMs
-    const entry = { ...member, write: withoutKnown(member.write), begun, endsAt }
+    const entry = { ...member, write: withoutAssumed(member.write), begun, endsAt }
     waiting.push(entry)
     await pacing.sleep(storeTimeoutMs, begun.signal)
     if (begun.signal.aborted) return
@@ -105,8 +105,8 @@ interface Waiting extends Member {
   readonly endsAt: number
 }
 
-/** What was known before a write waited, or was decided, may be outdated. */
-function withoutKnown({ known: _known, ...write }: Write<unknown>): Write<unknown> {
+/** What was assumed before a write waited, or was decided, may have changed since. */
+function withoutAssumed({ assumed: _assumed, ...write }: Write<unknown>): Write<unknown> {
   return write
 }
 
@@ -133,17 +133,17 @@ async function execute(
   } catch (error) {
     outcomes = writes.map(() => ({ type: 'failed', error }))
   }
-  const alone: Member[] = []
+  const again: Member[] = []
   let left = 0
   for (const [index, member] of members.entries()) {
     const outcome = outcomes[index]
     if (outcome?.type === 'decided') member.resolve(outcome.result)
     else if (outcome?.type === 'failed') member.reject(outcome.error)
-    else if (outcome?.type === 'alone') alone.push(member)
+    else if (outcome?.type === 'again')
+      again.push({ ...member, write: withoutAssumed(member.write) })
     else left += 1
   }
   // Concurrently, so that a slow store delays the last of them no longer than the first.
-  const again = alone.map((member) => ({ ...member, write: withoutKnown(member.write) }))
   await Promise.all(again.map((member) => execute(context, [member], inTransaction)))
   return left
 }
@@ -155,7 +155,7 @@ async function committed(
   inTransaction: boolean,
 ): Promise<readonly Outcome[]> {
   const endsAt = pacing.elapsedMs() + storeTimeoutMs
-  let known = writes.find((write) => write.known !== undefined)?.known
+  let basis = writes.find(({ assumed }) => assumed !== undefined)?.assumed
   // The error of a commit that may still take effect, also after a later commit has lost a race.
   let unknown: unknown
   for (let attempt = 1; ; attempt++) {
@@ -166,8 +166,8 @@ async function committed(
     let failure: unknown
     let isCommitting = false
     try {
-      known ??= { records: await within('load', () => loadRecords(store, writes.flatMap(keysOf))) }
-      const { commit, outcomes } = decideInOrder(writes, known, recordsEvents)
+      basis ??= { records: await within('load', () => loadRecords(store, writes.flatMap(keysOf))) }
+      const { commit, outcomes } = decideInOrder(writes, basis, recordsEvents)
       if (commit.changes.length === 0) return outcomes
       isCommitting = true
       await claim(store, inTransaction)
@@ -179,7 +179,7 @@ async function committed(
         throw error
       if (error instanceof ContentionError) {
         // The signature of one write has expired. It must not fail the others.
-        if (writes.length > 1) return writes.map(() => ({ type: 'alone' }))
+        if (writes.length > 1) return writes.map(() => ({ type: 'again' }))
         throw unknown ?? error
       }
       failure = error
@@ -187,12 +187,12 @@ async function committed(
     }
     if (pacing.elapsedMs() >= endsAt) throw failure ?? unknown ?? new ContentionError()
     if (attempt > 1 || failure !== undefined) await pacing.sleep(pauseMs(random, attempt))
-    known = undefined
+    basis = undefined
   }
 }
 
 function keysOf({ reads, guard }: Write<unknown>): readonly RecordKey[] {
-  return guard === undefined ? reads : [...reads, guard.version]
+  return guard === undefined ? reads : [...reads, guard.record]
 }
 
 /** Returns a random delay below a bound that doubles, so that concurrent losers do not collide again. */

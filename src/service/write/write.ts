@@ -19,20 +19,19 @@ export interface Decided<Result> {
   readonly also?: readonly Change[]
   /**
    * Whether nothing changes because an earlier commit of this write, or of an identical one, took effect. The guard
-   * held then, so that the result is not outdated. Default false.
+   * held then, so that the result stands. Default false.
    */
   readonly isRepeat?: boolean
 }
 
-/** Records on which a write is decided. */
-export interface Known {
-  /** A record that is missing is guessed not to exist. */
+/** Records on which a write is decided without loading them. */
+export interface Assumed {
+  /** A key without an entry is assumed not to exist; if the record exists, the commit fails. */
   readonly records: Records
   /**
-   * Whether a port was called since they were loaded whose answer may follow a change that is not in them. Default
-   * false.
+   * Whether the host was asked after these records were loaded: its answer may depend on later versions. Default false.
    */
-  readonly isOld?: boolean
+  readonly hostAskedSince?: boolean
 }
 
 /**
@@ -43,35 +42,32 @@ export interface Write<Result> {
   /** Every record that `decide` reads or changes. */
   readonly reads: readonly RecordKey[]
   /**
-   * What the caller knows of `reads`. The first attempt then loads nothing. A decision that changes something counts,
-   * because its commit fails if a changed record is not as it was known. A decision that changes nothing counts only if
-   * the records are one snapshot, which is not old, and no other record of `reads` is guessed not to exist. Otherwise,
-   * all are loaded, and the write is decided again: an identical write may have taken effect.
+   * What the caller has loaded, or assumes, of `reads`: the first attempt loads nothing. A decision with changes is
+   * committed, and the commit fails if a changed record differs. A decision without changes counts only if all of
+   * `reads` is in `assumed`, and the host was not asked since. Otherwise all is loaded, and decided again: an identical
+   * write may have taken effect.
    */
-  readonly known?: Known
-  /** A version that the commit guards, and the result if the record is no longer at this version. */
-  readonly guard?: { readonly version: VersionGuard; readonly outdated: Result }
+  readonly assumed?: Assumed
+  /** A record whose version the commit guards, and the result if it has another version. */
+  readonly guard?: { readonly record: VersionGuard; readonly ifChanged: Result }
   /** Concurrent writes with the same name share a commit. Default: the write has a commit of its own. */
   readonly together?: string
   /** Reads its records as the writes before this one leave them. */
   decide(read: Read): Decided<Result>
-  /** Decides about a byte-identical repeat of a request. `undefined` refuses it as a replay. */
-  repeated?(read: Read): Decided<Result> | undefined
 }
 
 /** Executes a write, and resolves to its result once it is committed. */
 export type RunWrite = <Result>(write: Write<Result>) => Promise<Result>
 
 /** A write that reads and changes nothing. */
-export function answered<Result>(result: Result): Write<Result> {
-  return { reads: [], known: { records: new Map() }, decide: () => ({ result }) }
+export function answerWrite<Result>(result: Result): Write<Result> {
+  return { reads: [], assumed: { records: new Map() }, decide: () => ({ result }) }
 }
 
 /**
- * A write of a new record. Its id is random, so the guess is that the record does not exist. If it does, the write was
- * committed, and the response of the store was lost.
+ * A write of a new record. Its id is random, so it is assumed not to exist. If it does, the write was committed, and the response of the store was lost.
  */
-export function creating<Result>(
+export function creationWrite<Result>(
   kind: RecordKind,
   { record: next, events }: { readonly record: Stored; readonly events: readonly DomainEvent[] },
   result: Result,
@@ -79,7 +75,7 @@ export function creating<Result>(
   const key = { kind, id: next.id }
   return {
     reads: [key],
-    known: { records: new Map() },
+    assumed: { records: new Map() },
     decide: (read) =>
       read(key) === undefined ? { changes: [{ kind, next, events }], result } : { result },
   }

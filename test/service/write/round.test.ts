@@ -29,8 +29,12 @@ function take(amount: number, more: Partial<Write<unknown>> = {}): Write<unknown
 
 const decided = (result: unknown): Outcome => ({ type: 'decided', result })
 
-function round(writes: readonly Write<unknown>[], records: Records = stored, isOld = false) {
-  return decideInOrder(writes, { records, isOld }, () => true)
+function round(
+  writes: readonly Write<unknown>[],
+  records: Records = stored,
+  hostAskedSince = false,
+) {
+  return decideInOrder(writes, { records, hostAskedSince }, () => true)
 }
 
 describe('a round', () => {
@@ -132,7 +136,7 @@ describe('the outcome of a write', () => {
 
   test('is that it is outdated, if the record that it guards has another version', () => {
     const guarded = (version: number) =>
-      take(1, { guard: { version: { kind: 'grant', id: 'grant', version }, outdated: 'outdated' } })
+      take(1, { guard: { record: { kind: 'grant', id: 'grant', version }, ifChanged: 'outdated' } })
     const grant = { id: 'grant', version: 2, commandId: 'earlier' }
     const records = new Map([...stored, ...recordsOf('grant', grant)])
     const { outcomes, commit } = round([guarded(1), guarded(2), guarded(2)], records)
@@ -142,8 +146,8 @@ describe('the outcome of a write', () => {
 
   test('is never outdated, if an earlier commit of the same write took effect', () => {
     const guard = {
-      version: { kind: 'grant', id: 'grant', version: 1 },
-      outdated: 'outdated',
+      record: { kind: 'grant', id: 'grant', version: 1 },
+      ifChanged: 'outdated',
     } as const
     const grant = { id: 'grant', version: 2, commandId: 'earlier' }
     const records = new Map([...stored, ...recordsOf('grant', grant)])
@@ -156,7 +160,7 @@ describe('the outcome of a write', () => {
 })
 
 describe('a write that changes nothing', () => {
-  const alone: Outcome = { type: 'alone' }
+  const again: Outcome = { type: 'again' }
   const refused = take(11)
   const replay = { kind: 'replay', id: 'nonce' } as const
   const nonce = { kind: 'replay', next: { id: replay.id, version: 1, commandId: 'me' } } as const
@@ -167,13 +171,13 @@ describe('a write that changes nothing', () => {
     expect(round([refused], none).outcomes).toEqual([decided('refused')])
   })
 
-  test('does not count on a guess that a record does not exist', () => {
-    expect(round([refused], new Map()).outcomes).toEqual([alone])
-    const guessing = take(11, { reads: [key, replay] })
-    expect(round([guessing]).outcomes).toEqual([alone])
+  test('does not count on the assumption that a record does not exist', () => {
+    expect(round([refused], new Map()).outcomes).toEqual([again])
+    const assuming = take(11, { reads: [key, replay] })
+    expect(round([assuming]).outcomes).toEqual([again])
   })
 
-  test('counts if its commit proves the guess', () => {
+  test('counts if its commit proves the assumption', () => {
     const recording = take(11, {
       reads: [key, replay],
       decide: () => ({ result: 'refused', also: [nonce] }),
@@ -184,11 +188,11 @@ describe('a write that changes nothing', () => {
     })
     const other = { ...nonce, next: { ...nonce.next, id: 'other' } }
     const another = { ...recording, decide: () => ({ result: 'refused', also: [other] }) }
-    expect(round([another])).toMatchObject({ outcomes: [alone], commit: { changes: [] } })
+    expect(round([another])).toMatchObject({ outcomes: [again], commit: { changes: [] } })
   })
 
-  test('does not count on what is old, while a change does', () => {
-    expect(round([refused], stored, true).outcomes).toEqual([alone])
+  test('does not count on records from before the host was asked, while a change does', () => {
+    expect(round([refused], stored, true).outcomes).toEqual([again])
     expect(round([take(1)], stored, true).outcomes).toEqual([decided(9)])
   })
 
@@ -196,7 +200,7 @@ describe('a write that changes nothing', () => {
     expect(round([refused, take(1), refused, take(1)]).outcomes).toEqual([
       decided('refused'),
       decided(9),
-      alone,
+      again,
       decided(8),
     ])
     const elsewhere = take(1, { reads: [replay], decide: () => ({ result: 'refused' }) })

@@ -10,11 +10,16 @@ import {
 import { memoryStore, type Store } from '../../../src/index.js'
 import type { DomainEvent } from '../../../src/service/event-record.js'
 import { recordsOf } from '../../../src/service/load.js'
-import { once, type ReplayRecord } from '../../../src/service/signed-call.js'
+import { countedOnceWrite, type ReplayRecord } from '../../../src/service/signed-call.js'
 import { ContentionError, guardedStore } from '../../../src/service/store-guard.js'
 import { type Pacing, realPacing } from '../../../src/service/time.js'
 import { createRunner, type RunnerContext, waitingMax } from '../../../src/service/write/runner.js'
-import { answered, creating, type Decided, type Write } from '../../../src/service/write/write.js'
+import {
+  answerWrite,
+  creationWrite,
+  type Decided,
+  type Write,
+} from '../../../src/service/write/write.js'
 import { boundedStore } from '../../support/bounded-store.js'
 import { manualClock } from '../../support/clock.js'
 import { loadOne } from '../../support/one-record.js'
@@ -239,8 +244,8 @@ describe('an error of the transaction of a host', () => {
     const failingLoad = { ...memoryStore(), commit: losing, load }
     for (const store of [failingCommit, failingLoad]) {
       const pacing = virtualPacing()
-      const known = { records: new Map() }
-      const written = runner(store, { pacing }, true)(increment('me', { known }))
+      const assumed = { records: new Map() }
+      const written = runner(store, { pacing }, true)(increment('me', { assumed }))
       await expect(written).rejects.toMatchObject({ code })
       expect(pacing.slept).toEqual([])
     }
@@ -274,7 +279,7 @@ describe.each([
   test.each(fates)('is no replay of itself if it %s', async (fate) => {
     const store = memoryStore()
     const run = runner(fated(store, fate), {}, inTransaction)
-    const result = await run(once(incrementOnce('me'), replayOf('me')))
+    const result = await run(countedOnceWrite(incrementOnce('me'), replayOf('me')))
     expect(result).toEqual({ ok: true, count: 1 })
     expect(await countOf(store)).toBe(1)
   })
@@ -286,7 +291,7 @@ describe.each([
       down,
       {},
       inTransaction,
-    )(increment('me', { known: { records: new Map() } }))
+    )(increment('me', { assumed: { records: new Map() } }))
     await expect(written).rejects.toThrow('the database is down')
   })
 
@@ -311,7 +316,7 @@ describe.each([
     const store = guardedStore(sound, { clock, timeoutMs: 3_000, server: 'test' })
     const { record, ...replay } = replayOf('me')
     const expiring = { ...record, dueAt: clock.now() + 180_001 }
-    const write = once(incrementOnce('me'), { ...replay, record: expiring })
+    const write = countedOnceWrite(incrementOnce('me'), { ...replay, record: expiring })
     await expect(runner(store, {}, inTransaction)(write)).rejects.toThrow('the connection was lost')
   })
 })
@@ -339,7 +344,7 @@ describe('a load that fails after a lost race', () => {
     }
     return denyingFirst({ ...sound, load }, losses)
   }
-  const write = increment('me', { known: { records: new Map() } })
+  const write = increment('me', { assumed: { records: new Map() } })
 
   test('is repeated', async () => {
     expect(await runner(failingOnce(1))(write)).toBe(1)
@@ -412,8 +417,8 @@ describe('a store that no longer settles', () => {
       commit: () => (answers.shift() ?? never)(),
       load: (keys) => (call === 'load' ? never() : sound.load(keys)),
     }
-    const known = { records: new Map() }
-    const written = onServer(store)(increment('me', { known, ...name }))
+    const assumed = { records: new Map() }
+    const written = onServer(store)(increment('me', { assumed, ...name }))
     expect(await settling(written)).toBe(3_000)
     await expect(written).rejects.toMatchObject(unsettled(call, 2_000))
   })
@@ -433,11 +438,11 @@ describe('a store that no longer settles', () => {
   test('holds the look-up of a refused signature until the deadline', async () => {
     const refusing = {
       reads: [],
-      known: { records: new Map() },
+      assumed: { records: new Map() },
       decide: () => ({ result: refusal }),
     }
     const written = onServer({ ...memoryStore(), load: never })(
-      once(refusing, replayOf('me', false)),
+      countedOnceWrite(refusing, replayOf('me', false)),
     )
     expect(await settling(written)).toBe(3_000)
     await expect(written).rejects.toMatchObject(unsettled('load'))
@@ -535,7 +540,7 @@ test('a write whose signature has expired fails no other write of the same commi
   const { record, ...replay } = replayOf('late')
   const expired = { ...replay, record: { ...record, dueAt: clock.now() } }
   const first = run(increment('first', together))
-  const late = run(once({ ...incrementOnce('late'), ...together }, expired))
+  const late = run(countedOnceWrite({ ...incrementOnce('late'), ...together }, expired))
   late.catch(() => {})
   const last = run(increment('last', together))
   await proceed(true)
@@ -544,14 +549,18 @@ test('a write whose signature has expired fails no other write of the same commi
 })
 
 describe('a request that counts once', () => {
-  const refusing = { reads: [], known: { records: new Map() }, decide: () => ({ result: refusal }) }
+  const refusing = {
+    reads: [],
+    assumed: { records: new Map() },
+    decide: () => ({ result: refusal }),
+  }
   const isReplay = { ok: false, refusal: 'replayed' }
 
   test('is carried out once among equal concurrent requests, and the others are replays', async () => {
     const store = memoryStore()
     const copies = Array.from({ length: 50 }, (_, index) => {
       const id = `copy ${index}`
-      return runner(store)(once(incrementOnce(id), replayOf(id)))
+      return runner(store)(countedOnceWrite(incrementOnce(id), replayOf(id)))
     })
     const results = await Promise.all(copies)
     expect(results.filter(({ ok }) => ok)).toEqual([{ ok: true, count: 1 }])
@@ -563,16 +572,20 @@ describe('a request that counts once', () => {
     const { store, loads, proceed } = heldStore()
     const run = runner(store)
     await proceed(true)
-    expect(await run(once<{ ok: boolean }>(refusing, replayOf('first')))).toBe(refusal)
+    expect(await run(countedOnceWrite<{ ok: boolean }>(refusing, replayOf('first')))).toBe(refusal)
     expect(loads).toEqual([])
-    expect(await run(once<{ ok: boolean }>(refusing, replayOf('second')))).toMatchObject(isReplay)
+    expect(
+      await run(countedOnceWrite<{ ok: boolean }>(refusing, replayOf('second'))),
+    ).toMatchObject(isReplay)
   })
 
   test('writes nothing when it is refused and had no nonce', async () => {
     const store = memoryStore()
     const run = runner(store)
     for (const copy of ['first', 'second']) {
-      expect(await run(once<{ ok: boolean }>(refusing, replayOf(copy, false)))).toBe(refusal)
+      expect(await run(countedOnceWrite<{ ok: boolean }>(refusing, replayOf(copy, false)))).toBe(
+        refusal,
+      )
     }
     expect(await loadOne(store, 'replay', 'once')).toBeUndefined()
   })
@@ -581,24 +594,27 @@ describe('a request that counts once', () => {
     const { store, loads, proceed } = heldStore()
     const run = runner(store)
     await proceed(true)
-    await run(once(incrementOnce('first'), replayOf('first', false)))
+    await run(countedOnceWrite(incrementOnce('first'), replayOf('first', false)))
     loads.length = 0
     const replay = replayOf('second', false)
-    expect(await run(once<{ ok: boolean }>(answered(refusal), replay))).toMatchObject(isReplay)
+    expect(
+      await run(countedOnceWrite<{ ok: boolean }>(answerWrite(refusal), replay)),
+    ).toMatchObject(isReplay)
     expect(loads).toEqual([[replay.key]])
   })
 
-  test('gets what its write says of a repeat', async () => {
+  test('gets what its operation says of a repeat', async () => {
     const run = runner(memoryStore())
-    await run(once(incrementOnce('first'), replayOf('first', false)))
+    await run(countedOnceWrite(incrementOnce('first'), replayOf('first', false)))
     const result = { ok: true, count: 17 }
-    const write = { ...incrementOnce('second'), repeated: () => ({ result }) }
-    expect(await run(once(write, replayOf('second', false)))).toBe(result)
+    const repeat = () => ({ result })
+    const write = countedOnceWrite(incrementOnce('second'), replayOf('second', false), repeat)
+    expect(await run(write)).toBe(result)
   })
 
   test('commits its nonce in the commit that follows a lost race', async () => {
     const store = memoryStore()
-    await runner(denyingFirst(store, 1))(once(incrementOnce('me'), replayOf('me')))
+    await runner(denyingFirst(store, 1))(countedOnceWrite(incrementOnce('me'), replayOf('me')))
     expect(await loadOne(store, 'replay', 'once')).toMatchObject({ commandId: 'me' })
   })
 
@@ -606,9 +622,12 @@ describe('a request that counts once', () => {
     const { store, commits, proceed } = heldStore()
     const run = runner(store)
     await proceed(true)
-    await run(once(incrementOnce('me'), replayOf('me')))
+    await run(countedOnceWrite(incrementOnce('me'), replayOf('me')))
     await run(
-      once({ ...incrementOnce('more'), decide: incrementOnce('more').decide }, replayOf('me')),
+      countedOnceWrite(
+        { ...incrementOnce('more'), decide: incrementOnce('more').decide },
+        replayOf('me'),
+      ),
     )
     const nonces = commits.map(
       ({ changes }) => changes.filter(({ kind }) => kind === 'replay').length,
@@ -618,13 +637,13 @@ describe('a request that counts once', () => {
 })
 
 describe('a write that changes nothing', () => {
-  test('makes no call of the store if everything is known', async () => {
+  test('makes no call of the store if everything is assumed', async () => {
     const get = () => () => Promise.reject(new Error('the store was called'))
     const untouchable = new Proxy({} as Store, { get })
-    expect(await runner(untouchable)(answered('same'))).toBe('same')
+    expect(await runner(untouchable)(answerWrite('same'))).toBe('same')
     const key = { kind: 'grant', id: 'counter' } as const
-    const known = { records: recordsOf('grant', { id: 'counter', version: 1, commandId: 'me' }) }
-    const idle = { reads: [key], known, decide: () => ({ result: 'idle' }) }
+    const assumed = { records: recordsOf('grant', { id: 'counter', version: 1, commandId: 'me' }) }
+    const idle = { reads: [key], assumed, decide: () => ({ result: 'idle' }) }
     expect(await runner(untouchable)(idle)).toBe('idle')
   })
 })
@@ -632,7 +651,7 @@ describe('a write that changes nothing', () => {
 describe('a guarded write', () => {
   const guardKey = { kind: 'quote', id: 'guarded' } as const
   const guarding = (version: number) => ({
-    guard: { version: { ...guardKey, version }, outdated: -1 },
+    guard: { record: { ...guardKey, version }, ifChanged: -1 },
   })
 
   async function setUp(version = 1) {
@@ -648,14 +667,14 @@ describe('a guarded write', () => {
     return store.commit({ changes: [change], guards: [] })
   }
 
-  const known = { records: new Map() }
+  const assumed = { records: new Map() }
 
-  test.each([{}, { known }, together])('takes effect while its guard holds: %j', async (more) => {
+  test.each([{}, { assumed }, together])('takes effect while its guard holds: %j', async (more) => {
     const store = await setUp()
     expect(await runner(store)(increment('me', { ...guarding(1), ...more }))).toBe(1)
   })
 
-  test.each([{}, { known }, together])(
+  test.each([{}, { assumed }, together])(
     'is outdated when its guard no longer holds: %j',
     async (more) => {
       const store = await setUp(2)
@@ -803,7 +822,7 @@ describe('writes with one name', () => {
     return {
       reads: [key],
       ...together,
-      ...(guard && { guard: { version: guard, outdated: 'outdated' } }),
+      ...(guard && { guard: { record: guard, ifChanged: 'outdated' } }),
       decide(read) {
         const version = (read(key)?.version ?? 0) + 1
         const lists = after.map(([list = '', at]) => ({ list, at: Number(at) }))
@@ -958,13 +977,13 @@ describe('writes with one name', () => {
     expect(commits.map(incrementsIn)).toEqual([['1'], ['2']])
   })
 
-  test('trust nothing that was known before they waited', async () => {
+  test('trust nothing that was assumed before they waited', async () => {
     const { store, proceed } = heldStore()
     const run = runner(store)
-    const stale = { known: { records: new Map() }, ...together }
+    const stale = { assumed: { records: new Map() }, ...together }
     const first = run(increment('1', stale))
     const told = run<string>({
-      ...{ reads: [counterKey], known: { records: new Map() }, ...together },
+      ...{ reads: [counterKey], assumed: { records: new Map() }, ...together },
       decide: (read) => ({ result: `${read<Counter>(counterKey)?.count}` }),
     })
     await proceed(true)
@@ -972,7 +991,7 @@ describe('writes with one name', () => {
     expect(await told).toBe('1')
   })
 
-  test('are decided alone if they change nothing while others do', async () => {
+  test('are decided again if they change nothing while others do', async () => {
     const { store, loads, commits, proceed } = heldStore()
     const run = runner(store)
     const refused = increment('no', { ...together, decide: () => ({ result: 0 }) })
@@ -983,7 +1002,7 @@ describe('writes with one name', () => {
     expect(await Promise.all(all)).toEqual([1, 2, 0])
     expect(commits.map(incrementsIn)).toEqual([['1'], ['2']])
     const own = { kind: 'transfer', id: 'by-no' }
-    // Together with the second one, and then alone.
+    // Together with the second one, and then again, apart.
     expect(loads.map((keys) => keys.length)).toEqual([3, 2])
     for (const keys of loads) expect(keys).toContainEqual(own)
   })
@@ -992,7 +1011,7 @@ describe('writes with one name', () => {
 test('a new record is created once', async () => {
   const store = memoryStore()
   const record = { id: 'new', version: 1, commandId: 'me' }
-  const write = creating('quote', { record, events: [] }, 'created')
+  const write = creationWrite('quote', { record, events: [] }, 'created')
   const { store: held, commits, proceed } = heldStore(store)
   await proceed(true)
   expect(await runner(fated(held, 'lands-and-fails'))(write)).toBe('created')
@@ -1006,7 +1025,7 @@ test('only the types of events that the host wants are recorded', async () => {
   const record = { id: 'new', version: 1, commandId: 'me' }
   const events = [eventOf('quote.created'), eventOf('outgoing-payment.created')]
   const recordsEvents = (type: string) => type === 'outgoing-payment.created'
-  await runner(store, { recordsEvents })(creating('quote', { record, events }, undefined))
+  await runner(store, { recordsEvents })(creationWrite('quote', { record, events }, undefined))
   expect(commits.flatMap(({ changes }) => changes.map(({ next }) => next))).toEqual([
     { ...record, lastEvent: expect.stringMatching(/^0001\.me\./) },
     expect.objectContaining({ event: events[1] }),
