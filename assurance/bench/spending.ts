@@ -6,9 +6,9 @@ import { serviceContext, sharedGroup } from '../../src/servers/options.js'
 import { policyOptions, resourcePolicy } from '../../src/servers/resource-policy.js'
 import { newCall } from '../../src/service/context.js'
 import { createPaymentCreation } from '../../src/service/create-outgoing-payment.js'
-import type { IntrospectAhead } from '../../src/service/introspection.js'
-import { seenBudgets } from '../../src/service/load-ahead.js'
+import type { IntrospectWithPreload } from '../../src/service/introspection.js'
 import { createQuotes } from '../../src/service/quote.js'
+import { createSeenBudgets } from '../../src/service/seen-budgets.js'
 import { readInput } from '../../src/util/input.js'
 import { type Database, hasDatabase, withDatabase } from './database.js'
 import {
@@ -246,23 +246,23 @@ function statementsOf({ wallet, grantId }: Payer, change = (store: Store) => sto
 
 /** A payment after its signature was verified: introspection, loads, decision and commit. */
 function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store) => store) {
-  const introspect: IntrospectAhead = wallet.auth.introspect
+  const introspect: IntrospectWithPreload = wallet.auth.introspect
   const store = change(wallet.store)
   const url = publicUrl(resourceServer)
   const context = serviceContext(readInput('', sharedGroup, { store }), 'resourceServer', url, url)
   const { spending: policy } = resourcePolicy(readInput('policy', policyOptions, {}))
   const quotes = createQuotes(context, { walletAddresses, pricing }, policy.quotes)
-  const ports = { hasGrants: true, walletAddresses, quotes, budgets: seenBudgets() }
+  const ports = { hasGrants: true, walletAddresses, quotes, seenBudgets: createSeenBudgets() }
   const creation = createPaymentCreation(context, ports, policy)
   const renew = () => Promise.reject(new Error('the commit failed'))
   return async (quoteId: string) => {
     const input = { walletAddress, quoteId }
-    const ahead = await creation.ahead(input)
-    const token = await introspect({ accessToken }, ahead)
+    const preload = await creation.preloadFor(input)
+    const token = await introspect({ accessToken }, preload)
     if (!token.active) throw new Error('the token is not active')
     const answer = await creation.create(
       input,
-      { client, token, renew, ahead },
+      { client, token, renew, preload },
       {
         ...newCall(context),
         proof: {

@@ -36,10 +36,10 @@ import { paymentEnds } from '../service/event-record.js'
 import type { ServerEvents } from '../service/events/delivery.js'
 import { createServerEvents } from '../service/events/outbox.js'
 import { createIncomingPayments } from '../service/incoming-payment.js'
-import { seenBudgets } from '../service/load-ahead.js'
 import { createOutgoingPayments, sweptBudgets } from '../service/outgoing-payment.js'
 import { createOwnerConfirmations } from '../service/owner-confirmation.js'
 import { createQuotes, type QuoteOperations } from '../service/quote.js'
+import { createSeenBudgets } from '../service/seen-budgets.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
 import { boolean, group, type Members, optionsOf, port, readInput } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
@@ -232,7 +232,7 @@ function readSettings(given: ResourceServerOptions) {
     strippedPrefix: requirePrefix(own.strippedPrefix, url),
     policy: resourcePolicy(own.policy),
     context: serviceContext(common, 'resourceServer', url, issuer),
-    budgets: seenBudgets(),
+    seenBudgets: createSeenBudgets(),
     repeats: common.compatibility.repeatedRequests,
     watch: hooksOf(common),
   }
@@ -242,14 +242,14 @@ type Services = ReturnType<typeof servicesIn>
 
 /** Creates the services in a context, and the interfaces through which the host calls them. */
 function servicesIn(context: ServiceContext, settings: Settings) {
-  const { walletAddresses, paymentMethods, policy, baseUrl, hasGrants, budgets } = settings
+  const { walletAddresses, paymentMethods, policy, baseUrl, hasGrants, seenBudgets } = settings
   const incoming = createIncomingPayments(
     context,
     { walletAddresses, paymentMethods, mayReceive: policy.mayReceive },
     policy.incoming,
   )
   const { spending, mayPay, accountLimits } = policy
-  const outgoing = createOutgoingPayments(context, spending, budgets)
+  const outgoing = createOutgoingPayments(context, spending, seenBudgets)
   const pricing = settings.pricing && hostPricing(settings.pricing, baseUrl, settings.allowLoopback)
   const quotes = pricing && createQuotes(context, { walletAddresses, pricing }, spending.quotes)
   const limits = limitServices(
@@ -307,9 +307,9 @@ function spendingOperations(
   quotes: QuoteOperations,
 ) {
   const { context } = deps
-  const { walletAddresses, hasGrants, policy, budgets } = settings
+  const { walletAddresses, hasGrants, policy, seenBudgets } = settings
   const { spending, mayPay, accountLimits } = policy
-  const ports = { hasGrants, walletAddresses, quotes, budgets, mayPay, accountLimits }
+  const ports = { hasGrants, walletAddresses, quotes, seenBudgets, mayPay, accountLimits }
   const creation = createPaymentCreation(context, ports, spending)
   const paying = { ...deps, creation }
   return {

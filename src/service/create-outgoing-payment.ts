@@ -47,7 +47,7 @@ import {
 import { type AccountRefusal, activeAccount, type ServiceContext } from './context.js'
 import { paymentListsOf } from './lists.js'
 import { loadRecords, nameOf, type Read, type Records, readerOf } from './load.js'
-import { type Ahead, aheadOf, type SeenBudgets } from './load-ahead.js'
+import { createPreload, type Preload } from './preload.js'
 import type { PricingRefused, QuoteOperations } from './quote.js'
 import {
   declineIfGrantEnded,
@@ -56,6 +56,7 @@ import {
   settleReserved,
   waitForDecision,
 } from './reserved-payment.js'
+import type { SeenBudgets } from './seen-budgets.js'
 import type { Replayed, SignedCall } from './signed-call.js'
 import { ContentionError } from './store-guard.js'
 import type { Decided, Write } from './write/write.js'
@@ -75,8 +76,8 @@ interface Spender {
   readonly token: ActiveToken
   /** Introspects the token again, because the grant may have changed when a commit lost a race. */
   renew(): Promise<Result<ActiveToken, Refused<TokenRefusal>>>
-  /** What the introspections load with the grant. Default: nothing. */
-  readonly ahead?: Ahead | undefined
+  /** What each introspection loads with the grant. Default: nothing. */
+  readonly preload?: Preload | undefined
 }
 
 interface PaymentCreationPorts {
@@ -84,7 +85,7 @@ interface PaymentCreationPorts {
   readonly hasGrants: boolean
   readonly walletAddresses: WalletAddresses
   readonly quotes: QuoteOperations
-  readonly budgets: SeenBudgets
+  readonly seenBudgets: SeenBudgets
   /** Decides for the host whether a payment may be created. Default: every payment. */
   readonly mayPay?: MayPay | undefined
   /** Returns the limits of an account. Default: none has any. */
@@ -133,7 +134,7 @@ export function createPaymentCreation(
 ) {
   const deps = { ...ports, context, policy }
   return {
-    ahead: (input: PaymentInput) => ahead(deps, input),
+    preloadFor: (input: PaymentInput) => preloadFor(deps, input),
     create: (input: PaymentInput, spender: Spender, call: SignedCall, idempotencyKey?: string) =>
       pay(deps, input, spender, call, idempotencyKey),
   }
@@ -144,16 +145,16 @@ export function createPaymentCreation(
  * those that this process has seen with the grant, or else that of a grant for outgoing payments without an interval.
  * The id of another payment depends on the client, which only the grant names.
  */
-async function ahead(
-  { context, hasGrants, budgets }: Dependencies,
+async function preloadFor(
+  { context, hasGrants, seenBudgets }: Dependencies,
   input: PaymentInput,
-): Promise<Ahead | undefined> {
+): Promise<Preload | undefined> {
   if (!hasGrants || !('quoteId' in input)) return undefined
-  const own = keysOfQuoted(await context.namespace(), input.quoteId)
+  const paymentKeys = keysOfQuoted(await context.namespace(), input.quoteId)
   const namespace = await context.grantNamespace()
-  return aheadOf((grantId) => {
+  return createPreload((grantId) => {
     const first = { budgetId: budgetId({ namespace, grantId }, { itemId: '1' }, {}) }
-    return [...own, ...(budgets.guess(grantId) ?? [budgetKey(first)])]
+    return [...paymentKeys, ...(seenBudgets.guess(grantId) ?? [budgetKey(first)])]
   })
 }
 
@@ -169,7 +170,7 @@ function keysOfQuoted(namespace: string, id: string): readonly RecordKey[] {
 async function pay(
   deps: Dependencies,
   input: PaymentInput,
-  { client, token: introspected, renew, ahead }: Spender,
+  spender: Spender,
   call: SignedCall,
   idempotencyKey: string | undefined,
 ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
@@ -177,31 +178,35 @@ async function pay(
   const endsAt = context.pacing.elapsedMs() + context.storeTimeoutMs
 
   // 1. Identify the payment, and what makes another request a repeat of this one.
-  const request = await identify(context, input, client, call, idempotencyKey)
-  let token = introspected
-  let terms: AgreedTerms = { type: 'as-before' }
+  const request = await identify(context, input, spender.client, call, idempotencyKey)
+  let { token } = spender
+  let terms: Terms | undefined
   let ofAccount: readonly SetLimit[] = []
   let { waits } = request
 
   for (;;) {
     // 2. Load what the payment depends on. If another request is asking the host about it, wait for that decision. If
     // its owner can no longer confirm it, decline it.
-    let snapshot = await snapshotOf(deps, request, token, ofAccount, ahead)
-    if (waits && snapshot.reservedByOther !== undefined) {
-      if (await waitForDecision(deps, snapshot.reservedByOther, endsAt)) continue
-      return askedAlready
+    let snapshot = await snapshotOf(deps, request, token, ofAccount, spender.preload)
+    const { reserved, isAsked } = snapshot
+    if (reserved !== undefined) {
+      if (waits && isAsked) {
+        if (await waitForDecision(deps, reserved, endsAt)) continue
+        return askedAlready
+      }
+      const isOfOther = waitsUnderOther(reserved, token.grantId)
+      if (isOfOther && (await declineIfGrantEnded(deps, reserved))) continue
     }
-    if (await declineIfGrantEnded(deps, snapshot.waitsUnderOther)) continue
 
     // 3. Agree on the terms of a new payment, and learn the limits of its account.
-    if (snapshot.isNew && terms.type === 'as-before') {
+    if (snapshot.isNew && terms === undefined) {
       const agreed = await termsOf(deps, request)
       if (!agreed.ok) return agreed
       const { walletAddress } = input
       ofAccount = await limitsOfAccount(
         deps,
         { ...agreed.value.account, walletAddress },
-        request.at,
+        request.receivedAt,
       )
       snapshot = await withLimits(deps, token, snapshot, ofAccount)
       terms = agreed.value.terms
@@ -216,14 +221,15 @@ async function pay(
     )
     if (!answer.ok && answer.refusal !== 'outdated') return answer
     if (!answer.ok) {
-      const renewed = await renew()
+      // This also loads what the payment depends on, if there is a preload.
+      const renewed = await spender.renew()
       if (!renewed.ok) return renewed
       if (context.pacing.elapsedMs() > endsAt) throw new ContentionError()
       token = renewed.value
       continue
     }
     const { payment, spent } = answer
-    deps.budgets.see(payment.id, budgetKeysOf(payment))
+    deps.seenBudgets.see(payment.id, budgetKeysOf(payment))
     if (isCreated(payment)) return { ok: true, payment, spent }
 
     // 5. Ask the host about the reserved payment, and create or decline it, or let it wait for its owner.
@@ -240,9 +246,10 @@ interface IdentifiedRequest extends Repeat {
   readonly id: string
   readonly commandId: string
   /** When the request was received. */
-  readonly at: Instant
+  readonly receivedAt: Instant
   /**
-   * Whether it waits for the decision about another request. Otherwise that has the same bytes, and this is a replay.
+   * Whether this request waits while another asks the host about the same payment. False if the id is derived from the
+   * signature: only a replay has the same id.
    */
   readonly waits: boolean
   /** Whether a byte-identical repeat gets the payment that exists. */
@@ -250,7 +257,7 @@ interface IdentifiedRequest extends Repeat {
   readonly paymentKey: RecordKey
   readonly quoteKey: RecordKey
   /** The keys of the payment and its quote; empty for an id of another server. */
-  readonly own: readonly RecordKey[]
+  readonly paymentKeys: readonly RecordKey[]
   readonly namespace: string
   readonly grantNamespace: string
 }
@@ -259,7 +266,7 @@ async function identify(
   context: ServiceContext,
   input: PaymentInput,
   client: string,
-  { now: at, commandId, replay, proof }: SignedCall,
+  { now: receivedAt, commandId, replay, proof }: SignedCall,
   idempotencyKey: string | undefined,
 ): Promise<IdentifiedRequest> {
   const namespace = await context.namespace()
@@ -275,7 +282,7 @@ async function identify(
     input,
     id,
     commandId,
-    at,
+    receivedAt,
     client,
     requestHash: await hashText(canonicalJson(input)),
     waits: isByQuote || idempotencyKey !== undefined,
@@ -283,7 +290,7 @@ async function identify(
     isRepeatable: idempotencyKey !== undefined && replay?.of === 'signature',
     paymentKey,
     quoteKey,
-    own: isByQuote ? keysOfQuoted(namespace, id) : [paymentKey],
+    paymentKeys: isByQuote ? keysOfQuoted(namespace, id) : [paymentKey],
     namespace,
     grantNamespace: await context.grantNamespace(),
   }
@@ -301,7 +308,7 @@ async function idOfSignature(
 
 /** The records that a request depends on. */
 interface Snapshot {
-  /** When the decision is about to be made, just before or after they were loaded. */
+  /** The time of the decision: read before the load, and again after the host gave the price and the limits. */
   readonly now: Instant
   readonly reads: readonly RecordKey[]
   readonly records: Records
@@ -309,31 +316,34 @@ interface Snapshot {
   readonly items: readonly PayingItem[]
   /** The limits that the owner has set for the grant and the account, at the time of the request. */
   readonly limits: readonly SetLimit[]
-  /** Whether the request repeats none whose payment exists. */
+  /** Whether no earlier request of the client has created or reserved the payment. */
   readonly isNew: boolean
-  /** The payment that the request repeats, if another request is asking the host about it. */
-  readonly reservedByOther: ReservedPayment | undefined
-  /** The payment that the request repeats, if it waits for its owner under another grant, which may have ended. */
-  readonly waitsUnderOther: ReservedPayment | undefined
+  /** The payment, if an earlier request of the client has reserved it: it waits for the host or for its owner. */
+  readonly reserved: ReservedPayment | undefined
+  /** Whether the earlier request may still be asking the host about it. */
+  readonly isAsked: boolean
 }
 
 async function snapshotOf(
-  { context: { clock, store }, policy, budgets }: Dependencies,
+  { context: { clock, store }, policy, seenBudgets }: Dependencies,
   request: IdentifiedRequest,
   { access, grantId, conditions }: ActiveToken,
   ofAccount: readonly SetLimit[],
-  ahead: Ahead | undefined,
+  preload: Preload | undefined,
 ): Promise<Snapshot> {
-  const { own, paymentKey, commandId, at, grantNamespace: namespace } = request
+  const { paymentKeys, paymentKey, receivedAt, grantNamespace: namespace } = request
   const now = clock.now()
-  const items = payingItems(access, { namespace, grantId }, at)
-  const limits = [...ownerLimits(conditions?.limits, { namespace, grantId }, at), ...ofAccount]
+  const items = payingItems(access, { namespace, grantId }, receivedAt)
+  const limits = [
+    ...ownerLimits(conditions?.limits, { namespace, grantId }, receivedAt),
+    ...ofAccount,
+  ]
   const counting = openBudgetKeys([...items, ...limits])
-  budgets.see(grantId, counting)
-  const reads = [...own, ...counting]
-  const records = ahead?.use(reads) ?? (await loadRecords(store, reads))
+  seenBudgets.see(grantId, counting)
+  const reads = [...paymentKeys, ...counting]
+  const records = preload?.takeIfComplete(reads) ?? (await loadRecords(store, reads))
   const found = readerOf(records)<PaymentRecord>(paymentKey)
-  const earlier = decideRepeat(found, { ...request, grantId }, now, policy.reservations)
+  const earlier = decideRepeat(found, { grantId, ...request }, now, policy.reservations)
   return {
     now,
     reads,
@@ -341,32 +351,29 @@ async function snapshotOf(
     items,
     limits,
     isNew: earlier === undefined,
-    reservedByOther: earlier?.ok ? reservedByOther(earlier.record, commandId) : undefined,
-    waitsUnderOther: earlier && found && waitsUnderOther(found, grantId) ? found : undefined,
+    reserved: earlier && found && reservedByOther(found, request.commandId),
+    isAsked: earlier?.outcome === 'unchanged',
   }
 }
 
 /**
- * Adds limits to a snapshot, with their budgets, unless it contains them by a guess. The commit compares the versions of
- * these.
+ * Loads the budgets of the account's limits that the snapshot lacks. The two loads are not one snapshot, so the commit
+ * compares their versions.
  */
 async function withLimits(
-  { context: { store }, budgets }: Dependencies,
+  { context: { store }, seenBudgets }: Dependencies,
   { grantId }: ActiveToken,
   snapshot: Snapshot,
   ofAccount: readonly SetLimit[],
 ): Promise<Snapshot> {
   if (ofAccount.length === 0) return snapshot
   const limits = [...snapshot.limits, ...ofAccount]
-  budgets.see(grantId, openBudgetKeys([...snapshot.items, ...limits]))
+  seenBudgets.see(grantId, openBudgetKeys([...snapshot.items, ...limits]))
   const keys = openBudgetKeys(ofAccount)
   const missing = keys.filter((key) => !snapshot.records.has(nameOf(key)))
   const records = new Map([...snapshot.records, ...(await loadRecords(store, missing))])
   return { ...snapshot, records, reads: [...snapshot.reads, ...keys], limits }
 }
-
-/** The terms of a payment. Those of a repeat are not determined: they are the ones of the payment that exists. */
-type AgreedTerms = Terms | { readonly type: 'as-before' }
 
 /** The terms of a new payment, and the asset of its account. */
 interface Agreed {
@@ -377,7 +384,7 @@ interface Agreed {
 /** Prices a payment without a quote. A quote contains its price, so only its account is checked. */
 async function termsOf(
   { walletAddresses, quotes }: Dependencies,
-  { input, client, at }: IdentifiedRequest,
+  { input, client, receivedAt }: IdentifiedRequest,
 ): Promise<Result<Agreed, PaymentCreationRefused>> {
   const { walletAddress } = input
   if ('quoteId' in input) {
@@ -389,7 +396,7 @@ async function termsOf(
   const priced = await quotes.price({ walletAddress, receiver, debitAmount }, client)
   if (!priced.ok) return priced
   const { expiresAt = Number.POSITIVE_INFINITY, ...amounts } = priced.value
-  return expiresAt > at
+  return expiresAt > receivedAt
     ? ok({ terms: { type: 'price', price: { ...amounts, receiver } }, account: debitAmount })
     : refused('quote_expired', 'the price has already expired')
 }
@@ -399,7 +406,8 @@ interface Attempt {
   readonly request: IdentifiedRequest
   readonly token: ActiveToken
   readonly snapshot: Snapshot
-  readonly terms: AgreedTerms
+  /** Absent for a repeat: its terms are those of the payment that exists. */
+  readonly terms: Terms | undefined
 }
 
 /** A payment that exists, or that this request has to ask the host about. */
@@ -451,7 +459,7 @@ function decideEarlier(
   read: Read,
 ): Decided<PaymentOutcome> | undefined {
   const { paymentKey, commandId } = request
-  const earlier = decideRepeat(read(paymentKey), { ...request, grantId }, now, policy.reservations)
+  const earlier = decideRepeat(read(paymentKey), { grantId, ...request }, now, policy.reservations)
   if (earlier === undefined) return undefined
   if (!earlier.ok) return { result: earlier, isRepeat: true }
   const { record: payment } = earlier
@@ -465,12 +473,12 @@ function decideEarlier(
 /** Decides about a payment that does not exist. */
 function decideNew(
   { policy, mayPay }: Dependencies,
-  { request, token, snapshot: { now, items, limits: set }, terms }: Attempt,
+  { request, token, snapshot, terms }: Attempt,
   read: Read,
 ): Decided<PaymentOutcome> {
   // The payment was in the snapshot, and has been removed since.
-  if (terms.type === 'as-before') return { result: outdated }
-  const { input, id, commandId, at, client, requestHash, namespace, quoteKey } = request
+  if (terms === undefined) return { result: outdated }
+  const { input, id, commandId, receivedAt, client, requestHash, namespace, quoteKey } = request
   const { walletAddress, metadata } = input
   const { grantId, conditions } = token
   const requested = {
@@ -483,14 +491,15 @@ function decideNew(
     walletAddress,
     ...(metadata !== undefined && { metadata }),
     ...(conditions !== undefined && { conditions }),
-    lists: paymentListsOf(namespace, { walletAddress, client, grantId }, at),
+    lists: paymentListsOf(namespace, { walletAddress, client, grantId }, receivedAt),
     terms,
-    ...(mayPay !== undefined && { askedAt: now }),
+    ...(mayPay !== undefined && { askedAt: snapshot.now }),
   }
   const quote = terms.type === 'quote' ? read<Quote>(quoteKey) : undefined
+  const { items } = snapshot
   const candidates = candidatesIn(items, walletAddress, read)
-  const limits = countedIn(set, read)
-  const decision = decideCreation(requested, { quote, candidates, limits }, at, policy)
+  const limits = countedIn(snapshot.limits, read)
+  const decision = decideCreation(requested, { quote, candidates, limits }, receivedAt, policy)
   if (!decision.ok) return { result: decision }
   const { record: payment, events, budget, limitBudgets } = decision
   return {

@@ -8,14 +8,17 @@ import { isWrongAnswer } from '../util/errors.js'
 import { hashText } from '../util/hash.js'
 import type { ServiceContext } from './context.js'
 import { loadRecords, readerOf } from './load.js'
-import type { Ahead } from './load-ahead.js'
+import type { Preload } from './preload.js'
 import { type KeyLookup, signingKey } from './signing-key.js'
 
 /**
  * Introspects a token. An authorization server in the same process also loads, in the same call of the store, what the
  * resource server probably needs next. Others load nothing.
  */
-export type IntrospectAhead = (query: IntrospectionQuery, ahead?: Ahead) => Promise<Introspection>
+export type IntrospectWithPreload = (
+  query: IntrospectionQuery,
+  preload?: Preload,
+) => Promise<Introspection>
 
 const inactive: Introspection = { active: false }
 
@@ -27,10 +30,10 @@ const inactive: Introspection = { active: false }
  * recorded one, so that the resource server refuses the signature, and not the token. If that one is withdrawn too,
  * only a client that has it is told so: for all others, the token is inactive.
  */
-export function createIntrospect(context: ServiceContext, keys: KeyLookup): IntrospectAhead {
-  return async ({ accessToken, keyid }, ahead) => {
+export function createIntrospect(context: ServiceContext, keys: KeyLookup): IntrospectWithPreload {
+  return async ({ accessToken, keyid }, preload) => {
     const credential = parseCredential(accessTokenClass, accessToken)
-    const grant = credential && (await loadGrant(context, credential.grantId, ahead))
+    const grant = credential && (await loadWithPreload(context, credential.grantId, preload))
     if (credential === undefined || grant === undefined) return inactive
     const tokenHash = await hashText(credential.secret)
     const token = activeToken(grant, tokenHash, context.clock.now())
@@ -54,15 +57,15 @@ export function createIntrospect(context: ServiceContext, keys: KeyLookup): Intr
   }
 }
 
-async function loadGrant(
+async function loadWithPreload(
   { store, namespace }: ServiceContext,
   id: string,
-  ahead: Ahead | undefined,
+  preload: Preload | undefined,
 ): Promise<Grant | undefined> {
   if (!isIdOf(await namespace(), id)) return undefined
   const key = { kind: 'grant', id } as const
-  const records = await loadRecords(store, [key, ...(ahead?.keysOf(id) ?? [])])
-  ahead?.take(records)
+  const records = await loadRecords(store, [key, ...(preload?.keysFor(id) ?? [])])
+  preload?.loaded(records)
   return readerOf(records)<Grant>(key)
 }
 

@@ -33,8 +33,8 @@ import { budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
 import { newCall, type ServiceContext } from './context.js'
 import { createPaymentLists } from './lists.js'
 import { loadGrant, loadOne, loadOwn, loadRecords, nameOf, readerOf, recordsOf } from './load.js'
-import type { SeenBudgets } from './load-ahead.js'
 import { declineUndecided } from './reserved-payment.js'
+import type { SeenBudgets } from './seen-budgets.js'
 import { ifRetired, type SweptKind } from './sweep.js'
 
 /** The policy for outgoing payments, quotes and budgets. */
@@ -52,16 +52,16 @@ export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
 interface Dependencies {
   readonly context: ServiceContext
   readonly policy: Pick<CreationPolicy, 'payments'>
-  readonly budgets: SeenBudgets
+  readonly seenBudgets: SeenBudgets
 }
 
 /** Creates the operations of the host on outgoing payments, and the sweep of due payments. */
 export function createOutgoingPayments(
   context: ServiceContext,
   policy: Pick<CreationPolicy, 'payments'>,
-  budgets: SeenBudgets,
+  seenBudgets: SeenBudgets,
 ) {
-  const deps = { context, policy, budgets }
+  const deps = { context, policy, seenBudgets }
   return {
     load: (id: string) => loadPayment(context, id),
     ...createPaymentLists<OutgoingPayment>(context, 'outgoing-payment'),
@@ -169,16 +169,20 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
  *
  * @param readsBudgets false for `begin`, which does not change the amount that the payment holds.
  */
-async function loadToChange({ context, budgets }: Dependencies, id: string, readsBudgets: boolean) {
+async function loadToChange(
+  { context, seenBudgets }: Dependencies,
+  id: string,
+  readsBudgets: boolean,
+) {
   const { store, namespace } = context
   if (!isIdOf(await namespace(), id)) return undefined
   const paymentKey = { kind: 'outgoing-payment', id } as const
-  const guessed = readsBudgets ? (budgets.guess(id) ?? []) : []
+  const guessed = readsBudgets ? (seenBudgets.guess(id) ?? []) : []
   const records = await loadRecords(store, [paymentKey, ...guessed])
   const payment = readerOf(records)<PaymentRecord>(paymentKey)
   if (payment === undefined || !isCreated(payment)) return undefined
   const counting = budgetKeysOf(payment)
-  budgets.see(id, counting)
+  seenBudgets.see(id, counting)
   const budgetKeys = readsBudgets ? counting : []
   const missing = budgetKeys.filter((key) => !records.has(nameOf(key)))
   return {

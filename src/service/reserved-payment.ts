@@ -324,10 +324,10 @@ export function declineUndecided(deps: Dependencies, payment: ReservedPayment): 
  */
 export async function declineIfGrantEnded(
   deps: SettlingDependencies,
-  payment: ReservedPayment | undefined,
+  payment: ReservedPayment,
 ): Promise<boolean> {
   const { context, hasGrants } = deps
-  if (payment === undefined || !hasGrants) return false
+  if (!hasGrants) return false
   if ((await lookUpGrant(context, payment, newCall(context))) !== undefined) return false
   await decline(deps, payment, grantEnded)
   return true

@@ -4,7 +4,7 @@ import { clientId } from '../../core/grant/record.js'
 import { refusedPublicly } from '../../core/public-reasons.js'
 import type { ActiveToken, TokenRefusal } from '../../ports/host.js'
 import type { ServiceContext } from '../../service/context.js'
-import { type IntrospectAhead, introspected } from '../../service/introspection.js'
+import { type IntrospectWithPreload, introspected } from '../../service/introspection.js'
 import {
   countOnce,
   type Proof,
@@ -19,7 +19,7 @@ import { type HttpRefusal, type HttpResult, refuse } from '../refusals.js'
 /** The dependencies of every operation of a resource server. */
 export interface ResourceDependencies {
   readonly context: ServiceContext
-  readonly introspect: IntrospectAhead
+  readonly introspect: IntrospectWithPreload
   /** The resource server's URL without a trailing slash; the base of the URLs of its resources. */
   readonly baseUrl: string
   readonly repeats: RepeatRule

@@ -42,11 +42,13 @@ const type = 'outgoing-payment'
 export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
   const { context, creation, baseUrl } = deps
   return async (exchange) => {
+    // Before the signature, because the quote's id says what to load with the grant. The answer to an invalid body still
+    // comes after authentication.
     const content = readContent(exchange.message, readOutgoingPaymentRequest)
     const request = content.ok ? ok(inputOf(content.value, baseUrl)) : content
-    const ahead = request.ok ? await creation.ahead(request.value) : undefined
+    const preload = request.ok ? await creation.preloadFor(request.value) : undefined
     // The owner may have paused, lowered or revoked the grant since its token was cached.
-    const introspect: Introspect = (query) => deps.introspect({ ...query, isFresh: true }, ahead)
+    const introspect: Introspect = (query) => deps.introspect({ ...query, isFresh: true }, preload)
     const authorization = await authorize(exchange, { context, introspect })
     if (!authorization.ok) return authorization
     const { client, token, renew, permitted, proof } = authorization.value
@@ -60,7 +62,7 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
       if (permitted(type, 'create', input.walletAddress) === undefined) {
         return foreignIdentifier('walletAddress')
       }
-      const spender = { client, token, renew, ahead }
+      const spender = { client, token, renew, preload }
       const answer = await creation.create(input, spender, call, key.value)
       return answer.ok ? json(201, createdBody(answer, call, baseUrl)) : nameReceiver(answer, input)
     }
@@ -71,7 +73,7 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
   }
 }
 
-/** The client repeats such a request, perhaps with the same bytes. */
+/** A busy answer writes no replay record, so that the client can repeat the same bytes. */
 function isBusy(answer: HttpResult<HttpResponse>): boolean {
   return !answer.ok && answer.refusal === 'busy'
 }
