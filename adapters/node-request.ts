@@ -69,7 +69,6 @@ function readStream(request: IncomingMessage): Promise<Uint8Array | undefined> {
   })
 }
 
-/** Returns the request of a handler. */
 export function nodeRequest(request: IncomingMessage, url: string, body: Uint8Array): HttpRequest {
   const { method = '', rawHeaders, headers } = request
   // On platforms such as AWS Lambda, a request may have only headers whose lines were joined.

@@ -10,7 +10,7 @@ import {
 } from './decision.js'
 import type { Instant } from './instant.js'
 import {
-  isOver,
+  hasEnded,
   nextPayment,
   type OutgoingPayment,
   type OutgoingPaymentEvent,
@@ -133,7 +133,7 @@ function begin(
   policy: OutgoingPaymentPolicy,
 ): OutgoingPaymentDecision<'begin'> {
   if (payment.state === 'begun') return refused('payment_begun', 'the payment has been begun')
-  if (isOver(payment)) return over(payment)
+  if (hasEnded(payment)) return over(payment)
   if (now >= payment.holdUntil) {
     return refused('payment_lapsed', 'the payment was not begun before its hold expired')
   }
@@ -193,7 +193,7 @@ function cancel(
 ): OutgoingPaymentDecision<'cancel'> {
   if (payment.state === 'begun') return refused('payment_begun', 'the payment has been begun')
   if (payment.state === 'failed' && payment.sent === '0') return unchanged(payment)
-  if (isOver(payment)) return over(payment)
+  if (hasEnded(payment)) return over(payment)
   const changes = failed(reason, publicReason)
   return nextPayment(payment, changes, 'outgoing-payment.failed', commandId, now, policy)
 }
@@ -205,7 +205,7 @@ function lapse(
   policy: OutgoingPaymentPolicy,
 ): OutgoingPaymentDecision<'lapse'> {
   if (payment.state === 'begun') return refused('payment_begun', 'the payment has been begun')
-  if (isOver(payment)) return over(payment)
+  if (hasEnded(payment)) return over(payment)
   if (now < payment.holdUntil) return refused('payment_held', 'the payment may still be begun')
   const changes = failed('not begun in time')
   return nextPayment(payment, changes, 'outgoing-payment.failed', commandId, now, policy)

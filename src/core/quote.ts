@@ -87,7 +87,6 @@ export interface CreateQuote extends Price {
   readonly receiver: string
 }
 
-/** Creates a quote for a price. */
 export function createQuote(
   { expiresAt: priceEndsAt, ...command }: CreateQuote,
   now: Instant,

@@ -57,7 +57,7 @@ export function ownerLimits(
   now: Instant,
 ): readonly SetLimit[] {
   const scope = { grantId }
-  return limits.map((limit) => setLimit('owner', limit, scope, `${namespace}${grantId}.owner`, now))
+  return limits.map((limit) => limitAt('owner', limit, scope, `${namespace}${grantId}.owner`, now))
 }
 
 /**
@@ -86,10 +86,10 @@ export function accountLimits(
   const { namespace, walletAddress, accountHash } = account
   const scope = { walletAddress }
   const prefix = `${namespace}account.${accountHash}`
-  return limits.map((limit) => setLimit('account', limit, scope, prefix, now))
+  return limits.map((limit) => limitAt('account', limit, scope, prefix, now))
 }
 
-function setLimit(
+function limitAt(
   source: SetLimit['source'],
   limit: SpendingLimit,
   scope: BudgetScope,

@@ -15,7 +15,7 @@ export interface Stored {
   readonly dueAt?: Instant
   /** The record may be removed after this time, but need not be. */
   readonly retainUntil?: Instant
-  /** The mark of the last event that was recorded about the record: its place among them, and what tells it from others. */
+  /** The mark of the record's last event: its number, the command id and a checksum. */
   readonly lastEvent?: string
   /** The lists in which `Store.list` finds the record: at most three, without duplicates. */
   readonly lists?: readonly ListEntry[]

@@ -94,11 +94,11 @@ export async function signatureBy(
   return telemetry?.observe({ type: 'verify', server }, verify) ?? verify()
 }
 
-const withdrawn = refuse('client_invalid', 'the client does not publish this key')
-const replaced = refuse('client_invalid', 'the client now publishes another key with this kid')
+const keyWithdrawn = refuse('client_invalid', 'the client does not publish this key')
+const keyReplaced = refuse('client_invalid', 'the client now publishes another key with this kid')
 
 /** How to find a grant by a token and the path that belongs to the token. */
-interface Presented<Found> {
+interface GrantLookup<Found> {
   readonly kind: CredentialClass
   readonly find: (credential: Credential, path: string) => Promise<Found | undefined>
   /** The reason for the operator if no grant is found. */
@@ -108,7 +108,7 @@ interface Presented<Found> {
 /** Authenticates the client that presents a token of a grant: by the token and its path, then by its key. */
 export async function authenticateHolder<Found extends { readonly grant: Grant }>(
   exchange: Exchange,
-  { kind, find, unknown }: Presented<Found>,
+  { kind, find, unknown }: GrantLookup<Found>,
   deps: KeyLookup & { readonly context: ServiceContext },
 ): Promise<HttpResult<Found & { readonly proof: Proof }>> {
   const candidates = await inspect(exchange, deps.context)
@@ -145,9 +145,9 @@ async function proveGrant(
       const proof = await prove(exchange, candidates, { ...client, ...key.value })
       if (proof.ok || proof.refusal === 'rate_limited') return proof
       const isOther = key.value.x !== client.x
-      refused = isOther && (await signatureBy(exchange, candidates, client)) ? replaced : proof
+      refused = isOther && (await signatureBy(exchange, candidates, client)) ? keyReplaced : proof
     } else if (key.problem !== 'other') {
-      refused = key.problem === 'replaced' ? replaced : withdrawn
+      refused = key.problem === 'replaced' ? keyReplaced : keyWithdrawn
     }
   }
   return refused

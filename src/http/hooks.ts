@@ -132,7 +132,6 @@ export function limiter(
   }
 }
 
-/** Reports a refused request to `onRefusal`. */
 export function reportRefusal(
   refused: HttpRefusal,
   method: string,

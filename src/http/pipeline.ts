@@ -30,15 +30,14 @@ interface Pipeline {
   readonly watch: Hooks
 }
 
-type ObservedPipeline = Pipeline & Pick<Hooks, 'telemetry'>
-
 /** Creates the handler of all routes of a server, and one handler for each operation. */
 export function createHandlers<Served extends Pipeline['serve']>(
   pipeline: Pipeline & { readonly serve: Served },
 ) {
   const { routes, watch } = pipeline
   const telemetry = watch.telemetry && harmless(watch.telemetry, watch.onError)
-  const observed = { ...pipeline, ...(telemetry !== undefined && { telemetry }) }
+  const observed =
+    telemetry === undefined ? pipeline : { ...pipeline, watch: { ...watch, telemetry } }
   const alone = Object.keys(pipeline.serve).map((operation) => {
     const own = routes.filter((route) => route.operation === operation)
     return [operation, createHandler(observed, own)] as const
@@ -51,8 +50,9 @@ export function createHandlers<Served extends Pipeline['serve']>(
  * Creates a handler of some routes of a server. The order of the checks is the same for every route: size,
  * route and headers here; then signature, token, key, schema and decision in the operation.
  */
-function createHandler(pipeline: ObservedPipeline, routes: readonly ServerRoute[]): Handler {
-  const { server, telemetry } = pipeline
+function createHandler(pipeline: Pipeline, routes: readonly ServerRoute[]): Handler {
+  const { server, watch } = pipeline
+  const { telemetry } = watch
   if (telemetry === undefined) return (request) => answerTo(request, pipeline, routes)
   return (request) => {
     const activity = { type: 'request', server, method: request.method } as const
@@ -62,7 +62,7 @@ function createHandler(pipeline: ObservedPipeline, routes: readonly ServerRoute[
 
 async function answerTo(
   request: HttpRequest,
-  pipeline: ObservedPipeline,
+  pipeline: Pipeline,
   routes: readonly ServerRoute[],
   tell?: (outcome: RequestOutcome) => void,
 ): Promise<HttpResponse> {
@@ -73,7 +73,8 @@ async function answerTo(
   let operation: ServerOperation | undefined
   let call: Call | undefined
   let answer: HttpResult<HttpResponse>
-  const { server, telemetry } = pipeline
+  const { server, watch } = pipeline
+  const { telemetry } = watch
   try {
     call = newCall(pipeline.context)
     const understood = understand(request, routes, pipeline)
@@ -82,7 +83,7 @@ async function answerTo(
     } else {
       const { route, id, message } = understood.value
       operation = route.operation
-      const limit = limiter(pipeline.watch, { operation, method: request.method, at: call.now })
+      const limit = limiter(watch, { operation, method: request.method, at: call.now })
       const serve = pipeline.serve[operation]
       answer = serve
         ? await serve({ server, message, operation, id, call, note, limit, telemetry })
@@ -90,7 +91,7 @@ async function answerTo(
     }
   } catch (error) {
     answer = refuseError(error)
-    void callHook(() => pipeline.watch.onError(error))
+    void callHook(() => watch.onError(error))
   }
   const where = operation !== undefined && { operation }
   if (answer.ok) {
@@ -98,9 +99,10 @@ async function answerTo(
     return finished(request, answer.value, pipeline)
   }
   const now = call?.now ?? 0
-  const context = { ...pipeline, challenge: pipeline.challenge, operation, now }
-  reportRefusal(answer, request.method, context, client, pipeline.watch)
-  const response = refusalResponse(answer, context)
+  const { errors, challenge } = pipeline
+  const refusalContext = { errors, challenge, operation, now }
+  reportRefusal(answer, request.method, refusalContext, client, watch)
+  const response = refusalResponse(answer, refusalContext)
   tell?.({ ...where, status: response.status, refusal: answer.refusal })
   const isUnmatched = (pipeline.unmatched ?? ['route_unknown']).includes(answer.refusal)
   return finished(request, isUnmatched ? { ...response, unmatched: true } : response, pipeline)

@@ -62,7 +62,6 @@ export function isRow(entry: ErrorTable[Refusal]): entry is ErrorRow | undefined
   return entry === undefined || Array.isArray(entry)
 }
 
-/** Returns the response for a refusal. */
 export function refusalResponse(refused: HttpRefusal, context: RefusalContext): HttpResponse {
   const { status, code, description } = publicError(refused.refusal, context)
   const { details, allow, retryAt } = refused

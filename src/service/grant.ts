@@ -233,10 +233,10 @@ async function answerContinuation(
 ) {
   // An attacker with a copy of the store and the reference, which the redirect reveals, must not be able to derive the
   // token.
-  const presented = interactRef === undefined ? secret : `${secret} ${interactRef}`
+  const derivationKey = interactRef === undefined ? secret : `${secret} ${interactRef}`
   const salt = newSecret(deps.context.random)
   const next = await Promise.all(
-    labelsOf(grant.requested).map((label) => derivedToken(deps, presented, salt, label)),
+    labelsOf(grant.requested).map((label) => derivedToken(deps, derivationKey, salt, label)),
   )
   const command = {
     type: 'continue' as const,
@@ -249,7 +249,7 @@ async function answerContinuation(
   const decision = await call.run(commandWrite(deps, grant, command, call))
   if (!decision.ok) return decision
   const { tokens = [], derivation } = decision.record
-  return withSecrets(decision.record, tokens, presented, derivation, next)
+  return withSecrets(decision.record, tokens, derivationKey, derivation, next)
 }
 
 /** Rotates a token, and answers with the one that the rotation derived, now or the first time. */
@@ -287,35 +287,35 @@ async function newToken(
   return { ...(label !== undefined && { label }), hash, manage: newPath(random) }
 }
 
-/** A token that was derived from a presented secret, with its own secret. */
+/** A derived token, with its own secret. */
 interface DerivedToken {
   readonly token: NewToken
   readonly secret: string
 }
 
-/** Derives a token from a presented secret. With the stored salt, a retry derives the same one. */
+/** Derives a token from what the client presented. With the stored salt, a retry derives the same one. */
 async function derivedToken(
   { context: { random } }: Dependencies,
-  presented: string,
+  derivationKey: string,
   salt: string,
   label: string | undefined,
 ): Promise<DerivedToken> {
-  const secret = await deriveSecret(presented, salt, label)
+  const secret = await deriveSecret(derivationKey, salt, label)
   return { token: await newToken(label, secret, random), secret }
 }
 
-/** Returns the grant with the tokens derived from `presented`, now or in a request whose response was lost. */
+/** Returns the tokens: new ones, or those of an earlier request whose response was lost. */
 async function withSecrets(
   grant: Grant,
   tokens: readonly IssuedToken[],
-  presented: string,
+  derivationKey: string,
   derivation: Derivation | undefined,
   derivedNow: readonly DerivedToken[],
 ): Promise<GrantAnswer> {
   if (derivation === undefined) return { ok: true, grant, tokens: [] }
   const withSecret = async (token: IssuedToken) => {
     const now = derivedNow.find((derived) => derived.token.hash === token.hash)
-    const secret = now?.secret ?? (await deriveSecret(presented, derivation.salt, token.label))
+    const secret = now?.secret ?? (await deriveSecret(derivationKey, derivation.salt, token.label))
     return { secret, ...token }
   }
   // An amendment may have revoked tokens before the response was repeated.

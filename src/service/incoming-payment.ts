@@ -125,7 +125,7 @@ async function create(
   client: string,
   call: SignedCall,
 ): Promise<PayablePayment | Refused<CreationRefusal> | Replayed> {
-  const decision = await decideCreation(deps, request, call, client)
+  const decision = await newPayment(deps, request, call, client)
   if (!decision.ok) return decision
   // Before the commit: if the payment methods are unavailable, no payment must be created.
   const result = await payable(deps, decision.record, call.now)
@@ -141,7 +141,7 @@ async function create(
 }
 
 /** Decides a creation. Without a client, the host creates the payment. */
-async function decideCreation(
+async function newPayment(
   { context, walletAddresses, policy }: Dependencies,
   request: IncomingPaymentRequest,
   { now, commandId }: Call,
@@ -210,7 +210,7 @@ async function createOnce(
       const changed = used.commandId === call.commandId
       return payment === undefined ? refusedCall(unknownPayment) : { ok: true, payment, changed }
     }
-    const decision = await decideCreation(deps, request, call)
+    const decision = await newPayment(deps, request, call)
     if (!decision.ok) return refusedCall(decision)
     const { record: payment, events } = decision
     const refusal = deps.mayReceive && (await refusalOf(deps.mayReceive, payment))

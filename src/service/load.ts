@@ -30,7 +30,6 @@ export async function loadRecords(store: Store, keys: readonly RecordKey[]): Pro
   return new Map([...wanted.keys()].map((name, index) => [name, found[index]]))
 }
 
-/** Loads one record. */
 export async function loadOne<Found extends Stored>(
   store: Store,
   key: RecordKey,

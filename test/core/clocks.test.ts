@@ -4,7 +4,7 @@ import { grantStatus } from '../../src/core/grant/record.js'
 import type { GrantCommand, GrantRefusals } from '../../src/core/grant.js'
 import { acceptsFunds } from '../../src/core/incoming-payment.js'
 import type { Instant } from '../../src/core/instant.js'
-import { hasFailed, isOver } from '../../src/core/outgoing-payment/record.js'
+import { hasEnded, hasFailed } from '../../src/core/outgoing-payment/record.js'
 import { steadyClock } from '../../src/service/time.js'
 import { startOfTests } from '../support/clock.js'
 import {
@@ -143,7 +143,7 @@ describe('whatever the clock shows, also if it goes back', () => {
           life.set(startOfTests + (offsets[index] ?? 0))
           const [before, held] = [life.payment(), life.budget()]
           act(life, step)
-          if (!isOver(before)) continue
+          if (!hasEnded(before)) continue
           expect(life.payment()).toBe(before)
           expect(life.budget()).toBe(held)
         }

@@ -3,9 +3,9 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
 import {
+  hasEnded,
   hasFailed,
   heldBy,
-  isOver,
   type OutgoingPayment,
   sentAmount,
 } from '../../src/core/outgoing-payment/record.js'
@@ -569,8 +569,8 @@ describe('the version', () => {
         expect(before).toMatchObject(kept)
         expect(decision.events).toHaveLength(1)
         expect(decision.events[0]).toMatchObject({ at, outgoingPaymentId: before.id })
-        expect(endedAt).toBe(isOver(after) ? at : undefined)
-        expect(retainUntil).toBe(isOver(after) ? at + paymentPolicy.retentionMs : undefined)
+        expect(endedAt).toBe(hasEnded(after) ? at : undefined)
+        expect(retainUntil).toBe(hasEnded(after) ? at + paymentPolicy.retentionMs : undefined)
         expect(dueAt).toBe(retainUntil)
       }),
       some,
@@ -674,10 +674,10 @@ describe('conservation of amounts', () => {
         )
         expect(releases.length).toBeLessThanOrEqual(1)
         for (const { before, after } of releases) {
-          expect([isOver(before), isOver(after)]).toEqual([false, true])
+          expect([hasEnded(before), hasEnded(after)]).toEqual([false, true])
         }
         const last = payment()
-        expect(heldBy(last)).toMatchObject(isOver(last) ? sentOf(last) : heldBy(first.record))
+        expect(heldBy(last)).toMatchObject(hasEnded(last) ? sentOf(last) : heldBy(first.record))
         const { debitAmount, receiveAmount } = heldBy(last)
         expect(budget().spent).toEqual({
           debitAmount: dollars(debitAmount),

@@ -12,8 +12,8 @@ import { allowanceAt, type GrantConditions, type SpendingLimit } from '../../src
 import { createOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
 import {
   budgetIdsOf,
+  hasEnded,
   heldBy,
-  isOver,
   type OutgoingPayment,
   releasedBudgets,
 } from '../../src/core/outgoing-payment/record.js'
@@ -334,7 +334,7 @@ describe('any order of payments, ends, amendments, other caps and windows', () =
           }
           if (each.do === 'end') {
             const one = paid[each.which % Math.max(paid.length, 1)]
-            if (one === undefined || isOver(one.payment)) continue
+            if (one === undefined || hasEnded(one.payment)) continue
             const { payment: before } = one
             const begun = decideOutgoingPayment<'begin'>(
               before,

@@ -146,8 +146,7 @@ export interface OutgoingPaymentEvent {
   readonly deliveredAmount: Amount
 }
 
-/** Whether the payment has ended. */
-export function isOver({ state }: PaymentRecord): boolean {
+export function hasEnded({ state }: PaymentRecord): boolean {
   return state === 'completed' || state === 'failed' || state === 'declined'
 }
 
@@ -187,7 +186,7 @@ export function hasFailed(
  */
 export function heldBy(payment: PaymentRecord): HeldAmounts {
   const { sent, delivered, debitAmount, receiveAmount } = payment
-  const ended = isOver(payment)
+  const ended = hasEnded(payment)
   return {
     debitAmount: valueOr(0n, ended ? sent : debitAmount.value),
     receiveAmount: valueOr(0n, ended ? delivered : receiveAmount.value),
@@ -236,7 +235,7 @@ export function nextPayment(
   const { dueAt: _dueAt, ...rest } = payment
   const version = payment.version + 1
   const moved: OutgoingPayment = { ...rest, ...changes, version, commandId, updatedAt: now }
-  const next = isOver(moved)
+  const next = hasEnded(moved)
     ? { ...moved, endedAt: now, ...retained(retainPaymentUntil(now, policy)) }
     : moved
   return changed(next, outgoingPaymentEvent(type, next, now))

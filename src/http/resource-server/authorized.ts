@@ -41,7 +41,7 @@ interface Authorized {
 
 /** What an operation needs of a request whose signature has been verified. */
 interface SignedExchange extends Pick<Exchange, 'id' | 'message'> {
-  readonly call: SignedCall
+  readonly signed: SignedCall
 }
 
 type ServeAuthorized = (
@@ -56,8 +56,8 @@ export function authorized(deps: ResourceDependencies, serve: ServeAuthorized): 
     if (!authorization.ok) return authorization
     const { value } = authorization
     const { id, message } = exchange
-    return countOnce(deps.context, exchange.call, value.proof, deps.repeats, (call) =>
-      serve({ id, message, call }, value),
+    return countOnce(deps.context, exchange.call, value.proof, deps.repeats, (signed) =>
+      serve({ id, message, signed }, value),
     )
   }
 }
@@ -73,8 +73,8 @@ export function foreignIdentifier(path: 'walletAddress' | 'wallet-address'): Htt
   return refusedPublicly('identifier_foreign', path, problem)
 }
 
-const inactive = refused('token_unknown', 'the token is not active')
-const withdrawn = refused('signature_invalid', 'the key that signed was withdrawn')
+const tokenInactive = refused('token_unknown', 'the token is not active')
+const keyWithdrawn = refused('signature_invalid', 'the key that signed was withdrawn')
 
 /**
  * Checks the signature's form, the token, introspection and the signature itself: the cheapest check first.
@@ -98,7 +98,7 @@ export async function authorize(
       const { withdrawnKey } = token
       const isOfClient =
         withdrawnKey && (await signatureBy(exchange, candidates.value, withdrawnKey))
-      return isOfClient ? withdrawn : inactive
+      return isOfClient ? keyWithdrawn : tokenInactive
     }
     const { key, walletAddress, access } = token
     const client = walletAddress === undefined ? key : { ...key, walletAddress }
@@ -113,8 +113,8 @@ export async function authorize(
           const renewed = await introspected(introspect, query)
           if (!renewed.ok) return renewed
           const { value } = renewed
-          if (!value.active) return value.withdrawnKey?.x === key.x ? withdrawn : inactive
-          return value.key.x === key.x ? ok(value) : withdrawn
+          if (!value.active) return value.withdrawnKey?.x === key.x ? keyWithdrawn : tokenInactive
+          return value.key.x === key.x ? ok(value) : keyWithdrawn
         },
         client: own,
         proof: proof.value,

@@ -28,7 +28,7 @@ export function createQuote(deps: QuoteDependencies): Serve {
     if (permitted(type, 'create', request.value.walletAddress) === undefined) {
       return foreignIdentifier('walletAddress')
     }
-    const answer = await quotes.create(request.value, client, exchange.call)
+    const answer = await quotes.create(request.value, client, exchange.signed)
     if (!answer.ok) return answer
     return json(201, quoteBody(answer.quote, resourceUrl(baseUrl, 'quotes', answer.quote.id)))
   })
