@@ -81,7 +81,7 @@ type Command<Type> = Extract<GrantCommand, { readonly type: Type }>
 export function createGrants(context: ServiceContext, policy: GrantPolicy) {
   const deps = { context, policy }
   return {
-    load: (id: string) => loadGrant(context, id),
+    load: (id: string) => loadOwn<Grant>(context, 'grant', id),
     loadReadable: (id: string) => loadReadable(context, id),
     /** Runs a command of the host on a grant. */
     run: <Type extends keyof GrantRefusals>(grant: Grant, command: Command<Type>, call: Call) =>
@@ -102,10 +102,6 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
     byManagedToken: (credential: Credential, manage: string) =>
       byManagedToken(context, credential, manage),
   }
-}
-
-function loadGrant(context: ServiceContext, id: string): Promise<Grant | undefined> {
-  return loadOwn(context, 'grant', id)
 }
 
 /** Loads a grant, or what remains of it. */
@@ -329,7 +325,7 @@ async function byContinuation(
   { grantId, secret }: Credential,
   path: string,
 ): Promise<Grant | undefined> {
-  const grant = await loadGrant(context, grantId)
+  const grant = await loadOwn<Grant>(context, 'grant', grantId)
   if (grant === undefined || grant.continuation.path !== path) return undefined
   const { tokenHash } = grant.continuation
   return sameHash(tokenHash, await hashText(secret)) ? grant : undefined
@@ -341,7 +337,7 @@ async function byManagedToken(
   { grantId, secret }: Credential,
   manage: string,
 ) {
-  const grant = await loadGrant(context, grantId)
+  const grant = await loadOwn<Grant>(context, 'grant', grantId)
   const presented = { hash: await hashText(secret), manage, secret }
   const found = grant && managedToken(grant, presented)
   if (grant === undefined || found === undefined) return undefined

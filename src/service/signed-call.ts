@@ -98,8 +98,9 @@ interface Answer {
 }
 
 /**
- * Runs the operation of a signed request, which counts once. Each commit of `call.run` contains the replay
- * record. If it commits nothing, a commit of its own writes the record before the answer is returned.
+ * Runs the operation of a signed request, which counts once. What the operation writes with `call.run` is committed
+ * together with the replay record. If it writes nothing, a commit of its own writes the record before the answer is
+ * returned.
  *
  * @param isHarmless whether repeating this answer is harmless, so that nothing is recorded. Default: never.
  */
