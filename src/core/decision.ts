@@ -16,7 +16,10 @@ export interface Unchanged<R> {
   readonly record: R
 }
 
-/** The state machine refuses the command. `reason` is for the operator; the client sees what `refusal` determines, and `details`. */
+/**
+ * The state machine refuses the command. `reason` is for the operator; the client sees what `refusal` determines, and
+ * `details`.
+ */
 export interface Refused<Refusal extends string> {
   readonly ok: false
   readonly outcome: 'refused'
