@@ -50,6 +50,22 @@ describe('npm scripts', () => {
   )
 })
 
+test('no comment is wider than 120 characters, which the formatter does not check', () => {
+  const folders = ['src', 'adapters', 'programs', 'packages', 'examples', 'assurance', 'test']
+  const files = folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts') && !/(node_modules|dist)\//.test(name))
+      .map((name) => join(folder, name)),
+  )
+  const wide = files.flatMap((path) =>
+    read(path)
+      .split('\n')
+      .filter((line) => line.length > 120 && /^ *(\*|\/\/|\/\*)/.test(line))
+      .map((line) => `${path}: ${line}`),
+  )
+  expect(wide).toEqual([])
+})
+
 describe.each(workflows)('the workflow %s', (path) => {
   test('has jobs with steps, or calls an existing workflow', () => {
     const jobs = Object.values(jobsOf(path))

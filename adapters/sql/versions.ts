@@ -63,7 +63,9 @@ export class DatabaseSettingsError extends Error {
 export class TablesMissingError extends Error {
   readonly code = 'ERR_TABLES_MISSING'
 
-  /** `module` is the module whose `migrate` creates the tables, `call` how to call it, and `schema` where they are not. */
+  /**
+   * `module` is the module whose `migrate` creates the tables, `call` how to call it, and `schema` where they are not.
+   */
   constructor(module: string, call: string, cause: unknown, schema?: string) {
     const [where, other] =
       schema === undefined ? ['', ''] : [` in schema ${schema}`, ', or pass { schema }']

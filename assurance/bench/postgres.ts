@@ -281,8 +281,8 @@ async function overHttp(
 const ownFiles = /^(?!.*node_modules).*\/dist\/|node_modules\/(valibot|structured-headers|@noble)\//
 
 /**
- * Measures the CPU time of the code of the library and its store in a request. Its ratio to the time of the whole process
- * would follow the cost of sockets and of the driver.
+ * Measures the CPU time of the code of the library and its store in a request. Its ratio to the time of the whole
+ * process would follow the cost of sockets and of the driver.
  */
 async function ownCpu(name: string, contestant: () => Promise<Contestant>): Promise<Figure> {
   const values: number[] = []

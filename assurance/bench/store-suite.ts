@@ -17,8 +17,9 @@ import { freshSqlite, sqliteDrivers } from '../../test/support/sqlite.js'
 
 /**
  * Measures how long the conformance suite takes on each store, with its cases side by side, and prints a table:
- * `npx tsx assurance/bench/store-suite.ts [milliseconds added to each operation…]`, by default 0 and 100. It runs on the servers
- * that compose.yaml names, on those of `.ci/etcd` and `.ci/dynamodb`, and on the drivers of SQLite that this Node has.
+ * `npx tsx assurance/bench/store-suite.ts [milliseconds added to each operation…]`, by default 0 and 100. It runs on
+ * the servers that compose.yaml names, on those of `.ci/etcd` and `.ci/dynamodb`, and on the drivers of SQLite that
+ * this Node has.
  */
 const delays = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [0, 100]
 const sideBySide = 8

@@ -204,8 +204,9 @@ function parts(world: World): string[] {
 
 /**
  * Requests for two payments under one grant, repeats of one of them, calls of the host whose holds land late, processes
- * that die, an owner who amends or revokes, and confirms or declines, a client that rotates, and a sweep and a consumer whose clocks are ahead. A
- * commit takes effect in one step with its decision, because it compares every version that the decision has read.
+ * that die, an owner who amends or revokes, and confirms or declines, a client that rotates, and a sweep and a consumer
+ * whose clocks are ahead. A commit takes effect in one step with its decision, because it compares every version that
+ * the decision has read.
  */
 export function reservations(
   setting: ReservationSetting,

@@ -115,8 +115,8 @@ export function theLatestTokenIsLiveUnlessRevoked(
 }
 
 /**
- * Every version of a payment is from its creation, from receipts or from its expiry, so it has an event, and each event up
- * to the last one that the payment names is told.
+ * Every version of a payment is from its creation, from receipts or from its expiry, so it has an event, and each event
+ * up to the last one that the payment names is told.
  */
 export function everyVersionOfAPaymentHasItsEvent(
   _: Journal,

@@ -5,7 +5,9 @@ import { group, testsFolder } from './group.mjs'
 
 // Bundles the tests of a group for Mocha, in Stryker's copy of the project, whose sources contain all mutants.
 
-/** The run of a mutant ends at the first test that fails, so files with more properties, which take longer, are last. */
+/**
+ * The run of a mutant ends at the first test that fails, so files with more properties, which take longer, are last.
+ */
 function share(file) {
   const text = readFileSync(file, 'utf8')
   return (text.split('fc.').length - 1) / text.length

@@ -107,7 +107,8 @@ export function ilpAddressOf(baseUrl: string): string {
 }
 
 /**
- * Returns the peer that a wallet of these examples with this URL and its default address is for the wallet `ownAddress`.
+ * Returns the peer that a wallet of these examples with this URL and its default address is for the wallet
+ * `ownAddress`.
  */
 export function peerWallet(baseUrl: string, ownAddress: string): PeerWallet {
   const url = `${baseUrl}/ilp/${ownAddress}`

@@ -34,7 +34,9 @@ export interface Budget extends Stored {
   readonly windowEnd?: Instant
   /** Totals of the amounts that ended payments sent and open payments reserve. */
   readonly spent: SpentAmounts
-  /** The number of payments that are open or have sent something. Absent for a granted item, which does not limit it. */
+  /**
+   * The number of payments that are open or have sent something. Absent for a granted item, which does not limit it.
+   */
   readonly payments?: number
 }
 

@@ -119,9 +119,9 @@ function openWindow(interval: string, now: Instant): SpendingWindow | undefined 
 }
 
 /**
- * Returns limits as an amendment leaves them, or `undefined` if they would permit payments that the owner did not permit
- * before. A limit is identified by its interval, because its budget is: each of `before` must remain, lowered or as it
- * is.
+ * Returns limits as an amendment leaves them, or `undefined` if they would permit payments that the owner did not
+ * permit before. A limit is identified by its interval, because its budget is: each of `before` must remain, lowered or
+ * as it is.
  */
 export function narrowedLimits(
   before: readonly SpendingLimit[],

@@ -46,8 +46,8 @@ export interface GrantApproval {
   readonly access?: readonly TokenItem[]
   /**
    * The owner's conditions for payments under the grant: a maximum for one payment, at most 50 wallet addresses that
-   * may be paid, a pause, up to three limits for the payments in a period, and `data` of your own (at most 8 KiB of JSON
-   * and 8 levels). The client does not see them. Default: none.
+   * may be paid, a pause, up to three limits for the payments in a period, and `data` of your own (at most 8 KiB of
+   * JSON and 8 levels). The client does not see them. Default: none.
    */
   readonly conditions?: GrantConditions
   /** When false, the client does not receive the subject that it requested. Default true. */
@@ -64,8 +64,8 @@ export interface GrantAmendment {
    */
   readonly access?: readonly ItemView[]
   /**
-   * The conditions that change: a lower `paymentMax`, fewer `receivers`, `limits` of which none is removed or widened, any
-   * `pausedUntil` or `data`; with `null`, none of the last two. An absent member changes nothing.
+   * The conditions that change: a lower `paymentMax`, fewer `receivers`, `limits` of which none is removed or widened,
+   * any `pausedUntil` or `data`; with `null`, none of the last two. An absent member changes nothing.
    */
   readonly conditions?: ConditionChanges
 }

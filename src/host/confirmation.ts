@@ -50,13 +50,14 @@ export interface ConfirmationServices {
   /**
    * Resolves to a payment that waits for its owner, or to `undefined` if there is none with this id, it was created or
    * declined, the owner's time is over, or its grant has ended. While `mayPay` has not decided about a payment that its
-   * owner has confirmed, it is returned, too, so that the owner can repeat a confirmation that failed. Compare `resourceOwner` with the signed-in user before you show it.
+   * owner has confirmed, it is returned, too, so that the owner can repeat a confirmation that failed. Compare
+   * `resourceOwner` with the signed-in user before you show it.
    */
   toConfirm(paymentId: string): Promise<PaymentToConfirm | undefined>
   /**
-   * Confirms a payment on behalf of its owner. `policy.mayPay` is asked again, with `isConfirmed: true`. If it allows the
-   * payment and the grant still does, the payment is created, also if the client never repeats its request. Repeating a
-   * confirmation resolves to the same payment, with `changed: false`.
+   * Confirms a payment on behalf of its owner. `policy.mayPay` is asked again, with `isConfirmed: true`. If it allows
+   * the payment and the grant still does, the payment is created, also if the client never repeats its request.
+   * Repeating a confirmation resolves to the same payment, with `changed: false`.
    *
    * If the grant needed no consent, nobody but you knows the owner: compare the owner of `walletAddress` with the
    * signed-in user. So do with `remoteGrants`, where the library does not know either whether the grant has ended.
@@ -64,7 +65,7 @@ export interface ConfirmationServices {
    * Rejects if `mayPay` rejects. The payment then remains confirmed, and the call may be repeated for about 3 minutes.
    *
    * @param confirmation what the owner has seen, from `toConfirm`. Another receiver or amount is refused with
-   *   `payment_differs`.
+   * `payment_differs`.
    */
   confirm(
     paymentId: string,

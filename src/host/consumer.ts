@@ -24,8 +24,8 @@ export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   /** The maximum number of events that one call of `drain` delivers. Default: as many as become due meanwhile. */
   readonly limit?: number
   /**
-   * Receives errors of the store, after which the consumer retries in `pollMs`, and without `onFailure` also the errors of
-   * the handler. Its own errors are ignored. Default: `console.error`.
+   * Receives errors of the store, after which the consumer retries in `pollMs`, and without `onFailure` also the errors
+   * of the handler. Its own errors are ignored. Default: `console.error`.
    */
   readonly onError?: (error: unknown) => void
 }

@@ -144,17 +144,17 @@ export interface GrantServices {
    */
   iterate(query: GrantQuery): AsyncIterable<GrantView>
   /**
-   * Resolves to a page of the grants that an owner has consented to and that have ended: cancelled by the client, revoked
-   * or expired, in the order of consent. They stay for `policy.grants.historyMs` after their end, two years by default,
-   * longer than in `list`; each is in the history once.
+   * Resolves to a page of the grants that an owner has consented to and that have ended: cancelled by the client,
+   * revoked or expired, in the order of consent. They stay for `policy.grants.historyMs` after their end, two years by
+   * default, longer than in `list`; each is in the history once.
    *
    * @throws {InvalidInputError} for an invalid query.
    */
   history(query: GrantHistoryQuery): Promise<ListPage<GrantView>>
   /**
    * Returns the whole history of an owner as JSON lines, such as to answer a request for the owner's data: each is the
-   * JSON of a `GrantView`, in the order of consent, and ends with a line feed. The library reads them in pages of 100 as
-   * the loop proceeds.
+   * JSON of a `GrantView`, in the order of consent, and ends with a line feed. The library reads them in pages of 100
+   * as the loop proceeds.
    *
    * @throws {InvalidInputError} for an invalid query.
    */

@@ -45,8 +45,8 @@ export interface Interactions {
    * interaction reference returns a redirect with a new reference, so a double click or a lost redirect does no harm. A
    * new reference is a change, too.
    *
-   * Rejects when `subjects` rejects; the interaction then remains undecided. The grant keeps the name of the client that
-   * `get` returns. Waits for it for at most 2 s.
+   * Rejects when `subjects` rejects; the interaction then remains undecided. The grant keeps the name of the client
+   * that `get` returns. Waits for it for at most 2 s.
    *
    * @returns the URL to redirect the browser to, with status 303. Without one, ask the owner to return to the app.
    */

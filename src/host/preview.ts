@@ -44,8 +44,8 @@ export type LimitScope =
 /** The calls of the host that look at limits. They write nothing. */
 export interface LimitServices {
   /**
-   * Resolves to the decision that a payment would get if its request arrived now, and to what is left of each limit. The
-   * payment is priced. `policy.mayPay` is asked only if you want it.
+   * Resolves to the decision that a payment would get if its request arrived now, and to what is left of each limit.
+   * The payment is priced. `policy.mayPay` is asked only if you want it.
    *
    * @throws {InvalidInputError} for an invalid request, and without `pricing` or with `remoteGrants`.
    */

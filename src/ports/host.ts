@@ -302,14 +302,14 @@ export interface ConfirmationRequired {
  * Decides whether a payment is created, and may hold its funds. The payment is priced, permitted by its grant and
  * counted in its budget, but nobody sees it yet.
  *
- * - Hold `debitAmount` once for `outgoingPaymentId`, under one lock of the account. If a call fails or its process ends,
- *   you may be asked again about the same payment; its amounts never change.
+ * - Hold `debitAmount` once for `outgoingPaymentId`, under one lock of the account. If a call fails or its process
+ *   ends, you may be asked again about the same payment; its amounts never change.
  * - A refusal means that you hold nothing for it. It is final: repeats of the request get it too.
  * - `confirmation_required` is not final. Once the owner confirms, you are asked again, with `isConfirmed: true`: hold
  *   the funds then. If the owner declines, or is too late, you get the event `outgoing-payment.declined`.
- * - Release whatever you hold for the id at the event `outgoing-payment.completed`, `.failed` or `.declined`. Each payment
- *   that you were asked about gets exactly one of them, even if it was never created, and even if you threw. Release
- *   there even if you have released it when you settled.
+ * - Release whatever you hold for the id at the event `outgoing-payment.completed`, `.failed` or `.declined`. Each
+ *   payment that you were asked about gets exactly one of them, even if it was never created, and even if you threw.
+ *   Release there even if you have released it when you settled.
  * - If you throw, or take longer than `policy.outgoingPayments.decideMs`, the client gets 503 and may repeat. No
  *   statement of yours may take effect later than a minute after that: set a statement time-out.
  */

@@ -105,31 +105,31 @@ export interface RecordPage {
 /**
  * The storage that the host implements: five methods. The whole contract:
  *
- * 1. `commit` is atomic, and each change is a compare-and-set. `true` means that this call wrote all of it.
- *    `false` means that the caller must reload. A part of a commit is never visible: once a call has returned it,
- *    every call that begins later sees the whole commit.
- * 2. At most one commit per record and expected version takes effect, and exactly one does if none of them
- *    fails for another reason. A commit that loses leaves no trace, in lists and due times too. A guard that no longer
- *    holds fails the commit. Contention must not make a call reject: a store retries deadlocks and serialization
- *    failures, and returns `false` for a commit that lost.
+ * 1. `commit` is atomic, and each change is a compare-and-set. `true` means that this call wrote all of it. `false`
+ *    means that the caller must reload. A part of a commit is never visible: once a call has returned it, every call
+ *    that begins later sees the whole commit.
+ * 2. At most one commit per record and expected version takes effect, and exactly one does if none of them fails for
+ *    another reason. A commit that loses leaves no trace, in lists and due times too. A guard that no longer holds
+ *    fails the commit. Contention must not make a call reject: a store retries deadlocks and serialization failures,
+ *    and returns `false` for a commit that lost.
  * 3. `load` and `list` see every commit that returned `true`, and a guard is compared with its result: no lagging
  *    replicas and no eventually consistent indexes. What one call of `load` returns is one snapshot: all its records as
  *    they were at one moment of the call.
- * 4. A loaded value equals the stored JSON, key for key, including U+0000 and lone surrogates. It never
- *    shares memory with the stored value.
- * 5. A rejected promise means that the outcome is unknown. `false` can also come from a driver that retried
- *    a write which had already succeeded. The library resolves both by loading again: a record with its own
- *    `commandId` is its own write.
+ * 4. A loaded value equals the stored JSON, key for key, including U+0000 and lone surrogates. It never shares memory
+ *    with the stored value.
+ * 5. A rejected promise means that the outcome is unknown. `false` can also come from a driver that retried a write
+ *    which had already succeeded. The library resolves both by loading again: a record with its own `commandId` is its
+ *    own write.
  * 6. Every record committed before the first page was read, and neither moved in its list nor removed since, appears
  *    exactly once on the pages. A page need not be one snapshot: each of its records is as it was at some moment of the
  *    call, and one that is removed during the call may be left out. `list` must not reject because of such a removal.
  *
- * Ids match `[A-Za-z0-9._-]{8,128}`, are compared and ordered byte for byte, and begin with the namespace of
- * the server that created them, 8 characters. In the ids of events, the last of these is the number of a slice, which is
- * a namespace of its own to a store. Command ids match `[A-Za-z0-9_-]{22}`. A commit contains each
- * record at most once, as a change or as a guard. A record is in at most three lists, once in each. Instants
- * are safe integers. `storeBounds` limits the sizes of commits, records and names, and the limits of queries.
- * `storeConformance` in `open-payments-server-testing` checks each rule within these bounds.
+ * Ids match `[A-Za-z0-9._-]{8,128}`, are compared and ordered byte for byte, and begin with the namespace of the server
+ * that created them, 8 characters. In the ids of events, the last of these is the number of a slice, which is a
+ * namespace of its own to a store. Command ids match `[A-Za-z0-9_-]{22}`. A commit contains each record at most once,
+ * as a change or as a guard. A record is in at most three lists, once in each. Instants are safe integers.
+ * `storeBounds` limits the sizes of commits, records and names, and the limits of queries. `storeConformance` in
+ * `open-payments-server-testing` checks each rule within these bounds.
  */
 export interface Store {
   /**

@@ -44,8 +44,8 @@ export interface ResourcePolicy {
    * Decides whether an outgoing payment is created, and may hold its funds: balance, screening, step-up. Called once
    * the payment is priced, permitted by its grant and counted in its budget; never again after an answer, unless that
    * is that the owner must confirm the payment. Any answer other than `{ ok: true }` creates nothing: a refusal results
-   * in 403, an exception or rejection in 503, an invalid answer in 500. Requires that `recordsEvents` contains the three
-   * events by which holds are released. Default: every payment is allowed.
+   * in 403, an exception or rejection in 503, an invalid answer in 500. Requires that `recordsEvents` contains the
+   * three events by which holds are released. Default: every payment is allowed.
    */
   readonly mayPay?: MayPay
   /**
@@ -58,8 +58,8 @@ export interface ResourcePolicy {
   readonly mayReceive?: MayReceive
   /**
    * Returns the limits that the owner of an account has set for all its payments. They are counted in the commit of the
-   * payment. An exception, a rejection, or an answer after `outgoingPayments.decideMs`, results in 503, an invalid answer
-   * in 500; nothing is created. Default: no account has limits.
+   * payment. An exception, a rejection, or an answer after `outgoingPayments.decideMs`, results in 503, an invalid
+   * answer in 500; nothing is created. Default: no account has limits.
    */
   readonly accountLimits?: AccountLimits
 }
@@ -68,8 +68,8 @@ const day = 86_400_000
 
 /**
  * How much longer than a quote its payment is kept, in milliseconds: it shows that the quote has been used. The clock
- * that ends the quote may be ahead of the one that ends the payment, and the clock that removes the payment ahead of the
- * one that still accepts the quote. The commit may be late, too.
+ * that ends the quote may be ahead of the one that ends the payment, and the clock that removes the payment ahead of
+ * the one that still accepts the quote. The commit may be late, too.
  */
 const quoteMarginMs = 2 * clockDifferenceMaxMs + lateCommitMaxMs
 

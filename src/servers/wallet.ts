@@ -50,7 +50,8 @@ export interface WalletOptions extends ServerOptions {
   /**
    * Finds the keys of all clients except the wallet's own accounts: a client whose wallet address is at or below
    * `baseUrl` has the `keys` that `walletAddresses.find` resolves to at each request, and is never fetched. Default:
-   * `remoteClientKeys`, which may use loopback addresses if `baseUrl` is on loopback. Pass your own to call its `forget`.
+   * `remoteClientKeys`, which may use loopback addresses if `baseUrl` is on loopback. Pass your own to call its
+   * `forget`.
    */
   readonly clientKeys?: ClientKeys
   /** Determines the subject that clients receive when they request one. Default: such requests are refused. */

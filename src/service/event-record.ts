@@ -87,10 +87,10 @@ export function isInDelivery({ attempts, failedAt }: EventRecord): boolean {
 /**
  * Returns the records of the events of one commit about a record.
  *
- * The events of a record are a stream. The id of an event is the id of its stream and its mark: its place in the stream,
- * the id of the command, and a checksum of the event. After a failover that lost commits, the servers fill the same
- * places again. If the id were only the place, a new event would then get the id of an event that the host has already
- * handled, and the acknowledgement of the old event would remove the new one.
+ * The events of a record are a stream. The id of an event is the id of its stream and its mark: its place in the
+ * stream, the id of the command, and a checksum of the event. After a failover that lost commits, the servers fill the
+ * same places again. If the id were only the place, a new event would then get the id of an event that the host has
+ * already handled, and the acknowledgement of the old event would remove the new one.
  */
 export function eventRecords(
   kind: RecordKind,
@@ -144,16 +144,17 @@ export const sliceCount = 8
 const namespaceEnd = 8
 
 /**
- * Returns what the ids of the events of a slice begin with: the namespace of the server, with the number of the slice as
- * its last character. To a store it is a namespace of its own.
+ * Returns what the ids of the events of a slice begin with: the namespace of the server, with the number of the slice
+ * as its last character. To a store it is a namespace of its own.
  */
 export function sliceNamespace(namespace: string, slice: number): string {
   return namespace.slice(0, namespaceEnd - 1) + slice
 }
 
 /**
- * Returns the id of the stream of a record, which the ids of its events begin with. Outgoing payments, which need consent,
- * have half of the slices: they do not wait behind the events of records that client instances create without it.
+ * Returns the id of the stream of a record, which the ids of its events begin with. Outgoing payments, which need
+ * consent, have half of the slices: they do not wait behind the events of records that client instances create without
+ * it.
  */
 function streamOf(recordId: string, kind: string): string {
   const half = sliceCount / 2

@@ -54,9 +54,9 @@ export interface ReceivedFunds {
   readonly transferId: string
   readonly amount: Amount
   /**
-   * Whether to refuse an amount above what is left of `incomingAmount`, with `incoming_amount_exceeded`. Pass `true` for
-   * funds that have not moved yet, such as between accounts of yours. Default `false`: what has arrived is counted, also
-   * if the payment has then received more than it asked for.
+   * Whether to refuse an amount above what is left of `incomingAmount`, with `incoming_amount_exceeded`. Pass `true`
+   * for funds that have not moved yet, such as between accounts of yours. Default `false`: what has arrived is counted,
+   * also if the payment has then received more than it asked for.
    */
   readonly refuseExcess?: boolean
 }

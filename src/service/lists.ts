@@ -129,8 +129,8 @@ interface ItemPage<Item extends Stored> extends RecordPage {
 }
 
 /**
- * Returns a list as a source. With `keep`, as many pages of 100 records are read as are needed to find the items that are
- * kept.
+ * Returns a list as a source. With `keep`, as many pages of 100 records are read as are needed to find the items that
+ * are kept.
  */
 export function sourceOf<Item extends Stored>(
   store: Store,
@@ -144,8 +144,8 @@ export function sourceOf<Item extends Stored>(
 }
 
 /**
- * Returns two lists of the same name as one, in which each id occurs once. A record of the first may be removed once the
- * second has one with its id, in the same place of the list.
+ * Returns two lists of the same name as one, in which each id occurs once. A record of the first may be removed once
+ * the second has one with its id, in the same place of the list.
  */
 export function mergedSource<First extends Stored, Second extends Stored>(
   first: Source<First>,

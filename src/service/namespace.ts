@@ -22,8 +22,8 @@ export interface Namespace {
    * Makes sure that the namespace in the store belongs to this server. The first call writes a record. Once a call
    * outside of a transaction has resolved, no further call uses the store.
    *
-   * @throws {InvalidInputError} if it belongs to another server: 42 bits of a hash can be those of another URL, and both
-   *   servers would act on each other's grants and payments.
+   * @throws {InvalidInputError} if it belongs to another server: 42 bits of a hash can be those of another URL, and
+   * both servers would act on each other's grants and payments.
    */
   claim(store: Store, inTransaction: boolean): Promise<void>
 }

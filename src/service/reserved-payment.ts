@@ -319,8 +319,8 @@ export function declineUndecided(deps: Dependencies, payment: ReservedPayment): 
 }
 
 /**
- * Declines a payment that waits for its owner if its grant has ended, because nobody can confirm it. Returns whether the
- * grant has ended. A grant of another server counts as live.
+ * Declines a payment that waits for its owner if its grant has ended, because nobody can confirm it. Returns whether
+ * the grant has ended. A grant of another server counts as live.
  */
 export async function declineIfGrantEnded(
   deps: SettlingDependencies,

@@ -126,7 +126,9 @@ export function exactly<Entries extends v.ObjectEntries>(entries: Entries) {
   return v.pipe(anObject, noOther('members', entries), membersOf(entries))
 }
 
-/** The options of a function, or a group of options. An unknown option is invalid, and the message lists the known ones. */
+/**
+ * The options of a function, or a group of options. An unknown option is invalid, and the message lists the known ones.
+ */
 export function optionsOf<Entries extends v.ObjectEntries>(entries: Entries) {
   return v.pipe(anObject, noOther('options', entries), membersOf(entries))
 }

@@ -16,8 +16,8 @@
 export class InvalidInputError extends TypeError {
   readonly code = 'ERR_INVALID_INPUT'
   /**
-   * The names of members and the indices in arrays that lead to the invalid value:
-   * `['policy', 'quotes', 'lifetimeMs']` in the options of a server. In the arguments of a call, the first name is the parameter:
+   * The names of members and the indices in arrays that lead to the invalid value: `['policy', 'quotes', 'lifetimeMs']`
+   * in the options of a server. In the arguments of a call, the first name is the parameter:
    * `['approval', 'walletAddresses', 0]`.
    */
   readonly path: readonly (string | number)[]

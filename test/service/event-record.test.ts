@@ -72,7 +72,9 @@ type Cause = readonly [
   cause: string,
   /** The place of the first event among those of its record. */
   place: number,
-  /** Prepares the world, whose events are ignored. Returns the id of the record, the cause, and members of the events. */
+  /**
+   * Prepares the world, whose events are ignored. Returns the id of the record, the cause, and members of the events.
+   */
   given: (
     world: World,
     client: TestClient,

@@ -185,7 +185,9 @@ export function withEventLog(store: Store): { readonly store: Store; readonly wr
   }
 }
 
-/** Returns the part of an event's id that tells its position: its record, the kind of it, and the number of the event. */
+/**
+ * Returns the part of an event's id that tells its position: its record, the kind of it, and the number of the event.
+ */
 export function positionOf(eventId: string): string {
   const [recordId, kind, place] = eventId.split('.')
   return `${recordId}.${kind}.${Number(place)}`

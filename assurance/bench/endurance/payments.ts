@@ -60,8 +60,8 @@ async function walBytes(pool: Pool): Promise<number> {
 }
 
 /**
- * Measures payments a second and what one costs, with several processes on one database. Requests have a nonce, of which
- * each commits a record. Resolves to whether no request failed.
+ * Measures payments a second and what one costs, with several processes on one database. Requests have a nonce, of
+ * which each commits a record. Resolves to whether no request failed.
  */
 export async function measurePayments(
   { connectionString, schema, pool }: Tables,

@@ -42,8 +42,8 @@ export interface AccountLimitsOptions {
 }
 
 /**
- * Returns the page on which an owner sees the limits for all payments from each account, with what is left, lowers them,
- * and adds one.
+ * Returns the page on which an owner sees the limits for all payments from each account, with what is left, lowers
+ * them, and adds one.
  *
  * @example
  * ```ts

@@ -14,8 +14,8 @@ export interface EndedAppsOptions extends Omit<AppOptions, 'token'> {
 }
 
 /**
- * Returns the page on which an owner sees the apps whose access has ended: which access each had, when it ended, and who
- * ended it.
+ * Returns the page on which an owner sees the apps whose access has ended: which access each had, when it ended, and
+ * who ended it.
  *
  * @param grants of `grants.history`, the latest first.
  *

@@ -36,8 +36,8 @@ export interface SignedIn {
   /** How to name the owner. */
   readonly name: string
   /**
-   * How to sign out: the page to which a link leads, or the token that a form posts to the URL of the page, in the field
-   * `sign-out`. Default: the page offers nothing.
+   * How to sign out: the page to which a link leads, or the token that a form posts to the URL of the page, in the
+   * field `sign-out`. Default: the page offers nothing.
    */
   readonly signOut?: { readonly url: string } | { readonly token: string } | undefined
 }

@@ -85,8 +85,8 @@ export interface PagesOptions {
   /** The keys that owners register for their apps, for the page of keys. Default: there is no such page. */
   readonly keys?: OwnerKeys
   /**
-   * The limits that owners set for all payments from an account, which `policy.accountLimits` returns, for a page to which
-   * the connected apps link. Default: there is no such page.
+   * The limits that owners set for all payments from an account, which `policy.accountLimits` returns, for a page to
+   * which the connected apps link. Default: there is no such page.
    */
   readonly accountLimits?: AccountLimitSettings
   /** The path or URL of the page of connected apps, to which the other pages link. Default: no link. */

@@ -175,7 +175,9 @@ const wordsForAccount: LimitWords = {
   closed: 'accountNotNow',
 }
 
-/** Returns the limits that the owner has set for an app, with what is left, and the forms that lower them and add one. */
+/**
+ * Returns the limits that the owner has set for an app, with what is left, and the forms that lower them and add one.
+ */
 export function ownerLimitsHtml(app: ConnectedApp, options: AppOptions & FormState): Html {
   const { conditions, access } = app.grant
   const { locale, accounts, outcome, given } = options

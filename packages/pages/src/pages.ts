@@ -26,8 +26,8 @@ export interface Pages {
   /** A page for paths at which there is nothing, with the status 404. */
   readonly notFound: Handler
   /**
-   * Returns the handler of the servers with what browsers need besides: the icon at `/favicon.ico`, and `notFound` where
-   * the servers have nothing. Clients get the responses of the servers.
+   * Returns the handler of the servers with what browsers need besides: the icon at `/favicon.ico`, and `notFound`
+   * where the servers have nothing. Clients get the responses of the servers.
    */
   around(handle: Handler): Handler
 }

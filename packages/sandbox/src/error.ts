@@ -16,8 +16,8 @@
 export class SandboxError extends Error {
   /**
    * - `ERR_INVALID_OPTION`: an option, or a member of a fault, a decision or a change of the clock, is not valid.
-   * - `ERR_NO_EFFECT`: an owner cannot decide this, or no longer: the URL is unknown, its time is over, or the owner has
-   *   decided already.
+   * - `ERR_NO_EFFECT`: an owner cannot decide this, or no longer: the URL is unknown, its time is over, or the owner
+   *   has decided already.
    * - `ERR_PORT_IN_USE`: another program listens on the port.
    * - `ERR_CANNOT_LISTEN`: the sandbox cannot listen on the port for another reason, such as missing rights.
    */

@@ -32,8 +32,8 @@ export interface FaultScope {
 
 /**
  * A fault of the wallets. It counts when it takes effect: not at a request that is refused before, and not at a repeat
- * for a payment that exists. A request has at most one fault of its response, and one of its payment: of each, the first
- * planted that fits.
+ * for a payment that exists. A request has at most one fault of its response, and one of its payment: of each, the
+ * first planted that fits.
  *
  * - `lost-response`: the wallet does the work, and closes the connection without a response.
  * - `slow`: the wallet does the work, and waits for `delayMs` (default 10,000, at most 600,000) before it responds.
@@ -45,8 +45,8 @@ export interface FaultScope {
  * Faults of payments, when a payment is created for a client, or its owner has confirmed it:
  *
  * - `insufficient-funds`: the account does not have the funds for the payment.
- * - `confirmation-required`: the owner has to confirm the payment, at a page of the wallet, within 15 minutes. Not if the
- *   owner has confirmed it.
+ * - `confirmation-required`: the owner has to confirm the payment, at a page of the wallet, within 15 minutes. Not if
+ *   the owner has confirmed it.
  * - `failed-payment`: the payment is created, and fails before anything is sent.
  * - `partial-payment`: the payment is created, sends half of its amount, rounded down, and fails.
  *

@@ -243,8 +243,8 @@ export async function listen(
 }
 
 /**
- * How long a connection may be idle, in milliseconds. After Node's 5 s, a test that computes for some seconds would send
- * its next request on a connection that is being closed.
+ * How long a connection may be idle, in milliseconds. After Node's 5 s, a test that computes for some seconds would
+ * send its next request on a connection that is being closed.
  */
 const keepAliveTimeout = 120_000
 

@@ -6,7 +6,9 @@ import { type Html, html } from 'open-payments-pages'
 import type { SandboxDescription } from './description.js'
 import type { AccountWithKey, SandboxWallet } from './wallet.js'
 
-/** The page below `/sandbox`: the start page of the created wallets, with the accounts of both wallets and their keys. */
+/**
+ * The page below `/sandbox`: the start page of the created wallets, with the accounts of both wallets and their keys.
+ */
 export function sandboxPage(
   wallets: readonly [SandboxWallet, SandboxWallet],
   describe: () => SandboxDescription,

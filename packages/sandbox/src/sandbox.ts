@@ -55,8 +55,8 @@ export interface Sandbox {
   now(): Date
   /**
    * Advances the time of both wallets, and lets everything expire that is past its time. Payments that were created
-   * before are sent first. Signatures are judged by the real time. The time moves when no signed request is being served,
-   * or after 5 s; requests that arrive meanwhile wait.
+   * before are sent first. Signatures are judged by the real time. The time moves when no signed request is being
+   * served, or after 5 s; requests that arrive meanwhile wait.
    *
    * @param by milliseconds, or a duration of ISO 8601, such as `P1D`.
    * @throws a `SandboxError` for an invalid duration.
@@ -65,19 +65,19 @@ export interface Sandbox {
   /** Changes the time as `POST /sandbox/clock` does. */
   moveClock(change: ClockChange): Promise<void>
   /**
-   * Decides as the owner of the account, as a page does: about a request for consent, or about one payment. It outweighs
-   * the rules, which decide when the page is visited. The same decision again has no further effect: about consent, it
-   * returns another redirect until the client has its token; about a payment, `{}` once the payment was created or
-   * declined.
+   * Decides as the owner of the account, as a page does: about a request for consent, or about one payment. It
+   * outweighs the rules, which decide when the page is visited. The same decision again has no further effect: about
+   * consent, it returns another redirect until the client has its token; about a payment, `{}` once the payment was
+   * created or declined.
    *
    * @param url the URL of `interact.redirect`, or the `url` of a payment that its owner has to confirm.
    * @param decision `approve` or `deny` for a request for consent; `confirm` or `decline` for a payment.
    * @param options `account` is the name or URL of the account, if the request for consent names none. Default: the
-   *   first that it fits.
+   * first that it fits.
    * @returns the URL of the client to which the owner's browser returns, if there is one.
    * @throws a `SandboxError`: `ERR_NO_EFFECT` for an unknown URL, another decision than before, and one that is late;
-   *   also if the account lacks the funds for a payment that is confirmed. `ERR_INVALID_OPTION` for the URL of another
-   *   server.
+   * also if the account lacks the funds for a payment that is confirmed. `ERR_INVALID_OPTION` for the URL of another
+   * server.
    */
   decide(
     url: string,

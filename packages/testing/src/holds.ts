@@ -36,8 +36,8 @@ const rounds = 10
  * and `.declined`. Each payment that the host was asked about gets one of them, which may be delivered several times.
  * The cases call the host's own functions in the order in which the servers do, and compare the account after each.
  *
- * @param open opens a new account with this balance, and nothing held. Called at least once for each case; cases may run
- *   concurrently. The balance is below 2^54.
+ * @param open opens a new account with this balance, and nothing held. Called at least once for each case; cases may
+ * run concurrently. The balance is below 2^54.
  * @throws {InvalidInputError} for an invalid or unknown option.
  *
  * @example

@@ -192,8 +192,8 @@ export function reserveOutgoingPayment(
 }
 
 /**
- * Counts a new payment in the budgets of the current windows, if the conditions allow it. Its record then lacks only its
- * state and its times.
+ * Counts a new payment in the budgets of the current windows, if the conditions allow it. Its record then lacks only
+ * its state and its times.
  */
 function countInBudgets(
   command: Omit<CreateOutgoingPayment, 'lists'>,

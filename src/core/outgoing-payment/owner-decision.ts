@@ -58,9 +58,9 @@ export const unknownConfirmation = refused(
 )
 
 /**
- * Decides about the confirmation of a payment by its owner. The payment stays reserved: the host is asked again, and may
- * now hold its funds. A repeat of the confirmation asks again if that call was lost or has failed, and gets the payment
- * or the refusal once there is one.
+ * Decides about the confirmation of a payment by its owner. The payment stays reserved: the host is asked again, and
+ * may now hold its funds. A repeat of the confirmation asks again if that call was lost or has failed, and gets the
+ * payment or the refusal once there is one.
  */
 export function confirmByOwner(
   found: PaymentRecord | undefined,

@@ -78,9 +78,9 @@ export interface Confirmation {
 }
 
 /**
- * A payment about which the host's `mayPay` is asked, or which waits for its owner's confirmation: `reserved → created |
- * declined`. Its budget counts it and its amounts are fixed, but it is in no list, and clients do not find it. It is
- * kept after it was declined, so that repeats of its request get the same refusal.
+ * A payment about which the host's `mayPay` is asked, or which waits for its owner's confirmation:
+ * `reserved → created | declined`. Its budget counts it and its amounts are fixed, but it is in no list, and clients do
+ * not find it. It is kept after it was declined, so that repeats of its request get the same refusal.
  */
 export interface ReservedPayment extends Omit<OutgoingPayment, 'state' | 'holdUntil'> {
   readonly state: 'reserved' | 'declined'
@@ -174,8 +174,8 @@ export function hasFailed(
 
 /**
  * Returns what a payment reserves in each of its budgets: its full amounts until it ends, and then the amounts actually
- * sent and delivered. The total of a budget is the sum over its payments. A payment that has ended and sent nothing does
- * not count as a payment.
+ * sent and delivered. The total of a budget is the sum over its payments. A payment that has ended and sent nothing
+ * does not count as a payment.
  *
  * @example
  * ```ts

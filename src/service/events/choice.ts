@@ -25,8 +25,8 @@ export interface Occupation {
 
 /**
  * Chooses the events to deliver next among the due ones: of each stream the first, and those that follow it without a
- * gap. An event whose last delivery may have ended its process is delivered alone, so that another such end counts as an
- * attempt of no other event.
+ * gap. An event whose last delivery may have ended its process is delivered alone, so that another such end counts as
+ * an attempt of no other event.
  */
 export function chooseRuns(due: readonly EventRecord[], occupation: Occupation): readonly Run[] {
   const { streams: busy, removed, isBusy, room } = occupation
@@ -106,15 +106,17 @@ export function decideReady(
   return { run: pending.slice(0, end), behind: head ? behind(head, waiting, run, due, now) : [] }
 }
 
-/** Whether an event is too early, has a lease, or waits after a failure. Another new event waits only for older ones. */
+/**
+ * Whether an event is too early, has a lease, or waits after a failure. Another new event waits only for older ones.
+ */
 function isHeld({ attempts, dueAt = 0, notBefore = 0 }: EventRecord, now: Instant): boolean {
   return notBefore > now || (attempts > 0 && dueAt > now)
 }
 
 /**
- * Says until when events wait behind another one, also the due ones that were not chosen. Otherwise they would fill every
- * look-up, and delay the events of other records. The end of a delivery is not known, so that those behind it are looked
- * up again soon.
+ * Says until when events wait behind another one, also the due ones that were not chosen. Otherwise they would fill
+ * every look-up, and delay the events of other records. The end of a delivery is not known, so that those behind it are
+ * looked up again soon.
  */
 function behind(
   head: EventRecord,

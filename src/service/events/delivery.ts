@@ -63,9 +63,9 @@ export interface DrainOptions {
   /** How long a handler may take before its delivery fails. Default 60,000. */
   readonly leaseMs?: number
   /**
-   * By how much the clocks of two consumers may differ. If a consumer dies during a delivery that has taken longer than a
-   * second or two, another one delivers the event again when `leaseMs` and this time have passed. Default 120,000, the
-   * bound for all servers; a host with one clock can set 0.
+   * By how much the clocks of two consumers may differ. If a consumer dies during a delivery that has taken longer than
+   * a second or two, another one delivers the event again when `leaseMs` and this time have passed. Default 120,000,
+   * the bound for all servers; a host with one clock can set 0.
    */
   readonly skewMaxMs?: number
   /** The wait after the first failure; each further failure doubles it. Default 1,000. */
@@ -91,8 +91,9 @@ export interface SetAsideEvent {
 export interface ServerEvents {
   /**
    * Delivers due events at least once, and the events of each record in order, until none is due, also of those that
-   * become due meanwhile. Any number of processes may call it concurrently. A failing event delays only the later events
-   * of its own record. A call waits up to 15 s to find out whether a consumer that has claimed events is still alive.
+   * become due meanwhile. Any number of processes may call it concurrently. A failing event delays only the later
+   * events of its own record. A call waits up to 15 s to find out whether a consumer that has claimed events is still
+   * alive.
    *
    * @returns how many events this call delivered, and how many deliveries failed.
    * @throws the store's error, once the handlers have ended; the events that were in delivery may be delivered again.

@@ -144,7 +144,9 @@ export async function drain(
     return count === 0 && isCut && moved > 0 ? lookUp(slice) : count
   }
 
-  /** Claims a slice, or extends the claim, to deliver these events. Resolves to `undefined` if another consumer has it. */
+  /**
+   * Claims a slice, or extends the claim, to deliver these events. Resolves to `undefined` if another consumer has it.
+   */
   async function hold(slice: number, started: readonly string[]): Promise<Held | undefined> {
     const held = holds.get(slice)
     const holder = held?.claim.holder ?? newPath(random)

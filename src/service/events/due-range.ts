@@ -12,8 +12,8 @@ const unboundedEveryMs = 5_000
 export type DueRanges = ReturnType<typeof createDueRanges>
 
 /**
- * While a snapshot is held, such as by a dump, a database keeps what was removed, and every look-up reads it again. So a
- * look-up begins where the one before has found the oldest event, or shortly before new events. An event that becomes
+ * While a snapshot is held, such as by a dump, a database keeps what was removed, and every look-up reads it again. So
+ * a look-up begins where the one before has found the oldest event, or shortly before new events. An event that becomes
  * visible late, or whose server has another clock, can be older: every few seconds, a look-up has no bound.
  */
 export function createDueRanges(pacing: Pacing) {

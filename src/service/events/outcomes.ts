@@ -10,7 +10,9 @@ export interface Outcomes {
   readonly failed: number
 }
 
-/** Records the outcomes of deliveries: removes the delivered events, and postpones those that failed or sets them aside. */
+/**
+ * Records the outcomes of deliveries: removes the delivered events, and postpones those that failed or sets them aside.
+ */
 export async function settleDeliveries(
   context: ServiceContext,
   settings: DrainSettings,

@@ -65,8 +65,8 @@ export function answerWrite<Result>(result: Result): Write<Result> {
 }
 
 /**
- * A write of a new record. Its id is random, so it is assumed not to exist. If it does, the write was committed, and the
- * response of the store was lost.
+ * A write of a new record. Its id is random, so it is assumed not to exist. If it does, the write was committed, and
+ * the response of the store was lost.
  */
 export function creationWrite<Result>(
   kind: RecordKind,

@@ -18,9 +18,10 @@ export interface SpendingOutcome extends Omit<WalletTotals, 'final'> {
  */
 export interface SpendingHost {
   /**
-   * Ends a payment, usually in one transaction with the host's ledger. Called in place of `fail` and of the `reportSent`
-   * that ends the payment, and again with the same outcome after it has rejected. Resolves to the result of `reportSent`
-   * or `fail`. Default: the search calls these methods. With `wholePayments` and `onEvent`, only in place of `fail`.
+   * Ends a payment, usually in one transaction with the host's ledger. Called in place of `fail` and of the
+   * `reportSent` that ends the payment, and again with the same outcome after it has rejected. Resolves to the result
+   * of `reportSent` or `fail`. Default: the search calls these methods. With `wholePayments` and `onEvent`, only in
+   * place of `fail`.
    */
   settle?(
     paymentId: string,

@@ -43,8 +43,9 @@ export interface SpendingPorts {
   /** The `policy.accountLimits` of the resource server: the limits that the owner sets in the history. */
   readonly accountLimits: AccountLimits
   /**
-   * Returns a store that fails when the history says so: all of them, as of one database. Wrap the store of both servers,
-   * and the store of each of your transactions: `resources.within(failing(inside))`. A store without it never fails.
+   * Returns a store that fails when the history says so: all of them, as of one database. Wrap the store of both
+   * servers, and the store of each of your transactions: `resources.within(failing(inside))`. A store without it never
+   * fails.
    */
   failing(store: Store): Store
 }

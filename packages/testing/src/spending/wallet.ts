@@ -91,10 +91,10 @@ export interface SpendingWallet {
    */
   replaceKey?(): Promise<void>
   /**
-   * Makes the wallet's store fail from one of its next writes on, `before` or `after` this write takes effect, until the
-   * returned function is called. Meanwhile, an action may reject: its outcome is then unknown. It is repeated once the
-   * store works again and the returned function has resolved, a payment after `decideMs`. If absent, the store does not
-   * fail.
+   * Makes the wallet's store fail from one of its next writes on, `before` or `after` this write takes effect, until
+   * the returned function is called. Meanwhile, an action may reject: its outcome is then unknown. It is repeated once
+   * the store works again and the returned function has resolved, a payment after `decideMs`. If absent, the store does
+   * not fail.
    *
    * @param write which write fails: 1 is the next one.
    */

@@ -122,7 +122,9 @@ export function hostServers(
   const makes = (each: HostMistake) => each === mistake
   const { records, account, transaction } = createDatabase()
   const store = failing(records)
-  /** What each payment that was asked about has sent, once it has ended: the library removes its record a year later. */
+  /**
+   * What each payment that was asked about has sent, once it has ended: the library removes its record a year later.
+   */
   const asked = new Map<string, bigint | undefined>()
   const change = (work: (account: Account) => void) =>
     transaction(async (account) => {

@@ -15,7 +15,8 @@ const dollars = { assetCode: 'USD', assetScale: 2 }
 
 /**
  * Creates the wallet with a page at `/` for developers, on which an app pays between the accounts of alice and bob. The
- * page shows balances and the reasons of refusals to everyone who reaches it. With `NODE_ENV=production`, there is none.
+ * page shows balances and the reasons of refusals to everyone who reaches it. With `NODE_ENV=production`, there is
+ * none.
  *
  * To remove it, delete this folder, and call `createWallet` in `main.ts`.
  */

@@ -20,7 +20,9 @@ export type Outcome =
 export interface ClientPayments {
   /** Prepares a payment, and resolves to the URL of the consent page. Rejects if a server refuses it. */
   begin(order: Order): Promise<string>
-  /** Completes the payment after the owner has decided. Resolves to `undefined` if the redirect is not for a payment. */
+  /**
+   * Completes the payment after the owner has decided. Resolves to `undefined` if the redirect is not for a payment.
+   */
   finish(query: URLSearchParams): Promise<Outcome | undefined>
   /** Resolves to how a payment has ended, or to `undefined` if it has not. */
   outcomeOf(id: string): Promise<Outcome | undefined>
