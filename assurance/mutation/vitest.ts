@@ -54,6 +54,9 @@ export const afterAll: Interface['after'] = (body) => mocha.after(() => body())
 export const beforeEach: Interface['beforeEach'] = (body) => mocha.beforeEach(() => body())
 export const afterEach: Interface['afterEach'] = (body) => mocha.afterEach(() => body())
 
+// The tests run again for each mutant in the same modules: a spy that counts on would fail for every mutant.
+afterEach(() => real.restoreAllMocks())
+
 const pollMs = 20
 const pollMaxMs = 120_000
 
