@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import type { HttpRequest } from '../../src/entry-adapter.js'
-import { type Proof, type RepeatRule, replayRecordOf } from '../../src/service/signed-call.js'
+import { recordsOf } from '../../src/service/load.js'
+import {
+  once,
+  type Proof,
+  type RepeatRule,
+  type ReplayRecord,
+  replayRecordOf,
+} from '../../src/service/signed-call.js'
+import { decideInOrder } from '../../src/service/write/round.js'
 import { pay } from '../support/spending.js'
 import { payingClient, withoutNonce } from '../support/spending-client.js'
 import {
@@ -142,6 +150,35 @@ describe('the record of a signed request', () => {
     expect((await recordOf('refuse-every'))?.key).toEqual(one?.key)
     const other = await recordOf('refuse', { signature: new Uint8Array(64).fill(1) })
     expect(other?.key).not.toEqual(one?.key)
+  })
+})
+
+describe('a used request', () => {
+  const version = { kind: 'grant', id: 'grant', version: 1 } as const
+  const write = {
+    reads: [version],
+    guard: { version, outdated: { ok: false, refusal: 'outdated' } },
+    decide: () => ({ result: { ok: true } }),
+  } as const
+  const used = { id: 'nonce', version: 1, commandId: 'earlier' }
+  const records = new Map([
+    ...recordsOf('grant', { id: 'grant', version: 2, commandId: 'amending' }),
+    ...recordsOf('replay', used),
+  ])
+  const outcomeOf = (commandId: string, repeated?: () => { result: { ok: boolean } }) => {
+    const record = { ...used, commandId }
+    const key = { kind: 'replay', id: 'nonce' } as const
+    const replay: ReplayRecord = { key, record, of: 'nonce', byRefusal: true }
+    const counted = once<{ ok: boolean }>({ ...write, ...(repeated && { repeated }) }, replay)
+    return decideInOrder([counted], { records }, () => true).outcomes[0]
+  }
+  const decided = (result: object) => ({ type: 'decided', result })
+
+  test('is not outdated, although what its commit guarded has changed since', () => {
+    expect(outcomeOf('earlier')).toEqual(decided({ ok: true }))
+    expect(outcomeOf('me')).toMatchObject(decided({ ok: false, refusal: 'replayed' }))
+    const again = { ok: false, refusal: 'declined' }
+    expect(outcomeOf('me', () => ({ result: again }))).toEqual(decided(again))
   })
 })
 

@@ -148,14 +148,14 @@ async function execute(
   return left
 }
 
-/** Loads, decides and commits, until a commit takes effect. */
+/** Loads, decides and commits, until a commit takes effect. Only a write that is alone may assume records. */
 async function committed(
   { store, random, pacing, recordsEvents, storeTimeoutMs, claim }: RunnerContext,
   writes: readonly Write<unknown>[],
   inTransaction: boolean,
 ): Promise<readonly Outcome[]> {
   const endsAt = pacing.elapsedMs() + storeTimeoutMs
-  let basis = writes.find(({ assumed }) => assumed !== undefined)?.assumed
+  let basis = writes[0]?.assumed
   // The error of a commit that may still take effect, also after a later commit has lost a race.
   let unknown: unknown
   for (let attempt = 1; ; attempt++) {

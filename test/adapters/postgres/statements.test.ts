@@ -120,6 +120,13 @@ describe('every statement', () => {
   })
 })
 
+test('a list without a cursor starts before every place and id, or after', () => {
+  const listed = (forward: boolean) =>
+    statements.list({ kind: 'grant', list: 'x', forward, limit: 1 }).values.slice(2)
+  expect(listed(true)).toEqual([Number.MIN_SAFE_INTEGER, '', 2])
+  expect(listed(false)).toEqual([Number.MAX_SAFE_INTEGER, '~', 2])
+})
+
 describe('a schema', () => {
   test.each([undefined, 'a', '_', 'wallet_2', 'a'.repeat(40)])('may be %s', (schema) => {
     expect(checkedSchema(schema)).toBe(schema)
@@ -185,6 +192,23 @@ describe('a commit', () => {
     ]
     const verbs = commits.map((commit) => statements.commit(commit).text.split(' ')[0])
     expect(verbs).toEqual(['INSERT', 'UPDATE', 'SELECT'])
+  })
+
+  test('fails unless it has written every record beside the one that decides', () => {
+    for (const created of [0, 1, 3]) {
+      for (const replaced of [0, 1, 2]) {
+        const [first, second] = [keys(created), keys(created + replaced).slice(created)]
+        const all = [
+          ...first.map(({ id }) => change(record(id, 1))),
+          ...second.map(({ id }) => change(record(id, 2))),
+        ]
+        const commit = statements.commit({ changes: all, guards })
+        const written = order(commit).filter((part) => /^(?:created|replaced)/.test(part))
+        const ids = written.flatMap((part) => part.split(' ').slice(1))
+        const count = Number(/1 \/ \(CASE WHEN .* = (\d+) THEN/.exec(commit.text)?.[1] ?? 0)
+        expect([created, replaced, count]).toEqual([created, replaced, ids.length])
+      }
+    }
   })
 
   test('moves the due time of an event at once, and that of another record only if it is earlier', () => {

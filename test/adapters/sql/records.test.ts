@@ -5,6 +5,7 @@ import {
   cellsOf,
   columns,
   recordIn,
+  recordsOf,
   renameLists,
   textOf,
   typeOf,
@@ -53,6 +54,12 @@ describe('the cells of a record', () => {
 test('versions and times are integers, and everything else is text', () => {
   const integers = columns.filter((column) => typeOf(column) === 'bigint')
   expect(integers).toEqual(['version', 'due_at', 'list_1_at', 'list_2_at', 'list_3_at'])
+})
+
+test('a row has a record for each value, and none for null', () => {
+  const row: object = { 0: textOf(record), 1: null, 2: textOf({ ...record, id: 'other' }) }
+  expect(recordsOf(row)).toEqual([record, undefined, { ...record, id: 'other' }])
+  expect(recordsOf()).toEqual([])
 })
 
 /** Text of all code units, with those that need care, and text that resembles their escapes, in most values. */

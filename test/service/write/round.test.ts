@@ -175,6 +175,9 @@ describe('a write that changes nothing', () => {
     expect(round([refused], new Map()).outcomes).toEqual([again])
     const assuming = take(11, { reads: [key, replay] })
     expect(round([assuming]).outcomes).toEqual([again])
+    const also = [{ kind: 'replay', next: { ...nonce.next, id: key.id } }] as const
+    const writing = take(11, { decide: () => ({ result: 'refused', also }) })
+    expect(round([writing], new Map()).outcomes).toEqual([again])
   })
 
   test('counts if its commit proves the assumption', () => {
