@@ -6,8 +6,11 @@ import {
   budgetStatus,
   closedBudget,
   decideSpending,
+  isWithinLimit,
+  itemLimitStatus,
   itemStatus,
   keep,
+  limitStatus,
   payingItems,
   release,
   totalSpent,
@@ -185,6 +188,58 @@ describe('a further payment', () => {
     for (const debitAmount of [...unreadable, euros(1), null]) {
       const broken = { ...first, spent: { ...first.spent, debitAmount } }
       expect(spend([{ item: capped(most), budget: broken }], 1n)).toHaveProperty('refusal')
+    }
+  })
+})
+
+describe('a payment that exceeds its budget', () => {
+  // With one repetition, there are two windows; with one occurrence, one.
+  const counted = (intervalCounting?: 'occurrences' | 'repetitions') => ({
+    ...item({ interval: 'R1/2026-11-21T12:00:00Z/PT1H', debitAmount: dollars(100) }),
+    ...(intervalCounting && { intervalCounting }),
+  })
+
+  test.each([
+    [undefined, {}],
+    ['occurrences', {}],
+    ['repetitions', { nextWindowAt: '2026-11-21T13:00:00.000Z' }],
+  ] as const)('learns the next window, as the windows are counted: %s', (counting, next) => {
+    const limited = counted(counting)
+    const budget = taken([{ item: limited }], 60n)
+    const refusal = spend([{ item: limited, budget }], 41n)
+    expect(refusal).toMatchObject({ refusal: 'limits_exceeded' })
+    expect('details' in refusal && refusal.details).toMatchObject({
+      left: dollars(40),
+      ...next,
+    })
+    expect('details' in refusal && 'nextWindowAt' in (refusal.details ?? {})).toBe(
+      'nextWindowAt' in next,
+    )
+  })
+})
+
+describe('what a budget counts', () => {
+  const budget: Budget = { ...taken([{ item: capped(100n) }], 40n), payments: 2 }
+
+  test('is within a limit up to its maximum and its number of payments', () => {
+    const within = (value: number | undefined, payments?: number) =>
+      isWithinLimit(budget, {
+        ...(value !== undefined && {
+          limitedAmount: { counts: 'debitAmount', maximum: dollars(value) },
+        }),
+        ...(payments !== undefined && { payments }),
+      })
+    expect([within(39), within(40), within(41)]).toEqual([false, true, true])
+    const counts = [within(undefined, 1), within(undefined, 2), within(undefined, 3)]
+    expect(counts).toEqual([false, true, true])
+    expect([within(undefined), within(40, 1), within(39, 2)]).toEqual([true, false, false])
+    expect(isWithinLimit(undefined, { payments: 0 })).toBe(true)
+  })
+
+  test('is beyond each number of payments if its own is unreadable', () => {
+    for (const payments of [undefined, -1, Number.NaN]) {
+      const unreadable = { ...budget, payments } as Budget
+      expect(isWithinLimit(unreadable, { payments: 1e9 })).toBe(false)
     }
   })
 })
@@ -500,6 +555,60 @@ describe('the status of a budget', () => {
       ...closed,
       left: { receiveAmount: euros(0n) },
     })
+  })
+})
+
+describe('the status of a limit', () => {
+  const window = { start: now, end: now + hour }
+  const open = { source: 'owner', scope: { grantId: 'grant' }, budgetId: 'budget' } as const
+  const budget: Budget = { ...taken([{ item: capped(100n) }], 40n), payments: 2 }
+  const limitedAmount = { counts: 'debitAmount', maximum: dollars(100) } as const
+  const both = { debitAmount: dollars(100), payments: 3 }
+  const source = 'account'
+
+  test('is what the payments in its open window leave', () => {
+    const all = { ...open, limitedAmount, payments: 3, window }
+    const left = { debitAmount: dollars(60), payments: 1 }
+    const status = limitStatus({ source, limit: both, open: all, budget })
+    expect(status).toEqual({ source, isOpen: true, window, left })
+    const unpaid = limitStatus({ source, limit: both, open: all })
+    expect(unpaid).toEqual({ source, isOpen: true, window, left: both })
+  })
+
+  test('contains only what is limited, and never less than nothing', () => {
+    const few = { ...open, payments: 1 }
+    expect(limitStatus({ source, limit: { payments: 1 }, open: few, budget })).toEqual({
+      ...{ source, isOpen: true, left: { payments: 0 } },
+    })
+    const { debitAmount } = both
+    const amount = limitStatus({ source, limit: { debitAmount }, open: { ...open, limitedAmount } })
+    expect(amount).toStrictEqual({ source, isOpen: true, left: { debitAmount } })
+  })
+
+  test('outside all windows leaves nothing of what is limited', () => {
+    const closed = { source, isOpen: false }
+    const left = { debitAmount: dollars(0), payments: 0 }
+    expect(limitStatus({ source, limit: both })).toStrictEqual({ ...closed, left })
+    expect(limitStatus({ source, limit: { payments: 3 } })).toStrictEqual({
+      ...{ ...closed, left: { payments: 0 } },
+    })
+    expect(limitStatus({ source, limit: { debitAmount: dollars(1) } })).toStrictEqual({
+      ...{ ...closed, left: { debitAmount: dollars(0) } },
+    })
+  })
+
+  test('of the client is that of its item', () => {
+    const closed = item(
+      { interval: 'R1/2020-01-01T00:00:00Z/PT1H', debitAmount: dollars(100) },
+      '2',
+    )
+    const [first, second, third] = payingItems([perHour, closed, capped(9n, '3')], charge, now)
+    const of = (paying = first, spent?: Budget) => paying && itemLimitStatus(paying, spent)
+    const left = (value: number) => ({ debitAmount: dollars(value) })
+    const common = { source: 'client', itemId: '1', isOpen: true }
+    expect(of(first, budget)).toStrictEqual({ ...common, window, left: left(60) })
+    expect(of(second)).toStrictEqual({ ...common, itemId: '2', isOpen: false, left: left(0) })
+    expect(of(third)).toStrictEqual({ ...common, itemId: '3', left: left(9) })
   })
 })
 

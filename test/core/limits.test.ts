@@ -2,7 +2,14 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { GrantedItem, Limits } from '../../src/core/access.js'
 import type { Amount } from '../../src/core/amount.js'
-import { allow, allowanceAt, refuseByConditions, type Spending } from '../../src/core/limits.js'
+import {
+  allow,
+  allowanceAt,
+  contradictsLimits,
+  hasOtherAsset,
+  refuseByConditions,
+  type Spending,
+} from '../../src/core/limits.js'
 import { deepFreeze } from '../support/frozen.js'
 import { runs } from '../support/runs.js'
 import { dollars, euros, item, most, receiver } from '../support/spending-life.js'
@@ -114,6 +121,18 @@ describe('an item with an interval', () => {
     expect(allowanceAt(occurrences, third.start).ok).toBe(false)
   })
 
+  test('says outside its windows when the next one begins, as they are counted', () => {
+    const backwards = { ...windows, interval: 'R1/P1M/2026-12-21T12:00:00Z' }
+    const next = (counted: Partial<GrantedItem>) =>
+      allowanceAt({ ...item(backwards), ...counted }, at('2026-09-01T00:00:00Z'))
+    const details = (month: number) => ({
+      details: { nextWindowAt: `2026-${month}-21T12:00:00.000Z` },
+    })
+    expect(next({})).toMatchObject(details(11))
+    expect(next({ intervalCounting: 'occurrences' })).toMatchObject(details(11))
+    expect(next({ intervalCounting: 'repetitions' })).toMatchObject(details(10))
+  })
+
   test('without an amount allows any amount while a window is open', () => {
     const { interval } = windows
     const open = { ok: true, value: { window: first } }
@@ -211,6 +230,33 @@ describe('for any combination of limits', () => {
       }),
       { numRuns: runs(1_000) },
     )
+  })
+})
+
+describe('amounts in different assets', () => {
+  const capped = (of: typeof dollars) => ({ debitAmount: of(1) })
+
+  test('contradict each other in the conditions of a grant, and its limits', () => {
+    const access = [item(), item({ receiveAmount: euros(1) }), item(capped(dollars))]
+    const [asked, none] = [(of: typeof dollars) => [item(capped(of))], [item()]]
+    expect(contradictsLimits({}, access)).toBe(false)
+    expect(contradictsLimits({ paymentMax: dollars(1) }, access)).toBe(false)
+    expect(contradictsLimits({ paymentMax: euros(1) }, access)).toBe(true)
+    expect(contradictsLimits({ limits: [{ payments: 1 }] }, asked(euros))).toBe(false)
+    expect(contradictsLimits({ limits: [capped(dollars)] }, asked(dollars))).toBe(false)
+    expect(contradictsLimits({ limits: [capped(dollars)] }, asked(euros))).toBe(true)
+    const limits = [capped(dollars), { payments: 1 }]
+    expect(contradictsLimits({ paymentMax: dollars(1), limits }, none)).toBe(false)
+    expect(contradictsLimits({ paymentMax: euros(1), limits }, none)).toBe(true)
+    expect(contradictsLimits({ limits: [...limits, capped(euros)] }, none)).toBe(true)
+  })
+
+  test('are found in the limits of an account', () => {
+    const limits = [capped(dollars), { payments: 1 }]
+    expect(hasOtherAsset([], dollars(0))).toBe(false)
+    expect(hasOtherAsset(limits, dollars(0))).toBe(false)
+    expect(hasOtherAsset(limits, euros(0))).toBe(true)
+    expect(hasOtherAsset([...limits, capped(euros)], dollars(0))).toBe(true)
   })
 })
 

@@ -115,6 +115,21 @@ describe('a limit that the owner has set', () => {
     expect(set && keep(set, 'sweep', now, budgetPolicy)).toMatchObject({ version: 2, payments: 1 })
   })
 
+  test('names who has set it, also outside its windows', () => {
+    const limits = [{ payments: 3 }, { payments: 1, interval: 'R1/2020-01-01T00:00:00Z/PT1H' }]
+    const sources = (set: readonly SetLimit[]) =>
+      set.map(({ source, open }) => [source, open?.source])
+    const owner = [
+      ['owner', 'owner'],
+      ['owner', undefined],
+    ]
+    expect(sources(ownerLimits(limits, grant, now))).toEqual(owner)
+    expect(sources(accountLimits(limits, account, now))).toEqual([
+      ['account', 'account'],
+      ['account', undefined],
+    ])
+  })
+
   test('shares its budget with a limit whose open window is the same, and is charged once', () => {
     const inWords = '2026-11-21T12:00:00Z/2026-11-21T13:00:00Z'
     const limits = [

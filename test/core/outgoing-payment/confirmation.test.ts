@@ -156,6 +156,29 @@ describe('a payment that its owner must confirm', () => {
     })
   })
 
+  test('is asked about again by a confirmation once it is confirmed and the call is over', () => {
+    const asked = confirmed()
+    const again = { ...byAlice, commandId: 'again' }
+    const at = (now: number, by = again) => confirmByOwner(asked, by, now, policy)
+    expect(at(1_529)).toEqual({ ok: true, outcome: 'unchanged', record: asked })
+    expect(at(1_530, byAlice)).toEqual({ ok: true, outcome: 'unchanged', record: asked })
+    expect(at(1_530)).toMatchObject({
+      outcome: 'changed',
+      record: { commandId: 'again', version: 4, askUntil: 1_560, lateHoldsUntil: 1_730 },
+    })
+    expect(at(1_730)).toMatchObject({ outcome: 'unchanged' })
+    const { record } = createReserved(asked, { commandId: 'made', lists: [] }, 1_510, policy)
+    const made = { ...asked, ...record }
+    expect(confirmByOwner(made, again, 1_600, policy)).toEqual({
+      ...{ ok: true, outcome: 'unchanged', record: made },
+    })
+  })
+
+  test('can be declined by its owner in time, and no other payment can', () => {
+    expect(declinableByOwner(waiting, 1_999)).toEqual({ ok: true, value: waiting })
+    expect(declinableByOwner(reserved, 1_500)).toMatchObject({ refusal: 'payment_unknown' })
+  })
+
   test('is neither confirmed nor declined after its time', () => {
     expect(confirmByOwner(waiting, byAlice, 2_000, policy)).toMatchObject({
       refusal: 'confirmation_expired',

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { GrantedItem } from '../../../src/core/access.js'
 import type { Budget } from '../../../src/core/budget.js'
 import type { Grant } from '../../../src/core/grant/record.js'
+import type { SpendingLimit } from '../../../src/core/limits.js'
 import { reserveOutgoingPayment } from '../../../src/core/outgoing-payment/create.js'
 import {
   createReserved,
@@ -9,6 +10,7 @@ import {
   declinePayment,
   endAsk,
   refuseByGrant,
+  reservedByOther,
   rightsOf,
 } from '../../../src/core/outgoing-payment/reservation.js'
 
@@ -59,6 +61,7 @@ if (!reservation.ok) throw new Error(reservation.reason)
 const { record: reserved, budget } = reservation
 
 const repeat = { ...request, commandId: 'second' }
+const spentOf = (value: number) => ({ spent: { ...budget.spent, debitAmount: usd(value) } })
 
 describe('a reserved payment', () => {
   test('is in no list, counts in its budget, and is due when no hold of its call can follow', () => {
@@ -89,6 +92,32 @@ describe('a reserved payment', () => {
     expect(by({ grantId: 'another' })).toMatchObject({ outcome: 'unchanged' })
     expect(by({ client: 'another' })).toBeUndefined()
     expect(by({ requestHash: 'another' })).toMatchObject({ refusal: 'request_differs' })
+  })
+
+  test('is returned as it is to its own request, and to any once it is created', () => {
+    expect(decideRepeat(reserved, request, 1_100, policy)).toMatchObject({ outcome: 'unchanged' })
+    const { record } = createReserved(reserved, { commandId: 'other', lists: [] }, 1_020, policy)
+    const again = decideRepeat({ ...reserved, ...record }, repeat, 1_100, policy)
+    expect(again).toEqual({ ok: true, outcome: 'unchanged', record: { ...reserved, ...record } })
+  })
+
+  test('belongs to another request only until it is created or declined', () => {
+    expect(reservedByOther(reserved, 'second')).toBe(reserved)
+    expect(reservedByOther(reserved, 'first')).toBeUndefined()
+    for (const state of ['created', 'declined'] as const) {
+      expect(reservedByOther({ ...reserved, state } as typeof reserved, 'second')).toBeUndefined()
+    }
+  })
+
+  test('has the next version with each change, and an event when it is created', () => {
+    const again = decideRepeat(reserved, repeat, 1_100, policy)
+    const made = createReserved(reserved, { commandId: 'confirm', lists: [] }, 1_020, policy)
+    const refusal = { refusal: 'grant_ended', reason: 'it has ended' } as const
+    const { record: declined } = declinePayment(reserved, refusal, 'end', 1_110, policy)
+    expect(again).toMatchObject({ record: { version: 2 } })
+    const nexts = [made.record, declined, endAsk(reserved, 'end', 1_010)]
+    expect(nexts.map(({ version }) => version)).toEqual([2, 2, 2])
+    expect(made.events).toMatchObject([{ type: 'outgoing-payment.created', at: 1_020 }])
   })
 
   test('remembers its refusal for repeats, and that a hold may be late until its end', () => {
@@ -159,6 +188,33 @@ describe('the current rights of a grant', () => {
   test('are none before its owner has decided', () => {
     const { granted: _granted, ...pending } = grant
     expect(rightsOf(pending, 1_020)).toBeUndefined()
+  })
+
+  describe('with limits of the owner', () => {
+    const limits = [{ debitAmount: usd(60), payments: 1 }]
+    const id = 'namespacgrant.owner.life'
+    const counting = { ...reserved, limitBudgetIds: [id] }
+    const inLimit = { ...budget, id, payments: 1 }
+    const refusedUnder = (set: readonly SpendingLimit[], payment = counting, spent = inLimit) => {
+      const rights = { access: [item], conditions: { limits: set } }
+      const budgetOf = (wanted: string) => (wanted === id ? spent : budget)
+      return refuseByGrant(payment, rights, 'namespac', budgetOf, 1_020)?.refusal
+    }
+    const closed = { payments: 1, interval: 'R1/2020-01-01T00:00:00Z/PT1H' }
+
+    test('allow it while each of them counts it and is kept', () => {
+      expect(refusedUnder(limits)).toBeUndefined()
+      expect(refusedUnder([])).toBeUndefined()
+    })
+
+    test.each<[string, ...Parameters<typeof refusedUnder>]>([
+      ['is exceeded by the amount', limits, counting, { ...inLimit, ...spentOf(61) }],
+      ['is exceeded by the number of payments', limits, counting, { ...inLimit, payments: 2 }],
+      ['has another budget than those that count it', limits, reserved as typeof counting],
+      ['has no window at its creation', [...limits, closed]],
+    ])('refuse it if one of them %s', (_, ...given) => {
+      expect(refusedUnder(...given)).toBe('conditions_exceeded')
+    })
   })
 
   test('count what other payments have spent', () => {
