@@ -58,6 +58,8 @@ describe('what remains of a grant', () => {
       ofLastMoments((grant, now, { secrets, tokens }) => {
         const ended = endedGrant(grant, options, now)
         if (ended === undefined) return
+        expect(ended.lists).toEqual([{ list: 'list', at: grant.consent?.at }])
+        expect(JSON.parse(JSON.stringify(ended))).toStrictEqual(ended)
         expect(grantView(ended, now)).toEqual(grantView(grant, now))
         const text = JSON.stringify(ended)
         const { path } = grant.continuation

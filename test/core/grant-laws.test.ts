@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { type AccessItem, type GrantedItem, itemsOf, labelsOf } from '../../src/core/access.js'
 import { sameAsset } from '../../src/core/amount.js'
 import {
@@ -70,6 +70,11 @@ function ofTurns(what: (turn: Turn, index: number, history: History) => void) {
 }
 
 let played: readonly History[] = []
+
+// Mutation testing runs the tests again on changed code, which plays other histories.
+beforeAll(() => {
+  played = []
+})
 
 /** Requires a law of some histories: in `npm test` of the same for each law, because to play them takes longest. */
 function inEveryHistory(law: (history: History) => void, { numRuns } = some): void {

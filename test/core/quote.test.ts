@@ -142,7 +142,10 @@ describe('using a quote', () => {
     const good = quote()
     expect(usableQuote(good, use, now)).toEqual({ ok: true, value: good })
     expect(usableQuote(good, use, good.expiresAt - 1)).toEqual({ ok: true, value: good })
-    expect(usableQuote(good, use, good.expiresAt)).toMatchObject({ refusal: 'quote_expired' })
+    expect(usableQuote(good, use, good.expiresAt)).toMatchObject({
+      refusal: 'quote_expired',
+      details: { path: 'quoteId' },
+    })
   })
 
   test('is refused for another client without disclosing that the quote exists', () => {
@@ -158,7 +161,10 @@ describe('using a quote', () => {
   test('is refused for another wallet address, expired or not', () => {
     const elsewhere = { ...use, walletAddress: 'https://wallet.example/bob' }
     for (const at of [now, now + policy.lifetimeMs]) {
-      expect(usableQuote(quote(), elsewhere, at)).toMatchObject({ refusal: 'quote_mismatch' })
+      expect(usableQuote(quote(), elsewhere, at)).toMatchObject({
+        refusal: 'quote_mismatch',
+        details: { path: 'walletAddress' },
+      })
     }
   })
 
