@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import {
   endOfWindows,
   type IntervalCounting,
+  nextWindowStart,
   parseInterval,
   type RepeatingInterval,
   type SpendingWindow,
@@ -344,6 +345,30 @@ describe('looking up a window', () => {
       ),
       { numRuns: runs(5_000) },
     )
+  })
+})
+
+describe('the start of the next window', () => {
+  const next = (text: string, when: string) => {
+    const start = nextWindowStart(read(text), instant(when))
+    return start === undefined ? undefined : new Date(start).toISOString().slice(0, 10)
+  }
+
+  test.each<readonly [text: string, when: string, start: string | undefined]>([
+    ['R2/2026-01-01T00:00:00Z/P1D', '1970-01-01', '2026-01-01'],
+    ['R2/2026-01-01T00:00:00Z/P1D', '2025-12-31', '2026-01-01'],
+    ['R2/2026-01-01T00:00:00Z/P1D', '2026-01-01', '2026-01-02'],
+    ['R2/2026-01-01T00:00:00Z/P1D', '2026-01-02', undefined],
+    ['R2/P1D/2026-01-03T00:00:00Z', '2025-12-01', '2026-01-01'],
+    ['R2/P1D/2026-01-03T00:00:00Z', '2026-01-01', '2026-01-02'],
+    ['R/9999-12-30T00:00:00Z/P1D', '9999-12-30', '9999-12-31'],
+    ['R/9999-12-30T00:00:00Z/P1D', '9999-12-31', undefined],
+  ])('of %s after %s is %s', (text, when, start) => {
+    expect(next(text, when)).toBe(start)
+  })
+
+  test.each([-1, lastInstant + 1, Number.NaN])('is none outside all time: %d', (when) => {
+    expect(nextWindowStart(read('R/2026-01-01T00:00:00Z/P1D'), when)).toBeUndefined()
   })
 })
 
