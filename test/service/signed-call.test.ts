@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { HttpRequest } from '../../src/entry-adapter.js'
 import { recordsOf } from '../../src/service/load.js'
 import {
-  once,
+  countedOnceWrite,
   type Proof,
   type RepeatRule,
   type ReplayRecord,
@@ -157,7 +157,7 @@ describe('a used request', () => {
   const version = { kind: 'grant', id: 'grant', version: 1 } as const
   const write = {
     reads: [version],
-    guard: { version, outdated: { ok: false, refusal: 'outdated' } },
+    guard: { record: version, ifChanged: { ok: false, refusal: 'outdated' } },
     decide: () => ({ result: { ok: true } }),
   } as const
   const used = { id: 'nonce', version: 1, commandId: 'earlier' }
@@ -169,7 +169,7 @@ describe('a used request', () => {
     const record = { ...used, commandId }
     const key = { kind: 'replay', id: 'nonce' } as const
     const replay: ReplayRecord = { key, record, of: 'nonce', byRefusal: true }
-    const counted = once<{ ok: boolean }>({ ...write, ...(repeated && { repeated }) }, replay)
+    const counted = countedOnceWrite<{ ok: boolean }>(write, replay, repeated)
     return decideInOrder([counted], { records }, () => true).outcomes[0]
   }
   const decided = (result: object) => ({ type: 'decided', result })
