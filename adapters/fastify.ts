@@ -77,7 +77,7 @@ export function toFastify(
 /**
  * Routes OPTIONS requests: discovery to the handler, even if a hook of `@fastify/cors` would refuse it, and preflights
  * to the host if it has a route for all of them, as `@fastify/cors` adds. Without constraints, the two routes for all
- * paths would be one that is declared twice.
+ * paths would be the same route, declared twice.
  */
 function serveOptions(app: FastifyInstance, url: string, handler: RouteHandlerMethod): void {
   if (!app.hasConstraintStrategy(purpose)) {

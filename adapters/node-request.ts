@@ -86,7 +86,7 @@ export function headerLines({ rawHeaders }: IncomingMessage): [string, string][]
   return lines
 }
 
-/** A platform may add values that are no text, such as a length. */
+/** A platform may add values that are not text, such as a length. */
 function linesOf(headers: IncomingHttpHeaders): [string, string][] {
   return Object.entries(headers).flatMap(([name, value = []]) =>
     [value].flat().map((line): [string, string] => [name, `${line}`]),

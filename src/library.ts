@@ -1,4 +1,4 @@
-/** What the entries export, for the build: one file, because a host loads one file faster than many. */
+/** The exports of all entries, for the build: one file, because a host loads one file faster than many. */
 
 export * from './entry-adapter.js'
 export * from './entry-core.js'

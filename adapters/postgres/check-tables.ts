@@ -16,10 +16,10 @@ export type TablesCheck =
 
 /**
  * Checks that the database answers, and has the tables that this version of the library needs: for a readiness probe.
- * Tables of a later version are right. It only reads, and needs SELECT on both tables. It waits as long as the
+ * It accepts the tables of a later version. It only reads, and needs SELECT on both tables. It waits as long as the
  * time-outs of the pool allow.
  *
- * @throws {InvalidInputError} for an invalid schema and for an unknown option. It rejects with nothing else.
+ * @throws {InvalidInputError} for an invalid schema and for an unknown option. It rejects with no other error.
  *
  * @example
  * ```ts

@@ -21,9 +21,10 @@ function signOf({ kind, version, cells }: Step): string {
 }
 
 /**
- * Returns whether `due_at` always moves with the record's `dueAt`. For other records it stays when they become
- * due later or never: an update that changes no indexed column writes no index. `due` moves it when it finds
- * the record. An event is usually replaced because it is due, so `due` would find it again immediately.
+ * Returns whether each change of the record's `dueAt` also changes `due_at`. For other records, `due_at` does not
+ * change when they become due later or never, because an update that changes no indexed column writes no index. `due`
+ * moves it when it finds the record. An event is usually replaced because it is due, so `due` would find it again
+ * immediately.
  */
 function movesAtOnce(kind: RecordKind): boolean {
   return kind === 'event'

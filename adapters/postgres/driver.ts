@@ -8,7 +8,7 @@ export interface PostgresStatement {
   readonly values: unknown[]
 }
 
-/** What the library needs of a connection or a pool. A `Client` or `Pool` of `pg` satisfies it. */
+/** The part of a connection or a pool that the library uses. A `Client` or `Pool` of `pg` satisfies it. */
 export interface PostgresClient {
   query(statement: PostgresStatement): Promise<{
     readonly rows: readonly PostgresRow[]
@@ -254,7 +254,7 @@ function explained(error: unknown, { name }: PostgresStatement, schema?: string)
   return new PreparedStatementError(message, { cause: error })
 }
 
-/** Returns whether an error is the division by zero by which a commit undoes itself. */
+/** Returns whether an error is the deliberate division by zero that rolls back a commit that lost. */
 export function isLost(error: unknown): boolean {
   return sqlState(error) === '22012'
 }

@@ -20,7 +20,7 @@ export interface PostgresTransactions<Transaction> {
    * Runs a statement with the parameters `$1`, `$2`, … in a transaction.
    *
    * @param values strings, integers, and arrays of them, each of which is one parameter.
-   * @returns the rows of the result, also of an `UPDATE … RETURNING`.
+   * @returns the rows of the result, including those of an `UPDATE … RETURNING`.
    */
   query(
     transaction: Transaction,

@@ -28,7 +28,7 @@ const fillfactor = 70
 
 /**
  * The fraction of the table that may be dead before PostgreSQL vacuums or analyzes it. docs/sizing.md has the
- * measurement. A number of rows would not do: each vacuum reads all indexes, however few rows are dead.
+ * measurement. A fixed number of rows is not suitable: each vacuum reads all indexes, however few rows are dead.
  */
 const deadFraction = 0.05
 

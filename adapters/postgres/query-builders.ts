@@ -2,7 +2,7 @@ import { InvalidInputError } from '../../src/index.js'
 import type { PostgresRow } from './driver.js'
 import type { PostgresTransactions } from './host-transaction.js'
 
-/** What the library needs of a database of Drizzle. */
+/** The part of a database of Drizzle that the library uses. */
 export interface DrizzleDatabase<Transaction> {
   transaction<Result>(
     work: (transaction: Transaction) => Promise<Result>,
@@ -56,7 +56,7 @@ interface Rows {
   readonly rows: readonly PostgresRow[]
 }
 
-/** What the library needs of Knex. */
+/** The part of Knex that the library uses. */
 export interface KnexDatabase<Transaction> {
   transaction<Result>(
     work: (transaction: Transaction) => Promise<Result>,
@@ -105,7 +105,7 @@ export interface PrismaTransactionOptions {
   readonly timeout?: number
 }
 
-/** What the library needs of a `PrismaClient`. */
+/** The part of a `PrismaClient` that the library uses. */
 export interface PrismaDatabase<Transaction> {
   /** The client of a transaction lacks it. */
   $connect(): Promise<unknown>
@@ -153,7 +153,7 @@ type DriverError =
   | { meta?: { driverAdapterError?: { cause?: { originalCode?: string } } } }
   | undefined
 
-/** What the library needs of a `DataSource` of TypeORM. */
+/** The part of a `DataSource` of TypeORM that the library uses. */
 export interface TypeormDatabase<Transaction> {
   transaction<Result>(
     isolation: 'READ COMMITTED',

@@ -179,7 +179,7 @@ interface Waiting {
 /**
  * Sends a call at once if no other is being answered. Otherwise collects calls until the event loop has handled the
  * input of its turn, and sends one SELECT for them. No call joins a SELECT that has been sent, so each sees all commits
- * that returned before it. If a shared SELECT fails, each call is tried again alone, because the cause may be another
+ * that returned before it. If a shared SELECT fails, each call is repeated separately, because the cause may be another
  * call.
  */
 function sharing(textsOf: TextsOf, tryOnce: TextsOf): TextsOf {

@@ -33,7 +33,7 @@ export function isBusy(error: unknown): boolean {
   return typeof errcode === 'number' && [busy, locked].includes(errcode & 0xff)
 }
 
-/** The drivers report a table that does not exist by its text alone. */
+/** Only the text of the driver's error shows that a table does not exist. */
 export function isWithoutTables(error: unknown): boolean {
   return error instanceof Error && error.message.includes(`no such table: ${recordsTable}`)
 }

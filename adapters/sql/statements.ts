@@ -16,7 +16,7 @@ import {
   type SqlValue,
 } from './records.js'
 
-/** What a commit does with one record: without cells it locks the record, at version 0 it creates it. */
+/** The step of a commit for one record: without cells, it locks the record; at version 0, it creates the record. */
 export interface Step extends VersionGuard {
   readonly cells?: Cells
 }
@@ -78,7 +78,7 @@ export interface SqlStatement {
   readonly values: readonly SqlValue[]
 }
 
-/** What differs between the databases that run a commit as several statements in one transaction. */
+/** The differences between the databases that run a commit as several statements in one transaction. */
 export interface Dialect {
   /** Finds a guarded record, and keeps others from changing it until the transaction ends. */
   readonly hold: string

@@ -17,7 +17,7 @@ export interface HostTransaction<Transaction, Result> {
   run(transaction: Transaction): Promise<Result>
   /**
    * Rejects if the database has rolled the transaction back, or if it has ended. The host may have caught the error
-   * that said so, and COMMIT then reports none.
+   * that reported this, and COMMIT then reports no error.
    */
   requireOpen(transaction: Transaction): Promise<void>
   isTransient(error: unknown): boolean

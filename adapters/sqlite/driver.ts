@@ -6,8 +6,8 @@ import { retried } from '../sql/transactions.js'
 import { TablesMissingError } from '../sql/versions.js'
 
 /**
- * What the library needs of a connection: a `Database` of `better-sqlite3` and a `DatabaseSync` of `node:sqlite`
- * have it.
+ * The part of a connection that the library uses: a `Database` of `better-sqlite3` and a `DatabaseSync` of
+ * `node:sqlite` have it.
  */
 export interface SqliteDatabase {
   exec(sql: string): unknown

@@ -215,7 +215,7 @@ function refuseByLimit(
 }
 
 /**
- * Refuses a payment for a limit that the owner has set. The client does not learn which.
+ * Refuses a payment for a limit that the owner has set. The client does not learn which limit it is.
  *
  * @param interval absent if waiting does not help.
  */
@@ -403,7 +403,7 @@ function maxOf(one: bigint, other: bigint): bigint {
   return one > other ? one : other
 }
 
-/** What a payment counts for in each of its budgets: its amounts, and whether it counts as a payment. */
+/** How a payment counts in each of its budgets: its amounts, and whether it counts as a payment. */
 export type HeldAmounts = { readonly [Name in CountedAmount]: bigint } & {
   readonly payments: 0 | 1
 }

@@ -42,7 +42,7 @@ export interface IncomingPayment extends Stored {
   readonly paidRetainUntil: Instant
   /**
    * Set when the event of its expiry is recorded. The payment then accepts no funds, even on a server whose clock is
-   * before `expiresAt`. Until then, whether it accepts funds depends on `expiresAt` alone.
+   * before `expiresAt`. Until then, whether it accepts funds depends only on `expiresAt`.
    */
   readonly expiryRecorded?: true
   readonly metadata?: JsonObject

@@ -137,8 +137,8 @@ export interface SpendingLimit {
 }
 
 /**
- * The resource owner's conditions for all outgoing payments under a grant, beside the limits of its access. The client
- * does not see them.
+ * The resource owner's conditions for all outgoing payments under a grant, in addition to the limits of its access. The
+ * client does not see them.
  */
 export interface GrantConditions {
   /** The maximum that one payment may debit. Payments that debit another asset are refused. */
@@ -147,7 +147,7 @@ export interface GrantConditions {
   readonly receivers?: readonly string[]
   /** No payment is created before this instant. */
   readonly pausedUntil?: Instant
-  /** The owner's limits beside those of the access: 1 to 3, each with another interval. */
+  /** The owner's limits in addition to those of the access: 1 to 3, each with another interval. */
   readonly limits?: readonly SpendingLimit[]
   /** The host's own conditions, passed to `policy.mayPay`. The library does not interpret them. */
   readonly data?: JsonObject

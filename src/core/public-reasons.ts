@@ -1,15 +1,15 @@
 import { type Refused, refused } from './decision.js'
 import type { JsonObject } from './stored.js'
 
-/** What the URL of a wallet address or another resource must be. */
+/** The rule for the URL of a wallet address or of another resource. */
 export const resourceUrlForm =
   'must be an https URL, or http on loopback, without userinfo, query, fragment, empty segment or needless escape'
 
 /**
  * The reasons that a client learns in `details` of an error, as refusal, `path` and `problem`: what is wrong with its
- * own data, with a quote or a limit of its own, or a public fact. Every other reason is for the operator alone, but for
- * those that the host publishes, and those of bodies and queries that their schemas reject. A `path` with `limits`
- * leads into the access of the token, any other into the body or query.
+ * own data, with a quote or a limit of its own, or a public fact. Every other reason is only for the operator, except
+ * those that the host publishes, and those for which a schema rejects a body or a query. A `path` with `limits` leads
+ * into the access of the token, any other into the body or query.
  */
 export const publicReasons = [
   ['client_invalid', 'client', resourceUrlForm],
@@ -53,7 +53,7 @@ export const publicReasons = [
 
 type PublicReason = (typeof publicReasons)[number]
 
-/** What can be wrong at a path, for a refusal. */
+/** The problem at a path, for a refusal. */
 export type PublicProblem<Refusal extends string, Path extends string> = Extract<
   PublicReason,
   readonly [Refusal, Path, string]

@@ -65,7 +65,7 @@ export interface GrantAmendment {
   readonly access?: readonly ItemView[]
   /**
    * The conditions that change: a lower `paymentMax`, fewer `receivers`, `limits` of which none is removed or widened,
-   * any `pausedUntil` or `data`; with `null`, none of the last two. An absent member changes nothing.
+   * any `pausedUntil` or `data`; `null` removes either of these two. An absent member changes nothing.
    */
   readonly conditions?: ConditionChanges
 }

@@ -56,11 +56,11 @@ export interface ConfirmationServices {
   toConfirm(paymentId: string): Promise<PaymentToConfirm | undefined>
   /**
    * Confirms a payment on behalf of its owner. `policy.mayPay` is asked again, with `isConfirmed: true`. If it allows
-   * the payment and the grant still does, the payment is created, also if the client never repeats its request.
+   * the payment and the grant still does, the payment is created, even if the client never repeats its request.
    * Repeating a confirmation resolves to the same payment, with `changed: false`.
    *
-   * If the grant needed no consent, nobody but you knows the owner: compare the owner of `walletAddress` with the
-   * signed-in user. So do with `remoteGrants`, where the library does not know either whether the grant has ended.
+   * If the grant needed no consent, only you know the owner: compare the owner of `walletAddress` with the signed-in
+   * user. Do the same with `remoteGrants`, where the library also does not know whether the grant has ended.
    *
    * Rejects if `mayPay` rejects. The payment then remains confirmed, and the call may be repeated for about 3 minutes.
    *

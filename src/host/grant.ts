@@ -122,8 +122,8 @@ export interface GrantServices {
   /** Resolves to the record of a grant, or to `undefined` if the id is unknown. */
   getRecord(grantId: string): Promise<Grant | undefined>
   /**
-   * Resolves to the view of a grant, also of one in the history, or to `undefined` if the id is unknown. Compare its
-   * `resourceOwner` with the signed-in user before you show or revoke the grant.
+   * Resolves to the view of a grant, including a grant in the history, or to `undefined` if the id is unknown. Compare
+   * its `resourceOwner` with the signed-in user before you show or revoke the grant.
    */
   get(grantId: string): Promise<GrantView | undefined>
   /**

@@ -30,7 +30,10 @@ export interface InteractionView {
   readonly issuedAt?: Instant
   /** Wallet address of the client, verified by its signature. */
   readonly client: string
-  /** How a page can name the client (RFC 9635 section 2.3.2), beside its wallet address and never instead. */
+  /**
+   * How a page can name the client (RFC 9635 section 2.3.2), in addition to its wallet address, and never instead of
+   * it.
+   */
   readonly display: {
     /**
      * The origin of the wallet address, such as `https://shop.example`. Open Payments knows no home page of a client.

@@ -65,7 +65,7 @@ const mountOptions = optionsOf({
 } satisfies Members<MountOptions>)
 
 /**
- * Checks the arguments of an adapter at once: a server in the place of its `handle` would fail at each request.
+ * Checks the arguments of an adapter at once: a server instead of its `handle` would fail at each request.
  *
  * @param adapter the name of the function of the adapter, such as `toExpress`.
  * @throws {InvalidInputError} for a handler that is not a function, and for an invalid or unknown option.

@@ -33,7 +33,7 @@ export interface RefusalContext {
 
 const retryLaterSeconds = 1
 
-/** What a client receives, without details. */
+/** The error that a client receives, without details. */
 interface PublicError {
   readonly status: number
   readonly code: string

@@ -82,7 +82,7 @@ export function resolveTarget(
   )
 }
 
-/** Returns a text that the client chooses, for a reason. */
+/** Shortens a text that the client chose, for the reason of a refusal. */
 function shown(text: string): string {
   return text.length > shownLengthMax ? `${text.slice(0, shownLengthMax)}…` : text
 }

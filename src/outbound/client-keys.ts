@@ -39,8 +39,8 @@ import { type OwnAccounts, withOwnAccounts } from './own-accounts.js'
 export interface RemoteClientKeysOptions extends GuardedFetchOptions {
   /**
    * The accounts whose keys are read with `walletAddresses.find` at each look-up, and never fetched or cached: a key
-   * that the owner removes or adds is dead or usable at the next request. A wallet address there without an account has
-   * no keys. `createWallet` does this for its own accounts. Default: all key sets are fetched.
+   * that the owner removes or adds is rejected or accepted at the next request. A wallet address there without an
+   * account has no keys. `createWallet` does this for its own accounts. Default: all key sets are fetched.
    */
   readonly ownAccounts?: OwnAccounts
   /**

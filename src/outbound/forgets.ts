@@ -1,4 +1,4 @@
-/** What the host asked to forget while one look-up or request was in progress. */
+/** The key sets and failures that the host asked to forget while one look-up or request was in progress. */
 export interface Forgotten {
   /** Whether its key set was forgotten since it began. */
   keySet(): boolean

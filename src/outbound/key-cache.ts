@@ -20,7 +20,7 @@ const hostPauseMs = 5_000
 /** A key set and when it was requested, or why there is none. */
 export type KeyAnswer = Result<KeySet, KeySetFailure> & { readonly askedAt: Instant }
 
-/** What is known of the keys at a wallet address, or a failure of its whole host. */
+/** The known state of the keys at a wallet address, or a failure of its whole host. */
 export interface Entry {
   readonly keys: KeySet
   /** When the keys were requested. */
@@ -37,13 +37,13 @@ const nothingKnown: Entry = {
   freshUntil: Number.NEGATIVE_INFINITY,
 }
 
-/** What is known after a request failed. */
+/** The known state after a request failed. */
 function failedEntry(known: Entry, { problem, kind }: KeySetFailure, now: Instant): Entry {
   const until = now + (kind === 'unreachable' ? hostPauseMs : pauseMs)
   return { ...known, failure: { problem, kind, until } }
 }
 
-/** What an answer says about a client that is not proved. */
+/** The state that follows from an answer about a client that is not proved. */
 export function entryOf(answer: KeyAnswer, now: Instant): Entry {
   if (!answer.ok) return failedEntry(nothingKnown, answer, now)
   const { value: keys, askedAt: keysAt } = answer

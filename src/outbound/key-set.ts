@@ -22,7 +22,8 @@ type ListedKey = PublicJwk | { readonly kid: string; readonly problem: string }
  * - `refused`: the URL or the response breaks a rule of the fetch.
  * - `unreachable`: no URL of this host can be read.
  * - `failed`: this URL cannot be read.
- * - `invalid`: the response is no key set, and the client must change it. The problem contains nothing of the response.
+ * - `invalid`: the response is not a key set, and the client must change it. The problem quotes nothing from the
+ *   response.
  */
 export interface KeySetFailure extends Problem {
   readonly kind: 'busy' | 'refused' | 'unreachable' | 'failed' | 'invalid'

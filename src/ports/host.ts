@@ -146,7 +146,7 @@ export type Introspection =
        * grant, or else another that does.
        */
       readonly key: PublicJwk & { readonly thumbprint: string }
-      /** Wallet address of the client; absent when it identifies itself by its key alone. */
+      /** Wallet address of the client; absent when it identifies itself only by its key. */
       readonly walletAddress?: string
       readonly expiresAt: Instant
     }
@@ -286,7 +286,7 @@ export type MayPayAnswer =
 
 /**
  * The resource owner must confirm the payment, at a page of the host. The payment stays reserved until then, and the
- * client receives 403 `confirmation_required` with `url` and `until`, also if it repeats its request. The page calls
+ * client receives 403 `confirmation_required` with `url` and `until`, even if it repeats its request. The page calls
  * `outgoingPayments.toConfirm`, and then `confirm` or `decline`. Not allowed as an answer if `isConfirmed` is true.
  */
 export interface ConfirmationRequired {
@@ -324,7 +324,7 @@ export type AccountLimits = (
   walletAddress: string,
 ) => readonly SpendingLimit[] | Promise<readonly SpendingLimit[]>
 
-/** What `MayReceive` decides about: the creation of an incoming payment, or an arrival of funds for one. */
+/** The subject of a decision of `MayReceive`: the creation of an incoming payment, or an arrival of funds for one. */
 export type MayReceiveQuery = {
   /** The id of the payment, which is not created yet if `type` is `creation`. */
   readonly incomingPaymentId: string
@@ -346,7 +346,7 @@ export type MayReceiveQuery = {
       readonly type: 'arrival'
       /** The host's id of the transfer, as passed to `receive`. */
       readonly transferId: string
-      /** What has arrived, as passed to `receive`. */
+      /** The amount that has arrived, as passed to `receive`. */
       readonly amount: Amount
     }
 )
@@ -365,7 +365,7 @@ export type MayReceiveAnswer =
 
 /**
  * Decides whether an incoming payment may be created, and whether each arrival of funds for one may be counted. It runs
- * before the commit, so what it allows may still not happen. Calls can be concurrent, also for one transfer.
+ * before the commit, so what it allows may still not happen. Calls can be concurrent, even for the same transfer.
  */
 export type MayReceive = (query: MayReceiveQuery) => MayReceiveAnswer | Promise<MayReceiveAnswer>
 

@@ -133,8 +133,8 @@ export interface RecordPage {
  */
 export interface Store {
   /**
-   * Resolves to the record with each key, in the order of the keys, or to `undefined` in the place of one that does not
-   * exist. A key may occur more than once.
+   * Resolves to the record with each key, in the order of the keys, or to `undefined` for a key without a record. A key
+   * may occur more than once.
    */
   load(keys: readonly RecordKey[]): Promise<readonly (Stored | undefined)[]>
   /** Writes all changes if every expected version and guard holds; resolves to whether it did. */

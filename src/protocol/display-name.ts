@@ -3,9 +3,9 @@ const nameLengthMax = 64
 const givenLengthMax = 8_192
 
 /**
- * What must not be in a name: control, format, private-use and unassigned characters, lone surrogates, and characters
- * that are not visible although they are letters or symbols. Control characters that are white space remain, until they
- * are replaced.
+ * The characters that must not be in a name: control, format, private-use and unassigned characters, lone surrogates,
+ * and characters that are not visible although they are letters or symbols. Control characters that are white space
+ * remain, until they are replaced.
  */
 const invisible = /(?!\p{White_Space})[\p{C}\p{Default_Ignorable_Code_Point}\u2800]/gu
 const whiteSpace = /\p{White_Space}/gu

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { assetMembers, objectOf, readHostObject, refusing, uriProblem } from './schema.js'
 import { isSecure, parseUrl } from './url.js'
 
-// What the ports of the host must resolve to. Hosts may return more members.
+// The values to which the ports of the host must resolve. Hosts may return more members.
 
 /** The longest reason that a host publishes to clients, in characters. */
 export const publicReasonLengthMax = 256

@@ -30,9 +30,9 @@ export interface CompatibilityOptions {
    */
   readonly repeatedRequests?: 'accept' | 'refuse'
   /**
-   * Which forms of `Signature-Input` and `Signature` are accepted: Structured Fields alone, as RFC 9421 section 4
+   * Which forms of `Signature-Input` and `Signature` are accepted: only Structured Fields, as RFC 9421 section 4
    * requires (`rfc9421`), or also the two that the official PHP and Rust SDKs send (`sdks`), see docs/clients.md.
-   * Introspection always accepts the former alone. Default `sdks`.
+   * Introspection always accepts only Structured Fields. Default `sdks`.
    */
   readonly signatureFields?: 'sdks' | 'rfc9421'
 }

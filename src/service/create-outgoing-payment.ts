@@ -76,7 +76,7 @@ interface Spender {
   readonly token: ActiveToken
   /** Introspects the token again, because the grant may have changed when a commit lost a race. */
   renew(): Promise<Result<ActiveToken, Refused<TokenRefusal>>>
-  /** What each introspection loads with the grant. Default: nothing. */
+  /** The records that each introspection loads with the grant. Default: nothing. */
   readonly preload?: Preload | undefined
 }
 
@@ -198,7 +198,7 @@ async function pay(
       if (isOfOther && (await declineIfGrantEnded(deps, reserved))) continue
     }
 
-    // 3. Agree on the terms of a new payment, and learn the limits of its account.
+    // 3. Determine the terms of a new payment, and get the limits of its account.
     if (snapshot.isNew && terms === undefined) {
       const agreed = await termsOf(deps, request)
       if (!agreed.ok) return agreed

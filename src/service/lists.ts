@@ -116,7 +116,7 @@ export function readPageQuery({ first, last, cursor }: PageQuery): Parsed<PageRe
 /** Which items of a list belong to the page. */
 type Keep<Item> = (item: Item) => boolean
 
-/** What pages are read of: a list, or a part of it, or several lists. */
+/** The source of pages: a list, a part of a list, or several lists. */
 export interface Source<Item extends Stored> {
   /** The name of the list, or of all of them. */
   readonly list: string

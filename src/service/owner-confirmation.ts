@@ -48,7 +48,7 @@ type Declined =
   | { readonly ok: true; readonly changed: boolean }
   | Refused<DeclineByOwnerRefusal | 'not_the_owner'>
 
-/** What the owner of a payment decides about it. */
+/** The owner's decision about a payment. */
 export type OwnerConfirmations = ReturnType<typeof createOwnerConfirmations>
 
 export function createOwnerConfirmations(deps: Dependencies) {

@@ -70,7 +70,7 @@ export const outdated: Outdated = refused('outdated', 'the payment or its grant 
  * Asks the host about a payment that this request has reserved, or its owner has confirmed, and creates or declines it,
  * or lets it wait for its owner.
  *
- * @param mayPay absent if the host has stopped to decide about payments.
+ * @param mayPay absent if the host no longer decides about payments.
  */
 export async function settleReserved(
   deps: SettlingDependencies,

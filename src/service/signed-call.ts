@@ -27,7 +27,7 @@ export interface Proof {
  */
 export type RepeatRule = 'accept' | 'refuse' | 'refuse-every'
 
-/** What determines the id and the retention of a replay record. */
+/** The values that determine the id and the retention of a replay record. */
 interface ReplaySettings {
   readonly namespace: () => Promise<string>
   readonly signatureRules: Pick<SignatureRules, 'ageMaxMs'>

@@ -52,7 +52,7 @@ export class ContentionError extends Error {
   }
 }
 
-/** What the calls of a store are limited and measured by. */
+/** The settings that limit and measure the calls of a store. */
 interface StoreGuardOptions {
   readonly clock: Clock
   readonly timeoutMs: number

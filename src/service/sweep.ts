@@ -14,7 +14,7 @@ export interface SweepOptions {
   readonly signal?: AbortSignal
 }
 
-/** What one call of a sweep did. */
+/** The result of one call of a sweep. */
 export interface SweepResult {
   /** The number of incoming payments whose expiry this call recorded; 0 at an authorization server. */
   readonly expired: number
@@ -30,7 +30,7 @@ export interface SweepResult {
 }
 
 /**
- * What happened to a due record: one of the counts of `SweepResult`, `kept` if it became due later, `retired` if it is
+ * The outcome for a due record: one of the counts of `SweepResult`, `kept` if it became due later, `retired` if it is
  * to be removed at the version that was found, or `undefined` if nothing changed, such as when another process was
  * faster.
  */

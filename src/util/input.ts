@@ -35,7 +35,10 @@ export const string = v.string('must be a string')
 
 const wellFormed = v.check((value: string) => value.isWellFormed(), 'must be well-formed Unicode')
 
-/** Text, such as an id: ids with lone surrogates would have one UTF-8 encoding, and so one hash. */
+/**
+ * Well-formed text, such as an id: different lone surrogates have the same UTF-8 encoding, so ids that contain them
+ * would have the same hash.
+ */
 export const text = textWhere((value) => value !== '', 'must be a non-empty string')
 
 /** Text that has at most `lengthMax` characters. */
@@ -74,7 +77,7 @@ export function callback<Callback>() {
   return v.custom<Callback>((value) => typeof value === 'function', 'must be a function')
 }
 
-/** A signal, also of another realm. */
+/** An abort signal, possibly from another realm. */
 export const abortSignal = v.custom<AbortSignal>(
   (value) => typeof Object(value).aborted === 'boolean',
   'must be an AbortSignal',

@@ -240,7 +240,7 @@ async function runCommand(
     if (printed !== '') machine.out(`${escaped(printed)}\n`)
     return 0
   } catch (error) {
-    // A failure leaves nothing behind, not even a new key, unless what exists may need it.
+    // After a failure, the new key is removed, unless something that was created with it still exists.
     if (wire?.key.isNew && wire.exists.size === 0) {
       removeKey(wire.key)
       wire.say(`The new key in ${wire.key.file} is removed again`)
@@ -258,7 +258,7 @@ function failed(
 ): FailureCode {
   const isUsage = error instanceof UsageError
   const isClients = error instanceof ClientError
-  // The expectations of responses fail with plain errors. Any other is a mistake of this program.
+  // The expectations of responses fail with plain errors. Any other error is a bug in this program.
   if (!isUsage && !isClients && error.name !== 'Error') throw error
   const exitCode = isUsage ? 2 : isClients ? error.exitCode : 1
   const step = isClients ? error.step : isUsage ? 'arguments' : command
@@ -308,7 +308,7 @@ function opened(given: Arguments, plan: Plan, machine: Machine, network: Network
   )
 }
 
-/** Whether a URL leads to this machine. Somebody who types one wants private addresses. */
+/** Whether a URL leads to this machine. A user who types such a URL wants to connect to private addresses. */
 function isLocal(url: string | undefined): boolean {
   return (
     url !== undefined &&
@@ -318,7 +318,7 @@ function isLocal(url: string | undefined): boolean {
 
 const minuteMs = 60_000
 
-/** What a command does, after the checks of its arguments. */
+/** The work of a command, after the checks of its arguments. */
 interface Plan {
   /** Owners are asked for clients with a wallet address only, which publishes the key of the client. */
   readonly needsClient?: boolean
@@ -487,7 +487,7 @@ function startingNow(interval: string): string {
   return `${repeats}/${new Date().toISOString().slice(0, 19)}Z/${duration}`
 }
 
-/** A kept grant without what gives access. */
+/** A kept grant without the members that give access. */
 function publicPart({ id, createdAt, walletAddress, access, expiresAt, quote }: KeptGrant) {
   return {
     id,

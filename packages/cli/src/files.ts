@@ -83,7 +83,7 @@ export function readKey(
   }
 }
 
-/** Writes a new key, or an existing one with another wallet address, for the owner of the file alone. */
+/** Writes a new key, or an existing one with another wallet address, readable only by the owner of the file. */
 export function writeKey(
   file: string,
   walletAddress: string | undefined,

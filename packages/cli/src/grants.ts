@@ -17,7 +17,7 @@ import { answerBrowser } from './finish-page.js'
 import { ownersPage, urlAtServer } from './urls.js'
 import { ClientError, codeOf, refused, type SendOptions, type Wire } from './wire.js'
 
-/** A wallet address with what its document says. */
+/** A wallet address with the content of its document. */
 export interface Account extends Wallet {
   readonly walletAddress: string
 }
@@ -133,7 +133,7 @@ async function listenForFinish(): Promise<Finish> {
     arrived = resolve
   })
   const server = createServer((request, response) => {
-    // Any page and program on this machine can send a request here, also one whose target is no URL.
+    // Any page or program on this machine can send a request here, even with a target that is not a URL.
     const [, pathname, query] = /^([^?]*)\??(.*)$/.exec(request.url ?? '') ?? []
     const isFinish = request.method === 'GET' && pathname === path
     answerBrowser(response, isFinish ? 'returned' : 'unknown')

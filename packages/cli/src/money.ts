@@ -64,7 +64,7 @@ export function isAmount(member: unknown): member is Amount {
   }
 }
 
-/** Returns an amount of a response. Fails if it is none. */
+/** Returns an amount of a response. Fails if the value is not an amount. */
 export function amountIn(body: unknown, name: string): Amount {
   const amount = pick(body, name)
   demandAmount(amount, name)

@@ -36,7 +36,7 @@ export interface PayOptions extends ConsentOptions {
   readonly sentWithinMs: number
 }
 
-/** What a command found or created: for people, and for programs. */
+/** The result of a command: for people, and for programs. */
 export interface Outcome {
   readonly text: string
   readonly json: object
@@ -117,7 +117,7 @@ async function quoted(wire: Wire, payer: Account, options: PayOptions): Promise<
   return quote
 }
 
-/** Says how a quote differs from what was asked for. `--yes` pays without a look at it. */
+/** Describes how a quote differs from what was requested. `--yes` pays without a look at it. */
 function differenceOf(
   { receiver, debitAmount }: Quote,
   { asset }: Account,
@@ -171,7 +171,7 @@ async function asking(wire: Wire, payer: Account, options: PayOptions): Promise<
   return { ...common, receiver: id }
 }
 
-/** For an incoming payment that is created only to be paid at once. */
+/** The lifetime of an incoming payment that `pay` creates for itself. */
 const incomingLifetimeMs = 24 * 60 * 60 * 1_000
 
 async function createIncoming(wire: Wire, payee: Account, asked: object) {
@@ -272,7 +272,7 @@ async function confirmed(
   }
 }
 
-/** Whether a kept grant may pay a quote, as far as its access says. Its server also knows what was spent. */
+/** Whether the access of a kept grant allows a quote. Only the server can tell whether the limit is already spent. */
 function covers(
   { access, walletAddress, quote: only }: KeptGrant,
   from: string,

@@ -15,7 +15,7 @@ import {
 import type { ClientKey } from './files.js'
 import { isAmount, money } from './money.js'
 
-/** What the client uses of the machine. */
+/** The parts of the machine that the client uses. */
 export interface Machine {
   out(text: string): void
   err(text: string): void
@@ -63,7 +63,7 @@ export interface WireOptions {
 /** Sends requests as one client, and prints a line for each. */
 export interface Wire extends WireOptions {
   readonly machine: Machine
-  /** What exists at the servers by now, by kind. A failure prints it. */
+  /** The resources that exist at the servers so far, by kind. The program prints them after a failure. */
   readonly exists: Map<string, string>
   /**
    * Sends a request, again after 429 and 503, and after a lost response if a repeat is harmless. Fails unless the
@@ -78,7 +78,7 @@ export interface Wire extends WireOptions {
 export interface SendOptions {
   /** Default: 200. `any` returns every response. */
   readonly statuses?: readonly number[] | 'any'
-  /** Whether to repeat the request after a lost response, because that does nothing twice. Default: false. */
+  /** Whether to repeat the request after a lost response, because the repeat has no second effect. Default: false. */
   readonly repeats?: boolean
   /** Whether to print no line, because the request only asks for news. */
   readonly isQuiet?: boolean
@@ -210,7 +210,7 @@ export function codeOf({ body }: WireAnswer): string | undefined {
   return typeof code === 'string' ? code : undefined
 }
 
-/** Says what the server said. */
+/** Describes the error that the server returned. */
 export function refused(step: string, answer: WireAnswer, hint = hintFor(answer)): ClientError {
   const description = pick(answer.body, 'error', 'description')
   const said = [codeOf(answer), description, detailsOf(answer)].filter(
@@ -220,7 +220,9 @@ export function refused(step: string, answer: WireAnswer, hint = hintFor(answer)
   return new ClientError(1, step, message, { answer, hint })
 }
 
-/** What the details of an error say: which member is wrong, or which limit is exceeded, by how much, and until when. */
+/**
+ * Describes the details of an error: which member is wrong, or which limit is exceeded, by how much, and until when.
+ */
 function detailsOf({ body }: WireAnswer): string | undefined {
   const details = pick(body, 'error', 'details')
   const [path, problem, nextWindowAt] = ['path', 'problem', 'nextWindowAt'].map((name) =>

@@ -6,7 +6,7 @@ import {
 } from 'open-payments-programs'
 import { type Database, databases, type Framework, frameworks, knownName } from './choices.js'
 
-/** What the command line says. The program asks for the rest. */
+/** The choices on the command line. The program asks for the rest. */
 export interface Answers {
   readonly folder: string | undefined
   readonly framework: Framework | undefined

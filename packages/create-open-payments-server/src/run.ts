@@ -6,7 +6,7 @@ import { type Database, databaseStart, databases, frameworks, ProblemError } fro
 import { filesOf } from './project.js'
 import { type Ask, chosen } from './questions.js'
 
-/** What the program needs of its process. */
+/** The parts of its process that the program uses. */
 export interface Surroundings extends Output {
   readonly nodeVersion: string
   readonly environment: Readonly<Record<string, string | undefined>>
@@ -39,7 +39,10 @@ export function runProgram(args: readonly string[], surroundings: Surroundings):
   })
 }
 
-/** Asks for what the command line does not say. Without a terminal, the first choice counts that this Node.js runs. */
+/**
+ * Asks for the choices that the command line lacks. Without a terminal, takes the first choice that this Node.js can
+ * run.
+ */
 async function completed(
   { folder, framework, database }: Answers,
   { ask, nodeVersion }: Surroundings,

@@ -8,8 +8,8 @@ export function isOwnError({ body }: WireAnswer): boolean {
 }
 
 /**
- * Says what a response means that shows by its status and content that something else than the addressed operation sent
- * it: a proxy, a firewall, a web page, or a wallet that is not available. `undefined` for all other responses.
+ * Explains a response whose status and content show that it does not come from the addressed operation, but from a
+ * proxy, a firewall, a web page, or a wallet that is not available. `undefined` for all other responses.
  */
 export function recognised(answer: WireAnswer): Problem | undefined {
   const { status } = answer
@@ -45,7 +45,7 @@ function isPage({ headers, text }: WireAnswer): boolean {
   return /html/i.test(headers.get('content-type') ?? '') || /^\s*<(!doctype|html)\b/i.test(text)
 }
 
-/** Whether a page asks the visitor to prove to be a person, as firewalls do with any status. */
+/** Whether a page asks visitors to prove that they are human, as firewalls do with any status. */
 function isChallenge(answer: WireAnswer): boolean {
   const title = isPage(answer) ? (titleOf(answer) ?? '') : ''
   return /^just a moment|checking your browser|are you (?:a )?(?:human|robot)|captcha|request rejected/i.test(
@@ -75,7 +75,7 @@ function urlOf({ request }: WireAnswer): URL {
   return new URL(request.replace(/^.* /, ''))
 }
 
-/** The origin that responded. What a proxy does there to one request, it does to others. */
+/** The origin that responded. A proxy at this origin treats other requests in the same way. */
 function originOf(answer: WireAnswer): string {
   return urlOf(answer).origin
 }

@@ -8,7 +8,7 @@ import {
   walletAddressUrl,
 } from 'open-payments-programs'
 
-/** What the command line asks for. */
+/** The parsed command line. */
 export interface DoctorOptions {
   readonly walletAddress: string
   /** The wallet address of a client, with the content of its key file. Default: a throwaway key. */

@@ -6,7 +6,7 @@ import { unattendedCases } from './conformance.js'
 import type { DoctorNetwork } from './network.js'
 import type { Problem } from './report.js'
 
-/** What the checks share. */
+/** The state that the checks share. */
 export interface Context {
   readonly session: Session
   readonly options: DoctorOptions
@@ -33,13 +33,13 @@ export type Explain = (
   context: Context,
 ) => Promise<Partial<Problem> | undefined>
 
-/** What to say if a case of the conformance suite fails. */
+/** The finding to report if a case of the conformance suite fails. */
 export interface CaseAdvice {
   readonly after: readonly string[]
   readonly why: string
   readonly fix: (context: Context) => readonly string[] | Promise<readonly string[]>
   readonly cause?: string
-  /** What the last response and further requests reveal, if anything: replaces parts of the above. */
+  /** The finding that follows from the last response and further requests, if any. It replaces parts of the above. */
   readonly explain?: Explain
 }
 

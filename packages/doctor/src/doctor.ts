@@ -36,7 +36,7 @@ export const checks: readonly Check[] = [
   consentPageCheck,
 ]
 
-/** What the doctor creates is not payable for longer than this. */
+/** The lifetime of the payments that the doctor creates. */
 const paymentLifetimeMs = 10 * 60 * 1000
 
 /** A finding while the checks run. */
@@ -98,7 +98,10 @@ const severityOf = ({ severity = 'problem' }: Problem) => severity
 const severities = ['note', 'advice', 'problem'] as const
 const gravity = (problem: Problem) => severities.indexOf(severityOf(problem))
 
-/** Adds what a further check found to a finding of the same cause. The gravest, and of those the first, is the root. */
+/**
+ * Adds what a further check found to a finding of the same cause. The root is the most severe finding, or the first of
+ * these.
+ */
 function added(earlier: Diagnosis | undefined, found: Diagnosis['root']): Diagnosis {
   if (earlier === undefined) return { root: found, consequences: [] }
   const isGraver = gravity(found) > gravity(earlier.root)

@@ -1,7 +1,7 @@
 import { connect } from 'node:tls'
 import { addressIn, internet, type Network, type SendFetch } from 'open-payments-programs'
 
-/** What the doctor uses of the network. */
+/** The network functions that the doctor uses. */
 export interface DoctorNetwork extends Network {
   /** Resolves to the number of whole days for which the certificate of an https origin remains valid. */
   certificateDays(origin: string, timeoutMs: number): Promise<number>

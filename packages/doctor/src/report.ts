@@ -17,14 +17,14 @@ export interface Problem {
   readonly cause?: string
 }
 
-/** What follows from a finding. */
+/** A consequence of a finding. */
 interface Consequence {
   readonly check: string
   /** What the check found. Absent if it was not possible. */
   readonly what?: string
 }
 
-/** A mistake, as the first check saw it that it breaks. */
+/** A mistake, as reported by the first check that fails because of it. */
 export interface Finding {
   /** The check, such as `discovery`. */
   readonly check: string

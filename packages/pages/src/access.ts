@@ -14,7 +14,7 @@ import { formatInstant, isolated, type Locale, listed, say, timesOf } from './lo
 import { grantedReceiverHtml, type Receivers } from './receivers.js'
 import type { TextKey } from './texts.js'
 
-/** What a description of access needs besides the access. */
+/** The values that a description of access needs in addition to the access. */
 export interface DescriptionOptions {
   readonly locale: Locale
   readonly now: Instant
@@ -35,7 +35,7 @@ export function describeItem(item: AccessItem, describing: DescriptionOptions): 
   ]
 }
 
-/** What an app may do, in words; an action of another version of the library as it is. */
+/** Describes what an app may do. Returns an action of another version of the library unchanged. */
 export function actionText(type: string, action: string, { texts }: Pick<Locale, 'texts'>): string {
   const key = `${type}.${action}`
   return Object.hasOwn(texts, key) ? texts[key as TextKey] : `${type} ${action}`

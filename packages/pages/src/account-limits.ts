@@ -12,7 +12,7 @@ export interface AccountLimitSettings {
   /** Resolves to the limits of an account, as `policy.accountLimits` does. */
   of(walletAddress: string): Promise<readonly SpendingLimit[]>
   /**
-   * Replaces the limits of an account, if they still equal `before`, also if others are set at the same time. Resolves
+   * Replaces the limits of an account, if they still equal `before`, even if others are set at the same time. Resolves
    * to whether it did.
    */
   set(
@@ -30,7 +30,7 @@ export interface LimitedAccount {
   readonly statuses?: readonly LimitStatus[] | undefined
 }
 
-/** What the page of limits for all apps needs besides the accounts. */
+/** The values that the page of limits for all apps needs in addition to the accounts. */
 export interface AccountLimitsOptions {
   readonly locale: Locale
   /** Why a form has changed nothing. */
@@ -105,7 +105,7 @@ function nameOf({ account }: LimitedAccount): string {
   return account.publicName || account.url
 }
 
-/** Returns with what the ids of the fields of an account begin. */
+/** Returns the prefix of the ids of the fields of an account. */
 export function sectionOf(index: number): string {
   return `account-${index}`
 }

@@ -28,7 +28,8 @@ export function formatAmount(
     minimumFractionDigits: assetScale > 0 ? 1 : 0,
     maximumFractionDigits: assetScale > 0 ? 1 : 0,
   })
-  // The format has places for more digits than a number is exact to, so it writes one, which stands for all.
+  // A number is not exact to as many digits as the fraction may have, so the format writes one digit, which is replaced
+  // below.
   const number = format.formatToParts(BigInt(whole))
   const parts = number.map(({ type, value: text }) => {
     return type === 'fraction' ? localDigits(fraction, tag) : text
@@ -131,7 +132,9 @@ function decimalMark(tag: string): string {
   return parts.find(({ type }) => type === 'decimal')?.value ?? '.'
 }
 
-/** The whole number as the language writes it: with its groups, also where it leaves them out, and without. */
+/**
+ * The whole number in the forms of the language: with groups, even where the language omits them, and without groups.
+ */
 function formsOf(whole: bigint, tag: string): readonly string[] {
   // TypeScript does not know the values of useGrouping that Node.js 20 has.
   const groupings = ['auto', 'always', false] as unknown as readonly boolean[]

@@ -12,7 +12,7 @@ export function shortName({ client, display }: NamedApp): string {
   return display?.name || hostOf(client)
 }
 
-/** Returns the address of an app, in which the host stands out: who has the host can have every path. */
+/** Returns the address of an app, in which the host is emphasized: the owner of a host controls every path below it. */
 export function addressOf({ client }: NamedApp): Html {
   const host = hostOf(client)
   const start = client.indexOf(host)

@@ -8,7 +8,7 @@ import { formatInstant, isolated, type Locale, plain, say } from './locale.js'
 import { alertOf } from './notice.js'
 import { type Receivers, receiverHtml } from './receivers.js'
 
-/** What the page that confirms a payment needs besides the payment. */
+/** The values that the page that confirms a payment needs in addition to the payment. */
 export interface ConfirmationOptions {
   readonly locale: Locale
   /** The accounts of the signed-in owner. */

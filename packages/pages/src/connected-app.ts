@@ -23,7 +23,7 @@ import { ownerLimitsHtml } from './owner-limits.js'
 import { type Receivers, receiverHtml } from './receivers.js'
 import type { TextKey } from './texts.js'
 
-/** What the page of one connected app needs besides the app. */
+/** The values that the page of one connected app needs in addition to the app. */
 export interface ConnectedAppOptions extends AppOptions {
   /** Its payments, the latest first; absent without a resource server. */
   readonly payments?: readonly OutgoingPaymentView[] | undefined

@@ -176,7 +176,7 @@ export function connectedAppsHandler(site: Site): Handler {
     return site.show(screen, visit, outcome === undefined ? 200 : 400)
   }
 
-  /** Changes a grant, after it has checked that it is the owner's: a form can contain any id. */
+  /** Checks that the grant belongs to the owner before changing it: a form can contain any id. */
   async function change(visit: OwnersVisit): Promise<HttpResponse> {
     const { request, owner, locale } = visit
     const fields = fieldsOf(request)
@@ -195,7 +195,7 @@ export function connectedAppsHandler(site: Site): Handler {
       return detail((await grants.get(grantId)) ?? grant, visit, 'widened')
     }
     if (!amended.ok) return detail(grant, visit, 'unchanged')
-    // A form that states a value is saved also if it is repeated; these forms take something away.
+    // A form that sets a value may be repeated; these forms remove something.
     const isIdle = !amended.changed && /^(?:remove|resume)$/.test(fields.get('do') ?? '')
     const done = isIdle ? {} : { done: 'changed' }
     return seeOther(`?${new URLSearchParams({ app: grantId, ...done })}`)

@@ -30,7 +30,7 @@ export interface ConnectedApp {
   readonly lastPayment?: OutgoingPaymentView | null | undefined
 }
 
-/** What the pages about connected apps need besides the apps. */
+/** The values that the pages about connected apps need in addition to the apps. */
 export interface AppOptions extends DescriptionOptions {
   /** The accounts of the signed-in owner, to name them. */
   readonly accounts: readonly OwnedAccount[]
@@ -38,7 +38,7 @@ export interface AppOptions extends DescriptionOptions {
   readonly token: Html
 }
 
-/** What the page of connected apps needs besides the apps. */
+/** The values that the page of connected apps needs in addition to the apps. */
 export interface ConnectedAppsOptions extends AppOptions {
   /** The app whose access the owner has just removed. */
   readonly removed?: ConnectedApp | undefined

@@ -39,7 +39,7 @@ export interface OwnedAccount extends Asset {
   readonly keys?: readonly { readonly kid: string }[]
 }
 
-/** What the consent page needs besides the view of the interaction. */
+/** The values that the consent page needs in addition to the view of the interaction. */
 export interface ConsentOptions extends DescriptionOptions {
   /** The accounts of the signed-in owner. */
   readonly accounts: readonly OwnedAccount[]

@@ -7,7 +7,7 @@ import type { Screen } from './layout.js'
 import { formatDay, isolated, plain, say } from './locale.js'
 import type { TextKey } from './texts.js'
 
-/** What the page of ended apps needs besides their grants. */
+/** The values that the page of ended apps needs in addition to their grants. */
 export interface EndedAppsOptions extends Omit<AppOptions, 'token'> {
   /** Where the apps are that were approved before these. */
   readonly olderUrl?: string | undefined

@@ -6,7 +6,7 @@ import { type Html, html } from './html.js'
 export interface FormTokens {
   /** Resolves to a hidden field for a form. `purpose` says what the form is for, and whose it is. */
   field(...purpose: readonly string[]): Promise<Html>
-  /** Resolves to the token alone, such as for the value of a button. */
+  /** Resolves to only the token, such as for the value of a button. */
   value(...purpose: readonly string[]): Promise<string>
   /** Resolves to whether a posted form has the token for this purpose, or whether a text is the token. */
   isValid(posted: HttpRequest | string, ...purpose: readonly string[]): Promise<boolean>

@@ -6,7 +6,7 @@ export interface Html {
   toString(): string
 }
 
-/** What a template may contain. Text is escaped; `false`, `null` and `undefined` are left out. */
+/** A value that a template may contain. Text is escaped; `false`, `null` and `undefined` are left out. */
 export type HtmlValue =
   | Html
   | string

@@ -8,7 +8,7 @@ import type { TextKey } from './texts.js'
 
 /** A public key that the owner of an account registered for an app. */
 export interface OwnedKey extends PublicJwk {
-  /** What the owner calls it. */
+  /** The owner's name for it. */
   readonly name: string
   /** Milliseconds since 1970. */
   readonly addedAt: number
@@ -21,7 +21,7 @@ export type KeyConflict = 'known' | 'kidTaken' | 'full'
 export interface OwnerKeys {
   /** Resolves to the keys of an account, the oldest first. */
   of(walletAddress: string): Promise<readonly OwnedKey[]>
-  /** Adds a key, also if others are added at the same time, or resolves to why not. */
+  /** Adds a key, even if others are added at the same time, or resolves to the reason why not. */
   add(walletAddress: string, key: OwnedKey): Promise<'added' | KeyConflict>
   revoke(walletAddress: string, kid: string): Promise<void>
 }
@@ -29,7 +29,7 @@ export interface OwnerKeys {
 /** Why a form changed nothing. */
 export type KeyProblem = KeyConflict | ClientKeyRefusal | 'name' | 'stale'
 
-/** What the page of keys needs besides the keys. */
+/** The values that the page of keys needs in addition to the keys. */
 export interface KeysOptions {
   readonly locale: Locale
   readonly account: OwnedAccount
@@ -113,7 +113,7 @@ function keyHtml(
   </article>`
 }
 
-/** A text that is no public key is not repeated: it may be a private key. */
+/** A text that is not a public key is not repeated: it may be a private key. */
 function addForm({ locale, account, accounts, given, token }: KeysOptions): Html {
   const key = given.get('key') ?? ''
   const options = accounts.map(

@@ -15,7 +15,7 @@ export interface Locale {
   readonly texts: Texts
 }
 
-/** What an owner has chosen. Without a language, the browser's preferences decide. */
+/** The choices of an owner. Without a language, the browser's preferences decide. */
 export interface LocaleSettings {
   /** A BCP 47 language tag, such as `de-CH`. */
   readonly language?: string | undefined

@@ -76,8 +76,8 @@ export interface PagesOptions {
   /**
    * How an owner signs out: the URL of your page for it, to which a link leads; or a function that ends the session of
    * the request, and returns or resolves to a response such as `seeOther('/login', { 'set-cookie': … })`. It is called
-   * for a form of the pages only, never for one of another site. Browsers let its redirect lead to your own origin
-   * alone: for another, use a URL. Default: the pages say who is signed in, and nothing more.
+   * for a form of the pages only, never for one of another site. Browsers allow its redirect only to your own origin:
+   * for another, use a URL. Default: the pages only show who is signed in.
    */
   readonly signOut?: string | ((request: HttpRequest) => HttpResponse | Promise<HttpResponse>)
   /** Authenticates the forms: at least 32 random bytes, the same in every process of the wallet. */

@@ -24,7 +24,7 @@ export const periods = {
   inAll: undefined,
 } as const
 
-/** What an owner types to add a limit, or to lower the one with the same interval. */
+/** The input of an owner who adds a limit, or lowers the one with the same interval. */
 export interface TypedLimit {
   /** The interval; empty for all payments together. */
   readonly interval: string
@@ -45,11 +45,12 @@ type Limited<Value> =
   | { readonly ok: false; readonly problem: LimitProblem | 'unchanged' }
 
 /**
- * Returns all limits of a grant or an account with the one that the owner typed added, or lowered to it; or why not.
- * What the owner leaves empty stays as it is, and a limit that is set already stays, so that a form can be sent twice.
+ * Returns all limits of a grant or an account with the one that the owner typed added, or lowered to it; or why not. A
+ * field that the owner leaves empty changes nothing, and a limit that is set already stays, so that a form can be sent
+ * twice.
  *
- * @param asset of the accounts, in which an amount is typed; without it, only payments can be limited.
- * @param section with which the ids of the fields begin.
+ * @param asset of the accounts, in which an amount is typed; without it, only the number of payments can be limited.
+ * @param section the prefix of the ids of the fields.
  */
 export function withTypedLimit(
   limits: readonly SpendingLimit[],
@@ -108,7 +109,7 @@ function isHigher(typed: string, most: string | number | undefined): boolean {
   return most !== undefined && BigInt(typed) > BigInt(most)
 }
 
-/** With what the ids of the fields begin on the page of an app. */
+/** The prefix of the ids of the fields on the page of an app. */
 const ofApp = 'own'
 
 /** The ids of the fields of a limit; without an index, of those for a new one. */
@@ -135,7 +136,7 @@ export function debitedAsset(
 }
 
 interface FormState {
-  /** What became of a form: the problem with what was typed, or anything else. */
+  /** The result of a form: the problem with what was typed, or anything else. */
   readonly outcome?: LimitProblem | string | undefined
   /** What was posted, to show it again. */
   readonly given?: URLSearchParams | undefined
@@ -144,7 +145,7 @@ interface FormState {
 /** The limits that the owner has set for an app or an account, and what their forms need. */
 interface LimitsSection extends FormState {
   readonly locale: Locale
-  /** With what the ids of the fields begin: another one for each section of a page. */
+  /** The prefix of the ids of the fields: another one for each section of a page. */
   readonly id: string
   readonly limits: readonly SpendingLimit[]
   /** What is left of each limit. */

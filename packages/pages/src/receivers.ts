@@ -7,7 +7,7 @@ import { isolated } from './locale.js'
 export interface NamedReceiver {
   /** The wallet address of the account. */
   readonly walletAddress?: string
-  /** What the account is called. The pages clean it with `displayName`, and show the wallet address below it. */
+  /** The name of the account. The pages clean it with `displayName`, and show the wallet address below it. */
   readonly name?: string
 }
 

@@ -28,7 +28,7 @@ export interface OwnersVisit extends Visit {
   readonly owner: Owner
 }
 
-/** What the handlers of all pages share. */
+/** The functions that the handlers of all pages share. */
 export interface Site {
   readonly options: PagesOptions
   readonly tokens: FormTokens
@@ -42,7 +42,7 @@ export interface Site {
   served(serve: (visit: Visit) => Promise<HttpResponse>): Handler
 }
 
-/** What a short answer can have besides its text. */
+/** The parts that a short answer can have in addition to its text. */
 export interface NoticeParts {
   /** Below the sentence. */
   readonly content?: Html

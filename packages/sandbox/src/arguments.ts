@@ -6,7 +6,7 @@ import {
 } from 'open-payments-programs'
 import type { SandboxOptions } from './sandbox.js'
 
-/** What the command line asks for. */
+/** The parsed command line. */
 export interface SandboxArguments extends SandboxOptions {
   readonly json: boolean
 }

@@ -10,7 +10,7 @@ export interface ConsentRules {
   readonly deny?: readonly string[]
 }
 
-/** What the rules decide, and by which of them. */
+/** The decision of the rules, and the rule that made it. */
 interface Ruling {
   readonly decision: 'approve' | 'deny'
   readonly rule: string
@@ -18,7 +18,7 @@ interface Ruling {
 
 /**
  * Returns what the rules decide, or `undefined` if the owner decides on the page. A rule that names the client or the
- * account outweighs `all`; of two such rules, the denial counts.
+ * account takes precedence over `all`; of two such rules, the denial applies.
  *
  * @param urls the wallet addresses of the client and of the account.
  */
@@ -78,7 +78,7 @@ export function choiceFor(
   return chosen ?? { account: undefined, ruling: rulingOf(rules, [client]) }
 }
 
-/** What a rule has decided. */
+/** The decision of a rule. */
 export interface DecidedByRule {
   /** The URL of the client to which the browser returns, if there is one. */
   readonly redirect?: string

@@ -52,8 +52,8 @@ export interface FaultScope {
  *
  * Until it is removed:
  *
- * - `rotated-key`: the account publishes another key in the place of its own, until the fault is removed. The new key
- *   has another `kid`.
+ * - `rotated-key`: the account publishes another key instead of its own, until the fault is removed. The new key has
+ *   another `kid`.
  */
 export type Fault =
   | ({ readonly fault: 'lost-response' | 'expired-grant' } & FaultScope)

@@ -1,4 +1,4 @@
-/** Lets requests pass, except while something changes that none of them may see half-way. */
+/** Lets requests pass, except during a change that no request may see half done. */
 export interface Gate {
   /** Begins work as soon as nothing is changing. */
   pass<Result>(work: () => Promise<Result>): Promise<Result>

@@ -5,7 +5,7 @@ import { parseCredential } from '../../../src/protocol/credential.js'
 import { approve, choiceFor, isOf } from './consent.js'
 import { invalidOption, requireMember, SandboxError } from './error.js'
 
-/** What the owner of an account decides about a request for consent, or about one payment. */
+/** The decision of the owner of an account about a request for consent, or about one payment. */
 export type OwnerDecision = 'approve' | 'deny' | 'confirm' | 'decline'
 
 /** A decision of the owner of an account. */
@@ -18,7 +18,7 @@ export interface Decide {
   readonly account?: string
 }
 
-/** What follows from a decision. */
+/** The result of a decision. */
 export interface Decided {
   /** The URL of the client to which the owner's browser returns, with `interact_ref` and `hash` after an approval. */
   readonly redirect?: string
@@ -35,7 +35,7 @@ export type Revocation =
       readonly client?: string
     }
 
-/** What owners of accounts of a wallet do. */
+/** The actions of the owners of accounts of a wallet. */
 export interface Owners {
   /** @throws a `SandboxError` if the decision has no effect. */
   decide(given: Decide): Promise<Decided>
@@ -118,7 +118,10 @@ export function ownersOf(
   }
 }
 
-/** What the sandbox reads of the record of an outgoing payment, of which no public call tells the end. */
+/**
+ * The members that the sandbox reads from the record of an outgoing payment, because no public call returns how it
+ * ended.
+ */
 interface KeptPayment {
   readonly state: string
   readonly confirmation?: { readonly given?: object }

@@ -65,10 +65,10 @@ export interface Sandbox {
   /** Changes the time as `POST /sandbox/clock` does. */
   moveClock(change: ClockChange): Promise<void>
   /**
-   * Decides as the owner of the account, as a page does: about a request for consent, or about one payment. It
-   * outweighs the rules, which decide when the page is visited. The same decision again has no further effect: about
-   * consent, it returns another redirect until the client has its token; about a payment, `{}` once the payment was
-   * created or declined.
+   * Decides as the owner of the account, as a page does: about a request for consent, or about one payment. It takes
+   * precedence over the rules, which decide when the page is visited. The same decision again has no further effect:
+   * about consent, it returns another redirect until the client has its token; about a payment, `{}` once the payment
+   * was created or declined.
    *
    * @param url the URL of `interact.redirect`, or the `url` of a payment that its owner has to confirm.
    * @param decision `approve` or `deny` for a request for consent; `confirm` or `decline` for a payment.
@@ -182,9 +182,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 
   const gate = openGate()
   function moveClock(change: unknown): Promise<void> {
-    // A signature counts once by this clock, so that its request cannot be served at two times.
+    // Replay protection uses this clock, so it must not move while a request is served.
     return gate.close(async () => {
-      // What was begun before ends at its own time.
+      // Payments that were created before are sent before the clock moves.
       await Promise.all(wallets.map((wallet) => wallet.settle()))
       clock.move(change)
       await Promise.all(wallets.map((wallet) => wallet.sweep()))

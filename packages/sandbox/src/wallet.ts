@@ -67,7 +67,7 @@ export interface SandboxWallet {
   accounts(): readonly AccountWithKey[]
   /** Serves a request, except for the pages of the sandbox itself. */
   handle(request: HttpRequest): Promise<HttpResponse<string | Uint8Array>>
-  /** What owners of its accounts do without a page. */
+  /** The actions of the owners of its accounts without a page. */
   readonly owners: Owners
   /**
    * Ends the grant to which an access token or continuation token belongs.

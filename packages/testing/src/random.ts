@@ -1,8 +1,8 @@
 import type { Random } from 'open-payments-server'
 
 /**
- * Returns pseudorandom bytes that depend on the seed alone, not on the sizes of the requests. For tests only:
- * secrets derived from them can be computed from the seed.
+ * Returns pseudorandom bytes that depend only on the seed, not on the sizes of the requests. For tests only: secrets
+ * derived from them can be computed from the seed.
  *
  * @example
  * ```ts

@@ -8,7 +8,7 @@ import type { Amendment, EarlierConditions, Grant } from './record.js'
 const amendmentsMax = 50
 const charactersMax = 16_384
 
-/** What applies from an amendment on. */
+/** The access and conditions that apply from an amendment on. */
 interface Terms {
   readonly access: readonly GrantedItem[]
   readonly conditions: GrantConditions

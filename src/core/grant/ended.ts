@@ -16,7 +16,7 @@ export interface EndedGrant
   readonly endedAt: Instant
 }
 
-/** What the record of an ended grant needs besides the grant. */
+/** The values that the record of an ended grant needs in addition to the grant. */
 interface EndedGrantOptions {
   readonly commandId: string
   /** Name of the owner's list. */

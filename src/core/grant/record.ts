@@ -5,7 +5,7 @@ import type { GrantConditions } from '../limits.js'
 import { retained, type Stored } from '../stored.js'
 
 /**
- * The client, identified by its wallet address, whose JWKS contains its keys, or by its key alone (directed identity).
+ * The client, identified by its wallet address, whose JWKS contains its keys, or only by its key (directed identity).
  * In the second case the grant is bound to this key; in the first, `KeyBinding` says which keys sign.
  */
 export interface GrantClient {
@@ -132,7 +132,7 @@ export type EarlierConditions = {
  * revokes its tokens. A single token is a set of one without a label.
  */
 export interface Grant extends Stored {
-  /** Why the grant is finalized. Absent if it is not, and if it has expired, which depends on the clock alone. */
+  /** Why the grant is finalized. Absent if it is not, and if it has expired, which depends only on the clock. */
   readonly finalized?: {
     readonly reason: Exclude<Finalization, 'interaction-expired' | 'expired'>
     readonly at: Instant
@@ -212,7 +212,7 @@ export function grantTime(
 }
 
 /**
- * Returns the status of a grant. Whether it has expired depends on the clock alone; no job records it.
+ * Returns the status of a grant. Whether it has expired depends only on the clock; no job records it.
  *
  * @example
  * ```ts

@@ -98,7 +98,7 @@ export interface ReservedPayment extends Omit<OutgoingPayment, 'state' | 'holdUn
   readonly refusal?: DeclineReason
 }
 
-/** What a repeat of the request for a declined payment gets. */
+/** The refusal of a repeat of the request for a declined payment. */
 export type DeclineReason = Pick<Refused<DeclineRefusal>, 'refusal' | 'reason' | 'details'>
 
 /** Why a reserved payment is declined: by the host, by its owner, or because its grant has changed. */

@@ -39,7 +39,7 @@ interface Authorized {
   readable(type: AccessType, resource: { walletAddress: string; client?: string }): boolean
 }
 
-/** What an operation needs of a request whose signature has been verified. */
+/** The part of a request that an operation needs once the signature has been verified. */
 interface SignedExchange extends Pick<Exchange, 'id' | 'message'> {
   readonly signed: SignedCall
 }

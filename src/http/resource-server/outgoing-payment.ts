@@ -42,8 +42,8 @@ const type = 'outgoing-payment'
 export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
   const { context, creation, baseUrl } = deps
   return async (exchange) => {
-    // Before the signature, because the quote's id says what to load with the grant. The answer to an invalid body
-    // still comes after authentication.
+    // The body is read before the signature is verified, because the quote's id determines what to load with the grant.
+    // The answer to an invalid body still comes after authentication.
     const content = readContent(exchange.message, readOutgoingPaymentRequest)
     const request = content.ok ? ok(inputOf(content.value, baseUrl)) : content
     const preload = request.ok ? await creation.preloadFor(request.value) : undefined
@@ -125,7 +125,7 @@ export function getOutgoingPaymentGrant(deps: OutgoingPaymentDependencies): Serv
   })
 }
 
-/** Replaces the quote's URL with its id; a URL of another server becomes `''`, which is no quote's id. */
+/** Replaces the quote's URL with its id; a URL of another server becomes `''`, which is not the id of a quote. */
 function inputOf(request: OutgoingPaymentRequest, baseUrl: string): PaymentInput {
   if (!('quoteId' in request)) return request
   return { ...request, quoteId: resourceId(baseUrl, 'quotes', request.quoteId) ?? '' }
@@ -134,8 +134,8 @@ function inputOf(request: OutgoingPaymentRequest, baseUrl: string): PaymentInput
 const keyPattern = /^[\x21-\x7e]{1,255}$/
 
 /**
- * Reads the key that the client chose, so that it can repeat a request whose response was lost. A payment by a quote
- * has none: with another quote, it would be another payment, whatever the key.
+ * Reads `Idempotency-Key`, with which a client repeats a request after losing the response. A payment by a quote has
+ * none: with another quote, it would be another payment, whatever the key.
  */
 function readIdempotencyKey(
   { message }: Exchange,

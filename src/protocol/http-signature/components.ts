@@ -67,7 +67,7 @@ export function identityOf(component: Item): string {
   return serializeItem([name, sorted])
 }
 
-/** What the values of components are read from. */
+/** The sources of the values of components. */
 interface Sources {
   readonly message: SignedMessage
   readonly dictionaryOf: DictionaryReader

@@ -13,7 +13,7 @@ export type Dictionary = ReadonlyMap<string, DictionaryMember>
 
 export interface DictionaryMember {
   readonly value: Item | InnerList
-  /** What a signature base contains. If it is absent, that is the serialized value. */
+  /** The text in a signature base. If it is absent, the signature base contains the serialized value. */
   readonly text?: string
   /** The names of parameters that are Decimals. Their values are numbers, like Integers. */
   readonly decimals?: readonly string[]
@@ -30,7 +30,7 @@ const stringsAndSeparators = new RegExp(`${string}|[,;]`, 'g')
 const memberTexts = new RegExp(`(?:${string}|[^",])+`, 'g')
 /** A Decimal, Date or Display String, which the serializer may change: it writes 1.0 as 1, and %"%0a" as %"%a". */
 const inexact = /[=( ](?:-?[0-9]+\.|@|%")/
-/** What the serializer may have to change: optional spaces, signs and zeros, `=?1`, base64. */
+/** Text that the serializer may change: optional spaces, signs and zeros, `=?1`, base64. */
 const respelt = / {2}|[(;] | \)|[=( ](?:-0|0[0-9])|\?1|:/
 const decimalParameters = /; *([a-z*][a-z0-9_\-.*]*)=-?[0-9]+\./g
 

@@ -55,7 +55,7 @@ const signatureLength = 64
 /**
  * Performs all checks of the signatures of a message that need no key: syntax, coverage, parameters, freshness and
  * digest, in this order. Invalid requests therefore cause no key lookup and no curve arithmetic. One acceptable
- * signature is enough, even beside a malformed one.
+ * signature is enough, even next to a malformed one.
  *
  * @see RFC 9421 section 3.2; RFC 9635 section 7.3.1
  */

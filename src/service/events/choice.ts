@@ -11,7 +11,7 @@ import {
 /** Successive events of one stream. */
 export type Run = readonly EventRecord[]
 
-/** What a consumer is doing when it chooses events. */
+/** The state of a consumer when it chooses events. */
 export interface Occupation {
   /** The streams whose events it delivers. */
   readonly streams: ReadonlySet<string>
@@ -114,9 +114,9 @@ function isHeld({ attempts, dueAt = 0, notBefore = 0 }: EventRecord, now: Instan
 }
 
 /**
- * Says until when events wait behind another one, also the due ones that were not chosen. Otherwise they would fill
- * every look-up, and delay the events of other records. The end of a delivery is not known, so that those behind it are
- * looked up again soon.
+ * Determines until when events wait behind another one, including due events that were not chosen. Otherwise they would
+ * fill every look-up, and delay the events of other records. The end of a delivery is not known, so that those behind
+ * it are looked up again soon.
  */
 function behind(
   head: EventRecord,
@@ -133,7 +133,7 @@ function behind(
   return [...waiting, ...others].map((record) => ({ record, until }))
 }
 
-/** Says until when events wait for those before them whose delivery by this consumer takes long. */
+/** Determines until when events wait for earlier ones whose delivery by this consumer takes long. */
 export function behindOwn(
   due: Run,
   inDelivery: ReadonlyMap<string, { readonly isLeased: boolean }>,

@@ -90,8 +90,8 @@ export interface SetAsideEvent {
 /** The undelivered events of a server. */
 export interface ServerEvents {
   /**
-   * Delivers due events at least once, and the events of each record in order, until none is due, also of those that
-   * become due meanwhile. Any number of processes may call it concurrently. A failing event delays only the later
+   * Delivers due events at least once, and the events of each record in order, until none is due, including events that
+   * become due in the meantime. Any number of processes may call it concurrently. A failing event delays only the later
    * events of its own record. A call waits up to 15 s to find out whether a consumer that has claimed events is still
    * alive.
    *
@@ -116,9 +116,9 @@ export interface ServerEvents {
    */
   iterateSetAside(): AsyncIterable<SetAsideEvent>
   /**
-   * Measures the undelivered events: how many wait, also those in delivery and those that failed and are due within an
-   * hour; the age of the oldest of them in milliseconds, 0 if none waits; and how many were set aside. It counts to at
-   * most `limit` (default 1,000, maximum 10,000), and reads what it counts.
+   * Measures the undelivered events: how many wait, including those in delivery and those that failed and are due
+   * within an hour; the age of the oldest of them in milliseconds, 0 if none waits; and how many were set aside. It
+   * counts to at most `limit` (default 1,000, maximum 10,000), and reads what it counts.
    *
    * @throws {InvalidInputError} for an invalid limit.
    */

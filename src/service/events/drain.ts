@@ -335,7 +335,7 @@ export async function drain(
           idle = 0
         }
       } catch (error) {
-        // What is in delivery goes on, so that the call does not wait for it while the store works again.
+        // While deliveries are in progress, the call tries again after a pause: the store may recover before they end.
         if (handlers.running() === 0) {
           await finish()
           throw error

@@ -12,9 +12,10 @@ const unboundedEveryMs = 5_000
 export type DueRanges = ReturnType<typeof createDueRanges>
 
 /**
- * While a snapshot is held, such as by a dump, a database keeps what was removed, and every look-up reads it again. So
- * a look-up begins where the one before has found the oldest event, or shortly before new events. An event that becomes
- * visible late, or whose server has another clock, can be older: every few seconds, a look-up has no bound.
+ * While a snapshot is held, such as by a dump, a database keeps what was removed, and every look-up reads it again.
+ * Each look-up therefore begins at the oldest event that the previous one found, or shortly before the due time of new
+ * events. An event that becomes visible late, or whose server has another clock, can be older: every few seconds, a
+ * look-up has no bound.
  */
 export function createDueRanges(pacing: Pacing) {
   const ranges = new Map<number, { readonly from: Instant; readonly unboundedAt: number }>()

@@ -11,7 +11,7 @@ import { eventRecords, type RecordedEvents, withLastEvent } from '../event-recor
 import { nameOf, type Read, type Records } from '../load.js'
 import type { Assumed, Change, Decided, Write } from './write.js'
 
-/** What becomes of a write when several are decided for one commit. */
+/** The outcome of a write when several are decided for one commit. */
 export type Outcome =
   /** It has this result once the commit takes effect. */
   | { readonly type: 'decided'; readonly result: unknown }
@@ -76,7 +76,7 @@ export function decideInOrder(
     return isWritten || (!hostAskedSince && records.has(nameOf(key)) && !pending.has(nameOf(key)))
   }
 
-  /** Adds changes and a guard to the commit, if it has room for them. Any write fits alone. */
+  /** Adds changes and a guard to the commit, if it has room for them. A single write always fits. */
   function add(changes: readonly Change[], guard: VersionGuard | undefined): boolean {
     let needed = guard === undefined || guards.has(nameOf(guard)) ? 0 : 1
     const added = new Map<string, PendingChange>()

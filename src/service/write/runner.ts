@@ -16,7 +16,7 @@ export interface RunnerContext {
   readonly recordsEvents: RecordedEvents
   /** How long an operation tries to commit, in milliseconds. */
   readonly storeTimeoutMs: number
-  /** Resolves once the store says that the namespace of the records belongs to this server. */
+  /** Resolves once the store confirms that the namespace of the records belongs to this server. */
   readonly claim: Namespace['claim']
 }
 
@@ -105,7 +105,7 @@ interface Waiting extends Member {
   readonly endsAt: number
 }
 
-/** What was assumed before a write waited, or was decided, may have changed since. */
+/** Records that were assumed before a write waited, or was decided, may have changed since. */
 function withoutAssumed({ assumed: _assumed, ...write }: Write<unknown>): Write<unknown> {
   return write
 }
@@ -156,7 +156,7 @@ async function committed(
 ): Promise<readonly Outcome[]> {
   const endsAt = pacing.elapsedMs() + storeTimeoutMs
   let basis = writes[0]?.assumed
-  // The error of a commit that may still take effect, also after a later commit has lost a race.
+  // The error of a commit that may still take effect, even after a later commit has lost a race.
   let unknown: unknown
   for (let attempt = 1; ; attempt++) {
     const within = <Value>(call: keyof Store, work: () => Promise<Value>): Promise<Value> =>

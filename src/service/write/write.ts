@@ -10,7 +10,7 @@ export interface Change {
   readonly events?: readonly DomainEvent[]
 }
 
-/** What a write decides: the records to write, and the result to return once they are committed. */
+/** The decision of a write: the records to write, and the result to return once they are committed. */
 export interface Decided<Result> {
   readonly result: Result
   /** Default: nothing is written. */

@@ -15,8 +15,8 @@ import type { Problem } from '../report.js'
 type Attempt = (sign: Exclude<WireRequest['sign'], undefined>) => Promise<WireAnswer>
 
 /**
- * Finds out why a correctly signed request was refused, by requests whose signature leaves out or replaces one thing:
- * what the server then accepts is what it received.
+ * Finds out why a correctly signed request was refused. Each further request has a signature that omits or replaces one
+ * component: if the server accepts the request, the signature shows what the server received.
  */
 export async function changedInTransit(
   session: Session,

@@ -66,7 +66,7 @@ function missing(answer: WireAnswer, url: string): Problem {
   }
 }
 
-/** What to say if the first segment of the path may be one that a proxy removes. */
+/** The hint to report if the first segment of the path may be one that a proxy removes. */
 function prefixLines(url: string): readonly string[] {
   const [, first = '', ...rest] = new URL(url).pathname.split('/')
   if (rest.length === 0) return []

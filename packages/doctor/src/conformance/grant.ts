@@ -48,7 +48,7 @@ export function demandToken(answer: WireAnswer): void {
   demand(isSeconds, `expires_in must be a positive integer but is ${show(expires)}`)
 }
 
-/** Fails unless the token states this access alone, in any order of its actions. */
+/** Fails unless the token states exactly this access, with its actions in any order. */
 export function demandAccess(answer: WireAnswer, item: AccessItem): void {
   const access = pick(answer.body, 'access_token', 'access')
   demand(Array.isArray(access) && access.length === 1, 'access_token.access must have one item')

@@ -1,4 +1,4 @@
-/** What the pages say, by key. A slot such as `{amount}` stands for a value, and occurs in every language. */
+/** The texts of the pages, by key. A slot such as `{amount}` stands for a value, and occurs in every language. */
 export const english = {
   /** `ltr` or `rtl`. */
   direction: 'ltr',

@@ -21,7 +21,7 @@ export interface Dresser {
   readonly writes: (kind: RecordKind, needs: Needs) => boolean
 }
 
-/** What a case needs of a kind. With the shapes `real` it runs on the kinds that have it. */
+/** The properties that a case needs a kind to have. With the shapes `real` it runs on the kinds that have it. */
 export interface Needs {
   readonly lists?: number
   readonly due?: boolean

@@ -63,7 +63,7 @@ export const kinds: readonly RecordKind[] = [
   'server',
 ]
 
-/** What a case has written: for `previous` of its changes, and to remove it at the end. */
+/** The records that a case has written: for `previous` of its changes, and to remove it at the end. */
 export type Ledger = Map<string, Written>
 
 interface Written {
@@ -478,7 +478,7 @@ export function record(
   version = 1,
   { commandId = `${id} ${version}`, ...more }: Partial<TestRecord> = {},
 ): TestRecord {
-  // A command id of the library's form: short text padded, long text by its end.
+  // Makes a valid command id: pads a short text, and keeps the end of a long one.
   const text = commandId.replace(/[^A-Za-z0-9-]/g, '-')
   return { id, version, commandId: text.slice(-22).padEnd(22, '_'), ...more }
 }

@@ -17,8 +17,8 @@ export interface HoldSubject {
   readonly walletAddress: string
   readonly asset: Asset
   /**
-   * `policy.mayPay`. It must refuse a payment only if the account has less, before or after `confirmation_required`: to
-   * that, the owner confirms, so it is asked again with `isConfirmed: true`.
+   * `policy.mayPay`. It must refuse a payment only if the account does not have the funds. It may do so before or after
+   * it answers `confirmation_required`; the owner then confirms, and it is asked again with `isConfirmed: true`.
    */
   readonly mayPay: MayPay
   /**
@@ -32,9 +32,9 @@ export interface HoldSubject {
    * begun.
    */
   settle?(event: DeliveredPaymentEvent): void | Promise<void>
-  /** What the account has, including what is held. */
+  /** The balance of the account, including held amounts. */
   balance(): bigint | Promise<bigint>
-  /** What is held of it for payments. */
+  /** The part of the balance that is held for payments. */
   held(): bigint | Promise<bigint>
   /** Called at the end of the case. */
   close?(): void | Promise<void>
@@ -181,7 +181,7 @@ export function testAccount(subject: HoldSubject) {
         )
       }
     },
-    /** What may be spent: both a debit and a hold take it away. */
+    /** The available amount: both a debit and a hold reduce it. */
     available: async () => (await amountIn('balance')) - (await amountIn('held')),
     close: () => call('close', () => subject.close?.()),
   }

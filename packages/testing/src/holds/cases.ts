@@ -1,7 +1,7 @@
 import { demandSame } from '../conformance/expectations.js'
 import type { End, TestAccount } from './account.js'
 
-/** What a case uses. */
+/** The functions that a case uses. */
 export interface HoldTrial {
   /** Opens an account, by default with 1,000 units. */
   open(balance?: bigint): Promise<TestAccount>

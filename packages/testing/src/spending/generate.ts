@@ -374,7 +374,7 @@ function waitCommand(fc: FastCheck): Arbitrary<Command> {
   )
 }
 
-/** What the grants of a history may contain. */
+/** The choices for the grants of a history. */
 interface GrantForms {
   readonly scene: SpendingScene
   readonly limits: readonly LimitForm[]

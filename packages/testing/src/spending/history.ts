@@ -209,7 +209,7 @@ export type SpendingAction =
       readonly asked: readonly AccessItem[]
       /** The access that the resource owner approved: all or a part of the request. */
       readonly granted: readonly AccessItem[]
-      /** The limits that the owner sets beside it. Default: none. */
+      /** The limits that the owner sets in addition to it. Default: none. */
       readonly limits?: readonly SpendingLimit[]
     }
   /** The owner sets all limits of an account, whatever the grants. They may be lower or higher than before. */

@@ -27,7 +27,7 @@ export interface StoreSubject extends HistoryOptions {
   readonly store: () => Store | Promise<Store>
 }
 
-/** What the histories need to know of a wallet. */
+/** The properties of a wallet that the histories depend on. */
 export interface SubjectOptions extends HistoryOptions {
   /** An account of the wallet, and incoming payments that it can pay at the given prices. */
   readonly scene: SpendingScene
@@ -99,7 +99,7 @@ export function spendingProperty(
   })
 }
 
-/** What a history runs on. */
+/** The subject on which a history runs. */
 interface Created {
   readonly wallet: SpendingWallet
   readonly race?: Race

@@ -45,7 +45,7 @@ export type Command =
       readonly limits: readonly SpendingLimit[]
     }
   | PayCommand
-  /** Repeats a payment request, also with another amount, or a report of the host. */
+  /** Repeats a payment request, possibly with another amount, or a report of the host. */
   | { readonly type: 'retry' | 'alter' | 'again'; readonly back: number }
   | { readonly type: 'begin' | 'cancel'; readonly back: number; readonly any: boolean }
   | TotalsCommand
@@ -135,7 +135,7 @@ interface State {
 /** The minimum time for which a wallet must recognize a repeated request, in milliseconds. */
 const retryMs = 30 * 86_400_000
 
-/** What the commands are resolved for. */
+/** The settings for resolving commands. */
 interface Setting {
   readonly scene: SpendingScene
   readonly start: Instant

@@ -114,7 +114,7 @@ async function runSteps(
     }
     lines.push(numbered(lines.length, stepText(step, observed.map(answerText))))
     const observations = observed.filter((each) => each !== undefined)
-    // A repeat comes after the action; only actions at once may have run in any order.
+    // A repeat comes after the action; only concurrent actions may have run in any order.
     const parts = step.type === 'store fails' ? observations.map((each) => [each]) : [observations]
     const problems = parts.map((part) => oracle.check(part)).find((found) => found.length > 0)
     if (problems !== undefined) {
@@ -195,7 +195,7 @@ async function observeFailure(
     await restore()
     const moments = [...new Set([before, clockOf(run)])]
     const unknown: Observation = { action, answer: { accepted: 'unknown' }, moments }
-    // The wallet may have reserved the payment, and asks again only when its lost call of `mayPay` is over.
+    // The wallet may have reserved the payment, and asks again only when the time of its lost call of `mayPay` is over.
     if (!isReport(action)) await waitUntil(run, run.now + decideMs)
     const repeat: SpendingAction =
       action.type === 'pay' ? { type: 'retry', request: action } : action

@@ -239,7 +239,7 @@ const atOnceMax = 4
 
 const hundredYearsMs = 100 * 366 * 86_400_000
 
-/** The store fails as the history says, and clients get 503: that is no news. */
+/** The store fails as the history says, and clients get 503: this is expected. */
 const onError = () => undefined
 
 /** Creates both servers of this library on a store. Their tokens outlive every history. */
