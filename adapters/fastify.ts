@@ -101,7 +101,7 @@ function serveOptions(app: FastifyInstance, url: string, handler: RouteHandlerMe
   app.route({ ...route, constraints: { [purpose]: 'preflight' } })
 }
 
-/** The name of the constraint that tells discovery from preflights. All plugins of an application share it. */
+/** The name of the constraint that distinguishes discovery from preflights. All plugins of an application share it. */
 const purpose = 'openPaymentsOptions'
 
 function readBody({ raw }: FastifyRequest): Promise<Uint8Array | undefined> {

@@ -166,7 +166,7 @@ export function observeBacklog(
   }
 }
 
-/** In seconds: a payment can wait for another wallet. */
+/** Boundaries in seconds, up to an hour, because a payment can wait for another wallet. */
 const delayBoundaries = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
 
 /**

@@ -287,8 +287,8 @@ function coversLimits(wide: Limits, narrow: Limits, counting: IntervalCounting):
 }
 
 /**
- * Whether `narrow` applies only at times when `wide` does, and renews its amounts no more often. An amount without an
- * interval applies to the life of the grant, so only an interval with a single window may replace it.
+ * Whether `narrow` applies only at times when `wide` does, and does not renew its amounts more often. An amount without
+ * an interval applies to the life of the grant, so only an interval with a single window may replace it.
  */
 function coversInterval(wide: Limits, narrow: Limits, counting: IntervalCounting): boolean {
   if (wide.interval === narrow.interval) return true

@@ -27,15 +27,15 @@ export interface Refused<Refusal extends string> {
   readonly reason: string
   /** When the same call may succeed. Set only if waiting helps. */
   readonly retryAt?: Instant
-  /** What the client learns of the reason: see `publicReasons`. Absent if the reason is private. */
+  /** The part of the reason that the client receives: see `publicReasons`. Absent if the reason is private. */
   readonly details?: JsonObject
 }
 
-/** Why the host refuses or fails something, in its own words. */
+/** The reasons with which the host refuses or fails something. */
 export interface HostReasons {
   /** For the operator; never part of a response. */
   readonly reason?: string
-  /** For the client, of 1 to 256 characters. Absent: it learns no reason. */
+  /** For the client, of 1 to 256 characters. If absent, the client receives no reason. */
   readonly publicReason?: string
 }
 

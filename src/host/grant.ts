@@ -173,7 +173,7 @@ export interface GrantServices {
   /**
    * Narrows an approved grant for its owner: lowers amounts, removes actions or items, and changes conditions. Its
    * tokens stay valid, except one whose last item is removed; every request that follows is subject to the amended
-   * grant. What was spent stays counted: a limit that is lower than that leaves nothing to spend. Payments that exist
+   * grant. What was spent stays counted: if a limit is lower than that, nothing is left to spend. Payments that exist
    * are not changed. A refused amendment changes nothing.
    *
    * @throws {InvalidInputError} for an invalid amendment.

@@ -34,9 +34,9 @@ export interface OutgoingPaymentView extends Totals {
   readonly holdUntil: Instant
   /** When its end was recorded. */
   readonly endedAt?: Instant
-  /** Why it failed, as the host or the library said it. Clients do not see it. */
+  /** The reason for the failure, as reported by the host or the library. Clients do not see it. */
   readonly failure?: string
-  /** Why it failed, as the host told the client. */
+  /** The reason for the failure that the host published to the client. */
   readonly publicReason?: string
   /** The metadata that the client sent. */
   readonly metadata?: JsonObject

@@ -16,8 +16,8 @@ interface Group {
 /**
  * Limits the introspection requests that run and wait at the same time. Further ones are rejected immediately. Tokens
  * that were active when they were last introspected, with the key that was asked about, have slots of their own, so
- * that a stranger, who can invent any number of tokens and keys, cannot use up the slots of clients. A token has one
- * request in progress for each `keyid`.
+ * that a caller that invents tokens and keys cannot use up the slots of clients. A token has one request in progress
+ * for each `keyid`.
  *
  * Callers that ask about the same token and `keyid` share a request that has not been sent yet. They never share one
  * that has been sent: its answer may predate a revocation that has completed since.

@@ -17,7 +17,7 @@ const turnMs = 5_000
 interface GateOptions<Answer> {
   /** Sends a request. `responded` says whether the host sent a complete response, whatever it contains. */
   readonly send: (url: URL, signal: AbortSignal) => Promise<Answer>
-  /** When a request counts as failed and frees its slot, whatever `send` does. */
+  /** The time after which a request counts as failed and frees its slot, even if `send` has not ended. */
   readonly requestMs: number
   /** Requests in progress to a host that has not responded yet, or not to the last request. */
   readonly firstPerHost: number

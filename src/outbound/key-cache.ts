@@ -69,9 +69,12 @@ export function rankOf(entry: Entry): Rank {
 }
 
 const MiB = 2 ** 20
-/** For the key sets of proved clients. */
+/** The limit for the key sets of proved clients. */
 const provedBytesMax = 16 * MiB
-/** For all that strangers cause: key sets of clients that are not proved, missing key sets, and failures. */
+/**
+ * The limit for entries that anybody can cause: key sets of clients that are not proved, missing key sets, and
+ * failures.
+ */
 const recentBytesMax = 2 * MiB
 
 /** The key sets of clients. Requests of strangers cannot evict the key sets of proved clients. */

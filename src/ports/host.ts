@@ -29,7 +29,7 @@ export interface WalletAddress extends Asset {
   /**
    * Ed25519 public keys of the account as a client, each with a `kid` of its own. Published at `{url}/jwks.json`, also
    * while `active` is false: to stop the account as a client, remove them. `readClientKey` reads those that an owner
-   * registers. Other wallets may read no more than 64 KiB, which are some 400 keys.
+   * registers. Other wallets may read no more than 64 KiB, which is about 400 keys.
    */
   readonly keys?: readonly PublicJwk[]
   /**
@@ -162,14 +162,17 @@ export interface IntrospectionQuery {
   readonly accessToken: string
   /** The `keyid` of the signature that came with the token, which need not be verified. */
   readonly keyid?: string
-  /** Whether the answer must not be a cached one, because it decides about a payment. Default: false. */
+  /** True if the answer must not come from a cache, because it decides about a payment. Default: false. */
   readonly isFresh?: boolean
 }
 
 /** The introspection of an active token. */
 export type ActiveToken = Extract<Introspection, { readonly active: true }>
 
-/** Why a request cannot use its token: it is inactive, its status is unknown, or the key that signed was withdrawn. */
+/**
+ * The reason why a request cannot use its token: the token is inactive, its status is unknown, or the signing key was
+ * withdrawn.
+ */
 export type TokenRefusal = 'token_unknown' | 'signature_invalid' | 'introspection_unavailable'
 
 /**

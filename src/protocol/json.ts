@@ -16,7 +16,7 @@ const separatorsMax = 512
  * Parses JSON from the wire. Returns `undefined` for bytes that are not UTF-8 or not JSON, for values that cannot
  * be processed and stored without loss, for nesting deeper than 32 levels, and for more than about 512 values.
  *
- * @param most the number of values that a sender may use whom the host trusts.
+ * @param most the maximum number of values, for a sender that the host trusts.
  */
 export function parseJson(bytes: Uint8Array, most = separatorsMax): Json | undefined {
   if (bytes.length > most && separatorsIn(bytes) > most) return undefined

@@ -73,8 +73,8 @@ export function readClientKey(text: string):
 const privateMember = /"(?:d|k|p|q|dp|dq|qi|oth|seed|priv[^"]{0,64}|secret[^"]{0,64})":/i
 
 /**
- * Whether JSON has a member that is named like the private part of a key, at any depth. The text is searched, not its
- * value, because it may be cut off, and a repeated member replaces the one before.
+ * Whether JSON has a member that is named like the private part of a key, at any depth. The function searches the text
+ * and not the parsed value, because the text may be cut off, and a repeated member replaces the earlier one.
  */
 function namesPrivatePart(text: string): boolean {
   const unescaped = text.replace(/\\u([\da-f]{4})/gi, (_, code) =>

@@ -58,7 +58,7 @@ import {
 } from './options.js'
 import { type ResourcePolicy, resourcePolicy, resourcePolicyOptions } from './resource-policy.js'
 
-/** Where a resource server learns what an access token allows. */
+/** The source from which a resource server gets the access of a token. */
 export interface GrantSource {
   /** URL of the grant endpoint, exactly the string that wallet addresses publish as `authServer`. */
   readonly grantEndpoint: string

@@ -177,7 +177,7 @@ async function pay(
   const { context, mayPay } = deps
   const endsAt = context.pacing.elapsedMs() + context.storeTimeoutMs
 
-  // 1. Identify the payment, and what makes another request a repeat of this one.
+  // 1. Identify the payment, and determine what makes another request a repeat of this one.
   const request = await identify(context, input, spender.client, call, idempotencyKey)
   let { token } = spender
   let terms: Terms | undefined
@@ -443,7 +443,7 @@ function decideReplay(
 ): Decided<PaymentOutcome> | undefined {
   const earlier = decideEarlier(deps, attempt, read)
   const isAnswered = attempt.request.isRepeatable || earlier?.changes !== undefined
-  // Otherwise the same refusal as before, but neither the payment nor a hint that it exists.
+  // Otherwise the client gets the same refusal as before, but neither the payment nor a hint that it exists.
   return isAnswered || (earlier && isDeclined(earlier.result)) ? earlier : undefined
 }
 

@@ -140,12 +140,12 @@ const placeDigits = 4
 /** The number of slices into which the streams of a server are divided. */
 export const sliceCount = 8
 
-/** Where the namespace of an id ends, and before it the digit of a slice in the id of an event. */
+/** The length of the namespace of an id, whose last character is the number of the slice in the id of an event. */
 const namespaceEnd = 8
 
 /**
  * Returns what the ids of the events of a slice begin with: the namespace of the server, with the number of the slice
- * as its last character. To a store it is a namespace of its own.
+ * as its last character. A store treats it as a namespace of its own.
  */
 export function sliceNamespace(namespace: string, slice: number): string {
   return namespace.slice(0, namespaceEnd - 1) + slice

@@ -28,7 +28,7 @@ const inactive: Introspection = { active: false }
  *
  * The answer contains the key that the resource server asks about, if it signs for the grant. Otherwise it contains the
  * recorded one, so that the resource server refuses the signature, and not the token. If that one is withdrawn too,
- * only a client that has it is told so: for all others, the token is inactive.
+ * only a client that has it learns this: for all others, the token is inactive.
  */
 export function createIntrospect(context: ServiceContext, keys: KeyLookup): IntrospectWithPreload {
   return async ({ accessToken, keyid }, preload) => {

@@ -154,7 +154,8 @@ export function mergedSource<First extends Stored, Second extends Stored>(
   return {
     list: first.list,
     async read(request) {
-      // One after the other: an item whose first record is removed meanwhile is found in the second list.
+      // The lists are read one after the other: an item whose record in the first is removed during the call is found
+      // in the second.
       const one = await first.read(request)
       const other = await second.read(request)
       const all: readonly (First | Second)[] = [...one.records, ...other.records]
@@ -230,8 +231,8 @@ export async function readPage<Item extends Stored>(
 }
 
 /**
- * Returns all items of a source, oldest first. Each iteration begins anew. It reads the next page of 100 records
- * when the caller has taken the items of the page before, and holds no other records.
+ * Returns all items of a source, oldest first. Each iteration starts from the beginning. It reads the next page of 100
+ * records when the caller has taken the items of the page before, and holds no other records.
  */
 export function iterateList<Item extends Stored, View>(
   findSource: () => Promise<Source<Item>>,

@@ -60,7 +60,7 @@ export function createOwnerConfirmations(deps: Dependencies) {
   }
 }
 
-/** Resolves to `undefined` if the payment is decided, it is too late to confirm it, or its grant has ended. */
+/** Resolves to `undefined` if the payment is decided, if the time to confirm it is over, or if its grant has ended. */
 async function find(
   { context, hasGrants }: Dependencies,
   id: string,

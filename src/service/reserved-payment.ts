@@ -61,7 +61,7 @@ export type Settled =
   | Refused<DeclineRefusal | 'confirmation_required'>
   | Outdated
 
-/** What a decision depends on has changed: it must be made again. */
+/** The records that a decision depends on have changed: the decision must be made again. */
 export type Outdated = Refused<'outdated'>
 
 export const outdated: Outdated = refused('outdated', 'the payment or its grant has changed')
@@ -207,7 +207,7 @@ function waitForOwner(
 interface KnownGrant {
   /** Its version, which the commit guards; absent if the grants are not in this store. */
   readonly version?: number | undefined
-  /** What it allows, if it was looked up because it may have changed since it allowed the payment. */
+  /** The access of the grant, if the grant was looked up because it may have changed since it allowed the payment. */
   readonly rights?: GrantedRights
 }
 

@@ -33,7 +33,7 @@ export async function signingKey(
   if (isBound && kid !== own.kid) return { ok: false, problem: 'other' }
   if (walletAddress === undefined) return ok(own)
   if (kid.length > kidLengthMax) return { ok: false, problem: 'withdrawn' }
-  // The request presents a credential of the grant, so it is not a stranger's, although the key may be new.
+  // The request presents a credential of the grant, so its sender is known, although the key may be new.
   const key = await clientKeys.find({ walletAddress, kid, mayBeNew: false })
   if (key === undefined) return { ok: false, problem: 'withdrawn' }
   const thumbprint = await thumbprintOf(key)

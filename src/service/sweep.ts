@@ -96,7 +96,7 @@ export async function sweepKinds(
       answers = await context.store.remove(records)
     } catch (error) {
       if (records.length === 1) throw error
-      // A record that cannot be removed, such as a locked one, must not keep the others.
+      // A record that cannot be removed, such as a locked one, must not prevent the removal of others.
       return inParallel(records, concurrency, (record) => removeRetired([record]))
     }
     for (const [i, isRemoved] of answers.entries()) {
@@ -123,7 +123,7 @@ export function retired(kind: RecordKind): SweptKind {
   return { kind, sweep: ifRetired }
 }
 
-/** Says that a record is to be removed if it is past its retention. */
+/** Marks a record for removal if it is past its retention. */
 export function ifRetired({ retainUntil }: Stored, now: Instant): 'retired' | undefined {
   return retainUntil !== undefined && retainUntil <= now ? 'retired' : undefined
 }

@@ -88,7 +88,7 @@ export function oneOf<const Names extends readonly string[]>(...names: Names) {
   return v.picklist(names, `must be one of ${names.join(', ')}`)
 }
 
-/** A value in which a function finds no problem, which completes the sentence that begins with the path. */
+/** A value in which a function finds no problem. The problem completes the sentence that begins with the path. */
 export function checked<Value>(problemOf: (value: unknown) => string | undefined) {
   return v.custom<Value>(
     (value) => problemOf(value) === undefined,

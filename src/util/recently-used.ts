@@ -10,7 +10,7 @@ export interface RecentlyUsed<Value> {
  *
  * To move each entry that is used to the end of one `Map` takes 13 µs with 8,000 entries if it is the same each time:
  * V8 walks over the places that the entry had before. Here no entry is moved: when one map is half full, it becomes the
- * older one, and the one before is dropped with all that was not used since.
+ * older one, and the previous older one is dropped, with all entries that were not used since.
  */
 export function recentlyUsed<Value>(max: number): RecentlyUsed<Value> {
   const half = Math.floor((max + 1) / 2)

@@ -530,7 +530,7 @@ function plannedKey(given: Arguments): Plan {
 
 interface KeyOptions extends ConsentOptions {
   readonly walletAddress: string | undefined
-  /** The page for keys to open. */
+  /** The URL of the page for keys that the program opens. */
   readonly page: string | undefined
 }
 

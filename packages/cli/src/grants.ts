@@ -280,7 +280,7 @@ export async function sendWith(
   return send((await rotated(wire, latest(wire.key, grant))).value)
 }
 
-/** Returns the grant as it is kept by now: an earlier request may have rotated its token. */
+/** Reads the grant from the file again: an earlier request may have rotated its token. */
 export function latest(key: ClientKey, grant: KeptGrant): KeptGrant {
   return keptGrants(key).find(({ id }) => id === grant.id) ?? grant
 }

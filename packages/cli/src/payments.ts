@@ -78,7 +78,7 @@ function unpaid(quote: Quote, payer: Account): string {
   return `the quote ${quote.id}, with no payment. ${toResume(quote, payer)}`
 }
 
-/** The codes of a wallet that has decided about a payment: a repeat is refused alike. */
+/** The codes of a wallet that has decided about a payment: a repeat is refused in the same way. */
 const finalCodes = [
   'payment_denied',
   'insufficient_funds',
@@ -117,7 +117,7 @@ async function quoted(wire: Wire, payer: Account, options: PayOptions): Promise<
   return quote
 }
 
-/** Describes how a quote differs from what was requested. `--yes` pays without a look at it. */
+/** Describes how a quote differs from what was requested. With `--yes`, nobody compares them before the payment. */
 function differenceOf(
   { receiver, debitAmount }: Quote,
   { asset }: Account,

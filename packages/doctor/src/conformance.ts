@@ -84,7 +84,7 @@ export const unattendedCases: readonly ServerCaseDefinition[] = [
   ...listCases,
 ]
 
-/** All cases, in the order in which a server that is being written needs them. */
+/** All cases, in the order in which a new server is usually written. */
 const serverCases: readonly ServerCaseDefinition[] = [
   ...unattendedCases,
   ...consentCases,

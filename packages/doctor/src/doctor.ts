@@ -59,7 +59,7 @@ export async function diagnose(
 ): Promise<DoctorReport> {
   const context = await createContext(options, network)
   const byCause = new Map<string, Diagnosis>()
-  /** Why a check did not pass, if a further one needs it. */
+  /** The reason why a check did not pass, if another check needs it. */
   const stopped = new Map<string, Diagnosis>()
   const passed: string[] = []
   const skipped: { check: string; reason: string }[] = []

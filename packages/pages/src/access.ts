@@ -219,7 +219,7 @@ function windowsAhead(
     window = isLast ? undefined : at(isBackwards ? window.start - 1 : window.end)
     if (window === undefined) return { windows, first }
   }
-  // The windows that have ended are among them, so the total is too high, and never too low.
+  // The windows that have ended are counted too, so the total can be too high, but never too low.
   const { count } = interval
   if (count === undefined) return {}
   return { windows: counting === 'repetitions' ? count + 1 : count, ...(!isBackwards && { first }) }

@@ -30,7 +30,7 @@ export function accountLimitsPage(
     return { account, limits, ...(statuses?.length === limits.length && { statuses }) }
   }
 
-  /** Resolves to why the limit that the owner typed was not set. */
+  /** Resolves to the reason why the limit that the owner typed was not set. */
   async function save(
     account: OwnedAccount,
     section: string,

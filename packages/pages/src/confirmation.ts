@@ -24,8 +24,8 @@ export interface ConfirmationOptions {
 }
 
 /**
- * Returns the page on which an owner confirms one payment, or declines it: what is paid, by whom, to whom, and until
- * when the owner can confirm.
+ * Returns the page on which an owner confirms one payment, or declines it: the amount, the payer, the receiver, and
+ * until when the owner can confirm.
  *
  * @example
  * ```ts

@@ -27,7 +27,7 @@ import type { TextKey } from './texts.js'
 export interface ConnectedAppOptions extends AppOptions {
   /** Its payments, the latest first; absent without a resource server. */
   readonly payments?: readonly OutgoingPaymentView[] | undefined
-  /** Where its earlier payments are. */
+  /** The URL of the page with its earlier payments. */
   readonly olderUrl?: string | undefined
   /** Whether a form has changed something, or why not. */
   readonly outcome?: 'changed' | 'stale' | 'unchanged' | 'widened' | LimitProblem | undefined
@@ -154,7 +154,7 @@ const states = {
   failed: 'paymentFailed',
 } as const satisfies Record<OutgoingPaymentView['status'], TextKey>
 
-/** A payment with what it debited, or, until it ends, the most that it may debit. */
+/** A payment with the amount that it debited, or, until it ends, the maximum that it may debit. */
 function paymentHtml(
   payment: OutgoingPaymentView,
   receivers: Receivers | undefined,

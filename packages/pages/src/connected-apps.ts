@@ -46,13 +46,13 @@ export interface ConnectedAppsOptions extends AppOptions {
   readonly outcome?: 'stale' | undefined
   /** What the owner searched for, if anything. */
   readonly search?: string | undefined
-  /** How many apps were searched, if the owner has more. */
+  /** The maximum number of apps that were searched, if the owner has more. */
   readonly searchedMax?: number | undefined
-  /** Where the apps are that were approved before these. */
+  /** The URL of the page with apps that were approved before these. */
   readonly olderUrl?: string | undefined
-  /** Where the apps are whose access has ended. */
+  /** The URL of the page of apps whose access has ended. */
   readonly endedUrl?: string | undefined
-  /** Where the limits for all apps are. */
+  /** The URL of the page of limits for all apps. */
   readonly accountLimitsUrl?: string | undefined
   /** Replaces the part of the page about one app. */
   readonly renderApp?: ((app: ConnectedApp, options: ConnectedAppsOptions) => Html) | undefined

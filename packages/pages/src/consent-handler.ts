@@ -52,7 +52,7 @@ export function consentHandler(site: Site): Handler {
     return site.show(screen, visit, problem === undefined ? 200 : 400)
   }
 
-  /** Says what was decided, and leads back to the app as long as that is of use. */
+  /** Shows what was decided, with a link back to the app as long as the app needs it. */
   async function decided(view: InteractionView, visit: Visit, status = 410): Promise<HttpResponse> {
     const { finishUri } = view
     if (view.status === 'interaction-expired') return notice(status, 'expired', visit)
@@ -160,7 +160,7 @@ function isForeign({ access }: InteractionView, accounts: readonly OwnedAccount[
   )
 }
 
-/** Whether a redirect to the app is of use: the app has not got an answer, as far as this server knows. */
+/** Whether the app needs a redirect: as far as this server knows, the app has not received an answer. */
 function leadsBack({ status, issuedAt }: InteractionView): boolean {
   return status === 'denied' || (status === 'approved' && issuedAt === undefined)
 }

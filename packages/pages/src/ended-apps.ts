@@ -9,7 +9,7 @@ import type { TextKey } from './texts.js'
 
 /** The values that the page of ended apps needs in addition to their grants. */
 export interface EndedAppsOptions extends Omit<AppOptions, 'token'> {
-  /** Where the apps are that were approved before these. */
+  /** The URL of the page with apps that were approved before these. */
   readonly olderUrl?: string | undefined
 }
 

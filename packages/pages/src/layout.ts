@@ -9,7 +9,7 @@ export interface Screen {
   readonly title: string
   /** The content, with its heading. */
   readonly content: Html
-  /** Where a form of the page leads at last, besides this wallet: the client's finish URI. */
+  /** The final destination of a form of the page, besides this wallet: the client's finish URI. */
   readonly formTarget?: string | undefined
   /** The only script that the page may run. */
   readonly script?: string

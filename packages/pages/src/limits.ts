@@ -23,7 +23,7 @@ export function limitOf({ type, actions, limits = {} }: AccessItem): Amount | un
   return isPaying ? (limits.debitAmount ?? limits.receiveAmount) : undefined
 }
 
-/** Returns the item with a lower limit, as the owner typed it, or why not. */
+/** Returns the item with the lower limit that the owner typed, or the reason why that is not accepted. */
 export function lowered<Item extends AccessItem>(
   item: Item,
   limit: Amount,

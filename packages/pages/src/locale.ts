@@ -6,7 +6,7 @@ import { english } from './languages/en.js'
 import { spanish } from './languages/es.js'
 import { partsOf, type TextKey, type Texts } from './texts.js'
 
-/** In what language the pages speak, and how they write numbers and dates. */
+/** The language of the pages, and how they write numbers and dates. */
 export interface Locale {
   /** A BCP 47 language tag, such as `de-CH`. */
   readonly tag: string
@@ -152,7 +152,7 @@ export function isolated(text: string): Html {
   return html`<bdi>${visible(text)}</bdi>`
 }
 
-/** Replaces characters that are not seen, and those that reorder the text around them. */
+/** Replaces invisible characters, and characters that reorder the text around them. */
 export function visible(text: string): string {
   return text.replace(
     /[\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,

@@ -45,9 +45,9 @@ type Limited<Value> =
   | { readonly ok: false; readonly problem: LimitProblem | 'unchanged' }
 
 /**
- * Returns all limits of a grant or an account with the one that the owner typed added, or lowered to it; or why not. A
- * field that the owner leaves empty changes nothing, and a limit that is set already stays, so that a form can be sent
- * twice.
+ * Returns all limits of a grant or an account, after it adds the limit that the owner typed, or lowers an existing
+ * limit to it; or the reason why it cannot. A field that the owner leaves empty changes nothing, and a limit that is
+ * set already stays, so that a form can be sent twice.
  *
  * @param asset of the accounts, in which an amount is typed; without it, only the number of payments can be limited.
  * @param section the prefix of the ids of the fields.

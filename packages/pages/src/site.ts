@@ -46,7 +46,7 @@ export interface Site {
 export interface NoticeParts {
   /** Below the sentence. */
   readonly content?: Html
-  /** Where a form in `content` leads at last: see `Screen`. */
+  /** The final destination of a form in `content`: see `Screen`. */
   readonly formTarget?: string | undefined
 }
 

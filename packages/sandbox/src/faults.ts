@@ -9,17 +9,17 @@ import {
 } from '../../../src/http/routes.js'
 import { invalidOption, requireMember } from './error.js'
 
-/** Which payments have a fault: the next `times` of those that match. */
+/** Selects the payments that get a fault: the next `times` payments that match. */
 export interface PaymentFaultScope {
-  /** How many have it. Default 1, at most 1,000. */
+  /** The number of payments that get the fault. Default 1, at most 1,000. */
   readonly times?: number
   /** The origin of the wallet that pays. Default: both wallets. */
   readonly wallet?: string
 }
 
-/** Which requests have a fault: the next `times` of those that match all members. */
+/** Selects the requests that get a fault: the next `times` requests that match all members. */
 export interface FaultScope {
-  /** How many requests have it. Default 1, at most 1,000. */
+  /** The number of requests that get the fault. Default 1, at most 1,000. */
   readonly times?: number
   /** The origin of the wallet that answers. Default: both wallets. */
   readonly wallet?: string
@@ -72,7 +72,7 @@ export type Fault =
 /** A fault that the sandbox has planted. */
 export type PlantedFault = Fault & {
   readonly id: string
-  /** How many more requests have it. Absent for `rotated-key`. */
+  /** The number of further requests that get the fault. Absent for `rotated-key`. */
   readonly left?: number
 }
 

@@ -338,7 +338,7 @@ function requireOptions(options: SandboxOptions): void {
   if (host !== undefined && typeof host !== 'string') throw invalidOption('host must be a string')
 }
 
-/** Refuses a rule that can never apply, so that tests do not wait for a decision that nobody makes. */
+/** Refuses a rule that can never apply, so that tests do not wait for a decision that is never made. */
 function requireNamed(rule: string, baseUrls: readonly string[]): void {
   const accounts = opened.flatMap((some, index) =>
     some.map(({ name }) => ({ name, url: `${baseUrls[index]}/${name}` })),

@@ -211,7 +211,7 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
     },
     forgetKeys: clientKeys.forget,
     async settle() {
-      // The consumer leaves to this call what it has not begun to deliver.
+      // This call delivers the events that the consumer has not begun to deliver.
       while ((await resources.events.drain(pay)).delivered > 0);
       await Promise.allSettled(inProgress)
     },
@@ -239,7 +239,7 @@ function ownedAccount(account: AccountWithKey): Account {
   return { url, owner, publicName, assetCode, assetScale, keys: [{ kid, x }], balance: 0n }
 }
 
-/** Shows a page to an owner, as whom the visitor is signed in from then on. */
+/** Shows a page to an owner, and signs the visitor in as this owner. */
 async function shownTo(owner: string, page: Handler, request: HttpRequest): Promise<HttpResponse> {
   const cookie = cookieFor(owner)
   const others = request.headers.filter(([name]) => name.toLowerCase() !== 'cookie')

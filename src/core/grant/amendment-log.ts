@@ -16,7 +16,7 @@ interface Terms {
 
 /**
  * Returns the amendments of a grant with another one. If they exceed the bounds, the two oldest become one. What
- * applied before the first amendment can therefore always be told: undo all of them, the latest first.
+ * applied before the first amendment can therefore always be calculated: undo all amendments, the latest first.
  */
 export function withAmendment(
   { granted = [], conditions = {}, amendments = [] }: Grant,

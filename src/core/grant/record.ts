@@ -132,7 +132,10 @@ export type EarlierConditions = {
  * revokes its tokens. A single token is a set of one without a label.
  */
 export interface Grant extends Stored {
-  /** Why the grant is finalized. Absent if it is not, and if it has expired, which depends only on the clock. */
+  /**
+   * Why the grant is finalized. Absent if the grant is not finalized, and if it has expired, which depends only on the
+   * clock.
+   */
   readonly finalized?: {
     readonly reason: Exclude<Finalization, 'interaction-expired' | 'expired'>
     readonly at: Instant

@@ -36,7 +36,10 @@ export type Terms =
 export interface RequestPayment
   extends Omit<CreateOutgoingPayment, 'quoteId' | 'candidates' | 'limits' | keyof Spending> {
   readonly terms: Terms
-  /** When the host is asked about the payment, which is then only reserved. Absent if the host does not decide. */
+  /**
+   * The time at which the host is asked about the payment, which is then only reserved. Absent if the host does not
+   * decide.
+   */
   readonly askedAt?: Instant | undefined
 }
 
@@ -114,7 +117,7 @@ export interface CreateOutgoingPayment extends Charge {
 export interface CreatedPayment extends Changed<OutgoingPayment, OutgoingPaymentEvent> {
   /** The budget, including the amounts that the payment reserves. */
   readonly budget: Budget
-  /** The same of the limits that the owner has set. */
+  /** The budgets of the limits that the owner has set, each including these amounts. */
   readonly limitBudgets: readonly Budget[]
 }
 

@@ -90,7 +90,7 @@ export function confirmByOwner(
   })
 }
 
-/** Returns the payment if its owner can decline it, or why not. */
+/** Returns the payment if its owner can decline it, or the reason why not. */
 export function declinableByOwner(
   payment: PaymentRecord,
   now: Instant,

@@ -51,9 +51,9 @@ export interface OutgoingPayment extends Stored {
   /** The host must begin the payment before this instant. Otherwise it fails and its reservation is released. */
   readonly holdUntil: Instant
   readonly endedAt?: Instant
-  /** Why it failed, as text from the host or the library. Clients do not see it. */
+  /** The reason for the failure, as text from the host or the library. Clients do not see it. */
   readonly failure?: string
-  /** Why it failed, as text that the host published to the client. */
+  /** The reason for the failure, as text that the host published to the client. */
   readonly publicReason?: string
   readonly metadata?: JsonObject
   /**
@@ -85,7 +85,7 @@ export interface Confirmation {
 export interface ReservedPayment extends Omit<OutgoingPayment, 'state' | 'holdUntil'> {
   readonly state: 'reserved' | 'declined'
   /**
-   * The host is being asked until this instant. A repeat of the request may ask again from then on. While the payment
+   * The host is being asked until this instant. A repeat of the request may ask again afterwards. While the payment
    * waits for its owner, this is when the owner's time ends.
    */
   readonly askUntil: Instant

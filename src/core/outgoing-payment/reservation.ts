@@ -38,7 +38,7 @@ import {
 export interface ReservationPolicy {
   /** How long one call of the host is waited for. */
   readonly decideMs: number
-  /** How long after that a hold of the call may still take effect, by any clock. */
+  /** How long after that a hold of the call may still take effect, measured by any clock. */
   readonly lateMs: number
 }
 

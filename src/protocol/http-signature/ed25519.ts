@@ -36,7 +36,7 @@ export function verifierOf(x: string): Verifier | undefined {
 
 const verified = recentlyUsed<Verifier>(10_000)
 
-/** For the time between the screening of a key and its first verification. */
+/** Holds verifiers between the screening of a key and its first verification. */
 const screened = recentlyUsed<Verifier>(100)
 
 /** OpenSSL accepts keys of small order, under which one signature is valid for many messages. */

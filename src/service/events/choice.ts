@@ -75,7 +75,7 @@ export function decisiveIds(runs: readonly Run[]): readonly string[] {
   })
 }
 
-/** How long an event waits before it is looked up again, if the one before it is in delivery, in milliseconds. */
+/** How long an event waits before it is looked up again, if the previous one is in delivery, in milliseconds. */
 const inDeliveryMs = 1_000
 
 export interface Ready {

@@ -95,7 +95,7 @@ export function createClaims(context: ServiceContext) {
           const isOthers = found?.holder !== undefined && found.holder !== holder
           const isAbandoned =
             isOthers && (found.commandId === abandonedId || ended.has(found.holder))
-          // Whoever extends a claim must still have it.
+          // A consumer that extends a claim must still have it.
           const isLost = held !== undefined && found?.holder !== holder
           if (found !== undefined && ((isOthers && !isAbandoned) || isLost)) {
             return { result: { isHeld: false, claim: found } }
@@ -140,7 +140,7 @@ export function createClaims(context: ServiceContext) {
       if (released !== undefined) free.set(slice, released)
     },
 
-    /** Leaves a slice to whoever takes it, after an error of the store. */
+    /** Leaves a slice to any consumer, after an error of the store. */
     abandon({ holder }: ClaimRecord): void {
       if (holder !== undefined) ended.add(holder)
     },

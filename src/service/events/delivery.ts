@@ -134,7 +134,7 @@ export interface ServerEvents {
 /** The longest that an event waits after a failure, in milliseconds. */
 export const backoffMaxMs = 3_600_000
 
-/** How many events the calls about them handle, unless they are told otherwise. */
+/** The default number of events of a call of `drain` or `listSetAside`. */
 export const eventLimit = 100
 
 /** The options of a drain. */

@@ -309,7 +309,7 @@ export async function drain(
     try {
       await tend()
     } catch {
-      // The caller learns of the first error.
+      // The caller receives the first error.
     }
     for (const of of [...holds.values()]) lose(of, 'the store failed')
   }

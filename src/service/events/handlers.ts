@@ -29,9 +29,9 @@ export function createHandlers(
   handler: EventHandler,
   { concurrency, leaseMs }: DrainSettings,
 ) {
-  /** The deliveries that wait, by record. */
+  /** The waiting deliveries, by record. */
   const queue: Delivery[][] = []
-  /** Those that wait for one of their record that is in progress. */
+  /** The deliveries that wait for a delivery in progress of the same record. */
   const active = new Set<Delivery[]>()
   const inDelivery = new Map<string, Delivery>()
   const ended: Ended[] = []

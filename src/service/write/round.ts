@@ -130,7 +130,9 @@ function recordChanges({ kind, next, events, before }: PendingChange): readonly 
   return [change, ...recorded.map((event) => newRecord('event', event))]
 }
 
-/** Says where the replaced version is found, so that a store need not load it. */
+/**
+ * Returns the change of an existing record, with the lists and due time that it replaces: a store need not load them.
+ */
 function replacement(kind: RecordKind, before: Stored, next: Stored): RecordChange {
   const { version, lists, dueAt } = before
   const previous = {

@@ -101,7 +101,7 @@ interface Member {
 /** A write that waits for others with the same name. `begun` is aborted when it is executed. */
 interface Waiting extends Member {
   readonly begun: AbortController
-  /** When it has waited too long; set if a commit that it joined had no room for it. */
+  /** The time at which the write has waited too long; set if a commit that it joined had no room for it. */
   readonly endsAt: number
 }
 

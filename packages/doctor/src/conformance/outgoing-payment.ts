@@ -15,7 +15,7 @@ import { outgoing } from './grant.js'
 import { createdId } from './incoming-payment.js'
 import { createSession, type ServerCaseDefinition, type Session } from './session.js'
 
-/** In the smallest unit of the receiver's asset. */
+/** An amount in the smallest unit of the receiver's asset. */
 const receivedValue = '100'
 
 /** Creates an incoming payment with an amount at the receiver. */

@@ -173,7 +173,7 @@ const readers = cases(atomic, {
           const { records } = await t.page(listOf(newest), { kind })
           const found = records.find((each) => each.id === id)
           if (found !== undefined || newest === 0) return found?.version ?? 0
-          // A record that is not there must have a later version by now.
+          // A record that is not in the list must have a later version by now.
           const version = await t.version(id, kind)
           return version > newest ? version : 0
         }),
