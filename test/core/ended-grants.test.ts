@@ -84,7 +84,37 @@ describe('what remains of a grant', () => {
   })
 })
 
+describe('what remains of the grant', () => {
+  const ended = ({ client, subject }: Partial<Pick<Grant, 'client' | 'subject'>>) => {
+    const life = grantLife()
+    life.approve()
+    life.revoke()
+    const grant = { ...life.grant(), ...(client && { client }), ...(subject && { subject }) }
+    return endedGrant(grant, options, startOfTests)
+  }
+
+  test('of a client that is identified by its key has the thumbprint of the key', () => {
+    const client = { kid: 'k', thumbprint: 't', x: 'public-key' }
+    expect(ended({ client })?.client).toEqual({ thumbprint: 't' })
+    const walletAddress = 'https://shop.example'
+    expect(ended({ client: { ...client, walletAddress } })?.client).toEqual({ walletAddress })
+  })
+
+  test('has the subject that the owner has disclosed', () => {
+    const subject = { sub_ids: [{ format: 'opaque', id: 'one' }] } as unknown as Grant['subject']
+    expect(ended({ ...(subject && { subject }) })?.subject).toEqual(subject)
+    expect(ended({})).not.toHaveProperty('subject')
+  })
+})
+
 describe('the end of a grant', () => {
+  test('is the end of its interaction if nobody has decided until then', () => {
+    const grant = grantLife().grant()
+    const { expiresAt = 0 } = grant.interaction ?? {}
+    expect(endOf(grant, expiresAt - 1)).toBeUndefined()
+    expect(endOf(grant, expiresAt)).toBe(expiresAt)
+  })
+
   test('is a time that has come, exactly if its status is final', () => {
     fc.assert(
       ofLastMoments((grant, now) => {

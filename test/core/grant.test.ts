@@ -30,6 +30,7 @@ import {
   savings,
   shop,
 } from '../support/grants.js'
+import { dollars } from '../support/spending-life.js'
 
 const { waitMs, retryMs, interactionLifetimeMs, accessTokenLifetimeMs } = grantPolicy
 const { unusedLifetimeMs, retentionMs } = grantPolicy
@@ -1060,6 +1061,20 @@ describe('an account in another asset', () => {
       reason: `debitAmount is in USD with scale 2, but ${savings} is in EUR with scale 2`,
     })
     expect(life.approve({ ...choice, account: alice })).toMatchObject(changed)
+  })
+
+  test('is refused if a limit of the owner is in another asset, for outgoing payments alone', () => {
+    const { limits: _limits, identifier: _identifier, ...unlimited } = outgoing
+    const limits = [{ debitAmount: dollars(5) }]
+    const choice = { walletAddresses: [alice, savings], accounts, conditions: { limits } }
+    const life = pending({ access: [unlimited] })
+    expect(life.approve({ ...choice, account: savings })).toMatchObject({
+      ...refusedWith('asset_mismatch'),
+      reason: `a limit of the conditions is not in EUR with scale 2, the asset of ${savings}`,
+    })
+    expect(life.approve({ ...choice, account: alice })).toMatchObject(changed)
+    const receiving = pending({ access: [{ type: 'incoming-payment', actions: ['create'] }] })
+    expect(receiving.approve({ ...choice, account: savings })).toMatchObject(changed)
   })
 })
 
