@@ -180,4 +180,43 @@ describe('the amendments of a grant', () => {
       expect(termsBefore(life.grant())).toEqual({ access, conditions })
     },
   )
+
+  test.each([
+    ['access, then conditions', 0],
+    ['conditions, then access', 1],
+  ])('that are joined still tell the access before them: %s', (_, first) => {
+    const life = grantLife()
+    life.approve()
+    const { granted: access } = life.grant()
+    for (let index = 1; index <= 60; index++) {
+      life.advance(1_000)
+      const limits = { debitAmount: dollars(2500 - index) }
+      const changesAccess = index % 2 !== first
+      const changes = changesAccess
+        ? { access: access?.map((item) => ({ ...item, limits })) ?? [] }
+        : { conditions: { pausedUntil: life.now() } }
+      expect(life.amend(changes)).toMatchObject({ outcome: 'changed' })
+    }
+    const { amendments = [], conditions } = life.grant()
+    expect(amendments).toHaveLength(50)
+    expect(conditions).toBeDefined()
+    expect(termsBefore(life.grant())).toEqual({ access, conditions: {} })
+    for (const { before } of amendments) expect(Object.values(before)).not.toContain(undefined)
+  })
+
+  test('have no conditions if only the access was changed, and none of the access if it was not', () => {
+    const life = grantLife()
+    life.approve()
+    const item = { ...life.grant().granted?.[0] }
+    for (let index = 1; index <= 60; index++) {
+      life.advance(1_000)
+      const access = [{ ...item, limits: { debitAmount: dollars(2500 - index) } }]
+      life.amend({ access: access as never })
+    }
+    for (const { before } of life.grant().amendments ?? []) {
+      expect(Object.keys(before)).toEqual(['access'])
+    }
+    life.amend({ conditions: { paymentMax: dollars(1) } })
+    expect(Object.keys(life.grant().amendments?.at(-1)?.before ?? {})).toEqual(['conditions'])
+  })
 })
