@@ -55,6 +55,8 @@ export interface BudgetPolicy {
 /** A granted item that may cover a payment, and its current budget, absent before the first payment. */
 export interface BudgetCandidate {
   readonly item: GrantedItem
+  /** The limit of the item in its open window. Default: the decision determines it. */
+  readonly open?: OpenLimit
   readonly budget?: Budget
 }
 
@@ -112,17 +114,14 @@ export function decideSpending(
     'limits_exceeded',
     'no granted item allows payments from this wallet address',
   )
-  for (const { item, budget } of candidates) {
-    const allowed = allow(item, spending, now)
-    const charged = allowed.ok
-      ? chargeTo(
-          [{ open: clientLimit(charge, item, allowed.value), budget }],
-          spending,
-          charge,
-          now,
-          policy,
-        )
-      : allowed
+  for (const { item, open, budget } of candidates) {
+    const allowed = allow(item, spending, now, open)
+    if (!allowed.ok) {
+      refusal = allowed
+      continue
+    }
+    const ofClient = { open: open ?? clientLimit(charge, item, allowed.value), budget }
+    const charged = chargeTo([ofClient], spending, charge, now, policy)
     if (!charged.ok) {
       refusal = charged
       continue

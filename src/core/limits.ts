@@ -44,6 +44,8 @@ export type AccountLimitRefusal = 'account_limit_exceeded'
  *
  * @see Open Payments OpenAPI, schema `limits-outgoing`
  *
+ * @param known The allowance of the item at this instant, if the caller has it.
+ *
  * @example
  * ```ts
  * import { allow } from 'open-payments-server/core'
@@ -56,12 +58,13 @@ export function allow(
   item: GrantedItem,
   spending: Spending,
   now: Instant,
+  known?: Allowance,
 ): Result<Allowance, Refused<LimitsRefusal>> {
   const { receiver } = item.limits ?? {}
   if (receiver !== undefined && receiver !== spending.receiver) {
     return refusedPublicly('limits_exceeded', 'limits.receiver', 'is another receiver')
   }
-  const allowed = allowanceAt(item, now)
+  const allowed = known === undefined ? allowanceAt(item, now) : ok(known)
   if (!allowed.ok || allowed.value.limitedAmount === undefined) return allowed
   const { counts, maximum } = allowed.value.limitedAmount
   const amount = spending[counts]

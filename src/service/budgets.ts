@@ -41,9 +41,9 @@ export function candidatesIn(
 ): readonly BudgetCandidate[] {
   return items
     .filter(({ item }) => permits([item], 'outgoing-payment', 'create', walletAddress))
-    .map(({ item, open }) => {
-      const budget = open && read<Budget>(budgetKey(open))
-      return budget === undefined ? { item } : { item, budget }
+    .map((paying) => {
+      const budget = paying.open && read<Budget>(budgetKey(paying.open))
+      return budget === undefined ? paying : { ...paying, budget }
     })
 }
 

@@ -459,6 +459,39 @@ describe('any order of charges and releases', () => {
     expect([...met].sort()).toEqual(['free: true', 'limited: false', 'limited: true'])
   })
 
+  test('a candidate whose limit is known is decided like one whose limit is not', () => {
+    const value = fc.bigInt({ min: 0n, max: 9n })
+    const limits = fc.record(
+      {
+        debitAmount: value.map(dollars),
+        receiveAmount: value.map(euros),
+        interval: fc.constantFrom(
+          hourly,
+          'R1/2020-01-01T00:00:00Z/PT1H',
+          'R/2090-01-01T00:00:00Z/P1D',
+        ),
+        receiver: fc.constantFrom(receiver, 'https://bank.example/other'),
+      },
+      { requiredKeys: [] },
+    )
+    const items = fc
+      .array(limits, { maxLength: 3 })
+      .map((each) => each.map((some, index) => item(some, String(index))))
+    const instant = fc.oneof(
+      fc.integer({ min: -hour, max: hour }).map((ms) => now + ms),
+      fc.double(),
+    )
+    const property = fc.property(items, value, value, instant, (access, debited, received, at) => {
+      const debitAmount = dollars(debited)
+      const spending = { receiver, debitAmount, receiveAmount: euros(received) }
+      const decided = (candidates: Parameters<typeof decideSpending>[0]) =>
+        decideSpending(candidates, spending, charge, at, budgetPolicy)
+      const known = payingItems(access, charge, at)
+      expect(decided(known)).toStrictEqual(decided(known.map(({ item }) => ({ item }))))
+    })
+    fc.assert(property, { numRuns: runs(2_000) })
+  })
+
   test('the same input gives the same result, and no record makes it throw', () => {
     const text = fc.oneof(fc.string(), fc.constantFrom('0', '1', String(most), '-1'))
     const amount = text.map(dollars)
