@@ -1,5 +1,5 @@
 import { ok } from '../core/decision.js'
-import { clientId, type Grant, type GrantClient } from '../core/grant/record.js'
+import { clientId, type Grant, type GrantClient, type GrantKey } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import type { ClientKeys, PublicJwk } from '../ports/host.js'
 import {
@@ -63,22 +63,25 @@ function presentedCredential(exchange: Exchange, kind: CredentialClass): HttpRes
     : ok(credential)
 }
 
-/** Verifies one of the signatures with the key of a client, then applies its rate limit. */
+/**
+ * Verifies one of the signatures with the key of a client, then applies its rate limit.
+ *
+ * @param client The client as hooks and logs name it.
+ */
 export async function prove(
   exchange: Exchange,
   candidates: Candidates,
-  client: GrantClient,
+  key: GrantKey,
+  client: string,
 ): Promise<HttpResult<Proof>> {
-  const { walletAddress: _walletAddress, ...key } = client
   const candidate = await signatureBy(exchange, candidates, key)
   if (candidate === undefined) {
     const about = `no signature verifies with the key of the client for ${verifiedFor(exchange.message)}`
     return refuse('signature_invalid', about)
   }
   const { keyid, createdAt, nonce, signature } = candidate
-  const id = clientId(client)
-  exchange.note({ client: id })
-  const limited = await exchange.limit({ client: id, keyid })
+  exchange.note({ client })
+  const limited = await exchange.limit({ client, keyid })
   if (limited !== undefined) return limited
   const proof = { key, createdAt, signature }
   return ok(nonce === undefined ? proof : { nonce, ...proof })
@@ -142,7 +145,7 @@ async function proveGrant(
     }
     const key = answer.value
     if (key.ok) {
-      const proof = await prove(exchange, candidates, { ...client, ...key.value })
+      const proof = await prove(exchange, candidates, key.value, clientId(client))
       if (proof.ok || proof.refusal === 'rate_limited') return proof
       const isOther = key.value.x !== client.x
       refused = isOther && (await signatureBy(exchange, candidates, client)) ? keyReplaced : proof
@@ -171,10 +174,9 @@ export async function proveClient(
       refused = found
       continue
     }
-    const key = found.value
-    const identity = 'jwk' in named ? {} : { walletAddress: named.walletAddress }
-    const client = { ...identity, kid, x: key.x, thumbprint: await thumbprintOf(key) }
-    const proof = await prove(exchange, candidates, client)
+    const key = { kid, x: found.value.x, thumbprint: await thumbprintOf(found.value) }
+    const client = 'jwk' in named ? key : { walletAddress: named.walletAddress, ...key }
+    const proof = await prove(exchange, candidates, key, clientId(client))
     if (proof.ok) return ok({ client, proof: proof.value })
     if (proof.refusal === 'rate_limited') return proof
     refused = proof

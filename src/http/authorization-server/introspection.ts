@@ -101,9 +101,12 @@ async function proveResourceServer(
   let refused = refuse('signature_invalid', 'keyid does not match a key of the resource server')
   for (const key of keys) {
     if (!candidates.some(({ keyid }) => keyid === key.kid)) continue
-    // Hooks receive the id in `client`, which is otherwise the wallet address of a client.
-    const named = { walletAddress: id, ...key, thumbprint: await thumbprintOf(key) }
-    const proof = await prove(exchange, candidates, named)
+    const proof = await prove(
+      exchange,
+      candidates,
+      { thumbprint: await thumbprintOf(key), ...key },
+      id,
+    )
     if (proof.ok) return proof
     refused = proof
   }

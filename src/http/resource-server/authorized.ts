@@ -101,10 +101,9 @@ export async function authorize(
       return isOfClient ? keyWithdrawn : tokenInactive
     }
     const { key, walletAddress, access } = token
-    const client = walletAddress === undefined ? key : { ...key, walletAddress }
-    const proof = await prove(exchange, candidates.value, client)
+    const client = walletAddress ?? clientId(key)
+    const proof = await prove(exchange, candidates.value, key, client)
     if (proof.ok) {
-      const own = clientId(client)
       const permitted = (type: AccessType, action: AccessAction, at?: string) =>
         permits(access, type, action, at)
       return ok({
@@ -116,12 +115,12 @@ export async function authorize(
           if (!value.active) return value.withdrawnKey?.x === key.x ? keyWithdrawn : tokenInactive
           return value.key.x === key.x ? ok(value) : keyWithdrawn
         },
-        client: own,
+        client,
         proof: proof.value,
         permitted,
-        readable: (type, { walletAddress, client }) =>
+        readable: (type, { walletAddress, client: creator }) =>
           permitted(type, 'read-all', walletAddress) !== undefined ||
-          (permitted(type, 'read', walletAddress) !== undefined && client === own),
+          (permitted(type, 'read', walletAddress) !== undefined && creator === client),
       })
     }
     if (proof.refusal === 'rate_limited') return proof
