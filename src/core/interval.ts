@@ -237,7 +237,6 @@ export function nextWindowStart(
 ): Instant | undefined {
   if (!(at >= 0 && at <= lastInstant)) return undefined
   const series = seriesOf(interval, counting)
-  if (at < series.anchor && series.first === 0) return series.anchor
   const next = Math.max(windowIndexAt(series, at) + 1, series.first)
   if (next >= series.beyond) return undefined
   const start = boundary(series, next)

@@ -204,6 +204,16 @@ describe('the amendments of a grant', () => {
     for (const { before } of amendments) expect(Object.values(before)).not.toContain(undefined)
   })
 
+  test('stay when one or two of them are larger than the bound', () => {
+    const life = grantLife()
+    life.approve({ conditions: { data: { text: 'x'.repeat(40_000) } } })
+    life.amend({ conditions: { data: { text: 'y'.repeat(40_000) } } })
+    expect(life.grant().amendments).toHaveLength(1)
+    life.amend({ conditions: { data: { text: 'z' } } })
+    expect(life.grant().amendments).toHaveLength(1)
+    expect(JSON.stringify(termsBefore(life.grant()).conditions)).toContain('xxx')
+  })
+
   test('have no conditions if only the access was changed, and none of the access if it was not', () => {
     const life = grantLife()
     life.approve()

@@ -1078,6 +1078,17 @@ describe('an account in another asset', () => {
   })
 })
 
+describe('an approval', () => {
+  test('records the name of the client that the owner saw, if there was one', () => {
+    const named = pending()
+    named.approve({ clientName: 'Shoe shop' })
+    expect(named.grant().consent).toMatchObject({ clientName: 'Shoe shop' })
+    const unnamed = pending()
+    unnamed.approve()
+    expect(unnamed.grant().consent).not.toHaveProperty('clientName')
+  })
+})
+
 describe('cancelling', () => {
   test('is not done yet when the host revoked a grant of which the client revoked one token', () => {
     const life = issued({ kind: 'poll', access: labelled([outgoing, outgoing], ['a', 'b']) })

@@ -363,6 +363,7 @@ describe('the start of the next window', () => {
     ['R2/P1D/2026-01-03T00:00:00Z', '2026-01-01', '2026-01-02'],
     ['R/9999-12-30T00:00:00Z/P1D', '9999-12-30', '9999-12-31'],
     ['R/9999-12-30T00:00:00Z/P1D', '9999-12-31', undefined],
+    ['R1/9999-12-31T23:59:59.999Z/PT1S', '9999-12-30', '9999-12-31'],
   ])('of %s after %s is %s', (text, when, start) => {
     expect(next(text, when)).toBe(start)
   })

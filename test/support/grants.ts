@@ -147,6 +147,7 @@ export interface ApproveOptions {
   readonly subject?: SubjectId
   readonly conditions?: GrantConditions
   readonly listName?: string
+  readonly clientName?: string
 }
 
 /** One grant from its request on, with its own clock. Commits each decision. */

@@ -3,6 +3,9 @@ const depth = process.env['TEST_DEPTH']
 /** Whether this is `npm run test:long`. */
 export const isLong = depth === 'long'
 
+/** Whether this is `npm test`. */
+export const isShort = depth === 'short'
+
 /**
  * Returns the number of runs of a property: `all` in `npm run test:long`, and `short`, by default a twelfth, in
  * `npm test`. `npm run mutation` runs each property for each mutant: half of `short`, by default a sixteenth.
