@@ -72,8 +72,8 @@ function ofTurns(what: (turn: Turn, index: number, history: History) => void) {
 let played: readonly History[] = []
 
 /**
- * Requires a law of some histories: in `npm test` of the same for each law, because to play them takes longest. Mutation
- * testing runs only the tests that execute the changed code, so each plays its own.
+ * Requires a law of some histories: in `npm test` of the same for each law, because to play them takes longest.
+ * Mutation testing runs only the tests that execute the changed code, so each plays its own.
  */
 function inEveryHistory(law: (history: History) => void, { numRuns } = some): void {
   const property = fc.property(history, law)
