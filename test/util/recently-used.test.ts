@@ -15,10 +15,11 @@ test('a bounded map has at most its maximum of entries, and all of the half that
     fc.array(command, { maxLength: 60 }),
     (max, commands) => {
       const entries = recentlyUsed<string>(max)
-      /** All values that were set and not deleted, the most recently used last. */
-      const model = new Map<string, string>()
+      /** All values that were set, or `undefined` once they are deleted, the most recently used last. */
+      const model = new Map<string, string | undefined>()
       for (const [turn, { type, key }] of commands.entries()) {
-        const value = type === 'set' ? `${key} at ${turn}` : model.get(key)
+        const value =
+          type === 'set' ? `${key} at ${turn}` : type === 'get' ? model.get(key) : undefined
         if (type === 'set') entries.set(key, `${key} at ${turn}`)
         else if (type === 'delete') entries.delete(key)
         else {
@@ -28,7 +29,7 @@ test('a bounded map has at most its maximum of entries, and all of the half that
           if (found === undefined) continue
         }
         model.delete(key)
-        if (type !== 'delete' && value !== undefined) model.set(key, value)
+        model.set(key, value)
       }
       const kept = [...model.keys()].filter((each) => entries.get(each) !== undefined)
       expect(kept.length).toBeLessThanOrEqual(max)
