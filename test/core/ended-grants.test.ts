@@ -212,6 +212,18 @@ describe('the amendments of a grant', () => {
     life.amend({ conditions: { data: { text: 'z' } } })
     expect(life.grant().amendments).toHaveLength(1)
     expect(JSON.stringify(termsBefore(life.grant()).conditions)).toContain('xxx')
+    const [joined] = life.grant().amendments ?? []
+    expect(Object.keys(joined?.before ?? {})).toEqual(['conditions'])
+  })
+
+  test('contain only the conditions that were changed', () => {
+    const life = grantLife()
+    life.approve({ conditions: { paymentMax: dollars(5), receivers: [alice] } })
+    life.amend({ conditions: { paymentMax: dollars(4) } })
+    expect(life.grant().amendments).toMatchObject([{ before: {} }])
+    expect(life.grant().amendments?.[0]?.before).toEqual({
+      conditions: { paymentMax: dollars(5) },
+    })
   })
 
   test('have no conditions if only the access was changed, and none of the access if it was not', () => {

@@ -1073,8 +1073,8 @@ describe('an account in another asset', () => {
       reason: `a limit of the conditions is not in EUR with scale 2, the asset of ${savings}`,
     })
     expect(life.approve({ ...choice, account: alice })).toMatchObject(changed)
-    const receiving = pending({ access: [{ type: 'incoming-payment', actions: ['create'] }] })
-    expect(receiving.approve({ ...choice, account: savings })).toMatchObject(changed)
+    const item = { type: 'incoming-payment', actions: ['create'], identifier: savings } as const
+    expect(pending({ access: [item] }).approve(choice)).toMatchObject(changed)
   })
 })
 
