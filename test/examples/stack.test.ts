@@ -82,7 +82,10 @@ async function watched(target: URL) {
       upstream.write(data)
     })
     upstream.on('data', (data) => {
-      if (!commits || afterHold === undefined) return void client.write(data)
+      const isCommitted = commits
+      // What follows on this connection is about something else, until the next hold.
+      if (commits) [holds, commits] = [false, false]
+      if (!isCommitted || afterHold === undefined) return void client.write(data)
       afterHold()
       client.destroy()
     })
