@@ -6,15 +6,8 @@ import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import { UsageError } from 'open-payments-programs'
 import { runScript } from '../script.js'
-import {
-  type BenchWallet,
-  benchWallet,
-  creation,
-  type Library,
-  newToken,
-  signed,
-} from './fixtures.js'
-import { elapsedUs, interleaved, median, perCallUs } from './measure.js'
+import { benchWallet, creation, type Library, newToken, signed } from './fixtures.js'
+import { elapsedUs, interleaved, medianFigure, perCallUs, ratioFigure } from './measure.js'
 import { newPayer, pay, paymentRequests } from './payer.js'
 
 const run = promisify(execFile)
@@ -69,7 +62,8 @@ async function operationsOf(library: Library): Promise<Operations> {
   const rotating = benchWallet(library)
   let token = await newToken(rotating)
 
-  async function rotate({ auth, key }: BenchWallet): Promise<number> {
+  async function rotate(): Promise<number> {
+    const { auth, key } = rotating
     let spent = 0
     for (let i = 0; i < calls; i += 1) {
       const request = await signed(key, { method: 'POST', url: token.manage, token: token.value })
@@ -90,7 +84,7 @@ async function operationsOf(library: Library): Promise<Operations> {
         if (status !== 201) throw new Error(body)
       })
     },
-    'rotate token': () => rotate(rotating),
+    'rotate token': rotate,
     async 'pay by quote'() {
       const requests = await paymentRequests(payer, calls)
       return (
@@ -112,12 +106,9 @@ await runScript(
       // Until the engine has compiled both.
       for (let i = 0; i < 10; i += 1) for (const each of [before, now]) await each[name]()
       const figures = await interleaved(rounds, { before: before[name], now: now[name] })
-      const ratio = median(
-        figures.now.map((us, round) => us / (figures.before[round] ?? Number.NaN)),
-      )
-      console.log(
-        `${name.padEnd(24)} ${median(figures.now).toFixed(1).padStart(7)} µs  ${ratio.toFixed(3)}`,
-      )
+      const { value: us } = medianFigure(name, figures.now, 'µs')
+      const { value: ratio } = ratioFigure(name, figures.now, figures.before)
+      console.log(`${name.padEnd(24)} ${us.toFixed(1).padStart(7)} µs  ${ratio.toFixed(3)}`)
     }
     return true
   },
