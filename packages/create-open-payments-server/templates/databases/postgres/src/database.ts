@@ -16,6 +16,7 @@ export function openDatabase(connectionString: string): Database {
   return databaseOn(pool)
 }
 
+/** Returns the database of a wallet on a pool. */
 export function databaseOn(pool: Pool): Database {
   return {
     store: postgresStore(pool),
