@@ -247,7 +247,10 @@ export function grantStatus(grant: Grant, clock: Instant): GrantStatus {
  * clientId(grant.client) // or urn:ietf:params:oauth:jwk-thumbprint:sha-256:…
  * ```
  */
-export function clientId(client: Pick<GrantClient, 'walletAddress' | 'thumbprint'>): string {
+export function clientId(client: {
+  readonly walletAddress?: string | undefined
+  readonly thumbprint: string
+}): string {
   return client.walletAddress ?? `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${client.thumbprint}`
 }
 

@@ -93,7 +93,7 @@ async function refuseAsked(
 /** `POST /continue/{id}` (RFC 9635 sections 5.1 and 5.2). */
 export function continueGrant(deps: GrantDependencies): Serve {
   return async (exchange) => {
-    const holder = await byContinuation(exchange, deps)
+    const holder = await continuationHolder(exchange, deps)
     if (!holder.ok) return holder
     const { grant, secret, proof } = holder.value
     return countOnce(deps.context, exchange.call, proof, 'refuse', async (call) => {
@@ -110,7 +110,7 @@ export function continueGrant(deps: GrantDependencies): Serve {
 /** `DELETE /continue/{id}` (RFC 9635 section 5.4). */
 export function cancelGrant(deps: GrantDependencies): Serve {
   return async (exchange) => {
-    const holder = await byContinuation(exchange, deps)
+    const holder = await continuationHolder(exchange, deps)
     if (!holder.ok) return holder
     const { grant, proof } = holder.value
     return countOnce(deps.context, exchange.call, proof, deps.repeats, async (call) => {
@@ -124,7 +124,7 @@ export function cancelGrant(deps: GrantDependencies): Serve {
 /** `POST /token/{id}` (RFC 9635 section 6.1). Checks the managed token itself, in addition to the key. */
 export function rotateToken(deps: GrantDependencies): Serve {
   return async (exchange) => {
-    const holder = await byManagedToken(exchange, deps)
+    const holder = await managedTokenHolder(exchange, deps)
     if (!holder.ok) return holder
     const { grant, presented, proof } = holder.value
     return countOnce(deps.context, exchange.call, proof, 'refuse', async (call) => {
@@ -139,7 +139,7 @@ export function rotateToken(deps: GrantDependencies): Serve {
 /** `DELETE /token/{id}` (RFC 9635 section 6.2). Succeeds for an expired or revoked token too. */
 export function revokeToken(deps: GrantDependencies): Serve {
   return async (exchange) => {
-    const holder = await byManagedToken(exchange, deps)
+    const holder = await managedTokenHolder(exchange, deps)
     if (!holder.ok) return holder
     const { grant, presented, proof } = holder.value
     return countOnce(deps.context, exchange.call, proof, deps.repeats, async (call) => {
@@ -176,7 +176,7 @@ async function identifyClient(
 }
 
 /** Finds a grant by its continuation URI and token together, and authenticates its client. */
-function byContinuation(exchange: Exchange, deps: GrantDependencies) {
+function continuationHolder(exchange: Exchange, deps: GrantDependencies) {
   const lookup = {
     kind: continuationTokenClass,
     async find(credential: Credential, path: string) {
@@ -189,7 +189,7 @@ function byContinuation(exchange: Exchange, deps: GrantDependencies) {
 }
 
 /** Finds a grant by a management URI and its token, and authenticates its client. */
-function byManagedToken(exchange: Exchange, deps: GrantDependencies) {
+function managedTokenHolder(exchange: Exchange, deps: GrantDependencies) {
   const lookup = {
     kind: accessTokenClass,
     find: deps.grants.byManagedToken,

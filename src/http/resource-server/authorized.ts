@@ -101,7 +101,7 @@ export async function authorize(
       return isOfClient ? keyWithdrawn : tokenInactive
     }
     const { key, walletAddress, access } = token
-    const client = walletAddress ?? clientId(key)
+    const client = clientId({ walletAddress, thumbprint: key.thumbprint })
     const proof = await prove(exchange, candidates.value, key, client)
     if (proof.ok) {
       const permitted = (type: AccessType, action: AccessAction, at?: string) =>
