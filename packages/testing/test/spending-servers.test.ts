@@ -95,6 +95,50 @@ describe('the servers of a host', () => {
     await runHistory(history, await serversWallet(servers, scene, true), rules)
   })
 
+  /** Each call of the store takes a number of turns that the test draws. */
+  function slow(store: Store, turns: () => number): Store {
+    const late = async <Result>(work: () => Promise<Result>) => {
+      for (let left = turns(); left > 0; left--) await new Promise(setImmediate)
+      const result = await work()
+      for (let left = turns(); left > 0; left--) await new Promise(setImmediate)
+      return result
+    }
+    return {
+      ...store,
+      load: (keys) => late(() => store.load(keys)),
+      commit: (commit) => late(() => store.commit(commit)),
+    }
+  }
+
+  test('accept concurrent payments after their access token expired, whatever overtakes what', async () => {
+    const item: AccessItem = { type: 'outgoing-payment', actions: ['create'], identifier: url }
+    const [{ url: receiver }] = scene.receivers
+    const delays = fc.array(fc.nat(6), { minLength: 60, maxLength: 60 })
+    const by = fc.array(fc.constantFrom('quote', 'direct'), { minLength: 2, maxLength: 4 })
+    await fc.assert(
+      fc.asyncProperty(by, by, delays, async (first, second, turns) => {
+        let calls = 0
+        const store = slow(memoryStore(), () => turns[calls++ % turns.length] ?? 0)
+        const servers = (ports: SpendingPorts) => serversOn(store, ports)
+        const wallet = await serversWallet(servers, scene, true)
+        await wallet.setClock?.(startOfTests)
+        const grant = await wallet.grant([item], [item])
+        for (const [round, requests] of [first, second].entries()) {
+          await wallet.setClock?.(startOfTests + (round + 1) * 86_400_000)
+          const answers = await Promise.all(
+            requests.map((by, i) => {
+              const paid = { grant, walletAddress: url, receiver, key: `${round}-${i}`, by }
+              return wallet.pay({ ...paid, debitAmount: { value: '10', ...usd } })
+            }),
+          )
+          const expected = requests.map(() => expect.objectContaining({ accepted: true }))
+          expect(answers, `round ${round}`).toEqual(expected)
+        }
+      }),
+      { numRuns: runs(300, 25) },
+    )
+  })
+
   test('are closed after each history', async () => {
     const steps: string[] = []
     const servers = (ports: SpendingPorts) => {

@@ -95,6 +95,8 @@ interface State {
   readonly held: Set<string>
   readonly host: SpendingHost
   readonly ends: ReturnType<typeof settling>
+  /** Rotations in progress, by the token that they replace. */
+  readonly rotations: Map<string, Promise<void>>
   /** Rotations without a response. */
   readonly unanswered: Set<() => Promise<SpendingAnswer>>
   send(handle: Handler, request: ClientRequest): Promise<ClientResponse>
@@ -151,6 +153,7 @@ export async function serversWallet(
     held: new Set(),
     host,
     ends: settling(host, host.resourceServer, host.baseUrl, wholePayments),
+    rotations: new Map(),
     unanswered: new Set(),
     send: (handle, request) => send(keys.at(-1), handle, request),
     newNonce: () => `nonce-${++nonces}`,
@@ -479,15 +482,46 @@ async function withToken(
   use: keyof GrantTokens,
   send: (token: string) => Promise<ClientResponse>,
 ): Promise<ClientResponse> {
-  const tokenOf = () => (state.tokens.get(grant) ?? noTokens)[use].value
-  const response = await send(tokenOf())
+  let token = tokenOf(state, grant, use)
+  let response = await send(token)
   // A race waits for the first commit of each request: a rotation must not come before it.
-  if (response.status !== 401 || !state.tokensExpire) return response
+  while (response.status === 401 && state.tokensExpire) {
+    const next = await successorOf(state, grant, use, token)
+    if (next === token) break
+    token = next
+    response = await send(token)
+  }
+  return response
+}
+
+/**
+ * Returns the token that replaced one that no longer works, or the same one if it cannot be rotated. Concurrent
+ * requests share one rotation: a second one would replace the new token before the first request could use it.
+ */
+async function successorOf(
+  state: State,
+  grant: string,
+  use: keyof GrantTokens,
+  token: string,
+): Promise<string> {
+  if (tokenOf(state, grant, use) === token) {
+    const rotation = state.rotations.get(token) ?? rotateExpired(state, grant, use)
+    state.rotations.set(token, rotation)
+    await rotation.finally(() => state.rotations.delete(token))
+  }
+  return tokenOf(state, grant, use)
+}
+
+/** Rotates a token, and remembers the rotation if its response is lost. */
+async function rotateExpired(state: State, grant: string, use: keyof GrantTokens): Promise<void> {
   const rotation = () => rotate(state, grant, use)
   state.unanswered.add(rotation)
-  const { accepted } = await rotation()
+  await rotation()
   state.unanswered.delete(rotation)
-  return accepted === true ? send(tokenOf()) : response
+}
+
+function tokenOf({ tokens }: State, grant: string, use: keyof GrantTokens): string {
+  return (tokens.get(grant) ?? noTokens)[use].value
 }
 
 /** Repeats rotations whose responses were lost. It cannot be done when the new tokens have expired. */
@@ -510,8 +544,9 @@ async function rotate(
   if (response.status !== 200) return refusalOf(response) ?? unexpected(response)
   const { pay: next } = tokensOf(bodyOf(response, 200))
   const isOne = current.pay === current.price
-  // A concurrent request may have rotated the other token in the meantime.
+  // A concurrent request may have rotated the other token in the meantime, or this one before.
   const latest = tokens.get(grant) ?? current
+  if (latest[use].value !== value) return { accepted: true }
   tokens.set(grant, isOne ? { pay: next, price: next } : { ...latest, [use]: next })
   return { accepted: true }
 }
