@@ -81,7 +81,7 @@ type Prepare = (
   text: string,
 ) => (...values: unknown[]) => PostgresStatement
 
-/** The greatest number of keys for which there is a statement of its own. */
+/** The maximum number of keys for which there is a statement of its own. */
 const separateKeysMax = 8
 
 /**

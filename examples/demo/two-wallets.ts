@@ -29,7 +29,7 @@ interface Pair {
   readonly home: string
   readonly away: string
   readonly packets: readonly FulfilledPacket[]
-  /** What is on Alice's account in the first wallet, and on Carol's in the other, in cents. */
+  /** The balances of Alice's account in the first wallet and of Carol's in the other, in cents. */
   accounts(): Promise<readonly (bigint | undefined)[]>
   /** What the only peer of each wallet owes it. */
   balances(): Promise<readonly Amount[]>

@@ -155,7 +155,7 @@ end
 return found
 `)
 
-/** Lines of version, JSON and places. None contains a newline, and only places begin with a letter. */
+/** A record as lines: version, JSON, places. No line contains a newline. Only places begin with a letter. */
 function text(kind: RecordKind, record: Stored): string {
   const { id, version, dueAt, lists = [] } = record
   const places = lists.map(({ list: wanted, at }) => listOf(kind, wanted) + position(at))

@@ -262,8 +262,8 @@ function counted(budget: Budget | undefined, { counts, maximum }: LimitedAmount)
 }
 
 /**
- * Reads a total in an asset. Returns `undefined` for a total in another one. Zero is in every asset, so after payments
- * that sent nothing, another asset can be limited and paid.
+ * Reads a total in an asset. Returns `undefined` for a total in another one. Zero is an amount of
+ * any asset, so a grant can limit and pay another asset after payments that sent nothing.
  */
 function valueIn(asset: Asset, total: Amount | null): bigint | undefined {
   if (total === null) return undefined

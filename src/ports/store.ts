@@ -47,14 +47,14 @@ export interface VersionGuard extends RecordKey {
 /**
  * The bounds within which the library calls a store.
  *
- * - `commitSize`: the greatest sum, over a commit, of its changes, its guards and the list entries that its
+ * - `commitSize`: the maximum sum, over a commit, of its changes, its guards and the list entries that its
  *   changes add, move or remove. An operation on one record stays at or below 10; commits that combine several
  *   operations or events fill the rest.
- * - `recordLists`: the greatest number of lists of a record.
- * - `listLimit` and `dueLimit`: the greatest `limit` of `list` and of `due`. The least is 1.
- * - `loadKeys` and `removeRecords`: the greatest number of keys of `load`, and of records of `remove`. The least is 1.
- * - `listNameLength`: the greatest length of the name of a list, in characters: the namespace and two URLs.
- * - `valueBytes`: the greatest size of a record, in bytes of its JSON.
+ * - `recordLists`: the maximum number of lists of a record.
+ * - `listLimit` and `dueLimit`: the maximum `limit` of `list` and of `due`. The minimum is 1.
+ * - `loadKeys` and `removeRecords`: the maximum number of keys of `load`, and of records of `remove`. The minimum is 1.
+ * - `listNameLength`: the maximum length of the name of a list, in characters: the namespace and two URLs.
+ * - `valueBytes`: the maximum size of a record, in bytes of its JSON.
  *
  * @example
  * ```ts

@@ -362,7 +362,7 @@ const faults: Readonly<
   'no member called __proto__': [values.losesProto, 'any key is kept'],
   'sorted keys': [values.sortsKeys, 'order of the keys of an object is kept'],
   'values cut at 100 levels': [values.cutsDepth, '200 levels'],
-  'text cut to 65535 characters': [values.cutsLongText, 'a value of the greatest size'],
+  'text cut to 65535 characters': [values.cutsLongText, 'a value of the maximum size'],
   'versions merged into each other': [
     values.mergesVersions,
     'including members that the next version lacks',
@@ -392,7 +392,7 @@ const faults: Readonly<
   'a removal of several records that reports all of them': [
     commits.reportsAllRemoved,
     'remove of several records says for each',
-    'remove takes the greatest number',
+    'remove takes the maximum number',
   ],
   'removals that are reported in another order': [
     commits.reportsRemovalsInItsOwnOrder,
@@ -404,7 +404,7 @@ const faults: Readonly<
   ],
   'a removal of a part of the records': [
     commits.removesFirst500,
-    'remove takes the greatest number',
+    'remove takes the maximum number',
   ],
   'list entries of records that were removed together': [
     commits.removesTogetherWithoutPlaces,
@@ -413,7 +413,7 @@ const faults: Readonly<
   'load in another order': [reads.loadAllInItsOwnOrder, 'returns a record for each key'],
   'load without missing records': [reads.loadAllWithoutMissing, 'undefined for none'],
   'load by id alone': [reads.loadAllIgnoresKinds, 'returns a record for each key'],
-  'load that answers a key once': [reads.loadAllAnswersOnce, 'the greatest number of keys'],
+  'load that answers a key once': [reads.loadAllAnswersOnce, 'the maximum number of keys'],
   'load that returns a value twice': [reads.loadAllSharesValues, 'share nothing with any other'],
   'load of several keys from a replica': [
     reads.laggingLoadAll,
@@ -424,27 +424,27 @@ const faults: Readonly<
 
   'large commits that are rejected': [
     commits.rejectsLargeCommits,
-    'the greatest number of changes',
-    'the greatest size writes changes',
+    'the maximum number of changes',
+    'the maximum size writes changes',
     'its last change or guard fails',
   ],
-  'commits of the greatest size that are rejected': [
+  'commits of the maximum size that are rejected': [
     commits.rejectsGreatestCommits,
-    'the greatest number of changes',
+    'the maximum number of changes',
   ],
   'large commits that never succeed': [
     commits.losesLargeCommits,
-    'the greatest number of changes',
-    'the greatest size writes changes',
+    'the maximum number of changes',
+    'the maximum size writes changes',
   ],
   'changes after the 25th that are dropped': [
     commits.truncatesLargeCommits,
-    'the greatest number of changes',
-    'the greatest size writes changes',
+    'the maximum number of changes',
+    'the maximum size writes changes',
   ],
   'list entries after the 25th that are dropped': [
     indexes.dropsLaterEntries,
-    'the greatest size writes changes',
+    'the maximum size writes changes',
   ],
   'large commits in several parts': [commits.splitsLargeCommits, 'its last change or guard fails'],
   'guards after the 25th that are dropped': [

@@ -2,7 +2,7 @@ import type { EventRecord } from '../event-record.js'
 import type { Pacing } from '../time.js'
 import type { DeliveredEvent, DrainSettings, EventHandler } from './delivery.js'
 
-/** An event that waits for the handler, or that the handler has. */
+/** An event that waits for the handler, or that the handler is processing. */
 export interface Delivery {
   /** The record as the consumer knows it. It changes when the delivery gets a lease. */
   record: EventRecord

@@ -265,7 +265,7 @@ export const rejectsLargeCommits = on('commit', async (store, commit) => {
   return store.commit(commit)
 })
 
-/** Rejects a commit of the greatest size, and no smaller one. */
+/** Rejects a commit of the maximum size, and no smaller one. */
 export const rejectsGreatestCommits = on('commit', async (store, commit) => {
   if (commitSizeOf(commit) >= storeBounds.commitSize) throw new Error('too many items')
   return store.commit(commit)

@@ -97,7 +97,7 @@ const several = cases(atomic, {
   'a commit with one replacement that fails writes nothing, wherever the replacement stands': (t) =>
     losesAll(t, 'replacement'),
 
-  async 'a commit of the greatest number of changes writes each of them'(t) {
+  async 'a commit of the maximum number of changes writes each of them'(t) {
     for (const version of [1, 2]) {
       const { changes } = greatest(t, [], (i) => change(record(t.id(i), version)))
       await t.mustWrite(changes)
@@ -105,7 +105,7 @@ const several = cases(atomic, {
     }
   },
 
-  async 'a commit of the greatest size writes changes of several kinds, with lists and guards'(t) {
+  async 'a commit of the maximum size writes changes of several kinds, with lists and guards'(t) {
     for (const guards of [0, 30]) {
       const commit = await mixedCommit(t, `${guards}`, guards)
       await t.mustWrite(commit.changes, commit.guards)
@@ -118,7 +118,7 @@ const several = cases(atomic, {
     }
   },
 
-  async 'a commit of the greatest size writes nothing if its last change or guard fails'(t) {
+  async 'a commit of the maximum size writes nothing if its last change or guard fails'(t) {
     const { changes, guards } = await mixedCommit(t, 'lost', 30)
     const before = await storedVersions(t, changes)
     const [taken, wrong] = [record(t.id('taken')), guard(t.id('taken'), 2)]
@@ -134,7 +134,7 @@ const several = cases(atomic, {
       demandSame(
         { committed, stored: await storedVersions(t, changes) },
         { committed: false, stored: before },
-        'a commit of the greatest size whose last change, or guard, fails, and the versions of its records',
+        'a commit of the maximum size whose last change, or guard, fails, and the versions of its records',
       )
     }
     await t.finds(taken, 'the record that the failed commit tried to create again')
@@ -290,7 +290,7 @@ function greatest(
   }
 }
 
-/** Prepares a commit of the greatest size that creates and replaces records of all kinds, most of them in one list. */
+/** Prepares a commit of the maximum size that creates and replaces records of all kinds, most of them in one list. */
 async function mixedCommit(t: Trial, name: string, guardCount: number) {
   const list = t.listName(name)
   const kindOf = (i: number): RecordKind => {

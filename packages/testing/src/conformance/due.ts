@@ -184,7 +184,7 @@ const removals = cases(removal, {
     )
   },
 
-  async 'remove takes the greatest number of records'(t) {
+  async 'remove takes the maximum number of records'(t) {
     const written = Array.from({ length: 24 }, (_, i) => record(t.id(`x${i}`)))
     await t.mustPut(...written)
     const asked = Array.from({ length: storeBounds.removeRecords }, (_, i) => {

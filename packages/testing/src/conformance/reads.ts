@@ -79,7 +79,7 @@ export const readCases = [
       await loadsAll(t, expected.toReversed(), 'the records of load, in the reverse order')
     },
 
-    async 'load takes the greatest number of keys, and each of them twice'(t) {
+    async 'load takes the maximum number of keys, and each of them twice'(t) {
       const written = Array.from({ length: storeBounds.loadKeys / 2 }, (_, i) => record(t.id(i)))
       await t.mustPut(...written)
       const each = written.map((one) => [keyOf(t.kind, one), one] as const)

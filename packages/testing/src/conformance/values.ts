@@ -76,7 +76,7 @@ const anyRecords = cases(exactInAnyShape, {
     return comesBack(t, { arrays, objects })
   },
 
-  'a value of the greatest size and one of 1000 members are kept': (t) => {
+  'a value of the maximum size and one of 1000 members are kept': (t) => {
     const index = seededIndex('keeps size')
     const alphabet = 'abcdefghijklmnopqrstuvwxyz é€'
     // Some characters have several bytes: the whole record has about 95 % of the bytes.
