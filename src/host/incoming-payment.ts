@@ -71,7 +71,7 @@ export interface IncomingPaymentCreation {
   readonly idempotencyKey: string
   /** The amount to receive, in the asset of the wallet address. Default: any amount. */
   readonly incomingAmount?: Amount
-  /** Default: after `policy.incomingPaymentExpiryDefaultMs`. */
+  /** Default: after `policy.incomingPayments.expiryDefaultMs`. */
   readonly expiresAt?: Instant
   /** An object of at most 8 KiB and 8 levels. Every client that may read the payment sees it. */
   readonly metadata?: JsonObject

@@ -241,8 +241,8 @@ export const resourceErrors = {
   quote_unknown: [404, 'invalid_quote', 'unknown quote'],
   quote_mismatch: [400, 'invalid_quote', 'invalid quote'],
   quote_expired: [400, 'invalid_quote', 'invalid quote'],
-  // The same as an exhausted budget: a client does not learn the owner's conditions. That there are no details tells
-  // it what it can calculate from its limits and what it has spent.
+  // The same as an exhausted budget: a client does not learn the owner's conditions. The details say at most that a
+  // limit of the owner is exceeded, and when its next window begins.
   grant_paused: [403, 'insufficient_grant', 'unauthorized'],
   conditions_exceeded: [403, 'insufficient_grant', 'unauthorized'],
   account_limit_exceeded: [403, 'insufficient_grant', 'unauthorized'],

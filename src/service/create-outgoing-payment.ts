@@ -463,7 +463,7 @@ function decideEarlier(
   if (earlier === undefined) return undefined
   if (!earlier.ok) return { result: earlier, isRepeat: true }
   const { record: payment } = earlier
-  if (reservedByOther(payment, commandId)) return { result: outdated, isRepeat: true }
+  if (reservedByOther(payment, commandId)) return { result: outdated, isRepeat: true, isInterim: true }
   const result = { ok: true, payment, spent: spentOf(items, read) } as const
   return earlier.outcome === 'changed'
     ? { changes: [{ kind: 'outgoing-payment', next: payment }], result }
@@ -477,7 +477,7 @@ function decideNew(
   read: Read,
 ): Decided<PaymentOutcome> {
   // The payment was in the snapshot, and has been removed since.
-  if (terms === undefined) return { result: outdated }
+  if (terms === undefined) return { result: outdated, isInterim: true }
   const { input, id, commandId, receivedAt, client, requestHash, namespace, quoteKey } = request
   const { walletAddress, metadata } = input
   const { grantId, conditions } = token

@@ -126,7 +126,7 @@ export async function countOnce<Answered extends Answer>(
 
 /**
  * Returns a write that takes effect once for a signed request, however often the request is repeated. It writes the
- * replay record in the same commit: with a nonce always, and without one if the request succeeds, or with
+ * replay record in the commit of the answer: with a nonce always, and without one if the request succeeds, or with
  * `refuse-every` also if it is refused. An equal request finds the record, or loses the race to write it.
  */
 export function countedOnceWrite<Result extends Answer>(
@@ -147,7 +147,7 @@ export function countedOnceWrite<Result extends Answer>(
       }
       const decision = write.decide(read)
       if (used !== undefined) return { ...decision, isRepeat: true }
-      const isRecorded = decision.result.ok || byRefusal
+      const isRecorded = !decision.isInterim && (decision.result.ok || byRefusal)
       return isRecorded ? { ...decision, also: [{ kind: 'replay', next: record }] } : decision
     },
   }

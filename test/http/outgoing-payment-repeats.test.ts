@@ -34,7 +34,7 @@ const minute = 60_000
 /** The two ways to create a payment that survive a lost response. */
 const repeatable = [
   {
-    commandId: 'a quote',
+    by: 'a quote',
     async request(client: TestClient, token: string) {
       const quoteId = await quoteUrl(client)
       return (more: object = {}, sign: Partial<SignOptions> = {}) =>
@@ -42,7 +42,7 @@ const repeatable = [
     },
   },
   {
-    commandId: 'an idempotency key',
+    by: 'an idempotency key',
     async request(client: TestClient, token: string) {
       const key = withKey('the-key')
       return (more: object = {}, sign: Partial<SignOptions> = {}) =>
@@ -88,6 +88,25 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
     expect(status).toBe(201)
     const repeated = await again()
     expect([repeated.status, repeated.body.id]).toEqual([201, body.id])
+  })
+
+  test('of which both read before either writes, gets 503, and then the payment for the same bytes', async () => {
+    let decide: (answer: MayPayAnswer) => void = () => {}
+    const decision = new Promise<MayPayAnswer>((resolve) => {
+      decide = resolve
+    })
+    const { client, token } = await payingClient({
+      resources: { policy: { mayPay: () => decision }, storeTimeoutMs: 500 },
+    })
+    const ask = await request(client, token)
+    const asks = ['n1', 'n2'].map((nonce) => () => ask({}, { nonce }))
+    const answers = asks.map((each) => each())
+    const refused = await Promise.race(answers)
+    expect(errorOf(refused)).toEqual([503, 'busy'])
+    decide({ ok: true })
+    const all = await Promise.all(answers)
+    const created = all.find(({ status }) => status === 201)
+    expect((await asks[all.indexOf(refused)]?.())?.body).toEqual(created?.body)
   })
 
   test('returns the current state of the payment', async () => {

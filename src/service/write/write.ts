@@ -22,6 +22,8 @@ export interface Decided<Result> {
    * held then, so that the result stands. Default false.
    */
   readonly isRepeat?: boolean
+  /** Whether the caller decides again after this result, so that it does not answer the request. Default false. */
+  readonly isInterim?: boolean
 }
 
 /** Records on which a write is decided without loading them. */
