@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { HttpRequest } from '../../src/entry-adapter.js'
 import { remoteClientKeys } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
 import { jwkOf, type TestKey, testKey } from '../support/keys.js'
@@ -40,6 +41,14 @@ function setUp(rule?: Rule, processes: 1 | 2 = 1, options: WorldOptions = {}) {
     return (await client.send({ method: 'GET', url, token, key })).body.spentDebitAmount?.value
   }
   return { world, client, publish, spent }
+}
+
+/** A request that has the signatures of both. */
+function signedByBoth(one: HttpRequest, two: HttpRequest): HttpRequest {
+  return ['signature-input', 'signature'].reduce(
+    (all, field) => withHeader(all, field, headerOf(one, field) ?? '', headerOf(two, field) ?? ''),
+    one,
+  )
 }
 
 const name = fc.constantFrom<KeyName>('first', 'first', 'second', 'replacement')
@@ -155,19 +164,33 @@ describe('a grant of a client with a wallet address', () => {
     const get = { method: 'GET', url: `${resourceServer}/outgoing-payment-grant`, token } as const
     const unknown = client.sign({ ...get, key: testKey('unknown') })
     const known = client.sign({ ...get, key: second, label: 'sig2' })
-    const both = ['signature-input', 'signature'].reduce(
-      (all, field) =>
-        withHeader(all, field, headerOf(unknown, field) ?? '', headerOf(known, field) ?? ''),
-      unknown,
-    )
     world.clientKeys.asked.length = 0
-    expect(answerOf(await world.handle(both)).status).toBe(200)
+    expect(answerOf(await world.handle(signedByBoth(unknown, known))).status).toBe(200)
     expect(world.clientKeys.asked.map(({ kid }) => kid)).toEqual([
       testKey('unknown').kid,
       first.kid,
       second.kid,
     ])
   })
+
+  test.each(['unknown', 'first'] as const)(
+    'is used by a published key, whatever its other signature: by the %s key, when the recorded one is withdrawn',
+    async (by) => {
+      const { world, client, publish } = setUp()
+      const { token, accessToken } = await grantToPay(world, client)
+      publish('second')
+      const other = { first, unknown: testKey('unknown') }[by]
+      const requests = [
+        { method: 'GET', url: `${resourceServer}/outgoing-payment-grant`, token },
+        { method: 'POST', url: accessToken.manage, token },
+      ] as const
+      for (const request of requests) {
+        const one = client.sign({ ...request, key: other })
+        const two = client.sign({ ...request, key: second, label: 'sig2' })
+        expect(answerOf(await world.handle(signedByBoth(one, two))).status, request.url).toBe(200)
+      }
+    },
+  )
 
   test('is not used by a key that is withdrawn while its request runs', async () => {
     const { world, client, publish } = setUp('published', 1, {

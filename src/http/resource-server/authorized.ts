@@ -88,7 +88,7 @@ export async function authorize(
   const presented = presentedToken(exchange)
   if (!presented.ok) return presented
   const accessToken = presented.value
-  let refusal = refuse('signature_invalid', 'there is no signature')
+  let refusal: HttpRefusal = refuse('signature_invalid', 'there is no signature')
   for (const keyid of new Set(candidates.value.map((candidate) => candidate.keyid))) {
     const query = { accessToken, keyid }
     const introspection = await introspected(introspect, query)
@@ -96,9 +96,10 @@ export async function authorize(
     const token = introspection.value
     if (!token.active) {
       const { withdrawnKey } = token
-      const isOfClient =
-        withdrawnKey && (await signatureBy(exchange, candidates.value, withdrawnKey))
-      return isOfClient ? keyWithdrawn : tokenInactive
+      if (withdrawnKey === undefined) return tokenInactive
+      const isOfClient = await signatureBy(exchange, candidates.value, withdrawnKey)
+      refusal = isOfClient ? keyWithdrawn : tokenInactive
+      continue
     }
     const { key, walletAddress, access } = token
     const client = clientId({ walletAddress, thumbprint: key.thumbprint })
