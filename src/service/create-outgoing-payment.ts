@@ -175,7 +175,8 @@ async function pay(
   idempotencyKey: string | undefined,
 ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
   const { context, mayPay } = deps
-  const endsAt = context.pacing.elapsedMs() + context.storeTimeoutMs
+  const newEnd = () => context.pacing.elapsedMs() + context.storeTimeoutMs
+  let endsAt = newEnd()
 
   // 1. Identify the payment, and determine what makes another request a repeat of this one.
   const request = await identify(context, input, spender.client, call, idempotencyKey)
@@ -210,8 +211,10 @@ async function pay(
       )
       snapshot = await withLimits(deps, token, snapshot, ofAccount)
       terms = agreed.value.terms
-      // The host may have taken long for the price and the limits, and now gets its whole time to decide.
+      // The host may have taken long for the price and the limits. It now gets its whole time to decide, and this
+      // request its whole time for races.
       snapshot = { ...snapshot, now: context.clock.now() }
+      endsAt = newEnd()
     }
 
     // 4. Decide: create or reserve the payment, if the grant is as it was introspected.

@@ -27,7 +27,7 @@ import {
   shopReceiver,
   usd,
 } from '../support/spending.js'
-import { errorOf, quoteUrl, spentUnder } from '../support/spending-client.js'
+import { errorOf, payingClient, quoteUrl, spentUnder } from '../support/spending-client.js'
 import { alice, bob, carol, grantEndpoint, interactionId, type World } from '../support/world.js'
 
 const shop = 'https://bank.example/shop'
@@ -253,6 +253,23 @@ test('an amendment while a payment is in progress is seen by its commit', async 
   expect((await pay(racing.client, racing.token, 6)).status).toBe(403)
   expect(lastRefusal(racing.world)).toBe('conditions_exceeded')
   expect((await pay(racing.client, racing.token, 5)).status).toBe(201)
+})
+
+test('an amendment while the host determines a price, for longer than a commit may take, is no reason for 503', async () => {
+  const storeTimeoutMs = 500
+  let pricing = async () => undefined as unknown
+  const slow: Pricing = {
+    async price(request) {
+      await pricing()
+      await new Promise((resolve) => setTimeout(resolve, storeTimeoutMs + 50))
+      return priceList.price(request)
+    },
+  }
+  const { world, client, token, grantId } = await payingClient({
+    resources: { pricing: slow, storeTimeoutMs },
+  })
+  pricing = () => world.auth.grants.amend(grantId, { conditions: { paymentMax: usd(5) } })
+  expect((await pay(client, token, 5)).status).toBe(201)
 })
 
 test('in two processes with a cache, an amendment holds for the next payment', async () => {
