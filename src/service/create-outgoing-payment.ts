@@ -466,7 +466,8 @@ function decideEarlier(
   if (earlier === undefined) return undefined
   if (!earlier.ok) return { result: earlier, isRepeat: true }
   const { record: payment } = earlier
-  if (reservedByOther(payment, commandId)) return { result: outdated, isRepeat: true, isInterim: true }
+  if (reservedByOther(payment, commandId))
+    return { result: outdated, isRepeat: true, isInterim: true }
   const result = { ok: true, payment, spent: spentOf(items, read) } as const
   return earlier.outcome === 'changed'
     ? { changes: [{ kind: 'outgoing-payment', next: payment }], result }

@@ -32,6 +32,7 @@ import {
 import type { ListEntry } from '../core/stored.js'
 import type { ConfirmationRequired, MayPay, MayPayAnswer, RequestedPayment } from '../ports/host.js'
 import { confirmationSchema } from '../protocol/host-answers.js'
+import { canonicalJson } from '../protocol/json.js'
 import { parseWith } from '../protocol/schema.js'
 import { HostAnswerError } from '../util/errors.js'
 import { given } from '../util/given.js'
@@ -68,7 +69,7 @@ export const outdated: Outdated = refused('outdated', 'the payment or its grant 
 
 /**
  * Asks the host about a payment that this request has reserved, or its owner has confirmed, and creates or declines it,
- * or lets it wait for its owner.
+ * or lets it wait for its owner. Asks again if the `data` of the conditions, which only the host enforces, has changed.
  *
  * @param mayPay absent if the host no longer decides about payments.
  */
@@ -76,26 +77,38 @@ export async function settleReserved(
   deps: SettlingDependencies,
   mayPay: MayPay | undefined,
   payment: ReservedPayment,
-  {
-    conditions,
-    grantVersion,
-  }: { readonly conditions?: GrantConditions | undefined; readonly grantVersion?: number },
+  { conditions: before, grantVersion }: AskedGrant,
 ): Promise<Settled> {
-  let refusal: HostRefusal | undefined
-  try {
-    refusal = mayPay && (await askHost(deps.context, mayPay, payment, conditions))
-  } catch (error) {
-    await reopen(deps.context, payment)
-    throw error
+  // If another request has reserved the payment, the grant may have been amended between.
+  let reservedUnder = payment.lateHoldsUntil === undefined ? grantVersion : undefined
+  let conditions = before
+  for (;;) {
+    let refusal: HostRefusal | undefined
+    try {
+      refusal = mayPay && (await askHost(deps.context, mayPay, payment, conditions))
+    } catch (error) {
+      await reopen(deps.context, payment)
+      throw error
+    }
+    if (refusal === undefined) {
+      const settled = await create(deps, payment, reservedUnder, conditions)
+      if (settled.ok || settled.refusal !== 'data_changed') return settled
+      conditions = settled.conditions
+      reservedUnder = undefined
+    } else if (refusal.refusal === 'confirmation_required') {
+      const { url, until } = refusal
+      const remote = !deps.hasGrants && conditions !== undefined && { conditions }
+      return waitForOwner(deps, payment, { url, until, ...remote })
+    } else {
+      return decline(deps, payment, refusal)
+    }
   }
-  if (refusal === undefined) {
-    // If another request has reserved the payment, the grant may have been amended between.
-    return create(deps, payment, payment.lateHoldsUntil === undefined ? grantVersion : undefined)
-  }
-  if (refusal.refusal !== 'confirmation_required') return decline(deps, payment, refusal)
-  const { url, until } = refusal
-  const remote = !deps.hasGrants && conditions !== undefined && { conditions }
-  return waitForOwner(deps, payment, { url, until, ...remote })
+}
+
+/** The grant of a payment when the host is asked about it. */
+interface AskedGrant {
+  readonly conditions?: GrantConditions | undefined
+  readonly grantVersion?: number
 }
 
 type PaymentRefusal = Exclude<
@@ -211,17 +224,24 @@ interface KnownGrant {
   readonly rights?: GrantedRights
 }
 
+/** The host has to be asked again, with the conditions that apply now. */
+interface DataChanged extends Refused<'data_changed'> {
+  readonly conditions: GrantConditions | undefined
+}
+
 /**
  * Creates the payment, unless its grant no longer allows it. The grant is guarded, not the token: a client may rotate
  * its token meanwhile.
  *
  * @param reservedUnder the version of the grant that allowed the payment, if it need not be looked up again.
+ * @param told the conditions under which the host allowed it.
  */
 async function create(
   deps: SettlingDependencies,
   payment: ReservedPayment,
   reservedUnder: number | undefined,
-): Promise<Settled> {
+  told: GrantConditions | undefined,
+): Promise<Settled | DataChanged> {
   const { context, hasGrants } = deps
   const { pacing, storeTimeoutMs } = context
   const endsAt = pacing.elapsedMs() + storeTimeoutMs
@@ -232,6 +252,10 @@ async function create(
   let grant = isUnknown ? await lookUpGrant(context, payment, call) : { version: reservedUnder }
   for (;;) {
     if (grant === undefined) return decline(deps, payment, grantEnded)
+    if (grant.rights && !hasSameData(grant.rights.conditions, told)) {
+      const { conditions } = grant.rights
+      return { ...refused('data_changed', 'the data of the conditions has changed'), conditions }
+    }
     const settled = await context.run(
       settlementWrite(deps, payment, { ...call, lists, budgetNamespace }, grant),
     )
@@ -239,6 +263,10 @@ async function create(
     if (pacing.elapsedMs() >= endsAt) throw new ContentionError()
     grant = await lookUpGrant(context, payment, call)
   }
+}
+
+function hasSameData(one: GrantConditions = {}, other: GrantConditions = {}): boolean {
+  return canonicalJson([one.data ?? null]) === canonicalJson([other.data ?? null])
 }
 
 /** Resolves to `undefined` if the grant has ended. */

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../src/entry-core.js'
 import {
   type DeliveredEvent,
   type GrantAmendment,
@@ -253,6 +254,28 @@ test('an amendment while a payment is in progress is seen by its commit', async 
   expect((await pay(racing.client, racing.token, 6)).status).toBe(403)
   expect(lastRefusal(racing.world)).toBe('conditions_exceeded')
   expect((await pay(racing.client, racing.token, 5)).status).toBe(201)
+})
+
+test.each<readonly [string, JsonObject | null]>([
+  ['other data', { blocked: true }],
+  ['no data', null],
+])('an amendment to %s while the host decides lets it decide again', async (_, data) => {
+  const asked: unknown[] = []
+  let amend = async () => undefined as unknown
+  const mayPay: MayPay = async ({ conditions }) => {
+    asked.push(conditions?.data)
+    await amend()
+    return asked.length === 1 ? { ok: true } : { ok: false, refusal: 'payment_not_allowed' }
+  }
+  const { world, client, token, grantId } = await payingClient({
+    resources: { policy: { mayPay } },
+  })
+  const { grants } = world.auth
+  await grants.amend(grantId, { conditions: { data: { blocked: false } } })
+  amend = () => grants.amend(grantId, { conditions: { data } })
+  expect(errorOf(await pay(client, token, 5))).toEqual([403, 'payment_denied'])
+  expect(asked).toEqual([{ blocked: false }, data ?? undefined])
+  expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(0))
 })
 
 test('an amendment while the host determines a price, for longer than a commit may take, is no reason for 503', async () => {
