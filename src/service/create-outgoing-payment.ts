@@ -464,14 +464,14 @@ function decideEarlier(
   const { paymentKey, commandId } = request
   const earlier = decideRepeat(read(paymentKey), { grantId, ...request }, now, policy.reservations)
   if (earlier === undefined) return undefined
-  if (!earlier.ok) return { result: earlier, isRepeat: true }
+  if (!earlier.ok) return { result: earlier, tookEffect: true }
   const { record: payment } = earlier
   if (reservedByOther(payment, commandId))
-    return { result: outdated, isRepeat: true, isInterim: true }
+    return { result: outdated, tookEffect: true, isInterim: true }
   const result = { ok: true, payment, spent: spentOf(items, read) } as const
   return earlier.outcome === 'changed'
     ? { changes: [{ kind: 'outgoing-payment', next: payment }], result }
-    : { result, isRepeat: true }
+    : { result, tookEffect: true }
 }
 
 /** Decides about a payment that does not exist. */

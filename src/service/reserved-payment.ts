@@ -208,7 +208,7 @@ function waitForOwner(
     assumed: { records: recordsOf('outgoing-payment', payment) },
     decide(read) {
       const found = read<PaymentRecord>(key)
-      if (found?.commandId === commandId) return { result: settledAs(found), isRepeat: true }
+      if (found?.commandId === commandId) return { result: settledAs(found), tookEffect: true }
       if (!isAsRead(found, payment)) return { result: outdated }
       const next = awaitConfirmation(payment, confirmation, commandId, now)
       return { changes: [{ ...key, next }], result: settledAs(next) }
@@ -306,7 +306,7 @@ function settlementWrite(
       }),
     decide(read) {
       const found = read<PaymentRecord>(key)
-      if (found?.commandId === commandId) return { result: settledAs(found), isRepeat: true }
+      if (found?.commandId === commandId) return { result: settledAs(found), tookEffect: true }
       if (!isAsRead(found, payment)) return { result: outdated }
       const refusal =
         rights && refuseByGrant(payment, rights, budgetNamespace, budgetsIn(read), now)
@@ -334,7 +334,7 @@ export async function decline(
     together: sharedCommitOf(payment),
     decide(read) {
       const found = read<PaymentRecord>(key)
-      if (found?.commandId === commandId) return { result: settledAs(found), isRepeat: true }
+      if (found?.commandId === commandId) return { result: settledAs(found), tookEffect: true }
       if (!isAsRead(found, payment)) return { result: outdated }
       return declined(payment, refusal, commandId, now, read, policy)
     },

@@ -143,10 +143,10 @@ export function countedOnceWrite<Result extends Answer>(
     decide(read) {
       const used = read(key)
       if (used !== undefined && used.commandId !== record.commandId) {
-        return { ...(repeated?.(read) ?? { result: replayed }), isRepeat: true }
+        return { ...(repeated?.(read) ?? { result: replayed }), tookEffect: true }
       }
       const decision = write.decide(read)
-      if (used !== undefined) return { ...decision, isRepeat: true }
+      if (used !== undefined) return { ...decision, tookEffect: true }
       const isRecorded = !decision.isInterim && (decision.result.ok || byRefusal)
       return isRecorded ? { ...decision, also: [{ kind: 'replay', next: record }] } : decision
     },

@@ -58,9 +58,9 @@ export function decideInOrder(
     } catch (error) {
       return { type: 'failed', error }
     }
-    const { result, changes = [], also = [], isRepeat = false } = decision
+    const { result, changes = [], also = [], tookEffect = false } = decision
     const isChanged = changes.length > 0
-    const isHeld = guard === undefined || (isRepeat && !isChanged) || holds(guard.record, records)
+    const isHeld = guard === undefined || (tookEffect && !isChanged) || holds(guard.record, records)
     if (!isHeld) return { type: 'decided', result: guard.ifChanged }
     if (!isChanged && !reads.every((key) => isProved(key, also))) return { type: 'again' }
     const isAdded = add([...changes, ...also], isChanged ? guard?.record : undefined)

@@ -18,10 +18,10 @@ export interface Decided<Result> {
   /** Written in the same commit, even without `changes`: the record by which a signed request counts once. */
   readonly also?: readonly Change[]
   /**
-   * Whether nothing changes because an earlier commit of this write, or of an identical one, took effect. The guard
-   * held then, so that the result stands. Default false.
+   * Whether an earlier commit of this write, or of an identical one, took effect. The guard held then, so that the
+   * result of a decision without changes stands. Default false.
    */
-  readonly isRepeat?: boolean
+  readonly tookEffect?: boolean
   /** Whether the caller decides again after this result, so that it does not answer the request. Default false. */
   readonly isInterim?: boolean
 }

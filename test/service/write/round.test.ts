@@ -151,10 +151,10 @@ describe('the outcome of a write', () => {
     } as const
     const grant = { id: 'grant', version: 2, commandId: 'earlier' }
     const records = new Map([...stored, ...recordsOf('grant', grant)])
-    const repeat = take(1, { guard, decide: () => ({ result: 'done', isRepeat: true }) })
+    const repeat = take(1, { guard, decide: () => ({ result: 'done', tookEffect: true }) })
     expect(round([repeat], records).outcomes).toEqual([decided('done')])
     const { decide } = take(1)
-    const changing = take(1, { guard, decide: (read) => ({ ...decide(read), isRepeat: true }) })
+    const changing = take(1, { guard, decide: (read) => ({ ...decide(read), tookEffect: true }) })
     expect(round([changing], records).outcomes).toEqual([decided('outdated')])
   })
 })

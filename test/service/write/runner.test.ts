@@ -67,7 +67,7 @@ function increment(commandId: string, more: Partial<Write<number>> = {}): Write<
     reads: [counterKey, own],
     decide(read): Decided<number> {
       const done = read<Counter>(own)
-      if (done !== undefined) return { result: done.count, isRepeat: true }
+      if (done !== undefined) return { result: done.count, tookEffect: true }
       const counter = read<Counter>(counterKey)
       const count = (counter?.count ?? 0) + 1
       const next = { id: 'counter', version: (counter?.version ?? 0) + 1, commandId, count }
