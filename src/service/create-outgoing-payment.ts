@@ -220,7 +220,7 @@ async function pay(
     // 4. Decide: create or reserve the payment, if the grant is as it was introspected.
     const attempt = { request, token, snapshot, terms }
     const answer = await call.run(paymentWrite(deps, attempt), (read) =>
-      decideReplay(deps, attempt, read),
+      decideReplayed(deps, attempt, read),
     )
     if (!answer.ok && answer.refusal !== 'outdated') return answer
     if (!answer.ok) {
@@ -439,7 +439,7 @@ function paymentWrite(deps: Dependencies, attempt: Attempt): Write<PaymentOutcom
 }
 
 /** Decides about a byte-identical repeat of the request. `undefined` refuses it as a replay. */
-function decideReplay(
+function decideReplayed(
   deps: Dependencies,
   attempt: Attempt,
   read: Read,

@@ -83,15 +83,16 @@ export interface SignedCall extends Call {
   /**
    * Executes a write, and records in the same commit that the request was used.
    *
-   * @param repeated decides about a byte-identical repeat. `undefined` refuses it as a replay, which is the default.
+   * @param decideReplayed decides about a byte-identical repeat. Its answer `undefined` refuses it as a replay, which is
+   *   the default.
    */
   run<Result extends Answer>(
     write: Write<Result>,
-    repeated?: DecideRepeated<Result>,
+    decideReplayed?: DecideReplayed<Result>,
   ): Promise<Result | Replayed>
 }
 
-type DecideRepeated<Result> = (read: Read) => Decided<Result> | undefined
+type DecideReplayed<Result> = (read: Read) => Decided<Result> | undefined
 
 interface Answer {
   readonly ok: boolean
@@ -114,9 +115,9 @@ export async function countOnce<Answered extends Answer>(
 ): Promise<Answered | Replayed> {
   const replay = await replayRecordOf(context, proof, rule, call.commandId)
   let hasRun = false
-  const run: SignedCall['run'] = (write, repeated) => {
+  const run: SignedCall['run'] = (write, decideReplayed) => {
     hasRun = true
-    return context.run(countedOnceWrite(write, replay, repeated))
+    return context.run(countedOnceWrite(write, replay, decideReplayed))
   }
   // In Node 20, a literal that begins with a spread takes 1 µs for each member that the spread object lacks.
   const answer = await operation({ proof, replay, run, ...call })
@@ -132,7 +133,7 @@ export async function countOnce<Answered extends Answer>(
 export function countedOnceWrite<Result extends Answer>(
   write: Write<Result>,
   replay: ReplayRecord | undefined,
-  repeated?: DecideRepeated<Result>,
+  decideReplayed?: DecideReplayed<Result>,
 ): Write<Result | Replayed> {
   if (replay === undefined) return write
   const { key, record, byRefusal } = replay
@@ -143,7 +144,7 @@ export function countedOnceWrite<Result extends Answer>(
     decide(read) {
       const used = read(key)
       if (used !== undefined && used.commandId !== record.commandId) {
-        return { ...(repeated?.(read) ?? { result: replayed }), tookEffect: true }
+        return { ...(decideReplayed?.(read) ?? { result: replayed }), tookEffect: true }
       }
       const decision = write.decide(read)
       if (used !== undefined) return { ...decision, tookEffect: true }
