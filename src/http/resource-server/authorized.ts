@@ -41,7 +41,7 @@ interface Authorized {
 
 /** The part of a request that an operation needs once the signature has been verified. */
 interface SignedExchange extends Pick<Exchange, 'id' | 'message'> {
-  readonly signed: SignedCall
+  readonly call: SignedCall
 }
 
 type ServeAuthorized = (
@@ -56,8 +56,8 @@ export function authorized(deps: ResourceDependencies, serve: ServeAuthorized): 
     if (!authorization.ok) return authorization
     const { value } = authorization
     const { id, message } = exchange
-    return countOnce(deps.context, exchange.call, value.proof, deps.repeats, (signed) =>
-      serve({ id, message, signed }, value),
+    return countOnce(deps.context, exchange.call, value.proof, deps.repeats, (call) =>
+      serve({ id, message, call }, value),
     )
   }
 }

@@ -38,7 +38,7 @@ export function createIncomingPayment(deps: IncomingPaymentDependencies): Serve 
     if (permitted(type, 'create', walletAddress) === undefined) {
       return foreignIdentifier('walletAddress')
     }
-    const answer = await deps.payments.create(request.value, client, exchange.signed)
+    const answer = await deps.payments.create(request.value, client, exchange.call)
     return answer.ok ? json(201, payableBody(answer, deps)) : answer
   })
 }
@@ -90,7 +90,7 @@ export function completeIncomingPayment(deps: IncomingPaymentDependencies): Serv
     if (!allowed || payment.client !== client) {
       return refuse('resource_unknown', 'the token cannot complete this payment')
     }
-    const answer = await payments.complete(payment, exchange.signed)
+    const answer = await payments.complete(payment, exchange.call)
     if (answer.ok) return json(200, incomingPaymentBody(answer.payment, urlOf(payment, deps)))
     return answer.refusal === 'payment_unknown' ? unknownPayment : answer
   })

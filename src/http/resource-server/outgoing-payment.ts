@@ -117,7 +117,7 @@ export function getOutgoingPaymentGrant(deps: OutgoingPaymentDependencies): Serv
   const { payments } = deps
   return authorized(deps, async (exchange, { permitted, token }) => {
     if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
-    const spent = await payments.spentUnder(token, exchange.signed.now)
+    const spent = await payments.spentUnder(token, exchange.call.now)
     return json(200, {
       spentDebitAmount: spent.debitAmount,
       spentReceiveAmount: spent.receiveAmount,

@@ -28,7 +28,7 @@ export function createQuote(deps: QuoteDependencies): Serve {
     if (permitted(type, 'create', request.value.walletAddress) === undefined) {
       return foreignIdentifier('walletAddress')
     }
-    const answer = await quotes.create(request.value, client, exchange.signed)
+    const answer = await quotes.create(request.value, client, exchange.call)
     if (!answer.ok) return answer
     return json(201, quoteBody(answer.quote, resourceUrl(baseUrl, 'quotes', answer.quote.id)))
   })

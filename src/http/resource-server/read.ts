@@ -35,14 +35,14 @@ export function getResource<Resource extends { walletAddress: string; client?: s
   deps: ResourceDependencies,
   { type, load, toBody }: Readable<Resource>,
 ): Serve {
-  return authorized(deps, async ({ id, signed }, { permitted, readable }) => {
+  return authorized(deps, async ({ id, call }, { permitted, readable }) => {
     if (permitted(type, 'read') === undefined) return insufficient(type, 'read')
     const resource = await load(id)
     if (resource === undefined || !readable(type, resource)) {
       const reason = `the token can read no ${type} with this id`
       return refuse('resource_unknown', reason)
     }
-    return json(200, await toBody(resource, signed.now))
+    return json(200, await toBody(resource, call.now))
   })
 }
 
