@@ -19,7 +19,8 @@ export interface Credential {
 }
 
 const secretBytes = 32
-const pathBytes = 16
+/** Enough that no two values are equal. */
+const uniqueBytes = 16
 /** The length of the namespaces with which ids begin. */
 const namespaceLength = 8
 
@@ -53,12 +54,21 @@ export function pooled(random: Random): Random {
 
 /** Creates a secret of 256 random bits in base64url. The store contains only its SHA-256. */
 export function newSecret(random: Random): string {
-  return toBase64url(random.getRandomValues(new Uint8Array(secretBytes)))
+  return randomText(random, secretBytes)
 }
 
 /** Creates the random part of a path, 128 bits in base64url: unguessable, but not secret. */
 export function newPath(random: Random): string {
-  return toBase64url(random.getRandomValues(new Uint8Array(pathBytes)))
+  return randomText(random, uniqueBytes)
+}
+
+/** Creates the id by which a command recognizes its own commit, 128 random bits in base64url. */
+export function newCommandId(random: Random): string {
+  return randomText(random, uniqueBytes)
+}
+
+function randomText(random: Random, bytes: number): string {
+  return toBase64url(random.getRandomValues(new Uint8Array(bytes)))
 }
 
 /**
@@ -66,7 +76,7 @@ export function newPath(random: Random): string {
  * ascend with time, so that a store adds them at the end of its indexes, where pages are already in memory.
  */
 export function newId(namespace: string, now: Instant, random: Random): string {
-  return idAt(namespace, now, newPath(random))
+  return idAt(namespace, now, randomText(random, uniqueBytes))
 }
 
 /** Returns an id with a derived part of 22 characters. */

@@ -1,7 +1,7 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
-import { newPath } from '../protocol/credential.js'
+import { newCommandId } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { RunnerContext } from './write/runner.js'
 import type { RunWrite } from './write/write.js'
@@ -32,7 +32,7 @@ export interface Call {
 }
 
 export function newCall({ clock, random }: Pick<ServiceContext, 'clock' | 'random'>): Call {
-  return { now: clock.now(), commandId: newPath(random) }
+  return { now: clock.now(), commandId: newCommandId(random) }
 }
 
 export type AccountRefusal = 'wallet_address_unknown' | 'wallet_address_inactive'

@@ -10,6 +10,7 @@ import {
   isIdOf,
   namespaceAt,
   namespaceOf,
+  newCommandId,
   newId,
   newPath,
   newSecret,
@@ -127,11 +128,13 @@ describe('paths', () => {
 })
 
 describe('randomness', () => {
-  test('every bit of the source appears in a secret and in a path', () => {
+  test('every bit of the source appears in a secret, a path and a command id', () => {
     expect(newSecret(constantRandom(0xff))).toBe(Buffer.alloc(32, 0xff).toString('base64url'))
-    expect(newPath(constantRandom(0xff))).toBe(Buffer.alloc(16, 0xff).toString('base64url'))
+    for (const create of [newPath, newCommandId]) {
+      expect(create(constantRandom(0xff))).toBe(Buffer.alloc(16, 0xff).toString('base64url'))
+      expect(create(constantRandom(0))).toBe('A'.repeat(22))
+    }
     expect(newSecret(constantRandom(0))).toBe('A'.repeat(43))
-    expect(newPath(constantRandom(0))).toBe('A'.repeat(22))
   })
 
   test('all tokens and paths are distinct and can be parsed', () => {
