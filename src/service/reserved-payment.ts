@@ -91,7 +91,7 @@ export async function settleReserved(
       throw error
     }
     if (refusal === undefined) {
-      const settled = await create(deps, payment, reservedUnder, conditions)
+      const settled = await createUnderGrant(deps, payment, reservedUnder, conditions)
       if (settled.ok || settled.refusal !== 'data_changed') return settled
       conditions = settled.conditions
       reservedUnder = undefined
@@ -236,7 +236,7 @@ interface DataChanged extends Refused<'data_changed'> {
  * @param reservedUnder the version of the grant that allowed the payment, if it need not be looked up again.
  * @param told the conditions under which the host allowed it.
  */
-async function create(
+async function createUnderGrant(
   deps: SettlingDependencies,
   payment: ReservedPayment,
   reservedUnder: number | undefined,
