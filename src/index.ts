@@ -217,7 +217,7 @@ export {
   type WalletAddressServer,
   type WalletAddressServerOptions,
 } from './servers/wallet-address-server.js'
-export type { AccountRefusal } from './service/context.js'
+export type { AccountRefusal } from './service/accounts.js'
 export type { EventType } from './service/event-record.js'
 export type {
   DeliveredEvent,

@@ -1,6 +1,5 @@
-import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
-import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
+import type { Clock } from '../ports/host.js'
 import { newCommandId } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { RunnerContext } from './write/runner.js'
@@ -33,20 +32,4 @@ export interface Call {
 
 export function newCall({ clock, random }: Pick<ServiceContext, 'clock' | 'random'>): Call {
   return { now: clock.now(), commandId: newCommandId(random) }
-}
-
-export type AccountRefusal = 'wallet_address_unknown' | 'wallet_address_inactive'
-
-/** Resolves to the account of a wallet address, or refuses if it does not exist or is inactive. */
-export async function activeAccount(
-  walletAddresses: WalletAddresses,
-  url: string,
-): Promise<Result<WalletAddress, Refused<AccountRefusal>>> {
-  const account = await walletAddresses.find(url)
-  if (account === undefined) {
-    return refused('wallet_address_unknown', 'the wallet address does not exist')
-  }
-  return account.active === false
-    ? refused('wallet_address_inactive', 'the wallet address is inactive')
-    : ok(account)
 }

@@ -35,6 +35,7 @@ import { idAt, isIdOf } from '../protocol/credential.js'
 import { canonicalJson } from '../protocol/json.js'
 import { toBase64url } from '../util/bytes.js'
 import { hashText } from '../util/hash.js'
+import { type AccountRefusal, activeAccount } from './accounts.js'
 import {
   budgetKey,
   budgetKeysOf,
@@ -44,7 +45,7 @@ import {
   openBudgetKeys,
   sharedCommit,
 } from './budgets.js'
-import { type AccountRefusal, activeAccount, type ServiceContext } from './context.js'
+import type { ServiceContext } from './context.js'
 import { paymentListsOf } from './lists.js'
 import { loadRecords, nameOf, type Read, type Records, readerOf } from './load.js'
 import { createPreload, type Preload } from './preload.js'

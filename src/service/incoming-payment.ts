@@ -33,13 +33,8 @@ import { isIdOf, newId } from '../protocol/credential.js'
 import type { IncomingPaymentRequest } from '../protocol/incoming-payment.js'
 import { canonicalJson } from '../protocol/json.js'
 import { hashText } from '../util/hash.js'
-import {
-  type AccountRefusal,
-  activeAccount,
-  type Call,
-  newCall,
-  type ServiceContext,
-} from './context.js'
+import { type AccountRefusal, activeAccount } from './accounts.js'
+import { type Call, newCall, type ServiceContext } from './context.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
 import { createPaymentLists, listsOf } from './lists.js'
 import { loadOne, loadOwn, loadRecords, readerOf, recordsOf } from './load.js'
