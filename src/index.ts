@@ -234,7 +234,7 @@ export type {
 } from './service/incoming-payment.js'
 export type { ListPage, PageQuery } from './service/lists.js'
 export type { PaymentPreviewRequest, PreviewRefusal } from './service/preview.js'
-export { ContentionError, StoreTimeoutError } from './service/store-guard.js'
+export { ContentionError, StoreTimeoutError } from './service/store-errors.js'
 export type { SweepOptions, SweepResult } from './service/sweep.js'
 export { ClockError } from './service/time.js'
 export { HostAnswerError } from './util/errors.js'

@@ -189,8 +189,8 @@ describe('the direction of dependencies', () => {
 
   test('writes import no operation, only what stands below both', () => {
     const folder = join('src', 'service', 'write')
-    const below = ['event-record', 'load', 'namespace', 'store-guard', 'time'].map((name) =>
-      join('src', 'service', `${name}.ts`),
+    const below = ['event-record', 'load', 'namespace', 'store-errors', 'store-guard', 'time'].map(
+      (name) => join('src', 'service', `${name}.ts`),
     )
     for (const file of files.filter((name) => name.startsWith(folder))) {
       const others = importsOf(file).flatMap(({ specifier }) => target(file, specifier) ?? [])

@@ -15,7 +15,7 @@ import { mayBePublic } from '../protocol/ip-address.js'
 import { parseWith } from '../protocol/schema.js'
 import { spendingLimitsSchema } from '../protocol/spending-limits.js'
 import { canonicalUrl, isLoopback, resourceId } from '../protocol/url.js'
-import { ofDependency } from '../service/store-guard.js'
+import { ofDependency } from '../service/failed-dependency.js'
 import { answerInTime } from '../service/time.js'
 import { HostAnswerError } from '../util/errors.js'
 

@@ -59,7 +59,7 @@ import {
 } from './reserved-payment.js'
 import type { SeenBudgets } from './seen-budgets.js'
 import type { Replayed, SignedCall } from './signed-call.js'
-import { ContentionError } from './store-guard.js'
+import { ContentionError } from './store-errors.js'
 import type { Decided, Write } from './write/write.js'
 
 /** The payment to create: from a quote, or directly to an incoming payment, which is priced now. */

@@ -4,7 +4,7 @@ import { namespaceAt } from '../protocol/credential.js'
 import { hashText } from '../util/hash.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import { loadOne } from './load.js'
-import { ContentionError } from './store-guard.js'
+import { ContentionError } from './store-errors.js'
 
 /**
  * The record of a server. Its id is the namespace without its last character, which the ids of events replace by the

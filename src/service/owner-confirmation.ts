@@ -24,7 +24,7 @@ import type { MayPay } from '../ports/host.js'
 import { newCall, type ServiceContext } from './context.js'
 import { loadGrant, loadOwn } from './load.js'
 import { decline, grantEnded, settleReserved, waitForDecision } from './reserved-payment.js'
-import { ContentionError } from './store-guard.js'
+import { ContentionError } from './store-errors.js'
 
 interface Dependencies {
   readonly context: ServiceContext
