@@ -227,12 +227,10 @@ export type {
   ServerEvents,
   SetAsideEvent,
 } from './service/events/delivery.js'
-export type {
-  CreationRefusal,
-  MayReceiveRefusal,
-  ReceivedFunds,
-} from './service/incoming-payment.js'
+export type { CreationRefusal } from './service/incoming-payment/create.js'
+export type { ReceivedFunds } from './service/incoming-payment/receive.js'
 export type { ListPage, PageQuery } from './service/lists.js'
+export type { MayReceiveRefusal } from './service/may-receive.js'
 export type { PaymentPreviewRequest, PreviewRefusal } from './service/preview.js'
 export { ContentionError, StoreTimeoutError } from './service/store-errors.js'
 export type { SweepOptions, SweepResult } from './service/sweep.js'

@@ -16,11 +16,9 @@ import {
   readIncomingPaymentRequest,
 } from '../protocol/incoming-payment.js'
 import { resourceUrl } from '../protocol/url.js'
-import type {
-  CreationRefusal,
-  IncomingPayments,
-  ReceivedFunds,
-} from '../service/incoming-payment.js'
+import type { CreationRefusal } from '../service/incoming-payment/create.js'
+import type { ReceivedFunds } from '../service/incoming-payment/receive.js'
+import type { IncomingPayments } from '../service/incoming-payment.js'
 import {
   boolean,
   exactly,

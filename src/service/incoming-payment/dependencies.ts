@@ -1,0 +1,16 @@
+import type { IncomingPaymentPolicy } from '../../core/incoming-payment.js'
+import type { MayReceive, PaymentMethods, WalletAddresses } from '../../ports/host.js'
+import type { ServiceContext } from '../context.js'
+
+export interface IncomingPaymentPorts {
+  readonly walletAddresses: WalletAddresses
+  readonly paymentMethods: PaymentMethods
+  /** Decides for the host whether a payment may be created, and an arrival counted. Default: all of them. */
+  readonly mayReceive?: MayReceive | undefined
+}
+
+/** What the operations on incoming payments need. */
+export interface Dependencies extends IncomingPaymentPorts {
+  readonly context: ServiceContext
+  readonly policy: IncomingPaymentPolicy
+}
