@@ -7,11 +7,8 @@ import {
   readOutgoingPaymentRequest,
 } from '../../protocol/outgoing-payment.js'
 import { resourceId } from '../../protocol/url.js'
-import type {
-  PaymentAnswer,
-  PaymentCreation,
-  PaymentInput,
-} from '../../service/create-outgoing-payment.js'
+import type { PaymentInput } from '../../service/create-outgoing-payment/request.js'
+import type { PaymentAnswer, PaymentCreation } from '../../service/create-outgoing-payment.js'
 import type { OutgoingPayments } from '../../service/outgoing-payment.js'
 import { countOnce, type SignedCall } from '../../service/signed-call.js'
 import { json, readContent, refuseProblem } from '../body.js'

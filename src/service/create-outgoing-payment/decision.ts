@@ -1,0 +1,148 @@
+import {
+  type Budget,
+  itemStatus,
+  type PayingItem,
+  type SpentAmounts,
+  totalSpent,
+} from '../../core/budget.js'
+import type { Refused } from '../../core/decision.js'
+import { decideCreation, type Terms } from '../../core/outgoing-payment/create.js'
+import type { DeclineRefusal, PaymentRecord } from '../../core/outgoing-payment/record.js'
+import { decideRepeat, reservedByOther } from '../../core/outgoing-payment/reservation.js'
+import type { Quote, QuoteRefusal } from '../../core/quote.js'
+import type { ActiveToken } from '../../ports/host.js'
+import { budgetKey, candidatesIn, countedIn, sharedCommit } from '../budgets.js'
+import { paymentListsOf } from '../lists.js'
+import type { Read } from '../load.js'
+import { type Outdated, outdated } from '../reserved-payment.js'
+import type { Decided, Write } from '../write/write.js'
+import type { Dependencies } from './dependencies.js'
+import type { IdentifiedRequest } from './request.js'
+import type { Snapshot } from './snapshot.js'
+
+/** Everything that the decision about a request depends on. */
+interface Attempt {
+  readonly request: IdentifiedRequest
+  readonly token: ActiveToken
+  readonly snapshot: Snapshot
+  /** Absent for a repeat: its terms are those of the payment that exists. */
+  readonly terms: Terms | undefined
+}
+
+/** A payment that exists, created or only reserved, and the amounts spent under the token. */
+interface CreatedOrReserved {
+  readonly ok: true
+  readonly payment: PaymentRecord
+  readonly spent: SpentAmounts
+}
+
+/** Why a payment is neither created nor reserved. */
+export type CreationRefused = Refused<
+  QuoteRefusal | 'request_differs' | DeclineRefusal | 'confirmation_required'
+>
+
+type PaymentOutcome = CreatedOrReserved | CreationRefused | Outdated
+
+/** The write that creates or reserves the payment, unless an identical earlier request has done so. */
+export function paymentWrite(deps: Dependencies, attempt: Attempt): Write<PaymentOutcome> {
+  const { request, token, snapshot } = attempt
+  const { reads, records, isNew, limits } = snapshot
+  const { grantId: id, grantVersion: version } = token
+  const isGuarded = deps.hasGrants && version !== undefined
+  return {
+    reads,
+    assumed: { records, hostAskedSince: isNew },
+    together: sharedCommit(
+      { grantId: id, walletAddress: request.input.walletAddress },
+      limits.some(({ source }) => source === 'account'),
+    ),
+    ...(isGuarded && { guard: { record: { kind: 'grant', id, version }, ifChanged: outdated } }),
+    decide: (read) => decideEarlier(deps, attempt, read) ?? decideNew(deps, attempt, read),
+  }
+}
+
+/** Decides about a byte-identical repeat of the request. `undefined` refuses it as a replay. */
+export function decideReplayed(
+  deps: Dependencies,
+  attempt: Attempt,
+  read: Read,
+): Decided<PaymentOutcome> | undefined {
+  const earlier = decideEarlier(deps, attempt, read)
+  const isAnswered = attempt.request.isRepeatable || earlier?.changes !== undefined
+  // Otherwise the client gets the same refusal as before, but neither the payment nor a hint that it exists.
+  return isAnswered || (earlier && isDeclined(earlier.result)) ? earlier : undefined
+}
+
+/** Whether a request gets the refusal that an identical earlier one got. */
+function isDeclined(result: PaymentOutcome): boolean {
+  return !result.ok && result.refusal !== 'request_differs' && result.refusal !== 'outdated'
+}
+
+/** Decides about a repeat of the request whose payment exists. */
+function decideEarlier(
+  { policy }: Dependencies,
+  { request, token: { grantId }, snapshot: { now, items } }: Attempt,
+  read: Read,
+): Decided<PaymentOutcome> | undefined {
+  const { paymentKey, commandId } = request
+  const earlier = decideRepeat(read(paymentKey), { grantId, ...request }, now, policy.reservations)
+  if (earlier === undefined) return undefined
+  if (!earlier.ok) return { result: earlier, tookEffect: true }
+  const { record: payment } = earlier
+  if (reservedByOther(payment, commandId))
+    return { result: outdated, tookEffect: true, isInterim: true }
+  const result = { ok: true, payment, spent: spentOf(items, read) } as const
+  return earlier.outcome === 'changed'
+    ? { changes: [{ kind: 'outgoing-payment', next: payment }], result }
+    : { result, tookEffect: true }
+}
+
+/** Decides about a payment that does not exist. */
+function decideNew(
+  { policy, mayPay }: Dependencies,
+  { request, token, snapshot, terms }: Attempt,
+  read: Read,
+): Decided<PaymentOutcome> {
+  // The payment was in the snapshot, and has been removed since.
+  if (terms === undefined) return { result: outdated, isInterim: true }
+  const { input, id, commandId, receivedAt, client, requestHash, namespace, quoteKey } = request
+  const { walletAddress, metadata } = input
+  const { grantId, conditions } = token
+  const requested = {
+    client,
+    requestHash,
+    commandId,
+    id,
+    namespace: request.grantNamespace,
+    grantId,
+    walletAddress,
+    ...(metadata !== undefined && { metadata }),
+    ...(conditions !== undefined && { conditions }),
+    lists: paymentListsOf(namespace, { walletAddress, client, grantId }, receivedAt),
+    terms,
+    ...(mayPay !== undefined && { askedAt: snapshot.now }),
+  }
+  const quote = terms.type === 'quote' ? read<Quote>(quoteKey) : undefined
+  const { items } = snapshot
+  const candidates = candidatesIn(items, walletAddress, read)
+  const limits = countedIn(snapshot.limits, read)
+  const decision = decideCreation(requested, { quote, candidates, limits }, receivedAt, policy)
+  if (!decision.ok) return { result: decision }
+  const { record: payment, events, budget, limitBudgets } = decision
+  return {
+    changes: [
+      { kind: 'outgoing-payment', next: payment, events },
+      ...[budget, ...limitBudgets].map((next) => ({ kind: 'budget', next }) as const),
+    ],
+    result: { ok: true, payment, spent: spentOf(items, read, budget) },
+  }
+}
+
+/** Returns what payments have spent in the open windows, with the budget that a new payment has charged. */
+function spentOf(items: readonly PayingItem[], read: Read, charged?: Budget): SpentAmounts {
+  const spent = items.map((item) => {
+    const budget = item.open && read<Budget>(budgetKey(item.open))
+    return itemStatus(item, item.open?.budgetId === charged?.id ? charged : budget).spent
+  })
+  return totalSpent(spent)
+}

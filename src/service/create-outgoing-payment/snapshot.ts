@@ -1,0 +1,100 @@
+import { budgetId, type PayingItem, payingItems } from '../../core/budget.js'
+import type { Instant } from '../../core/instant.js'
+import type { PaymentRecord, ReservedPayment } from '../../core/outgoing-payment/record.js'
+import { decideRepeat, reservedByOther } from '../../core/outgoing-payment/reservation.js'
+import { ownerLimits, type SetLimit } from '../../core/spending-limits.js'
+import type { ActiveToken } from '../../ports/host.js'
+import type { RecordKey } from '../../ports/store.js'
+import { budgetKey, openBudgetKeys } from '../budgets.js'
+import { loadRecords, nameOf, type Records, readerOf } from '../load.js'
+import { createPreload, type Preload } from '../preload.js'
+import type { Dependencies } from './dependencies.js'
+import { type IdentifiedRequest, keysOfQuoted, type PaymentInput } from './request.js'
+
+/**
+ * Returns what to load with the grant, so that a payment by a quote needs one load: all of its records. The budgets are
+ * those that this process has seen with the grant, or else that of a grant for outgoing payments without an interval.
+ * The id of another payment depends on the client, which only the grant names.
+ */
+export async function preloadFor(
+  { context, hasGrants, seenBudgets }: Dependencies,
+  input: PaymentInput,
+): Promise<Preload | undefined> {
+  if (!hasGrants || !('quoteId' in input)) return undefined
+  const paymentKeys = keysOfQuoted(await context.namespace(), input.quoteId)
+  const namespace = await context.grantNamespace()
+  return createPreload((grantId) => {
+    const first = { budgetId: budgetId({ namespace, grantId }, { itemId: '1' }, {}) }
+    return [...paymentKeys, ...(seenBudgets.guess(grantId) ?? [budgetKey(first)])]
+  })
+}
+
+/** The records that a request depends on. */
+export interface Snapshot {
+  /** The time of the decision: read before the load, and again after the host gave the price and the limits. */
+  readonly now: Instant
+  readonly reads: readonly RecordKey[]
+  readonly records: Records
+  /** The items for outgoing payments of the token, at the time of the request. */
+  readonly items: readonly PayingItem[]
+  /** The limits that the owner has set for the grant and the account, at the time of the request. */
+  readonly limits: readonly SetLimit[]
+  /** Whether no earlier request of the client has created or reserved the payment. */
+  readonly isNew: boolean
+  /** The payment, if an earlier request of the client has reserved it: it waits for the host or for its owner. */
+  readonly reserved: ReservedPayment | undefined
+  /** Whether the earlier request may still be asking the host about it. */
+  readonly isAsked: boolean
+}
+
+/** Loads what a request depends on as one snapshot: the preloaded one, if it has all of it. */
+export async function snapshotOf(
+  { context: { clock, store }, policy, seenBudgets }: Dependencies,
+  request: IdentifiedRequest,
+  { access, grantId, conditions }: ActiveToken,
+  ofAccount: readonly SetLimit[],
+  preload: Preload | undefined,
+): Promise<Snapshot> {
+  const { paymentKeys, paymentKey, receivedAt, grantNamespace: namespace } = request
+  const now = clock.now()
+  const items = payingItems(access, { namespace, grantId }, receivedAt)
+  const limits = [
+    ...ownerLimits(conditions?.limits, { namespace, grantId }, receivedAt),
+    ...ofAccount,
+  ]
+  const counting = openBudgetKeys([...items, ...limits])
+  seenBudgets.see(grantId, counting)
+  const reads = [...paymentKeys, ...counting]
+  const records = preload?.takeIfComplete(reads) ?? (await loadRecords(store, reads))
+  const found = readerOf(records)<PaymentRecord>(paymentKey)
+  const earlier = decideRepeat(found, { grantId, ...request }, now, policy.reservations)
+  return {
+    now,
+    reads,
+    records,
+    items,
+    limits,
+    isNew: earlier === undefined,
+    reserved: earlier && found && reservedByOther(found, request.commandId),
+    isAsked: earlier?.outcome === 'unchanged',
+  }
+}
+
+/**
+ * Loads the budgets of the account's limits that the snapshot lacks. The two loads are not one snapshot, so the commit
+ * compares their versions.
+ */
+export async function withLimits(
+  { context: { store }, seenBudgets }: Dependencies,
+  { grantId }: ActiveToken,
+  snapshot: Snapshot,
+  ofAccount: readonly SetLimit[],
+): Promise<Snapshot> {
+  if (ofAccount.length === 0) return snapshot
+  const limits = [...snapshot.limits, ...ofAccount]
+  seenBudgets.see(grantId, openBudgetKeys([...snapshot.items, ...limits]))
+  const keys = openBudgetKeys(ofAccount)
+  const missing = keys.filter((key) => !snapshot.records.has(nameOf(key)))
+  const records = new Map([...snapshot.records, ...(await loadRecords(store, missing))])
+  return { ...snapshot, records, reads: [...snapshot.reads, ...keys], limits }
+}

@@ -1,0 +1,33 @@
+import type { Asset } from '../../core/amount.js'
+import { ok, type Result, refused } from '../../core/decision.js'
+import type { Terms } from '../../core/outgoing-payment/create.js'
+import { activeAccount } from '../accounts.js'
+import type { PricingRefused } from '../quote.js'
+import type { Dependencies } from './dependencies.js'
+import type { IdentifiedRequest } from './request.js'
+
+/** The terms of a new payment, and the asset of its account. */
+interface Agreed {
+  readonly terms: Terms
+  readonly account: Asset
+}
+
+/** Prices a payment without a quote. A quote contains its price, so only its account is checked. */
+export async function termsOf(
+  { walletAddresses, quotes }: Dependencies,
+  { input, client, receivedAt }: IdentifiedRequest,
+): Promise<Result<Agreed, PricingRefused>> {
+  const { walletAddress } = input
+  if ('quoteId' in input) {
+    const account = await activeAccount(walletAddresses, walletAddress)
+    if (!account.ok) return account
+    return ok({ terms: { type: 'quote', quoteId: input.quoteId }, account: account.value })
+  }
+  const { incomingPayment: receiver, debitAmount } = input
+  const priced = await quotes.price({ walletAddress, receiver, debitAmount }, client)
+  if (!priced.ok) return priced
+  const { expiresAt = Number.POSITIVE_INFINITY, ...amounts } = priced.value
+  return expiresAt > receivedAt
+    ? ok({ terms: { type: 'price', price: { ...amounts, receiver } }, account: debitAmount })
+    : refused('quote_expired', 'the price has already expired')
+}
