@@ -16,7 +16,8 @@ import type { Instant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
 import { canonicalUrl } from '../protocol/url.js'
 import { newCall, type ServiceContext } from '../service/context.js'
-import { clientListName, type Grants, ownerListName } from '../service/grant.js'
+import { clientListName, ownerListName } from '../service/grant/lists.js'
+import type { Grants } from '../service/grant.js'
 import {
   iterateList,
   type ListPage,

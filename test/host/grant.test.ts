@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { InvalidInputError, memoryStore, walletAddressSubjects } from '../../src/index.js'
-import { ownerListName } from '../../src/service/grant.js'
+import { ownerListName } from '../../src/service/grant/lists.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { runs } from '../support/runs.js'
 import { createSpendingWorld, outgoingItem, pay, usd } from '../support/spending.js'

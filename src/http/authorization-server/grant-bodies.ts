@@ -8,7 +8,7 @@ import {
 } from '../../protocol/credential.js'
 import type { AccessTokenBody, ContinueBody, SubjectBody } from '../../protocol/grant.js'
 import type { Call } from '../../service/context.js'
-import type { GrantAnswer, SecretToken } from '../../service/grant.js'
+import type { GrantAnswer, SecretToken } from '../../service/grant/tokens.js'
 
 /** The URLs from which the URIs in grant responses are built. */
 export interface GrantUrls {

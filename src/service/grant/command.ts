@@ -1,0 +1,43 @@
+import type { Grant } from '../../core/grant/record.js'
+import {
+  decideGrant,
+  type GrantCommand,
+  type GrantDecision,
+  type GrantRefusals,
+} from '../../core/grant.js'
+import type { Instant } from '../../core/instant.js'
+import type { Call } from '../context.js'
+import { recordsOf } from '../load.js'
+import type { Write } from '../write/write.js'
+import type { Dependencies } from './dependencies.js'
+
+/** A command of one type. */
+export type Command<Type> = Extract<GrantCommand, { readonly type: Type }>
+
+/** Returns the write that carries out a command on a loaded grant. */
+export function commandWrite<Type extends keyof GrantRefusals>(
+  { policy }: Dependencies,
+  grant: Grant,
+  command: Command<Type>,
+  { now }: Call,
+): Write<GrantDecision<Type>> {
+  const key = { kind: 'grant', id: grant.id } as const
+  return {
+    reads: [key],
+    // The key of the client may have been looked up since: it does not depend on the grant.
+    assumed: { records: recordsOf('grant', grant) },
+    decide(read) {
+      const found = read<Grant>(key) ?? removed(grant, now)
+      const decision = decideGrant<Type>(found, command, now, policy)
+      if (decision.outcome !== 'changed') return { result: decision }
+      const { record: next, events } = decision
+      return { changes: [{ kind: 'grant', next, events }], result: decision }
+    },
+  }
+}
+
+/** Returns a grant that was removed since it was loaded. Only ended grants are, so no command may change it. */
+function removed(grant: Grant, now: Instant): Grant {
+  const { finalized = { reason: 'revoked', by: 'host', at: now } } = grant
+  return { ...grant, finalized }
+}

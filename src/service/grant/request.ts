@@ -1,0 +1,66 @@
+import { labelsOf, type TokenItem } from '../../core/access.js'
+import type { Refused } from '../../core/decision.js'
+import {
+  clientId,
+  type FinishMethod,
+  type GrantClient,
+  type SubjectId,
+} from '../../core/grant/record.js'
+import { type RequestRefusal, requestGrant } from '../../core/grant/request.js'
+import { newId, newPath, newSecret } from '../../protocol/credential.js'
+import { hashText } from '../../util/hash.js'
+import type { Replayed, SignedCall } from '../signed-call.js'
+import { creationWrite } from '../write/write.js'
+import type { Dependencies } from './dependencies.js'
+import { clientListName } from './lists.js'
+import { type GrantAnswer, newToken } from './tokens.js'
+
+/** A new grant, with the continuation token for the response. */
+interface GrantRequested extends GrantAnswer {
+  readonly continuationSecret: string
+}
+
+/** The result of a grant request. */
+type RequestAnswer = GrantRequested | Refused<RequestRefusal> | Replayed
+
+export interface GrantRequestInput {
+  readonly client: GrantClient
+  readonly access: readonly TokenItem[]
+  readonly subject?: SubjectId
+  readonly needsConsent: boolean
+  readonly needsFinish: boolean
+  readonly interact?: { readonly finish?: FinishMethod }
+}
+
+/** Creates a grant request, with its tokens if it needs no consent. */
+export async function request(
+  { context, policy }: Dependencies,
+  input: GrantRequestInput,
+  call: SignedCall,
+): Promise<RequestAnswer> {
+  const { random } = context
+  const continuationSecret = newSecret(random)
+  const labels = labelsOf(input.access)
+  const secrets = labels.map(() => newSecret(random))
+  const namespace = await context.namespace()
+  const command = {
+    ...input,
+    commandId: call.commandId,
+    id: newId(namespace, call.now, random),
+    listName: clientListName(namespace, clientId(input.client)),
+    interaction: { path: newPath(random), nonce: newSecret(random) },
+    continuation: { path: newPath(random), tokenHash: await hashText(continuationSecret) },
+    tokens: await Promise.all(
+      labels.map((label, index) => newToken(label, secrets[index] ?? '', random)),
+    ),
+  }
+  const decision = requestGrant(command, call.now, policy)
+  if (!decision.ok) return decision
+  const grant = decision.record
+  const tokens = (grant.tokens ?? []).map((token) => ({
+    secret: secrets[labels.indexOf(token.label)] ?? '',
+    ...token,
+  }))
+  const result = { ok: true, grant, continuationSecret, tokens } as const
+  return call.run<GrantRequested>(creationWrite('grant', decision, result))
+}
