@@ -63,6 +63,65 @@ function presentedCredential(exchange: Exchange, kind: CredentialClass): HttpRes
     : ok(credential)
 }
 
+/** How to find a grant by a token and the path that belongs to the token. */
+interface GrantLookup<Found> {
+  readonly kind: CredentialClass
+  readonly find: (credential: Credential, path: string) => Promise<Found | undefined>
+  /** The reason for the operator if no grant is found. */
+  readonly unknown: string
+}
+
+/** Authenticates the client that presents a token of a grant: by the token and its path, then by its key. */
+export async function authenticateHolder<Found extends { readonly grant: Grant }>(
+  exchange: Exchange,
+  { kind, find, unknown }: GrantLookup<Found>,
+  deps: KeyLookup & { readonly context: ServiceContext },
+): Promise<HttpResult<Found & { readonly proof: Proof }>> {
+  const candidates = await inspect(exchange, deps.context)
+  if (!candidates.ok) return candidates
+  const credential = presentedCredential(exchange, kind)
+  if (!credential.ok) return credential
+  const { value } = credential
+  const path = parsePath(exchange.id)
+  const found = path?.grantId === value.grantId ? await find(value, path.own) : undefined
+  if (found === undefined) return refuse('token_unknown', unknown)
+  const proof = await proveGrant(exchange, candidates.value, found.grant, deps)
+  return proof.ok ? ok({ proof: proof.value, ...found }) : proof
+}
+
+const keyWithdrawn = refuse('client_invalid', 'the client does not publish this key')
+const keyReplaced = refuse('client_invalid', 'the client now publishes another key with this kid')
+
+/** Verifies one of the signatures with a key that signs for the grant. Looks up one key for each `keyid`. */
+async function proveGrant(
+  exchange: Exchange,
+  candidates: Candidates,
+  { client }: Grant,
+  keys: KeyLookup,
+): Promise<HttpResult<Proof>> {
+  let refused = refuse(
+    'signature_invalid',
+    'keyid does not match the key that the grant is bound to',
+  )
+  for (const kid of new Set(candidates.map(({ keyid }) => keyid))) {
+    const answer = await available(() => signingKey(client, kid, keys))
+    if (!answer.ok) {
+      refused = answer
+      continue
+    }
+    const key = answer.value
+    if (key.ok) {
+      const proof = await prove(exchange, candidates, key.value, clientId(client))
+      if (proof.ok || proof.refusal === 'rate_limited') return proof
+      const isOther = key.value.x !== client.x
+      refused = isOther && (await signatureBy(exchange, candidates, client)) ? keyReplaced : proof
+    } else if (key.problem !== 'other') {
+      refused = key.problem === 'replaced' ? keyReplaced : keyWithdrawn
+    }
+  }
+  return refused
+}
+
 /**
  * Verifies one of the signatures with the key of a client, then applies its rate limit.
  *
@@ -95,65 +154,6 @@ export async function signatureBy(
 ): Promise<SignatureCandidate | undefined> {
   const verify = () => verifyCandidates(candidates, key)
   return telemetry?.observe({ type: 'verify', server }, verify) ?? verify()
-}
-
-const keyWithdrawn = refuse('client_invalid', 'the client does not publish this key')
-const keyReplaced = refuse('client_invalid', 'the client now publishes another key with this kid')
-
-/** How to find a grant by a token and the path that belongs to the token. */
-interface GrantLookup<Found> {
-  readonly kind: CredentialClass
-  readonly find: (credential: Credential, path: string) => Promise<Found | undefined>
-  /** The reason for the operator if no grant is found. */
-  readonly unknown: string
-}
-
-/** Authenticates the client that presents a token of a grant: by the token and its path, then by its key. */
-export async function authenticateHolder<Found extends { readonly grant: Grant }>(
-  exchange: Exchange,
-  { kind, find, unknown }: GrantLookup<Found>,
-  deps: KeyLookup & { readonly context: ServiceContext },
-): Promise<HttpResult<Found & { readonly proof: Proof }>> {
-  const candidates = await inspect(exchange, deps.context)
-  if (!candidates.ok) return candidates
-  const credential = presentedCredential(exchange, kind)
-  if (!credential.ok) return credential
-  const { value } = credential
-  const path = parsePath(exchange.id)
-  const found = path?.grantId === value.grantId ? await find(value, path.own) : undefined
-  if (found === undefined) return refuse('token_unknown', unknown)
-  const proof = await proveGrant(exchange, candidates.value, found.grant, deps)
-  return proof.ok ? ok({ proof: proof.value, ...found }) : proof
-}
-
-/** Verifies one of the signatures with a key that signs for the grant. Looks up one key for each `keyid`. */
-async function proveGrant(
-  exchange: Exchange,
-  candidates: Candidates,
-  { client }: Grant,
-  keys: KeyLookup,
-): Promise<HttpResult<Proof>> {
-  let refused = refuse(
-    'signature_invalid',
-    'keyid does not match the key that the grant is bound to',
-  )
-  for (const kid of new Set(candidates.map(({ keyid }) => keyid))) {
-    const answer = await available(() => signingKey(client, kid, keys))
-    if (!answer.ok) {
-      refused = answer
-      continue
-    }
-    const key = answer.value
-    if (key.ok) {
-      const proof = await prove(exchange, candidates, key.value, clientId(client))
-      if (proof.ok || proof.refusal === 'rate_limited') return proof
-      const isOther = key.value.x !== client.x
-      refused = isOther && (await signatureBy(exchange, candidates, client)) ? keyReplaced : proof
-    } else if (key.problem !== 'other') {
-      refused = key.problem === 'replaced' ? keyReplaced : keyWithdrawn
-    }
-  }
-  return refused
 }
 
 /**

@@ -70,6 +70,29 @@ export function requestGrant(deps: GrantDependencies): Serve {
   }
 }
 
+/** The client that requests a grant, and the body of its request. */
+interface IdentifiedClient {
+  readonly client: GrantClient
+  readonly proof: Proof
+  readonly body: Json
+}
+
+/** Authenticates the client that the body of a grant request names. */
+async function identifyClient(
+  exchange: Exchange,
+  { context, clientKeys }: GrantDependencies,
+): Promise<HttpResult<IdentifiedClient>> {
+  const candidates = await inspect(exchange, context)
+  if (!candidates.ok) return candidates
+  const read = readBody(exchange.message)
+  if (!read.ok) return read
+  const body = read.value ?? null
+  const named = readClient(body)
+  if (!named.ok) return named
+  const proved = await proveClient(exchange, candidates.value, named.value, clientKeys)
+  return proved.ok ? ok({ body, ...proved.value }) : proved
+}
+
 /**
  * Refuses an unsupported subject, and then a request that the host does not allow. Fails closed: only `{ ok: true }`
  * allows it, an answer of another form causes 500, and a rejection causes 503.
@@ -107,6 +130,19 @@ export function continueGrant(deps: GrantDependencies): Serve {
   }
 }
 
+/** Finds a grant by its continuation URI and token together, and authenticates its client. */
+function continuationHolder(exchange: Exchange, deps: GrantDependencies) {
+  const lookup = {
+    kind: continuationTokenClass,
+    async find(credential: Credential, path: string) {
+      const grant = await deps.grants.byContinuation(credential, path)
+      return grant && { grant, secret: credential.secret }
+    },
+    unknown: 'no grant has both this continuation URI and this token',
+  }
+  return authenticateHolder(exchange, lookup, deps)
+}
+
 /** `DELETE /continue/{id}` (RFC 9635 section 5.4). */
 export function cancelGrant(deps: GrantDependencies): Serve {
   return async (exchange) => {
@@ -136,58 +172,6 @@ export function rotateToken(deps: GrantDependencies): Serve {
   }
 }
 
-/** `DELETE /token/{id}` (RFC 9635 section 6.2). Succeeds for an expired or revoked token too. */
-export function revokeToken(deps: GrantDependencies): Serve {
-  return async (exchange) => {
-    const holder = await managedTokenHolder(exchange, deps)
-    if (!holder.ok) return holder
-    const { grant, presented, proof } = holder.value
-    return countOnce(deps.context, exchange.call, proof, deps.repeats, async (call) => {
-      const { hash, manage } = presented
-      const { commandId } = call
-      const command = { type: 'revoke-token', commandId, presented: { hash, manage } } as const
-      const answer = await deps.grants.runSigned(grant, command, call)
-      return answer.ok ? noContent : answer
-    })
-  }
-}
-
-/** The client that requests a grant, and the body of its request. */
-interface IdentifiedClient {
-  readonly client: GrantClient
-  readonly proof: Proof
-  readonly body: Json
-}
-
-/** Authenticates the client that the body of a grant request names. */
-async function identifyClient(
-  exchange: Exchange,
-  { context, clientKeys }: GrantDependencies,
-): Promise<HttpResult<IdentifiedClient>> {
-  const candidates = await inspect(exchange, context)
-  if (!candidates.ok) return candidates
-  const read = readBody(exchange.message)
-  if (!read.ok) return read
-  const body = read.value ?? null
-  const named = readClient(body)
-  if (!named.ok) return named
-  const proved = await proveClient(exchange, candidates.value, named.value, clientKeys)
-  return proved.ok ? ok({ body, ...proved.value }) : proved
-}
-
-/** Finds a grant by its continuation URI and token together, and authenticates its client. */
-function continuationHolder(exchange: Exchange, deps: GrantDependencies) {
-  const lookup = {
-    kind: continuationTokenClass,
-    async find(credential: Credential, path: string) {
-      const grant = await deps.grants.byContinuation(credential, path)
-      return grant && { grant, secret: credential.secret }
-    },
-    unknown: 'no grant has both this continuation URI and this token',
-  }
-  return authenticateHolder(exchange, lookup, deps)
-}
-
 /** Finds a grant by a management URI and its token, and authenticates its client. */
 function managedTokenHolder(exchange: Exchange, deps: GrantDependencies) {
   const lookup = {
@@ -212,6 +196,22 @@ function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
     return refuse('key_rotation_unsupported', 'the body requests a key rotation')
   }
   return asked.length === 0 ? undefined : refuseProblem('body_invalid', notEmpty)
+}
+
+/** `DELETE /token/{id}` (RFC 9635 section 6.2). Succeeds for an expired or revoked token too. */
+export function revokeToken(deps: GrantDependencies): Serve {
+  return async (exchange) => {
+    const holder = await managedTokenHolder(exchange, deps)
+    if (!holder.ok) return holder
+    const { grant, presented, proof } = holder.value
+    return countOnce(deps.context, exchange.call, proof, deps.repeats, async (call) => {
+      const { hash, manage } = presented
+      const { commandId } = call
+      const command = { type: 'revoke-token', commandId, presented: { hash, manage } } as const
+      const answer = await deps.grants.runSigned(grant, command, call)
+      return answer.ok ? noContent : answer
+    })
+  }
 }
 
 /**
