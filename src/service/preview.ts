@@ -19,8 +19,8 @@ import { activeAccount } from './accounts.js'
 import { budgetKey, candidatesIn, countedIn, limitsOfAccount, openBudgetKeys } from './budgets.js'
 import { newCall, type ServiceContext } from './context.js'
 import { loadGrant, loadRecords, readerOf } from './load.js'
+import { askMayPay } from './may-pay.js'
 import type { QuoteOperations } from './quote.js'
-import { askHost } from './reserved-payment.js'
 
 /** A payment that a client could request. It has at most one of the two amounts. */
 export interface PaymentPreviewRequest {
@@ -126,7 +126,7 @@ export async function preview(
   if (!decision.ok) return { ...decision, limits }
   const { record } = decision
   const refusal =
-    asksMayPay && mayPay ? await askHost(context, mayPay, record, conditions, true) : undefined
+    asksMayPay && mayPay ? await askMayPay(context, mayPay, record, conditions, true) : undefined
   if (refusal === undefined) return { ok: true, ...price, limits }
   return refusal.refusal === 'confirmation_required'
     ? { ...confirmationRequired(refusal), limits }

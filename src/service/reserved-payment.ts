@@ -1,10 +1,8 @@
 import { type Refused, refused } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
-import type { Instant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
 import {
   awaitConfirmation,
-  confirmationMaxMs,
   confirmationRequired,
   waitsForOwner,
 } from '../core/outgoing-payment/confirmation.js'
@@ -30,20 +28,14 @@ import {
   undecided,
 } from '../core/outgoing-payment/reservation.js'
 import type { ListEntry } from '../core/stored.js'
-import type { ConfirmationRequired, MayPay, MayPayAnswer, RequestedPayment } from '../ports/host.js'
-import { confirmationSchema } from '../protocol/host-answers.js'
+import type { MayPay } from '../ports/host.js'
 import { canonicalJson } from '../protocol/json.js'
-import { parseWith } from '../protocol/schema.js'
-import { HostAnswerError } from '../util/errors.js'
-import { given } from '../util/given.js'
 import { budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
-import { ofDependency } from './failed-dependency.js'
-import { readHostAnswer, refusedByHost } from './host-answer.js'
 import { paymentListsOf } from './lists.js'
 import { loadOne, type Read, recordsOf } from './load.js'
+import { askMayPay, type MayPayRefused } from './may-pay.js'
 import { ContentionError } from './store-errors.js'
-import { answerInTime } from './time.js'
 import type { Change, Decided, Write } from './write/write.js'
 
 interface Dependencies {
@@ -84,9 +76,9 @@ export async function settleReserved(
   let reservedUnder = payment.lateHoldsUntil === undefined ? grantVersion : undefined
   let conditions = before
   for (;;) {
-    let refusal: HostRefusal | undefined
+    let refusal: MayPayRefused | undefined
     try {
-      refusal = mayPay && (await askHost(deps.context, mayPay, payment, conditions))
+      refusal = mayPay && (await askMayPay(deps.context, mayPay, payment, conditions))
     } catch (error) {
       await reopen(deps.context, payment)
       throw error
@@ -110,74 +102,6 @@ export async function settleReserved(
 interface AskedGrant {
   readonly conditions?: GrantConditions | undefined
   readonly grantVersion?: number
-}
-
-type PaymentRefusal = Exclude<
-  Extract<MayPayAnswer, { readonly ok: false }>['refusal'],
-  'confirmation_required'
->
-
-const reasons: Readonly<Record<PaymentRefusal, string>> = {
-  funds_insufficient: 'the account has insufficient funds',
-  payment_not_allowed: 'the host does not allow the payment',
-}
-
-type HostRefusal = Refused<PaymentRefusal> | ConfirmationRequired
-
-/** Asks the host whether a payment may be created, and waits until the end of its time. */
-export async function askHost(
-  { pacing, clock }: ServiceContext,
-  mayPay: MayPay,
-  payment: ReservedPayment,
-  conditions: GrantConditions | undefined,
-  isPreview?: true,
-): Promise<HostRefusal | undefined> {
-  const { id: outgoingPaymentId, walletAddress, client, grantId, receiver } = payment
-  const { receiverWalletAddress, debitAmount, receiveAmount, metadata, askUntil } = payment
-  const requested: RequestedPayment = {
-    outgoingPaymentId,
-    walletAddress,
-    client,
-    grantId,
-    receiver,
-    ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
-    debitAmount,
-    receiveAmount,
-    ...given({ metadata, conditions, isPreview }),
-    ...(payment.confirmation?.given !== undefined && { isConfirmed: true }),
-  }
-  // A copy, so that the host cannot change what is created.
-  const ask = async () => mayPay(structuredClone(requested))
-  const leftMs = Math.max(0, askUntil - clock.now())
-  const answer = await ofDependency('mayPay', () => answerInTime('mayPay', leftMs, ask, pacing))
-  const required = readConfirmation(answer, payment, clock.now())
-  if (required !== undefined) return required
-  const allowed = readHostAnswer('mayPay', answer)
-  return allowed.ok ? undefined : refusedByHost('mayPay', allowed, reasons)
-}
-
-/**
- * Reads the answer that the owner must confirm a payment. Returns `undefined` for any other answer.
- *
- * @throws {HostAnswerError} for an invalid URL or time, and if the owner has confirmed the payment.
- */
-function readConfirmation(
-  answer: unknown,
-  { confirmation }: ReservedPayment,
-  now: Instant,
-): ConfirmationRequired | undefined {
-  const { ok, refusal }: Readonly<Record<string, unknown>> = Object(answer)
-  if (ok !== false || refusal !== 'confirmation_required') return undefined
-  const read = parseWith(confirmationSchema, answer)
-  if (!read.ok) throw new HostAnswerError('mayPay', `${read.path} ${read.problem}`)
-  const { url, until } = read.value
-  if (confirmation?.given) {
-    throw new HostAnswerError('mayPay', 'the owner has already confirmed the payment')
-  }
-  if (until <= now || until > now + confirmationMaxMs) {
-    throw new HostAnswerError('mayPay', 'until must be in the next 24 hours')
-  }
-  return { ok, refusal, url, until }
 }
 
 /** Lets a repeat of the request ask again at once, if possible: otherwise it can when the time of the call is over. */
