@@ -83,8 +83,8 @@ export interface SignedCall extends Call {
   /**
    * Executes a write, and records in the same commit that the request was used.
    *
-   * @param decideReplayed decides about a byte-identical repeat. Its answer `undefined` refuses it as a replay, which is
-   *   the default.
+   * @param decideReplayed decides about a byte-identical repeat. If it returns `undefined`, as by default, the
+   *   repeat is refused as a replay.
    */
   run<Result extends Answer>(
     write: Write<Result>,
