@@ -17,18 +17,15 @@ export {
   type TokenItem,
 } from './core/access.js'
 export { type Amount, type Asset, amountValueMax, parseValue } from './core/amount.js'
+export type { ChargedGrant } from './core/budget/paying-items.js'
+export type { Budget, BudgetPolicy, CountedLimit, SpentAmounts } from './core/budget/record.js'
+export type { HeldAmounts } from './core/budget/release.js'
 export {
-  type Budget,
   type BudgetCandidate,
-  type BudgetPolicy,
   type Charge,
   type ChargedBudget,
-  type ChargedGrant,
   type ChargeRefusal,
-  type CountedLimit,
   decideSpending,
-  type HeldAmounts,
-  type SpentAmounts,
 } from './core/budget.js'
 export type {
   Changed,

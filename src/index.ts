@@ -21,7 +21,8 @@ export type {
   TokenItem,
 } from './core/access.js'
 export type { Amount, Asset } from './core/amount.js'
-export type { LimitStatus, SpentAmounts } from './core/budget.js'
+export type { SpentAmounts } from './core/budget/record.js'
+export type { LimitStatus } from './core/budget/status.js'
 export type { HostReasons, HostResult, PaymentResult } from './core/decision.js'
 export type { AmendRefusal, ConditionChanges } from './core/grant/amendment.js'
 export type { ConsentRefusal } from './core/grant/consent.js'

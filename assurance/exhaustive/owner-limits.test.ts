@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { CountedLimit } from '../../src/core/budget.js'
+import type { CountedLimit } from '../../src/core/budget/record.js'
 import { isLong } from '../../test/support/runs.js'
 import {
   type LimitDecisions,

@@ -1,4 +1,4 @@
-import type { Budget } from '../../src/core/budget.js'
+import type { Budget } from '../../src/core/budget/record.js'
 import type { Grant } from '../../src/core/grant/record.js'
 import { decideGrant } from '../../src/core/grant.js'
 import type { SpendingLimit } from '../../src/core/limits.js'

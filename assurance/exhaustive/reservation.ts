@@ -1,4 +1,5 @@
-import { type Budget, release } from '../../src/core/budget.js'
+import type { Budget } from '../../src/core/budget/record.js'
+import { release } from '../../src/core/budget/release.js'
 import type { Grant } from '../../src/core/grant/record.js'
 import type { Instant } from '../../src/core/instant.js'
 import {

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import type { Amount } from '../core/amount.js'
-import { type SpentAmounts, totalSpent } from '../core/budget.js'
+import type { SpentAmounts } from '../core/budget/record.js'
+import { totalSpent } from '../core/budget/spent.js'
 import type { HostReasons, PaymentResult } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
 import type { SpendingWindow } from '../core/interval.js'

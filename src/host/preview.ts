@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import type { Amount } from '../core/amount.js'
-import type { LimitStatus } from '../core/budget.js'
+import type { LimitStatus } from '../core/budget/status.js'
 import type { JsonObject } from '../core/stored.js'
 import { amountSchema, receiverSchema, urlSchema } from '../protocol/schema.js'
 import {

@@ -1,4 +1,4 @@
-import type { SpentAmounts } from '../core/budget.js'
+import type { SpentAmounts } from '../core/budget/record.js'
 import { type Refused, type Result, refused } from '../core/decision.js'
 import { waitsUnderOther } from '../core/outgoing-payment/confirmation.js'
 import type { CreationPolicy, Terms } from '../core/outgoing-payment/create.js'

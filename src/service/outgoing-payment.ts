@@ -1,14 +1,8 @@
 import type { GrantedItem } from '../core/access.js'
-import {
-  type Budget,
-  type BudgetPolicy,
-  type BudgetStatus,
-  itemStatus,
-  keep,
-  payingItems,
-  type SpentAmounts,
-  totalSpent,
-} from '../core/budget.js'
+import { payingItems } from '../core/budget/paying-items.js'
+import { type Budget, type BudgetPolicy, keep, type SpentAmounts } from '../core/budget/record.js'
+import { totalSpent } from '../core/budget/spent.js'
+import { type BudgetStatus, itemStatus } from '../core/budget/status.js'
 import { hasChanged, type PaymentResult, refusedCall } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import type { CreationPolicy } from '../core/outgoing-payment/create.js'

@@ -1,12 +1,8 @@
 import { itemsOf } from '../core/access.js'
 import type { Amount } from '../core/amount.js'
-import {
-  type Budget,
-  itemLimitStatus,
-  type LimitStatus,
-  limitStatus,
-  payingItems,
-} from '../core/budget.js'
+import { payingItems } from '../core/budget/paying-items.js'
+import type { Budget } from '../core/budget/record.js'
+import { itemLimitStatus, type LimitStatus, limitStatus } from '../core/budget/status.js'
 import { type Refused, refused } from '../core/decision.js'
 import { clientId } from '../core/grant/record.js'
 import { confirmationRequired } from '../core/outgoing-payment/confirmation.js'

@@ -1,13 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Limits } from '../../src/core/access.js'
-import {
-  type Budget,
-  budgetId,
-  type CountedLimit,
-  decideSpending,
-  keep,
-} from '../../src/core/budget.js'
+import { budgetId } from '../../src/core/budget/paying-items.js'
+import { type Budget, type CountedLimit, keep } from '../../src/core/budget/record.js'
+import { decideSpending } from '../../src/core/budget.js'
 import { allowanceAt, type GrantConditions, type SpendingLimit } from '../../src/core/limits.js'
 import { createOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
 import {

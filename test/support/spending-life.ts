@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import type { Limits } from '../../src/core/access.js'
 import type { Amount } from '../../src/core/amount.js'
-import { type Budget, release } from '../../src/core/budget.js'
+import type { Budget } from '../../src/core/budget/record.js'
+import { release } from '../../src/core/budget/release.js'
 import type { Instant } from '../../src/core/instant.js'
 import {
   type CreateOutgoingPayment,

@@ -1,13 +1,6 @@
 import type { Amount } from '../amount.js'
-import {
-  type Budget,
-  type BudgetCandidate,
-  type BudgetPolicy,
-  type Charge,
-  type ChargeRefusal,
-  type CountedLimit,
-  decideSpending,
-} from '../budget.js'
+import type { Budget, BudgetPolicy, CountedLimit } from '../budget/record.js'
+import { type BudgetCandidate, type Charge, type ChargeRefusal, decideSpending } from '../budget.js'
 import { type Changed, changed, ok, type Refused, type Result } from '../decision.js'
 import type { Instant } from '../instant.js'
 import {

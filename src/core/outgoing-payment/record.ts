@@ -1,5 +1,6 @@
 import { type Amount, valueOr } from '../amount.js'
-import { type Budget, type HeldAmounts, release } from '../budget.js'
+import type { Budget } from '../budget/record.js'
+import { type HeldAmounts, release } from '../budget/release.js'
 import { type Changed, changed, type Refused } from '../decision.js'
 import type { Instant } from '../instant.js'
 import type {

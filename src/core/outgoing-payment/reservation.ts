@@ -1,5 +1,6 @@
 import { type GrantedItem, permits } from '../access.js'
-import { type Budget, isWithinLimit } from '../budget.js'
+import type { Budget } from '../budget/record.js'
+import { isWithinLimit } from '../budget/spent.js'
 import {
   type Changed,
   changed,

@@ -1,10 +1,7 @@
-import {
-  type Budget,
-  itemStatus,
-  type PayingItem,
-  type SpentAmounts,
-  totalSpent,
-} from '../../core/budget.js'
+import type { PayingItem } from '../../core/budget/paying-items.js'
+import type { Budget, SpentAmounts } from '../../core/budget/record.js'
+import { totalSpent } from '../../core/budget/spent.js'
+import { itemStatus } from '../../core/budget/status.js'
 import type { Refused } from '../../core/decision.js'
 import { decideCreation, type Terms } from '../../core/outgoing-payment/create.js'
 import type { DeclineRefusal, PaymentRecord } from '../../core/outgoing-payment/record.js'

@@ -1,4 +1,4 @@
-import { budgetId, type PayingItem, payingItems } from '../../core/budget.js'
+import { budgetId, type PayingItem, payingItems } from '../../core/budget/paying-items.js'
 import type { Instant } from '../../core/instant.js'
 import type { PaymentRecord, ReservedPayment } from '../../core/outgoing-payment/record.js'
 import { decideRepeat, reservedByOther } from '../../core/outgoing-payment/reservation.js'

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { GrantedItem } from '../../../src/core/access.js'
-import { type Budget, release } from '../../../src/core/budget.js'
+import type { Budget } from '../../../src/core/budget/record.js'
+import { release } from '../../../src/core/budget/release.js'
 import {
   awaitConfirmation,
   confirmationDeclined,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { GrantedItem } from '../../../src/core/access.js'
-import type { Budget } from '../../../src/core/budget.js'
+import type { Budget } from '../../../src/core/budget/record.js'
 import type { Grant } from '../../../src/core/grant/record.js'
 import type { SpendingLimit } from '../../../src/core/limits.js'
 import { reserveOutgoingPayment } from '../../../src/core/outgoing-payment/create.js'
