@@ -60,20 +60,14 @@ export {
   type GrantClient,
   type GrantKey,
   type GrantPolicy,
-  type GrantStatus,
-  grantStatus,
   type HashMethod,
   type Interaction,
   type IssuedToken,
   type Rotation,
 } from './core/grant/record.js'
 export { type RequestGrant, type RequestRefusal, requestGrant } from './core/grant/request.js'
-export {
-  isActive,
-  type ManagedToken,
-  type RotateRefusal,
-  type RotateToken,
-} from './core/grant/rotation.js'
+export type { ManagedToken, RotateRefusal, RotateToken } from './core/grant/rotation.js'
+export { type GrantStatus, grantStatus, isActive } from './core/grant/status.js'
 export type { NewToken, NextToken } from './core/grant/token.js'
 export {
   decideGrant,

@@ -37,13 +37,13 @@ export type {
   Grant,
   GrantClient,
   GrantEvent,
-  GrantStatus,
   HashMethod,
   Interaction,
   IssuedToken,
   Rotation,
   SubjectId,
 } from './core/grant/record.js'
+export type { GrantStatus } from './core/grant/status.js'
 export type {
   CreateRefusal,
   IncomingPayment,

@@ -1,15 +1,8 @@
 import { refused } from '../../src/core/decision.js'
 import type { AmendGrant } from '../../src/core/grant/amendment.js'
-import {
-  type Derivation,
-  type Grant,
-  type GrantKey,
-  type GrantPolicy,
-  grantStatus,
-  grantTime,
-} from '../../src/core/grant/record.js'
+import type { Derivation, Grant, GrantKey, GrantPolicy } from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
-import { isActive } from '../../src/core/grant/rotation.js'
+import { grantStatus, grantTime, isActive } from '../../src/core/grant/status.js'
 import type { NextToken } from '../../src/core/grant/token.js'
 import {
   decideGrant,

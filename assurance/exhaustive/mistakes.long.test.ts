@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { refused } from '../../src/core/decision.js'
-import { derivationsOf, type Grant } from '../../src/core/grant/record.js'
+import type { Grant } from '../../src/core/grant/record.js'
+import { derivationsOf } from '../../src/core/grant/version.js'
 import {
   type GrantDecisions,
   type GrantSetting,

@@ -20,8 +20,9 @@ import {
   revoke,
   revokeToken,
 } from './grant/ending.js'
-import { type Grant, type GrantEvent, type GrantPolicy, grantTime } from './grant/record.js'
+import type { Grant, GrantEvent, GrantPolicy } from './grant/record.js'
 import { type RotateRefusal, type RotateToken, rotate } from './grant/rotation.js'
+import { grantTime } from './grant/status.js'
 import type { Instant } from './instant.js'
 
 /** The commands that change a grant after its creation. */

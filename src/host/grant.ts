@@ -8,10 +8,9 @@ import {
   clientId,
   type EarlierConditions,
   type Grant,
-  type GrantStatus,
-  grantStatus,
   type SubjectId,
 } from '../core/grant/record.js'
+import { type GrantStatus, grantStatus } from '../core/grant/status.js'
 import type { Instant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
 import { canonicalUrl } from '../protocol/url.js'

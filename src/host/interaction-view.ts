@@ -1,5 +1,6 @@
 import { itemsOf, labelsOf, lacksIdentifier, type TokenItem, tokenItem } from '../core/access.js'
-import { type Grant, type GrantStatus, grantStatus, type SubjectId } from '../core/grant/record.js'
+import type { Grant, SubjectId } from '../core/grant/record.js'
+import { type GrantStatus, grantStatus } from '../core/grant/status.js'
 import type { Instant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
 import { type SpendingTotal, spendingTotals } from '../core/spending-total.js'

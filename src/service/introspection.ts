@@ -1,7 +1,7 @@
 import { type GrantedItem, itemsOf } from '../core/access.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Grant, IssuedToken } from '../core/grant/record.js'
-import { activeToken } from '../core/grant/rotation.js'
+import { activeToken } from '../core/grant/status.js'
 import type { Introspect, Introspection, IntrospectionQuery } from '../ports/host.js'
 import { accessTokenClass, isIdOf, parseCredential } from '../protocol/credential.js'
 import { isWrongAnswer } from '../util/errors.js'

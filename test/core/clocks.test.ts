@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { grantStatus } from '../../src/core/grant/record.js'
+import { grantStatus } from '../../src/core/grant/status.js'
 import type { GrantCommand, GrantRefusals } from '../../src/core/grant.js'
 import { acceptsFunds } from '../../src/core/incoming-payment.js'
 import type { Instant } from '../../src/core/instant.js'

@@ -3,14 +3,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type AccessItem, type GrantedItem, itemsOf, labelsOf } from '../../src/core/access.js'
 import { sameAsset } from '../../src/core/amount.js'
-import {
-  derivationsOf,
-  type Grant,
-  type GrantStatus,
-  grantStatus,
-} from '../../src/core/grant/record.js'
+import type { Grant } from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
-import { isActive } from '../../src/core/grant/rotation.js'
+import { type GrantStatus, grantStatus, isActive } from '../../src/core/grant/status.js'
+import { derivationsOf } from '../../src/core/grant/version.js'
 import { decideGrant, type GrantCommand, type GrantRefusals } from '../../src/core/grant.js'
 import type { Instant } from '../../src/core/instant.js'
 import { startOfTests } from '../support/clock.js'

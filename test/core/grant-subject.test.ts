@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AccessItem } from '../../src/core/access.js'
-import { grantStatus, type SubjectId } from '../../src/core/grant/record.js'
-import { isActive } from '../../src/core/grant/rotation.js'
+import type { SubjectId } from '../../src/core/grant/record.js'
+import { grantStatus, isActive } from '../../src/core/grant/status.js'
 import {
   alice,
   bob,

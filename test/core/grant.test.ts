@@ -1,14 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { AccessAction, AccessItem } from '../../src/core/access.js'
-import {
-  clientId,
-  derivationsOf,
-  type Grant,
-  type GrantClient,
-  grantStatus,
-} from '../../src/core/grant/record.js'
+import { clientId, type Grant, type GrantClient } from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
-import { isActive } from '../../src/core/grant/rotation.js'
+import { grantStatus, isActive } from '../../src/core/grant/status.js'
+import { derivationsOf } from '../../src/core/grant/version.js'
 import { decideGrant } from '../../src/core/grant.js'
 import { startOfTests } from '../support/clock.js'
 import {

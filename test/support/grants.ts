@@ -13,16 +13,16 @@ import {
 } from '../../src/core/access.js'
 import type { AmendedItem, AmendGrant, ConditionChanges } from '../../src/core/grant/amendment.js'
 import type { ApproveGrant } from '../../src/core/grant/consent.js'
-import {
-  derivationsOf,
-  type FinishMethod,
-  type Grant,
-  type GrantClient,
-  type GrantEvent,
-  type GrantPolicy,
-  type SubjectId,
+import type {
+  FinishMethod,
+  Grant,
+  GrantClient,
+  GrantEvent,
+  GrantPolicy,
+  SubjectId,
 } from '../../src/core/grant/record.js'
 import { type RequestGrant, requestGrant } from '../../src/core/grant/request.js'
+import { derivationsOf } from '../../src/core/grant/version.js'
 import {
   decideGrant,
   type GrantCommand,

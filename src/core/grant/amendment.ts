@@ -13,14 +13,9 @@ import { contradictsLimits, type GrantConditions, type SpendingLimit } from '../
 import { narrowedLimits } from '../spending-limits.js'
 import { type JsonObject, sameJson } from '../stored.js'
 import { withAmendment } from './amendment-log.js'
-import {
-  type Grant,
-  type GrantEvent,
-  type GrantPolicy,
-  grantEvent,
-  grantStatus,
-  nextVersion,
-} from './record.js'
+import { type Grant, type GrantEvent, type GrantPolicy, grantEvent } from './record.js'
+import { grantStatus } from './status.js'
+import { nextVersion } from './version.js'
 
 /** The resource owner narrows an approved grant, or pauses it. */
 export interface AmendGrant {

@@ -12,17 +12,15 @@ import type { Instant } from '../instant.js'
 import { contradictsLimits, type GrantConditions, hasOtherAsset } from '../limits.js'
 import { type ListEntry, sameJson } from '../stored.js'
 import {
-  finalize,
   type Grant,
   type GrantEvent,
   type GrantPolicy,
-  type GrantStatus,
   grantEvent,
-  grantStatus,
   type Interaction,
-  nextVersion,
   type SubjectId,
 } from './record.js'
+import { type GrantStatus, grantStatus } from './status.js'
+import { finalize, nextVersion } from './version.js'
 
 /** A resource owner approves all or part of the requested access. */
 export interface ApproveGrant {

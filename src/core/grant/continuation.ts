@@ -6,12 +6,11 @@ import {
   type GrantEvent,
   type GrantKey,
   type GrantPolicy,
-  type GrantStatus,
   grantEvent,
-  grantStatus,
-  nextVersion,
 } from './record.js'
+import { type GrantStatus, grantStatus } from './status.js'
 import { issuedTokens, type NewToken, sameHash } from './token.js'
+import { nextVersion } from './version.js'
 
 /** The client continues its request (RFC 9635 sections 5.1 and 5.2). */
 export interface ContinueGrant {

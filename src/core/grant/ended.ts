@@ -1,6 +1,7 @@
 import type { Instant } from '../instant.js'
 import { retained, type Stored } from '../stored.js'
-import { type Grant, type GrantClient, grantStatus } from './record.js'
+import type { Grant, GrantClient } from './record.js'
+import { grantStatus } from './status.js'
 
 /**
  * What remains of a grant that a resource owner consented to, once its own record is removed: what the owner may see,

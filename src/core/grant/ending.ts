@@ -1,16 +1,9 @@
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
-import {
-  finalize,
-  type Grant,
-  type GrantEvent,
-  type GrantPolicy,
-  type GrantStatus,
-  grantEvent,
-  grantStatus,
-  nextVersion,
-} from './record.js'
+import { type Grant, type GrantEvent, type GrantPolicy, grantEvent } from './record.js'
 import { type ManagedToken, managedToken } from './rotation.js'
+import { type GrantStatus, grantStatus } from './status.js'
+import { finalize, nextVersion } from './version.js'
 
 /** The client cancels its request or grant (RFC 9635 section 5.4). */
 export interface CancelGrant {

@@ -1,8 +1,8 @@
-import { endOfItems, type GrantedItem, type TokenItem } from '../access.js'
-import { decisionTime, type Instant } from '../instant.js'
+import type { GrantedItem, TokenItem } from '../access.js'
+import type { Instant } from '../instant.js'
 import type { IntervalCounting } from '../interval.js'
 import type { GrantConditions } from '../limits.js'
-import { retained, type Stored } from '../stored.js'
+import type { Stored } from '../stored.js'
 
 /**
  * The client, identified by its wallet address, whose JWKS contains its keys, or only by its key (directed identity).
@@ -96,12 +96,6 @@ export interface Rotation extends Derivation {
  * - `expired`: the grant has reached its `expiresAt`.
  */
 export type Finalization = 'denied' | 'cancelled' | 'revoked' | 'interaction-expired' | 'expired'
-
-/**
- * The status of a grant at an instant (RFC 9635 section 1.5): `pending` until the resource owner decides, `approved`
- * while the client can use it, and then the reason why it is finalized.
- */
-export type GrantStatus = 'pending' | 'approved' | Finalization
 
 /** The resource owner's consent. */
 export interface Consent {
@@ -198,44 +192,6 @@ export interface GrantPolicy {
   readonly intervalCounting: IntervalCounting
 }
 
-/** Returns how the current tokens of a grant were derived. */
-export function derivationsOf({ derivation, tokens = [] }: Grant): readonly Derivation[] {
-  const all = [derivation, ...tokens.map((token) => token.derivation)]
-  return all.filter((each) => each !== undefined)
-}
-
-/** Returns the time of a decision about a grant. */
-export function grantTime(
-  { createdAt, consent, issuedAt, tokens = [], finalized }: Grant,
-  now: Instant,
-): Instant {
-  let time = decisionTime(now, createdAt, consent?.at, issuedAt, finalized?.at)
-  for (const token of tokens) time = decisionTime(time, token.issuedAt, token.revokedAt)
-  return time
-}
-
-/**
- * Returns the status of a grant. Whether it has expired depends only on the clock; no job records it.
- *
- * @example
- * ```ts
- * import { grantStatus } from 'open-payments-server/core'
- *
- * const inAYear = Date.now() + 365 * 86_400_000
- * console.log(grantStatus(grant, inAYear)) // such as expired
- * ```
- */
-export function grantStatus(grant: Grant, clock: Instant): GrantStatus {
-  const { finalized, granted, interaction, expiresAt } = grant
-  if (finalized !== undefined) return finalized.reason
-  const now = grantTime(grant, clock)
-  const isPast = (end: Instant | undefined) => end !== undefined && now >= end
-  if (granted === undefined) {
-    return isPast(interaction?.expiresAt) ? 'interaction-expired' : 'pending'
-  }
-  return isPast(expiresAt) ? 'expired' : 'approved'
-}
-
 /**
  * Returns the owner id of a client's resources: its wallet address or its key's URN (RFC 9278).
  *
@@ -302,84 +258,4 @@ export function grantEvent(
   }
   const { resourceOwner } = grant.consent ?? grant.finalized ?? {}
   return resourceOwner === undefined ? event : { ...event, resourceOwner }
-}
-
-type Bookkeeping = 'id' | 'version' | 'commandId' | 'dueAt' | 'retainUntil'
-
-/** Returns the next version of a grant. Every transition uses it to update version, salts and retention. */
-export function nextVersion(
-  grant: Grant,
-  changes: Partial<Omit<Grant, Bookkeeping>>,
-  commandId: string,
-  now: Instant,
-  policy: GrantPolicy,
-): Grant {
-  const past = derivationsOf(grant).filter((derivation) => !isRepeatable(derivation, now))
-  const { id, derivation, tokens, ...rest } = { ...grant, ...changes }
-  const isKept = derivation && !past.includes(derivation) && !showsReceipt(changes)
-  // In Node 20, a literal that begins with a spread takes 1 µs for each member that the spread object lacks.
-  const next = {
-    id,
-    ...rest,
-    ...(isKept && { derivation }),
-    ...(tokens !== undefined && { tokens: tokens.map((token) => withoutPast(token, past)) }),
-    version: grant.version + 1,
-    commandId,
-  }
-  return withExpiry(next, now, policy)
-}
-
-/** Whether a repeated request still gets the same tokens. After that, the salt is dropped. */
-function isRepeatable({ until }: Derivation, now: Instant): boolean {
-  return now < until
-}
-
-/**
- * Whether a change shows that the client received the response to its continuation: it rotated or revoked a token of
- * that response. The salt of the continuation is then dropped.
- */
-function showsReceipt({ tokens, derivation }: Pick<Partial<Grant>, 'tokens' | 'derivation'>) {
-  return tokens !== undefined && derivation === undefined
-}
-
-function withoutPast(token: IssuedToken, past: readonly Derivation[]): IssuedToken {
-  const { derivation, ...withoutSalt } = token
-  return derivation !== undefined && past.includes(derivation) ? withoutSalt : token
-}
-
-/** Finalizes a grant. Keeps the hashes, so that a repeated request is still recognized. */
-export function finalize(
-  grant: Grant,
-  finalized: Omit<NonNullable<Grant['finalized']>, 'at'>,
-  commandId: string,
-  now: Instant,
-  policy: GrantPolicy,
-): Grant {
-  return nextVersion(grant, { finalized: { ...finalized, at: now } }, commandId, now, policy)
-}
-
-/**
- * Sets when the grant expires, and how long its record is kept: for `retentionMs` after it is finalized or has expired.
- * If that was before now, the period starts now.
- */
-export function withExpiry(grant: Grant, now: Instant, policy: GrantPolicy): Grant {
-  const { id, dueAt: _dueAt, retainUntil: _retainUntil, expiresAt: _expiresAt, ...rest } = grant
-  const expiresAt = expiryOf(grant, policy)
-  const expiry = grant.granted === undefined ? grant.interaction?.expiresAt : expiresAt
-  const endsAt = grant.finalized === undefined ? expiry : now
-  return {
-    id,
-    ...rest,
-    ...(expiresAt !== undefined && { expiresAt }),
-    ...(endsAt !== undefined && retained(Math.max(endsAt, now) + policy.retentionMs)),
-  }
-}
-
-function expiryOf(grant: Grant, { unusedLifetimeMs }: GrantPolicy): Instant | undefined {
-  const { granted = [], consent, tokens, expiresAt } = grant
-  if (granted.length === 0) return expiresAt
-  const windowsEnd = endOfItems(granted)
-  if (consent !== undefined || tokens === undefined) return windowsEnd
-  const unusedAt = Math.max(...tokens.map((token) => token.expiresAt)) + unusedLifetimeMs
-  return windowsEnd === undefined ? unusedAt : Math.min(unusedAt, windowsEnd)
 }

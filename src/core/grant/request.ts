@@ -10,9 +10,9 @@ import {
   grantEvent,
   type Interaction,
   type SubjectId,
-  withExpiry,
 } from './record.js'
 import { issuedTokens, type NewToken } from './token.js'
+import { withExpiry } from './version.js'
 
 /** A client requests access (RFC 9635 section 2). Secrets are passed as hashes. */
 export interface RequestGrant {

@@ -7,13 +7,12 @@ import {
   type GrantKey,
   type GrantPolicy,
   grantEvent,
-  grantStatus,
-  grantTime,
   type IssuedToken,
-  nextVersion,
   type Rotation,
 } from './record.js'
+import { grantStatus } from './status.js'
 import { issuedToken, type NextToken, sameHash } from './token.js'
+import { nextVersion } from './version.js'
 
 /** The token that a request presents at a management URI. */
 export interface ManagedToken {
@@ -113,33 +112,4 @@ function repeatableUntil(
   { retryMs }: GrantPolicy,
 ): Instant {
   return retryMs === 0 ? now : Math.max(now + retryMs, expiresAt)
-}
-
-/**
- * Whether an access token is active at the resource server (RFC 9767 section 3.3).
- *
- * @example
- * ```ts
- * import { createHash } from 'node:crypto'
- * import { isActive } from 'open-payments-server/core'
- *
- * const tokenHash = createHash('sha256').update('the secret of the token').digest('base64url')
- * isActive(grant, tokenHash, Date.now()) // false
- * ```
- */
-export function isActive(grant: Grant, tokenHash: string, clock: Instant): boolean {
-  return activeToken(grant, tokenHash, clock) !== undefined
-}
-
-/** Returns the token of the grant with this hash, if it is active. */
-export function activeToken(
-  grant: Grant,
-  tokenHash: string,
-  clock: Instant,
-): IssuedToken | undefined {
-  const now = grantTime(grant, clock)
-  if (grantStatus(grant, now) !== 'approved') return undefined
-  const token = grant.tokens?.find(({ hash }) => sameHash(hash, tokenHash))
-  if (token === undefined || token.revokedAt !== undefined) return undefined
-  return now < token.expiresAt ? token : undefined
 }

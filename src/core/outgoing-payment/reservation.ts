@@ -11,7 +11,8 @@ import {
   type Unchanged,
   unchanged,
 } from '../decision.js'
-import { type Grant, grantStatus, type IssuedToken } from '../grant/record.js'
+import type { Grant, IssuedToken } from '../grant/record.js'
+import { grantStatus } from '../grant/status.js'
 import type { Instant } from '../instant.js'
 import {
   allow,
