@@ -11,6 +11,7 @@ import {
   type ReserveOutgoingPayment,
   reserveOutgoingPayment,
 } from '../../src/core/outgoing-payment/create.js'
+import { refuseByGrant, rightsOf } from '../../src/core/outgoing-payment/granted-rights.js'
 import {
   confirmByOwner,
   declinableByOwner,
@@ -29,8 +30,6 @@ import {
   declinePayment,
   endAsk,
   type PaymentRequest,
-  refuseByGrant,
-  rightsOf,
   undecided,
 } from '../../src/core/outgoing-payment/reservation.js'
 import { decideOutgoingPayment } from '../../src/core/outgoing-payment.js'

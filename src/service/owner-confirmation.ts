@@ -2,6 +2,7 @@ import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
 import { confirmationDeclined } from '../core/outgoing-payment/confirmation.js'
 import type { CreationPolicy } from '../core/outgoing-payment/create.js'
+import { rightsOf } from '../core/outgoing-payment/granted-rights.js'
 import {
   type ConfirmDecision,
   type ConfirmRefusal,
@@ -19,7 +20,7 @@ import {
   type PaymentRecord,
   type ReservedPayment,
 } from '../core/outgoing-payment/record.js'
-import { declinedFor, reservedByOther, rightsOf } from '../core/outgoing-payment/reservation.js'
+import { declinedFor, reservedByOther } from '../core/outgoing-payment/reservation.js'
 import type { MayPay } from '../ports/host.js'
 import { newCall, type ServiceContext } from './context.js'
 import { loadGrant, loadOwn } from './load.js'

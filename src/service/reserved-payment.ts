@@ -8,6 +8,11 @@ import {
 } from '../core/outgoing-payment/confirmation.js'
 import type { CreationPolicy } from '../core/outgoing-payment/create.js'
 import {
+  type GrantedRights,
+  refuseByGrant,
+  rightsOf,
+} from '../core/outgoing-payment/granted-rights.js'
+import {
   type Confirmation,
   type DeclineReason,
   type DeclineRefusal,
@@ -22,9 +27,6 @@ import {
   declinedFor,
   declinePayment,
   endAsk,
-  type GrantedRights,
-  refuseByGrant,
-  rightsOf,
   undecided,
 } from '../core/outgoing-payment/reservation.js'
 import type { ListEntry } from '../core/stored.js'
