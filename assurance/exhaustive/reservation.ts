@@ -7,10 +7,7 @@ import {
   confirmationDeclined,
   waitsForOwner,
 } from '../../src/core/outgoing-payment/confirmation.js'
-import {
-  type ReserveOutgoingPayment,
-  reserveOutgoingPayment,
-} from '../../src/core/outgoing-payment/create.js'
+import { reserveOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
 import { refuseByGrant, rightsOf } from '../../src/core/outgoing-payment/granted-rights.js'
 import {
   confirmByOwner,
@@ -29,7 +26,6 @@ import {
   decideRepeat,
   declinePayment,
   endAsk,
-  type PaymentRequest,
   undecided,
 } from '../../src/core/outgoing-payment/reservation.js'
 import { decideOutgoingPayment } from '../../src/core/outgoing-payment.js'
@@ -214,11 +210,7 @@ export function reservations(
 ): System<World> {
   const { policy } = decisions
 
-  const commandOf = (
-    world: World,
-    { id, name, grant }: Request,
-    askedAt: Instant,
-  ): ReserveOutgoingPayment => ({
+  const commandOf = (world: World, { id, name, grant }: Request, askedAt: Instant) => ({
     commandId: id,
     id: name,
     namespace: '',
@@ -281,7 +273,7 @@ export function reservations(
     const now = world.now + ahead
     const label = (what: string) => `${id}: ${what}`
     const found = world.payments[name]
-    const asking: PaymentRequest = {
+    const asking = {
       commandId: id,
       grantId: grant.id,
       client: 'https://shop.example',

@@ -1,4 +1,3 @@
-import type { Amount } from '../amount.js'
 import type { Budget, BudgetPolicy, CountedLimit } from '../budget/record.js'
 import { type BudgetCandidate, type Charge, type ChargeRefusal, decideSpending } from '../budget.js'
 import { type Changed, changed, ok, type Refused, type Result } from '../decision.js'
@@ -27,7 +26,7 @@ export type Terms =
 
 /** A client requests a payment. */
 export interface RequestPayment
-  extends Omit<CreateOutgoingPayment, 'quoteId' | 'candidates' | 'limits' | keyof Spending> {
+  extends Omit<CreateOutgoingPayment, 'quoteId' | keyof Spending | keyof CreationRecords> {
   readonly terms: Terms
   /**
    * The time at which the host is asked about the payment, which is then only reserved. Absent if the host does not
@@ -86,16 +85,12 @@ export function decideCreation(
 }
 
 /** A client creates a payment, from a quote or at a price that is determined now. */
-export interface CreateOutgoingPayment extends Charge {
+export interface CreateOutgoingPayment extends Charge, Spending {
   readonly id: string
   readonly walletAddress: string
   readonly client: string
   readonly quoteId?: string
   readonly requestHash: string
-  readonly receiver: string
-  readonly receiverWalletAddress?: string
-  readonly debitAmount: Amount
-  readonly receiveAmount: Amount
   readonly metadata?: JsonObject
   readonly lists: readonly ListEntry[]
   /** The granted items that allow payments from the wallet address, in the order in which they were granted. */
@@ -159,12 +154,6 @@ export function createOutgoingPayment(
   return { budget, limitBudgets, ...changed(record, event) }
 }
 
-/** A client requests a payment about which the host decides. */
-export interface ReserveOutgoingPayment extends Omit<CreateOutgoingPayment, 'lists'> {
-  /** When the host is asked: later than the request arrived, by as long as the payment took to price. */
-  readonly askedAt: Instant
-}
-
 /** A reserved payment and the budgets that count it. */
 export interface CreatedReservation
   extends Changed<ReservedPayment, OutgoingPaymentEvent>,
@@ -173,9 +162,11 @@ export interface CreatedReservation
 /**
  * Reserves a payment, as `createOutgoingPayment` would create it for a request that arrives now. The command that
  * reserves it asks the host.
+ *
+ * @param command `askedAt` is when it asks: later than the request arrived, by as long as the payment took to price.
  */
 export function reserveOutgoingPayment(
-  command: ReserveOutgoingPayment,
+  command: Omit<CreateOutgoingPayment, 'lists'> & { readonly askedAt: Instant },
   now: Instant,
   { reservations, budgets }: Pick<CreationPolicy, 'reservations' | 'budgets'>,
 ): CreatedReservation | Refused<ChargeRefusal | ConditionsRefusal> {

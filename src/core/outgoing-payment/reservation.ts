@@ -30,15 +30,6 @@ export interface ReservationPolicy {
   readonly lateMs: number
 }
 
-/** The client and the request that identify a repeat. */
-export type Repeat = Pick<OutgoingPayment, 'client' | 'requestHash'>
-
-/** A request for a payment, which may repeat an earlier one. */
-export interface PaymentRequest extends Repeat {
-  readonly commandId: string
-  readonly grantId: string
-}
-
 /**
  * Decides about a request whose payment may have been reserved, declined or created by an earlier one. A payment about
  * which the host is being asked is unchanged and reserved: the request waits for that decision. If that call was lost
@@ -49,7 +40,7 @@ export interface PaymentRequest extends Repeat {
  */
 export function decideRepeat(
   found: PaymentRecord | undefined,
-  request: PaymentRequest,
+  request: Pick<OutgoingPayment, 'client' | 'requestHash' | 'commandId' | 'grantId'>,
   now: Instant,
   policy: ReservationPolicy,
 ):
@@ -80,7 +71,7 @@ export function decideRepeat(
  */
 export function repeated(
   payment: PaymentRecord | undefined,
-  { client, requestHash }: Repeat,
+  { client, requestHash }: Pick<OutgoingPayment, 'client' | 'requestHash'>,
 ): Result<PaymentRecord, Refused<'request_differs'>> | undefined {
   if (payment?.client !== client) return undefined
   return payment.requestHash === requestHash

@@ -1,6 +1,6 @@
 import type { Amount } from '../../core/amount.js'
 import type { Instant } from '../../core/instant.js'
-import type { Repeat } from '../../core/outgoing-payment/reservation.js'
+import type { OutgoingPayment } from '../../core/outgoing-payment/record.js'
 import type { JsonObject } from '../../core/stored.js'
 import type { RecordKey } from '../../ports/store.js'
 import { idAt, isIdOf } from '../../protocol/credential.js'
@@ -20,7 +20,7 @@ export type PaymentInput = {
 )
 
 /** A request for a payment, and the records that it is about. */
-export interface IdentifiedRequest extends Repeat {
+export interface IdentifiedRequest extends Pick<OutgoingPayment, 'client' | 'requestHash'> {
   readonly input: PaymentInput
   readonly id: string
   readonly commandId: string
