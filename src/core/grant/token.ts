@@ -12,12 +12,11 @@ export interface NewToken {
   readonly manage: string
 }
 
-/** The parts of a token that replaces another. They are in the command, so deciding again gives the same token. */
-export interface NextToken {
-  /** SHA-256 of the new token's secret. */
-  readonly hash: string
-  /** The random part of the new management URI. */
-  readonly manage: string
+/**
+ * The parts of a token that replaces another, whose label it keeps. They are in the command, so deciding again gives
+ * the same token.
+ */
+export interface NextToken extends Omit<NewToken, 'label'> {
   /** The salt from which the secret was derived. */
   readonly salt: string
 }
