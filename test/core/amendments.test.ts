@@ -161,6 +161,7 @@ describe('whatever an owner amends and a client pays, in any order', () => {
             const changes = { access, conditions: each.conditions } as Pick<AmendGrant, 'access'>
             const decision = life.amend(changes)
             met.add(`amend: ${decision.ok ? decision.outcome : decision.refusal}`)
+            expect(JSON.parse(JSON.stringify(life.grant()))).toStrictEqual(life.grant())
             if (grantStatus(grant, life.now()) === 'approved') {
               expect(grantStatus(life.grant(), life.now())).toBe('approved')
             }

@@ -4,9 +4,13 @@ import type { ClientKeyQuery } from '../../src/ports/host.js'
 
 export { jwkOf, type KeyPair as TestKey, keyFromSeed } from '../../packages/testing/src/key.js'
 
+const testKeys = new Map<string, KeyPair>()
+
 /** Returns a key pair for a name: the same name always gives the same key. */
 export function testKey(name: string): KeyPair {
-  return keyFromText(name, `${name}-key`)
+  const key = testKeys.get(name) ?? keyFromText(name, `${name}-key`)
+  testKeys.set(name, key)
+  return key
 }
 
 /** Client keys without a network. A test can change the published keys and make them unavailable. */
