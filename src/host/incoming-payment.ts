@@ -213,8 +213,8 @@ export function incomingPaymentServices(
     },
     async receive(paymentId, funds) {
       readInput('paymentId', text, paymentId)
-      readInput('funds', receivedFunds, funds)
-      return seenResult(await payments.receive(paymentId, funds), seen)
+      const copy = readInput('funds', receivedFunds, funds)
+      return seenResult(await payments.receive(paymentId, copy), seen)
     },
     async complete(paymentId) {
       readInput('paymentId', text, paymentId)

@@ -199,18 +199,18 @@ export function outgoingPaymentServices(
     },
     async reportSent(paymentId, report) {
       readInput('paymentId', text, paymentId)
-      readInput('report', sentReport, report)
-      return seenResult(await payments.reportSent(paymentId, report), seen)
+      const copy = readInput('report', sentReport, report)
+      return seenResult(await payments.reportSent(paymentId, copy), seen)
     },
     async fail(paymentId, report = {}) {
       readInput('paymentId', text, paymentId)
-      readInput('report', failureReport, report)
-      return seenResult(await payments.fail(paymentId, report), seen)
+      const copy = readInput('report', failureReport, report)
+      return seenResult(await payments.fail(paymentId, copy), seen)
     },
     async cancel(paymentId, report = {}) {
       readInput('paymentId', text, paymentId)
-      readInput('report', cancellationReport, report)
-      return seenResult(await payments.cancel(paymentId, report), seen)
+      const copy = readInput('report', cancellationReport, report)
+      return seenResult(await payments.cancel(paymentId, copy), seen)
     },
   }
 }

@@ -103,6 +103,16 @@ describe('an incoming payment that the host creates', () => {
     expect(await receive(payment.paymentId, strictly)).toMatchObject({ ...counted, changed: false })
   })
 
+  test('receives what the call says, although the host changes the object while the call runs', async () => {
+    const world = createWorld()
+    const { payment } = await created(world)
+    const funds = { transferId: 'one', amount: usd('10') }
+    const arrived = world.resources.incomingPayments.receive(payment.paymentId, funds)
+    funds.amount.value = '2500'
+    expect(await arrived).toMatchObject({ payment: { receivedAmount: usd('10') } })
+    expect((await recordOf(world, payment)).received).toBe('10')
+  })
+
   test('is listed for the host, receives funds, and has events without a client', async () => {
     const world = createWorld()
     const { payment } = await created(world)

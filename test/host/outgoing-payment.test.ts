@@ -241,6 +241,20 @@ describe('an outgoing payment that has ended', () => {
   })
 })
 
+test.each(['reportSent', 'fail'] as const)(
+  '%s records what the call says, although the host changes the object while the call runs',
+  async (method) => {
+    const { world, client, token } = await payingClient()
+    const { outgoingPayments } = world.resources
+    const id = idOfPayment(await pay(client, token, 10))
+    await outgoingPayments.begin(id)
+    const report = { sentAmount: { ...usd(4) }, deliveredAmount: { ...usd(4) } }
+    const reported = outgoingPayments[method](id, report)
+    report.sentAmount.value = '9'
+    expect(await reported).toMatchObject({ payment: { sentAmount: usd(4) } })
+  },
+)
+
 test('a public reason has at most 256 characters', async () => {
   const { world, client, token } = await payingClient()
   const id = idOfPayment(await pay(client, token, 10))
