@@ -40,7 +40,7 @@ export interface PaymentAnswer {
 }
 
 /** Another request waits for the host's decision about the same payment: a repeat gets it. */
-const askedAlready = refused('busy', 'another request is asking the host about the payment')
+const askedAlready = refused('busy', 'an earlier request for the payment is still undecided')
 
 type PaymentCreationRefused =
   | typeof askedAlready

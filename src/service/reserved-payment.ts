@@ -93,7 +93,7 @@ export async function settleReserved(
     } else if (refusal.refusal === 'confirmation_required') {
       const { url, until } = refusal
       const remote = !deps.hasGrants && conditions !== undefined && { conditions }
-      return waitForOwner(deps, payment, { url, until, ...remote })
+      return requireConfirmation(deps, payment, { url, until, ...remote })
     } else {
       return decline(deps, payment, refusal)
     }
@@ -123,7 +123,7 @@ async function reopen(context: ServiceContext, payment: ReservedPayment): Promis
 }
 
 /** Lets a payment that is still as it was reserved wait for its owner. */
-function waitForOwner(
+function requireConfirmation(
   { context }: Dependencies,
   payment: ReservedPayment,
   confirmation: Confirmation,

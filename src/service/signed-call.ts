@@ -101,7 +101,8 @@ interface Answer {
 /**
  * Runs the operation of a signed request, which counts once. What the operation writes with `call.run` is committed
  * together with the replay record. If it writes nothing, a commit of its own writes the record before the answer is
- * returned.
+ * returned. An interim result writes no record: if the token is refused after it, none is written, as for any request
+ * whose token is refused.
  *
  * @param isHarmless whether repeating this answer is harmless, so that nothing is recorded. Default: never.
  */

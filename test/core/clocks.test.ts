@@ -65,6 +65,8 @@ function grantCommand(type: GrantCommand['type'], index: number): GrantCommand {
       return { type, commandId, resourceOwner: 'alice', walletAddresses: [alice], refHash }
     case 'continue':
       return { type, commandId, ...nextTokensOf(index + 1) }
+    case 'amend':
+      return { type, commandId, conditions: { data: { index } } }
     case 'rotate':
     case 'revoke-token':
       return { type: 'rotate', commandId, presented: managed(index), nextToken }
@@ -105,6 +107,23 @@ describe('whatever the clock shows, also if it goes back', () => {
             }
           }
         }
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+
+  test('the amendments of a grant are recorded in the order of their instants', () => {
+    fc.assert(
+      fc.property(fc.array(anyClock, { minLength: 2, maxLength: 30 }), (offsets) => {
+        const life = grantLife({ kind: 'poll', access: [outgoing] })
+        life.decide<keyof GrantRefusals>(grantCommand('approve', 0))
+        for (const [index, offset] of offsets.entries()) {
+          life.set(startOfTests + offset)
+          life.decide<keyof GrantRefusals>(grantCommand('amend', index))
+        }
+        const at = life.grant().amendments?.map((each) => each.at) ?? []
+        expect(at.length).toBeGreaterThan(0)
+        expect(at).toEqual([...at].sort((a, b) => a - b))
       }),
       { numRuns: runs(300) },
     )

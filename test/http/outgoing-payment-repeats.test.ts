@@ -81,7 +81,7 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
     expect(world.errors).toEqual([])
     expect(world.refusals.at(-1)).toMatchObject({
       refusal: 'busy',
-      reason: 'another request is asking the host about the payment',
+      reason: 'an earlier request for the payment is still undecided',
     })
     decide({ ok: true })
     const { status, body } = await first

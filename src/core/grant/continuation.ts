@@ -46,7 +46,7 @@ interface ContinuationTime {
   readonly clock: Instant
 }
 
-/** Decides a continuation request. The checks have the same order as the table of refusals. */
+/** Decides a continuation request. The first check that fails determines the refusal. */
 export function decideContinuation(
   grant: Grant,
   command: ContinueGrant,

@@ -32,10 +32,11 @@ export function grantStatus(grant: Grant, clock: Instant): GrantStatus {
 
 /** Returns the time of a decision about a grant. */
 export function grantTime(
-  { createdAt, consent, issuedAt, tokens = [], finalized }: Grant,
+  { createdAt, consent, issuedAt, tokens = [], amendments, finalized }: Grant,
   now: Instant,
 ): Instant {
-  let time = decisionTime(now, createdAt, consent?.at, issuedAt, finalized?.at)
+  const amendedAt = amendments?.at(-1)?.at
+  let time = decisionTime(now, createdAt, consent?.at, issuedAt, amendedAt, finalized?.at)
   for (const token of tokens) time = decisionTime(time, token.issuedAt, token.revokedAt)
   return time
 }

@@ -31,7 +31,7 @@ export async function preloadFor(
 
 /** The records that a request depends on. */
 export interface Snapshot {
-  /** The time of the decision: read before the load, and again after the host gave the price and the limits. */
+  /** The time of the decision. Read again after the host gave the price and the limits. */
   readonly now: Instant
   readonly reads: readonly RecordKey[]
   readonly records: Records
@@ -43,7 +43,7 @@ export interface Snapshot {
   readonly isNew: boolean
   /** The payment, if an earlier request of the client has reserved it: it waits for the host or for its owner. */
   readonly reserved: ReservedPayment | undefined
-  /** Whether the earlier request may still be asking the host about it. */
+  /** Whether this request cannot ask the host about it now: another may be asking, or its grant is another one. */
   readonly isAsked: boolean
 }
 
