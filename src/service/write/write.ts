@@ -10,17 +10,22 @@ export interface Change {
   readonly events?: readonly DomainEvent[]
 }
 
-/** The decision of a write: the records to write, and the result to return once they are committed. */
+/**
+ * The decision of a write: the records to write, and the result to return once they are committed.
+ *
+ * - With `changes`, the commit fails if a changed record or the guard has another version: all is loaded and decided
+ *   again.
+ * - Without changes, the result is only as good as what was read: the guard must hold, and each record must have been
+ *   loaded since the host was asked. Otherwise all is loaded and decided again.
+ * - With `tookEffect` and without changes, the guard held for the earlier commit, so it need not hold now.
+ */
 export interface Decided<Result> {
   readonly result: Result
   /** Default: nothing is written. */
   readonly changes?: readonly Change[]
   /** Written in the same commit, even without `changes`: the record by which a signed request counts once. */
   readonly also?: readonly Change[]
-  /**
-   * Whether an earlier commit of this write, or of an identical one, took effect. The guard held then, so that the
-   * result of a decision without changes stands. Default false.
-   */
+  /** Whether an earlier commit of this write, or of an identical one, took effect. Default false. */
   readonly tookEffect?: boolean
   /** Whether the caller decides again after this result, so that it does not answer the request. Default false. */
   readonly isInterim?: boolean
@@ -43,12 +48,7 @@ export interface Assumed {
 export interface Write<Result> {
   /** Every record that `decide` reads or changes. */
   readonly reads: readonly RecordKey[]
-  /**
-   * What the caller has loaded, or assumes, of `reads`: the first attempt loads nothing. A decision with changes is
-   * committed, and the commit fails if a changed record differs. A decision without changes counts only if all of
-   * `reads` is in `assumed`, and the host was not asked since. Otherwise all is loaded, and decided again: an identical
-   * write may have taken effect.
-   */
+  /** What the caller has loaded, or assumes, of `reads`. If present, the first attempt loads nothing. */
   readonly assumed?: Assumed
   /** A record whose version the commit guards, and the result if it has another version. */
   readonly guard?: { readonly record: VersionGuard; readonly ifChanged: Result }
