@@ -306,8 +306,8 @@ export interface ConfirmationRequired {
  * counted in its budget, but nobody sees it yet.
  *
  * - Hold `debitAmount` once for `outgoingPaymentId`, under one lock of the account. If a call or the commit after it
- *   fails, if the process ends, or if the `data` of the conditions changes meanwhile, you are asked again about the same
- *   payment; its amounts never change.
+ *   fails, if the process ends, or if the `data` of the conditions changes meanwhile, you are asked again about the
+ *   same payment; its amounts never change.
  * - A refusal means that you hold nothing for it. It is final: repeats of the request get it too.
  * - `confirmation_required` is not final. Once the owner confirms, you are asked again, with `isConfirmed: true`: hold
  *   the funds then. If the owner declines, or is too late, you get the event `outgoing-payment.declined`.

@@ -43,10 +43,10 @@ export interface ResourcePolicy {
   /**
    * Decides whether an outgoing payment is created, and may hold its funds: balance, screening, step-up. Called once
    * the payment is priced, permitted by its grant and counted in its budget. Called again about the same payment only
-   * if the owner confirms it, if the call or the commit after it failed, or if the `data` of the conditions has changed.
-   * Any answer other than `{ ok: true }` creates nothing: a refusal results in 403, an exception or rejection in 503, an
-   * invalid answer in 500. Requires that `recordsEvents` contains the three events by which holds are released.
-   * Default: every payment is allowed.
+   * if the owner confirms it, if the call or the commit after it failed, or if the `data` of the conditions has
+   * changed. Any answer other than `{ ok: true }` creates nothing: a refusal results in 403, an exception or rejection
+   * in 503, an invalid answer in 500. Requires that `recordsEvents` contains the three events by which holds are
+   * released. Default: every payment is allowed.
    */
   readonly mayPay?: MayPay
   /**
