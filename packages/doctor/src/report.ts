@@ -18,7 +18,7 @@ export interface Problem {
 }
 
 /** A consequence of a finding. */
-interface Consequence {
+export interface Consequence {
   readonly check: string
   /** What the check found. Absent if it was not possible. */
   readonly what?: string

@@ -16,7 +16,7 @@ import { clientListName } from './lists.js'
 import { type GrantAnswer, newToken } from './tokens.js'
 
 /** A new grant, with the continuation token for the response. */
-interface GrantRequested extends GrantAnswer {
+export interface GrantRequested extends GrantAnswer {
   readonly continuationSecret: string
 }
 
