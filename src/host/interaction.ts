@@ -110,12 +110,12 @@ export function createInteractions(
 
     async deny(id, denial = {}) {
       readInput('id', text, id)
-      readInput('denial', ownersDenial, denial)
+      const copy = readInput('denial', ownersDenial, denial)
       const grant = await findGrant(grants, id)
       if (grant === undefined) return unknownInteraction
       const interactRef = newSecret(context.random)
       const call = newCall(context)
-      const command = { ...denial, type: 'deny', commandId: call.commandId } as const
+      const command = { ...copy, type: 'deny', commandId: call.commandId } as const
       const decision = await grants.run(grant, command, call)
       return resultOf(decision, call, (decided) => denialUrl(decided, interactRef, options))
     },

@@ -285,6 +285,18 @@ describe('an interaction', () => {
     ])
   })
 
+  test('records the owner whom the call names, although the host changes the object while the call runs', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([outgoingAccess], withFinish)
+    const id = interactionId(body.interact.redirect)
+    const denial = { resourceOwner: 'alice' }
+    const denied = world.auth.interactions.deny(id, denial)
+    denial.resourceOwner = 'mallory'
+    expect(await denied).toMatchObject({ ok: true })
+    const record = await world.auth.grants.getRecord(id.split('.')[0] ?? '')
+    expect(record?.finalized).toMatchObject({ reason: 'denied', resourceOwner: 'alice' })
+  })
+
   test('redirects with hash and reference after denial if the host chooses RFC 9635', async () => {
     const { world, client } = setUp({
       auth: { compatibility: { denialRedirect: 'rfc9635' } },
