@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { wholeMilliseconds } from '../core/instant.js'
 import type { Clock, Introspection, IntrospectionQuery, Random } from '../ports/host.js'
-import { accessTokenClass, newPath, parseCredential } from '../protocol/credential.js'
+import { accessTokenClass, newUniqueText, parseCredential } from '../protocol/credential.js'
 import { clockOption, randomOption } from '../protocol/host-options.js'
 import { kidLengthMax, thumbprintOf } from '../protocol/http-signature/jwk.js'
 import {
@@ -147,7 +147,7 @@ export function remoteGrants(options: RemoteGrantsOptions): {
   const ask = boundedIntrospect(async (query): Promise<Introspection> => {
     const body = encodeUtf8(JSON.stringify(introspectionRequestBody(query, resourceServer)))
     const unsigned = { method: 'POST', url, body, createdAt: clock.now() }
-    const request = nonces ? { ...unsigned, nonce: newPath(random) } : unsigned
+    const request = nonces ? { ...unsigned, nonce: newUniqueText(random) } : unsigned
     const answer = await post(url, await signatureHeaders(request, key), body)
     const read = readIntrospectionAnswer(parseJson(answer, answerValuesMax), grantEndpoint)
     if (!read.ok) throw new Error(`the response is malformed: ${read.path} ${read.problem}`)

@@ -57,13 +57,11 @@ export function newSecret(random: Random): string {
   return randomText(random, secretBytes)
 }
 
-/** Creates the random part of a path, 128 bits in base64url: unguessable, but not secret. */
-export function newPath(random: Random): string {
-  return randomText(random, uniqueBytes)
-}
-
-/** Creates the id by which a command recognizes its own commit, 128 random bits in base64url. */
-export function newCommandId(random: Random): string {
+/**
+ * Creates 128 random bits in base64url, unguessable but not secret: the random part of a path, the id by which a
+ * command recognizes its own commit, or a nonce.
+ */
+export function newUniqueText(random: Random): string {
   return randomText(random, uniqueBytes)
 }
 
@@ -76,7 +74,7 @@ function randomText(random: Random, bytes: number): string {
  * ascend with time, so that a store adds them at the end of its indexes, where pages are already in memory.
  */
 export function newId(namespace: string, now: Instant, random: Random): string {
-  return idAt(namespace, now, randomText(random, uniqueBytes))
+  return idAt(namespace, now, newUniqueText(random))
 }
 
 /** Returns an id with a derived part of 22 characters. */

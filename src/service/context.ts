@@ -1,6 +1,6 @@
 import type { Instant } from '../core/instant.js'
 import type { Clock } from '../ports/host.js'
-import { newCommandId } from '../protocol/credential.js'
+import { newUniqueText } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { RunnerContext } from './write/runner.js'
 import type { RunWrite } from './write/write.js'
@@ -31,5 +31,5 @@ export interface Call {
 }
 
 export function newCall({ clock, random }: Pick<ServiceContext, 'clock' | 'random'>): Call {
-  return { now: clock.now(), commandId: newCommandId(random) }
+  return { now: clock.now(), commandId: newUniqueText(random) }
 }

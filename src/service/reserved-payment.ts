@@ -29,9 +29,8 @@ import {
   endAsk,
   undecided,
 } from '../core/outgoing-payment/reservation.js'
-import type { ListEntry } from '../core/stored.js'
+import { type ListEntry, sameJson } from '../core/stored.js'
 import type { MayPay } from '../ports/host.js'
-import { canonicalJson } from '../protocol/json.js'
 import { budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
 import { paymentListsOf } from './lists.js'
@@ -72,24 +71,26 @@ export async function settleReserved(
   deps: SettlingDependencies,
   mayPay: MayPay | undefined,
   payment: ReservedPayment,
-  { conditions: before, grantVersion }: AskedGrant,
+  {
+    conditions,
+    grantVersion,
+  }: { readonly conditions?: GrantConditions | undefined; readonly grantVersion?: number },
 ): Promise<Settled> {
   // If another request has reserved the payment, the grant may have been amended between.
-  let reservedUnder = payment.lateHoldsUntil === undefined ? grantVersion : undefined
-  let conditions = before
+  const version = payment.lateHoldsUntil === undefined ? grantVersion : undefined
+  let grant: ToldGrant = { version, conditions }
   for (;;) {
     let refusal: MayPayRefused | undefined
     try {
-      refusal = mayPay && (await askMayPay(deps.context, mayPay, payment, conditions))
+      refusal = mayPay && (await askMayPay(deps.context, mayPay, payment, grant.conditions))
     } catch (error) {
       await reopen(deps.context, payment)
       throw error
     }
     if (refusal === undefined) {
-      const settled = await createUnderGrant(deps, payment, reservedUnder, conditions)
+      const settled = await createUnderGrant(deps, payment, grant)
       if (settled.ok || settled.refusal !== 'data_changed') return settled
-      conditions = settled.conditions
-      reservedUnder = undefined
+      grant = { version: undefined, conditions: settled.conditions }
     } else if (refusal.refusal === 'confirmation_required') {
       const { url, until } = refusal
       const remote = !deps.hasGrants && conditions !== undefined && { conditions }
@@ -100,10 +101,11 @@ export async function settleReserved(
   }
 }
 
-/** The grant of a payment when the host is asked about it. */
-interface AskedGrant {
-  readonly conditions?: GrantConditions | undefined
-  readonly grantVersion?: number
+/** The grant of a payment as it was when the host was asked. */
+interface ToldGrant {
+  /** The version that allowed the payment; `undefined` if the grant has to be looked up again. */
+  readonly version: number | undefined
+  readonly conditions: GrantConditions | undefined
 }
 
 /** Lets a repeat of the request ask again at once, if possible: otherwise it can when the time of the call is over. */
@@ -159,15 +161,11 @@ interface DataChanged extends Refused<'data_changed'> {
 /**
  * Creates the payment, unless its grant no longer allows it. The grant is guarded, not the token: a client may rotate
  * its token meanwhile.
- *
- * @param reservedUnder the version of the grant that allowed the payment, if it need not be looked up again.
- * @param told the conditions under which the host allowed it.
  */
 async function createUnderGrant(
   deps: SettlingDependencies,
   payment: ReservedPayment,
-  reservedUnder: number | undefined,
-  told: GrantConditions | undefined,
+  told: ToldGrant,
 ): Promise<Settled | DataChanged> {
   const { context, hasGrants } = deps
   const { pacing, storeTimeoutMs } = context
@@ -175,11 +173,11 @@ async function createUnderGrant(
   const call = newCall(context)
   const lists = paymentListsOf(await context.namespace(), payment, call.now)
   const budgetNamespace = await context.grantNamespace()
-  const isUnknown = hasGrants && reservedUnder === undefined
-  let grant = isUnknown ? await lookUpGrant(context, payment, call) : { version: reservedUnder }
+  const isUnknown = hasGrants && told.version === undefined
+  let grant: KnownGrant | undefined = isUnknown ? await lookUpGrant(context, payment, call) : told
   for (;;) {
     if (grant === undefined) return decline(deps, payment, grantEnded)
-    if (grant.rights && !hasSameData(grant.rights.conditions, told)) {
+    if (grant.rights && !sameJson(grant.rights.conditions?.data, told.conditions?.data)) {
       const { conditions } = grant.rights
       return { ...refused('data_changed', 'the data of the conditions has changed'), conditions }
     }
@@ -190,10 +188,6 @@ async function createUnderGrant(
     if (pacing.elapsedMs() >= endsAt) throw new ContentionError()
     grant = await lookUpGrant(context, payment, call)
   }
-}
-
-function hasSameData(one: GrantConditions = {}, other: GrantConditions = {}): boolean {
-  return canonicalJson([one.data ?? null]) === canonicalJson([other.data ?? null])
 }
 
 /** Resolves to `undefined` if the grant has ended. */

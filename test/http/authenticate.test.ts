@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { HttpRequest } from '../../src/entry-adapter.js'
 import { testKey } from '../support/keys.js'
-import { headerOf, withHeader } from '../support/sign.js'
+import { withHeader, withSignaturesOf } from '../support/sign.js'
 import {
   type Answer,
   answerOf,
@@ -23,15 +23,6 @@ function setUp(options: WorldOptions = {}) {
 
 async function answer({ handle }: World, request: HttpRequest): Promise<Answer> {
   return answerOf(await handle(request))
-}
-
-/** Returns the request with the signatures of both requests. */
-function withSignaturesOf(request: HttpRequest, other: HttpRequest): HttpRequest {
-  return ['signature-input', 'signature'].reduce(
-    (both, name) =>
-      withHeader(both, name, headerOf(request, name) ?? '', headerOf(other, name) ?? ''),
-    request,
-  )
 }
 
 describe('a grant request', () => {

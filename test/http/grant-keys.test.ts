@@ -1,11 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { HttpRequest } from '../../src/entry-adapter.js'
 import { remoteClientKeys } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
 import { jwkOf, type TestKey, testKey } from '../support/keys.js'
 import { runs } from '../support/runs.js'
-import { headerOf, withHeader } from '../support/sign.js'
+import { withHeader, withSignaturesOf } from '../support/sign.js'
 import { grantToPay, outgoingItem, pay, priceList, usd } from '../support/spending.js'
 import { walletInProcesses } from '../support/two-processes.js'
 import {
@@ -41,14 +40,6 @@ function setUp(rule?: Rule, processes: 1 | 2 = 1, options: WorldOptions = {}) {
     return (await client.send({ method: 'GET', url, token, key })).body.spentDebitAmount?.value
   }
   return { world, client, publish, spent }
-}
-
-/** A request that has the signatures of both. */
-function signedByBoth(one: HttpRequest, two: HttpRequest): HttpRequest {
-  return ['signature-input', 'signature'].reduce(
-    (all, field) => withHeader(all, field, headerOf(one, field) ?? '', headerOf(two, field) ?? ''),
-    one,
-  )
 }
 
 const name = fc.constantFrom<KeyName>('first', 'first', 'second', 'replacement')
@@ -165,7 +156,7 @@ describe('a grant of a client with a wallet address', () => {
     const unknown = client.sign({ ...get, key: testKey('unknown') })
     const known = client.sign({ ...get, key: second, label: 'sig2' })
     world.clientKeys.asked.length = 0
-    expect(answerOf(await world.handle(signedByBoth(unknown, known))).status).toBe(200)
+    expect(answerOf(await world.handle(withSignaturesOf(unknown, known))).status).toBe(200)
     expect(world.clientKeys.asked.map(({ kid }) => kid)).toEqual([
       testKey('unknown').kid,
       first.kid,
@@ -187,7 +178,9 @@ describe('a grant of a client with a wallet address', () => {
       for (const request of requests) {
         const one = client.sign({ ...request, key: other })
         const two = client.sign({ ...request, key: second, label: 'sig2' })
-        expect(answerOf(await world.handle(signedByBoth(one, two))).status, request.url).toBe(200)
+        expect(answerOf(await world.handle(withSignaturesOf(one, two))).status, request.url).toBe(
+          200,
+        )
       }
     },
   )

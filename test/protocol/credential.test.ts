@@ -10,10 +10,9 @@ import {
   isIdOf,
   namespaceAt,
   namespaceOf,
-  newCommandId,
   newId,
-  newPath,
   newSecret,
+  newUniqueText,
   parseCredential,
   parsePath,
   pooled,
@@ -128,12 +127,10 @@ describe('paths', () => {
 })
 
 describe('randomness', () => {
-  test('every bit of the source appears in a secret, a path and a command id', () => {
+  test('every bit of the source appears in a secret, and in a path or command id', () => {
     expect(newSecret(constantRandom(0xff))).toBe(Buffer.alloc(32, 0xff).toString('base64url'))
-    for (const create of [newPath, newCommandId]) {
-      expect(create(constantRandom(0xff))).toBe(Buffer.alloc(16, 0xff).toString('base64url'))
-      expect(create(constantRandom(0))).toBe('A'.repeat(22))
-    }
+    expect(newUniqueText(constantRandom(0xff))).toBe(Buffer.alloc(16, 0xff).toString('base64url'))
+    expect(newUniqueText(constantRandom(0))).toBe('A'.repeat(22))
     expect(newSecret(constantRandom(0))).toBe('A'.repeat(43))
   })
 
@@ -146,7 +143,7 @@ describe('randomness', () => {
       const grantId = ids[index] ?? ''
       const token = formatCredential(accessTokenClass, { grantId, secret })
       expect(parseCredential(accessTokenClass, token)).toEqual({ grantId, secret })
-      const path = formatPath(grantId, newPath(random))
+      const path = formatPath(grantId, newUniqueText(random))
       expect(parsePath(path)?.grantId).toBe(grantId)
     }
   })
@@ -178,7 +175,7 @@ describe('ids', () => {
     const ids = [0, 0xff].map((byte) => newId('namespac', startOfTests, constantRandom(byte)))
     expect(ids[0]?.slice(0, 14)).toBe(ids[1]?.slice(0, 14))
     expect(ids.map((id) => id.slice(14))).toEqual(
-      [0, 0xff].map((byte) => newPath(constantRandom(byte))),
+      [0, 0xff].map((byte) => newUniqueText(constantRandom(byte))),
     )
   })
 

@@ -13,6 +13,15 @@ export function withHeader(request: HttpRequest, name: string, ...values: string
   return { ...request, headers: [...others, ...values.map((value) => [name, value] as const)] }
 }
 
+/** Returns the request with the signatures of both requests. */
+export function withSignaturesOf(request: HttpRequest, other: HttpRequest): HttpRequest {
+  return ['signature-input', 'signature'].reduce(
+    (both, name) =>
+      withHeader(both, name, headerOf(request, name) ?? '', headerOf(other, name) ?? ''),
+    request,
+  )
+}
+
 export function headerOf({ headers }: HttpRequest, name: string): string | undefined {
   return headers.find(([each]) => each.toLowerCase() === name.toLowerCase())?.[1]
 }

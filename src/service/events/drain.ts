@@ -1,5 +1,5 @@
 import { storeBounds } from '../../ports/store.js'
-import { newPath } from '../../protocol/credential.js'
+import { newUniqueText } from '../../protocol/credential.js'
 import type { ServiceContext } from '../context.js'
 import {
   type EventRecord,
@@ -149,7 +149,7 @@ export async function drain(
    */
   async function hold(slice: number, started: readonly string[]): Promise<Held | undefined> {
     const held = holds.get(slice)
-    const holder = held?.claim.holder ?? newPath(random)
+    const holder = held?.claim.holder ?? newUniqueText(random)
     const sent = { elapsedMs: pacing.elapsedMs(), now: clock.now() }
     const claimed = await claims.take(slice, holder, started, held?.claim)
     const { claim } = claimed

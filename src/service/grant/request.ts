@@ -1,13 +1,8 @@
-import { labelsOf, type TokenItem } from '../../core/access.js'
+import { labelsOf } from '../../core/access.js'
 import type { Refused } from '../../core/decision.js'
-import {
-  clientId,
-  type FinishMethod,
-  type GrantClient,
-  type SubjectId,
-} from '../../core/grant/record.js'
-import { type RequestRefusal, requestGrant } from '../../core/grant/request.js'
-import { newId, newPath, newSecret } from '../../protocol/credential.js'
+import { clientId } from '../../core/grant/record.js'
+import { type RequestGrant, type RequestRefusal, requestGrant } from '../../core/grant/request.js'
+import { newId, newSecret, newUniqueText } from '../../protocol/credential.js'
 import { hashText } from '../../util/hash.js'
 import type { Replayed, SignedCall } from '../signed-call.js'
 import { creationWrite } from '../write/write.js'
@@ -23,14 +18,11 @@ export interface GrantRequested extends GrantAnswer {
 /** The result of a grant request. */
 type RequestAnswer = GrantRequested | Refused<RequestRefusal> | Replayed
 
-export interface GrantRequestInput {
-  readonly client: GrantClient
-  readonly access: readonly TokenItem[]
-  readonly subject?: SubjectId
-  readonly needsConsent: boolean
-  readonly needsFinish: boolean
-  readonly interact?: { readonly finish?: FinishMethod }
-}
+/** What a client requests, and what the policy of the server requires for it. */
+export type GrantRequestInput = Pick<
+  RequestGrant,
+  'client' | 'access' | 'subject' | 'needsConsent' | 'needsFinish' | 'interact'
+>
 
 /** Creates a grant request, with its tokens if it needs no consent. */
 export async function request(
@@ -48,8 +40,8 @@ export async function request(
     commandId: call.commandId,
     id: newId(namespace, call.now, random),
     listName: clientListName(namespace, clientId(input.client)),
-    interaction: { path: newPath(random), nonce: newSecret(random) },
-    continuation: { path: newPath(random), tokenHash: await hashText(continuationSecret) },
+    interaction: { path: newUniqueText(random), nonce: newSecret(random) },
+    continuation: { path: newUniqueText(random), tokenHash: await hashText(continuationSecret) },
     tokens: await Promise.all(
       labels.map((label, index) => newToken(label, secrets[index] ?? '', random)),
     ),

@@ -1,7 +1,7 @@
 import type { Derivation, Grant, IssuedToken } from '../../core/grant/record.js'
 import type { NewToken } from '../../core/grant/token.js'
 import type { Random } from '../../ports/host.js'
-import { deriveSecret, newPath } from '../../protocol/credential.js'
+import { deriveSecret, newUniqueText } from '../../protocol/credential.js'
 import { hashText } from '../../util/hash.js'
 import type { Dependencies } from './dependencies.js'
 
@@ -25,7 +25,7 @@ export async function newToken(
   random: Random,
 ): Promise<NewToken> {
   const hash = await hashText(secret)
-  return { ...(label !== undefined && { label }), hash, manage: newPath(random) }
+  return { ...(label !== undefined && { label }), hash, manage: newUniqueText(random) }
 }
 
 /** A derived token, with its own secret. */
