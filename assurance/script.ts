@@ -1,5 +1,6 @@
 import {
   type Arguments,
+  outliveReaders,
   type Program,
   type ProgramOptions,
   runWith,
@@ -17,6 +18,7 @@ export async function runScript<const Known extends ProgramOptions>(
   script: Pick<Program<Known>, 'name' | 'usage' | 'options'>,
   work: (values: Arguments<Known>['values']) => Promise<boolean>,
 ): Promise<void> {
+  outliveReaders(process.stdout, process.stderr)
   const args = process.argv.slice(2)
   process.exitCode = await runWith(
     { ...script, manifest },

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { piped } from './support/piped.js'
 
 const programs = [
   'examples/created-wallet/main.ts',
@@ -54,6 +55,15 @@ describe.each([...programs, ...scripts])('%s', (main) => {
     expect(await ran(main, ['--version'])).toEqual({ code: 0, out: `${version}\n`, err: '' })
   })
 
+  test.each([
+    ['stdout', '--help', 0],
+    ['stderr', '--halp', 2],
+  ] as const)('keeps its exit code if nobody reads %s after %s', async (name, option, expected) => {
+    const { child, printed, ended } = piped([main, option])
+    child[name].destroy()
+    expect([await ended, printed]).toEqual([expected, { out: '', err: '' }])
+  })
+
   test('knows which option was meant, with the exit code 2', async () => {
     const { code, out, err } = await ran(main, ['--halp'])
     expect([code, out]).toEqual([2, ''])
@@ -75,4 +85,18 @@ describe.each(programs)('%s, which people install', (main) => {
       err: 'This program needs Node.js 20.19, or 22.12 or newer. This is 18.20.8.\n',
     })
   })
+})
+
+test('A server whose output nobody reads any more serves on, and ends with 0', async () => {
+  const { child, printed, ended } = piped(['packages/sandbox/src/main.ts', '--port', '0'])
+  await expect.poll(() => printed.out).toMatch(/is ready\n$/)
+  child.stdout.destroy()
+  child.stderr.destroy()
+  const [wallet = ''] = /http\S+\/alice/.exec(printed.out) ?? []
+  for (const path of ['', '/nothing', '']) {
+    await (await fetch(`${wallet}${path}`)).arrayBuffer()
+  }
+  expect((await fetch(wallet)).status).toBe(200)
+  child.kill('SIGTERM')
+  expect(await ended).toBe(0)
 })

@@ -1,12 +1,17 @@
+import { EventEmitter } from 'node:events'
+import { PassThrough, Writable } from 'node:stream'
 import fc from 'fast-check'
 import {
+  answerTo,
   nodeProblem,
+  outliveReaders,
   readArguments,
   runWith,
   UsageError,
   unknownWord,
 } from 'open-payments-programs'
 import { describe, expect, test } from 'vitest'
+import { piped } from './support/piped.js'
 import { runs } from './support/runs.js'
 
 const options = {
@@ -112,5 +117,77 @@ describe('the version of Node.js', () => {
 
   test.each(['20.19.0', '22.12.0', '23.0.0', '24.0.0', '26.1.0'])('%s is supported', (version) => {
     expect(nodeProblem(version)).toBeUndefined()
+  })
+})
+
+describe('output that nobody reads', () => {
+  const doctor = 'packages/doctor/src/main.ts'
+
+  test.each([
+    ['stdout', '--help', 0],
+    ['stderr', '--halp', 2],
+  ] as const)(
+    'on %s of a program with %s leaves the exit code %i',
+    async (name, option, expected) => {
+      const { child, printed, ended } = piped([doctor, option])
+      child[name].destroy()
+      expect(await ended).toBe(expected)
+      expect(printed).toEqual({ out: '', err: '' })
+    },
+  )
+
+  test('is lost without a word if its reader has gone, and else with one', () => {
+    const printed: string[] = []
+    const stream = (name: string) => {
+      const events = new EventEmitter() as NodeJS.WriteStream
+      return Object.assign(events, {
+        write: (text: string) => printed.push(`${name}: ${text}`) > 0,
+      })
+    }
+    const [stdout, stderr] = [stream('stdout'), stream('stderr')]
+    outliveReaders(stdout, stderr)
+    for (const code of ['EPIPE', 'ENOSPC', 'EPIPE', 'ENOSPC']) {
+      for (const each of [stdout, stderr]) each.emit('error', Object.assign(new Error(), { code }))
+    }
+    expect(printed).toEqual([
+      'stderr: The output is lost: ENOSPC\n',
+      'stdout: The output is lost: ENOSPC\n',
+    ])
+  })
+})
+
+describe('a question', () => {
+  const shown = () => new PassThrough()
+
+  test('is answered by a line, without the spaces around it', async () => {
+    const [input, output] = [new PassThrough(), shown()]
+    const answer = answerTo('Pay this? ', { input, output })
+    input.write(' yes \nno\n')
+    expect([await answer, String(output.read())]).toEqual(['yes', 'Pay this? '])
+  })
+
+  test('has no answer at the end of the input', async () => {
+    const input = new PassThrough()
+    const answer = answerTo('Pay this? ', { input, output: shown() })
+    input.end()
+    expect(await answer).toBeUndefined()
+  })
+
+  test('has no answer after an interruption', async () => {
+    const interruption = new AbortController()
+    const { signal: interrupted } = interruption
+    const answer = answerTo('Pay this? ', {
+      input: new PassThrough(),
+      output: shown(),
+      interrupted,
+    })
+    interruption.abort()
+    expect(await answer).toBeUndefined()
+  })
+
+  test('that cannot be shown has no answer', async () => {
+    const output = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) })
+    output.on('error', () => {})
+    expect(await answerTo('Pay this? ', { input: new PassThrough(), output })).toBeUndefined()
   })
 })

@@ -1,3 +1,5 @@
+import { outliveReaders } from './program.js'
+
 /** The first minor version of each major version of Node.js that loads ES modules with `require`. */
 const minorMins: Readonly<Record<number, number>> = { 20: 19, 22: 12 }
 
@@ -15,6 +17,7 @@ export function nodeProblem(version: string): string | undefined {
 export async function start(
   load: () => Promise<(args: readonly string[]) => Promise<number>>,
 ): Promise<void> {
+  outliveReaders(process.stdout, process.stderr)
   const problem = nodeProblem(process.versions.node)
   if (problem === undefined) {
     const run = await load()

@@ -14,6 +14,27 @@ export const standardOutput: Output = {
   err: (text) => void process.stderr.write(text),
 }
 
+/** Where a process writes, as far as this file needs it. */
+type Stream = Pick<NodeJS.WriteStream, 'on' | 'write'>
+
+/**
+ * Lets a program do its work to the end when its output has no reader any more, such as after `| head -1`: its exit code
+ * says what happened, not who has read it. Output that is lost for another reason is named on the other stream.
+ */
+export function outliveReaders(stdout: Stream, stderr: Stream): void {
+  for (const [lost, other] of [
+    [stdout, stderr],
+    [stderr, stdout],
+  ] as const) {
+    let isTold = false
+    lost.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+      if (isTold || code === 'EPIPE') return
+      isTold = true
+      other.write(`The output is lost: ${onOneLine(code ?? message)}\n`)
+    })
+  }
+}
+
 /** A program on the command line, which also has `--help`, `-h` and `--version`. */
 export interface Program<Known extends ProgramOptions> {
   /** What a user types to run it. */

@@ -59,7 +59,9 @@ export async function pay(wire: Wire, options: PayOptions): Promise<Outcome> {
   wire.say(`${money(debitAmount)} is debited from ${payer.walletAddress}`)
   wire.say(`${money(receiveAmount)} is received at ${receiver}`)
   if (!options.isConfirmed && (await wire.machine.ask?.('Pay this?')) !== true) {
-    throw new ClientError(1, 'confirmation', 'not confirmed, so nothing is paid')
+    throw wire.machine.interrupted.aborted
+      ? new ClientError(130, 'confirmation', 'interrupted')
+      : new ClientError(1, 'confirmation', 'not confirmed, so nothing is paid')
   }
 
   const { answer, grant } = await created(wire, payer, quote, options)

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { createInterface } from 'node:readline/promises'
+import { answerTo, standardOutput } from 'open-payments-programs'
 import type { Machine } from './wire.js'
 
 /** The terminal in which the program runs. */
@@ -9,8 +9,7 @@ export function terminal(): Machine {
   process.once('SIGINT', () => interruption.abort())
   const { signal } = interruption
   return {
-    out: (text) => void process.stdout.write(text),
-    err: (text) => void process.stderr.write(text),
+    ...standardOutput,
     env: process.env,
     open: openBrowser,
     ask: process.stdin.isTTY ? (question) => asked(question, signal) : undefined,
@@ -18,16 +17,11 @@ export function terminal(): Machine {
   }
 }
 
-async function asked(question: string, signal: AbortSignal): Promise<boolean> {
-  const lines = createInterface({ input: process.stdin, output: process.stderr })
-  lines.once('SIGINT', () => process.emit('SIGINT'))
-  try {
-    return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `, { signal })).trim())
-  } catch {
-    return false
-  } finally {
-    lines.close()
-  }
+async function asked(question: string, interrupted: AbortSignal): Promise<boolean> {
+  const { stdin: input, stderr: output } = process
+  const interrupt = () => void process.emit('SIGINT')
+  const asking = { input, output, interrupted, interrupt }
+  return /^y(es)?$/i.test((await answerTo(`${question} [y/N] `, asking)) ?? '')
 }
 
 /** Opens a page with `BROWSER`, or with the program of the system. No shell reads the URL. */

@@ -527,6 +527,18 @@ describe('against a created wallet', () => {
     expect([code, body.error.step]).toEqual([1, 'confirmation'])
   })
 
+  test('an interruption at the question for the price is no answer', async () => {
+    const interruption = new AbortController()
+    const ask = async () => {
+      interruption.abort()
+      return false
+    }
+    const interrupted = interruption.signal
+    const args = ['pay', bob, '--from', from, '--amount', '1.00']
+    const { code, body } = await place.json(args, { ask, interrupted })
+    expect([code, body.error.message]).toEqual([130, 'interrupted'])
+  })
+
   test('a payment that failed is said to have failed', async () => {
     const network: Network = {
       ...internet,

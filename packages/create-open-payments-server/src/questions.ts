@@ -1,4 +1,4 @@
-import { createInterface } from 'node:readline/promises'
+import { answerTo } from 'open-payments-programs'
 import { ProblemError } from './choices.js'
 
 /** Asks the user a question, and resolves to the answer. */
@@ -7,17 +7,9 @@ export type Ask = (question: string) => Promise<string>
 /** Asks on a terminal. */
 export function questionsOn(input: NodeJS.ReadableStream, output: NodeJS.WritableStream): Ask {
   return async (question) => {
-    const terminal = createInterface({ input, output })
-    const ended = new AbortController()
-    // At the end of the input, such as Ctrl+D, readline would wait for an answer for ever.
-    terminal.once('close', () => ended.abort())
-    try {
-      return (await terminal.question(question, { signal: ended.signal })).trim()
-    } catch {
-      throw new ProblemError('cancelled')
-    } finally {
-      terminal.close()
-    }
+    const answer = await answerTo(question, { input, output })
+    if (answer === undefined) throw new ProblemError('cancelled')
+    return answer
   }
 }
 
