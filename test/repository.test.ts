@@ -36,7 +36,13 @@ function jobsOf(path: string): Readonly<Record<string, Job>> {
 }
 
 describe('npm scripts', () => {
-  const documents = ['README.md', 'CONTRIBUTING.md', '.ci/run', '.github/pull_request_template.md']
+  const documents = [
+    'README.md',
+    'CONTRIBUTING.md',
+    '.ci/run',
+    '.ci/nightly',
+    '.github/pull_request_template.md',
+  ]
   const docs = readdirSync('docs').filter((name) => name.endsWith('.md'))
 
   test.each([...documents, ...workflows, ...docs.map((name) => `docs/${name}`)])(
@@ -111,14 +117,40 @@ describe('the workflow for changes', () => {
     }
     expect(Object.keys(images)).toHaveLength(services.length)
   })
+})
 
-  test('runs each part of .ci/run', () => {
-    const parts = [...read('.ci/run').matchAll(/^run_(\w+)\(\) \{$/gm)].map(([, part]) => part)
-    const steps = Object.values(jobs).flatMap((job) => job.steps ?? [])
-    const run = steps.flatMap(({ run = '' }) => /^\.ci\/run (\w+)$/.exec(run)?.[1] ?? [])
-    expect(run.toSorted()).toEqual(parts.toSorted())
-    expect(parts.length).toBeGreaterThan(4)
+describe.each([
+  ['.ci/run', 'ci.yml'],
+  ['.ci/nightly', 'nightly.yml'],
+])('each part of %s', (script, workflow) => {
+  const parts = [...read(script).matchAll(/^run_(\w+)\(\) \{$/gm)].map(([, part]) => part)
+
+  test(`has a job of ${workflow}`, () => {
+    const steps = Object.values(jobsOf(`.github/workflows/${workflow}`)).flatMap(
+      (job) => job.steps ?? [],
+    )
+    const names = steps.flatMap(({ run = '' }) =>
+      run.startsWith(`${script} `) ? [run.slice(script.length + 1)] : [],
+    )
+    expect(names.toSorted()).toEqual(parts.toSorted())
+    expect(parts.length).toBeGreaterThan(3)
   })
+
+  test('is run when no part is named', () => {
+    const calls = [...read(script).matchAll(/^run_(\w+)$/gm)].map(([, part]) => part)
+    expect(calls.toSorted()).toEqual(parts.toSorted())
+  })
+})
+
+test('each program of .ci is called by another one', () => {
+  const programs = readdirSync('.ci').filter((name) => name !== 'run' && name !== 'nightly')
+  const texts = readdirSync('.ci').map((name) => ({ name, text: read(`.ci/${name}`) }))
+  for (const program of programs) {
+    const callers = texts.filter(
+      ({ name, text }) => name !== program && text.includes(`.ci/${program}`),
+    )
+    expect(callers.length, program).toBeGreaterThan(0)
+  }
 })
 
 describe('the workflow for releases', () => {

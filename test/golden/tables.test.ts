@@ -145,7 +145,8 @@ describe.each(Object.entries(databases))('tables of %s', (kind, fresh) => {
       })
     })
 
-    test.runIf(isLong)('serve that version and this one at the same time', async () => {
+    const elsewhere = isLong ? '' : ' (skipped: run npm run test:long)'
+    test.runIf(isLong)(`serve that version and this one at the same time${elsewhere}`, async () => {
       const [older, newer] = [startRunner(version), startRunner(current)]
       for (const life of someNames) {
         await withFresh(fresh, async (connection, address) => {
