@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { postgresStore } from '../../adapters/postgres.js'
 import { realPacing } from '../../src/service/time.js'
 import { anyPostgres } from '../../test/support/databases.js'
-import { isLong } from '../../test/support/runs.js'
+import { isLong, onlyLong } from '../../test/support/runs.js'
 import { calm, deliverAll, type Plan } from './world.js'
 
 describe('events on PostgreSQL', () => {
@@ -31,7 +31,7 @@ describe('events on PostgreSQL', () => {
     expect([problems, repeats, written]).toEqual([[], 0, 300])
   })
 
-  test.runIf(isLong)('are delivered within 25 s after a consumer has died', async () => {
+  test.runIf(isLong)(`are delivered within 25 s after a consumer has died${onlyLong}`, async () => {
     const store = postgresStore(database.client, database.options)
     const plan: Plan = {
       ...busy,

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { columns } from '../../adapters/sql/records.js'
-import { isLong } from '../support/runs.js'
+import { isLong, onlyLong } from '../support/runs.js'
 import { type Address, type Connection, connect, databases, type Fresh } from './databases.js'
 import { begun, current, goldenOf, goneOn, isWriting, putRecords, versions } from './golden.js'
 import { lives } from './lives.js'
@@ -145,8 +145,7 @@ describe.each(Object.entries(databases))('tables of %s', (kind, fresh) => {
       })
     })
 
-    const elsewhere = isLong ? '' : ' (skipped: run npm run test:long)'
-    test.runIf(isLong)(`serve that version and this one at the same time${elsewhere}`, async () => {
+    test.runIf(isLong)(`serve that version and this one at the same time${onlyLong}`, async () => {
       const [older, newer] = [startRunner(version), startRunner(current)]
       for (const life of someNames) {
         await withFresh(fresh, async (connection, address) => {

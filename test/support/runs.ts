@@ -3,6 +3,9 @@ const depth = process.env['TEST_DEPTH']
 /** Whether this is `npm run test:long`. */
 export const isLong = depth === 'long'
 
+/** Ends the title of a test with a server that `npm run test:long` alone runs: the checks ask who runs it. */
+export const onlyLong = isLong ? '' : ' (skipped: run npm run test:long)'
+
 /** Whether this is `npm test`. */
 export const isShort = depth === 'short'
 
