@@ -129,8 +129,8 @@ export interface GrantServices {
   /**
    * Resolves to a page of the grants that an owner has consented to, in the order of consent, such as for a page of
    * connected apps. Finalized grants are included until their records are removed, unless `statuses` excludes them:
-   * `['approved']` selects the grants that the client can use. A query with `statuses` reads the owner's list in steps
-   * of 100 until the page is full.
+   * `['approved']` selects the grants that the client can use. A query with `statuses` looks at 200 grants of the owner
+   * at most: its page may be empty, and say that there are more.
    *
    * @throws {InvalidInputError} for an invalid query.
    */
@@ -146,7 +146,8 @@ export interface GrantServices {
   /**
    * Resolves to a page of the grants that an owner has consented to and that have ended: cancelled by the client,
    * revoked or expired, in the order of consent. They stay for `policy.grants.historyMs` after their end, two years by
-   * default, longer than in `list`; each is in the history once.
+   * default, longer than in `list`; each is in the history once. One call looks at 200 grants of `list` at most: its
+   * page may be empty, and say that there are more.
    *
    * @throws {InvalidInputError} for an invalid query.
    */

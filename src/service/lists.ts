@@ -25,7 +25,10 @@ export interface PageQuery {
 /** A page of a list, oldest item first in both directions. */
 export interface ListPage<Item> {
   /**
-   * The position of the page in its list. An empty page has no cursors.
+   * The position of the page in its list. A page that selects items of a list, such as grants by their status, may
+   * have fewer items than asked for, or none, although more follow: one call reads a limited part of the list. Go on
+   * from its cursor for as long as `hasNextPage`, or `hasPreviousPage`, says so. An empty page without more has no
+   * cursors.
    *
    * @see Open Payments OpenAPI, schema `page-info`
    */
@@ -59,6 +62,8 @@ type RecordList = Pick<ListQuery, 'kind' | 'list'>
 type Place = NonNullable<ListQuery['cursor']>
 
 const limitDefault = 20
+/** How many times one page reads a list to find the items that are kept, so that no call reads without a bound. */
+const stepsMax = 2
 const limitMax = storeBounds.listLimit
 const cursorLengthMax = 256
 
@@ -120,18 +125,17 @@ type Keep<Item> = (item: Item) => boolean
 export interface Source<Item extends Stored> {
   /** The name of the list, or of all of them. */
   readonly list: string
-  /** Resolves to the records that belong to a page, and whether more of them follow. */
-  read(request: PageRequest): Promise<ItemPage<Item>>
+  /** Resolves to the records that belong to a page, and whether more of them may follow. */
+  read(request: PageRequest, steps?: number): Promise<ItemPage<Item>>
 }
 
 interface ItemPage<Item extends Stored> extends RecordPage {
   readonly records: readonly Item[]
+  /** How far the list was read, if that is further than the records. */
+  readonly reached?: Place
 }
 
-/**
- * Returns a list as a source. With `keep`, as many pages of 100 records are read as are needed to find the items that
- * are kept.
- */
+/** Returns a list as a source. With `keep`, a page looks at no more than `stepsMax` times 100 records. */
 export function sourceOf<Item extends Stored>(
   store: Store,
   list: RecordList,
@@ -140,7 +144,8 @@ export function sourceOf<Item extends Stored>(
   const read = async (request: PageRequest) =>
     (await store.list({ ...list, ...request })) as ItemPage<Item>
   const all = { list: list.list, read }
-  return keep === undefined ? all : { ...all, read: (request) => readKept(all, request, keep) }
+  if (keep === undefined) return all
+  return { ...all, read: (request, steps = stepsMax) => readKept(all, request, keep, steps) }
 }
 
 /**
@@ -151,44 +156,70 @@ export function mergedSource<First extends Stored, Second extends Stored>(
   first: Source<First>,
   second: Source<Second>,
 ): Source<First | Second> {
+  const { list } = first
   return {
-    list: first.list,
-    async read(request) {
+    list,
+    async read(request, steps) {
       // The lists are read one after the other: an item whose record in the first is removed during the call is found
       // in the second.
-      const one = await first.read(request)
-      const other = await second.read(request)
+      const one = await first.read(request, steps)
+      const other = await second.read(request, steps)
       const all: readonly (First | Second)[] = [...one.records, ...other.records]
       const found = [...new Map(all.map((each) => [each.id, each])).values()]
-      const sorted = found.toSorted(inOrderOf(first.list))
-      const { forward, limit } = request
+      const order = orderOf(request)
+      // Beyond the place up to which both were read, records of one may be missing.
+      const ends = [endOf(one, request, list), endOf(other, request, list)]
+      const [reached] = ends.flatMap((place) => place ?? []).sort(order)
+      const known = found
+        .flatMap((record) => {
+          const place = placeIn(record, list)
+          const isKnown = place && (reached === undefined || order(place, reached) <= 0)
+          return isKnown ? [{ record, place }] : []
+        })
+        .sort((left, right) => order(left.place, right.place))
+        .map(({ record }) => record)
+      const records = known.slice(0, request.limit)
+      const isFull = known.length > request.limit
       return {
-        records: forward ? sorted.slice(0, limit) : sorted.slice(-limit),
-        more: sorted.length > limit || one.more || other.more,
+        records: request.forward ? records : records.reverse(),
+        more: isFull || one.more || other.more,
+        ...(reached !== undefined && !isFull && { reached }),
       }
     },
   }
 }
 
-/** Compares records as a list orders them. */
-function inOrderOf(list: string) {
-  return (one: Stored, other: Stored) => {
-    const [left, right] = [placeIn(one, list), placeIn(other, list)]
-    if (left === undefined || right === undefined) return 0
-    return left.at - right.at || (left.id < right.id ? -1 : 1)
-  }
+/** How far a page was read; `undefined` if that is to the end of its list. */
+function endOf(
+  { records, more, reached }: ItemPage<Stored>,
+  { forward }: PageRequest,
+  list: string,
+): Place | undefined {
+  return more ? (reached ?? placeIn(records.at(forward ? -1 : 0), list)) : undefined
+}
+
+/** Compares places as a list is read in a direction. */
+function orderOf({ forward }: Pick<PageRequest, 'forward'>) {
+  const order = (one: Place, other: Place) =>
+    one.at - other.at || (one.id < other.id ? -1 : Number(one.id > other.id))
+  return forward ? order : (one: Place, other: Place) => order(other, one)
 }
 
 async function readKept<Item extends Stored>(
   { list, read }: Source<Item>,
   request: PageRequest,
   keep: Keep<Item>,
+  steps: number,
 ): Promise<ItemPage<Item>> {
   const { forward, limit } = request
   const kept: Item[] = []
-  const page = (more: boolean) => ({ records: forward ? kept : kept.reverse(), more })
+  const page = (more: boolean, reached?: Place) => ({
+    records: forward ? kept : kept.reverse(),
+    more,
+    ...(reached !== undefined && { reached }),
+  })
   let next: PageRequest = { ...request, limit: limitMax }
-  for (;;) {
+  for (let step = 1; ; step += 1) {
     const { records, more } = await read(next)
     const found = forward ? records : records.toReversed()
     for (const record of found) {
@@ -196,9 +227,10 @@ async function readKept<Item extends Stored>(
       if (kept.length === limit) return page(true)
       kept.push(record)
     }
-    const cursor = more ? placeIn(found.at(-1), list) : undefined
-    if (cursor === undefined) return page(false)
-    next = { ...next, cursor }
+    const reached = more ? placeIn(found.at(-1), list) : undefined
+    if (reached === undefined) return page(false)
+    if (kept.length === limit || step === steps) return page(true, reached)
+    next = { ...next, cursor: reached }
   }
 }
 
@@ -211,20 +243,21 @@ export async function readPage<Item extends Stored>(
   request: PageRequest,
 ): Promise<ListPage<Item>> {
   const { forward, cursor } = request
-  const { records, more } = await read(request)
-  const [start, end] = [records.at(0), records.at(-1)].map((record) => placeIn(record, list))
+  const { records, more, reached } = await read(request)
+  const [first, last] = [records.at(0), records.at(-1)].map((record) => placeIn(record, list))
+  const start = (forward ? undefined : reached) ?? first ?? reached
+  const end = (forward ? reached : undefined) ?? last ?? reached
   const nearest = forward ? start : end
   // If the page is empty, all items lie on the other side of the query's cursor.
   const from = nearest !== undefined && { cursor: nearest }
-  const behind =
-    cursor !== undefined &&
-    (await read({ ...from, forward: !forward, limit: 1 })).records.length > 0
+  const behind = cursor && (await read({ ...from, forward: !forward, limit: 1 }, 1))
+  const isBehind = behind !== undefined && (behind.records.length > 0 || behind.more)
   return {
     pagination: {
       ...(start !== undefined && { startCursor: formatCursor(start) }),
       ...(end !== undefined && { endCursor: formatCursor(end) }),
-      hasNextPage: forward ? more : behind,
-      hasPreviousPage: forward ? behind : more,
+      hasNextPage: forward ? more : isBehind,
+      hasPreviousPage: forward ? isBehind : more,
     },
     result: records,
   }
@@ -244,9 +277,9 @@ export function iterateList<Item extends Stored, View>(
       const { list, read } = await findSource()
       let page: PageRequest | undefined = { forward: true, limit: limitMax }
       while (page !== undefined) {
-        const { records, more }: ItemPage<Item> = await read(page)
-        for (const record of records) if (keep(record)) yield view(record)
-        const cursor = more ? placeIn(records.at(-1), list) : undefined
+        const found: ItemPage<Item> = await read(page)
+        for (const record of found.records) if (keep(record)) yield view(record)
+        const cursor = endOf(found, page, list)
         page = cursor && { ...page, cursor }
       }
     },

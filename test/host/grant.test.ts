@@ -1,6 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { InvalidInputError, memoryStore, walletAddressSubjects } from '../../src/index.js'
+import {
+  InvalidInputError,
+  memoryStore,
+  type Store,
+  walletAddressSubjects,
+} from '../../src/index.js'
 import { ownerListName } from '../../src/service/grant/lists.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { runs } from '../support/runs.js'
@@ -91,21 +96,51 @@ describe('the grants of an owner in some states', () => {
     expect((await grants.list({ resourceOwner: 'alice' })).result).toHaveLength(7)
   })
 
-  test('are found on a later page of the list', async () => {
-    const store = memoryStore()
+  test('of an owner with thousands of ended ones take a few queries of the store each', async () => {
+    const ended = 2_000
+    const memory = memoryStore()
+    let queries = 0
+    const store: Store = {
+      ...memory,
+      list(query) {
+        queries += 1
+        return memory.list(query)
+      },
+    }
     const world = createWorld({ store })
     const id = await connect(world, world.client(), 'alice')
     const grant = await world.auth.grants.getRecord(id)
     if (grant === undefined) throw new Error('the grant does not exist')
-    for (let number = 0; number < 250; number++) {
+    for (let number = 0; number < ended; number++) {
       const finalized = { reason: 'revoked', at: 0 } as const
       const lists = grant.lists?.map((entry) => ({ ...entry, at: entry.at - 1 })) ?? []
       const next = { ...grant, id: `${id.slice(0, 12)}${number}`, version: 1, lists, finalized }
-      await store.commit({ changes: [{ kind: 'grant', next, expectedVersion: 0 }], guards: [] })
+      await memory.commit({ changes: [{ kind: 'grant', next, expectedVersion: 0 }], guards: [] })
     }
-    const { result, pagination } = await world.auth.grants.list({ ...live, first: 1 })
-    expect(result.map(({ grantId }) => grantId)).toEqual([id])
-    expect(pagination).toMatchObject({ hasNextPage: false })
+
+    const { grants } = world.auth
+    const found: string[] = []
+    let cursor: string | undefined
+    let calls = 0
+    for (let more = true; more; calls += 1) {
+      queries = 0
+      const { result, pagination } = await grants.list({ ...live, first: 1, cursor })
+      expect(queries).toBeLessThanOrEqual(3)
+      found.push(...result.map(({ grantId }) => grantId))
+      more = pagination.hasNextPage
+      cursor = pagination.endCursor
+    }
+    expect(found).toEqual([id])
+    expect(calls).toBeLessThanOrEqual(Math.ceil(ended / 200) + 1)
+
+    queries = 0
+    const none = await grants.list({ resourceOwner: 'alice', statuses: ['expired'] })
+    expect([queries, none.result, none.pagination.hasNextPage]).toEqual([2, [], true])
+    queries = 0
+    let lines = 0
+    for await (const _ of grants.exportHistory({ resourceOwner: 'alice' })) lines += 1
+    expect(lines).toBe(ended)
+    expect(queries).toBeLessThanOrEqual((2 * ended) / 100 + 2)
   })
 })
 

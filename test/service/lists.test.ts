@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Stored } from '../../src/entry-adapter.js'
-import { memoryStore, type Store } from '../../src/index.js'
+import { memoryStore, type RecordKind, type Store } from '../../src/index.js'
 import {
   iterateList,
   type ListPage,
@@ -11,6 +11,7 @@ import {
   type PageQuery,
   readPage,
   readPageQuery,
+  type Source,
   sourceOf,
 } from '../../src/service/lists.js'
 import { removeOne } from '../support/one-record.js'
@@ -25,10 +26,12 @@ function listed(number: number, at: number, wanted = ofBob): Stored {
   return { id, version: 1, commandId: `command ${number}`, lists: [{ list: wanted, at }] }
 }
 
-async function put(store: Store, record: Stored): Promise<void> {
-  const change = { kind, next: record, expectedVersion: 0 } as const
+async function commitOne(store: Store, kind: RecordKind, next: Stored): Promise<void> {
+  const change = { kind, next, expectedVersion: 0 } as const
   if (!(await store.commit({ changes: [change], guards: [] }))) throw new Error('it was there')
 }
+
+const put = (store: Store, record: Stored) => commitOne(store, kind, record)
 
 function pageOf(store: Store, query: PageQuery, wanted = ofBob): Promise<ListPage<Stored>> {
   const read = readPageQuery(query)
@@ -73,6 +76,19 @@ async function cursorsOf(store: Store): Promise<string[]> {
     more = hasNextPage
   }
   return cursors
+}
+
+/** A store that counts the queries of lists. */
+function counting(store: Store): Store & { queries: number } {
+  const counted = {
+    ...store,
+    queries: 0,
+    list(query: Parameters<Store['list']>[0]) {
+      counted.queries += 1
+      return store.list(query)
+    },
+  }
+  return counted
 }
 
 const cursors = { startCursor: expect.any(String), endCursor: expect.any(String) }
@@ -137,19 +153,11 @@ describe('a page', () => {
   })
 
   test('takes two store queries with a cursor, and one without', async () => {
-    const store = await stored([listed(1, 0), listed(2, 0), listed(3, 0)])
-    let queries = 0
-    const counted: Store = {
-      ...store,
-      list(query) {
-        queries += 1
-        return store.list(query)
-      },
-    }
+    const counted = counting(await stored([listed(1, 0), listed(2, 0), listed(3, 0)]))
     const { pagination } = await pageOf(counted, { first: 1 })
-    expect(queries).toBe(1)
+    expect(counted.queries).toBe(1)
     await pageOf(counted, { first: 1, cursor: pagination.endCursor ?? '' })
-    expect(queries).toBe(3)
+    expect(counted.queries).toBe(3)
   })
 })
 
@@ -401,5 +409,125 @@ describe('the lists of a payment', () => {
       { list: listName('namespac', { walletAddress: bob, client: 'https://shop.example' }), at: 7 },
     ])
     expect(new Set(lists.map(({ list: wanted }) => wanted)).size).toBe(2)
+  })
+})
+
+describe('a page of the items that are kept', () => {
+  const size = 500
+  const records = Array.from({ length: size }, (_, index) => {
+    const id = `namespac-${index.toString().padStart(4, '0')}`
+    return { id, version: 1, commandId: id, lists: [{ list: ofBob, at: index >> 1 }] }
+  })
+  const store = (async () => {
+    const store = memoryStore()
+    for (const next of records) await put(store, next)
+    return store
+  })()
+
+  /** A part of the list: some intervals of it, which are all kept, or of which each so many-th is kept. */
+  const kept = fc
+    .array(fc.tuple(fc.nat(size), fc.nat(150), fc.constantFrom(1, 2, 7, 150)), { maxLength: 4 })
+    .map((parts) => {
+      const isIn = (index: number) =>
+        parts.some(([start, length, every]) => {
+          const at = index - start
+          return at >= 0 && at < length && at % every === 0
+        })
+      return new Set(records.filter((_, index) => isIn(index)).map(({ id }) => id))
+    })
+  const whole = fc.constant(new Set(records.map(({ id }) => id)))
+  const none = fc.constant(new Set<string>())
+  const sizes = fc.constantFrom(3, 20, 99, 100)
+  const selections = fc.oneof({ weight: 6, arbitrary: kept }, whole, none)
+
+  /** Goes through all pages in a direction, each with at most so many queries, and returns their items in order. */
+  async function walked(
+    source: Source<Stored>,
+    counted: { queries: number },
+    direction: 'first' | 'last',
+    limit: number,
+    queriesMax: number,
+  ): Promise<readonly string[]> {
+    const isForward = direction === 'first'
+    const ids: string[] = []
+    let cursor: string | undefined
+    for (let more = true; more; ) {
+      const read = readPageQuery({ [direction]: limit, ...(cursor && { cursor }) })
+      if (!read.ok) throw new Error(read.problem)
+      counted.queries = 0
+      const { result, pagination } = await readPage(source, read.value)
+      expect(counted.queries).toBeLessThanOrEqual(queriesMax)
+      expect(result.length).toBeLessThanOrEqual(limit)
+      ids.splice(isForward ? ids.length : 0, 0, ...idsOf(result))
+      more = isForward ? pagination.hasNextPage : pagination.hasPreviousPage
+      const next = isForward ? pagination.endCursor : pagination.startCursor
+      if (more) expect([next, next === cursor]).toEqual([expect.any(String), false])
+      cursor = next
+    }
+    return ids
+  }
+
+  test('takes at most three store queries, and the pages in either direction have each of them once', async () => {
+    const counted = counting(await store)
+    await fc.assert(
+      fc.asyncProperty(selections, direction, sizes, async (selected, direction, limit) => {
+        const keep = ({ id }: Stored) => selected.has(id)
+        const source = sourceOf<Stored>(counted, { kind, list: ofBob }, keep)
+        const all = await walked(source, counted, direction, limit, 3)
+        expect(all).toEqual(idsOf(records.filter(keep)))
+      }),
+      { numRuns: runs(240) },
+    )
+  })
+
+  test('may be empty, and leads to what is kept before and after it', async () => {
+    const ends = new Set([records[0]?.id, records.at(-1)?.id])
+    const source = sourceOf<Stored>(await store, { kind, list: ofBob }, ({ id }) => ends.has(id))
+    const page = (query: PageQuery) => {
+      const read = readPageQuery(query)
+      if (!read.ok) throw new Error(read.problem)
+      return readPage(source, read.value)
+    }
+    const one = await page({ first: 1 })
+    const two = await page({ first: 1, cursor: one.pagination.endCursor })
+    expect(two).toEqual({
+      result: [],
+      pagination: { ...cursors, hasNextPage: true, hasPreviousPage: true },
+    })
+    let back = two
+    while (back.result.length === 0 && back.pagination.hasPreviousPage) {
+      back = await page({ last: 1, cursor: back.pagination.startCursor })
+    }
+    expect(back.result).toEqual(one.result)
+    expect(back.pagination.hasPreviousPage).toBe(false)
+  })
+
+  test('of two lists takes at most five store queries, and an iteration two for each hundred', async () => {
+    const other = 'outgoing-payment'
+    const merged = memoryStore()
+    const [some, all] = [records.filter((_, index) => index % 3 > 0), records]
+    for (const next of some) await commitOne(merged, kind, next)
+    for (const next of all.slice(200)) await commitOne(merged, other, next)
+    const counted = counting(merged)
+    await fc.assert(
+      fc.asyncProperty(selections, direction, sizes, async (selected, direction, limit) => {
+        const keep = ({ id }: Stored) => selected.has(id)
+        const first = sourceOf<Stored>(counted, { kind, list: ofBob }, keep)
+        const source = mergedSource(first, sourceOf(counted, { kind: other, list: ofBob }))
+        const expected = new Set(idsOf([...some.filter(keep), ...all.slice(200)]))
+        const found = await walked(source, counted, direction, limit, 5)
+        expect(found).toEqual(idsOf(records.filter(({ id }) => expected.has(id))))
+        counted.queries = 0
+        const iterated: string[] = []
+        for await (const id of iterateList(
+          async () => source,
+          ({ id }) => id,
+        ))
+          iterated.push(id)
+        expect(iterated).toEqual(found)
+        expect(counted.queries).toBeLessThanOrEqual(2 * Math.ceil(size / 100) + 2)
+      }),
+      { numRuns: runs(120) },
+    )
   })
 })

@@ -29,6 +29,8 @@ const pageMax = 20
 /** The apps in which a search looks, in pages of this many. */
 const searchedMax = 500
 const searchedPage = 100
+/** How often a page reads on: one call of the library looks at a part of a list, and may find nothing in it. */
+const readsMax = 20
 
 /** Returns the handler of the pages of connected apps. */
 export function connectedAppsHandler(site: Site): Handler {
@@ -97,7 +99,7 @@ export function connectedAppsHandler(site: Site): Handler {
     const all: GrantView[] = []
     let cursor: string | undefined
     let isMore = true
-    while (isMore && all.length < searchedMax) {
+    for (let reads = 0; isMore && all.length < searchedMax && reads < readsMax; reads += 1) {
       const query = {
         ...approvedBy(ownerId),
         last: searchedPage,
@@ -118,7 +120,7 @@ export function connectedAppsHandler(site: Site): Handler {
     )
     const isFound = new Set(matching.flat())
     const found = all.filter(({ client }) => isFound.has(client)).slice(0, pageMax)
-    return { grants: found, ...(isMore && { searchedMax }) }
+    return { grants: found, ...(isMore && { searchedMax: all.length }) }
   }
 
   async function ended(visit: OwnersVisit): Promise<HttpResponse> {
@@ -214,11 +216,30 @@ export function connectedAppsHandler(site: Site): Handler {
   })
 }
 
-/** Resolves to the page before a cursor. A link on any page can contain any cursor: then, to the last page. */
-async function pageOf<Page>(
-  read: (page: { readonly cursor?: string }) => Promise<Page>,
+interface Page {
+  readonly result: readonly unknown[]
+  readonly pagination: { readonly hasPreviousPage: boolean; readonly startCursor?: string }
+}
+
+/** Resolves to the nearest page before a cursor that is not empty, if it is near; without a cursor, to the last one. */
+async function pageOf<Found extends Page>(
+  read: (page: { readonly cursor?: string }) => Promise<Found>,
   cursor: string | null,
-): Promise<Page> {
+): Promise<Found> {
+  let page = await pageBefore(read, cursor)
+  for (let reads = 1; page.result.length === 0 && reads < readsMax; reads += 1) {
+    const { hasPreviousPage, startCursor } = page.pagination
+    if (!hasPreviousPage || startCursor === undefined) return page
+    page = await read({ cursor: startCursor })
+  }
+  return page
+}
+
+/** Resolves to the page before a cursor. A link on any page can contain any cursor: then, to the last page. */
+async function pageBefore<Found>(
+  read: (page: { readonly cursor?: string }) => Promise<Found>,
+  cursor: string | null,
+): Promise<Found> {
   if (cursor === null) return read({})
   try {
     return await read({ cursor })
@@ -229,7 +250,7 @@ async function pageOf<Page>(
 }
 
 function olderUrl(
-  pagination: { readonly hasPreviousPage: boolean; readonly startCursor?: string },
+  pagination: Page['pagination'],
   query: Readonly<Record<string, string>>,
 ): string | undefined {
   const { hasPreviousPage, startCursor } = pagination

@@ -46,7 +46,7 @@ export interface ConnectedAppsOptions extends AppOptions {
   readonly outcome?: 'stale' | undefined
   /** What the owner searched for, if anything. */
   readonly search?: string | undefined
-  /** The maximum number of apps that were searched, if the owner has more. */
+  /** How many apps were searched, if the owner has more. */
   readonly searchedMax?: number | undefined
   /** The URL of the page with apps that were approved before these. */
   readonly olderUrl?: string | undefined
@@ -77,13 +77,16 @@ export function connectedAppsScreen(
 ): Screen {
   const { locale, outcome, removed, search, searchedMax, olderUrl, endedUrl } = options
   const { accountLimitsUrl, renderApp = connectedAppHtml } = options
-  const count = searchedMax && new Intl.NumberFormat(locale.tag).format(searchedMax)
+  const count =
+    searchedMax === undefined ? '' : new Intl.NumberFormat(locale.tag).format(searchedMax)
   const none = search === undefined ? 'appsNone' : 'appsNotFound'
+  // A page of a list may be empty although there are older apps.
+  const isNone = apps.length === 0 && olderUrl === undefined
   const content = html`${outcome && alertOf(outcome, locale)}
     <h1>${say(locale, 'appsTitle')}</h1>
     ${removed && html`<p class="done" role="status">${sayOf('removed', removed, options)}</p>`}
     ${(apps.length > 0 || search !== undefined) && searchForm(options)}
-    ${apps.length === 0 && html`<p class="card">${say(locale, none)}</p>`}
+    ${isNone && html`<p class="card">${say(locale, none)}</p>`}
     ${count && html`<p class="quiet">${say(locale, 'appsNotAll', { count })}</p>`}
     ${apps.map((app) => renderApp(app, options))}
     ${search !== undefined && html`<p><a href="?">${say(locale, 'appsAll')}</a></p>`}

@@ -30,9 +30,11 @@ export interface EndedAppsOptions extends Omit<AppOptions, 'token'> {
  */
 export function endedAppsScreen(grants: readonly GrantView[], options: EndedAppsOptions): Screen {
   const { locale, olderUrl } = options
+  // A page of the history may be empty although there are older apps.
+  const isNone = grants.length === 0 && olderUrl === undefined
   const content = html`<p><a href="?">${say(locale, 'appsAll')}</a></p>
     <h1>${say(locale, 'endedApps')}</h1>
-    ${grants.length === 0 && html`<p class="card">${say(locale, 'endedNone')}</p>`}
+    ${isNone && html`<p class="card">${say(locale, 'endedNone')}</p>`}
     ${grants.map((grant) => endedAppHtml(grant, options))}
     ${olderUrl && html`<p><a href="${olderUrl}">${say(locale, 'appsOlder')}</a></p>`}`
   return { title: plain(locale, 'endedApps'), content }

@@ -696,6 +696,36 @@ describe('the page of connected apps', () => {
     expect(asked).toEqual([query, { ...query, cursor: 'a&b' }])
   })
 
+  test('goes on over empty pages of a list, and stops after some with a link to older ones', async () => {
+    const { world, grants } = await connected()
+    const [grant] = (await grants.list({ resourceOwner: 'alice' })).result
+    if (grant === undefined) throw new Error('no grant')
+    const sparse = (emptyPages: number) => {
+      let reads = 0
+      const list = async () => {
+        reads += 1
+        const isEmpty = reads <= emptyPages
+        const pagination = { hasNextPage: false, hasPreviousPage: isEmpty, startCursor: `${reads}` }
+        return { result: isEmpty ? [] : [grant], pagination }
+      }
+      const { interactions } = world.auth
+      const auth = { interactions, grants: { ...grants, list, history: list } }
+      const { connectedApps } = createPages({ auth, ...host })
+      return (query: string) => visitor(connectedApps, `/apps?${query}`).open()
+    }
+    for (const query of ['', 'search=shop', 'ended']) {
+      const { text, body } = await sparse(7)(query)
+      expect(text, query).toContain('shop')
+      expect(body, query).not.toContain('Older apps')
+    }
+    for (const query of ['', 'ended']) {
+      const { text, body } = await sparse(1_000)(query)
+      expect(body, query).toMatch(/before=\d+">Older apps/)
+      expect(text, query).not.toContain('No app')
+    }
+    expect((await sparse(1_000)('search=shop')).text).toContain('Only the newest 0 apps')
+  })
+
   test('neither shows nor changes the apps of another owner', async () => {
     const { apps, grants, grantId } = await connected()
     const bobs = apps('bob')
