@@ -70,7 +70,7 @@ interface TokenFacts {
 /** What an observer knows from the commits and answers alone. */
 interface GrantFacts {
   readonly tokens: readonly TokenFacts[]
-  /** The interaction reference that was replaced or used last. */
+  /** The interaction reference that was used. */
   readonly spentRef?: string
   readonly over: boolean
   /** A signed request that somebody recorded. */
@@ -146,14 +146,13 @@ export function grantMachine(
 }
 
 /**
- * An approval that another one replaced may be committed again, so that its answer has a reference that works. A
- * poll that found no decision may find one when it is retried. A repeat that finds its own token consumes its
+ * A poll that found no decision may find one when it is retried. A repeat that finds its own token consumes its
  * signature. An amendment that another one replaced may be committed again: the last one counts, as if it came later.
  */
 function mayRepeat({ command: { type } }: GrantOp, before: GrantWorld, { changes }: Attempt) {
   if (changes.every(({ key }) => key !== 'grant')) return true
   if (type === 'amend') return true
-  return type === 'approve' || (type === 'continue' && grantOf(before).tokens === undefined)
+  return type === 'continue' && grantOf(before).tokens === undefined
 }
 
 /** Running operations began now or one tick ago: an instant before that is over for each of them. */
@@ -284,11 +283,11 @@ function starts({ setting }: Deps, world: GrantWorld): GrantOp[] {
     ),
   ]
   if (setting.kind !== 'at once') {
-    const refHash = `r:${n}`
-    const consent = { resourceOwner: 'alice', walletAddresses: [alice], refHash }
+    const reference = { refHash: `r:${n}`, refSalt: `rs:${n}` }
+    const consent = { resourceOwner: 'alice', walletAddresses: [alice], ...reference }
     ops.push(
       host('the owner approves', { type: 'approve', commandId: id, ...consent }),
-      host('the owner denies', { type: 'deny', commandId: id }),
+      host('the owner denies', { type: 'deny', commandId: id, ...reference }),
     )
   }
   if (facts.captured === undefined) return ops
@@ -318,7 +317,7 @@ function clientStarts(setting: GrantSetting, world: GrantWorld): GrantOp[] {
   const { serial: n, facts } = world
   const id = `c:${n}`
   const { interaction } = grantOf(world)
-  const refs = [interaction?.refHash, facts.spentRef].filter((ref) => ref !== undefined)
+  const refs = interaction?.refHash === undefined ? [] : [interaction.refHash]
   const signed = (
     label: string,
     presented: string,
@@ -337,7 +336,7 @@ function clientStarts(setting: GrantSetting, world: GrantWorld): GrantOp[] {
       : [signed('the client polls', 'k', { type: 'continue' }, all)]),
     ...refs.map((refHash) =>
       signed(
-        `the client continues with the ${refHash === interaction?.refHash ? '' : 'old '}reference`,
+        'the client continues with the reference',
         `k ${refHash}`,
         { type: 'continue', refHash },
         all,
@@ -437,9 +436,7 @@ function factsAfter(facts: GrantFacts, was: Grant, is: Grant): GrantFacts {
   let next: GrantFacts = { ...facts, tokens }
   const ref = was.interaction?.refHash
   const isUsed = newTokensOf(was, is).length > 0
-  if (ref !== undefined && (is.interaction?.refHash !== ref || isUsed)) {
-    next = { ...next, spentRef: ref }
-  }
+  if (ref !== undefined && isUsed) next = { ...next, spentRef: ref }
   return is.finalized === undefined ? next : { ...next, over: true }
 }
 

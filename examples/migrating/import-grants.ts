@@ -142,7 +142,7 @@ function approvedGrant(
   const at = old.createdAt.getTime()
   // The key of the client is known when it presents its old token.
   const client = { walletAddress: old.client, kid: '', x: '', thumbprint: '' }
-  const path = () => randomBytes(16).toString('base64url')
+  const unique = () => randomBytes(16).toString('base64url')
   const requested = requestGrant(
     {
       commandId,
@@ -152,8 +152,8 @@ function approvedGrant(
       needsConsent: true,
       needsFinish: false,
       interact: {},
-      interaction: { path: path(), nonce: path() },
-      continuation: { path: path(), tokenHash: hash(key.proof(old)) },
+      interaction: { pathHash: hash(unique()), nonce: unique() },
+      continuation: { path: unique(), tokenHash: hash(key.proof(old)) },
       tokens: [],
       listName: `${key.namespace} client ${clientId(client)}`,
     },
@@ -165,11 +165,13 @@ function approvedGrant(
     requested.record,
     {
       type: 'approve',
-      commandId: path(),
+      commandId: unique(),
       resourceOwner,
       walletAddresses,
       listName: `${key.namespace} owner ${hash(resourceOwner)}`,
-      refHash: hash(path()),
+      // The client polls, so that no redirect contains a reference.
+      refHash: '',
+      refSalt: '',
     },
     at,
     policy,

@@ -4,7 +4,6 @@ import { type GrantStatus, grantStatus } from '../core/grant/status.js'
 import type { Instant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
 import { type SpendingTotal, spendingTotals } from '../core/spending-total.js'
-import { formatPath } from '../protocol/credential.js'
 import { given } from '../util/given.js'
 
 /** An access token that the client requests, with its access. */
@@ -80,8 +79,9 @@ export interface InteractionView {
 /** Resolves to how a page can name the client at a wallet address. Never rejects. */
 export type DisplayOf = (walletAddress: string) => Promise<InteractionView['display']>
 
-/** Returns the view of a grant's interaction, or `undefined` if the grant has none. */
+/** Returns the view of the interaction with this id, or `undefined` if the grant has none. */
 export function interactionView(
+  id: string,
   grant: Grant,
   display: InteractionView['display'],
   now: Instant,
@@ -89,10 +89,10 @@ export function interactionView(
   const { interaction, client, conditions, issuedAt } = grant
   const subject = grant.granted === undefined ? grant.requestedSubject : grant.subject
   if (interaction === undefined || client.walletAddress === undefined) return undefined
-  const { path, finish, expiresAt } = interaction
+  const { finish, expiresAt } = interaction
   const access = (grant.granted ?? grant.requested).map(tokenItem)
   return {
-    id: formatPath(grant.id, path),
+    id,
     grantId: grant.id,
     status: grantStatus(grant, now),
     ...(issuedAt !== undefined && { issuedAt }),

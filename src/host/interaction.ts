@@ -1,9 +1,10 @@
 import * as v from 'valibot'
 import { type Decision, type HostResult, hasChanged, refusedCall } from '../core/decision.js'
 import type { ConsentRefusal } from '../core/grant/consent.js'
-import { clientId, type Grant, type SubjectId } from '../core/grant/record.js'
+import { clientId, type Grant, type StoredReference, type SubjectId } from '../core/grant/record.js'
+import { sameHash } from '../core/grant/token.js'
 import type { Subjects } from '../ports/host.js'
-import { newSecret, parsePath } from '../protocol/credential.js'
+import { deriveSecret, newSecret, parsePath } from '../protocol/credential.js'
 import { interactionHash, withParameters } from '../protocol/finish.js'
 import { type Call, newCall, type ServiceContext } from '../service/context.js'
 import { ownerListName } from '../service/grant/lists.js'
@@ -43,8 +44,7 @@ export interface Interactions {
   get(id: string): Promise<InteractionView | undefined>
   /**
    * Approves the request on behalf of a resource owner. Repeating the same decision before the client uses the
-   * interaction reference returns a redirect with a new reference, so a double click or a lost redirect does no harm. A
-   * new reference is a change, too.
+   * interaction reference returns the same redirect, so a double click or a lost redirect does no harm.
    *
    * Rejects when `subjects` rejects; the interaction then remains undecided. The grant keeps the name of the client
    * that `get` returns. Waits for it for at most 2 s.
@@ -56,7 +56,7 @@ export interface Interactions {
     approval: GrantApproval,
   ): Promise<HostResult<{ readonly redirect?: string }, ConsentRefusal>>
   /**
-   * Denies the request permanently. Repeating it returns a redirect again. The grant and its event name the owner of
+   * Denies the request permanently. Repeating it returns the same redirect. The grant and its event name the owner of
    * the first denial.
    *
    * @param denial `resourceOwner` is the host's identifier of the owner. Default: the grant does not say who denied it.
@@ -76,23 +76,23 @@ export function createInteractions(
   return {
     async get(id) {
       readInput('id', string, id)
-      const grant = await findGrant(grants, id)
+      const { grant } = (await findInteraction(grants, id)) ?? {}
       if (grant?.client.walletAddress === undefined) return undefined
       const display = await options.displayOf(grant.client.walletAddress)
-      return interactionView(grant, display, context.clock.now())
+      return interactionView(id, grant, display, context.clock.now())
     },
 
     async approve(id, approval) {
       readInput('id', text, id)
       const consent = readApproval(approval)
-      const grant = await findGrant(grants, id)
-      if (grant === undefined) return unknownInteraction
+      const found = await findInteraction(grants, id)
+      if (found === undefined) return unknownInteraction
+      const { grant, secret } = found
       const disclosed = await subjectToDisclose(grant, consent, options.subjects)
       if (disclosed === undefined) return anotherSubject
 
       const { resourceOwner, sharesSubject: _shares, ...granted } = consent
       const clientName = await nameToKeep(grant, options.displayOf)
-      const interactRef = newSecret(context.random)
       const call = newCall(context)
       const command = {
         type: 'approve',
@@ -102,32 +102,42 @@ export function createInteractions(
         ...granted,
         ...disclosed,
         listName: await ownerListName(await context.namespace(), resourceOwner),
-        refHash: await hashText(interactRef),
+        ...(await newReference(secret, context)),
       } as const
       const decision = await grants.run(grant, command, call)
-      return resultOf(decision, call, (decided) => approvalUrl(decided, interactRef, options))
+      return resultOf(decision, call, (decided) => approvalUrl(decided, secret, options))
     },
 
     async deny(id, denial = {}) {
       readInput('id', text, id)
       const copy = readInput('denial', ownersDenial, denial)
-      const grant = await findGrant(grants, id)
-      if (grant === undefined) return unknownInteraction
-      const interactRef = newSecret(context.random)
+      const found = await findInteraction(grants, id)
+      if (found === undefined) return unknownInteraction
+      const { grant, secret } = found
       const call = newCall(context)
-      const command = { ...copy, type: 'deny', commandId: call.commandId } as const
+      const reference = await newReference(secret, context)
+      const command = { ...copy, type: 'deny', commandId: call.commandId, ...reference } as const
       const decision = await grants.run(grant, command, call)
-      return resultOf(decision, call, (decided) => denialUrl(decided, interactRef, options))
+      return resultOf(decision, call, (decided) => denialUrl(decided, secret, options))
     },
   }
 }
 
-/** Resolves to the grant with this interaction. */
-async function findGrant({ load }: Pick<Grants, 'load'>, id: string): Promise<Grant | undefined> {
+/** Resolves to the grant with this interaction, and to the secret in the path of the interaction. */
+async function findInteraction({ load }: Pick<Grants, 'load'>, id: string) {
   const path = parsePath(id)
   if (path === undefined) return undefined
   const grant = await load(path.grantId)
-  return grant?.interaction?.path === path.own ? grant : undefined
+  const { pathHash } = grant?.interaction ?? {}
+  if (grant === undefined || pathHash === undefined) return undefined
+  const isFound = sameHash(pathHash, await hashText(path.own))
+  return isFound ? { grant, secret: path.own } : undefined
+}
+
+/** Derives a new interaction reference. The commit that decides stores it; a repeated decision does not use it. */
+async function newReference(secret: string, { random }: ServiceContext): Promise<StoredReference> {
+  const refSalt = newSecret(random)
+  return { refSalt, refHash: await hashText(await deriveSecret(secret, refSalt)) }
 }
 
 const unknownInteraction: InteractionResult = {
@@ -179,11 +189,12 @@ async function resultOf(
 /** Returns the URL to which the browser is redirected after an approval (RFC 9635 section 4.2.1). */
 async function approvalUrl(
   { interaction }: Grant,
-  interactRef: string,
+  secret: string,
   { grantEndpoint, interactionHash: encoding }: RedirectOptions,
 ): Promise<string | undefined> {
-  const { finish, nonce: serverNonce } = interaction ?? {}
-  if (finish === undefined || serverNonce === undefined) return undefined
+  const { finish, nonce: serverNonce, refSalt } = interaction ?? {}
+  if (finish === undefined || serverNonce === undefined || refSalt === undefined) return undefined
+  const interactRef = await deriveSecret(secret, refSalt)
   const input = { clientNonce: finish.nonce, serverNonce, interactRef, grantEndpoint }
   const hash = await interactionHash(input, finish.hashMethod, encoding)
   return withParameters(finish.uri, [
@@ -195,10 +206,10 @@ async function approvalUrl(
 /** Returns the URL to which the browser is redirected after a denial. */
 async function denialUrl(
   grant: Grant,
-  interactRef: string,
+  secret: string,
   options: RedirectOptions,
 ): Promise<string | undefined> {
-  if (options.denialRedirect === 'rfc9635') return approvalUrl(grant, interactRef, options)
+  if (options.denialRedirect === 'rfc9635') return approvalUrl(grant, secret, options)
   const uri = grant.interaction?.finish?.uri
   return uri && withParameters(uri, [['result', 'grant_rejected']])
 }

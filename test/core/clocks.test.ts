@@ -15,6 +15,7 @@ import {
   managed,
   nextTokensOf,
   outgoing,
+  referenceOf,
 } from '../support/grants.js'
 import { paymentLife, usd } from '../support/incoming-payments.js'
 import { runs } from '../support/runs.js'
@@ -59,10 +60,12 @@ const grantCommands = fc.array(
 function grantCommand(type: GrantCommand['type'], index: number): GrantCommand {
   const commandId = `command-${index + 1}`
   const nextToken = { ...managed(index + 1), salt: `salt-${index + 1}` }
-  const refHash = hashOf(`ref ${index}`)
+  const reference = referenceOf(index)
   switch (type) {
     case 'approve':
-      return { type, commandId, resourceOwner: 'alice', walletAddresses: [alice], refHash }
+      return { type, commandId, resourceOwner: 'alice', walletAddresses: [alice], ...reference }
+    case 'deny':
+      return { type, commandId, ...reference }
     case 'continue':
       return { type, commandId, ...nextTokensOf(index + 1) }
     case 'amend':

@@ -32,6 +32,7 @@ import {
   offered,
   outgoing,
   type PresentedToken,
+  referenceOf,
   requestOf,
   savings,
   type Turn,
@@ -290,7 +291,7 @@ describe('the status of a grant', () => {
       decide(grant, { type: 'revoke', commandId: 'now' }, at).outcome,
     denial(grant: Grant, at: Instant) {
       if (grant.interaction === undefined) return 'no interaction'
-      const decision = decide(grant, { type: 'deny', commandId: 'now' }, at)
+      const decision = decide(grant, { type: 'deny', commandId: 'now', ...referenceOf(0) }, at)
       return decision.ok ? decision.outcome : decision.refusal
     },
   }
@@ -535,16 +536,11 @@ describe('nothing becomes active again', () => {
     })
   })
 
-  test('a reference that yielded a token or was replaced never yields another token', () => {
+  test('a reference that yielded a token never yields another token', () => {
     inEveryHistory(({ turns }) => {
       const spent = new Set<string>()
-      let good: string | undefined
       for (const { command, decision, before, after } of turns) {
         if (decision.outcome !== 'changed') continue
-        if (command.type === 'approve' && after.interaction?.refHash !== undefined) {
-          if (good !== undefined) spent.add(good)
-          good = command.refHash
-        }
         if (command.type === 'continue' && command.refHash !== undefined) {
           expect(after.tokens).not.toEqual(before.tokens)
           expect(spent).not.toContain(command.refHash)
@@ -973,7 +969,7 @@ function acceptedOf(grant: Grant, story: History, now: Instant): string[] {
       commandId,
       resourceOwner: 'alice',
       walletAddresses: [alice],
-      refHash: hashOf('ref afterwards'),
+      ...referenceOf('afterwards'),
     },
   ]
   const accepted = commands.filter((command) => {
@@ -1069,7 +1065,7 @@ const amountLike = fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }).map(String)
 
 /** The members that the type of a record or command requires. */
 const required =
-  /^(id|version|commandId|state|as|at|createdAt|client|kid|x|thumbprint|requested|continuation|path|expiresAt|nonce|uri|hashMethod|tokenHash|waitMs|acceptedAt|hash|manage|issuedAt|from|salt|until|type|actions|itemId|resourceOwner|walletAddresses|presented|nextToken|nextTokens|value|assetCode|assetScale|url|list|\d+)$/
+  /^(id|version|commandId|state|as|at|createdAt|client|kid|x|thumbprint|requested|continuation|path|pathHash|refHash|refSalt|expiresAt|nonce|uri|hashMethod|tokenHash|waitMs|acceptedAt|hash|manage|issuedAt|from|salt|until|type|actions|itemId|resourceOwner|walletAddresses|presented|nextToken|nextTokens|value|assetCode|assetScale|url|list|\d+)$/
 
 /** Returns the record or command with some members left out, and others replaced by values of their type. */
 function malformed<Value>(value: Value, generate: fc.GeneratorValue): Value {

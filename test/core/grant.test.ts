@@ -21,6 +21,7 @@ import {
   managed,
   nextTokensOf,
   outgoing,
+  referenceOf,
   requestOf,
   savings,
   shop,
@@ -181,7 +182,7 @@ describe('consenting', () => {
       version: 2,
       granted: [outgoing],
       consent: { resourceOwner: 'alice', at: start + waitMs },
-      interaction: { refHash: life.refHash() },
+      interaction: referenceOf(1),
     })
     expect(life.grant()).not.toHaveProperty('tokens')
   })
@@ -189,7 +190,12 @@ describe('consenting', () => {
   test('denying stores who denied it, if that is known', () => {
     const denied = (resourceOwner: object) => {
       const life = pending()
-      life.decide<'deny'>({ type: 'deny', commandId: 'denial', ...resourceOwner })
+      life.decide<'deny'>({
+        type: 'deny',
+        commandId: 'denial',
+        ...referenceOf(1),
+        ...resourceOwner,
+      })
       return life.grant().finalized
     }
     expect(denied({ resourceOwner: 'alice' })).toStrictEqual({
@@ -275,13 +281,23 @@ describe('consenting', () => {
 })
 
 describe('repeating a decision', () => {
-  test('issues a fresh reference and invalidates the previous one', () => {
+  test('keeps the reference of the first approval, and accepts no other', () => {
     const life = pending()
     life.approve()
-    const old = life.refHash()
-    expect(life.approve()).toMatchObject({ ok: true, outcome: 'changed', events: [] })
-    expect(life.present(old)).toMatchObject(refusedWith('interact_ref_wrong'))
-    expect(life.present()).toMatchObject(changed)
+    const first = life.refHash()
+    const before = life.grant()
+    expect(life.approve()).toMatchObject(unchanged)
+    expect(life.grant()).toBe(before)
+    expect(life.present()).toMatchObject(refusedWith('interact_ref_wrong'))
+    expect(life.present(first)).toMatchObject(changed)
+  })
+
+  test('keeps the reference of the first denial', () => {
+    const life = pending()
+    life.deny()
+    expect(life.grant().interaction).toMatchObject(referenceOf(1))
+    expect(life.deny()).toMatchObject(unchanged)
+    expect(life.grant().interaction).toMatchObject(referenceOf(1))
   })
 
   test('leaves the granted access, the owner and the time of approval unchanged', () => {
@@ -303,14 +319,14 @@ describe('repeating a decision', () => {
     const half = [withDebit('1250')]
     const life = pending()
     life.approve({ access: half })
-    expect(life.approve({ access: half })).toMatchObject(changed)
+    expect(life.approve({ access: half })).toMatchObject(unchanged)
   })
 
   test('is recognized when the only wallet address was filled in as the identifier', () => {
     const access = [incoming(['list-all'])]
     const life = pending({ access })
     life.approve()
-    expect(life.approve()).toMatchObject(changed)
+    expect(life.approve()).toMatchObject(unchanged)
     expect(life.grant().granted).toMatchObject([{ identifier: alice }])
   })
 
@@ -870,7 +886,7 @@ describe('the lifetime of a grant with intervals', () => {
   test('accepts the same decision again, whatever the current interval counting is', () => {
     const life = approved({ access: [twice] })
     const { expiresAt } = life.grant()
-    expect(life.approve()).toMatchObject(changed)
+    expect(life.approve()).toMatchObject(unchanged)
     expect(life.grant().expiresAt).toBe(expiresAt)
   })
 })

@@ -367,8 +367,9 @@ describe('the grants of a resource owner', () => {
     const { continuation, interaction, tokens, derivation, client } = record ?? {}
     const [token] = tokens ?? []
     const kept = [
-      ...[continuation?.tokenHash, continuation?.path, interaction?.refHash, interaction?.nonce],
-      ...[interaction?.path, token?.hash, token?.manage, derivation?.salt, client?.thumbprint],
+      ...[continuation?.tokenHash, continuation?.path, interaction?.refHash, interaction?.refSalt],
+      ...[interaction?.nonce],
+      ...[interaction?.pathHash, token?.hash, token?.manage, derivation?.salt, client?.thumbprint],
     ]
     for (const value of kept) {
       expect(value).toMatch(/^[\w-]{20,}$/)

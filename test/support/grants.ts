@@ -19,6 +19,7 @@ import type {
   GrantClient,
   GrantEvent,
   GrantPolicy,
+  StoredReference,
   SubjectId,
 } from '../../src/core/grant/record.js'
 import { type RequestGrant, requestGrant } from '../../src/core/grant/request.js'
@@ -80,6 +81,11 @@ export function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('base64url')
 }
 
+/** The interaction reference of decision number n, as the store has it. */
+export function referenceOf(n: number | string): StoredReference {
+  return { refHash: hashOf(`ref ${n}`), refSalt: `salt of ref ${n}` }
+}
+
 /**
  * How a grant begins: with consent that ends with a redirect, with consent that the client polls
  * for, or without consent.
@@ -96,7 +102,7 @@ export function requestOf(kind: Kind, more: Partial<RequestGrant> = {}): Request
     needsConsent: kind !== 'at once',
     needsFinish: kind === 'redirect',
     ...(kind === 'at once' ? {} : { interact: kind === 'redirect' ? { finish } : {} }),
-    interaction: { path: 'path-of-interaction', nonce: 'nonce-of-the-server' },
+    interaction: { pathHash: hashOf('interaction'), nonce: 'nonce-of-the-server' },
     continuation: { path: 'path-of-continuation', tokenHash: hashOf('continuation') },
     tokens: nextTokensOf(0, access).nextTokens,
     ...more,
@@ -198,7 +204,7 @@ export function grantLife({
     decide,
     grant: () => grant,
     now: () => now,
-    /** The hash of the reference from the n-th attempted approval. */
+    /** The hash of the reference of the n-th attempted decision. */
     refHash: (n = refs) => hashOf(`ref ${n}`),
     /** The current token with this label, as its client presents it. */
     token(label?: string) {
@@ -220,10 +226,13 @@ export function grantLife({
         resourceOwner: owner,
         walletAddresses,
         ...more,
-        refHash: hashOf(`ref ${refs}`),
+        ...referenceOf(refs),
       })
     },
-    deny: () => decide<'deny'>({ type: 'deny', commandId: commandId() }),
+    deny() {
+      refs++
+      return decide<'deny'>({ type: 'deny', commandId: commandId(), ...referenceOf(refs) })
+    },
     poll: () => decide<'continue'>({ type: 'continue', commandId: commandId(), ...nextTokens() }),
     present: (refHash = hashOf(`ref ${refs}`)) =>
       decide<'continue'>({
@@ -591,7 +600,7 @@ export function play(kind: Kind, access: readonly TokenItem[], steps: readonly S
     }
     const command = commandOf(step, index, { access, granted: life.grant().granted, issued, refs })
     secrets.push(...secretsOf(command))
-    if (command.type === 'approve') secrets.push(command.refHash)
+    if (command.type === 'approve') secrets.push(command.refHash, command.refSalt)
     const before = life.grant()
     const decision = life.decide<keyof GrantRefusals>(command)
     const after = life.grant()
@@ -658,7 +667,7 @@ function commandOf(
         resourceOwner: step.owner,
         ...choices[step.chosen],
         ...(step.offer === 'all' ? {} : { access: offered(step.offer, access) }),
-        refHash: hashOf(`ref ${index}`),
+        ...referenceOf(index),
       }
     case 'continue': {
       const refHash = chosenRef(step.ref, refs)
@@ -684,6 +693,8 @@ function commandOf(
         ...(step.conditions && { conditions: step.conditions }),
       }
     }
+    case 'deny':
+      return { type: 'deny', commandId, ...referenceOf(index) }
     default:
       return { type: step.do, commandId }
   }

@@ -17,13 +17,16 @@ import {
   type GrantPolicy,
   grantEvent,
   type Interaction,
+  type StoredReference,
   type SubjectId,
 } from './record.js'
 import { type GrantStatus, grantStatus } from './status.js'
 import { finalize, nextVersion } from './version.js'
 
-/** A resource owner approves all or part of the requested access. */
-export interface ApproveGrant {
+/**
+ * A resource owner approves all or part of the requested access. The reference is unused without a finish method.
+ */
+export interface ApproveGrant extends StoredReference {
   readonly type: 'approve'
   readonly commandId: string
   readonly resourceOwner: string
@@ -43,12 +46,10 @@ export interface ApproveGrant {
   readonly subject?: SubjectId
   /** Name of the owner's list of grants. Default: the grant is not listed. */
   readonly listName?: string
-  /** SHA-256 of the interaction reference in the redirect. Unused without a finish method. */
-  readonly refHash: string
 }
 
-/** A resource owner declines. */
-export interface DenyGrant {
+/** A resource owner declines. The reference is unused without a finish method. */
+export interface DenyGrant extends StoredReference {
   readonly type: 'deny'
   readonly commandId: string
   /** The owner who declines, if the host knows. */
@@ -84,7 +85,7 @@ export function approve(
   if (now >= interaction.expiresAt) return over('interaction-expired')
 
   const access = withIdentifiers(command.access ?? grant.requested, command)
-  if (status === 'approved') return repeat(grant, interaction, access, command, now, policy)
+  if (status === 'approved') return repeat(grant, access, command)
 
   const subject = subjectToTell(grant, command)
   if (access.length === 0 && subject === undefined) {
@@ -103,7 +104,7 @@ export function approve(
       ...(subject !== undefined && { subject }),
       ...(conditions !== undefined && { conditions }),
       consent: { resourceOwner, at: now, ...(clientName !== undefined && { clientName }) },
-      ...withRef(interaction, command.refHash),
+      ...withReference(interaction, command),
       ...(command.listName !== undefined && { lists: listed(grant, command.listName, now) }),
     },
     command.commandId,
@@ -124,7 +125,8 @@ export function deny(
   now: Instant,
   policy: GrantPolicy,
 ): Consented {
-  if (grant.interaction === undefined) {
+  const { interaction } = grant
+  if (interaction === undefined) {
     return refused('interaction_unknown', 'the grant has no interaction')
   }
   const status = grantStatus(grant, now)
@@ -133,7 +135,7 @@ export function deny(
   if (status === 'approved') return refused('decided_otherwise', 'the request has been approved')
   const { commandId, resourceOwner } = command
   const next = finalize(
-    grant,
+    { ...grant, ...withReference(interaction, command) },
     { reason: 'denied', by: 'host', ...(resourceOwner !== undefined && { resourceOwner }) },
     commandId,
     now,
@@ -142,15 +144,8 @@ export function deny(
   return changed(next, grantEvent('grant.denied', next, now))
 }
 
-/** Repeats the same decision, as a double click does: a new interaction reference replaces the old one. */
-function repeat(
-  grant: Grant,
-  interaction: Interaction,
-  access: readonly TokenItem[],
-  command: ApproveGrant,
-  now: Instant,
-  policy: GrantPolicy,
-): Consented {
+/** Repeats the same decision, as a double click does. The interaction reference stays, until the client uses it. */
+function repeat(grant: Grant, access: readonly TokenItem[], command: ApproveGrant): Consented {
   const { granted = [] } = grant
   const same =
     grant.consent?.resourceOwner === command.resourceOwner &&
@@ -159,11 +154,9 @@ function repeat(
     access.length === granted.length &&
     coversTokens(granted, access) &&
     coversTokens(access, granted)
-  if (!same)
-    return refused('decided_otherwise', 'the request has been approved with a different decision')
-  if (interaction.finish === undefined) return unchanged(grant)
-  const changes = withRef(interaction, command.refHash)
-  return changed(nextVersion(grant, changes, command.commandId, now, policy))
+  return same
+    ? unchanged(grant)
+    : refused('decided_otherwise', 'the request has been approved with a different decision')
 }
 
 /** Discloses a subject only to a client that requested one. */
@@ -186,8 +179,12 @@ function over(status: GrantStatus) {
   )
 }
 
-function withRef(interaction: Interaction, refHash: string): Pick<Grant, 'interaction'> | object {
-  return interaction.finish === undefined ? {} : { interaction: { ...interaction, refHash } }
+function withReference(
+  interaction: Interaction,
+  { refHash, refSalt }: StoredReference,
+): Pick<Grant, 'interaction'> {
+  if (interaction.finish === undefined) return { interaction }
+  return { interaction: { ...interaction, refHash, refSalt } }
 }
 
 /** Narrows items that need an identifier to the wallet address that the owner chose, or to the owner's only one. */

@@ -31,15 +31,24 @@ export interface FinishMethod {
 export type HashMethod = 'sha-256' | 'sha-512'
 
 /** The interaction of a grant with a resource owner (RFC 9635 section 4). */
-export interface Interaction {
-  /** Random part of the path of the interaction. */
-  readonly path: string
+export interface Interaction extends Partial<StoredReference> {
+  /** SHA-256 of the secret in the path of the interaction. */
+  readonly pathHash: string
   readonly expiresAt: Instant
   /** The server's nonce for the interaction hash. */
   readonly nonce: string
   readonly finish?: FinishMethod
-  /** SHA-256 of the current interaction reference. */
-  readonly refHash?: string
+}
+
+/**
+ * The interaction reference in the redirect (RFC 9635 section 4.2.1), as the store has it. The reference is the HMAC of
+ * `refSalt` by the secret in the path of the interaction. A reader of the store has no path, and the client no salt, so
+ * that neither can compute the reference, and a repeated decision leads to the same one.
+ */
+export interface StoredReference {
+  /** SHA-256 of the reference. */
+  readonly refHash: string
+  readonly refSalt: string
 }
 
 /** How the client continues the request (RFC 9635 section 3.1). */

@@ -29,7 +29,7 @@ export interface RequestGrant {
   readonly needsFinish: boolean
   /** The interaction methods of the client; absent if it offered none. */
   readonly interact?: { readonly finish?: FinishMethod }
-  readonly interaction: Pick<Interaction, 'path' | 'nonce'>
+  readonly interaction: Pick<Interaction, 'pathHash' | 'nonce'>
   readonly continuation: { readonly path: string; readonly tokenHash: string }
   /** A token for each label in `access`. */
   readonly tokens: readonly NewToken[]
@@ -55,9 +55,9 @@ export type RequestRefusal = 'interaction_required' | 'interaction_by_key' | 'fi
  *     access: [{ type: 'incoming-payment', actions: ['create'] }],
  *     needsConsent: false,
  *     needsFinish: false,
- *     interaction: { path: 'random-1', nonce: 'random-2' },
- *     continuation: { path: 'random-3', tokenHash: 'hash-1' },
- *     tokens: [{ hash: 'hash-2', manage: 'random-4' }],
+ *     interaction: { pathHash: 'hash-1', nonce: 'random-1' },
+ *     continuation: { path: 'random-2', tokenHash: 'hash-2' },
+ *     tokens: [{ hash: 'hash-3', manage: 'random-3' }],
  *   },
  *   Date.now(),
  *   grantPolicy,

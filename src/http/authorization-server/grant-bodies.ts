@@ -8,6 +8,7 @@ import {
 } from '../../protocol/credential.js'
 import type { AccessTokenBody, ContinueBody, SubjectBody } from '../../protocol/grant.js'
 import type { Call } from '../../service/context.js'
+import type { GrantRequested } from '../../service/grant/request.js'
 import type { GrantAnswer, SecretToken } from '../../service/grant/tokens.js'
 
 /** The URLs from which the URIs in grant responses are built. */
@@ -18,10 +19,13 @@ export interface GrantUrls {
   readonly consentUrl: string
 }
 
-export function interactBody({ id, interaction }: Grant, { consentUrl }: GrantUrls) {
-  if (interaction === undefined) return {}
-  const redirect = `${consentUrl}/${formatPath(id, interaction.path)}`
-  return { interact: { redirect, finish: interaction.nonce } }
+export function interactBody(
+  { grant, interactionSecret }: GrantRequested,
+  { consentUrl }: GrantUrls,
+) {
+  if (grant.interaction === undefined) return {}
+  const redirect = `${consentUrl}/${formatPath(grant.id, interactionSecret)}`
+  return { interact: { redirect, finish: grant.interaction.nonce } }
 }
 
 /** Returns the access tokens, subject and continuation of a grant response (RFC 9635 section 3). */

@@ -63,7 +63,7 @@ export function requestGrant(deps: GrantDependencies): Serve {
       const answer = await deps.grants.request(input, call)
       if (!answer.ok) return answer
       return json(200, {
-        ...interactBody(answer.grant, deps),
+        ...interactBody(answer, deps),
         ...grantBody(answer, answer.continuationSecret, call, deps),
       })
     })

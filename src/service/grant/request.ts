@@ -10,9 +10,11 @@ import type { Dependencies } from './dependencies.js'
 import { clientListName } from './lists.js'
 import { type GrantAnswer, newToken } from './tokens.js'
 
-/** A new grant, with the continuation token for the response. */
+/** A new grant, with the secrets for the response. */
 export interface GrantRequested extends GrantAnswer {
   readonly continuationSecret: string
+  /** The random part of the path of the interaction. */
+  readonly interactionSecret: string
 }
 
 /** The result of a grant request. */
@@ -32,6 +34,7 @@ export async function request(
 ): Promise<RequestAnswer> {
   const { random } = context
   const continuationSecret = newSecret(random)
+  const interactionSecret = newUniqueText(random)
   const labels = labelsOf(input.access)
   const secrets = labels.map(() => newSecret(random))
   const namespace = await context.namespace()
@@ -40,7 +43,7 @@ export async function request(
     commandId: call.commandId,
     id: newId(namespace, call.now, random),
     listName: clientListName(namespace, clientId(input.client)),
-    interaction: { path: newUniqueText(random), nonce: newSecret(random) },
+    interaction: { pathHash: await hashText(interactionSecret), nonce: newSecret(random) },
     continuation: { path: newUniqueText(random), tokenHash: await hashText(continuationSecret) },
     tokens: await Promise.all(
       labels.map((label, index) => newToken(label, secrets[index] ?? '', random)),
@@ -53,6 +56,6 @@ export async function request(
     secret: secrets[labels.indexOf(token.label)] ?? '',
     ...token,
   }))
-  const result = { ok: true, grant, continuationSecret, tokens } as const
+  const result = { ok: true, grant, continuationSecret, interactionSecret, tokens } as const
   return call.run<GrantRequested>(creationWrite('grant', decision, result))
 }
