@@ -11,7 +11,6 @@ import {
   alice,
   grantLife,
   grantPolicy,
-  hashOf,
   managed,
   nextTokensOf,
   outgoing,

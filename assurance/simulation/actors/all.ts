@@ -29,7 +29,7 @@ const clientActions: readonly (readonly [weight: number, action: ClientAction])[
 const hostActions: readonly (readonly [weight: number, action: HostAction])[] = [
   [8, decide],
   [1, withdraw],
-  [1, amend],
+  [2, amend],
   [6, confirm],
   [8, receive],
   [1, complete],
