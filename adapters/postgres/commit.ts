@@ -2,6 +2,14 @@ import type { RecordKind } from '../../src/entry-adapter.js'
 import { type Cells, columns, keyLength, requiredColumns, typeOf } from '../sql/records.js'
 import type { Step, Steps } from '../sql/statements.js'
 
+/** The setting that contains the marks of a transaction, and that PostgreSQL forgets at its end. */
+export const markSetting = 'open_payments.transaction'
+
+/** The condition that the transaction has the mark in the parameter of this number. */
+export function hasMark(parameter: number): string {
+  return `strpos(current_setting('${markSetting}', true), $${parameter}::text) > 0`
+}
+
 /** The library's own commits have at most this many records; longer ones are not prepared by name. */
 export const shapeLengthMax = 12
 
@@ -54,21 +62,24 @@ interface Place {
  * PostgreSQL then ends one of them, and the store runs it again.
  *
  * Each value is a separate parameter: with arrays, PostgreSQL plans every commit again.
+ *
+ * @param isMarked whether the statement writes only in the transaction whose mark is its last parameter.
  */
-export function commitText(table: string, steps: Steps): string {
+export function commitText(table: string, steps: Steps, isMarked = false): string {
   const { existing, created } = placesOf(steps)
   const locked = existing.slice(0, -1)
   const [decider] = existing.length > 0 ? existing.slice(-1) : created
   const toCreate = created.filter((place) => place !== decider)
   const toReplace = locked.filter(({ cells }) => cells !== undefined)
   if (decider === undefined) throw new RangeError('an empty commit needs no statement')
-  if (existing.length + created.length === 1) return takeText(table, decider)
+  const marked = isMarked ? [hasMark(commitValues(steps).length + 1)] : []
+  if (existing.length + created.length === 1) return takeText(table, decider, marked[0])
 
   const absent = toCreate.map(
     ({ kind, id }) => `NOT EXISTS (SELECT 1 FROM ${table} WHERE kind = ${kind} AND id = ${id})`,
   )
   const isHeld = locked.map((_, i) => `EXISTS (SELECT 1 FROM held_${i})`)
-  const conditions = [absent.join(' AND '), ...isHeld]
+  const conditions = [[...marked, ...absent].join(' AND '), ...isHeld]
   const isDecided = 'EXISTS (SELECT 1 FROM decided)'
   const writes = [
     ...(toCreate.length > 0 ? [['created', createText(table, toCreate, isDecided)]] : []),

@@ -1,4 +1,5 @@
 import { InvalidInputError, TransactionError } from '../../src/index.js'
+import { causesOf } from '../sql/causes.js'
 import { TablesMissingError } from '../sql/versions.js'
 
 /** A statement with its values. The driver may keep a named statement prepared. */
@@ -192,23 +193,28 @@ function ignore(): void {}
  * wrapped it.
  */
 export function sqlState(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined
+  return causesOf(error)
+    .map(ownState)
+    .find((state) => state !== undefined)
+}
+
+function ownState(error: Error): string | undefined {
   const code = 'code' in error ? error.code : undefined
-  const isState = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)
-  return isState ? code : sqlState(error.cause)
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
 }
 
 /**
- * Returns whether an error is a serialization failure or a deadlock, after which the transaction can be
- * retried.
+ * Returns whether an error, or one of its causes, is a serialization failure or a deadlock, after which the transaction
+ * can be retried. The host may have wrapped it in an error with a code of its own.
  */
-export function isTransient(error: unknown): boolean {
-  return isTransientState(sqlState(error))
+export function isTransient(
+  error: unknown,
+  stateOf: (error: Error) => string | undefined = ownState,
+): boolean {
+  return causesOf(error).some((each) => transientStates.includes(stateOf(each) ?? ''))
 }
 
-export function isTransientState(state: string | undefined): boolean {
-  return state === '40001' || state === '40P01'
-}
+const transientStates: readonly string[] = ['40001', '40P01']
 
 /**
  * The error for a prepared statement that the connection does not have, because a pooler runs each statement on another

@@ -1,8 +1,8 @@
+import { TransactionError } from '../../src/index.js'
 import type { Begin } from '../sql/transactions.js'
 import {
   inOneTransaction,
   isTransient,
-  isTransientState,
   type PostgresClient,
   type PostgresPoolClient,
   type PostgresRow,
@@ -68,13 +68,17 @@ function ormTransactions<Transaction>(
     clientOf: (transaction) => ({
       async query({ text, values }) {
         try {
-          return { rows: await orm.query(transaction, text, values) }
+          const rows = await orm.query(transaction, text, values)
+          if (!Array.isArray(rows))
+            throw new TypeError('the query builder returned no array of rows')
+          return { rows }
         } catch (cause) {
+          if (cause instanceof TransactionError) throw cause
           const error = new Error('a statement of the store failed', { cause })
           throw Object.assign(error, { code: stateOf(cause) })
         }
       },
     }),
-    isTransient: (error) => isTransientState(stateOf(error)),
+    isTransient: (error) => isTransient(error, stateOf),
   }
 }

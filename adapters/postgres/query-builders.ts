@@ -1,4 +1,4 @@
-import { InvalidInputError } from '../../src/index.js'
+import { InvalidInputError, TransactionError } from '../../src/index.js'
 import type { PostgresRow } from './driver.js'
 import type { PostgresTransactions } from './host-transaction.js'
 
@@ -92,7 +92,11 @@ export function fromKnex<Transaction>(
         return '?'
       })
       const { raw } = trx as { raw(statement: string, bindings: unknown[]): Promise<Rows> }
-      return (await raw.call(trx, statement, bindings)).rows
+      const { rows } = await raw.call(trx, statement, bindings)
+      if (Array.isArray(rows)) return rows
+      const message =
+        'postProcessResponse of Knex must keep `rows` in the results of raw statements'
+      throw new TransactionError('ERR_TRANSACTION_FAILED', message)
     },
   }
 }
@@ -188,7 +192,7 @@ export function fromTypeorm<Transaction>(
     async query(manager, text, values) {
       const { queryRunner } = manager as { readonly queryRunner?: TypeormRunner }
       // With `true`, the rows of an UPDATE have the same form as those of a SELECT.
-      return (await queryRunner?.query(text, [...values], true))?.records ?? []
+      return (await queryRunner?.query(text, [...values], true))?.records as readonly PostgresRow[]
     },
   }
 }

@@ -2,7 +2,14 @@ import type { Commit, ListQuery, RecordKey, Stored, VersionGuard } from '../../s
 import { type Instant, InvalidInputError } from '../../src/index.js'
 import { listNumbers } from '../sql/records.js'
 import { compareKeys, stepsOf } from '../sql/statements.js'
-import { commitText, commitValues, shapeLengthMax, shapeOf } from './commit.js'
+import {
+  commitText,
+  commitValues,
+  hasMark,
+  markSetting,
+  shapeLengthMax,
+  shapeOf,
+} from './commit.js'
 import type { PostgresStatement } from './driver.js'
 
 const before = Number.MIN_SAFE_INTEGER
@@ -19,14 +26,22 @@ export type Statements = ReturnType<typeof createStatements>
  * - no statement over several tables, which a single shard could not execute;
  * - `COLLATE "C"` in the table and nowhere else, because the byte order of ids must not depend on the locale;
  * - JSON as text: `jsonb` does not preserve numbers and the order of keys.
+ *
+ * @param mark Statements with a mark write only in the transaction that has it.
  */
-export function createStatements(schema: string | undefined, prepare: boolean) {
+export function createStatements(schema: string | undefined, prepare: boolean, mark?: string) {
   const table = tableIn(schema, 'open_payments_records')
 
-  const statement: Prepare = (name, text) => {
-    const prepared = prepare && name !== undefined ? { name: `op_${name}_${schema ?? ''}` } : {}
-    return (...values: unknown[]): PostgresStatement => ({ text, values, ...prepared })
+  const preparedAs = (prefix: string, more: readonly unknown[]): Prepare => {
+    return (name, text) => {
+      const isPrepared = prepare && name !== undefined
+      const prepared = isPrepared ? { name: `${prefix}_${name}_${schema ?? ''}` } : {}
+      return (...values) => ({ text, values: [...values, ...more], ...prepared })
+    }
   }
+  const statement = preparedAs('op', [])
+  const writing = mark === undefined ? statement : preparedAs('ot', [mark])
+  const isMarked = mark !== undefined
 
   const forward = statement('forward', listText(table, '>', 'ASC'))
   const backward = statement('backward', listText(table, '<', 'DESC'))
@@ -35,13 +50,15 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
     `SELECT value, due_at FROM ${table}
       WHERE kind = $1 AND left(id, 8) = $2 AND due_at BETWEEN $5 AND $3 ORDER BY due_at, id LIMIT $4`,
   )
-  const move = statement('move', moveText(table))
-  const remove = statement('remove', removeText(table))
+  const move = writing('move', moveText(table, isMarked))
+  const remove = writing('remove', removeText(table, isMarked))
 
   return {
     schema,
+    /** Describes the transaction, and sets its mark. A transaction may have several. */
+    begun: { text: begunText, values: [mark] },
     load: loadStatements(table, statement),
-    commit: commitStatements(table, statement),
+    commit: commitStatements(table, writing, isMarked),
     list({ kind, list: wanted, cursor, forward: isForward, limit }: ListQuery) {
       const { at, id } = cursor ?? (isForward ? { at: before, id: '' } : { at: after, id: '~' })
       return (isForward ? forward : backward)(kind, wanted, at, id, limit + 1)
@@ -74,6 +91,9 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
     },
   }
 }
+
+const begunText = `SELECT current_setting('transaction_isolation') AS isolation, current_schema() AS schema,
+    set_config('${markSetting}', concat(current_setting('${markSetting}', true), $1::text), true)`
 
 /** Returns the statement for values, prepared under a name if there is one. */
 type Prepare = (
@@ -113,14 +133,14 @@ function loadStatements(table: string, statement: Prepare) {
 }
 
 /** Keeps one text for each shape of a commit; few shapes occur. An empty commit has no statement. */
-function commitStatements(table: string, statement: Prepare) {
+function commitStatements(table: string, statement: Prepare, isMarked: boolean) {
   const commits = new Map<string, ReturnType<Prepare>>()
   return (requested: Commit): PostgresStatement => {
     const steps = stepsOf(requested)
     const shape = shapeOf(steps)
     const isUsual = shape.length <= shapeLengthMax
     const name = isUsual ? `commit_${shape}` : undefined
-    const known = commits.get(shape) ?? statement(name, commitText(table, steps))
+    const known = commits.get(shape) ?? statement(name, commitText(table, steps, isMarked))
     if (isUsual) commits.set(shape, known)
     return known(...commitValues(steps))
   }
@@ -150,14 +170,14 @@ function listText(table: string, beyond: '>' | '<', order: 'ASC' | 'DESC'): stri
 }
 
 /** Returns the statement that moves due times. It locks the records in the same order as a commit. */
-function moveText(table: string): string {
+function moveText(table: string, isMarked: boolean): string {
   return `WITH moved AS (
     SELECT * FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS moved (id, version, due_at)
   ),
   held AS MATERIALIZED (
     SELECT stored.id FROM ${table} AS stored
       JOIN moved ON moved.id = stored.id AND moved.version = stored.version
-      WHERE stored.kind = $1 ORDER BY stored.id FOR UPDATE OF stored
+      WHERE stored.kind = $1${isMarked ? ` AND ${hasMark(5)}` : ''} ORDER BY stored.id FOR UPDATE OF stored
   )
   UPDATE ${table} AS stored SET due_at = moved.due_at FROM moved
     WHERE stored.kind = $1 AND stored.id = moved.id AND stored.version = moved.version
@@ -165,14 +185,14 @@ function moveText(table: string): string {
 }
 
 /** Returns the statement that removes records at their versions. It locks them in the same order as a commit. */
-function removeText(table: string): string {
+function removeText(table: string, isMarked: boolean): string {
   return `WITH removed AS (
     SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY
       AS removed (kind, id, version, place)
   ),
   held AS MATERIALIZED (
     SELECT stored.kind, stored.id FROM removed JOIN ${table} AS stored USING (kind, id, version)
-      ORDER BY removed.place FOR UPDATE OF stored
+      ${isMarked ? `WHERE ${hasMark(4)} ` : ''}ORDER BY removed.place FOR UPDATE OF stored
   )
   DELETE FROM ${table} AS stored USING held WHERE stored.kind = held.kind AND stored.id = held.id
     RETURNING stored.kind, stored.id`

@@ -6,7 +6,12 @@ import {
 } from '../../src/entry-adapter.js'
 import type { Store } from '../../src/index.js'
 import { pageOf, recordIn, recordOf, removedOf } from '../sql/records.js'
-import { hostTransaction, retried, type TransactionResult } from '../sql/transactions.js'
+import {
+  createMark,
+  hostTransaction,
+  retried,
+  type TransactionResult,
+} from '../sql/transactions.js'
 import {
   isLost,
   isPool,
@@ -141,7 +146,7 @@ function overPool(database: PostgresClient, options: PostgresStoreOptions = {}):
 }
 
 function inTransaction(client: PostgresClient, options: PostgresStoreOptions = {}): Store {
-  const statements = statementsOf(options)
+  const statements = statementsOf(options, createMark())
   const { run, commit } = storeInTransaction(client, statements)
   return { ...reads(statements, run, textsBy(statements, run)), commit }
 }
@@ -262,8 +267,8 @@ function reads(statements: Statements, run: Run, textsOf: TextsOf): Omit<Store, 
   }
 }
 
-function statementsOf(options: PostgresStoreOptions): Statements {
+function statementsOf(options: PostgresStoreOptions, mark?: string): Statements {
   requireKnownOptions('', options, { schema: true, prepare: true })
   const { schema, prepare = true } = options
-  return createStatements(checkedSchema(schema), prepare)
+  return createStatements(checkedSchema(schema), prepare, mark)
 }

@@ -1,6 +1,6 @@
 import type { Commit } from '../../src/entry-adapter.js'
 import { TransactionError } from '../../src/index.js'
-import { createSerialQueue } from '../sql/transactions.js'
+import { createSerialQueue, whileWorking } from '../sql/transactions.js'
 import { TablesMissingError } from '../sql/versions.js'
 import {
   isLost,
@@ -20,6 +20,9 @@ export type Run = (statement: PostgresStatement) => Promise<readonly PostgresRow
 /**
  * The operations of a store inside the host's transaction. A commit that fails is rolled back to a savepoint
  * and leaves the transaction usable. Nothing waits except for row locks.
+ *
+ * The host may end the transaction at any time: its query builder does so at a time limit. What the store sends then
+ * runs by itself, or in another transaction of the connection. It writes nothing there, because the mark is missing.
  */
 export function storeInTransaction(client: PostgresClient, statements: Statements) {
   let checked: Promise<string | undefined> | undefined
@@ -28,7 +31,7 @@ export function storeInTransaction(client: PostgresClient, statements: Statement
 
   function queued<Result>(operation: (run: Run) => Promise<Result>): Promise<Result> {
     return enqueue(async () => {
-      checked ??= checkIsolation(client)
+      checked ??= checkIsolation(client, statements)
       const currentSchema = await checked
       const schema = statements.schema ?? currentSchema
       return operation((statement) => query(client, statement, schema))
@@ -37,7 +40,13 @@ export function storeInTransaction(client: PostgresClient, statements: Statement
 
   return {
     run: (statement: PostgresStatement) => queued((run) => run(statement)),
-    commit: (requested: Commit) => queued((run) => commitOrRollBack(run, statements, requested)),
+    commit: (requested: Commit) =>
+      queued(async (run) => {
+        const isCommitted = await commitOrRollBack(run, statements, requested)
+        // A host that rolls back to a savepoint of its own removes the mark: the next operation sets it again.
+        if (!isCommitted) checked = undefined
+        return isCommitted
+      }),
   }
 }
 
@@ -49,10 +58,12 @@ async function query(client: PostgresClient, statement: PostgresStatement, schem
   }
 }
 
-/** Returns the schema in which the transaction finds tables without one, if there is any. */
-async function checkIsolation(client: PostgresClient): Promise<string | undefined> {
-  const text = `SELECT current_setting('transaction_isolation') AS isolation, current_schema() AS schema`
-  const [row] = await query(client, { text, values: [] })
+/** Marks the transaction. Returns the schema in which it finds tables without one, if there is any. */
+async function checkIsolation(
+  client: PostgresClient,
+  { begun }: Statements,
+): Promise<string | undefined> {
+  const [row] = await query(client, begun)
   if (row?.['isolation'] !== 'read committed') {
     throw failed(`the transaction must be READ COMMITTED, but is ${row?.['isolation']}`)
   }
@@ -82,25 +93,12 @@ async function isCommittedBy(run: Run, commit: PostgresStatement): Promise<boole
   }
 }
 
-/**
- * Runs the host's work with a client that refuses all statements once the work has ended: its connection may be in
- * another transaction by then.
- */
-export async function whileOpen<Result>(
+/** Runs the host's work with a client whose statements end before the work does. */
+export function whileOpen<Result>(
   client: PostgresClient,
   work: (client: PostgresClient) => Promise<Result>,
 ): Promise<Result> {
-  let isOpen = true
-  try {
-    return await work({
-      async query(statement) {
-        if (isOpen) return client.query(statement)
-        throw failed('the transaction of this store has ended: use the store only in its work')
-      },
-    })
-  } finally {
-    isOpen = false
-  }
+  return whileWorking((pass) => work({ query: (statement) => pass(() => client.query(statement)) }))
 }
 
 /**

@@ -1,20 +1,44 @@
+import { causesOf } from './causes.js'
 import { columns, listNumbers, requiredColumns, typeOf } from './records.js'
 import {
   atVersion,
   createStatements,
+  type Dialect,
   listIndex,
   migrationsTable,
   recordsTable,
+  type Statements,
 } from './statements.js'
+import { createMark } from './transactions.js'
 import type { Migration } from './versions.js'
 
-export const sqliteStatements = createStatements({
+const dialect: Dialect = {
   // The transaction has the only write lock, so that the record stays as it is read.
   hold: `SELECT 1 FROM ${recordsTable} WHERE ${atVersion}`,
   unlessExists: 'ON CONFLICT DO NOTHING',
   returning: 'RETURNING 1',
   usingIndex: () => '',
-})
+}
+
+export const sqliteStatements = createStatements(dialect)
+
+const marksTable = 'temp.open_payments_marks'
+
+/**
+ * Marks the transaction, and returns statements that find and write nothing without the mark, which ROLLBACK removes.
+ * The table belongs to the connection.
+ */
+export async function sqliteMarked(run: (text: string) => Promise<unknown>): Promise<Statements> {
+  const mark = createMark()
+  await run(`CREATE TABLE IF NOT EXISTS ${marksTable} (mark TEXT)`)
+  // COMMIT keeps the mark.
+  await run(`DELETE FROM ${marksTable} WHERE rowid <= (SELECT max(rowid) FROM ${marksTable}) - 100`)
+  await run(`INSERT INTO ${marksTable} VALUES ('${mark}')`)
+  return createStatements(
+    dialect,
+    `AND EXISTS (SELECT 1 FROM ${marksTable} WHERE mark = '${mark}')`,
+  )
+}
 
 /** As JSON, lone surrogates stay distinct, and no name contains U+0000. */
 export function sqliteListName(list: string): string {
@@ -22,11 +46,14 @@ export function sqliteListName(list: string): string {
 }
 
 /**
- * Returns whether an error means that another connection holds the lock. The drivers report it differently:
- * `better-sqlite3` by the name of the code, `node:sqlite` by its number.
+ * Returns whether an error, or one of its causes, means that another connection holds the lock. The drivers report it
+ * differently: `better-sqlite3` by the name of the code, `node:sqlite` by its number.
  */
 export function isBusy(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
+  return causesOf(error).some(saysBusy)
+}
+
+function saysBusy(error: Error): boolean {
   const { code, errcode } = error as { readonly code?: unknown; readonly errcode?: unknown }
   if (typeof code === 'string' && /^SQLITE_(?:BUSY|LOCKED)/.test(code)) return true
   // An extended code has the primary one in its lowest byte.

@@ -98,14 +98,21 @@ export type Statements = ReturnType<typeof createStatements>
 const ofRecord = 'kind = ? AND id = ?'
 export const atVersion = `${ofRecord} AND version = ?`
 
-/** The statements of a store that commits by a transaction: each of them must find exactly one row. */
-export function createStatements(dialect: Dialect) {
-  const { hold, unlessExists, returning, usingIndex } = dialect
+/**
+ * The statements of a store that commits by a transaction: each of them must find exactly one row.
+ *
+ * @param condition begins with AND. Without it, the statements find and write nothing.
+ */
+export function createStatements(dialect: Dialect, condition = '') {
+  const { unlessExists, returning, usingIndex } = dialect
+  const hold = `${dialect.hold} ${condition}`
   const marks = columns.map(() => '?').join(', ')
-  const insert = `INSERT INTO ${recordsTable} (${columns.join(', ')}) VALUES (${marks}) ${unlessExists} ${returning}`
+  const row =
+    condition === '' ? `VALUES (${marks})` : `SELECT ${marks} FROM (SELECT 1) AS one WHERE 1 = 1`
+  const insert = `INSERT INTO ${recordsTable} (${columns.join(', ')}) ${row} ${condition} ${unlessExists} ${returning}`
   const set = columns.slice(keyLength).map((column) => `${column} = ?`)
-  const update = `UPDATE ${recordsTable} SET ${set.join(', ')} WHERE ${atVersion} ${returning}`
-  const remove = `DELETE FROM ${recordsTable} WHERE ${atVersion} ${returning}`
+  const update = `UPDATE ${recordsTable} SET ${set.join(', ')} WHERE ${atVersion} ${condition} ${returning}`
+  const remove = `DELETE FROM ${recordsTable} WHERE ${atVersion} ${condition} ${returning}`
   const load = `(SELECT value FROM ${recordsTable} WHERE ${ofRecord})`
   const due = `SELECT value FROM ${recordsTable}
     WHERE kind = ? AND namespace = ? AND due_at BETWEEN ? AND ? ORDER BY due_at, id LIMIT ?`

@@ -1,3 +1,6 @@
+import { TransactionError } from '../../src/index.js'
+import { causesOf } from './causes.js'
+
 const attemptsMax = 5
 
 /** The result of the host's work in a transaction. */
@@ -76,8 +79,46 @@ async function committedIfOk<Transaction, Result extends TransactionResult>({
  * other writers kept changing the record.
  */
 function asksToRestart(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return code === 'ERR_RESTART_TRANSACTION' || code === 'ERR_CONTENTION'
+  return causesOf(error).some((each) => {
+    const code = 'code' in each ? each.code : undefined
+    return code === 'ERR_RESTART_TRANSACTION' || code === 'ERR_CONTENTION'
+  })
+}
+
+/** Sends a statement of the library in the host's transaction. */
+export type Pass = <Answer>(send: () => Promise<Answer>) => Promise<Answer>
+
+/**
+ * Runs the host's work, and refuses all statements once it has ended, because their connection may be in another
+ * transaction by then. It ends only after the statements that are under way: the work may have given up waiting for
+ * them, and a statement that arrives after ROLLBACK takes effect by itself.
+ */
+export async function whileWorking<Result>(work: (pass: Pass) => Promise<Result>): Promise<Result> {
+  let isOpen = true
+  const underWay = new Set<Promise<unknown>>()
+  try {
+    return await work(async (send) => {
+      if (!isOpen) {
+        const message = 'the transaction of this store has ended: use the store only in its work'
+        throw new TransactionError('ERR_TRANSACTION_FAILED', message)
+      }
+      const answer = send()
+      underWay.add(answer)
+      try {
+        return await answer
+      } finally {
+        underWay.delete(answer)
+      }
+    })
+  } finally {
+    isOpen = false
+    await Promise.allSettled(underWay)
+  }
+}
+
+/** Returns a text by which a statement recognizes the transaction to which it belongs. */
+export function createMark(): string {
+  return crypto.randomUUID()
 }
 
 /** The time for which the library also retries a commit that loses, in milliseconds. */

@@ -73,6 +73,22 @@ function listening(pool: Pool): Pool {
   return pool.on('error', ignore).on('connect', (client) => client.on('error', ignore))
 }
 
+async function prismaOn(
+  config: PoolConfig,
+  transactionOptions?: { readonly timeout: number },
+): Promise<Opened> {
+  const pool = listening(new Pool(config))
+  const adapter = new PrismaPg(pool, { disposeExternalPool: true })
+  const db = new PrismaClient({ adapter, ...(transactionOptions && { transactionOptions }) })
+  return opened(
+    pool,
+    db,
+    prismaExample,
+    () => db.$disconnect(),
+    (work) => db.$transaction(work),
+  )
+}
+
 /** How each query builder and ORM shares a pool with `postgresStore`. */
 export const connections: Readonly<Record<string, (config: PoolConfig) => Promise<Opened>>> = {
   async Kysely(config) {
@@ -91,18 +107,9 @@ export const connections: Readonly<Record<string, (config: PoolConfig) => Promis
       (work) => db.transaction(work),
     )
   },
-  async Prisma(config) {
-    const pool = listening(new Pool(config))
-    const adapter = new PrismaPg(pool, { disposeExternalPool: true })
-    const db = new PrismaClient({ adapter })
-    return opened(
-      pool,
-      db,
-      prismaExample,
-      () => db.$disconnect(),
-      (work) => db.$transaction(work),
-    )
-  },
+  Prisma: (config) => prismaOn(config),
+  /** Ends each transaction after so short a time that a statement can be late. */
+  'Prisma with a time limit': (config) => prismaOn(config, { timeout: 500 }),
   async Knex(config) {
     const pool = listening(new Pool(config))
     const db = knexOn({ client: 'pg', connectionPool: pool })

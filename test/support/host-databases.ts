@@ -55,12 +55,19 @@ const pg: OpenExample = async (config) => {
   }
 }
 
-/** The examples, each undefined if it is not installed or there is no server. */
-export const examples = ['pg', 'Kysely', 'Drizzle', 'Prisma', 'Knex', 'TypeORM'].map((name) => {
+/** The example of this name, undefined if it is not installed or there is no server. */
+function installed(name: string) {
   const open = name === 'pg' ? pg : connections[name]
   const { PostgreSQL: server } = servers
-  return [name, server === undefined || open === undefined ? undefined : { server, open }] as const
-})
+  return server === undefined || open === undefined ? undefined : { server, open }
+}
+
+export const examples = ['pg', 'Kysely', 'Drizzle', 'Prisma', 'Knex', 'TypeORM'].map(
+  (name) => [name, installed(name)] as const,
+)
+
+/** Prisma, which ends each transaction after 500 ms. */
+export const impatientPrisma = installed('Prisma with a time limit')
 
 /** A database of its own, with the tables of the library and of the host. */
 export async function createHostDatabase(server: string) {

@@ -3,6 +3,7 @@ import { type Dialect, Kysely, MysqlDialect, PostgresDialect, SqliteDialect } fr
 import { createPool } from 'mysql2'
 import type { KyselyDialect } from '../../packages/kysely/src/index.js'
 import { freshPostgres, servers } from './databases.js'
+import { type SentStatements, sentByMysql, sentByPg, sentBySqlite } from './sent-statements.js'
 import { freshSqlite, sqliteDrivers } from './sqlite.js'
 
 /** The tables of a host, which are not those of the library. */
@@ -14,8 +15,8 @@ export type HostDatabase = Kysely<HostTables>
 
 /** A database without tables, for one test. */
 export interface FreshKysely {
-  /** Opens another pool of connections. */
-  connect(): HostDatabase
+  /** Opens another pool of connections, and passes on the statements that it will send. */
+  connect(watch?: (sent: SentStatements) => void): HostDatabase
   drop(): Promise<void>
 }
 
@@ -35,7 +36,11 @@ async function onPostgres(): Promise<FreshKysely> {
   const fresh = await freshPostgres({ migrated: false })
   const options = `-c search_path=${fresh.schema}`
   return {
-    connect: () => kyselyOver(new PostgresDialect({ pool: fresh.connect({ options }) })),
+    connect(watch) {
+      const pool = fresh.connect({ options })
+      watch?.(sentByPg(pool))
+      return kyselyOver(new PostgresDialect({ pool }))
+    },
     drop: () => fresh.drop(),
   }
 }
@@ -54,13 +59,14 @@ export async function onMysqlServers(
   await admin.promise().query(`CREATE DATABASE ${name}`)
   const opened: HostDatabase[] = []
   return {
-    connect() {
+    connect(watch) {
       const url = new URL(urls[opened.length % urls.length] ?? '')
       url.pathname = `/${name}`
       const pool = createPool({ uri: url.href, connectionLimit: 6 })
       pool.on('connection', (connection) => {
         for (const setting of settings) connection.query(`SET ${setting}`)
       })
+      watch?.(sentByMysql(pool))
       const db = kyselyOver(new MysqlDialect({ pool }))
       opened.push(db)
       return db
@@ -81,8 +87,9 @@ export function mysqlUrl(url: string): string {
 async function onSqlite(): Promise<FreshKysely> {
   const fresh = freshSqlite(openSqlite as NonNullable<typeof openSqlite>)
   return {
-    connect() {
+    connect(watch) {
       const database = fresh.connect()
+      watch?.(sentBySqlite(database))
       // A driver that waits for a lock would keep the other connection of this process from releasing it.
       database.exec('PRAGMA busy_timeout = 0')
       return kyselyOver(new SqliteDialect({ database: database as never }))

@@ -6,6 +6,7 @@ import {
   sqliteBegin,
   sqliteDurable,
   sqliteListName,
+  sqliteMarked,
   sqliteMigrations,
   sqliteStatements,
   sqliteVersionsTable,
@@ -19,6 +20,7 @@ import {
   mysqlListName,
   mysqlMigrations,
   mysqlStatements,
+  mysqlStatementsInside,
   mysqlVersionsTable,
 } from './mysql.js'
 
@@ -27,12 +29,16 @@ export type KyselyDialect = 'postgres' | 'mysql' | 'sqlite'
 /** A database on which a commit is several statements in one transaction. */
 export interface Engine {
   readonly statements: Statements
+  /** Returns the statements for the transaction of a host, which may end it between two of them. */
+  readonly statementsInside: (run: (text: string) => Promise<unknown>) => Promise<Statements>
   readonly versionsTable: string
   readonly migrations: readonly Migration[]
   /** The statements that begin a transaction. */
   readonly begin: readonly string[]
   /** Sets the savepoint `open_payments`, and rejects if no transaction is in progress. */
   readonly setSavepoint: (run: (text: string) => Promise<unknown>) => Promise<void>
+  /** The statements that undo what follows the savepoint. */
+  readonly rollBackToSavepoint: readonly string[]
   /** Returns the name under which the database keeps a list. */
   readonly listName: (list: string) => string | Promise<string>
   readonly parameter: (value: SqlValue) => unknown
@@ -49,6 +55,7 @@ export interface Engine {
 const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
   mysql: {
     statements: mysqlStatements,
+    statementsInside: async () => mysqlStatementsInside,
     versionsTable: mysqlVersionsTable,
     migrations: mysqlMigrations(),
     // At this level, transactions lock no gaps between records.
@@ -58,6 +65,7 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
       // Outside a transaction, SAVEPOINT has no effect and reports no error.
       await run('ROLLBACK TO SAVEPOINT open_payments')
     },
+    rollBackToSavepoint: ['ROLLBACK TO SAVEPOINT open_payments'],
     listName: mysqlListName,
     parameter: (value) => value,
     isTransient: isMysqlConflict,
@@ -67,6 +75,7 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
   },
   sqlite: {
     statements: sqliteStatements,
+    statementsInside: sqliteMarked,
     versionsTable: sqliteVersionsTable,
     migrations: sqliteMigrations(),
     begin: [sqliteDurable, sqliteBegin],
@@ -82,6 +91,8 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
       }
       await run('SAVEPOINT open_payments')
     },
+    // If the host has ended the transaction meanwhile, the savepoint has begun another one, which RELEASE ends.
+    rollBackToSavepoint: ['ROLLBACK TO SAVEPOINT open_payments', 'RELEASE SAVEPOINT open_payments'],
     listName: sqliteListName,
     // A driver may write a number as a floating-point number.
     parameter: (value) => (typeof value === 'number' ? BigInt(value) : value),

@@ -1,20 +1,27 @@
+import { causesOf } from '../../../adapters/sql/causes.js'
 import { columns, listNumbers, requiredColumns, typeOf } from '../../../adapters/sql/records.js'
 import {
   atVersion,
   createStatements,
+  type Dialect,
   listIndex,
   migrationsTable,
   recordsTable,
 } from '../../../adapters/sql/statements.js'
 import type { Migration } from '../../../adapters/sql/versions.js'
 
-export const mysqlStatements = createStatements({
+const dialect: Dialect = {
   // A node of a Galera cluster replicates the rows that a transaction changes, not those that it locks.
   hold: `UPDATE ${recordsTable} SET guarded = 1 - guarded WHERE ${atVersion}`,
   unlessExists: '',
   returning: '',
   usingIndex: (name) => `FORCE INDEX (${name})`,
-})
+}
+
+export const mysqlStatements = createStatements(dialect)
+
+/** MariaDB finds and writes nothing outside of a transaction. MySQL has no such variable, and reads a comment. */
+export const mysqlStatementsInside = createStatements(dialect, '/*M! AND @@in_transaction = 1 */')
 
 /** Hashes a list name of any length to 64 characters. JSON keeps lone surrogates distinct. */
 export async function mysqlListName(list: string): Promise<string> {
@@ -35,9 +42,11 @@ export function isWithoutTables(error: unknown): boolean {
   return numberOf(error) === noSuchTable
 }
 
-/** Returns whether an error is a deadlock, a lock wait timeout, or a conflict in a Galera cluster. */
+/**
+ * Returns whether an error, or one of its causes, is a deadlock, a lock wait timeout, or a conflict in a Galera cluster.
+ */
 export function isMysqlConflict(error: unknown): boolean {
-  return [deadlock, lockWaitTimeout].includes(numberOf(error) ?? 0)
+  return causesOf(error).some((each) => [deadlock, lockWaitTimeout].includes(numberOf(each) ?? 0))
 }
 
 function numberOf(error: unknown): number | undefined {

@@ -1,6 +1,10 @@
 import type { Store } from 'open-payments-server'
 import { pageOf, type Row, recordOf, recordsOf } from '../../../adapters/sql/records.js'
-import { compareKeys, type SqlStatement } from '../../../adapters/sql/statements.js'
+import {
+  compareKeys,
+  type SqlStatement,
+  type Statements,
+} from '../../../adapters/sql/statements.js'
 import { type Client, onTables, type Result } from './client.js'
 import type { Engine } from './engines.js'
 
@@ -33,10 +37,14 @@ export async function missingOf(
 /** The records of one transaction, which keeps them locked until all of them are removed. */
 const removedTogether = 100
 
-/** @param alone runs statements in one transaction, without others between them. */
+/** Runs statements in one transaction, without others between them. */
+export type Alone = <Found>(
+  work: (run: Run, statements: Statements) => Promise<Found>,
+) => Promise<Found>
+
 export function operations(
   run: Run,
-  alone: <Found>(work: (run: Run) => Promise<Found>) => Promise<Found>,
+  alone: Alone,
   { statements, listName }: Engine,
 ): Omit<Store, 'commit'> {
   const rowsOf = async (statement: SqlStatement): Promise<readonly Row[]> =>
@@ -59,9 +67,9 @@ export function operations(
       const removed = records.map(() => false)
       for (let from = 0; from < sorted.length; from += removedTogether) {
         const some = sorted.slice(from, from + removedTogether)
-        const found = await alone(async (run) => {
+        const found = await alone(async (run, { remove }) => {
           const counts: number[] = []
-          for (const [, record] of some) counts.push((await run(statements.remove(record))).found)
+          for (const [, record] of some) counts.push((await run(remove(record))).found)
           return counts
         })
         for (const [i, [place]] of some.entries()) removed[place] = found[i] === 1

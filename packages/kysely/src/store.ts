@@ -3,16 +3,20 @@ import type { Store } from 'open-payments-server'
 import { requireKnownOptions } from 'open-payments-server/adapter'
 import { isTransient } from '../../../adapters/postgres/driver.js'
 import { postgresStore } from '../../../adapters/postgres/store.js'
-import { requireOpen as requireOpenPostgres } from '../../../adapters/postgres/transaction.js'
+import {
+  requireOpen as requireOpenOnPostgres,
+  whileOpen as whileOpenOnPostgres,
+} from '../../../adapters/postgres/transaction.js'
 import { stepsOf } from '../../../adapters/sql/statements.js'
 import {
   hostTransaction,
   retried,
   type TransactionResult,
+  whileWorking,
 } from '../../../adapters/sql/transactions.js'
 import { type Client, clientOf, onOneConnection, postgresClientOf } from './client.js'
 import { type Engine, engineOf, type KyselyDialect, namedSteps, requireDialect } from './engines.js'
-import { missingOf, operations, type Run, runOn } from './operations.js'
+import { type Alone, missingOf, operations, type Run, runOn } from './operations.js'
 import { requireOpen, storeInTransaction } from './transaction.js'
 
 export interface KyselyStoreOptions {
@@ -82,9 +86,12 @@ function overPool<Database>(db: Kysely<Database>, options: KyselyStoreOptions): 
   const engine = engineOf(dialect)
   const runPlainly = runOn(clientOf(db), engine)
   const run: Run = (statement) => retried(() => runPlainly(statement), engine.isTransient)
-  const alone = <Result>(work: (run: Run) => Promise<Result>): Promise<Result> =>
+  const alone: Alone = (work) =>
     retried(
-      () => onOneConnection(db, (client) => transact(client, engine, work)),
+      () =>
+        onOneConnection(db, (client) =>
+          transact(client, engine, (inside) => work(inside, engine.statements)),
+        ),
       engine.isTransient,
     )
   return {
@@ -110,8 +117,11 @@ function inTransaction<Database>(trx: Transaction<Database>, options: KyselyStor
   if (dialect === 'postgres') {
     return postgresStore.inTransaction(postgresClientOf(trx), { prepare: false })
   }
-  const engine = engineOf(dialect)
-  const { run, alone, commit } = storeInTransaction(clientOf(trx), engine)
+  return storeOn(clientOf(trx), engineOf(dialect))
+}
+
+function storeOn(client: Client, engine: Engine): Store {
+  const { run, alone, commit } = storeInTransaction(client, engine)
   return { ...operations(run, alone, engine), commit }
 }
 
@@ -121,15 +131,30 @@ function inHostTransaction<Database, Result extends TransactionResult>(
   options: KyselyStoreOptions,
 ): Promise<Result> {
   const dialect = dialectOf(options)
-  const engine = dialect === 'postgres' ? undefined : engineOf(dialect)
+  const begin = <Result>(work: (trx: Transaction<Database>) => Promise<Result>) =>
+    db.transaction().setIsolationLevel('read committed').execute(work)
+  if (dialect === 'postgres') {
+    return hostTransaction<Transaction<Database>, Result>({
+      begin,
+      run: (trx) =>
+        whileOpenOnPostgres(postgresClientOf(trx), (client) =>
+          run(trx, postgresStore.inTransaction(client, { prepare: false })),
+        ),
+      requireOpen: (trx) => requireOpenOnPostgres(postgresClientOf(trx)),
+      isTransient,
+    })
+  }
+  const engine = engineOf(dialect)
   return hostTransaction<Transaction<Database>, Result>({
-    begin: (work) => db.transaction().setIsolationLevel('read committed').execute(work),
-    run: (trx) => run(trx, inTransaction(trx, options)),
-    requireOpen: (trx) =>
-      engine === undefined
-        ? requireOpenPostgres(postgresClientOf(trx))
-        : requireOpen(clientOf(trx), engine),
-    isTransient: engine?.isTransient ?? isTransient,
+    begin,
+    run: (trx) =>
+      whileWorking((pass) => {
+        const client = clientOf(trx)
+        const passed: Client = { run: (...given) => pass(() => client.run(...given)) }
+        return run(trx, storeOn(passed, engine))
+      }),
+    requireOpen: (trx) => requireOpen(clientOf(trx), engine),
+    isTransient: engine.isTransient,
   })
 }
 

@@ -3,58 +3,77 @@ import type { Commit } from 'open-payments-server/adapter'
 import {
   recordsTable,
   type SqlStatement,
+  type Statements,
   type Steps,
   stepsOf,
 } from '../../../adapters/sql/statements.js'
 import { createSerialQueue } from '../../../adapters/sql/transactions.js'
 import type { Client } from './client.js'
 import { type Engine, namedSteps } from './engines.js'
-import { missingOf, type Run, runOn } from './operations.js'
+import { type Alone, missingOf, type Run, runOn } from './operations.js'
 
 /**
  * The operations of a store inside the host's transaction. A commit that loses is rolled back to a savepoint and
- * leaves the transaction usable.
+ * leaves the transaction usable. The host may end the transaction between two statements: those that follow find and
+ * write nothing, except on MySQL.
  */
 export function storeInTransaction(client: Client, engine: Engine) {
   const runPlainly = runOn(client, engine)
+  let inside: Promise<Statements> | undefined
   // The savepoints of concurrent operations would interleave.
   const enqueue = createSerialQueue()
 
-  async function explained<Result>(call: () => Promise<Result>): Promise<Result> {
-    try {
-      return await call()
-    } catch (error) {
-      throw error instanceof TransactionError ? error : transactionError(engine, error)
+  function queued<Result>(call: (statements: () => Promise<Statements>) => Promise<Result>) {
+    const statements = () => {
+      inside ??= engine.statementsInside((text) => client.run(text))
+      return inside
     }
+    return enqueue(async () => {
+      try {
+        return await call(statements)
+      } catch (error) {
+        throw error instanceof TransactionError ? error : transactionError(engine, error)
+      }
+    })
   }
 
-  const run: Run = (statement) => enqueue(() => explained(() => runPlainly(statement)))
+  const run: Run = (statement) => queued(() => runPlainly(statement))
+  const alone: Alone = (work) => queued(async (statements) => work(runPlainly, await statements()))
 
   return {
     run,
-    alone: <Result>(work: (run: Run) => Promise<Result>): Promise<Result> =>
-      enqueue(() => explained(() => work(runPlainly))),
+    alone,
     commit(requested: Commit): Promise<boolean> {
       const steps = stepsOf(requested)
-      return enqueue(() => explained(() => commitOrRollBack(client, engine, steps)))
+      return queued(async (statements) => {
+        const isCommitted = await commitOrRollBack(client, engine, steps, await statements())
+        // A host that rolls back to a savepoint of its own removes a mark: the next commit sets it again.
+        if (!isCommitted) inside = undefined
+        return isCommitted
+      })
     },
   }
 }
 
-async function commitOrRollBack(client: Client, engine: Engine, steps: Steps): Promise<boolean> {
-  const statements = engine.statements.commit(await namedSteps(engine, steps))
+async function commitOrRollBack(
+  client: Client,
+  engine: Engine,
+  steps: Steps,
+  statements: Statements,
+): Promise<boolean> {
+  const commit = statements.commit(await namedSteps(engine, steps))
   const run = runOn(client, engine)
   await requireOpen(client, engine)
-  const missing = await missingOf(run, engine, statements)
+  const missing = await missingOf(run, engine, commit)
   if (missing === undefined) {
     await client.run('RELEASE SAVEPOINT open_payments')
     return true
   }
   if (engine.hasSnapshots) {
     const all = [...steps.existing, ...steps.created]
-    await requireCurrentReads(run, all[statements.indexOf(missing)])
+    await requireCurrentReads(run, all[commit.indexOf(missing)])
   }
-  await client.run('ROLLBACK TO SAVEPOINT open_payments')
+  for (const text of engine.rollBackToSavepoint) await client.run(text)
   return false
 }
 

@@ -156,6 +156,23 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
       expect(attempts).toBe(6)
     })
 
+    test('that `transaction` runs is restarted after a conflict that services of the host have wrapped', async () => {
+      const conflicts = {
+        postgres: { code: '40P01' },
+        mysql: { errno: 1213 },
+        sqlite: { code: 'SQLITE_BUSY' },
+      }
+      const cause = Object.assign(new Error('conflict'), conflicts[dialect])
+      const repository = Object.assign(new Error('could not post', { cause }), { code: 'LEDGR' })
+      let attempts = 0
+      const work = async () => {
+        if (++attempts < 5) throw new Error('could not credit', { cause: repository })
+        return { ok: true }
+      }
+      expect(await kyselyStore.transaction(databases[0], work, { dialect })).toEqual({ ok: true })
+      expect(attempts).toBe(5)
+    })
+
     test('rejects if the host rolled it back, and writes nothing afterwards', async () => {
       const attempt = (writes: (store: Store) => Promise<boolean>) =>
         kyselyStore.transaction(
@@ -174,6 +191,21 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
       for (const id of ['rolled-back', 'written-later']) {
         expect(await loadOne(stores()[1], 'quote', id)).toBeUndefined()
       }
+    })
+
+    test('can go on after the host has rolled back to a savepoint of its own', async () => {
+      await begun(databases[0]).execute(async (trx) => {
+        const inside = kyselyStore.inTransaction(trx, { dialect })
+        await trx.executeQuery(CompiledQuery.raw('SAVEPOINT own'))
+        expect(await put(inside, change('taken-back'))).toBe(true)
+        await trx.executeQuery(CompiledQuery.raw('ROLLBACK TO SAVEPOINT own'))
+        // The first commit may lose, and the library then decides again.
+        if (!(await put(inside, change('after-own')))) {
+          expect(await put(inside, change('after-own'))).toBe(true)
+        }
+      })
+      const found = ['taken-back', 'after-own'].map((id) => loadOne(stores()[1], 'quote', id))
+      expect((await Promise.all(found)).map((record) => record?.version)).toEqual([undefined, 1])
     })
 
     test('a commit that loses leaves the transaction usable, also beside another one', async () => {

@@ -109,6 +109,17 @@ const builders: Readonly<
   TypeORM: [(db = typeorm) => fromTypeorm(db as typeof typeorm), 'READ COMMITTED'],
 }
 
+/** The error of a statement that met a deadlock, as each query builder reports it. */
+const deadlocks: Readonly<Record<string, Error>> = {
+  Drizzle: new Error('Failed query', { cause: Object.assign(new Error(), { code: '40P01' }) }),
+  Knex: Object.assign(new Error('deadlock detected'), { code: '40P01' }),
+  Prisma: Object.assign(new Error('Raw query failed'), {
+    code: 'P2010',
+    meta: { driverAdapterError: { cause: { originalCode: '40P01' } } },
+  }),
+  TypeORM: Object.assign(new Error('deadlock detected'), { code: '40P01' }),
+}
+
 describe.each(Object.entries(builders))('a transaction of %s', (name, [from, options]) => {
   const id = `of-${name}`
   const written = async () =>
@@ -136,6 +147,23 @@ describe.each(Object.entries(builders))('a transaction of %s', (name, [from, opt
     expect(told).toEqual([options, options])
   })
 
+  test.each([
+    ['its statement', deadlocks[name]],
+    ['a call of the library', Object.assign(new Error(), { code: 'ERR_RESTART_TRANSACTION' })],
+  ])(
+    'runs again after a deadlock of %s that services of the host have wrapped',
+    async (_, cause) => {
+      const repository = Object.assign(new Error('could not post', { cause }), { code: 'LEDGR' })
+      const wrapped = new Error('could not credit', { cause: repository })
+      let attempts = 0
+      const done = await postgresStore.transaction(from(), async () => {
+        if (++attempts < 5) throw wrapped
+        return { ok: true }
+      })
+      expect([done, attempts]).toEqual([{ ok: true }, 5])
+    },
+  )
+
   test('is refused in the place of the database', async () => {
     const refusal =
       'db must be the database and not one of its transactions, which commits with the outer one'
@@ -144,6 +172,40 @@ describe.each(Object.entries(builders))('a transaction of %s', (name, [from, opt
       return { ok: true }
     })
   })
+})
+
+test('a setting of Knex that hides the rows is named', async () => {
+  const lifting = {
+    transaction: (work: Work<object>) =>
+      knex.transaction((trx) => {
+        const raw = async (...given: Parameters<typeof trx.raw>) => (await trx.raw(...given)).rows
+        return work({ raw })
+      }),
+  }
+  const read = postgresStore.transaction(fromKnex(lifting), async (_, store) => {
+    return { ok: (await loadOne(store, 'quote', 'any')) !== undefined }
+  })
+  await expect(read).rejects.toMatchObject({
+    code: 'ERR_TRANSACTION_FAILED',
+    message: 'postProcessResponse of Knex must keep `rows` in the results of raw statements',
+  })
+})
+
+test.each([
+  ['Drizzle', fromDrizzle({ transaction: runningAs(() => ({ execute: async () => ({}) })) }, sql)],
+  [
+    'Prisma',
+    fromPrisma({
+      $connect: async () => undefined,
+      $transaction: runningAs(() => ({ $queryRawUnsafe: async () => 1 })),
+    }),
+  ],
+  ['TypeORM', fromTypeorm({ transaction: (_, work) => runningAs(() => ({}))(work) })],
+])('%s that returns no rows is not read as an empty database', async (_, transactions) => {
+  const read = postgresStore.transaction(transactions, async (_, store) => {
+    return { ok: (await loadOne(store, 'quote', 'any')) === undefined }
+  })
+  await expect(read).rejects.toMatchObject({ code: 'ERR_TRANSACTION_FAILED' })
 })
 
 test('the SQLSTATE of an error of Prisma is that of its driver', () => {

@@ -99,6 +99,30 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
     expect(loaded.map((record) => record?.version)).toEqual([2, 1, undefined, undefined])
   })
 
+  test('two stores of one transaction write, also after a rollback to a savepoint of the host', async () => {
+    await within(async (inside, client) => {
+      const other = postgresStore.inTransaction(client, { schema: fresh.schema })
+      await client.query('SAVEPOINT own')
+      expect(await put(inside, change('a', 1))).toBe(true)
+      expect(await put(other, change('b', 1))).toBe(true)
+      expect(await put(inside, change('c', 1))).toBe(true)
+      await client.query('ROLLBACK TO SAVEPOINT own')
+      // The first commit of each loses, because its mark is gone, and the library decides again.
+      for (const [store, id] of [
+        [inside, 'd'],
+        [other, 'e'],
+      ] as const) {
+        expect(await put(store, change(id, 1))).toBe(false)
+        expect(await put(store, change(id, 1))).toBe(true)
+      }
+      await client.query('COMMIT')
+    })
+    const ids = ['a', 'b', 'c', 'd', 'e']
+    const loaded = await Promise.all(ids.map((id) => loadOne(outside, 'grant', id)))
+    const versions = loaded.map((record) => record?.version)
+    expect(versions).toEqual([undefined, undefined, undefined, 1, 1])
+  })
+
   test('a record that another transaction changed is read in its current version', async () => {
     await put(outside, change('a', 1))
     await within(async (inside) => {
