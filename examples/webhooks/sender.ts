@@ -5,8 +5,11 @@ import { standardWebhooks } from './standard.js'
 export interface WebhookSenderOptions {
   /** The URL to POST events to. */
   readonly url: string
-  /** Shared with the receiver: 24 bytes or more in base64, after `whsec_`. With `rafiki`, any text. */
-  readonly secret: string
+  /**
+   * Shared with the receiver: 24 bytes or more in base64, after `whsec_`. With `rafiki`, any text. To replace a secret,
+   * pass both, give the receiver the new one, and then pass the new one alone; `rafiki` takes one only.
+   */
+  readonly secret: string | readonly string[]
   /** The time limit for the receiver in milliseconds, at most the lease of an event. Default 5,000. */
   readonly timeoutMs?: number
   /** Sends the events that Rafiki has too, with its names, bodies and signature, and no others. */
@@ -22,7 +25,9 @@ export interface WebhookSenderOptions {
  */
 export function webhookSender(options: WebhookSenderOptions): EventHandler {
   const { url, secret, timeoutMs = 5_000, rafiki } = options
-  const write = rafiki === undefined ? standardWebhooks(secret) : rafikiWebhooks(secret, rafiki)
+  const secrets = typeof secret === 'string' ? [secret] : secret
+  const write =
+    rafiki === undefined ? standardWebhooks(secrets) : rafikiWebhooks(onlyOne(secrets), rafiki)
   const { href } = new URL(url)
 
   return async (event, delivery) => {
@@ -53,4 +58,10 @@ export function webhookSender(options: WebhookSenderOptions): EventHandler {
       delivery.signal.removeEventListener('abort', abort)
     }
   }
+}
+
+/** Receivers of Rafiki's webhooks read one signature from the header. */
+function onlyOne([secret, ...others]: readonly string[]): string {
+  if (secret === undefined || others.length > 0) throw new TypeError('secret: must be one')
+  return secret
 }

@@ -211,16 +211,14 @@ export type ReceiveRefusal =
 /** The refusals of each command. */
 export interface IncomingPaymentRefusals {
   readonly receive: ReceiveRefusal
-  readonly complete: never
+  readonly complete: 'payment_expired'
   readonly expire: 'payment_open'
 }
 
 export type IncomingPaymentDecision<Type extends keyof IncomingPaymentRefusals> =
   | Changed<IncomingPayment, IncomingPaymentEvent>
   | Unchanged<IncomingPayment>
-  | ([IncomingPaymentRefusals[Type]] extends [never]
-      ? never
-      : Refused<IncomingPaymentRefusals[Type]>)
+  | Refused<IncomingPaymentRefusals[Type]>
 
 /**
  * The state machine of an incoming payment. Pure and total: a command whose id is on the record changes nothing.
@@ -229,7 +227,7 @@ export type IncomingPaymentDecision<Type extends keyof IncomingPaymentRefusals> 
  *   transfer that exceeds `incomingAmount` is accepted in full and completes the payment. Transfers after completion or
  *   after `expiresAt` are refused.
  * - `complete`: a payment that has not received its `incomingAmount`, or has none, accepts no more funds. An expired
- *   payment can be completed too.
+ *   payment cannot be completed: it has ended, and would have two final events.
  * - `expire`: records once that a payment has expired. Clients see no difference: a payment accepts no funds after
  *   `expiresAt` even if this has not run. A completed payment does not expire.
  *
@@ -282,7 +280,7 @@ function receive(
     )
   }
   if (payment.completed) return refused('payment_completed', 'the payment is complete')
-  if (!acceptsFunds(payment, now)) return refused('payment_expired', 'the payment has expired')
+  if (!acceptsFunds(payment, now)) return expired
   const before = parseValue(payment.received)
   const wanted = payment.incomingAmount && parseValue(payment.incomingAmount.value)
   const total = before === undefined ? undefined : before + value
@@ -315,6 +313,7 @@ function complete(
   now: Instant,
 ): IncomingPaymentDecision<'complete'> {
   if (payment.completed) return unchanged(payment)
+  if (!acceptsFunds(payment, now)) return expired
   const next = { ...ended(payment, commandId, now), completed: true }
   return changed(next, paymentEvent('incoming-payment.completed', next, now))
 }
@@ -329,6 +328,8 @@ function expire(
   const next: IncomingPayment = { ...ended(payment, commandId, now), expiryRecorded: true }
   return changed(next, paymentEvent('incoming-payment.expired', next, now))
 }
+
+const expired = refused('payment_expired', 'the payment has expired')
 
 /** Returns the next version of a payment that accepts no more funds: it is next due at the end of its retention. */
 function ended(payment: IncomingPayment, commandId: string, now: Instant): IncomingPayment {

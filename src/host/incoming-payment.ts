@@ -130,11 +130,12 @@ export interface IncomingPaymentServices
   >
   /**
    * Completes a payment, so that it accepts no further funds. It need not have received its `incomingAmount`;
-   * any client may have created it, and it may have expired. A completed payment stays unchanged.
+   * any client may have created it. A completed payment stays unchanged; one that has expired has ended, and is
+   * refused with `payment_expired`, so that each payment has one final event.
    *
    * @throws {ContentionError} if other writers keep changing the payment for 3 s.
    */
-  complete(paymentId: string): Promise<PaymentResult<IncomingPaymentView>>
+  complete(paymentId: string): Promise<PaymentResult<IncomingPaymentView, 'payment_expired'>>
 }
 
 const creation = exactly({

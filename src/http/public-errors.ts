@@ -73,6 +73,7 @@ export const precedence = [
   'funds_insufficient',
   'confirmation_required',
   'resource_unknown',
+  'payment_expired',
   'busy',
   'internal',
 ] as const
@@ -251,6 +252,8 @@ export const resourceErrors = {
   amount_too_large: [400, 'invalid_amount', 'Amount is too large'],
   payment_not_allowed: [403, 'payment_denied', 'Payment is not allowed'],
   funds_insufficient: [403, 'insufficient_funds', 'Insufficient funds'],
+  // The status of the reference server.
+  payment_expired: [409, 'payment_expired', 'The incoming payment has expired'],
   confirmation_required: [
     403,
     'confirmation_required',

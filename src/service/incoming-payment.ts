@@ -1,4 +1,4 @@
-import { hasChanged, type PaymentResult, refusedCall } from '../core/decision.js'
+import { hasChanged, type PaymentResult, type Refused, refusedCall } from '../core/decision.js'
 import {
   decideIncomingPayment,
   type IncomingPayment,
@@ -43,11 +43,15 @@ export function createIncomingPayments(
   }
 }
 
-/** Returns the write that completes a loaded payment. A payment that is already complete stays unchanged. */
+/** Returns the write that completes a loaded payment. A complete payment stays unchanged, an expired one is refused. */
 function completionWrite(
   loaded: IncomingPayment,
   { now, commandId }: Call,
-): Write<(PaymentResult<IncomingPayment> & { readonly ok: true }) | typeof unknownPayment> {
+): Write<
+  | (PaymentResult<IncomingPayment> & { readonly ok: true })
+  | typeof unknownPayment
+  | Refused<'payment_expired'>
+> {
   const key = { kind: 'incoming-payment', id: loaded.id } as const
   return {
     reads: [key],
@@ -60,6 +64,7 @@ function completionWrite(
         { type: 'complete', commandId },
         now,
       )
+      if (!decision.ok) return { result: decision }
       const { record: next } = decision
       const changed = hasChanged(decision, commandId)
       const result = { ok: true, payment: next, changed } as const
@@ -72,7 +77,7 @@ function completionWrite(
 async function completeById(
   context: ServiceContext,
   id: string,
-): Promise<PaymentResult<IncomingPayment>> {
+): Promise<PaymentResult<IncomingPayment, 'payment_expired'>> {
   const payment = await loadOwn<IncomingPayment>(context, 'incoming-payment', id)
   if (payment === undefined) return refusedCall(unknownPayment)
   const completed = await context.run(completionWrite(payment, newCall(context)))

@@ -379,6 +379,25 @@ describe('completing an incoming payment', () => {
   })
 })
 
+describe('an incoming payment that has expired', () => {
+  test.each([
+    ['by the clock', (life: ReturnType<typeof paymentLife>) => life.set(start + 1001)],
+    [
+      'by its event, on a server whose clock is before its expiry',
+      (life: ReturnType<typeof paymentLife>) => {
+        life.set(start + 1001)
+        life.expire()
+        life.set(start + 1000)
+      },
+    ],
+  ])('cannot be completed: %s', (_, pass) => {
+    const life = paymentLife({ expiresAt: start + 1000 })
+    life.receive(usd('30'))
+    pass(life)
+    expect(life.complete()).toMatchObject(refusedWith('payment_expired'))
+  })
+})
+
 const lifetimeMs = 1000
 
 type Step =
@@ -445,7 +464,10 @@ function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonl
 
   /** The correct outcomes. When several refusals apply, the order is not specified. */
   function expected(step: Exclude<Step, { readonly do: 'pass' }>): readonly string[] {
-    if (step.do === 'complete') return [isClosed() ? 'unchanged' : 'changed']
+    if (step.do === 'complete') {
+      if (isClosed()) return ['unchanged']
+      return [isLate() ? 'payment_expired' : 'changed']
+    }
     if (step.do === 'expire') {
       if (isClosed() || isNoted) return ['unchanged']
       return [isLate() ? 'changed' : 'payment_open']
@@ -507,7 +529,8 @@ function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonl
       retainUntil,
       told: [credits.size, Number(isClosed()), Number(isNoted)],
     })
-    if (isClosed() && !isNoted) expect(life.events.at(-1)?.type).toMatch('completed')
+    if (isClosed()) expect(life.events.at(-1)?.type).toMatch('completed')
+    expect(isClosed() && isNoted).toBe(false)
     expect(acceptsFunds(payment, life.now())).toBe(!isClosed() && !isLate())
     expect(JSON.parse(JSON.stringify(payment))).toStrictEqual(payment)
     expect(retainTransferUntil(payment)).toBeGreaterThan(retainUntil)
@@ -530,7 +553,7 @@ describe('the laws of an incoming payment', () => {
     ]
     for (const outcome of [
       ...receives.map((each) => `receive: ${each}`),
-      ...['complete: changed', 'complete: changed, late', 'complete: unchanged'],
+      ...['complete: changed', 'complete: payment_expired, late', 'complete: unchanged'],
       ...['expire: changed, late', 'expire: unchanged', 'expire: payment_open'],
     ]) {
       expect(met.filter((each) => each === outcome).length, outcome).toBeGreaterThan(2)

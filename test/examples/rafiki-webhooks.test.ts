@@ -230,6 +230,12 @@ describe('the webhook sender for receivers of Rafiki', () => {
     expect(received.map(({ body }) => body.id)).toEqual([again?.body.id])
   })
 
+  test.each([[['one', 'two']], [[]]])('rejects the secrets %j: its header has one', (secrets) => {
+    const rafiki = { payments: createWorld().resources }
+    const options = { url: 'https://a.example', secret: secrets, rafiki }
+    expect(() => webhookSender(options)).toThrow('secret')
+  })
+
   test('rejects an empty secret', () => {
     const rafiki = { payments: createWorld().resources }
     expect(() => webhookSender({ url: 'https://a.example', secret: '', rafiki })).toThrow('secret')

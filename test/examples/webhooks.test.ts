@@ -81,6 +81,22 @@ describe('the webhook sender', () => {
     })
   })
 
+  test('signs with each of two secrets, so that the receiver can replace its own', async () => {
+    const next = `whsec_${Buffer.alloc(32, 9).toString('base64')}`
+    const accepted: string[] = []
+    const known = [secret, next, `whsec_${Buffer.alloc(32, 10).toString('base64')}`]
+    for (const one of known) {
+      const url = await urlOf(webhookReceiver(one, () => void accepted.push(one)))
+      const send = webhookSender({ url, secret: [secret, next] })
+      await Promise.allSettled([send(event, delivery)])
+    }
+    expect(accepted).toEqual([secret, next])
+  })
+
+  test('rejects an empty list of secrets', () => {
+    expect(() => webhookSender({ url: 'https://shop.example', secret: [] })).toThrow('secret')
+  })
+
   test.each([204, 200, 201])('accepts the status %i', async (status) => {
     const url = await serve((_, response) => response.writeHead(status).end())
     await webhookSender({ url, secret })(event, delivery)

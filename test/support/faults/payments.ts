@@ -295,4 +295,17 @@ export const paymentFaults: readonly Fault[] = [
       change(scene, { url: url.replace(/\/(?:alice|[\w-]{30,})/, '/nobody') })
     },
   },
+  {
+    refusal: 'payment_expired',
+    at: { completeIncomingPayment: '409 payment_expired' },
+    async arrange(scene) {
+      const { world, shop } = scene.surface
+      const actions = ['create', 'complete'] as const
+      const token = await tokenFor(scene, [{ type: 'incoming-payment', actions }])
+      const expiresAt = new Date(world.clock.now() + 1).toISOString()
+      const { body } = await shop.createPayment(token, { walletAddress: bob, expiresAt })
+      world.clock.advance(2)
+      change(scene, { url: `${body.id}/complete` })
+    },
+  },
 ]
