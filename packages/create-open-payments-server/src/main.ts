@@ -6,12 +6,13 @@ await start(async () => {
     import('./questions.js'),
     import('./run.js'),
   ])
-  const { stdin, stdout, versions, env } = process
+  const { stdin, stdout, versions, env, platform } = process
   return (args) =>
     runProgram(args, {
       ...standardOutput,
       nodeVersion: versions.node,
       environment: env,
+      platform,
       ask: stdin.isTTY === true ? questionsOn(stdin, stdout) : undefined,
       newSecret: () => randomBytes(32).toString('base64url'),
     })

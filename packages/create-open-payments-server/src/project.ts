@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Database, databaseStart, type Framework } from './choices.js'
+import { commandsOf, type PackageManager } from './package-manager.js'
 
 export interface Project {
   readonly name: string
@@ -9,6 +10,8 @@ export interface Project {
   readonly database: Database
   /** The version of the library and of its other packages, which is also the version of this package. */
   readonly version: string
+  /** Whose commands the README names. */
+  readonly manager: PackageManager
   readonly newSecret: () => string
 }
 
@@ -42,10 +45,10 @@ export function filesOf(project: Project): ReadonlyMap<string, string> {
   ])
 }
 
-function readmeOf({ name, database }: Project, fragments: readonly string[]): string {
+function readmeOf({ name, database, manager }: Project, fragments: readonly string[]): string {
   const text = [`# ${name}`, ...fragments.map((fragment) => fragment.trim())].join('\n\n')
   const start = databaseStart[database].map((command) => `${command}\n`).join('')
-  return `${text.replace('{start}', start)}\n`
+  return `${commandsOf(manager, text.replace('{start}', start))}\n`
 }
 
 function filesIn(folder: string): ReadonlyMap<string, string> {

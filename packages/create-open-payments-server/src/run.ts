@@ -3,6 +3,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 import { type Output, runWith, UsageError } from 'open-payments-programs'
 import { type Answers, answersIn, program } from './arguments.js'
 import { type Database, databaseStart, databases, frameworks, ProblemError } from './choices.js'
+import { commandsOf, managerIn } from './package-manager.js'
 import { filesOf } from './project.js'
 import { type Ask, chosen } from './questions.js'
 
@@ -10,6 +11,7 @@ import { type Ask, chosen } from './questions.js'
 export interface Surroundings extends Output {
   readonly nodeVersion: string
   readonly environment: Readonly<Record<string, string | undefined>>
+  readonly platform: NodeJS.Platform
   /** Absent without a terminal. */
   readonly ask: Ask | undefined
   readonly newSecret: () => string
@@ -29,7 +31,7 @@ export function runProgram(args: readonly string[], surroundings: Surroundings):
       const choice = await completed(answersIn(given, environment), surroundings)
       if (choice.database === 'sqlite') requireNodeOfSqlite(nodeVersion)
       write(choice, surroundings)
-      out(nextSteps(choice))
+      out(nextSteps(choice, surroundings))
       return 0
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error
@@ -85,14 +87,15 @@ function write(choice: Choice, surroundings: Surroundings): void {
   }
 }
 
-function writeInto(folder: string, choice: Choice, { newSecret }: Surroundings): void {
+function writeInto(folder: string, choice: Choice, { newSecret, environment }: Surroundings): void {
   const found = existsSync(folder) ? readdirSync(folder).filter((name) => name !== '.git') : []
   if (found.length > 0) {
     throw new ProblemError(`the folder is not empty, so nothing was written: ${folder}`)
   }
   const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   const { version } = JSON.parse(manifest)
-  const files = filesOf({ ...choice, name: packageName(folder), version, newSecret })
+  const manager = managerIn(environment)
+  const files = filesOf({ ...choice, name: packageName(folder), version, manager, newSecret })
   for (const [path, content] of files) {
     const file = join(folder, path)
     mkdirSync(dirname(file), { recursive: true })
@@ -109,9 +112,20 @@ function packageName(folder: string): string {
   return name || 'wallet'
 }
 
-function nextSteps({ folder, framework, database }: Choice): string {
+function nextSteps(
+  { folder, framework, database }: Choice,
+  { environment, platform }: Surroundings,
+): string {
   const path = relative(process.cwd(), resolve(folder)) || '.'
-  const steps = [`cd ${path}`, 'npm install', ...databaseStart[database], 'npm test', 'npm run dev']
+  const next = ['npm install', ...databaseStart[database], 'npm test', 'npm run dev']
+  const spoken = next.map((step) => commandsOf(managerIn(environment), step))
+  const steps = [`cd ${quoted(path, platform)}`, ...spoken]
   const written = `Wrote a wallet with ${frameworks[framework]} and ${database} to ${path}.`
   return `${written} Next:\n\n${steps.map((step) => `  ${step}\n`).join('')}\nIts README.md says what to replace.\n`
+}
+
+/** Quotes a path for the shell of a platform, if it has to be. A file of Windows cannot have a double quote. */
+function quoted(path: string, platform: NodeJS.Platform): string {
+  if (platform === 'win32') return /^[\w.\\:/@-]+$/.test(path) ? path : `"${path}"`
+  return /^[\w./@-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 }

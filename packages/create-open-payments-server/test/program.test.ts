@@ -1,8 +1,10 @@
+import { spawnSync } from 'node:child_process'
 import {
   existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  realpathSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -26,6 +28,7 @@ async function ran(args: readonly string[], surroundings: Partial<Surroundings> 
   const code = await runProgram(args, {
     nodeVersion: '22.13.0',
     environment: {},
+    platform: 'linux',
     ask: undefined,
     newSecret: () => 'secret',
     out: (text) => {
@@ -136,6 +139,53 @@ describe('the program', () => {
     expect(out).toMatch(
       /cd .*\n {2}npm install\n {2}docker compose up --wait\n {2}npm test\n {2}npm run dev/,
     )
+  })
+
+  test.each([
+    'wallet',
+    'My Wallet',
+    "bob's",
+    'x$(touch owned)',
+    'w;touch owned',
+    '日本',
+    '@acme/a.b-c_d',
+    'a\nb',
+  ])('leads a shell into the folder %j, and nowhere else', async (name) => {
+    const { out } = await ran([join(home, name)])
+    const [, command = ''] = /^ {2}(cd [\s\S]*?)\n {2}npm install$/m.exec(out) ?? []
+    const line = `${command} && test -f package.json && pwd -P`
+    const shell = spawnSync('sh', ['-c', line], { encoding: 'utf8' })
+    expect([shell.status, shell.stdout]).toEqual([0, `${realpathSync(join(home, name))}\n`])
+    expect(existsSync('owned')).toBe(false)
+    expect(existsSync(join(home, name, 'owned'))).toBe(false)
+  })
+
+  test('quotes the folder for the shells of Windows', async () => {
+    const { out } = await ran([wallet], { platform: 'win32' })
+    expect(out).toMatch(/^ {2}cd ".*My Wallet"$/m)
+  })
+
+  test.each([
+    [
+      'npm/11.6.2 node/v24.1.0 linux x64 workspaces/false',
+      'npm install',
+      'npm test',
+      'npm run dev',
+    ],
+    ['pnpm/10.34.9 npm/? node/v22.1.0 linux x64', 'pnpm install', 'pnpm run test', 'pnpm run dev'],
+    ['yarn/1.22.22 npm/? node/v22.1.0 linux x64', 'yarn install', 'yarn run test', 'yarn run dev'],
+    ['bun/1.3.4 npm/? node/v24.3.0 linux x64', 'bun install', 'bun run test', 'bun run dev'],
+    ['another/1.0.0 node/v24.3.0 linux x64', 'npm install', 'npm test', 'npm run dev'],
+  ])('speaks the package manager that runs it: %s', async (agent, ...commands) => {
+    const { out } = await ran([wallet], { environment: { npm_config_user_agent: agent } })
+    for (const command of commands) {
+      expect(out).toMatch(new RegExp(`^ {2}${command}$`, 'm'))
+      expect(written('README.md')).toMatch(new RegExp(`^${command}$`, 'm'))
+    }
+    const [manager = ''] = commands[0]?.split(' ') ?? []
+    const others = ['npm', 'pnpm', 'yarn', 'bun'].filter((other) => other !== manager)
+    const named = new RegExp(`\\b(?:${others.join('|')}) (?:install|test|run|start)`)
+    expect(`${out}${written('README.md')}`).not.toMatch(named)
   })
 
   test('keeps a folder that is not empty', async () => {

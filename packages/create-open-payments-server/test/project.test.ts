@@ -11,7 +11,7 @@ const projects = Object.keys(frameworks).flatMap((framework) =>
 ) as readonly Pick<Project, 'framework' | 'database'>[]
 
 function written(project: Pick<Project, 'framework' | 'database'>) {
-  return filesOf({ ...project, name: 'wallet', version, newSecret: () => 'secret' })
+  return filesOf({ ...project, name: 'wallet', version, manager: 'npm', newSecret: () => 'secret' })
 }
 
 /** The specifiers of the imports of a file. */
