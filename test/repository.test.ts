@@ -154,15 +154,33 @@ test('each program of .ci is called by another one', () => {
 })
 
 describe('the workflow for releases', () => {
-  const { publish } = jobsOf('.github/workflows/release.yml')
+  const jobs = jobsOf('.github/workflows/release.yml')
+  const { pack, publish } = jobs
   const commands = (publish?.steps ?? []).map(({ run = '' }) => run)
+  const mayPublish = (job: (typeof jobs)[string]) => job.permissions?.['id-token'] === 'write'
+
+  test('builds and checks the tarballs in a job that cannot publish', () => {
+    expect(Object.keys(jobs).filter((name) => mayPublish(jobs[name] ?? {}))).toEqual(['publish'])
+    const steps = pack?.steps ?? []
+    const checked = steps.findIndex(({ run }) => run?.includes('check:package -- --keep'))
+    const handedOver = steps.findIndex(({ uses }) => uses?.startsWith('actions/upload-artifact@'))
+    expect(checked).toBeGreaterThan(-1)
+    expect(handedOver).toBeGreaterThan(checked)
+  })
+
+  // Each package that runs there could publish as the project.
+  test('installs nothing but one version of npm in the job that publishes', () => {
+    expect(publish?.needs).toBe('pack')
+    const installs = commands.flatMap(
+      (command) => command.match(/\bnp[mx] (?!view|publish).*/g) ?? [],
+    )
+    expect(installs).toEqual([expect.stringMatching(/^npm install --global npm@\d+\.\d+\.\d+$/)])
+    const actions = (publish?.steps ?? []).flatMap(({ uses = '' }) => uses.split('@')[0] || [])
+    expect(actions).toEqual(['actions/setup-node', 'actions/download-artifact'])
+  })
 
   test('publishes the checked tarballs with provenance', () => {
-    expect(publish?.permissions).toMatchObject({ 'id-token': 'write' })
-    const checked = commands.findIndex((command) => command.includes('check:package -- --keep'))
     const published = commands.findIndex((command) => command.includes('npm publish'))
-    expect(checked).toBeGreaterThan(-1)
-    expect(published).toBeGreaterThan(checked)
     expect(commands[published]).toContain('--provenance')
     const [, names = ''] = /for name in ([^;]+);/.exec(commands[published] ?? '') ?? []
     const all = [library.name, ...annexes.map(({ manifest }) => manifest.name)]
