@@ -1,6 +1,6 @@
 import { PGlite, type Transaction } from '@electric-sql/pglite'
 import type { Database, Row, Sql } from 'create-open-payments-server/wallet/sql'
-import { fromPglite, migrate, postgresStore } from 'open-payments-server/postgres'
+import { checkTables, fromPglite, migrate, postgresStore } from 'open-payments-server/postgres'
 
 /** Opens an embedded PostgreSQL, in memory or in a directory, for one process: nothing to install for a first try. */
 export async function openEmbedded(directory?: string): Promise<Database> {
@@ -20,6 +20,10 @@ export function databaseOn(database: PGlite): Database {
     sql: sqlOn(database),
     tableOptions: '',
     migrateRecords: () => migrate(fromPglite(database)),
+    async checkRecords() {
+      const check = await checkTables(fromPglite(database))
+      return check.ok ? undefined : check.problem
+    },
     // Other work waits until the transaction ends: never wait for a client inside of one.
     async transaction(work) {
       const { result } = await postgresStore.transaction(transactions, async (inside, store) => {

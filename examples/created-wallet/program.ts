@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { openDatabase } from 'create-open-payments-server/databases/postgres'
-import { openDemoAccounts } from 'create-open-payments-server/wallet/ledger'
+import { prepare } from 'create-open-payments-server/wallet/prepare'
 import { readSettings } from 'create-open-payments-server/wallet/settings'
 import { startWallet } from 'create-open-payments-server/wallet/start'
 import { createWithStartPage } from 'create-open-payments-server/wallet/start-page/index'
-import { migrate } from 'create-open-payments-server/wallet/tables'
 import { type Program, type ProgramOptions, runWith, standardOutput } from 'open-payments-programs'
 import { openEmbedded } from './embedded-database.js'
 
@@ -60,8 +59,7 @@ async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
   console.log(`The wallet opens ${url ? 'PostgreSQL' : 'a new database of PGlite'}.`)
   const database = url ? openDatabase(url) : await openEmbedded()
   try {
-    await migrate(database)
-    await openDemoAccounts(database, baseUrl)
+    await prepare(database, baseUrl)
     const wallet = await createWithStartPage(settings, database)
     const stop = await startWallet(wallet, settings)
     console.log(`Open first:       ${baseUrl}/`)

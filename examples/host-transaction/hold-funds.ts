@@ -17,11 +17,13 @@ export function holdFunds(pool: Pool): MayPay {
             SELECT coalesce(sum(amount), 0) FROM ledger_entries WHERE account_id = $2
           ) - (
             SELECT coalesce(sum(amount), 0) FROM ledger_holds
-            WHERE account_id = $2 AND payment_id <> $1
+            WHERE account_id = $2 AND payment_id <> $1 AND NOT released
           )
-          ON CONFLICT (payment_id) DO UPDATE SET amount = excluded.amount`,
+          ON CONFLICT (payment_id) DO UPDATE SET amount = excluded.amount
+          WHERE NOT ledger_holds.released`,
         [outgoingPaymentId, walletAddress, debitAmount.value],
       )
+      // Or the payment has ended, and nobody waits for this answer.
       if (rowCount !== 1) return { ok: false, refusal: 'funds_insufficient' }
       // No event would release the hold of a preview.
       const release = 'DELETE FROM ledger_holds WHERE payment_id = $1'
@@ -32,15 +34,22 @@ export function holdFunds(pool: Pool): MayPay {
 // #endregion hold
 
 // #region release
-/** Releases what is held for a payment that has ended: a handler of events. */
+/**
+ * Releases what is held for a payment that has ended: a handler of events. The mark that it leaves keeps a call of
+ * `mayPay` that was stopped for minutes from holding the amount afterwards, which no event would release.
+ */
 export function releaseFunds(pool: Pool): EventHandler {
   return async (event) => {
     switch (event.type) {
       case 'outgoing-payment.completed':
       case 'outgoing-payment.failed':
       case 'outgoing-payment.declined': {
-        const release = 'DELETE FROM ledger_holds WHERE payment_id = $1'
-        await pool.query(release, [event.outgoingPaymentId])
+        await pool.query(
+          `INSERT INTO ledger_holds (payment_id, account_id, amount, released)
+            SELECT $1, id, 0, true FROM ledger_accounts WHERE id = $2 FOR UPDATE
+            ON CONFLICT (payment_id) DO UPDATE SET amount = 0, released = true`,
+          [event.outgoingPaymentId, event.walletAddress],
+        )
       }
     }
   }

@@ -1,11 +1,16 @@
-/** The amounts that accounts cannot spend, because a payment may debit them. */
+/**
+ * The amounts that accounts cannot spend, because a payment may debit them. The row of a payment that has ended stays,
+ * without an amount: it is the mark that nothing may be held for it any more.
+ */
 const holdsTable = `
   CREATE TABLE IF NOT EXISTS ledger_holds (
     payment_id text PRIMARY KEY,
     account_id text NOT NULL REFERENCES ledger_accounts (id),
-    amount numeric(20, 0) NOT NULL
+    amount numeric(20, 0) NOT NULL,
+    released boolean NOT NULL DEFAULT false
   );
-  CREATE INDEX IF NOT EXISTS ledger_holds_account_id ON ledger_holds (account_id);
+  CREATE INDEX IF NOT EXISTS ledger_holds_account_id ON ledger_holds (account_id)
+    WHERE NOT released;
 `
 
 /** The host's own ledger tables, in the same database as the library's table. */

@@ -18,8 +18,12 @@ export function holdFunds(db: NodePgDatabase): MayPay {
   }) =>
     postgresStore.transaction(fromDrizzle(db, sql), async (tx) => {
       await lock(tx, account)
+      const same = eq(holds.paymentId, paymentId)
+      const [known] = await tx.select().from(holds).where(same)
+      // This call was stopped until the payment had ended: nobody waits for its answer.
+      if (known?.released) return { ok: false, refusal: 'payment_not_allowed' }
       // The library may ask again about a payment: the hold is the same.
-      await tx.delete(holds).where(eq(holds.paymentId, paymentId))
+      await tx.delete(holds).where(same)
       const amount = BigInt(debitAmount.value)
       const free = (await balanceOf(tx, account)) - (await sumOf(tx, holds, account))
       if (free < amount) return { ok: false, refusal: 'funds_insufficient' }
@@ -40,9 +44,20 @@ export async function settle(tx: Transaction, { id, from, to, amount }: Transfer
   await tx.delete(holds).where(eq(holds.paymentId, id))
 }
 
-/** Ends the hold of a payment that has ended. */
-export async function release(db: NodePgDatabase, paymentId: string): Promise<void> {
-  await db.delete(holds).where(eq(holds.paymentId, paymentId))
+/** Ends the hold of a payment that has ended, and leaves the mark that `holdFunds` respects. */
+export async function release(
+  db: NodePgDatabase,
+  paymentId: string,
+  account: string,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    await lock(tx, account)
+    const mark = { amount: 0n, released: true }
+    await tx
+      .insert(holds)
+      .values({ paymentId, account, ...mark })
+      .onConflictDoUpdate({ target: holds.paymentId, set: mark })
+  })
 }
 
 /** What an account has, including what is held. */

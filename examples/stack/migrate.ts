@@ -22,9 +22,10 @@ await pool.query(`
   CREATE TABLE IF NOT EXISTS holds (
     payment_id text PRIMARY KEY,
     account text NOT NULL REFERENCES accounts,
-    amount numeric(20, 0) NOT NULL
+    amount numeric(20, 0) NOT NULL,
+    released boolean NOT NULL DEFAULT false
   );
   CREATE INDEX IF NOT EXISTS entries_account ON entries (account);
-  CREATE INDEX IF NOT EXISTS holds_account ON holds (account);
+  CREATE INDEX IF NOT EXISTS holds_account ON holds (account) WHERE NOT released;
 `)
 await pool.end()

@@ -45,7 +45,7 @@ export function paymentsOn(db: Database, resources: ResourceServer): EventHandle
       case 'outgoing-payment.completed':
       case 'outgoing-payment.failed':
       case 'outgoing-payment.declined':
-        return release(db, event.outgoingPaymentId)
+        return release(db, event.outgoingPaymentId, event.walletAddress)
     }
   }
 }

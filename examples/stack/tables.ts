@@ -1,4 +1,11 @@
-import { integer, numeric, pgTable, primaryKey, text } from 'drizzle-orm/pg-core'
+import {
+  boolean,
+  integer,
+  numeric,
+  pgTable,
+  primaryKey,
+  text,
+} from 'drizzle-orm/pg-core'
 
 export const accounts = pgTable('accounts', {
   url: text().primaryKey(), // the wallet address
@@ -21,9 +28,10 @@ export const entries = pgTable(
   (table) => [primaryKey({ columns: [table.transferId, table.account] })],
 )
 
-/** What a payment may still debit. */
+/** What a payment may still debit, or the mark that it has ended, and may hold nothing any more. */
 export const holds = pgTable('holds', {
   paymentId: text('payment_id').primaryKey(),
   account: account(),
   amount: amount(),
+  released: boolean().notNull().default(false),
 })

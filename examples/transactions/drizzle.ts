@@ -1,10 +1,10 @@
 import { eq, sql, sum } from 'drizzle-orm'
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres'
-import { numeric, pgTable, text } from 'drizzle-orm/pg-core'
+import { boolean, numeric, pgTable, text } from 'drizzle-orm/pg-core'
 import type { MayPay, ReceivedFunds } from 'open-payments-server'
 import { fromDrizzle, postgresStore } from 'open-payments-server/postgres'
 import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
-import { creditOf, debitOf, holdOf, type Resources } from './ledger.js'
+import { creditOf, debitOf, hasEnded, holdOf, type Resources } from './ledger.js'
 
 const ledgerEntries = pgTable('ledger_entries', {
   transfer_id: text().notNull(),
@@ -16,6 +16,7 @@ const ledgerHolds = pgTable('ledger_holds', {
   payment_id: text().primaryKey(),
   account_id: text().notNull(),
   amount: numeric({ precision: 20, scale: 0 }).notNull(),
+  released: boolean().notNull().default(false),
 })
 
 const ledgerAccounts = pgTable('ledger_accounts', { id: text().primaryKey() })
@@ -63,8 +64,10 @@ export function holdFunds(db: NodePgDatabase): MayPay {
       const account = eq(ledgerAccounts.id, hold.account_id)
       // Payments of one account wait here for each other; what follows sees their holds.
       await tx.select().from(ledgerAccounts).where(account).for('update')
-      // A repeat holds it again.
-      await tx.delete(ledgerHolds).where(eq(ledgerHolds.payment_id, hold.payment_id))
+      const same = eq(ledgerHolds.payment_id, hold.payment_id)
+      const [known] = await tx.select().from(ledgerHolds).where(same)
+      if (known?.released) return hasEnded
+      await tx.delete(ledgerHolds).where(same) // a repeat holds it again
       const sumOf = async (table: typeof ledgerEntries | typeof ledgerHolds) => {
         const own = eq(table.account_id, hold.account_id)
         const [row] = await tx

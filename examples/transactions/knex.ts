@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { MayPay, ReceivedFunds } from 'open-payments-server'
 import { fromKnex, postgresStore } from 'open-payments-server/postgres'
 import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
-import { creditOf, debitOf, holdOf, type Resources } from './ledger.js'
+import { creditOf, debitOf, hasEnded, holdOf, type Resources } from './ledger.js'
 
 export function creditIncoming(
   db: Knex,
@@ -47,6 +47,8 @@ export function holdFunds(db: Knex): MayPay {
       const { payment_id, account_id } = hold
       // Payments of one account wait here for each other; what follows sees their holds.
       await trx('ledger_accounts').where({ id: account_id }).forUpdate()
+      const known = await trx('ledger_holds').where({ payment_id }).first()
+      if (known?.released) return hasEnded
       await trx('ledger_holds').where({ payment_id }).delete() // a repeat holds it again
       const entries = await trx('ledger_entries').where({ account_id }).sum('amount').first()
       const holds = await trx('ledger_holds').where({ account_id }).sum('amount').first()

@@ -2,7 +2,15 @@ import type { Kysely } from 'kysely'
 import type { MayPay, ReceivedFunds } from 'open-payments-server'
 import { kyselyStore } from 'open-payments-server-kysely'
 import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
-import { creditOf, debitOf, type Entry, type Hold, holdOf, type Resources } from './ledger.js'
+import {
+  creditOf,
+  debitOf,
+  type Entry,
+  type Hold,
+  hasEnded,
+  holdOf,
+  type Resources,
+} from './ledger.js'
 
 export interface Tables {
   ledger_accounts: { id: string }
@@ -67,6 +75,9 @@ export function holdFunds(db: Kysely<Tables>): MayPay {
         const accounts = trx.selectFrom('ledger_accounts').select('id')
         // Payments of one account wait here for each other; what follows sees their holds.
         await accounts.where('id', '=', hold.account_id).forUpdate().execute()
+        const holds = trx.selectFrom('ledger_holds').select('released')
+        const known = await holds.where('payment_id', '=', hold.payment_id).executeTakeFirst()
+        if (known?.released) return hasEnded
         // A repeat holds it again.
         await trx.deleteFrom('ledger_holds').where('payment_id', '=', hold.payment_id).execute()
         const sumOf = (table: 'ledger_entries' | 'ledger_holds') =>
@@ -75,8 +86,8 @@ export function holdFunds(db: Kysely<Tables>): MayPay {
             .where('account_id', '=', hold.account_id)
             .select(({ fn }) => fn.sum<string | null>('amount').as('sum'))
             .executeTakeFirstOrThrow()
-        const [entries, holds] = [await sumOf('ledger_entries'), await sumOf('ledger_holds')]
-        const balance = BigInt(entries.sum ?? 0) - BigInt(holds.sum ?? 0)
+        const [entries, held] = [await sumOf('ledger_entries'), await sumOf('ledger_holds')]
+        const balance = BigInt(entries.sum ?? 0) - BigInt(held.sum ?? 0)
         if (balance < BigInt(hold.amount)) return { ok: false, refusal: 'funds_insufficient' }
         if (!payment.isPreview) await trx.insertInto('ledger_holds').values(hold).execute()
         return { ok: true }

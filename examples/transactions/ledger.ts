@@ -21,7 +21,12 @@ export interface Hold {
   payment_id: string
   account_id: string
   amount: string
+  /** The payment has ended: the row is a mark, and nothing may be held for the payment any more. */
+  released?: boolean
 }
+
+/** Refuses a payment that has ended: the call comes late, and nobody waits for its answer. */
+export const hasEnded = { ok: false, refusal: 'payment_not_allowed' } as const
 
 /** Returns the row that holds what a payment debits. */
 export function holdOf({

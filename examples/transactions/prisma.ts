@@ -2,7 +2,7 @@ import type { MayPay, ReceivedFunds } from 'open-payments-server'
 import { fromPrisma, postgresStore } from 'open-payments-server/postgres'
 import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
 import type { PrismaClient } from './generated/client.ts'
-import { creditOf, debitOf, holdOf, type Resources } from './ledger.js'
+import { creditOf, debitOf, hasEnded, holdOf, type Resources } from './ledger.js'
 
 export function creditIncoming(
   db: PrismaClient,
@@ -47,6 +47,8 @@ export function holdFunds(db: PrismaClient): MayPay {
       const { payment_id, account_id } = hold
       // Payments of one account wait here for each other; what follows sees their holds.
       await tx.$queryRaw`SELECT id FROM ledger_accounts WHERE id = ${account_id} FOR UPDATE`
+      const known = await tx.ledger_holds.findUnique({ where: { payment_id } })
+      if (known?.released) return hasEnded
       await tx.ledger_holds.deleteMany({ where: { payment_id } }) // a repeat holds it again
       const sum = { where: { account_id }, _sum: { amount: true } } as const
       const entries = await tx.ledger_entries.aggregate(sum)

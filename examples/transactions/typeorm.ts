@@ -2,7 +2,15 @@ import type { MayPay, ReceivedFunds } from 'open-payments-server'
 import { fromTypeorm, postgresStore } from 'open-payments-server/postgres'
 import { type DataSource, EntitySchema } from 'typeorm'
 import { endPayment, type Outcome } from '../host-transaction/settle-outgoing.js'
-import { creditOf, debitOf, type Entry, type Hold, holdOf, type Resources } from './ledger.js'
+import {
+  creditOf,
+  debitOf,
+  type Entry,
+  type Hold,
+  hasEnded,
+  holdOf,
+  type Resources,
+} from './ledger.js'
 
 export const ledgerEntries = new EntitySchema<Entry>({
   name: 'ledger_entries',
@@ -19,6 +27,7 @@ export const ledgerHolds = new EntitySchema<Hold>({
     payment_id: { type: 'text', primary: true },
     account_id: { type: 'text' },
     amount: { type: 'numeric', precision: 20, scale: 0 },
+    released: { type: 'boolean', default: false },
   },
 })
 
@@ -71,6 +80,8 @@ export function holdFunds(db: DataSource): MayPay {
       const lock = { mode: 'pessimistic_write' } as const
       // Payments of one account wait here for each other; what follows sees their holds.
       await manager.findOne(ledgerAccounts, { where: { id: account_id }, lock })
+      const known = await manager.findOneBy(ledgerHolds, { payment_id })
+      if (known?.released) return hasEnded
       await manager.delete(ledgerHolds, { payment_id }) // a repeat holds it again
       // `manager.sum` rounds to a number.
       const sumOf = async (table: typeof ledgerEntries | typeof ledgerHolds) => {

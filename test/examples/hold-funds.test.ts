@@ -84,7 +84,7 @@ describe.each(examples)('the hold of %s', (_, installed) => {
         return BigInt((await pool.query(sum, [account])).rows[0].sum)
       },
       async holds() {
-        const { rows } = await pool.query('SELECT * FROM ledger_holds')
+        const { rows } = await pool.query('SELECT * FROM ledger_holds WHERE NOT released')
         return rows.map(({ payment_id: paymentId, account_id: account, amount }) => ({
           paymentId,
           account,
@@ -129,7 +129,8 @@ describe.each(examples)('the hold of %s', (_, installed) => {
     receiveAmount: usd(700),
   }
   const refused = { ok: false, refusal: 'funds_insufficient' }
-  const held = async () => (await pool.query('SELECT payment_id FROM ledger_holds')).rows.length
+  const held = async () =>
+    (await pool.query('SELECT payment_id FROM ledger_holds WHERE NOT released')).rows.length
   const worldOf = () =>
     payingClient({
       store: postgresStore(example.pool),

@@ -1,3 +1,4 @@
+import { perMinute } from 'create-open-payments-server/wallet/rate-limit'
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Ledger, Market, Rail } from '../../examples/integration/host.js'
@@ -8,7 +9,6 @@ import {
   receivable,
   requestMoney,
 } from '../../examples/integration/payments.js'
-import { perMinute } from '../../examples/integration/rate-limit.js'
 import { authorizationServer, resourceServer } from '../../examples/integration/two-processes.js'
 import { testClient } from '../../packages/testing/src/index.js'
 import type { OutgoingPaymentEvent } from '../../src/entry-core.js'

@@ -58,7 +58,8 @@ function filesIn(folder: string): ReadonlyMap<string, string> {
   return new Map(
     paths.map((path) => [
       path.slice(folder.length + 1).replaceAll('\\', '/'),
-      readFileSync(path, 'utf8'),
+      // The marks of what the documents show are not for users.
+      readFileSync(path, 'utf8').replace(/^\/\/ #(?:end)?region .*\n/gm, ''),
     ]),
   )
 }

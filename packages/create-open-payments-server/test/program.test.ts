@@ -101,6 +101,7 @@ describe('the questions', () => {
     const { dependencies } = JSON.parse(written('package.json'))
     expect(Object.keys(dependencies)).toEqual([
       '@hono/node-server',
+      '@opentelemetry/api',
       'hono',
       'open-payments-pages',
       'open-payments-server',

@@ -47,6 +47,7 @@ const rounds = 10
  *
  * async function open(balance: bigint): Promise<HoldSubject> {
  *   const held = new Map<string, bigint>() // yours are in the database
+ *   const ended = new Set<string>()
  *   return {
  *     walletAddress: 'https://wallet.example/alice',
  *     asset: { assetCode: 'USD', assetScale: 2 },
@@ -54,15 +55,16 @@ const rounds = 10
  *       const value = BigInt(debitAmount.value)
  *       const others = [...held].filter(([id]) => id !== outgoingPaymentId)
  *       const free = others.reduce((rest, [, each]) => rest - each, balance)
- *       if (value > free) return { ok: false, refusal: 'funds_insufficient' }
+ *       const isOver = ended.has(outgoingPaymentId)
+ *       if (value > free || isOver) return { ok: false, refusal: 'funds_insufficient' }
  *       if (!isPreview) held.set(outgoingPaymentId, value)
  *       return { ok: true }
  *     },
  *     async onEvent(event) {
  *       if (!/\.(?:completed|failed|declined)$/.test(event.type)) return
- *       if ('outgoingPaymentId' in event && held.delete(event.outgoingPaymentId)) {
- *         balance -= BigInt(event.sentAmount.value)
- *       }
+ *       if (!('outgoingPaymentId' in event)) return
+ *       ended.add(event.outgoingPaymentId) // a call that comes late must hold nothing
+ *       if (held.delete(event.outgoingPaymentId)) balance -= BigInt(event.sentAmount.value)
  *     },
  *     balance: () => balance,
  *     held: () => [...held.values()].reduce((sum, each) => sum + each, 0n),

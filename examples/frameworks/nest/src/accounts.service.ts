@@ -52,11 +52,12 @@ export class AccountsService {
           `INSERT INTO holds (payment_id, wallet_address, amount)
           SELECT $1, $2, $3::numeric WHERE $3::numeric <= $4::numeric - (
             SELECT coalesce(sum(amount), 0) FROM holds
-            WHERE wallet_address = $2 AND payment_id <> $1
+            WHERE wallet_address = $2 AND payment_id <> $1 AND NOT released
           )
-          ON CONFLICT (payment_id) DO UPDATE SET amount = excluded.amount`,
+          ON CONFLICT (payment_id) DO UPDATE SET amount = excluded.amount WHERE NOT holds.released`,
           [outgoingPaymentId, walletAddress, debitAmount.value, rows[0]?.balance ?? 0],
         )
+        // Or the payment has ended, and nobody waits for this answer.
         if (rowCount !== 1) return { ok: false, refusal: 'funds_insufficient' }
         // No event would release the hold of a preview.
         const release = 'DELETE FROM holds WHERE payment_id = $1'
@@ -78,7 +79,11 @@ export class AccountsService {
     await client.query('DELETE FROM holds WHERE payment_id = $1', [paymentId])
   }
 
-  async release(paymentId: string) {
-    await this.pool.query('DELETE FROM holds WHERE payment_id = $1', [paymentId])
+  /** Leaves a mark, so that a call that was stopped inside `hold` holds nothing after the end of its payment. */
+  async release(paymentId: string, walletAddress: string) {
+    const mark = `INSERT INTO holds (payment_id, wallet_address, amount, released)
+      SELECT $1, wallet_address, 0, true FROM accounts WHERE wallet_address = $2 FOR UPDATE
+      ON CONFLICT (payment_id) DO UPDATE SET amount = 0, released = true`
+    await this.pool.query(mark, [paymentId, walletAddress])
   }
 }

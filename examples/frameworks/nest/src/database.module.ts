@@ -1,6 +1,6 @@
 // #region nest-database
 import { Logger, Module, type OnApplicationShutdown } from '@nestjs/common'
-import { migrate } from 'open-payments-server/postgres'
+import { checkTables, migrate } from 'open-payments-server/postgres'
 import { Pool } from 'pg'
 import { tables } from './tables.js'
 
@@ -12,11 +12,19 @@ async function openPool() {
     connectionString: process.env['DATABASE_URL'],
     connectionTimeoutMillis: 2_000,
     query_timeout: 2_000,
+    statement_timeout: 1_500,
+    idle_in_transaction_session_timeout: 5_000,
   })
   // Without both listeners, a connection that the server ends would end the process.
   pool.on('error', (error) => logger.warn(error.message))
   pool.on('connect', (client) => client.on('error', () => undefined))
-  await migrate(pool) // with several processes, in a job of its own
+  if (process.env['NODE_ENV'] === 'production') {
+    // A job of the deployment has migrated: an old version could not start again otherwise.
+    const check = await checkTables(pool)
+    if (!check.ok) throw new Error(check.problem)
+    return pool
+  }
+  await migrate(pool)
   await pool.query(tables)
   return pool
 }

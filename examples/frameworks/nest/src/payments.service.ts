@@ -23,7 +23,7 @@ export class PaymentsService {
         case 'outgoing-payment.completed':
         case 'outgoing-payment.failed':
         case 'outgoing-payment.declined':
-          return this.accounts.release(event.outgoingPaymentId)
+          return this.accounts.release(event.outgoingPaymentId, event.walletAddress)
         case 'incoming-payment.received': {
           const insert = 'INSERT INTO notices VALUES ($1, $2, $3) ON CONFLICT DO NOTHING'
           await this.pool.query(insert, [event.id, event.walletAddress, event.type])

@@ -11,9 +11,10 @@ export const tables = `
   CREATE TABLE IF NOT EXISTS holds (
     payment_id text PRIMARY KEY,
     wallet_address text NOT NULL REFERENCES accounts,
-    amount bigint NOT NULL
+    amount bigint NOT NULL,
+    released boolean NOT NULL DEFAULT false
   );
-  CREATE INDEX IF NOT EXISTS holds_wallet_address ON holds (wallet_address);
+  CREATE INDEX IF NOT EXISTS holds_wallet_address ON holds (wallet_address) WHERE NOT released;
   CREATE TABLE IF NOT EXISTS notices (
     event_id text PRIMARY KEY,
     wallet_address text NOT NULL,

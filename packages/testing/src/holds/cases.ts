@@ -140,6 +140,30 @@ const ends = cases(
       }
     },
 
+    // A call can come after the end: its process was stopped for minutes, or the request waited in a queue.
+    async 'a payment that has ended holds nothing when an earlier call about it comes late'(t) {
+      for (const end of ['declined', 'failed'] as const) {
+        const account = await t.open()
+        const [held, unheld] = [account.payment(700n), account.payment(700n)]
+        await account.allows(held, 'of an account with 1000')
+        for (const payment of [held, unheld]) {
+          await account.deliver(payment, end)
+          await account.ask(payment) // whatever the answer is: nobody waits for it
+          const when = `after a payment of 700 was ${end}, and mayPay was then called about it`
+          await account.has({ balance: 1_000n, held: 0n }, when)
+          await account.deliver(payment, end)
+        }
+        await account.allows(account.payment(1_000n), 'after late calls about ended payments')
+      }
+      const account = await t.open()
+      const payment = account.payment(700n)
+      await account.allows(payment, 'of an account with 1000')
+      await account.end(payment, 'completed', 700n)
+      await account.ask(payment)
+      const when = 'after a payment of 700 was completed, and mayPay was then called about it'
+      await account.has({ balance: 300n, held: 0n }, when)
+    },
+
     async 'a payment that completes is debited by what was sent, and the rest is free'(t) {
       await endsWith(t, 'completed', t.sendsParts ? [700n, 250n] : [700n])
     },
@@ -280,6 +304,15 @@ const processes = cases(
       await second.refuses(second.payment(301n), 'while another process holds 700 of 1000')
       await second.allows(payment, 'that another process has held')
       await first.has({ balance: 1_000n, held: 700n }, 'after both processes held 700')
+    },
+
+    async 'a process holds nothing for a payment whose end another one has handled'(t) {
+      const [first, second] = await t.openTwice()
+      const payment = first.payment(700n)
+      await second.deliver(payment, 'declined')
+      await first.ask(payment)
+      await second.has({ balance: 1_000n, held: 0n }, 'after a late call in the other process')
+      await second.allows(second.payment(1_000n), 'after a late call in the other process')
     },
 
     async 'a process releases what another one has held'(t) {

@@ -11,6 +11,8 @@ interface Money {
   readonly holds: { readonly id: string; readonly amount: bigint; isReleased?: true }[]
   /** The payments that were debited. */
   readonly debited: Set<string>
+  /** The payments that have ended. */
+  readonly ended: Set<string>
   /** The calls that wait for the lock of the account. */
   last: Promise<unknown>
 }
@@ -26,6 +28,8 @@ interface Steps {
   isPreview(payment: RequestedPayment): boolean
   hold(money: Money, id: string, amount: bigint): void
   refuse(money: Money, id: string, amount: bigint): void
+  /** Whether a payment has ended, so that nothing is to be held. */
+  hasEnded(money: Money, id: string): boolean
   /** Whether an event ends a payment. */
   isEnd(event: Event): boolean
   release(money: Money, event: Event): void
@@ -59,6 +63,7 @@ const right: Steps = {
     money.holds.push({ id, amount })
   },
   refuse: () => undefined,
+  hasEnded: ({ ended }, id) => ended.has(id),
   isEnd: ({ type }) => ends.includes(type),
   release: (money, { outgoingPaymentId }) => remove(money, outgoingPaymentId),
   debit(money, { outgoingPaymentId, sentAmount }) {
@@ -80,7 +85,8 @@ export function ledger(
   const open = (balance: bigint) => {
     const walletAddress = `https://wallet.example/${++accounts}`
     const last = Promise.resolve()
-    const money = { walletAddress, balance, holds: [], debited: new Set<string>(), last }
+    const [debited, ended] = [new Set<string>(), new Set<string>()]
+    const money = { walletAddress, balance, holds: [], debited, ended, last }
     database.set(walletAddress, money)
     return subjectOf(money)
   }
@@ -94,6 +100,7 @@ export function ledger(
           const amount = steps.amountOf(payment)
           const isCovered = steps.covers(money, id, amount)
           await setImmediate()
+          if (steps.hasEnded(money, id)) return { ok: false, refusal: 'payment_not_allowed' }
           if (!steps.isPreview(payment)) steps[isCovered ? 'hold' : 'refuse'](money, id, amount)
           return isCovered ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
         }),
@@ -102,6 +109,7 @@ export function ledger(
           if (!('outgoingPaymentId' in event) || !steps.isEnd(event)) return
           if (debitsAt === 'event') steps.debit(money, event)
           steps.release(money, event)
+          money.ended.add(event.outgoingPaymentId)
         }),
       ...(debitsAt !== 'event' && {
         settle: (event) =>
@@ -284,6 +292,11 @@ export const wrongLedgers: Readonly<
       }),
     'for which nothing was ever held',
     'a second delivery of completed',
+  ],
+  'a hold after the end': [
+    () => ledger({ hasEnded: () => false }),
+    'an earlier call about it comes late',
+    'whose end another one has handled',
   ],
   'holds of all accounts in one sum': [sharingHolds, 'do not touch another one'],
   'holds in the memory of the process': [

@@ -37,7 +37,7 @@ export async function handle(wallet: Wallet, event: DeliveredEvent): Promise<voi
     case 'outgoing-payment.completed':
     case 'outgoing-payment.failed':
     case 'outgoing-payment.declined':
-      return wallet.ledger.release(event.outgoingPaymentId)
+      return wallet.ledger.release(event)
   }
 }
 

@@ -1,9 +1,9 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { migrate, sqliteStore } from 'open-payments-server/sqlite'
-import type { Database, Row, Sql } from './sql.js'
+import type { Database, OpenOptions, Row, Sql } from './sql.js'
 
 /** Opens a file of SQLite on a local disk. Several processes on one machine may use it. */
-export function openDatabase(file: string): Database {
+export function openDatabase(file: string, _options: OpenOptions = {}): Database {
   const connection = new DatabaseSync(file)
   // The driver blocks the process while it waits for a lock. The store repeats operations without blocking.
   connection.exec('PRAGMA busy_timeout = 100')

@@ -6,7 +6,8 @@ import type { Database, Row, Sql } from './sql.js'
  *
  * - it finds accounts by their wallet address,
  * - it holds the amount of an outgoing payment before the payment is created, so that no account pays what it does not
- *   have, and releases the hold when the payment has ended,
+ *   have, and releases the hold when the payment has ended: for good, because a call that was stopped for minutes inside
+ *   `hold` may go on afterwards, and no event would release what it then holds,
  * - it moves money in the transaction in which the library records the payment.
  */
 export interface Ledger {
@@ -14,10 +15,10 @@ export interface Ledger {
   ownedBy(owner: string): Promise<readonly Account[]>
   /** Whether the account has the amount of a payment, apart from what is held for others. */
   covers(payment: HeldPayment): Promise<boolean>
-  /** Holds the amount of a payment once, or returns false if the account has less. */
+  /** Holds the amount of a payment once, or returns false if the account has less, or the payment has ended. */
   hold(payment: HeldPayment): Promise<boolean>
-  /** Ends the hold of a payment. The account can spend its amount again. */
-  release(paymentId: string): Promise<void>
+  /** Ends the hold of a payment that has ended. The account can spend its amount again. */
+  release(payment: EndedPayment): Promise<void>
   /**
    * Moves money between two accounts, and ends the hold of the payment, in a transaction of the caller. An address
    * without an account here is outside of this wallet.
@@ -32,6 +33,8 @@ export interface Account extends WalletAddress {
 }
 
 type HeldPayment = Pick<RequestedPayment, 'outgoingPaymentId' | 'walletAddress' | 'debitAmount'>
+
+type EndedPayment = Omit<HeldPayment, 'debitAmount'>
 
 export interface Transfer {
   readonly paymentId: string
@@ -52,9 +55,7 @@ export function ledgerOn({ sql, transaction }: Database): Ledger {
     },
     covers: (payment) => covers(sql, payment),
     hold: (payment) => transaction((inside) => hold(inside, payment)),
-    async release(paymentId) {
-      await sql('DELETE FROM holds WHERE payment_id = ?', paymentId)
-    },
+    release: (payment) => transaction((inside) => release(inside, payment)),
     async move(inside, { paymentId, from, to, debit, credit }) {
       // In one order, so that two transfers in opposite directions do not wait for each other.
       for (const each of [from, to].sort()) await lock(inside, each)
@@ -75,7 +76,8 @@ async function covers(
   const available = await integer(
     sql,
     `SELECT balance - (
-        SELECT COALESCE(SUM(amount), 0) FROM holds WHERE wallet_address = ? AND payment_id <> ?
+        SELECT COALESCE(SUM(amount), 0) FROM holds
+        WHERE wallet_address = ? AND payment_id <> ? AND released = 0
       ) FROM accounts WHERE wallet_address = ?`,
     walletAddress,
     outgoingPaymentId,
@@ -87,12 +89,23 @@ async function covers(
 async function hold(sql: Sql, payment: HeldPayment): Promise<boolean> {
   const { outgoingPaymentId, walletAddress, debitAmount } = payment
   await lock(sql, walletAddress)
+  const ended = 'SELECT 1 FROM holds WHERE payment_id = ? AND released = 1'
+  if ((await sql(ended, outgoingPaymentId)).length > 0) return false
   if (!(await covers(sql, payment))) return false
   // The wallet may be asked again about a payment if an earlier answer was lost.
   await sql('DELETE FROM holds WHERE payment_id = ?', outgoingPaymentId)
   const insert = 'INSERT INTO holds (payment_id, wallet_address, amount) VALUES (?, ?, ?)'
   await sql(insert, outgoingPaymentId, walletAddress, debitAmount.value)
   return true
+}
+
+/** Leaves a row without an amount, the mark that nothing may be held for the payment any more. */
+async function release(sql: Sql, { outgoingPaymentId, walletAddress }: EndedPayment) {
+  await lock(sql, walletAddress)
+  await sql('DELETE FROM holds WHERE payment_id = ?', outgoingPaymentId)
+  const mark = `INSERT INTO holds (payment_id, wallet_address, amount, released)
+    VALUES (?, ?, 0, 1)`
+  await sql(mark, outgoingPaymentId, walletAddress)
 }
 
 /** Keeps other transactions from changing an account until this one ends, in every database. */

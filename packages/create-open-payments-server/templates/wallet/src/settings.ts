@@ -7,6 +7,8 @@ export interface Settings {
   /** The public origin of the wallet, without a slash at the end. Clients sign it, so it must be exact. */
   readonly baseUrl: string
   readonly database: string
+  /** How long a load balancer needs to see that the wallet stops, before it accepts no more connections. */
+  readonly drainMs: number
   /** Authenticates the cookies of owners. */
   readonly sessionSecret: Uint8Array
   /** Makes the payment details of incoming payments. Senders cannot pay by details of another secret. */
@@ -16,7 +18,12 @@ export interface Settings {
 }
 
 /** The settings that do not depend on how the wallet is started. */
-export type WalletSettings = Omit<Settings, 'port' | 'host' | 'database'>
+export type WalletSettings = Omit<Settings, 'port' | 'host' | 'database' | 'drainMs'>
+
+/** Whether the wallet is for real owners. Until then, it has accounts with money and a page for developers. */
+export function isProduction(): boolean {
+  return process.env['NODE_ENV'] === 'production'
+}
 
 /**
  * Reads the settings from the environment, and from .env if that file exists.
@@ -34,6 +41,7 @@ export function readSettings(): Settings {
     host: process.env['HOST'] || 'localhost',
     baseUrl: originOf(process.env['BASE_URL'] ?? `http://localhost:${port}`),
     database: required('DATABASE'),
+    drainMs: Number(process.env['DRAIN_MS'] ?? (isProduction() ? 5_000 : 0)),
     sessionSecret: secret('SESSION_SECRET'),
     paymentDetailsSecret: secret('PAYMENT_DETAILS_SECRET'),
     demoPassword: required('DEMO_PASSWORD'),

@@ -18,9 +18,19 @@ export interface Database {
   /** Brings the tables of the library up to date. */
   migrateRecords(): Promise<unknown>
   /**
+   * Resolves to what is wrong with the tables of the library, or to `undefined`. It only reads. Absent if the store has
+   * no such check.
+   */
+  checkRecords?(): Promise<string | undefined>
+  /**
    * Runs work in a transaction, and commits if it resolves. Work may run again after a deadlock, so it must have no
    * effect outside the transaction. The library writes inside of it through the store: `resources.within(store)`.
    */
   transaction<Result>(work: (sql: Sql, store: Store) => Promise<Result>): Promise<Result>
   close(): Promise<void>
+}
+
+export interface OpenOptions {
+  /** Whether statements may take long, as those of a migration of large tables do. Default: false. */
+  readonly migrates?: boolean
 }

@@ -1,9 +1,11 @@
-import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { startBackground } from './background.js'
+import { closeServer } from './close.js'
 import { listen } from './listen.js'
+import { withReadiness } from './readiness.js'
 import { serverOf } from './server.js'
 import type { Settings } from './settings.js'
+import { checkTables } from './tables.js'
 import type { Wallet } from './wallet.js'
 
 export interface StartOptions {
@@ -13,28 +15,28 @@ export interface StartOptions {
   readonly work?: typeof startBackground
 }
 
+/** Longer than a proxy keeps a connection without a request, so that it is the proxy that ends it: nginx 60 s. */
+const keepAliveMs = 75_000
+
 /**
  * Starts the wallet, and resolves when it accepts requests: to a function that finishes the current work and accepts no
  * more. The database stays open.
  */
 export async function startWallet(
   wallet: Wallet,
-  { port, host }: Pick<Settings, 'port' | 'host'>,
+  { port, host, drainMs = 0 }: Pick<Settings, 'port' | 'host'> & Partial<Pick<Settings, 'drainMs'>>,
   { mount = serverOf, work = startBackground }: StartOptions = {},
 ): Promise<() => Promise<void>> {
-  const server = await mount(wallet)
+  let isStopping = false
+  const handle = withReadiness(wallet.handle, async () =>
+    isStopping ? 'it stops' : checkTables(wallet.database),
+  )
+  const server = await mount({ ...wallet, handle })
+  server.keepAliveTimeout = keepAliveMs
   await listen(server, port, host)
   const background = work(wallet)
   return async () => {
-    await Promise.all([close(server), background.stop()])
+    isStopping = true
+    await Promise.all([closeServer(server, { drainMs }), background.stop()])
   }
-}
-
-/** Closes connections as soon as they are idle. */
-async function close(server: Server): Promise<void> {
-  const closed = once(server, 'close')
-  const closing = setInterval(() => server.closeIdleConnections(), 50)
-  server.close()
-  await closed
-  clearInterval(closing)
 }

@@ -1,4 +1,4 @@
-import type { Database } from './sql.js'
+import type { Database, Sql } from './sql.js'
 
 /**
  * The tables of this wallet. Append a step for each change, and never edit one that has run somewhere. End each CREATE
@@ -18,9 +18,10 @@ const stepsWith = (tableOptions: string): readonly (readonly string[])[] => [
     `CREATE TABLE holds (
       payment_id VARCHAR(128) PRIMARY KEY,
       wallet_address VARCHAR(255) NOT NULL,
-      amount BIGINT NOT NULL
+      amount BIGINT NOT NULL,
+      released INTEGER NOT NULL DEFAULT 0
     ) ${tableOptions}`,
-    'CREATE INDEX holds_of_account ON holds (wallet_address)',
+    'CREATE INDEX holds_of_account ON holds (wallet_address, released)',
   ],
   [
     `CREATE TABLE client_keys (
@@ -40,6 +41,32 @@ const stepsWith = (tableOptions: string): readonly (readonly string[])[] => [
     ) ${tableOptions}`,
   ],
 ]
+
+/**
+ * Resolves to what is wrong with the tables, or to `undefined`. It only reads. Tables of a later version are right, so
+ * that this version can start again after an upgrade.
+ */
+export async function checkTables(database: Database): Promise<string | undefined> {
+  const { sql, tableOptions, checkRecords = () => recordsBy(sql) } = database
+  const problem = await checkRecords()
+  if (problem !== undefined) return problem
+  try {
+    const [row] = await sql('SELECT MAX(version) AS version FROM wallet_migrations')
+    const isOld = Number(row?.['version']) < stepsWith(tableOptions).length
+    return isOld ? 'the tables of this wallet are of an earlier version' : undefined
+  } catch {
+    return 'the tables of this wallet do not exist'
+  }
+}
+
+async function recordsBy(sql: Sql): Promise<string | undefined> {
+  try {
+    await sql('SELECT kind FROM open_payments_records LIMIT 1')
+    return undefined
+  } catch {
+    return 'the database does not answer, or lacks the tables of the library'
+  }
+}
 
 /**
  * Brings the tables of the library and of this wallet up to date. If there is nothing to do, it only reads. Run it

@@ -1,21 +1,28 @@
 import { CompiledQuery, Kysely, MysqlDialect } from 'kysely'
 import { createPool } from 'mysql2'
 import { kyselyStore, migrate } from 'open-payments-server-kysely'
-import type { Database, Row, Sql } from './sql.js'
+import type { Database, OpenOptions, Row, Sql } from './sql.js'
 
 const dialect = 'mysql'
 
+const timeouts = {
+  idle_transaction_timeout: 5, // the server ends the transaction of a process that was stopped
+  max_statement_time: 1.5,
+}
+
 /** Opens MariaDB at a URL, through Kysely. Any number of processes may use it. */
-export function openDatabase(uri: string): Database {
+export function openDatabase(uri: string, { migrates = false }: OpenOptions = {}): Database {
+  const variables = { innodb_lock_wait_timeout: 1, ...(!migrates && timeouts) }
+  const assignments = Object.entries(variables).map(([name, seconds]) => `${name} = ${seconds}`)
   const pool = createPool({
     uri,
-    connectTimeout: 5_000,
+    connectTimeout: 2_000,
     // Numbers of JavaScript cannot represent all integers of a BIGINT column.
     supportBigNumbers: true,
     bigNumberStrings: true,
   })
   pool.on('connection', (connection) => {
-    connection.query('SET SESSION innodb_lock_wait_timeout = 1')
+    connection.query(`SET SESSION ${assignments.join(', ')}`)
   })
   const db = new Kysely<unknown>({ dialect: new MysqlDialect({ pool }) })
   return {

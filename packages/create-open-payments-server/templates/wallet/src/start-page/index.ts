@@ -3,7 +3,7 @@ import { html, type OwnedKey } from 'open-payments-pages'
 import { clientKeysOn } from '../client-keys.js'
 import { design } from '../design.js'
 import { ledgerOn, openAccount } from '../ledger.js'
-import type { WalletSettings } from '../settings.js'
+import { isProduction, type WalletSettings } from '../settings.js'
 import type { Database } from '../sql.js'
 import { createWallet, reportRefusal, type Wallet, type WalletPorts } from '../wallet.js'
 import { movementsOf } from './accounts.js'
@@ -25,7 +25,7 @@ export async function createWithStartPage(
   database: Database,
   ports: WalletPorts = {},
 ): Promise<Wallet> {
-  if (process.env['NODE_ENV'] === 'production') return createWallet(settings, database, ports)
+  if (isProduction()) return createWallet(settings, database, ports)
   const { baseUrl } = settings
   const shop = `${baseUrl}/shop`
   const opened = { url: shop, owner: 'shop', publicName: 'Demo shop', balance: 0n, ...dollars }
