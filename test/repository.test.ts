@@ -9,6 +9,7 @@ interface Step {
 }
 
 interface Job {
+  readonly needs?: string
   readonly uses?: string
   readonly steps?: readonly Step[]
   readonly permissions?: Readonly<Record<string, string>>
