@@ -8,7 +8,7 @@ import {
   remoteGrants,
 } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
-import { bankId, bankKey, privateJwkOf } from '../support/introspection.js'
+import { bankId, bankKey, introspection } from '../support/introspection.js'
 import { type TestKey, testKey } from '../support/keys.js'
 import { servedDeployments } from '../support/served.js'
 import {
@@ -72,8 +72,7 @@ async function setUp({ adapter, store, processes }: Deployment, rule: 'published
   }
   const grants = remoteGrants({
     grantEndpoint,
-    resourceServerId: bankId,
-    key: { kid: bankKey.kid, privateKey: privateJwkOf(bankKey) },
+    ...introspection,
     clock,
     async fetch(url, init) {
       const content = init?.body as Uint8Array

@@ -14,7 +14,7 @@ import {
   toFetch,
 } from '../../src/index.js'
 import { freshStores, servers } from '../support/databases.js'
-import { bankId, bankKey, privateJwkOf } from '../support/introspection.js'
+import { bankId, bankKey, introspection } from '../support/introspection.js'
 import { runs } from '../support/runs.js'
 import {
   createSpendingWorld,
@@ -73,8 +73,7 @@ async function setUp(
     remote &&
     remoteGrants({
       grantEndpoint,
-      resourceServerId: bankId,
-      key: { kid: bankKey.kid, privateKey: privateJwkOf(bankKey) },
+      ...introspection,
       fetch: (url, init) => toFetch(world.handle)(new Request(url, init)),
       clock: { now: () => world.clock.now() },
       ...remote,

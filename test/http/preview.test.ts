@@ -7,7 +7,7 @@ import {
   remoteGrants,
   type SpendingLimit,
 } from '../../src/index.js'
-import { bankId, bankKey, privateJwkOf } from '../support/introspection.js'
+import { introspection } from '../support/introspection.js'
 import { runs } from '../support/runs.js'
 import {
   createSpendingWorld,
@@ -150,8 +150,7 @@ describe('a preview of a payment', () => {
   test('needs the grants in its store', async () => {
     const grants = remoteGrants({
       grantEndpoint,
-      resourceServerId: bankId,
-      key: { kid: bankKey.kid, privateKey: privateJwkOf(bankKey) },
+      ...introspection,
     })
     const { resources } = createSpendingWorld({ resources: { grants } })
     const { outgoingPayments } = resources

@@ -16,7 +16,7 @@ import {
 } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
 import { listening, stopped } from '../support/hosts.js'
-import { bankId, bankKey, privateJwkOf } from '../support/introspection.js'
+import { bankId, bankKey, introspection, privateJwkOf } from '../support/introspection.js'
 import { publishedKeys, testKey } from '../support/keys.js'
 import { exchange, headerValues, requestBytes } from '../support/raw-http.js'
 import { type SignOptions, signedRequest } from '../support/sign.js'
@@ -94,10 +94,8 @@ async function setUp(options: Partial<RemoteGrantsOptions> = {}) {
     recordsEvents: true,
     grants: remoteGrants({
       grantEndpoint,
-      resourceServerId: bankId,
-      key: { kid: bankKey.kid, privateKey: privateJwkOf(bankKey) },
+      ...introspection,
       allowLoopback: true,
-      timeoutMs: 30_000,
       clock,
       ...options,
     }),

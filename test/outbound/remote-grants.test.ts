@@ -6,7 +6,13 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Introspection, type RemoteGrantsOptions, remoteGrants } from '../../src/index.js'
 import { inspectSignatures, verifyCandidates } from '../../src/protocol/http-signature/inspect.js'
 import { manualClock, startOfTests } from '../support/clock.js'
-import { bankId, bankKey, privateJwkOf, rejectionOf } from '../support/introspection.js'
+import {
+  bankId,
+  bankKey,
+  introspection,
+  privateJwkOf,
+  rejectionOf,
+} from '../support/introspection.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { jwkOf, testKey } from '../support/keys.js'
 import { seededRandom } from '../support/random.js'
@@ -74,12 +80,10 @@ const active: Introspection = {
 function remote(more: Partial<RemoteGrantsOptions> = {}) {
   return remoteGrants({
     grantEndpoint,
-    resourceServerId: bankId,
-    key: { kid: bankKey.kid, privateKey: privateJwkOf(bankKey) },
+    ...introspection,
     allowLoopback: true,
     clock: manualClock(),
     random: seededRandom(),
-    timeoutMs: 30_000,
     ...more,
   })
 }

@@ -5,7 +5,7 @@ import {
   remoteGrants,
 } from '../../src/index.js'
 import { manualClock } from './clock.js'
-import { bankId, bankKey, privateJwkOf } from './introspection.js'
+import { bankId, bankKey, introspection } from './introspection.js'
 import { createSpendingWorld } from './spending.js'
 import { grantEndpoint, type WorldOptions } from './world.js'
 
@@ -24,8 +24,7 @@ export function walletInProcesses(
   let handle: Handler | undefined
   const grants = remoteGrants({
     grantEndpoint,
-    resourceServerId: bankId,
-    key: { kid: bankKey.kid, privateKey: privateJwkOf(bankKey) },
+    ...introspection,
     clock,
     ...(cache && { cache }),
     async fetch(url, init) {

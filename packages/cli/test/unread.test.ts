@@ -77,7 +77,7 @@ describe('a payment whose program nobody reads any more', () => {
 
   /** How many payments of this client Bob has received. */
   async function arrived(): Promise<number> {
-    const { body } = await place.json(['list', `${wallet.baseUrl}/bob`, '--timeout', '600'])
+    const { body } = await place.json(['list', `${wallet.baseUrl}/bob`])
     const received = body.result.map((each: Received) => each.receivedAmount.value)
     return received.filter((value: string) => value === '100').length
   }

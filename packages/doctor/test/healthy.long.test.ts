@@ -44,7 +44,14 @@ describe('the doctor finds nothing wrong with', () => {
       const key = join(folder, 'key.pem')
       writeFileSync(key, shop.privateKey.export({ type: 'pkcs8', format: 'pem' }))
       const client = ['--client', shop.walletAddress, '--key', key]
-      const { code, out } = await ran(['--allow-private', '--json', ...client, running.alice])
+      const { code, out } = await ran([
+        '--allow-private',
+        '--json',
+        '--timeout',
+        '600',
+        ...client,
+        running.alice,
+      ])
       await running.stop()
       const report = JSON.parse(out)
       expect({ code, found: found(report), skipped: report.skipped }).toEqual({
@@ -175,7 +182,12 @@ describe('the doctor finds', () => {
       mounted(livingWorld()),
     )
     const port = await listening(server)
-    const { code, out } = await ran(['--allow-private', `https://localhost:${port}/alice`])
+    const { code, out } = await ran([
+      '--allow-private',
+      '--timeout',
+      '600',
+      `https://localhost:${port}/alice`,
+    ])
     await stopped(server)
     expect(code).toBe(1)
     expect(out).toMatch(

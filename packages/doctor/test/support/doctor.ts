@@ -51,7 +51,8 @@ export async function examined(app: Express | Server, options: Examination = {})
     proxy.fault = options.fault
     const { args = ['https://wallet.example/alice'] } = options
     const shop = options.asShop === true ? asShop(folder) : []
-    const given = ['--allow-private', '--json', ...shop, ...args]
+    // A slow machine may take long. What the test itself says comes later, and counts.
+    const given = ['--allow-private', '--json', '--timeout', '600', ...shop, ...args]
     const { code, out } = await ran(given, published(proxy, options))
     return { code, report: JSON.parse(out) as DoctorReport }
   } finally {
