@@ -365,7 +365,7 @@ function clientStarts(setting: GrantSetting, world: GrantWorld): GrantOp[] {
 }
 
 /**
- * The loads of `transactSigned`: a retry first looks whether it, or another request, has consumed its nonce, and a
+ * The loads of a signed write: a retry first looks whether it, or another request, has consumed its nonce, and a
  * refusal looks whether its signature was used before.
  */
 function nextLoad({ nonce }: GrantOp, seen: Process<GrantOp>['seen'], again: boolean) {

@@ -46,7 +46,7 @@ export interface IlpWallet extends Wallet {
   readonly rail: Rail
 }
 
-/** Creates the wallet with a rail to its peers. Start it with `work: startIlpBackground`. */
+/** Creates the wallet with a rail to its peers, and what it does between requests. */
 export function createIlpWallet(
   settings: WalletSettings,
   database: Database,
