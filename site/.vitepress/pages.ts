@@ -43,6 +43,7 @@ export const sections: readonly Section[] = [
     pages: [
       essential(guide('mounting', 'Mount the servers')),
       guide('frameworks', 'Frameworks and runtimes'),
+      guide('reverse-proxies', 'Reverse proxies'),
       essential(guide('grants', 'Show and revoke grants')),
       guide('pages', 'Show pages to owners'),
       guide('client-keys', 'Clients and their keys'),

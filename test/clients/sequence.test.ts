@@ -63,7 +63,7 @@ function statuses(): Record<string, string> {
 function checkBodies(results: Results, { running: { alice, bob } }: SequenceOptions): void {
   const answerTo = (call: Call) => {
     const result = results[call]
-    if (result === 'not reached') throw new Error(`${call}: not reached`)
+    if (typeof result === 'string') throw new Error(`${call}: ${result}`)
     return result.body
   }
   const payment = answerTo('create an incoming payment')

@@ -99,8 +99,8 @@ export function honoServer(app: Hono): Server {
 }
 
 /** Starts a server on its own port on the loopback interface. */
-export async function listening(server: Server): Promise<number> {
-  server.listen(0, 'localhost')
+export async function listening(server: Server, host = 'localhost'): Promise<number> {
+  server.listen(0, host)
   await once(server, 'listening')
   return (server.address() as AddressInfo).port
 }

@@ -36,6 +36,9 @@ export function chunkedBytes(body: Uint8Array, size: number): Buffer {
   return Buffer.concat([...parts, Buffer.from('0\r\n\r\n')])
 }
 
+/** The server closed the connection without a whole response. */
+export class NoResponse extends Error {}
+
 /**
  * Writes bytes to a server on this machine and reads its response until the server closes the connection.
  * Ignores write errors: a server may respond and close before it has read everything.
@@ -62,7 +65,8 @@ export function headerValues(response: RawResponse, name: string): string[] {
 
 function parseResponse(bytes: Buffer): RawResponse {
   const end = bytes.indexOf('\r\n\r\n')
-  if (end === -1) throw new Error(`no response, but ${bytes.length} bytes: ${bytes.toString()}`)
+  if (end === -1)
+    throw new NoResponse(`no response, but ${bytes.length} bytes: ${bytes.toString()}`)
   const [statusLine = '', ...lines] = bytes.subarray(0, end).toString('latin1').split('\r\n')
   const status = Number(statusLine.split(' ')[1])
   const rest = bytes.subarray(end + 4)

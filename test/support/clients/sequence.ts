@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { decide } from '../../../examples/demo/browser.js'
 import type { Shop } from '../../../examples/demo/shop.js'
 import type { RunningDeployment } from '../official-client.js'
+import { NoResponse } from '../raw-http.js'
 import type { Dialect } from './dialect.js'
 import { type Answered, type SentRequest, sent } from './send.js'
 import { listUrl } from './write.js'
@@ -32,8 +33,11 @@ export type Call = keyof typeof successes
 
 export const calls = Object.keys(successes) as Call[]
 
-/** The outcome of a call. A call is not reached when the client refused the response that it depends on. */
-export type CallResult = Answered | 'not reached'
+/**
+ * The outcome of a call. A call is not reached when the client refused the response that it depends on, or had no
+ * response to it.
+ */
+export type CallResult = Answered | 'not reached' | 'no response'
 
 export type Results = Readonly<Record<Call, CallResult>>
 
@@ -56,7 +60,7 @@ export async function runSequence(options: SequenceOptions): Promise<Results> {
 
   function answerTo(call: Call) {
     const result = results[call]
-    if (result === undefined || result === 'not reached') throw notReached
+    if (result === undefined || typeof result === 'string') throw notReached
     if (result.status !== successes[call]) throw notReached
     return result.body
   }
@@ -76,6 +80,7 @@ async function outcomeOf(ask: Step, { dialect, shop }: SequenceOptions): Promise
     return await sent(dialect, await ask(), shop)
   } catch (error) {
     if (error === notReached) return 'not reached'
+    if (error instanceof NoResponse) return 'no response'
     throw error
   }
 }

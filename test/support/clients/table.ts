@@ -3,7 +3,7 @@ import { type Call, type CallResult, calls, type Results } from './sequence.js'
 
 /** The outcome of a call in one cell: its status, and the error code of a refusal. */
 export function verdict(result: CallResult): string {
-  if (result === 'not reached') return result
+  if (typeof result === 'string') return result
   const { status, body } = result
   return body?.error === undefined ? String(status) : `${status} \`${body.error.code}\``
 }

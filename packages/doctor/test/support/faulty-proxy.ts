@@ -22,6 +22,8 @@ export interface Reply {
   readonly bytes?: Uint8Array
   /** Closes the connection after half of the body. */
   readonly isCutOff?: true
+  /** Closes the connection without a byte. */
+  readonly isLost?: true
 }
 
 export type Forward = (request: SeenRequest) => Promise<Reply>
@@ -39,11 +41,12 @@ export interface FaultyProxy {
 }
 
 /** Starts a proxy on loopback that forwards requests unchanged, except for its fault. */
-export async function startFaultyProxy(): Promise<FaultyProxy> {
+export async function startFaultyProxy(host = 'localhost'): Promise<FaultyProxy> {
   const server = createServer(async (incoming, outgoing) => {
     const seen = await seenRequest(incoming)
     const forward: Forward = (request) => forwarded(proxy.upstream, request)
     const reply = await (proxy.fault ?? ((request) => forward(request)))(seen, forward)
+    if (reply.isLost === true) return void outgoing.destroy()
     const body = Buffer.from(reply.bytes ?? reply.body)
     const isEmpty = reply.status === 204 || body.length === 0
     const length = isEmpty ? {} : { 'content-length': String(body.length) }
@@ -56,7 +59,7 @@ export async function startFaultyProxy(): Promise<FaultyProxy> {
     }
   })
   const proxy: FaultyProxy = {
-    origin: `http://localhost:${await listening(server)}`,
+    origin: `http://${host}:${await listening(server, host)}`,
     upstream: 0,
     fault: undefined,
     stop: () => stopped(server),
