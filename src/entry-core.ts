@@ -26,6 +26,7 @@ export {
   type ChargedBudget,
   type ChargeRefusal,
   decideSpending,
+  type OwnerRules,
 } from './core/budget.js'
 export type {
   Changed,

@@ -106,10 +106,10 @@ export type { InteractionView, TokenView } from './host/interaction-view.js'
 export type {
   FailureReport,
   ItemBudget,
-  OutgoingPaymentScope,
   OutgoingPaymentServices,
   SentReport,
 } from './host/outgoing-payment.js'
+export type { OutgoingPaymentScope } from './host/outgoing-payment-scope.js'
 export type { OutgoingPaymentView } from './host/outgoing-payment-view.js'
 export type { PaymentReader } from './host/payments.js'
 export type {

@@ -125,6 +125,9 @@ export interface ReservationSetting {
   readonly confirms?: true
 }
 
+/** The list of the payments that wait for their owner. */
+const waitingList = 'waiting'
+
 /** How long the owner can confirm a payment. */
 const confirmMs = 2
 
@@ -350,8 +353,10 @@ export function reservations(
     // The second time is a repeat after a call that was lost or has failed.
     const id = begun.includes('owner') ? 'owner again' : 'owner'
     if (!begun.includes(id)) {
-      const command = { commandId: id, resourceOwner: 'alice', shown }
-      const confirmed = decisions.confirmByOwner(found, command, now, policy)
+      const byAlice = { commandId: id, resourceOwner: 'alice', shown }
+      const command = { ...byAlice, namespace: '', limits: [] }
+      const policies = { reservations: policy, budgets: policy }
+      const confirmed = decisions.confirmByOwner(found, command, () => undefined, now, policies)
       if (confirmed.ok && confirmed.outcome === 'changed') {
         const request: Request = { id, name: 'p', ahead: 0, grant }
         const requests = [...world.requests, request]
@@ -428,10 +433,13 @@ export function reservations(
       yield { label: label('finds another decision'), next: withRequest(world, again) }
     } else if (answer === 'for its owner') {
       const confirmation = { url: 'https://wallet.example/1', until: now + confirmMs }
-      const waiting = awaitConfirmation(reserved, confirmation, `${id} waits`, now)
+      const lists = [{ list: waitingList, at: now }]
+      const command = { commandId: `${id} waits`, namespace: '', confirmation, lists }
+      const waiting = awaitConfirmation(reserved, command, () => undefined, now, policy)
+      if (!waiting.ok) throw new Error('no other payment waits')
       yield {
         label: label('lets the payment wait for its owner'),
-        next: without(committed(world, name, waiting), request),
+        next: without(committed(world, name, waiting.value.record), request),
       }
     } else if (answer === 'refused') {
       const refusal = { refusal: 'funds_insufficient', reason: 'balance' } as const
@@ -572,8 +580,9 @@ export function reservations(
       if (paid.some((name) => refused.includes(name))) {
         return 'a request gets a payment or a refusal, not both'
       }
-      const isHidden = (each: PaymentRecord) => !isCreated(each) && each.lists !== undefined
-      if (records.some(isHidden)) return 'an undecided payment is in no list'
+      const isListed = (each: PaymentRecord) =>
+        !isCreated(each) && each.lists?.some(({ list }) => list !== waitingList)
+      if (records.some(isListed)) return 'an undecided payment is in no list of payments'
       const hasEnded = names.every(
         (name) =>
           !['declined', 'failed'].includes(payments[name]?.state ?? '') ||

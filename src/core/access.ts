@@ -1,4 +1,5 @@
 import { type Amount, type Asset, isWithin, parseValue, sameAsset } from './amount.js'
+import { type Refused, refused } from './decision.js'
 import type { Instant } from './instant.js'
 import {
   coversWindows,
@@ -7,6 +8,7 @@ import {
   type IntervalCounting,
   parseInterval,
 } from './interval.js'
+import { refusedPublicly } from './public-reasons.js'
 
 /** The resource types of Open Payments. */
 export type AccessType = 'incoming-payment' | 'outgoing-payment' | 'quote'
@@ -226,6 +228,22 @@ export function permits<Item extends AccessItem>(
         item.identifier === identifier ||
         (anywhere && item.identifier === undefined)),
   )
+}
+
+/** Refuses a request that a token does not allow. */
+export function insufficient(
+  type: AccessType,
+  action: AccessAction,
+): Refused<'access_insufficient'> {
+  return refused('access_insufficient', `the token does not allow ${action} of ${type}`)
+}
+
+/** Refuses a request for a wallet address, in a body or a query, that a token does not allow. */
+export function foreignIdentifier(
+  path: 'walletAddress' | 'wallet-address',
+): Refused<'identifier_foreign'> {
+  const problem = 'must be the identifier in the access of the token'
+  return refusedPublicly('identifier_foreign', path, problem)
 }
 
 /**

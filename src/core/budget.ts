@@ -14,8 +14,11 @@ import type { Instant } from './instant.js'
 import {
   type AccountLimitRefusal,
   allow,
+  type ConditionsRefusal,
+  type GrantConditions,
   type LimitsRefusal,
   nextWindow,
+  refuseByConditions,
   type Spending,
 } from './limits.js'
 import { refusedPublicly, withDetails } from './public-reasons.js'
@@ -43,11 +46,22 @@ export interface ChargedBudget {
 }
 
 /** Why no budget covers a payment: a limit of the client, of the owner for the grant, or of the account. */
-export type ChargeRefusal = LimitsRefusal | 'conditions_exceeded' | AccountLimitRefusal
+export type ChargeRefusal = LimitsRefusal | ConditionsRefusal | AccountLimitRefusal
+
+/** What owners have set for a payment, which clients do not see. */
+export interface OwnerRules {
+  /** The conditions of the grant. Their limits count only in `limits`. */
+  readonly conditions?: GrantConditions
+  /** All limits that the owner has set: in the conditions, and for the account. */
+  readonly limits?: readonly CountedLimit[]
+}
 
 /**
  * Charges a payment to the first granted item that covers it and has enough budget left, and to each limit that the
  * owner has set. Reserves both amounts in full, so that every amount is counted before it is sent.
+ *
+ * The limits of the client come first. A payment that they refuse is refused in the same way whatever the owner has
+ * set, so that a client cannot find that out.
  *
  * @example
  * ```ts
@@ -65,35 +79,51 @@ export function decideSpending(
   charge: Charge,
   now: Instant,
   policy: BudgetPolicy,
-  limits: readonly CountedLimit[] = [],
+  { conditions = {}, limits = [] }: OwnerRules = {},
 ): Result<ChargedBudget, Refused<ChargeRefusal>> {
-  let refusal: Refused<ChargeRefusal> = refused(
-    'limits_exceeded',
-    'no granted item allows payments from this wallet address',
-  )
+  const refusals: Refused<ChargeRefusal>[] = []
   for (const { item, open, budget } of candidates) {
     const allowed = allow(item, spending, now, open)
     if (!allowed.ok) {
-      refusal = allowed
+      refusals.push(allowed)
       continue
     }
     const ofClient = { open: open ?? clientLimit(charge, item, allowed.value), budget }
     const charged = chargeTo([ofClient], spending, charge, now, policy)
     if (!charged.ok) {
-      refusal = charged
+      refusals.push(charged)
       continue
     }
     const [ofItem] = charged.value
     if (ofItem === undefined) continue
+    const unmet = refuseByConditions(conditions, spending, now)
+    if (unmet !== undefined) return unmet
     // The limits of the owner count the payment whatever item covers it.
     const others = chargeTo(limits, spending, charge, now, policy)
     return others.ok ? ok({ item, budget: ofItem, limitBudgets: others.value }) : others
   }
-  return refusal
+  return (
+    soonest(refusals) ??
+    refused('limits_exceeded', 'no granted item allows payments from this wallet address')
+  )
+}
+
+/**
+ * Returns the refusal of the item that may cover the payment first, or else that of the last item. One item suffices,
+ * so before its next window the payment is refused in any case.
+ */
+function soonest(refusals: readonly Refused<ChargeRefusal>[]): Refused<ChargeRefusal> | undefined {
+  const startOf = ({ details }: Refused<ChargeRefusal>) => details?.['nextWindowAt']
+  const [first, ...others] = refusals.filter((each) => startOf(each) !== undefined)
+  if (first === undefined) return refusals.at(-1)
+  return others.reduce(
+    (best, each) => (String(startOf(each)) < String(startOf(best)) ? each : best),
+    first,
+  )
 }
 
 /** A limit with its budget. Without `open`, no window of its interval is open. */
-type Chargeable =
+export type Chargeable =
   | { readonly open: OpenLimit; readonly budget?: Budget | undefined }
   | (CountedLimit & { readonly open?: undefined })
 
@@ -101,17 +131,17 @@ type Chargeable =
  * Charges a payment to the budgets of limits, each budget once. Refuses with the first limit that does not permit the
  * payment; then nothing is charged.
  */
-function chargeTo(
+export function chargeTo(
   limits: readonly Chargeable[],
   spending: Spending,
-  { commandId }: Charge,
+  { commandId }: Pick<Charge, 'commandId'>,
   now: Instant,
   policy: BudgetPolicy,
 ): Result<readonly Budget[], Refused<ChargeRefusal>> {
   const charged = new Map<string, Budget>()
   for (const limit of limits) {
     const { open, budget } = limit
-    if (open === undefined) return exceeded(limit.source, limit.limit, now)
+    if (open === undefined) return exceeded(limit.source)
     const refusal = refuseByLimit(open, budget, spending, now)
     if (refusal !== undefined) return refusal
     charged.set(open.budgetId, chargedBudget(open, budget, spending, commandId, now, policy))
@@ -126,41 +156,43 @@ function refuseByLimit(
   now: Instant,
 ): Refused<ChargeRefusal> | undefined {
   const { source, limitedAmount, payments } = open
-  if (limitedAmount !== undefined) {
-    const { counts, maximum } = limitedAmount
-    if (source !== 'client' && !isWithin(spending[counts], maximum))
-      return exceeded(source, {}, now)
-    if (
-      counted(budget, limitedAmount) + spentValue(spending[counts]) >
-      valueOr(0n, maximum.value)
-    ) {
-      if (source !== 'client') return exceeded(source, open, now)
-      const refusal = refusedPublicly(
-        'limits_exceeded',
-        `limits.${counts}`,
-        'leaves less than this payment',
-      )
-      const left = { ...leftAmount(limitedAmount, budget) }
-      return withDetails(refusal, { left, ...nextWindow(open, now) })
-    }
+  const isLeft = limitedAmount === undefined || leaves(limitedAmount, budget, spending)
+  if (source !== 'client') {
+    const isCountLeft = payments === undefined || countOf(budget) < payments
+    return isLeft && isCountLeft ? undefined : exceeded(source)
   }
-  const isFull = payments !== undefined && !(countOf(budget) < payments)
-  return isFull && source !== 'client' ? exceeded(source, open, now) : undefined
+  if (isLeft) return undefined
+  const refusal = refusedPublicly(
+    'limits_exceeded',
+    `limits.${limitedAmount.counts}`,
+    'leaves less than this payment',
+  )
+  const left = { ...leftAmount(limitedAmount, budget) }
+  return withDetails(refusal, { left, ...nextWindow(open, now) })
+}
+
+/** Whether a limited amount leaves enough for a payment. */
+function leaves(
+  limited: NonNullable<OpenLimit['limitedAmount']>,
+  budget: Budget | undefined,
+  spending: Spending,
+): boolean {
+  const { counts, maximum } = limited
+  const asked = spending[counts]
+  return (
+    isWithin(asked, maximum) &&
+    counted(budget, limited) + spentValue(asked) <= valueOr(0n, maximum.value)
+  )
 }
 
 /**
- * Refuses a payment for a limit that the owner has set. The client does not learn which limit it is.
- *
- * @param interval absent if waiting does not help.
+ * Refuses a payment for a limit that the owner has set. The client learns neither which limit it is nor when it next
+ * permits the payment: by the presence of such advice, a search would read the limit.
  */
-function exceeded(
-  source: Exclude<OpenLimit['source'], 'client'>,
-  interval: Parameters<typeof nextWindow>[0],
-  now: Instant,
-): Refused<ChargeRefusal> {
-  const refusal = source === 'owner' ? 'conditions_exceeded' : 'account_limit_exceeded'
-  const problem = "has a limit of the account's owner that is exceeded"
-  return withDetails(refusedPublicly(refusal, 'walletAddress', problem), nextWindow(interval, now))
+function exceeded(source: Exclude<OpenLimit['source'], 'client'>): Refused<ChargeRefusal> {
+  return source === 'owner'
+    ? refused('conditions_exceeded', 'a limit of the owner for the grant is exceeded')
+    : refused('account_limit_exceeded', 'a limit of the owner for the account is exceeded')
 }
 
 function chargedBudget(

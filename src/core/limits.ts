@@ -1,5 +1,5 @@
 import type { AccessItem, GrantedItem } from './access.js'
-import { type Amount, type Asset, isWithin, parseValue, sameAsset } from './amount.js'
+import { type Amount, type Asset, isWithin, sameAsset } from './amount.js'
 import { ok, type Refused, type Result, refused } from './decision.js'
 import { formatInstant, type Instant } from './instant.js'
 import {
@@ -39,7 +39,7 @@ export type LimitsRefusal = 'limits_exceeded'
 export type AccountLimitRefusal = 'account_limit_exceeded'
 
 /**
- * Checks the receiver, window, asset and amount of one payment against the limits of a granted item. Earlier
+ * Checks the receiver, asset, amount and window of one payment against the limits of a granted item. Earlier
  * payments are not considered.
  *
  * @see Open Payments OpenAPI, schema `limits-outgoing`
@@ -64,18 +64,26 @@ export function allow(
   if (receiver !== undefined && receiver !== spending.receiver) {
     return refusedPublicly('limits_exceeded', 'limits.receiver', 'is another receiver')
   }
-  const allowed = known === undefined ? allowanceAt(item, now) : ok(known)
-  if (!allowed.ok || allowed.value.limitedAmount === undefined) return allowed
-  const { counts, maximum } = allowed.value.limitedAmount
-  const amount = spending[counts]
-  if (!sameAsset(maximum, amount)) {
-    return refusedPublicly('limits_exceeded', `limits.${counts}`, 'is in another asset')
+  // Before the window: a payment above the whole limit must not wait for the next one.
+  const limited = limitedAmountOf(item)
+  if (limited !== undefined) {
+    const { counts, maximum } = limited
+    const amount = spending[counts]
+    if (!sameAsset(maximum, amount)) {
+      return refusedPublicly('limits_exceeded', `limits.${counts}`, 'is in another asset')
+    }
+    if (!isWithin(amount, maximum)) {
+      return refusedPublicly('limits_exceeded', `limits.${counts}`, 'is less than this payment')
+    }
   }
-  const [asked, most] = [parseValue(amount.value), parseValue(maximum.value)]
-  if (asked === undefined || most === undefined || asked > most) {
-    return refusedPublicly('limits_exceeded', `limits.${counts}`, 'is less than this payment')
-  }
-  return allowed
+  return known === undefined ? allowanceAt(item, now) : ok(known)
+}
+
+function limitedAmountOf({ limits = {} }: GrantedItem): Allowance['limitedAmount'] {
+  const { debitAmount, receiveAmount } = limits
+  const maximum = debitAmount ?? receiveAmount
+  const counts = debitAmount === undefined ? 'receiveAmount' : 'debitAmount'
+  return maximum && { counts, maximum }
 }
 
 /**
@@ -90,10 +98,11 @@ export function allow(
  * ```
  */
 export function allowanceAt(
-  { limits = {}, intervalCounting }: GrantedItem,
+  item: GrantedItem,
   now: Instant,
 ): Result<Allowance, Refused<LimitsRefusal>> {
-  const { interval, debitAmount, receiveAmount } = limits
+  const { limits = {}, intervalCounting } = item
+  const { interval } = limits
   let window: SpendingWindow | undefined
   if (interval !== undefined) {
     const parsed = parseInterval(interval)
@@ -105,10 +114,9 @@ export function allowanceAt(
       )
     }
   }
-  const maximum = debitAmount ?? receiveAmount
-  const counts = debitAmount === undefined ? 'receiveAmount' : 'debitAmount'
+  const limitedAmount = limitedAmountOf(item)
   return ok({
-    ...(maximum !== undefined && { limitedAmount: { counts, maximum } }),
+    ...(limitedAmount !== undefined && { limitedAmount }),
     ...(window !== undefined && { window }),
   })
 }

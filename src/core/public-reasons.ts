@@ -43,12 +43,6 @@ export const publicReasons = [
   ['limits_exceeded', 'limits.receiveAmount', 'is in another asset'],
   ['limits_exceeded', 'limits.receiveAmount', 'is less than this payment'],
   ['limits_exceeded', 'limits.receiveAmount', 'leaves less than this payment'],
-  ['conditions_exceeded', 'walletAddress', "has a limit of the account's owner that is exceeded"],
-  [
-    'account_limit_exceeded',
-    'walletAddress',
-    "has a limit of the account's owner that is exceeded",
-  ],
 ] as const
 
 type PublicReason = (typeof publicReasons)[number]

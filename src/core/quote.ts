@@ -79,6 +79,14 @@ export function priceProblem(price: Price, query: PriceQuery, asset: Asset): str
     : 'debitAmount is not in the asset of the wallet address'
 }
 
+/** Returns a price without the instant at which it expires, or refuses if that has come. */
+export function unexpired(
+  { expiresAt = Number.POSITIVE_INFINITY, ...price }: Price,
+  now: Instant,
+): Result<Omit<Price, 'expiresAt'>, Refused<'quote_expired'>> {
+  return now < expiresAt ? ok(price) : refused('quote_expired', 'the price has already expired')
+}
+
 export interface CreateQuote extends Price {
   readonly commandId: string
   readonly id: string

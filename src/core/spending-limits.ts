@@ -89,6 +89,23 @@ export function accountLimits(
   return limits.map((limit) => limitAt('account', limit, scope, prefix, now))
 }
 
+/**
+ * Whether a budget counts for a limit of an account. The namespace has 8 characters, and neither it nor the id of a
+ * grant contains a dot.
+ */
+export function isOfAccount(budgetId: string): boolean {
+  return /^.{8}account\./.test(budgetId)
+}
+
+/** The maximum number of payments of one grant that wait for their owner at a time. */
+export const waitingMax = 10
+
+/** Returns the limit of the payments of a grant that wait for their owner. */
+export function waitingLimit(namespace: string, grantId: string): OpenLimit {
+  const budgetId = `${namespace}${grantId}.waiting`
+  return { source: 'owner', scope: { grantId }, budgetId, payments: waitingMax }
+}
+
 function limitAt(
   source: SetLimit['source'],
   limit: SpendingLimit,

@@ -8,10 +8,13 @@ import type {
 } from '../core/outgoing-payment/owner-decision.js'
 import type { DeclineRefusal, OutgoingPayment } from '../core/outgoing-payment/record.js'
 import type { JsonObject } from '../core/stored.js'
+import type { AccountRefusal } from '../service/accounts.js'
+import type { ListPage, PageQuery } from '../service/lists.js'
 import type { ConfirmablePayment, OwnerConfirmations } from '../service/owner-confirmation.js'
 import { exactly, type Members, readInput, string, text } from '../util/input.js'
+import { byAddressOrGrant, type OutgoingPaymentScope } from './outgoing-payment-scope.js'
 import type { OutgoingPaymentView } from './outgoing-payment-view.js'
-import { amount } from './payments.js'
+import { amount, pageMembers, requirePage } from './payments.js'
 
 /** A payment that its resource owner has to confirm. Its amounts and its receiver do not change. */
 export interface PaymentToConfirm {
@@ -31,7 +34,12 @@ export interface PaymentToConfirm {
   readonly receiveAmount: Amount
   /** The metadata that the client sent. */
   readonly metadata?: JsonObject
+  /** The granted item that it is charged to: see `ItemView`. */
+  readonly itemId: string
+  /** When its request arrived: the limits of the grant count it in the windows of this instant. */
   readonly createdAt: Instant
+  /** URL of your page where the owner confirms it, as `policy.mayPay` returned it. */
+  readonly url: string
   /** The owner can confirm before this instant, or repeat a confirmation that failed. */
   readonly until: Instant
 }
@@ -55,9 +63,19 @@ export interface ConfirmationServices {
    */
   toConfirm(paymentId: string): Promise<PaymentToConfirm | undefined>
   /**
-   * Confirms a payment on behalf of its owner. `policy.mayPay` is asked again, with `isConfirmed: true`. If it allows
-   * the payment and the grant still does, the payment is created, even if the client never repeats its request.
-   * Repeating a confirmation resolves to the same payment, with `changed: false`.
+   * Resolves to a page of the payments that `toConfirm` would return, oldest first: those of a wallet address, or those
+   * under a grant, at most ten of which wait at a time. A page has fewer payments than asked for, or none, if some of
+   * the list have expired; `pagination` leads to the next page all the same.
+   *
+   * @throws {InvalidInputError} for an invalid query.
+   */
+  listToConfirm(query: OutgoingPaymentScope & PageQuery): Promise<ListPage<PaymentToConfirm>>
+  /**
+   * Confirms a payment on behalf of its owner. The limits of the account count it from then on: one that is exceeded
+   * refuses the confirmation with `account_limit_exceeded`, and the payment waits further. `policy.mayPay` is asked
+   * again, with `isConfirmed: true`. If it allows the payment and the grant still does, the payment is created, even if
+   * the client never repeats its request. Repeating a confirmation resolves to the same payment, with `changed: false`.
+   * `wallet_address_unknown` and `wallet_address_inactive` refuse the confirmation of a payment from such an account.
    *
    * If the grant needed no consent, only you know the owner: compare the owner of `walletAddress` with the signed-in
    * user. Do the same with `remoteGrants`, where the library also does not know whether the grant has ended.
@@ -73,7 +91,7 @@ export interface ConfirmationServices {
   ): Promise<
     HostResult<
       { readonly payment: OutgoingPaymentView },
-      ConfirmRefusal | DeclineRefusal | 'not_the_owner'
+      ConfirmRefusal | DeclineRefusal | AccountRefusal | 'not_the_owner'
     >
   >
   /** Declines a payment on behalf of its owner, before it is confirmed. Its whole amount returns to the budget. */
@@ -90,6 +108,8 @@ const paymentConfirmation = exactly({
   receiveAmount: amount,
 } satisfies Members<PaymentConfirmation>)
 
+const pageQuery = exactly({ ...byAddressOrGrant.members, ...pageMembers })
+
 const ownersDecision = exactly({ resourceOwner: text })
 
 export function confirmationServices(
@@ -101,6 +121,11 @@ export function confirmationServices(
       readInput('paymentId', string, paymentId)
       const found = await confirmations.find(paymentId)
       return found && paymentToConfirm(found)
+    },
+    async listToConfirm(query) {
+      readInput('query', pageQuery, query)
+      const page = await confirmations.list(byAddressOrGrant.read(query), requirePage(query))
+      return { ...page, result: page.result.map(paymentToConfirm) }
     },
     async confirm(paymentId, confirmation) {
       readInput('paymentId', text, paymentId)
@@ -120,7 +145,9 @@ export function confirmationServices(
 
 function paymentToConfirm({ payment, resourceOwner }: ConfirmablePayment): PaymentToConfirm {
   const { id: paymentId, walletAddress, client, grantId, receiver, metadata } = payment
-  const { receiverWalletAddress, debitAmount, receiveAmount, createdAt, dueAt: until } = payment
+  const { receiverWalletAddress, debitAmount, receiveAmount, itemId } = payment
+  const { createdAt, confirmation, dueAt: until } = payment
+  const { url } = confirmation
   return {
     paymentId,
     walletAddress,
@@ -132,7 +159,9 @@ function paymentToConfirm({ payment, resourceOwner }: ConfirmablePayment): Payme
     debitAmount,
     receiveAmount,
     ...(metadata !== undefined && { metadata }),
+    itemId,
     createdAt,
+    url,
     until,
   }
 }

@@ -26,17 +26,9 @@ import { InvalidInputError } from '../util/invalid-input.js'
 import type { ItemView } from './approval.js'
 import { type ConfirmationServices, confirmationServices } from './confirmation.js'
 import { itemView } from './grant.js'
+import { byAddressOrGrant, type OutgoingPaymentScope } from './outgoing-payment-scope.js'
 import { type OutgoingPaymentView, outgoingPaymentView } from './outgoing-payment-view.js'
-import {
-  amount,
-  type PaymentReader,
-  paymentReader,
-  record,
-  type ScopeReader,
-  scopeOf,
-  seenResult,
-  view,
-} from './payments.js'
+import { amount, type PaymentReader, paymentReader, record, seenResult, view } from './payments.js'
 import type { LimitServices } from './preview.js'
 
 /** What a payment has sent. */
@@ -50,11 +42,6 @@ export interface SentReport extends Totals {
 
 /** What a payment that failed has sent. */
 export interface FailureReport extends Partial<Totals>, HostReasons {}
-
-/** Selects the payments of a wallet address, or those under a grant. */
-export type OutgoingPaymentScope =
-  | { readonly walletAddress: string; readonly grantId?: undefined }
-  | { readonly grantId: string; readonly walletAddress?: undefined }
 
 /** What payments have spent under one granted item for outgoing payments, and what is left. */
 export interface ItemBudget {
@@ -129,15 +116,6 @@ export interface OutgoingPaymentServices
     paymentId: string,
     report?: HostReasons,
   ): Promise<PaymentResult<OutgoingPaymentView, OutgoingPaymentRefusals['cancel']>>
-}
-
-const byAddressOrGrant: ScopeReader<OutgoingPaymentScope> = {
-  members: { walletAddress: v.optional(text), grantId: v.optional(text) },
-  read({ walletAddress, grantId }) {
-    if (grantId === undefined) return scopeOf({ walletAddress: walletAddress ?? '' })
-    if (walletAddress === undefined) return { grantId }
-    throw new InvalidInputError('query.grantId', 'must not be used together with walletAddress')
-  },
 }
 
 const sentReport = exactly({

@@ -64,9 +64,9 @@ export const precedence = [
   'quote_unknown',
   'quote_mismatch',
   'quote_expired',
+  'limits_exceeded',
   'grant_paused',
   'conditions_exceeded',
-  'limits_exceeded',
   'account_limit_exceeded',
   'amount_too_large',
   'payment_not_allowed',
@@ -208,6 +208,13 @@ export const walletAddressErrors = {
   internal: [500, 'internal_error', 'Internal server error'],
 } as const satisfies ErrorTable
 
+/** What the owner does not permit at the moment: a pause, or a limit or condition of the owner. */
+const notPermittedNow: ErrorRow = [
+  403,
+  'not_permitted_now',
+  'The account owner does not permit this payment now',
+]
+
 /** The errors of the resource server (Open Payments OpenAPI, Resource Server). */
 export const resourceErrors = {
   ...walletAddressErrors,
@@ -242,13 +249,12 @@ export const resourceErrors = {
   quote_unknown: [404, 'invalid_quote', 'unknown quote'],
   quote_mismatch: [400, 'invalid_quote', 'invalid quote'],
   quote_expired: [400, 'invalid_quote', 'invalid quote'],
-  // The same as an exhausted budget: a client does not learn the owner's conditions. The details say at most that a
-  // limit of the owner is exceeded, and when its next window begins.
-  grant_paused: [403, 'insufficient_grant', 'unauthorized'],
-  conditions_exceeded: [403, 'insufficient_grant', 'unauthorized'],
-  account_limit_exceeded: [403, 'insufficient_grant', 'unauthorized'],
-  // Deployed clients interpret this text as an exhausted budget.
+  // Deployed clients take this text for an exhausted budget, and give the grant up.
   limits_exceeded: [403, 'insufficient_grant', 'unauthorized'],
+  // One text, because a client does not learn what the owner has set. Deployed clients do not know it, and try again.
+  grant_paused: notPermittedNow,
+  conditions_exceeded: notPermittedNow,
+  account_limit_exceeded: notPermittedNow,
   amount_too_large: [400, 'invalid_amount', 'Amount is too large'],
   payment_not_allowed: [403, 'payment_denied', 'Payment is not allowed'],
   funds_insufficient: [403, 'insufficient_funds', 'Insufficient funds'],

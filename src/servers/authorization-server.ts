@@ -49,6 +49,7 @@ import {
   serverOptions,
   serviceContext,
   sharedOf,
+  type Wiring,
   wired,
 } from './options.js'
 
@@ -161,7 +162,11 @@ export function createAuthorizationServer(
 ): AuthorizationServer {
   const settings = readSettings(options)
   const { context, grantPolicy, historyMs } = settings
-  const grants = createGrants(context, grantPolicy)
+  const onNarrowed: Wiring['onNarrowed'] = []
+  const narrowedOn = (store?: Store) => async (grantId: string) => {
+    for (const follow of onNarrowed) await follow(grantId, store)
+  }
+  const grants = createGrants(context, grantPolicy, narrowedOn())
   const introspect = createIntrospect(context, settings.keys)
   const swept = [sweptGrants(context, historyMs), retired('ended-grant'), retired('replay')]
   const server: AuthorizationServer = {
@@ -172,13 +177,17 @@ export function createAuthorizationServer(
       const inside = contextOn(store, context)
       // A transaction must not stay open while a stranger's server responds.
       const display = { displayOf: hostDisplayOf() }
-      return servicesIn(inside, { ...settings, ...display }, createGrants(inside, grantPolicy))
+      return servicesIn(
+        inside,
+        { ...settings, ...display },
+        createGrants(inside, grantPolicy, narrowedOn(store)),
+      )
     },
     sweep: (options) => sweepKinds(context, swept, options),
     grantEndpoint: options.grantEndpoint,
     introspect,
   }
-  return wired(server, sharedOf(options))
+  return wired(server, { options: sharedOf(options), onNarrowed })
 }
 
 type Settings = ReturnType<typeof readSettings>

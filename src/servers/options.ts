@@ -72,21 +72,28 @@ export interface SignatureOptions {
 
 export type SharedOptions = Omit<ServerOptions, 'strippedPrefix'>
 
+/** What an authorization server shares with the resource servers in its process. */
+export interface Wiring {
+  readonly options: SharedOptions
+  /** What resource servers do once a grant has ended or allows less, on another store inside a transaction. */
+  readonly onNarrowed: ((grantId: string, store?: Store) => Promise<void>)[]
+}
+
 /**
- * The member of an authorization server with the options that a resource server in the same process takes over, and by
- * which it knows that the grants are in its store. No public type has it, because a host could not name the symbol in
- * its declarations. One symbol for all copies of the library, such as its two formats.
+ * The member of an authorization server with what a resource server in the same process shares, and by which it knows
+ * that the grants are in its store. No public type has it, because a host could not name the symbol in its
+ * declarations. One symbol for all copies of the library, such as its two formats.
  */
 const wiring = Symbol.for('open-payments-server wiring')
 
-/** Adds the options to an authorization server. */
-export function wired<Server extends object>(server: Server, options: SharedOptions): Server {
-  return { ...server, [wiring]: options }
+/** Adds to an authorization server what it shares. */
+export function wired<Server extends object>(server: Server, shared: Wiring): Server {
+  return { ...server, [wiring]: shared }
 }
 
-/** Returns the options of an authorization server in this process, whose grants are in its store. */
-export function wiringOf(grants: object): SharedOptions | undefined {
-  return (grants as { readonly [wiring]?: SharedOptions })[wiring]
+/** Returns what an authorization server in this process shares. Its grants are in its store. */
+export function wiringOf(grants: object): Wiring | undefined {
+  return (grants as { readonly [wiring]?: Wiring })[wiring]
 }
 
 /** A duration in milliseconds. */

@@ -185,6 +185,12 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     throw new InvalidInputError('recordsEvents', problem)
   }
   const services = servicesIn(context, settings)
+  if (settings.pricing !== undefined) {
+    settings.onNarrowed?.push((grantId, store) => {
+      const { confirmations } = store ? servicesIn(contextOn(store, context), settings) : services
+      return confirmations.declineForbidden(grantId)
+    })
+  }
   const swept = [
     services.incoming.swept,
     services.outgoing.swept,
@@ -210,7 +216,7 @@ function readSettings(given: ResourceServerOptions) {
   const own = readInput('', resourceServerOptions, given)
   const { grants, walletAddresses, paymentMethods, pricing, allowLoopback } = own
   const { grantEndpoint } = grants
-  const shared = wiringOf(grants)
+  const { options: shared, onNarrowed } = wiringOf(grants) ?? {}
   if (shared !== undefined && given.store !== undefined && given.store !== shared.store) {
     const problem = 'must be the store of grants; leave it out, or use remoteGrants'
     throw new InvalidInputError('store', problem)
@@ -225,6 +231,7 @@ function readSettings(given: ResourceServerOptions) {
     introspect: grants.introspect.bind(grants),
     /** Whether the grants are in the store of this server. */
     hasGrants: shared !== undefined,
+    onNarrowed,
     walletAddresses: hostWalletAddresses(walletAddresses),
     paymentMethods: hostPaymentMethods(paymentMethods),
     url,
@@ -256,7 +263,10 @@ function servicesIn(context: ServiceContext, settings: Settings) {
     { context, walletAddresses, quotes, mayPay, accountLimits, policy: spending },
     hasGrants,
   )
-  const confirmations = createOwnerConfirmations({ context, hasGrants, mayPay, policy: spending })
+  const confirmations = createOwnerConfirmations({
+    ...{ context, hasGrants, walletAddresses, mayPay, accountLimits },
+    policy: spending,
+  })
   const forHost: ResourceServices = {
     incomingPayments: incomingPaymentServices(incoming, paymentMethods, context.clock, baseUrl),
     outgoingPayments: outgoingPaymentServices(
@@ -268,7 +278,7 @@ function servicesIn(context: ServiceContext, settings: Settings) {
       confirmations,
     ),
   }
-  return { incoming, outgoing, quotes, forHost }
+  return { incoming, outgoing, quotes, confirmations, forHost }
 }
 
 function pipelineOf(settings: Settings, { incoming, outgoing, quotes }: Services) {

@@ -6,7 +6,12 @@ import type { BudgetCandidate } from '../core/budget.js'
 import type { Instant } from '../core/instant.js'
 import { hasOtherAsset } from '../core/limits.js'
 import { budgetIdsOf, type PaymentRecord } from '../core/outgoing-payment/record.js'
-import { accountLimits, type OpenLimit, type SetLimit } from '../core/spending-limits.js'
+import {
+  accountLimits,
+  isOfAccount,
+  type OpenLimit,
+  type SetLimit,
+} from '../core/spending-limits.js'
 import type { AccountLimits } from '../ports/host.js'
 import type { RecordKey } from '../ports/store.js'
 import { HostAnswerError } from '../util/errors.js'
@@ -94,11 +99,5 @@ export function sharedCommit(
 /** Returns the same for a payment that exists. */
 export function sharedCommitOf(payment: PaymentRecord): string {
   const { limitBudgetIds = [] } = payment
-  return sharedCommit(
-    payment,
-    limitBudgetIds.some((id) => ofAccount.test(id)),
-  )
+  return sharedCommit(payment, limitBudgetIds.some(isOfAccount))
 }
-
-/** The namespace has 8 characters, and neither it nor the id of a grant contains a dot. */
-const ofAccount = /^.{8}account\./

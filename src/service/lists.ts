@@ -101,6 +101,24 @@ export function grantListName(namespace: string, { grantId }: GrantScope): strin
   return `${namespace} grant ${grantId}`
 }
 
+/** Returns the name of a list of the payments that wait for their owner: of a wallet address, or under a grant. */
+export function waitingListName(namespace: string, scope: ListScope | GrantScope): string {
+  const { grantId } = scope
+  return `${namespace} waiting ${grantId === undefined ? scope.walletAddress : `grant ${grantId}`}`
+}
+
+/** The lists that contain a payment while it waits for its owner. */
+export function waitingListsOf(
+  namespace: string,
+  { walletAddress, grantId }: { readonly walletAddress: string; readonly grantId: string },
+  at: Instant,
+): readonly ListEntry[] {
+  return [
+    { list: waitingListName(namespace, { walletAddress }), at },
+    { list: waitingListName(namespace, { grantId }), at },
+  ]
+}
+
 export function readPageQuery({ first, last, cursor }: PageQuery): Parsed<PageRequest> {
   if (first !== undefined && last !== undefined) {
     return { ok: false, path: 'last', problem: 'must not be used together with first' }

@@ -45,14 +45,14 @@ export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
 
 interface Dependencies {
   readonly context: ServiceContext
-  readonly policy: Pick<CreationPolicy, 'payments'>
+  readonly policy: Pick<CreationPolicy, 'payments' | 'budgets'>
   readonly seenBudgets: SeenBudgets
 }
 
 /** Creates the operations of the host on outgoing payments, and the sweep of due payments. */
 export function createOutgoingPayments(
   context: ServiceContext,
-  policy: Pick<CreationPolicy, 'payments'>,
+  policy: Pick<CreationPolicy, 'payments' | 'budgets'>,
   seenBudgets: SeenBudgets,
 ) {
   const deps = { context, policy, seenBudgets }

@@ -1,8 +1,8 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
-import { confirmationDeclined } from '../core/outgoing-payment/confirmation.js'
+import { confirmationDeclined, waitsForOwner } from '../core/outgoing-payment/confirmation.js'
 import type { CreationPolicy } from '../core/outgoing-payment/create.js'
-import { rightsOf } from '../core/outgoing-payment/granted-rights.js'
+import { refuseByGrant, rightsOf } from '../core/outgoing-payment/granted-rights.js'
 import {
   type ConfirmDecision,
   type ConfirmRefusal,
@@ -21,18 +21,47 @@ import {
   type ReservedPayment,
 } from '../core/outgoing-payment/record.js'
 import { declinedFor, reservedByOther } from '../core/outgoing-payment/reservation.js'
-import type { MayPay } from '../ports/host.js'
+import { type SetLimit, waitingLimit } from '../core/spending-limits.js'
+import type { AccountLimits, MayPay, WalletAddresses } from '../ports/host.js'
+import { storeBounds } from '../ports/store.js'
+import { type AccountRefusal, activeAccount } from './accounts.js'
+import {
+  budgetKey,
+  budgetKeysOf,
+  budgetsIn,
+  countedIn,
+  limitsOfAccount,
+  openBudgetKeys,
+  sharedCommit,
+} from './budgets.js'
 import { newCall, type ServiceContext } from './context.js'
-import { loadGrant, loadOwn } from './load.js'
-import { decline, grantEnded, settleReserved, waitForDecision } from './reserved-payment.js'
+import {
+  type GrantScope,
+  type ListPage,
+  type ListScope,
+  type PageRequest,
+  readPage,
+  sourceOf,
+  waitingListName,
+} from './lists.js'
+import { loadGrant, loadOwn, loadRecords, readerOf } from './load.js'
+import {
+  changesOf,
+  decline,
+  grantEnded,
+  settleReserved,
+  waitForDecision,
+} from './reserved-payment.js'
 import { ContentionError } from './store-errors.js'
 
 interface Dependencies {
   readonly context: ServiceContext
   /** Whether the grants, and so their owners, are in the store of this server. */
   readonly hasGrants: boolean
+  readonly walletAddresses: WalletAddresses
   readonly mayPay: MayPay | undefined
-  readonly policy: Pick<CreationPolicy, 'payments' | 'reservations'>
+  readonly accountLimits: AccountLimits | undefined
+  readonly policy: CreationPolicy
 }
 
 /** A payment whose confirmation can be given or repeated, and the owner who consented, if this server knows one. */
@@ -43,7 +72,7 @@ export interface ConfirmablePayment {
 
 type Confirmed =
   | { readonly ok: true; readonly payment: OutgoingPayment; readonly changed: boolean }
-  | Refused<ConfirmRefusal | DeclineRefusal | 'not_the_owner'>
+  | Refused<ConfirmRefusal | DeclineRefusal | AccountRefusal | 'not_the_owner'>
 
 type Declined =
   | { readonly ok: true; readonly changed: boolean }
@@ -55,31 +84,103 @@ export type OwnerConfirmations = ReturnType<typeof createOwnerConfirmations>
 export function createOwnerConfirmations(deps: Dependencies) {
   return {
     find: (id: string) => find(deps, id),
+    list: (scope: ListScope | GrantScope, page: PageRequest) => list(deps, scope, page),
     confirm: (id: string, resourceOwner: string, shown: ShownPayment) =>
       confirm(deps, id, resourceOwner, shown),
     decline: (id: string, resourceOwner: string) => declineAsOwner(deps, id, resourceOwner),
+    declineForbidden: (grantId: string) => declineForbidden(deps, grantId),
   }
 }
 
 /** Resolves to `undefined` if the payment is decided, if the time to confirm it is over, or if its grant has ended. */
-async function find(
-  { context, hasGrants }: Dependencies,
-  id: string,
-): Promise<ConfirmablePayment | undefined> {
-  const { now } = newCall(context)
-  const payment = await loadOwn<PaymentRecord>(context, 'outgoing-payment', id)
-  const { confirmation } = payment ?? {}
-  if (payment?.state !== 'reserved' || confirmation === undefined) return undefined
-  if (now >= payment.dueAt) return undefined
-  const confirmable = { payment: { ...payment, confirmation } }
-  if (!hasGrants) return confirmable
-  const grant = await loadGrant(context, payment.grantId)
-  if (grant === undefined || rightsOf(grant, now) === undefined) return undefined
-  const { resourceOwner } = grant.consent ?? {}
-  return { ...confirmable, ...(resourceOwner !== undefined && { resourceOwner }) }
+async function find(deps: Dependencies, id: string): Promise<ConfirmablePayment | undefined> {
+  const payment = await loadOwn<PaymentRecord>(deps.context, 'outgoing-payment', id)
+  const [confirmable] = payment === undefined ? [] : await confirmableOf(deps, [payment])
+  return confirmable
 }
 
-/** Asks the host again about a payment that its owner confirms, and creates or declines the payment. */
+/**
+ * Resolves to a page of the payments that wait, oldest first. The page lacks those that nobody can confirm any more and
+ * that no sweep has declined yet.
+ */
+async function list(
+  deps: Dependencies,
+  scope: ListScope | GrantScope,
+  request: PageRequest,
+): Promise<ListPage<ConfirmablePayment>> {
+  const { store, namespace } = deps.context
+  const name = waitingListName(await namespace(), scope)
+  const source = sourceOf<PaymentRecord>(store, { kind: 'outgoing-payment', list: name })
+  const { pagination, result } = await readPage(source, request)
+  return { pagination, result: await confirmableOf(deps, result) }
+}
+
+/** Resolves to the payments that can be confirmed, or whose confirmation can be repeated. */
+async function confirmableOf(
+  { context, hasGrants }: Dependencies,
+  payments: readonly PaymentRecord[],
+): Promise<readonly ConfirmablePayment[]> {
+  const { now } = newCall(context)
+  const open = payments.flatMap((payment) => {
+    const { confirmation } = payment
+    const isOpen = payment.state === 'reserved' && confirmation !== undefined && now < payment.dueAt
+    return isOpen ? { ...payment, confirmation } : []
+  })
+  if (!hasGrants) return open.map((payment) => ({ payment }))
+  const grants = await loadGrants(context, open)
+  return open.flatMap((payment) => {
+    const grant = grants.get(payment.grantId)
+    if (grant === undefined || rightsOf(grant, now) === undefined) return []
+    const { resourceOwner } = grant.consent ?? {}
+    return { payment, ...(resourceOwner !== undefined && { resourceOwner }) }
+  })
+}
+
+async function loadGrants(
+  { store }: ServiceContext,
+  payments: readonly ReservedPayment[],
+): Promise<ReadonlyMap<string, Grant>> {
+  const ids = [...new Set(payments.map(({ grantId }) => grantId))]
+  const grants = new Map<string, Grant>()
+  for (let i = 0; i < ids.length; i += storeBounds.loadKeys) {
+    const keys = ids
+      .slice(i, i + storeBounds.loadKeys)
+      .map((id) => ({ kind: 'grant', id }) as const)
+    for (const found of await store.load(keys)) if (found) grants.set(found.id, found as Grant)
+  }
+  return grants
+}
+
+/**
+ * Declines what waits for its owner under a grant that has ended or no longer allows it. A pause forbids nothing: it
+ * may end.
+ */
+async function declineForbidden(deps: Dependencies, grantId: string): Promise<void> {
+  const { context } = deps
+  const { store, namespace, grantNamespace } = context
+  const name = waitingListName(await namespace(), { grantId })
+  const page = { forward: true, limit: storeBounds.listLimit }
+  const { records } = await store.list({ kind: 'outgoing-payment', list: name, ...page })
+  const waiting = (records as readonly PaymentRecord[]).filter(waitsForOwner)
+  if (waiting.length === 0) return
+  const { now } = newCall(context)
+  const grant = await loadGrant(context, grantId)
+  const rights = grant && rightsOf(grant, now)
+  for (const payment of waiting) {
+    const read = readerOf(await loadRecords(store, budgetKeysOf(payment)))
+    const refusal = rights
+      ? refuseByGrant(payment, rights, await grantNamespace(), budgetsIn(read), now)
+      : grantEnded
+    if (refusal !== undefined && refusal.refusal !== 'grant_paused') {
+      await decline(deps, payment, refusal)
+    }
+  }
+}
+
+/**
+ * Charges a payment that its owner confirms to the limits of the account, as they are now, asks the host about it again,
+ * and creates or declines it.
+ */
 async function confirm(
   deps: Dependencies,
   id: string,
@@ -93,14 +194,30 @@ async function confirm(
   for (;;) {
     const owned = await loadOwned(deps, id, resourceOwner)
     if (!owned.ok) return owned
+    const { payment } = owned.value
+    const { walletAddress, grantId } = payment
     const now = context.clock.now()
+    let limits: readonly SetLimit[] = []
+    if (payment.state === 'reserved') {
+      const account = await activeAccount(deps.walletAddresses, walletAddress)
+      if (!account.ok) return account
+      const charged = { ...account.value, walletAddress }
+      if (waitsForOwner(payment)) limits = await limitsOfAccount(deps, charged, now)
+    }
+    const namespace = await context.grantNamespace()
+    const waiting = waitingLimit(namespace, grantId)
     const confirmed = await context.run<ConfirmDecision>({
-      reads: [key],
+      reads: [key, budgetKey(waiting), ...openBudgetKeys(limits)],
+      together: sharedCommit({ walletAddress, grantId }, limits.length > 0),
       decide(read) {
-        const command = { commandId, resourceOwner, shown }
-        const result = confirmByOwner(read<PaymentRecord>(key), command, now, policy.reservations)
+        const command = {
+          ...{ commandId, resourceOwner, shown, namespace },
+          limits: countedIn(limits, read),
+        }
+        const found = read<PaymentRecord>(key)
+        const result = confirmByOwner(found, command, budgetsIn(read), now, policy)
         return result.ok && result.outcome === 'changed'
-          ? { changes: [{ ...key, next: result.record }], result }
+          ? { changes: changesOf(result.record, result.budgets), result }
           : { result }
       },
     })

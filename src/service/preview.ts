@@ -1,18 +1,26 @@
-import { itemsOf } from '../core/access.js'
+import { foreignIdentifier, insufficient, itemsOf, permits } from '../core/access.js'
 import type { Amount } from '../core/amount.js'
 import { payingItems } from '../core/budget/paying-items.js'
 import type { Budget } from '../core/budget/record.js'
 import { itemLimitStatus, type LimitStatus, limitStatus } from '../core/budget/status.js'
 import { type Refused, refused } from '../core/decision.js'
 import { clientId } from '../core/grant/record.js'
-import { confirmationRequired } from '../core/outgoing-payment/confirmation.js'
+import { awaitConfirmation, confirmationRequired } from '../core/outgoing-payment/confirmation.js'
 import { type CreationPolicy, reserveOutgoingPayment } from '../core/outgoing-payment/create.js'
 import { rightsOf } from '../core/outgoing-payment/granted-rights.js'
-import { ownerLimits } from '../core/spending-limits.js'
+import { unexpired } from '../core/quote.js'
+import { ownerLimits, waitingLimit } from '../core/spending-limits.js'
 import type { AccountLimits, MayPay, WalletAddresses } from '../ports/host.js'
 import { newId } from '../protocol/credential.js'
 import { activeAccount } from './accounts.js'
-import { budgetKey, candidatesIn, countedIn, limitsOfAccount, openBudgetKeys } from './budgets.js'
+import {
+  budgetKey,
+  budgetsIn,
+  candidatesIn,
+  countedIn,
+  limitsOfAccount,
+  openBudgetKeys,
+} from './budgets.js'
 import { newCall, type ServiceContext } from './context.js'
 import { loadGrant, loadRecords, readerOf } from './load.js'
 import { askMayPay } from './may-pay.js'
@@ -42,23 +50,25 @@ export interface PreviewDependencies {
   readonly policy: CreationPolicy
 }
 
-/** Why a payment would be refused. */
+/** Why a payment would be refused, in the order in which creation looks. */
 export type PreviewRefusal =
   | 'grant_unknown'
   | 'token_unknown'
+  | 'access_insufficient'
+  | 'identifier_foreign'
   | 'wallet_address_unknown'
   | 'wallet_address_inactive'
-  | 'receiver_invalid'
+  | 'amount_invalid'
   | 'amount_missing'
   | 'amount_too_small'
-  | 'amount_invalid'
+  | 'receiver_invalid'
   | 'quote_expired'
+  | 'limits_exceeded'
   | 'grant_paused'
   | 'conditions_exceeded'
-  | 'limits_exceeded'
   | 'account_limit_exceeded'
-  | 'funds_insufficient'
   | 'payment_not_allowed'
+  | 'funds_insufficient'
   | 'confirmation_required'
 
 /** The decision about a payment, and the limits that it would count in. */
@@ -80,6 +90,7 @@ export async function preview(
   const { context, quotes, policy, mayPay } = deps
   const { now, commandId } = newCall(context)
   const namespace = await context.grantNamespace()
+  const asks = asksMayPay ? mayPay : undefined
 
   const grant = await loadGrant(context, grantId)
   if (grant === undefined) return unlimited(refused('grant_unknown', 'the grant does not exist'))
@@ -87,18 +98,30 @@ export async function preview(
   if (rights === undefined) {
     return unlimited(refused('token_unknown', 'the grant is not approved, or has ended'))
   }
-  const { access, conditions } = rights
+  const { conditions } = rights
+  const access = itemsOf(rights.access, label)
+  if (access.length === 0) {
+    return unlimited(refused('token_unknown', 'the grant has no live token with this label'))
+  }
+  const type = 'outgoing-payment'
+  if (!permits(access, type, 'create')) return unlimited(insufficient(type, 'create'))
+  if (!permits(access, type, 'create', walletAddress)) {
+    return unlimited(foreignIdentifier('walletAddress'))
+  }
 
   const client = clientId(grant.client)
   const priced = await quotes.price({ walletAddress, receiver, ...amounts }, client)
   if (!priced.ok) return unlimited(priced)
-  const { expiresAt = Number.POSITIVE_INFINITY, ...price } = priced.value
-  if (expiresAt <= now) return unlimited(refused('quote_expired', 'the price has already expired'))
+  const current = unexpired(priced.value, now)
+  if (!current.ok) return unlimited(current)
+  const price = current.value
 
   const ofAccount = await limitsOfAccount(deps, { ...price.debitAmount, walletAddress }, now)
-  const items = payingItems(itemsOf(access, label), { namespace, grantId }, now)
+  const items = payingItems(access, { namespace, grantId }, now)
   const set = [...ownerLimits(conditions?.limits, { namespace, grantId }, now), ...ofAccount]
-  const read = readerOf(await loadRecords(context.store, openBudgetKeys([...items, ...set])))
+  const waiting = waitingLimit(namespace, grantId)
+  const keys = [...openBudgetKeys([...items, ...set]), ...(asks ? [budgetKey(waiting)] : [])]
+  const read = readerOf(await loadRecords(context.store, keys))
   const candidates = candidatesIn(items, walletAddress, read)
   const counted = countedIn(set, read)
   const limits = [
@@ -121,12 +144,12 @@ export async function preview(
   )
   if (!decision.ok) return { ...decision, limits }
   const { record } = decision
-  const refusal =
-    asksMayPay && mayPay ? await askMayPay(context, mayPay, record, conditions, true) : undefined
+  const refusal = asks ? await askMayPay(context, asks, record, conditions, true) : undefined
   if (refusal === undefined) return { ok: true, ...price, limits }
-  return refusal.refusal === 'confirmation_required'
-    ? { ...confirmationRequired(refusal), limits }
-    : { ...refusal, limits }
+  if (refusal.refusal !== 'confirmation_required') return { ...refusal, limits }
+  const command = { commandId, namespace, confirmation: refusal, lists: [] }
+  const waits = awaitConfirmation(record, command, budgetsIn(read), now, policy.budgets)
+  return { ...(waits.ok ? confirmationRequired(refusal) : waits), limits }
 }
 
 function unlimited<Refusal extends string>(refusal: Refused<Refusal>) {

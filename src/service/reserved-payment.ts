@@ -1,3 +1,4 @@
+import type { Budget } from '../core/budget/record.js'
 import { type Refused, refused } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
 import type { GrantConditions } from '../core/limits.js'
@@ -18,6 +19,7 @@ import {
   type DeclineRefusal,
   isCreated,
   type OutgoingPayment,
+  type OutgoingPaymentEvent,
   type PaymentRecord,
   type ReservedPayment,
   releasedBudgets,
@@ -29,11 +31,12 @@ import {
   endAsk,
   undecided,
 } from '../core/outgoing-payment/reservation.js'
+import { waitingLimit } from '../core/spending-limits.js'
 import { type ListEntry, sameJson } from '../core/stored.js'
 import type { MayPay } from '../ports/host.js'
-import { budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
+import { budgetKey, budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
-import { paymentListsOf } from './lists.js'
+import { paymentListsOf, waitingListsOf } from './lists.js'
 import { loadOne, type Read, recordsOf } from './load.js'
 import { askMayPay, type MayPayRefused } from './may-pay.js'
 import { ContentionError } from './store-errors.js'
@@ -41,8 +44,7 @@ import type { Change, Decided, Write } from './write/write.js'
 
 interface Dependencies {
   readonly context: ServiceContext
-  /** Without that of budgets, which are kept longer. */
-  readonly policy: Pick<CreationPolicy, 'payments'>
+  readonly policy: Pick<CreationPolicy, 'payments' | 'budgets'>
 }
 
 interface SettlingDependencies extends Dependencies {
@@ -124,23 +126,32 @@ async function reopen(context: ServiceContext, payment: ReservedPayment): Promis
   await reopened.catch(() => undefined)
 }
 
-/** Lets a payment that is still as it was reserved wait for its owner. */
-function requireConfirmation(
-  { context }: Dependencies,
+/**
+ * Lets a payment that is still as it was reserved wait for its owner, and declines it if too many payments of its grant
+ * wait already.
+ */
+async function requireConfirmation(
+  { context, policy }: Dependencies,
   payment: ReservedPayment,
   confirmation: Confirmation,
 ): Promise<Settled> {
   const { now, commandId } = newCall(context)
   const key = keyOf(payment)
+  const namespace = await context.grantNamespace()
+  const lists = waitingListsOf(await context.namespace(), payment, now)
+  const waiting = budgetKey(waitingLimit(namespace, payment.grantId))
   return context.run<Settled>({
-    reads: [key],
-    assumed: { records: recordsOf('outgoing-payment', payment) },
+    reads: [key, waiting, ...budgetKeysOf(payment)],
+    together: sharedCommitOf(payment),
     decide(read) {
       const found = read<PaymentRecord>(key)
       if (found?.commandId === commandId) return { result: settledAs(found), tookEffect: true }
       if (!isAsRead(found, payment)) return { result: outdated }
-      const next = awaitConfirmation(payment, confirmation, commandId, now)
-      return { changes: [{ ...key, next }], result: settledAs(next) }
+      const command = { commandId, namespace, confirmation, lists }
+      const waits = awaitConfirmation(payment, command, budgetsIn(read), now, policy.budgets)
+      if (!waits.ok) return declined(payment, waits, commandId, now, read, policy)
+      const { record, budgets } = waits.value
+      return { changes: changesOf(record, budgets), result: settledAs(record) }
     },
   })
 }
@@ -319,11 +330,19 @@ function declined(
 ): Decided<Settled> {
   const { record, events } = declinePayment(payment, refusal, commandId, now, policy.payments)
   const freed = releasedBudgets(payment, record, budgetsIn(read))
-  const changes: Change[] = [
-    { ...keyOf(payment), next: record, events },
-    ...freed.map((next) => ({ kind: 'budget', next }) as const),
+  return { changes: changesOf(record, freed, events), result: settledAs(record) }
+}
+
+/** Returns the changes of a payment and of the budgets that count it. */
+export function changesOf(
+  next: ReservedPayment,
+  budgets: readonly Budget[],
+  events: readonly OutgoingPaymentEvent[] = [],
+): readonly Change[] {
+  return [
+    { kind: 'outgoing-payment', next, events },
+    ...budgets.map((budget) => ({ kind: 'budget', next: budget }) as const),
   ]
-  return { changes, result: settledAs(record) }
 }
 
 function settledAs(record: PaymentRecord): Settled {

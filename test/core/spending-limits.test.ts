@@ -20,6 +20,7 @@ import {
   ownerLimits,
   type SetLimit,
 } from '../../src/core/spending-limits.js'
+import { resourceErrors } from '../../src/http/public-errors.js'
 import { startOfTests } from '../support/clock.js'
 import { deepFreeze } from '../support/frozen.js'
 import { runs } from '../support/runs.js'
@@ -58,7 +59,14 @@ function counted(limits: readonly SetLimit[], budgets: readonly Budget[] = []) {
 
 function spend(value: number, limits: readonly CountedLimit[], limitsOfItem?: Limits) {
   const candidates = [{ item: item(limitsOfItem) }]
-  return decideSpending(candidates, spending(value), charge, now, budgetPolicy, deepFreeze(limits))
+  return decideSpending(
+    candidates,
+    spending(value),
+    charge,
+    now,
+    budgetPolicy,
+    deepFreeze({ limits }),
+  )
 }
 
 /** The budgets after a payment that must be accepted. */
@@ -169,50 +177,25 @@ describe('a payment that exceeds a limit of the owner', () => {
     )
     const [ofGrant, ofAccount] = refusals
     if (ofGrant === 'charged' || ofAccount === 'charged' || !ofGrant || !ofAccount) return refusals
-    // The client cannot tell whether the limit applies to its grant or to all of the account.
-    expect(ofGrant.details).toEqual(ofAccount.details)
+    expect([ofGrant.details, ofAccount.details]).toEqual([undefined, undefined])
     expect([ofGrant.refusal, ofAccount.refusal]).toEqual([
       'conditions_exceeded',
       'account_limit_exceeded',
     ])
-    return ofGrant.details
+    return 'refused'
   }
-  const told = {
-    path: 'walletAddress',
-    problem: "has a limit of the account's owner that is exceeded",
-  }
-  const nextWindowAt = '2026-11-21T13:00:00.000Z'
 
-  test.each<[string, SpendingLimit, number, readonly number[], object]>([
-    ['an amount', { debitAmount: dollars(100) }, 61, [40], told],
-    ['a count', { payments: 2 }, 1, [1, 1], told],
-    [
-      'an amount in a window',
-      { debitAmount: dollars(100), interval: hourly },
-      61,
-      [40],
-      { ...told, nextWindowAt },
-    ],
-    ['a count in a window', { payments: 1, interval: hourly }, 1, [1], { ...told, nextWindowAt }],
-    ['more than a whole window', { debitAmount: dollars(100), interval: hourly }, 101, [], told],
-    ['another asset', { debitAmount: euros(100), interval: hourly }, 1, [], told],
-    ['a window that is the last', { payments: 1, interval: `R1/${hourly.slice(2)}` }, 1, [1], told],
-    [
-      'windows that begin later',
-      { payments: 1, interval: 'R/2026-11-21T13:00:00Z/PT1H' },
-      1,
-      [],
-      { ...told, nextWindowAt },
-    ],
-    [
-      'windows that are over',
-      { payments: 1, interval: 'R1/2020-01-01T00:00:00Z/PT1H' },
-      1,
-      [],
-      told,
-    ],
-  ])('learns of %s only that, and when waiting helps', (_, limit, value, earlier, details) => {
-    expect(refusedBy(limit, value, earlier)).toEqual(details)
+  test.each<[string, SpendingLimit, number, readonly number[]]>([
+    ['an amount', { debitAmount: dollars(100) }, 61, [40]],
+    ['a count', { payments: 2 }, 1, [1, 1]],
+    ['an amount in a window', { debitAmount: dollars(100), interval: hourly }, 61, [40]],
+    ['a count in a window', { payments: 1, interval: hourly }, 1, [1]],
+    ['more than a whole window', { debitAmount: dollars(100), interval: hourly }, 101, []],
+    ['another asset', { debitAmount: euros(100), interval: hourly }, 1, []],
+    ['windows that begin later', { payments: 1, interval: 'R/2026-11-21T13:00:00Z/PT1H' }, 1, []],
+    ['windows that are over', { payments: 1, interval: 'R1/2020-01-01T00:00:00Z/PT1H' }, 1, []],
+  ])('is refused for %s, and learns nothing about it', (_, limit, value, earlier) => {
+    expect(refusedBy(limit, value, earlier)).toBe('refused')
   })
 
   test('is refused if the budget is unreadable', () => {
@@ -238,11 +221,106 @@ describe('a payment that exceeds a limit of the owner', () => {
     }
     const path = 'limits.debitAmount'
     const details = { path, problem: 'leaves less than this payment', left: dollars(60) }
+    const nextWindowAt = '2026-11-21T13:00:00.000Z'
     expect(decided(61)).toMatchObject({ details: { ...details, nextWindowAt } })
     const last = decided(61, `R1/${hourly.slice(2)}`)
     expect(last.ok || last.details).toEqual(details)
     const never = decided(101)
-    expect(never.ok || never.details).toEqual({ path, problem: 'is less than this payment' })
+    const tooMuch = { path, problem: 'is less than this payment' }
+    expect(never.ok || never.details).toEqual(tooMuch)
+    const later = 'R/2026-11-21T13:00:00Z/PT1H'
+    const tooEarly = { path: 'limits.interval', problem: 'has no window at this time' }
+    expect(decided(100, later)).toMatchObject({ details: { ...tooEarly, nextWindowAt } })
+    const neverLater = decided(101, later)
+    expect(neverLater.ok || neverLater.details).toEqual(tooMuch)
+  })
+
+  test('learns of several items when the first of them may cover it', () => {
+    const [hour, day] = [hourly, 'R/2026-11-21T00:00:00Z/P1D']
+    const candidates = (intervals: readonly (string | undefined)[]) =>
+      intervals.map((interval, index) => {
+        const limits = { debitAmount: dollars(9), ...(interval !== undefined && { interval }) }
+        const limited = item(limits, `${index}`)
+        const allowance = allowanceAt(limited, now)
+        const id = allowance.ok ? budgetId(charge, limited, allowance.value) : ''
+        const known = { version: 1, commandId: 'command-0', grantId: grant.grantId }
+        const spent = { debitAmount: dollars(9), receiveAmount: euros(9) }
+        return { item: limited, budget: { ...known, id, itemId: `${index}`, spent } }
+      })
+    const told = (...intervals: readonly (string | undefined)[]) => {
+      const decided = decideSpending(candidates(intervals), spending(5), charge, now, budgetPolicy)
+      return decided.ok ? undefined : decided.details?.['nextWindowAt']
+    }
+    const nextHour = '2026-11-21T13:00:00.000Z'
+    expect([told(hour, day), told(day, hour), told(day, undefined, hour)]).toEqual([
+      nextHour,
+      nextHour,
+      nextHour,
+    ])
+    expect(told(undefined)).toBeUndefined()
+  })
+
+  test('gets the same refusals whatever the owner has set, so that no search reads it', () => {
+    const owned = fc.record(
+      {
+        limits: fc.array(
+          fc.record(
+            {
+              debitAmount: fc.integer({ min: 1, max: 99 }).map(dollars),
+              payments: fc.integer({ min: 1, max: 3 }),
+              interval: fc.constantFrom(hourly, 'R1/2026-11-21T13:00:00Z/PT1H'),
+            },
+            { requiredKeys: [] },
+          ),
+          { maxLength: 2 },
+        ),
+        paymentMax: fc.integer({ min: 1, max: 99 }).map(dollars),
+        pausedUntil: fc.constantFrom(now - 1, now + 1),
+        ofAccount: fc.boolean(),
+      },
+      { requiredKeys: ['limits', 'ofAccount'] },
+    )
+    const shown = new Set<string>()
+    const property = fc.property(
+      fc.record({ most: fc.integer({ min: 1, max: 99 }), spent: fc.integer({ min: 0, max: 99 }) }),
+      fc.array(owned, { minLength: 2, maxLength: 2 }),
+      fc.array(fc.integer({ min: 1, max: 120 }), { minLength: 1, maxLength: 17 }),
+      ({ most, spent }, owners, values) => {
+        const limited = item({ debitAmount: dollars(most), interval: hourly })
+        const allowance = allowanceAt(limited, now)
+        const id = allowance.ok ? budgetId(charge, limited, allowance.value) : ''
+        const known = { version: 1, commandId: 'command-0', grantId: grant.grantId, itemId: '1' }
+        const amounts = { debitAmount: dollars(spent), receiveAmount: euros(spent) }
+        const candidate = { item: limited, budget: { ...known, id, spent: amounts } }
+        const answer = (
+          value: number,
+          { limits, ofAccount, ...conditions }: (typeof owners)[0],
+        ) => {
+          const set = ofAccount
+            ? accountLimits(limits, account, now)
+            : ownerLimits(limits, grant, now)
+          const rules = { conditions, limits: counted(set) }
+          const decided = decideSpending(
+            [candidate],
+            spending(value),
+            charge,
+            now,
+            budgetPolicy,
+            rules,
+          )
+          if (decided.ok) return undefined
+          const [status, code, description] = resourceErrors[decided.refusal]
+          return JSON.stringify([status, code, description, decided.details])
+        }
+        for (const value of values) {
+          const [one, other] = owners.map((owner) => answer(value, owner))
+          if (one !== undefined && other !== undefined) expect(one).toBe(other)
+          if (one !== undefined) shown.add(one.split('"')[1] ?? '')
+        }
+      },
+    )
+    fc.assert(property, { numRuns: runs(6_000, 1_000) })
+    expect([...shown].toSorted()).toEqual(['insufficient_grant', 'not_permitted_now'])
   })
 
   test('learns of its own limit first', () => {

@@ -323,6 +323,11 @@ function callsOn(ids: {
         },
       },
       toConfirm: one('paymentId', created, 'string'),
+      listToConfirm: {
+        names: ['query'],
+        good: [{ grantId: grant }],
+        parts: { query: 'object', 'query.grantId': 'text or undefined', ...pageParts },
+      },
       confirm: {
         names: ['paymentId', 'confirmation'],
         good: [

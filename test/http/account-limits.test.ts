@@ -61,9 +61,12 @@ describe('the limits of an account', () => {
     expect((await pay(client, first, 40)).status).toBe(201)
     expect((await pay(client, second, 40)).status).toBe(201)
     const over = await pay(client, third, 21)
-    expect([over.status, over.body.error.details]).toEqual([
+    expect([over.status, over.body.error]).toEqual([
       403,
-      { path: 'walletAddress', problem: "has a limit of the account's owner that is exceeded" },
+      {
+        code: 'not_permitted_now',
+        description: 'The account owner does not permit this payment now',
+      },
     ])
     expect(refusals).toContain('account_limit_exceeded')
     expect((await pay(client, third, 1)).status).toBe(201)

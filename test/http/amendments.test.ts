@@ -110,7 +110,12 @@ async function setUp(
   }
 }
 
-const unauthorized = { error: { code: 'insufficient_grant', description: 'unauthorized' } }
+const notNow = {
+  error: {
+    code: 'not_permitted_now',
+    description: 'The account owner does not permit this payment now',
+  },
+}
 const lastRefusal = ({ refusals }: World) => refusals.at(-1)?.refusal
 
 describe.each(deployments)('an amended grant ($name)', (deployment) => {
@@ -137,7 +142,7 @@ describe.each(deployments)('an amended grant ($name)', (deployment) => {
     const { world, client, token, amend } = await setUp(deployment)
     const refusedAs = async (refusal: string, answer: ReturnType<typeof pay>) => {
       const { status, body, headers } = await answer
-      expect([status, body]).toEqual([403, unauthorized])
+      expect([status, body]).toEqual([403, notNow])
       expect(JSON.stringify(headers)).not.toMatch(/retry-after/i)
       expect(lastRefusal(world)).toBe(refusal)
     }
@@ -163,7 +168,7 @@ describe.each(deployments)('an amended grant ($name)', (deployment) => {
     ]
     await amend({ conditions: { receivers: [shop] } })
     expect((await payByQuote(client, token, named)).status).toBe(201)
-    expect(errorOf(await payByQuote(client, token, unnamed))).toEqual([403, 'insufficient_grant'])
+    expect(errorOf(await payByQuote(client, token, unnamed))).toEqual([403, 'not_permitted_now'])
   })
 
   test('tells the host its conditions and the receiver, and lets a repeat pass in a pause', async () => {

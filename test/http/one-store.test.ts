@@ -8,7 +8,7 @@ import {
   type ResourceServerOptions,
   type Store,
 } from '../../src/index.js'
-import { type SharedOptions, wired, wiringOf } from '../../src/servers/options.js'
+import { type Wiring, wired, wiringOf } from '../../src/servers/options.js'
 import { manualClock, startOfTests } from '../support/clock.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { loadOne } from '../support/one-record.js'
@@ -141,8 +141,11 @@ describe('a grant that is revoked between introspection and commit', () => {
     const { world, grantId } = setup
     const store = revokingStore(world.store, () => world.auth.grants.revoke(grantId))
     const { grants = world.auth } = options(world)
-    const shared = { ...(wiringOf(grants) as SharedOptions), store }
-    const server = another(world, { store, grants: wired(grants, shared) })
+    const { options: shared, ...more } = wiringOf(grants) as Wiring
+    const server = another(world, {
+      store,
+      grants: wired(grants, { ...more, options: { ...shared, store } }),
+    })
     const answer = answerOf(await server.handle(paymentRequest(setup)))
     expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_token'])
   })

@@ -184,7 +184,9 @@ describe.each(deployments)('a payment that its owner must confirm, in $name', (d
       receiver: shopReceiver,
       debitAmount: usd(60),
       receiveAmount: usd(60),
+      itemId: '1',
       createdAt: now,
+      url: `https://wallet.example/payments/${id}/confirm`,
       until: now + confirmMs,
     })
     expect(await outgoingPayments.toConfirm('another')).toBeUndefined()

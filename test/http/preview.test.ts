@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import {
   type MayPay,
   memoryStore,
+  type Pricing,
   type RequestedPayment,
   remoteGrants,
   type SpendingLimit,
@@ -13,12 +14,22 @@ import {
   createSpendingWorld,
   goneReceiver,
   grantToPay,
+  otherReceiver,
   outgoingItem,
   pay,
+  priceList,
   shopReceiver,
   usd,
 } from '../support/spending.js'
-import { alice, bob, grantEndpoint, interactionId } from '../support/world.js'
+import {
+  alice,
+  bob,
+  carol,
+  closed,
+  grantEndpoint,
+  interactionId,
+  origin,
+} from '../support/world.js'
 
 const everyMinute = 'R/2026-11-21T12:00:00Z/PT1M'
 
@@ -86,7 +97,9 @@ describe('a preview of a payment', () => {
   test.each<[string, number, object, string]>([
     ['an unknown grant', 1, { grantId: 'another' }, 'grant_unknown'],
     ['a receiver that is gone', 1, { receiver: goneReceiver }, 'receiver_invalid'],
-    ['another account', 1, { walletAddress: bob }, 'limits_exceeded'],
+    ['another account', 1, { walletAddress: bob }, 'identifier_foreign'],
+    ['an account that is closed', 1, { walletAddress: closed }, 'identifier_foreign'],
+    ['a token that does not exist', 1, { label: 'another' }, 'token_unknown'],
     ['too much', 101, {}, 'limits_exceeded'],
     ['nothing', 0, {}, 'amount_invalid'],
   ])('says why %s is refused', async (_, value, more, refusal) => {
@@ -163,7 +176,7 @@ describe('a preview of a payment', () => {
     expect(await outgoingPayments.limitsOf({ walletAddress: alice })).toEqual([])
   })
 
-  test('says yes exactly when a payment in the same state is created, and the same refusal', async () => {
+  test('decides as creation does, refusals and details included', async () => {
     const limit = fc
       .record(
         {
@@ -173,55 +186,174 @@ describe('a preview of a payment', () => {
         { requiredKeys: [] },
       )
       .filter((each) => Object.keys(each).length > 0)
+    const paid = fc.record({
+      do: fc.constant('pay' as const),
+      value: fc.oneof(fc.integer({ min: 1, max: 60 }), fc.constantFrom(0, 101)),
+      from: fc.constantFrom(...Array(8).fill(alice), bob, carol, closed),
+      to: fc.constantFrom(...Array(6).fill(shopReceiver), otherReceiver, goneReceiver),
+      by: fc.constantFrom(...Array(6).fill('pay'), 'read', 'any'),
+      assetCode: fc.constantFrom(...Array(8).fill('USD'), 'EUR'),
+    })
     const step = fc.oneof(
-      {
-        weight: 6,
-        arbitrary: fc.record({
-          do: fc.constant('pay' as const),
-          value: fc.integer({ min: 1, max: 60 }),
-        }),
-      },
+      { weight: 8, arbitrary: paid },
       { weight: 1, arbitrary: fc.record({ do: fc.constant('cap' as const), limit }) },
       { weight: 2, arbitrary: fc.record({ do: fc.constant('limit' as const), limit }) },
       {
-        weight: 1,
+        weight: 2,
+        arbitrary: fc.record({
+          do: fc.constant('amend' as const),
+          conditions: fc.record(
+            {
+              paymentMax: fc.integer({ min: 1, max: 60 }).map(usd),
+              receivers: fc.constant([bob]),
+              pausedUntil: fc.constantFrom(null, 2 ** 42),
+            },
+            { requiredKeys: [] },
+          ),
+        }),
+      },
+      {
+        weight: 2,
         arbitrary: fc.record({
           do: fc.constant('pass' as const),
           ms: fc.constantFrom(1, 30_000, 60_000),
         }),
       },
+      { weight: 1, arbitrary: fc.record({ do: fc.constant('price' as const), ms: fc.nat(2) }) },
+      {
+        weight: 2,
+        arbitrary: fc.record({
+          do: fc.constant('host' as const),
+          answer: fc.constantFrom('funds_insufficient', 'payment_not_allowed', 'confirms', 'ok'),
+        }),
+      },
       {
         weight: 1,
-        arbitrary: fc.record({ do: fc.constantFrom('pause' as const, 'revoke' as const) }),
+        arbitrary: fc.record({ do: fc.constant('revoke' as const) }),
       },
     )
-    const met = new Set<string>()
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 12, size: '+1' }), async (steps) => {
+    const met = new Map<string, number>()
+    const property = fc.asyncProperty(
+      fc.array(step, { minLength: 6, maxLength: 20, size: '+2' }),
+      async (steps) => {
         let cap: SpendingLimit | undefined
-        const { world, client, token, grantId, preview } = await setUp(() => (cap ? [cap] : []))
-        const { grants } = world.auth
-        for (const each of steps) {
-          if (each.do === 'cap') cap = each.limit
-          if (each.do === 'limit')
-            await grants.amend(grantId, { conditions: { limits: [each.limit] } })
-          if (each.do === 'pass') world.clock.advance(each.ms)
-          if (each.do === 'revoke') await grants.revoke(grantId)
-          if (each.do === 'pause') {
-            const pausedUntil = world.clock.now() + 20_000
-            await grants.amend(grantId, { conditions: { pausedUntil } })
+        let answer: string = 'ok'
+        let expiresIn = 1
+        const refused: string[] = []
+        const mayPay: MayPay = () => {
+          if (answer === 'ok') return { ok: true }
+          if (answer === 'confirms') {
+            const [url, until] = [`${origin}/confirm`, world.clock.now() + 60_000]
+            return { ok: false, refusal: 'confirmation_required', url, until }
           }
-          if (each.do !== 'pay') continue
-          const previewed = await preview(each.value)
-          const paid = await pay(client, token, each.value)
-          met.add(previewed.ok ? 'ok' : previewed.refusal)
-          expect(paid.status === 201).toBe(previewed.ok)
-          if (!previewed.ok) expect(paid.body.error.details).toEqual(previewed.details)
+          return { ok: false, refusal: answer as 'funds_insufficient' }
         }
-      }),
-      { numRuns: runs(200, 40) },
+        const pricing: Pricing = {
+          async price(request) {
+            const priced = await priceList.price(request)
+            return priced.ok ? { ...priced, expiresAt: world.clock.now() + expiresIn } : priced
+          },
+        }
+        const world = createSpendingWorld({
+          resources: {
+            pricing,
+            policy: { mayPay, accountLimits: () => (cap ? [cap] : []) },
+            onRefusal: ({ refusal }) => void refused.push(refusal),
+          },
+        })
+        const client = world.client()
+        const grants = {
+          pay: [outgoingItem({ debitAmount: usd(100), interval: everyMinute })],
+          read: [{ ...outgoingItem(), actions: ['read'] as const }],
+          any: [outgoingItem(), outgoingItem({ debitAmount: usd(50) }, carol)],
+        }
+        const tokens = new Map<string, Awaited<ReturnType<typeof grantToPay>>>()
+        for (const [name, items] of Object.entries(grants)) {
+          tokens.set(name, await grantToPay(world, client, items))
+        }
+        const held = (name: string) => tokens.get(name) as Awaited<ReturnType<typeof grantToPay>>
+        const { outgoingPayments } = world.resources
+        for (const each of steps) {
+          const { grantId } = held('pay')
+          const { amend, revoke } = world.auth.grants
+          if (each.do === 'cap') cap = each.limit
+          if (each.do === 'limit') await amend(grantId, { conditions: { limits: [each.limit] } })
+          if (each.do === 'amend') await amend(grantId, { conditions: each.conditions })
+          if (each.do === 'pass') world.clock.advance(each.ms)
+          if (each.do === 'price') expiresIn = each.ms
+          if (each.do === 'host') answer = each.answer
+          if (each.do === 'revoke') await revoke(grantId)
+          if (each.do !== 'pay') continue
+          const debitAmount = { ...usd(each.value), assetCode: each.assetCode }
+          const previewed = await outgoingPayments.preview({
+            ...{ grantId: held(each.by).grantId, walletAddress: each.from, receiver: each.to },
+            ...{ debitAmount, asksMayPay: true },
+          })
+          const body = { walletAddress: each.from, incomingPayment: each.to, debitAmount }
+          refused.length = 0
+          const created = await pay(client, held(each.by).token, each.value, body)
+          const found = created.status === 201 ? 'ok' : refused.at(-1)
+          const expected = previewed.ok ? 'ok' : previewed.refusal
+          met.set(expected, (met.get(expected) ?? 0) + 1)
+          expect(found).toBe(expected)
+          const { details } = created.body.error ?? {}
+          const asDirect = ({ path, ...more }: Record<string, unknown>) =>
+            path === 'receiver' ? { path: 'incomingPayment', ...more } : { path, ...more }
+          if (!previewed.ok && previewed.details) {
+            expect(details).toEqual({ ...previewed.details, ...asDirect(previewed.details) })
+          } else expect(details).toBeUndefined()
+        }
+      },
     )
-    const refusals = ['account_limit_exceeded', 'conditions_exceeded', 'limits_exceeded']
-    for (const each of ['ok', ...refusals]) expect(met).toContain(each)
+    await fc.assert(property, { numRuns: runs(300, 60) })
+    for (const each of [
+      ...['ok', 'token_unknown', 'access_insufficient', 'identifier_foreign', 'amount_invalid'],
+      ...['receiver_invalid', 'quote_expired', 'limits_exceeded', 'grant_paused'],
+      ...['conditions_exceeded', 'account_limit_exceeded', 'payment_not_allowed'],
+      ...['funds_insufficient', 'confirmation_required'],
+    ]) {
+      expect(met.get(each), each).toBeGreaterThan(0)
+    }
+  })
+
+  test.each([
+    [-1, 'quote_expired'],
+    [0, 'quote_expired'],
+    [1, 'ok'],
+  ])('of a price that ends %s ms from now is decided as its creation is', async (ms, expected) => {
+    const refusals: string[] = []
+    const pricing: Pricing = {
+      async price(request) {
+        const priced = await priceList.price(request)
+        return priced.ok ? { ...priced, expiresAt: world.clock.now() + ms } : priced
+      },
+    }
+    const world = createSpendingWorld({
+      resources: { pricing, onRefusal: ({ refusal }) => void refusals.push(refusal) },
+    })
+    const client = world.client()
+    const { token, grantId } = await grantToPay(world, client)
+    const previewed = await world.resources.outgoingPayments.preview({
+      ...{ grantId, walletAddress: alice, receiver: shopReceiver, debitAmount: usd(1) },
+    })
+    const created = await pay(client, token, 1)
+    expect(previewed.ok ? 'ok' : previewed.refusal).toBe(expected)
+    expect(created.status === 201 ? 'ok' : refusals.at(-1)).toBe(expected)
+  })
+
+  test('says that no more payments of the grant may wait for their owner', async () => {
+    const mayPay: MayPay = () => ({
+      ...{ ok: false, refusal: 'confirmation_required' },
+      ...{ url: `${origin}/confirm`, until: world.clock.now() + 60_000 },
+    })
+    const { world, client, token, preview } = await setUp(undefined, mayPay)
+    for (let count = 1; count <= 10; count++) {
+      expect(await preview(1, { asksMayPay: true })).toMatchObject({
+        refusal: 'confirmation_required',
+      })
+      await pay(client, token, 1)
+    }
+    expect(await preview(1)).toMatchObject({ ok: true })
+    expect(await preview(1, { asksMayPay: true })).toMatchObject({ refusal: 'conditions_exceeded' })
   })
 })

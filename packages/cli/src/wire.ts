@@ -242,6 +242,8 @@ const hints: Readonly<Record<string, string>> = {
     'The server does not accept the key or the signature. `key` says whether the wallet address of the client publishes the key.',
   invalid_token: 'The access token has expired, or was revoked.',
   insufficient_grant: 'The grant does not permit this: its limits, its actions, or its conditions.',
+  not_permitted_now:
+    'The owner of the account has paused payments or set a limit. The same request may succeed later.',
   too_fast: 'The server asks to wait longer between two continuations.',
 }
 

@@ -171,7 +171,7 @@ test.each([
       return payer.pay(id)
     }
     const daily = 'R/2024-01-01T00:00:00Z/P1D'
-    const refused = { status: 403, code: 'insufficient_grant' }
+    const refused = { status: 403, code: 'not_permitted_now' }
     expect(await save(daily, '25')).toBe(303)
     await pay(app, '2000')
     expect(await failure(pay(other, '501'))).toMatchObject(refused)

@@ -1,6 +1,16 @@
-import { type Refused, refused } from '../decision.js'
+import type { Budget, BudgetPolicy } from '../budget/record.js'
+import { chargeTo } from '../budget.js'
+import { ok, type Refused, type Result, refused } from '../decision.js'
 import { formatInstant, type Instant } from '../instant.js'
-import type { Confirmation, PaymentRecord, ReservedPayment } from './record.js'
+import { isOfAccount, waitingLimit, waitingMax } from '../spending-limits.js'
+import type { ListEntry } from '../stored.js'
+import {
+  type Confirmation,
+  heldBy,
+  type PaymentRecord,
+  type ReservedPayment,
+  releaseFrom,
+} from './record.js'
 
 /** The longest time that an owner has to confirm a payment, in milliseconds: its budget counts it meanwhile. */
 export const confirmationMaxMs = 86_400_000
@@ -24,17 +34,60 @@ export function waitsUnderOther(
   return waitsForOwner(payment) && payment.grantId !== grantId
 }
 
-/** Lets a payment wait for its owner, after the host has answered that the owner must confirm it. */
+/** A payment must wait for its owner. */
+export interface AwaitConfirmation {
+  readonly commandId: string
+  /** The prefix of the ids of budgets. */
+  readonly namespace: string
+  readonly confirmation: Confirmation
+  /** The lists of the payments that wait. */
+  readonly lists: readonly ListEntry[]
+}
+
+/** A payment that has begun to wait, or ceased to, with the budgets that change. */
+export interface Moved<Payment extends ReservedPayment = ReservedPayment> {
+  readonly record: Payment
+  readonly budgets: readonly Budget[]
+}
+
+/**
+ * Lets a payment wait for its owner, after the host has answered that the owner must confirm it. Until then the limits
+ * of the account do not count it: what one client asks for takes nothing from another. Refuses if as many payments of
+ * the grant wait already as may.
+ */
 export function awaitConfirmation(
   payment: ReservedPayment,
-  confirmation: Confirmation,
-  commandId: string,
+  { commandId, namespace, confirmation, lists }: AwaitConfirmation,
+  budgetOf: (id: string) => Budget | undefined,
   now: Instant,
-): WaitingPayment {
+  policy: BudgetPolicy,
+): Result<Moved<WaitingPayment>, Refused<'conditions_exceeded'>> {
+  const open = waitingLimit(namespace, payment.grantId)
+  const waiting = chargeTo(
+    [{ open, budget: budgetOf(open.budgetId) }],
+    payment,
+    { commandId },
+    now,
+    policy,
+  )
+  if (!waiting.ok) {
+    const reason = `${waitingMax} payments of the grant wait for their owner already`
+    return refused('conditions_exceeded', reason)
+  }
+  const { limitBudgetIds = [] } = payment
+  const ofAccount = limitBudgetIds.filter(isOfAccount)
   const { until } = confirmation
-  const version = payment.version + 1
-  const times = { updatedAt: now, askUntil: until, dueAt: until }
-  return { ...payment, version, commandId, confirmation, ...times }
+  const record: WaitingPayment = {
+    ...payment,
+    version: payment.version + 1,
+    commandId,
+    confirmation,
+    lists,
+    limitBudgetIds: [...limitBudgetIds.filter((id) => !isOfAccount(id)), open.budgetId],
+    ...{ updatedAt: now, askUntil: until, dueAt: until },
+  }
+  const freed = releaseFrom(ofAccount, budgetOf, { held: heldBy(payment), commandId })
+  return ok({ record, budgets: [...freed, ...waiting.value] })
 }
 
 /** The refusal of requests for a payment that waits for its owner. The client shows the owner the URL. */

@@ -2,12 +2,7 @@ import type { Budget, BudgetPolicy, CountedLimit } from '../budget/record.js'
 import { type BudgetCandidate, type Charge, type ChargeRefusal, decideSpending } from '../budget.js'
 import { type Changed, changed, ok, type Refused, type Result } from '../decision.js'
 import type { Instant } from '../instant.js'
-import {
-  type ConditionsRefusal,
-  type GrantConditions,
-  refuseByConditions,
-  type Spending,
-} from '../limits.js'
+import type { GrantConditions, Spending } from '../limits.js'
 import { type Quote, type QuoteRefusal, usableQuote } from '../quote.js'
 import type { JsonObject, ListEntry } from '../stored.js'
 import {
@@ -58,7 +53,7 @@ export function decideCreation(
   { quote, candidates, limits }: CreationRecords,
   now: Instant,
   policy: CreationPolicy,
-): CreatedPayment | CreatedReservation | Refused<QuoteRefusal | ChargeRefusal | ConditionsRefusal> {
+): CreatedPayment | CreatedReservation | Refused<QuoteRefusal | ChargeRefusal> {
   const { terms, askedAt } = request
   const agreed: Result<Spending, Refused<QuoteRefusal>> = terms.type === 'price'
     ? ok(terms.price)
@@ -141,7 +136,7 @@ export function createOutgoingPayment(
   command: CreateOutgoingPayment,
   now: Instant,
   policy: Pick<OutgoingPaymentPolicy, 'holdMs'> & BudgetPolicy,
-): CreatedPayment | Refused<ChargeRefusal | ConditionsRefusal> {
+): CreatedPayment | Refused<ChargeRefusal> {
   const counted = countInBudgets(command, now, policy)
   if (!counted.ok) return counted
   const { payment, budget, limitBudgets } = counted.value
@@ -169,7 +164,7 @@ export function reserveOutgoingPayment(
   command: Omit<CreateOutgoingPayment, 'lists'> & { readonly askedAt: Instant },
   now: Instant,
   { reservations, budgets }: Pick<CreationPolicy, 'reservations' | 'budgets'>,
-): CreatedReservation | Refused<ChargeRefusal | ConditionsRefusal> {
+): CreatedReservation | Refused<ChargeRefusal> {
   const counted = countInBudgets(command, now, budgets)
   if (!counted.ok) return counted
   const { payment, budget, limitBudgets } = counted.value
@@ -179,18 +174,15 @@ export function reserveOutgoingPayment(
 }
 
 /**
- * Counts a new payment in the budgets of the current windows, if the conditions allow it. Its record then lacks only
- * its state and its times.
+ * Counts a new payment in the budgets of the current windows, if its grant and its owner allow it. Its record then
+ * lacks only its state and its times.
  */
 function countInBudgets(
   command: Omit<CreateOutgoingPayment, 'lists'>,
   now: Instant,
   policy: BudgetPolicy,
 ) {
-  const { candidates, conditions = {}, limits = [] } = command
-  const unmet = refuseByConditions(conditions, command, now)
-  if (unmet !== undefined) return unmet
-  const charged = decideSpending(candidates, command, command, now, policy, limits)
+  const charged = decideSpending(command.candidates, command, command, now, policy, command)
   if (!charged.ok) return charged
   const { item, budget, limitBudgets } = charged.value
   const { quoteId, receiverWalletAddress, metadata } = command

@@ -53,13 +53,13 @@ export function refuseByGrant(
   if (!item || !permits([item], 'outgoing-payment', 'create', walletAddress)) {
     return refused('limits_exceeded', 'the grant no longer allows payments under this item')
   }
-  const unmet = refuseByConditions(conditions, payment, now)
-  if (unmet !== undefined) return unmet
   const allowed = allow(item, payment, createdAt)
   if (!allowed.ok) return allowed
   if (!isWithinLimit(budgetOf(budgetId), allowed.value)) {
     return refused('limits_exceeded', 'the budget of the window is spent')
   }
+  const unmet = refuseByConditions(conditions, payment, now)
+  if (unmet !== undefined) return unmet
   const counting = budgetIdsOf(payment)
   const isMet = ({ open }: SetLimit) =>
     open !== undefined &&

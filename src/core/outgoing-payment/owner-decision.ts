@@ -1,21 +1,22 @@
 import { type Amount, sameAmount } from '../amount.js'
-import {
-  type Changed,
-  changed,
-  ok,
-  type Refused,
-  type Result,
-  refused,
-  type Unchanged,
-  unchanged,
-} from '../decision.js'
+import type { Budget, BudgetPolicy, CountedLimit } from '../budget/record.js'
+import { chargeTo } from '../budget.js'
+import { ok, type Refused, type Result, refused, type Unchanged, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
-import { confirmationExpired, type WaitingPayment, waitsForOwner } from './confirmation.js'
-import type {
-  DeclineRefusal,
-  OutgoingPaymentEvent,
-  PaymentRecord,
-  ReservedPayment,
+import type { AccountLimitRefusal } from '../limits.js'
+import { waitingLimit } from '../spending-limits.js'
+import {
+  confirmationExpired,
+  type Moved,
+  type WaitingPayment,
+  waitsForOwner,
+} from './confirmation.js'
+import {
+  type DeclineRefusal,
+  heldBy,
+  type PaymentRecord,
+  type ReservedPayment,
+  releaseFrom,
 } from './record.js'
 import {
   askAgain,
@@ -38,16 +39,30 @@ export interface ConfirmPayment {
   readonly commandId: string
   readonly resourceOwner: string
   readonly shown: ShownPayment
+  /** The prefix of the ids of budgets. */
+  readonly namespace: string
+  /** The limits of the account at the instant of the confirmation. */
+  readonly limits: readonly CountedLimit[]
 }
 
-/** Why the owner's decision has no effect. */
-export type ConfirmRefusal = 'payment_unknown' | 'payment_differs' | 'confirmation_expired'
+/** Why the owner's decision has no effect. A payment that exceeds a limit of the account waits further. */
+export type ConfirmRefusal =
+  | 'payment_unknown'
+  | 'payment_differs'
+  | 'confirmation_expired'
+  | AccountLimitRefusal
 
 /** The payment, about which the host is asked if it is still reserved, or why the confirmation has no effect. */
 export type ConfirmDecision =
-  | Changed<ReservedPayment, OutgoingPaymentEvent>
+  | ({ readonly ok: true; readonly outcome: 'changed' } & Moved)
   | Unchanged<PaymentRecord>
   | Refused<ConfirmRefusal>
+
+/** How long the host may take to decide, and budgets are kept. */
+export interface ConfirmationPolicy {
+  readonly reservations: ReservationPolicy
+  readonly budgets: BudgetPolicy
+}
 
 /** Why the owner cannot decline a payment. */
 export type DeclineByOwnerRefusal = 'payment_unknown' | 'payment_confirmed' | DeclineRefusal
@@ -59,14 +74,18 @@ export const unknownConfirmation = refused(
 
 /**
  * Decides about the confirmation of a payment by its owner. The payment stays reserved: the host is asked again, and
- * may now hold its funds. A repeat of the confirmation asks again if that call was lost or has failed, and gets the
- * payment or the refusal once there is one.
+ * may now hold its funds. The limits of the account count it from now on, in the windows of this instant. A repeat of
+ * the confirmation asks again if that call was lost or has failed, and gets the payment or the refusal once there is
+ * one.
+ *
+ * @param budgetOf returns a budget that counts the payment.
  */
 export function confirmByOwner(
   found: PaymentRecord | undefined,
-  { commandId, resourceOwner, shown }: ConfirmPayment,
+  { commandId, resourceOwner, shown, namespace, limits }: ConfirmPayment,
+  budgetOf: (id: string) => Budget | undefined,
   now: Instant,
-  policy: ReservationPolicy,
+  { reservations, budgets: policy }: ConfirmationPolicy,
 ): ConfirmDecision {
   if (found?.confirmation === undefined) return unknownConfirmation
   if (!isShown(found, shown)) {
@@ -76,18 +95,38 @@ export function confirmByOwner(
   const { confirmation, version } = found
   if (!waitsForOwner(found)) {
     return mayAskAgain(found, now)
-      ? changed(askAgain(found, commandId, now, policy))
+      ? moved(askAgain(found, commandId, now, reservations))
       : unchanged(found)
   }
   if (now >= confirmation.until) return confirmationExpired
-  return changed({
-    ...found,
+  const charged = chargeTo(limits, found, { commandId }, now, policy)
+  if (!charged.ok) {
+    return refused(
+      'account_limit_exceeded',
+      'a limit of the account does not allow the payment now',
+    )
+  }
+  const { limitBudgetIds = [], ...kept } = found
+  const { budgetId: waiting } = waitingLimit(namespace, found.grantId)
+  const counting = [
+    ...limitBudgetIds.filter((id) => id !== waiting),
+    ...charged.value.map(({ id }) => id),
+  ]
+  const next = {
+    ...kept,
     version: version + 1,
     commandId,
+    ...(counting.length > 0 && { limitBudgetIds: counting }),
     updatedAt: now,
-    ...askTimes(now, policy),
+    ...askTimes(now, reservations),
     confirmation: { ...confirmation, given: { resourceOwner, at: now } },
-  })
+  }
+  const freed = releaseFrom([waiting], budgetOf, { held: heldBy(found), commandId })
+  return moved(next, [...freed, ...charged.value])
+}
+
+function moved(record: ReservedPayment, budgets: readonly Budget[] = []) {
+  return { ok: true, outcome: 'changed', record, budgets } as const
 }
 
 /** Returns the payment if its owner can decline it, or the reason why not. */

@@ -26,7 +26,10 @@ export interface OutgoingPayment extends Stored {
   readonly itemId: string
   /** Id of the budget of the window in which it was created. */
   readonly budgetId: string
-  /** Ids of the other budgets that count it, for the limits that an owner has set; absent if there are none. */
+  /**
+   * Ids of the other budgets that count it, for the limits that an owner has set; absent if there are none. While it
+   * waits for its owner, the budget of the waiting payments of its grant instead of those of the account.
+   */
   readonly limitBudgetIds?: readonly string[]
   /** Id of the quote that it was created from; the payment has the same id. */
   readonly quoteId?: string
@@ -80,8 +83,9 @@ export interface Confirmation {
 
 /**
  * A payment about which the host's `mayPay` is asked, or which waits for its owner's confirmation:
- * `reserved → created | declined`. Its budget counts it and its amounts are fixed, but it is in no list, and clients do
- * not find it. It is kept after it was declined, so that repeats of its request get the same refusal.
+ * `reserved → created | declined`. Its budget counts it and its amounts are fixed, but it is in no list of payments,
+ * only in those of payments that wait for their owner, and clients do not find it. It is kept after it was declined, so
+ * that repeats of its request get the same refusal.
  */
 export interface ReservedPayment extends Omit<OutgoingPayment, 'state' | 'holdUntil'> {
   readonly state: 'reserved' | 'declined'
@@ -206,10 +210,34 @@ export function releasedBudgets(
   after: PaymentRecord,
   budgetOf: (id: string) => Budget | undefined,
 ): readonly Budget[] {
-  const [held, holds] = [heldBy(before), heldBy(after)]
-  return budgetIdsOf(before).flatMap((id) => {
+  const { commandId } = after
+  return releaseFrom(budgetIdsOf(before), budgetOf, {
+    held: heldBy(before),
+    holds: heldBy(after),
+    commandId,
+  })
+}
+
+const nothing: HeldAmounts = { debitAmount: 0n, receiveAmount: 0n, payments: 0 }
+
+/**
+ * Releases in these budgets what a payment no longer reserves there. Returns those that change.
+ *
+ * @param change `holds` is what it still reserves. Default: nothing.
+ */
+export function releaseFrom(
+  budgetIds: readonly string[],
+  budgetOf: (id: string) => Budget | undefined,
+  change: {
+    readonly held: HeldAmounts
+    readonly holds?: HeldAmounts
+    readonly commandId: string
+  },
+): readonly Budget[] {
+  const { held, holds = nothing, commandId } = change
+  return budgetIds.flatMap((id) => {
     const budget = budgetOf(id)
-    return (budget && release(budget, held, holds, after.commandId)) ?? []
+    return (budget && release(budget, held, holds, commandId)) ?? []
   })
 }
 

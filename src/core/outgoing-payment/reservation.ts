@@ -144,8 +144,9 @@ export function declinePayment(
   now: Instant,
   { retentionMs }: OutgoingPaymentPolicy,
 ): Changed<ReservedPayment, OutgoingPaymentEvent> {
+  const { lists: _waiting, ...kept } = payment
   const next: ReservedPayment = {
-    ...payment,
+    ...kept,
     version: payment.version + 1,
     commandId,
     state: 'declined',

@@ -1,7 +1,6 @@
 import { type AccessAction, type AccessType, type GrantedItem, permits } from '../../core/access.js'
 import { ok, type Refused, type Result, refused } from '../../core/decision.js'
 import { clientId } from '../../core/grant/record.js'
-import { refusedPublicly } from '../../core/public-reasons.js'
 import type { ActiveToken, TokenRefusal } from '../../ports/host.js'
 import type { ServiceContext } from '../../service/context.js'
 import { type IntrospectWithPreload, introspected } from '../../service/introspection.js'
@@ -60,17 +59,6 @@ export function authorized(deps: ResourceDependencies, serve: ServeAuthorized): 
       serve({ id, message, call }, value),
     )
   }
-}
-
-/** Refuses a request that the token does not allow. */
-export function insufficient(type: AccessType, action: AccessAction): HttpRefusal {
-  return refuse('access_insufficient', `the token does not allow ${action} of ${type}`)
-}
-
-/** Refuses a request for a wallet address, in a body or a query, that the token does not allow. */
-export function foreignIdentifier(path: 'walletAddress' | 'wallet-address'): HttpRefusal {
-  const problem = 'must be the identifier in the access of the token'
-  return refusedPublicly('identifier_foreign', path, problem)
 }
 
 const tokenInactive = refused('token_unknown', 'the token is not active')

@@ -1,3 +1,4 @@
+import { foreignIdentifier, insufficient } from '../../core/access.js'
 import type { IncomingPayment } from '../../core/incoming-payment.js'
 import {
   incomingPaymentBody,
@@ -12,12 +13,7 @@ import type { IncomingPayments } from '../../service/incoming-payment.js'
 import { json, notEmpty, readBody, readContent, refuseProblem } from '../body.js'
 import { type Exchange, type Serve, unsigned } from '../exchange.js'
 import { type HttpRefusal, refuse } from '../refusals.js'
-import {
-  authorized,
-  foreignIdentifier,
-  insufficient,
-  type ResourceDependencies,
-} from './authorized.js'
+import { authorized, type ResourceDependencies } from './authorized.js'
 import { getResource, listResources } from './read.js'
 
 /** The dependencies of the operations on incoming payments. */

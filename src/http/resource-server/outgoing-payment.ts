@@ -1,3 +1,4 @@
+import { foreignIdentifier, insufficient } from '../../core/access.js'
 import { ok } from '../../core/decision.js'
 import type { OutgoingPayment } from '../../core/outgoing-payment/record.js'
 import type { Introspect } from '../../ports/host.js'
@@ -15,13 +16,7 @@ import { json, readContent, refuseProblem } from '../body.js'
 import type { Exchange, Serve } from '../exchange.js'
 import type { HttpResponse } from '../message.js'
 import type { HttpRefusal, HttpResult } from '../refusals.js'
-import {
-  authorize,
-  authorized,
-  foreignIdentifier,
-  insufficient,
-  type ResourceDependencies,
-} from './authorized.js'
+import { authorize, authorized, type ResourceDependencies } from './authorized.js'
 import { getResource, listResources } from './read.js'
 
 /** The dependencies of the operations on outgoing payments. */

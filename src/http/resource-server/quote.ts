@@ -1,14 +1,10 @@
+import { foreignIdentifier, insufficient } from '../../core/access.js'
 import { quoteBody, readQuoteRequest } from '../../protocol/quote.js'
 import { resourceUrl } from '../../protocol/url.js'
 import type { QuoteOperations } from '../../service/quote.js'
 import { json, readContent } from '../body.js'
 import type { Serve } from '../exchange.js'
-import {
-  authorized,
-  foreignIdentifier,
-  insufficient,
-  type ResourceDependencies,
-} from './authorized.js'
+import { authorized, type ResourceDependencies } from './authorized.js'
 import { getResource } from './read.js'
 
 /** The dependencies of the operations on quotes. */

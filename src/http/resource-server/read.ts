@@ -1,4 +1,4 @@
-import type { AccessType } from '../../core/access.js'
+import { type AccessType, foreignIdentifier, insufficient } from '../../core/access.js'
 import { ok } from '../../core/decision.js'
 import type { Instant } from '../../core/instant.js'
 import { resourceUrlForm } from '../../core/public-reasons.js'
@@ -15,12 +15,7 @@ import {
 import { json, refuseProblem } from '../body.js'
 import type { Serve } from '../exchange.js'
 import { refuse } from '../refusals.js'
-import {
-  authorized,
-  foreignIdentifier,
-  insufficient,
-  type ResourceDependencies,
-} from './authorized.js'
+import { authorized, type ResourceDependencies } from './authorized.js'
 
 /** A resource type with an operation that reads a single resource. */
 interface Readable<Resource> {

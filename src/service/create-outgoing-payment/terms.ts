@@ -1,6 +1,7 @@
 import type { Asset } from '../../core/amount.js'
-import { ok, type Result, refused } from '../../core/decision.js'
+import { ok, type Result } from '../../core/decision.js'
 import type { Terms } from '../../core/outgoing-payment/create.js'
+import { unexpired } from '../../core/quote.js'
 import { activeAccount } from '../accounts.js'
 import type { PricingRefused } from '../quote.js'
 import type { Dependencies } from './dependencies.js'
@@ -26,8 +27,8 @@ export async function termsOf(
   const { incomingPayment: receiver, debitAmount } = input
   const priced = await quotes.price({ walletAddress, receiver, debitAmount }, client)
   if (!priced.ok) return priced
-  const { expiresAt = Number.POSITIVE_INFINITY, ...amounts } = priced.value
-  return expiresAt > receivedAt
-    ? ok({ terms: { type: 'price', price: { ...amounts, receiver } }, account: debitAmount })
-    : refused('quote_expired', 'the price has already expired')
+  const current = unexpired(priced.value, receivedAt)
+  if (!current.ok) return current
+  const price = { ...current.value, receiver }
+  return ok({ terms: { type: 'price', price }, account: debitAmount })
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { GrantedItem } from '../../../src/core/access.js'
-import type { Budget } from '../../../src/core/budget/record.js'
+import type { Budget, CountedLimit } from '../../../src/core/budget/record.js'
 import { release } from '../../../src/core/budget/release.js'
 import {
   awaitConfirmation,
@@ -10,11 +10,14 @@ import {
   waitsUnderOther,
 } from '../../../src/core/outgoing-payment/confirmation.js'
 import { reserveOutgoingPayment } from '../../../src/core/outgoing-payment/create.js'
+import { refuseByGrant } from '../../../src/core/outgoing-payment/granted-rights.js'
 import {
+  type ConfirmPayment,
   confirmByOwner,
   declinableByOwner,
 } from '../../../src/core/outgoing-payment/owner-decision.js'
 import {
+  budgetIdsOf,
   heldBy,
   type PaymentRecord,
   type ReservedPayment,
@@ -26,7 +29,10 @@ import {
   endAsk,
   undecided,
 } from '../../../src/core/outgoing-payment/reservation.js'
+import { accountLimits, ownerLimits } from '../../../src/core/spending-limits.js'
 import { runs } from '../../support/runs.js'
+
+type BudgetOf = (id: string) => Budget | undefined
 
 const alice = 'https://wallet.example/alice'
 const receiver = 'https://shop.example/incoming-payments/1'
@@ -49,32 +55,53 @@ const request = {
 }
 const repeat = { ...request, commandId: 'repeat' }
 
-const reservation = reserveOutgoingPayment(
-  {
-    ...request,
-    id: 'payment',
-    namespace: '',
-    walletAddress: alice,
-    receiver,
-    debitAmount: usd(60),
-    receiveAmount: usd(50),
-    candidates: [{ item }],
-    askedAt: 1_000,
-  },
-  1_000,
-  { reservations: policy, budgets: policy },
-)
+const reserving = {
+  ...request,
+  id: 'payment',
+  namespace: '',
+  walletAddress: alice,
+  receiver,
+  debitAmount: usd(60),
+  receiveAmount: usd(50),
+  candidates: [{ item }],
+  askedAt: 1_000,
+}
+const policies = { reservations: policy, budgets: policy }
+
+const reservation = reserveOutgoingPayment(reserving, 1_000, policies)
 if (!reservation.ok) throw new Error(reservation.reason)
 const { record: reserved, budget } = reservation
 
 const url = 'https://wallet.example/confirm/payment'
 const shown = { receiver, debitAmount: usd(60), receiveAmount: usd(50) }
-const byAlice = { commandId: 'confirm', resourceOwner: 'alice', shown }
-const waiting = awaitConfirmation(reserved, { url, until: 2_000 }, 'later', 1_010)
+const byAlice = { commandId: 'confirm', resourceOwner: 'alice', shown, namespace: '', limits: [] }
+const lists = [{ list: 'waiting', at: 1_010 }]
+
+/** A payment that waits, and the budgets that change. */
+function letWait(payment: ReservedPayment, budgetOf: BudgetOf = () => undefined, namespace = '') {
+  const confirmation = { url, until: 2_000 }
+  const command = { commandId: 'later', namespace, confirmation, lists }
+  return awaitConfirmation(payment, command, budgetOf, 1_010, policy)
+}
+
+function waitingWith(...args: Parameters<typeof letWait>) {
+  const waits = letWait(...args)
+  if (!waits.ok) throw new Error(waits.reason)
+  return waits.value
+}
+
+const { record: waiting, budgets: waitingBudgets } = waitingWith(reserved)
+
+const confirmAt = (
+  found: PaymentRecord | undefined,
+  by: ConfirmPayment,
+  now: number,
+  budgetOf: BudgetOf = (id) => waitingBudgets.find((each) => each.id === id),
+) => confirmByOwner(found, by, budgetOf, now, policies)
 
 /** The payment after the owner confirmed it. */
 function confirmed(now = 1_500): ReservedPayment {
-  const decision = confirmByOwner(waiting, byAlice, now, policy)
+  const decision = confirmAt(waiting, byAlice, now)
   if (!decision.ok || decision.outcome !== 'changed') throw new Error('the owner has time')
   return decision.record
 }
@@ -142,7 +169,7 @@ describe('a payment that its owner must confirm', () => {
       { ...shown, receiveAmount: { ...usd(50), assetScale: 3 } },
     ]
     for (const other of others) {
-      expect(confirmByOwner(waiting, { ...byAlice, shown: other }, 1_500, policy)).toMatchObject({
+      expect(confirmAt(waiting, { ...byAlice, shown: other }, 1_500)).toMatchObject({
         refusal: 'payment_differs',
       })
     }
@@ -152,7 +179,7 @@ describe('a payment that its owner must confirm', () => {
     ['no payment', undefined],
     ['a payment that the host is asked about', reserved],
   ])('is not %s', (_, found) => {
-    expect(confirmByOwner(found, byAlice, 1_500, policy)).toMatchObject({
+    expect(confirmAt(found, byAlice, 1_500)).toMatchObject({
       refusal: 'payment_unknown',
     })
   })
@@ -160,7 +187,7 @@ describe('a payment that its owner must confirm', () => {
   test('is asked about again by a confirmation once it is confirmed and the call is over', () => {
     const asked = confirmed()
     const again = { ...byAlice, commandId: 'again' }
-    const at = (now: number, by = again) => confirmByOwner(asked, by, now, policy)
+    const at = (now: number, by = again) => confirmAt(asked, by, now)
     expect(at(1_529)).toEqual({ ok: true, outcome: 'unchanged', record: asked })
     expect(at(1_530, byAlice)).toEqual({ ok: true, outcome: 'unchanged', record: asked })
     expect(at(1_530)).toMatchObject({
@@ -170,7 +197,7 @@ describe('a payment that its owner must confirm', () => {
     expect(at(1_730)).toMatchObject({ outcome: 'unchanged' })
     const { record } = createReserved(asked, { commandId: 'made', lists: [] }, 1_510, policy)
     const made = { ...asked, ...record }
-    expect(confirmByOwner(made, again, 1_600, policy)).toEqual({
+    expect(confirmAt(made, again, 1_600)).toEqual({
       ...{ ok: true, outcome: 'unchanged', record: made },
     })
   })
@@ -181,7 +208,7 @@ describe('a payment that its owner must confirm', () => {
   })
 
   test('is neither confirmed nor declined after its time', () => {
-    expect(confirmByOwner(waiting, byAlice, 2_000, policy)).toMatchObject({
+    expect(confirmAt(waiting, byAlice, 2_000)).toMatchObject({
       refusal: 'confirmation_expired',
     })
     expect(declinableByOwner(waiting, 2_000)).toMatchObject({ refusal: 'confirmation_expired' })
@@ -190,11 +217,123 @@ describe('a payment that its owner must confirm', () => {
   test('is not declined once it is confirmed, and not confirmed once it is declined', () => {
     expect(declinableByOwner(confirmed(), 1_501)).toMatchObject({ refusal: 'payment_confirmed' })
     const { record } = declinePayment(waiting, confirmationDeclined, 'decline', 1_500, policy)
-    expect(confirmByOwner(record, byAlice, 1_501, policy)).toMatchObject({
+    expect(confirmAt(record, byAlice, 1_501)).toMatchObject({
       outcome: 'unchanged',
       record: { state: 'declined', refusal: { refusal: 'confirmation_declined' } },
     })
     expect(declinableByOwner(record, 1_501)).toMatchObject({ refusal: 'confirmation_declined' })
+  })
+})
+
+describe('the budgets of a payment that its owner must confirm', () => {
+  /** Windows of a second, of which the second begins while the payment waits. */
+  const interval = 'R/1970-01-01T00:00:00.500Z/PT1S'
+  const account = { namespace: 'wallet01', walletAddress: alice, accountHash: 'hash' }
+  const limitsAt = (now: number, budgetOf: BudgetOf, most = 100): readonly CountedLimit[] => [
+    ...ownerLimits(
+      [{ debitAmount: usd(100), interval }],
+      { namespace: 'wallet01', grantId: 'grant' },
+      now,
+    ),
+    ...accountLimitsAt(now, budgetOf, most),
+  ]
+  const accountLimitsAt = (now: number, budgetOf: BudgetOf, most = 100) =>
+    accountLimits([{ debitAmount: usd(most), interval }], account, now).map((limit) => {
+      const budget = limit.open && budgetOf(limit.open.budgetId)
+      return budget === undefined ? limit : { ...limit, budget }
+    })
+
+  function reservedUnderLimits() {
+    const budgets = new Map<string, Budget>()
+    const budgetOf: BudgetOf = (id) => budgets.get(id)
+    const keep = (changed: readonly Budget[]) => {
+      for (const each of changed) budgets.set(each.id, each)
+    }
+    const made = reserveOutgoingPayment(
+      { ...reserving, namespace: 'wallet01', limits: limitsAt(1_000, budgetOf) },
+      1_000,
+      policies,
+    )
+    if (!made.ok) throw new Error(made.reason)
+    keep([made.budget, ...made.limitBudgets])
+    const spent = () =>
+      Object.fromEntries([...budgets].map(([id, { spent }]) => [id, spent.debitAmount?.value]))
+    return { budgetOf, keep, payment: made.record, spent }
+  }
+
+  const [first, second] = ['500_1500', '1500_2500']
+
+  test('are those of the account only until it waits, and again from its confirmation', () => {
+    const { budgetOf, keep, payment, spent } = reservedUnderLimits()
+    const ofGrant = { 'wallet01grant.1.life': '60', [`wallet01grant.owner.${first}`]: '60' }
+    expect(spent()).toEqual({ ...ofGrant, [`wallet01account.hash.${first}`]: '60' })
+    const { record, budgets } = waitingWith(payment, budgetOf, 'wallet01')
+    keep(budgets)
+    expect(spent()).toEqual({
+      ...ofGrant,
+      [`wallet01account.hash.${first}`]: '0',
+      'wallet01grant.waiting': '60',
+    })
+    const limits = accountLimitsAt(1_600, budgetOf)
+    const decision = confirmAt(
+      record,
+      { ...byAlice, namespace: 'wallet01', limits },
+      1_600,
+      budgetOf,
+    )
+    if (!decision.ok || decision.outcome !== 'changed') throw new Error('the owner has time')
+    keep(decision.budgets)
+    expect(spent()).toEqual({
+      ...ofGrant,
+      [`wallet01account.hash.${first}`]: '0',
+      [`wallet01account.hash.${second}`]: '60',
+      'wallet01grant.waiting': '0',
+    })
+    expect(budgetIdsOf(decision.record)).toEqual([
+      ...Object.keys(ofGrant),
+      `wallet01account.hash.${second}`,
+    ])
+  })
+
+  test('refuse a confirmation above a limit of the account, which changes nothing', () => {
+    const { budgetOf, payment } = reservedUnderLimits()
+    const { record } = waitingWith(payment, budgetOf, 'wallet01')
+    const limits = accountLimitsAt(1_600, budgetOf, 59)
+    expect(
+      confirmAt(record, { ...byAlice, namespace: 'wallet01', limits }, 1_600, budgetOf),
+    ).toMatchObject({
+      ok: false,
+      refusal: 'account_limit_exceeded',
+    })
+  })
+
+  test('let ten payments of a grant wait', () => {
+    const counting = {
+      id: 'wallet01grant.waiting',
+      version: 10,
+      commandId: 'earlier',
+      grantId: 'grant',
+    }
+    const waits = (payments: number) => {
+      const spent = { debitAmount: usd(1), receiveAmount: usd(1) }
+      return letWait(reserved, () => ({ ...counting, spent, payments }))
+    }
+    expect(waits(9)).toMatchObject({ ok: true, value: { budgets: [{ payments: 10 }] } })
+    expect(waits(10)).toMatchObject({ ok: false, refusal: 'conditions_exceeded' })
+  })
+
+  test('of its grant count in the window of its request, also if it is confirmed in a later one', () => {
+    const { budgetOf, payment } = reservedUnderLimits()
+    const { record } = waitingWith(payment, budgetOf, 'wallet01')
+    const limits = [{ debitAmount: usd(60), interval }]
+    const rights = { access: [item], conditions: { limits } }
+    for (const now of [1_010, 1_499, 1_500, 1_999]) {
+      expect(refuseByGrant(record, rights, 'wallet01', budgetOf, now)).toBeUndefined()
+    }
+    const lower = { ...rights, conditions: { limits: [{ debitAmount: usd(59), interval }] } }
+    expect(refuseByGrant(record, lower, 'wallet01', budgetOf, 1_999)).toMatchObject({
+      refusal: 'conditions_exceeded',
+    })
   })
 })
 
@@ -233,7 +372,7 @@ test('each payment gets one end or is created once, only if it was confirmed as 
       if (step.does === 'passes') now += step.ms
       if (step.does === 'confirms') {
         const said = { ...byAlice, commandId, shown: { ...shown, debitAmount: usd(step.shows) } }
-        const decision = confirmByOwner(payment, said, now, policy)
+        const decision = confirmAt(payment, said, now)
         if (decision.ok && decision.outcome === 'changed') {
           commit(decision.record)
           isShown ||= step.shows === 60

@@ -231,19 +231,6 @@ export const paymentFaults: readonly Fault[] = [
     },
   },
   {
-    refusal: 'grant_paused',
-    at: { createOutgoingPayment: '403 insufficient_grant' },
-    spoils: true,
-    arrange: (scene) =>
-      amendAll(scene, { pausedUntil: scene.surface.world.clock.now() + 3_600_000 }),
-  },
-  {
-    refusal: 'conditions_exceeded',
-    at: { createOutgoingPayment: '403 insufficient_grant' },
-    spoils: true,
-    arrange: (scene) => amendAll(scene, { paymentMax: usd(0) }),
-  },
-  {
     refusal: 'limits_exceeded',
     at: { createOutgoingPayment: '403 insufficient_grant' },
     spoils: true,
@@ -252,8 +239,21 @@ export const paymentFaults: readonly Fault[] = [
     },
   },
   {
+    refusal: 'grant_paused',
+    at: { createOutgoingPayment: '403 not_permitted_now' },
+    spoils: true,
+    arrange: (scene) =>
+      amendAll(scene, { pausedUntil: scene.surface.world.clock.now() + 3_600_000 }),
+  },
+  {
+    refusal: 'conditions_exceeded',
+    at: { createOutgoingPayment: '403 not_permitted_now' },
+    spoils: true,
+    arrange: (scene) => amendAll(scene, { paymentMax: usd(0) }),
+  },
+  {
     refusal: 'account_limit_exceeded',
-    at: { createOutgoingPayment: '403 insufficient_grant' },
+    at: { createOutgoingPayment: '403 not_permitted_now' },
     host({ surface }) {
       surface.switches.capped = true
     },

@@ -41,7 +41,7 @@ test('A limit that Alice sets applies to the payments of all apps, and a lower o
   await shop.pay(token, '100')
 
   expect((await sent({ most: '30' })).status).toBe(303)
-  const refused = { status: 403, code: 'insufficient_grant' }
+  const refused = { status: 403, code: 'not_permitted_now' }
   await shop.pay(token, '2000')
   await expect(other.pay(otherToken, '1001')).rejects.toMatchObject(refused)
   await other.pay(otherToken, '500')

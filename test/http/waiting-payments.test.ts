@@ -1,0 +1,324 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import {
+  type AccountLimits,
+  createAuthorizationServer,
+  type HostResult,
+  type MayPay,
+  memoryStore,
+  type Store,
+  type WalletAddress,
+} from '../../src/index.js'
+import { freshStores, servers } from '../support/databases.js'
+import {
+  createSpendingWorld,
+  grantToPay,
+  newQuote,
+  outgoingItem,
+  pay,
+  payByQuote,
+  quoteToken,
+  usd,
+  withKey,
+} from '../support/spending.js'
+import { errorOf, spentUnder } from '../support/spending-client.js'
+import { alice, grantEndpoint, origin } from '../support/world.js'
+
+const minute = 60_000
+const day = 86_400_000
+const daily = 'R/2026-01-01T00:00:00Z/P1D'
+const resourceOwner = 'alice'
+const notNow = [403, 'not_permitted_now']
+
+const onPostgres = freshStores()
+afterAll(onPostgres.drop)
+
+type OpenStore = readonly [string, () => Promise<Store>]
+
+const onPostgreSQL: OpenStore = ['PostgreSQL', onPostgres.open]
+const stores: readonly OpenStore[] = [
+  ['memory', async () => memoryStore()],
+  ...(servers.PostgreSQL === undefined ? [] : [onPostgreSQL]),
+]
+
+/** A wallet whose owner confirms payments above 50, and has two apps, each with a grant for 1,000. */
+async function twoApps({
+  accountLimits = () => [],
+  store = memoryStore(),
+  confirmMs = 15 * minute,
+}: {
+  readonly accountLimits?: AccountLimits
+  readonly store?: Store
+  readonly confirmMs?: number
+} = {}) {
+  const asked: string[] = []
+  const world = createSpendingWorld({
+    store,
+    resources: {
+      walletAddresses: { find: async (url) => (url === alice ? account.of : undefined) },
+      policy: { accountLimits, mayPay: (payment) => mayPay(payment) },
+    },
+  })
+  const account: { of: WalletAddress | undefined } = {
+    of: { url: alice, assetCode: 'USD', assetScale: 2 },
+  }
+  const mayPay: MayPay = ({ outgoingPaymentId: id, debitAmount, isConfirmed, isPreview }) => {
+    if (!isPreview && !isConfirmed) asked.push(id)
+    if (BigInt(debitAmount.value) <= 50n || isConfirmed) return { ok: true }
+    const url = `${origin}/confirm/${id}`
+    return {
+      ok: false,
+      refusal: 'confirmation_required',
+      url,
+      until: world.clock.now() + confirmMs,
+    }
+  }
+  const client = world.client()
+  const item = outgoingItem({ debitAmount: usd(1_000) })
+  const shop = await grantToPay(world, client, [item])
+  const agent = await grantToPay(world, client, [item])
+  const { outgoingPayments, events } = world.resources
+
+  /** Requests a payment that its owner must confirm. */
+  async function waiting(token = shop.token, value = 60, key: string = crypto.randomUUID()) {
+    const request = () => pay(client, token, value, {}, withKey(key))
+    expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
+    const id = asked.at(-1) ?? ''
+    const shown = { receiver: shownReceiver, debitAmount: usd(value), receiveAmount: usd(value) }
+    const confirm = () => outgoingPayments.confirm(id, { ...shown, resourceOwner })
+    const decline = () => outgoingPayments.decline(id, { resourceOwner })
+    return { id, request, confirm, decline }
+  }
+  const ids = async (scope: Parameters<typeof outgoingPayments.listToConfirm>[0]) =>
+    (await outgoingPayments.listToConfirm(scope)).result.map(({ paymentId }) => paymentId)
+  async function ends() {
+    const types: string[] = []
+    await events.drain((event) => {
+      if (/declined|created/.test(event.type)) types.push(event.type)
+    })
+    return types
+  }
+  const payBy = async (token: string, value: number) => errorOf(await pay(client, token, value))
+  return { world, client, account, shop, agent, outgoingPayments, waiting, ids, ends, payBy }
+}
+
+const shownReceiver = 'https://bank.example/incoming-payments/usd-1'
+const refusalOf = (result: HostResult) => (result.ok ? 'ok' : result.refusal)
+const created = [201, undefined]
+
+describe.each(stores)('what one app asks for, on %s', (_, open) => {
+  test('takes nothing of the limits of the account before the owner has allowed it', async () => {
+    for (const limit of [{ debitAmount: usd(80) }, { payments: 2 }]) {
+      const store = await open()
+      const { shop, agent, waiting, payBy, outgoingPayments } = await twoApps({
+        store,
+        accountLimits: () => [{ ...limit, interval: daily }],
+      })
+      await waiting(shop.token, 79)
+      await waiting(shop.token, 80)
+      await waiting(shop.token, 51)
+      expect(await payBy(agent.token, 2)).toEqual(created)
+      const [left] = await outgoingPayments.limitsOf({ walletAddress: alice })
+      expect(left?.left).toEqual(limit.payments ? { payments: 1 } : { debitAmount: usd(78) })
+    }
+  })
+
+  test('is charged to them by its confirmation, which they can refuse', async () => {
+    const store = await open()
+    const { world, agent, waiting, payBy, ids } = await twoApps({
+      store,
+      accountLimits: () => [{ debitAmount: usd(100), interval: daily }],
+    })
+    const { id, confirm, request } = await waiting()
+    expect(await payBy(agent.token, 41)).toEqual(created)
+    const refused = await confirm()
+    expect(refused).toEqual({
+      ok: false,
+      refusal: 'account_limit_exceeded',
+      reason: 'a limit of the account does not allow the payment now',
+    })
+    expect(await ids({ walletAddress: alice })).toEqual([id])
+    expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
+    const other = await waiting(agent.token, 59)
+    expect(refusalOf(await other.confirm())).toBe('ok')
+    expect(await payBy(agent.token, 1)).toEqual(notNow)
+    expect(refusalOf(await other.confirm())).toBe('ok')
+    await world.resources.outgoingPayments.cancel(other.id)
+    expect(refusalOf(await confirm())).toBe('account_limit_exceeded')
+    expect(await payBy(agent.token, 50)).toEqual(created)
+  })
+})
+
+describe('the limits of the account', () => {
+  test('count a payment in the window of its confirmation', async () => {
+    const { world, client, agent, waiting, payBy } = await twoApps({
+      accountLimits: () => [{ debitAmount: usd(100), interval: daily }],
+      confirmMs: day,
+    })
+    const { confirm } = await waiting()
+    const { clock } = world
+    clock.advance(day - (clock.now() % day))
+    const { body } = await client.rotate(agent.accessToken)
+    const token = body.access_token.value
+    expect(await payBy(token, 50)).toEqual(created)
+    expect(refusalOf(await confirm())).toBe('account_limit_exceeded')
+    expect(await payBy(token, 1)).toEqual(created)
+  })
+
+  test('get back what the host does not allow after the confirmation', async () => {
+    const { waiting, agent, payBy, world, shop } = await twoApps({
+      accountLimits: () => [{ debitAmount: usd(100) }],
+    })
+    const { confirm } = await waiting()
+    await world.auth.grants.amend(shop.grantId, { conditions: { pausedUntil: 2 ** 42 } })
+    expect(refusalOf(await confirm())).toBe('grant_paused')
+    expect(await payBy(agent.token, 50)).toEqual(created)
+    expect(await payBy(agent.token, 50)).toEqual(created)
+  })
+})
+
+describe('payments of one grant that wait for their owner', () => {
+  test('are ten at most, however many are requested at once', async () => {
+    const { client, shop, agent, ids, outgoingPayments, waiting, payBy } = await twoApps()
+    const answers = await Promise.all(
+      Array.from({ length: 14 }, (_, index) =>
+        pay(client, shop.token, 60, {}, withKey(`key-${index}`)),
+      ),
+    )
+    const codes = answers.map((answer) => errorOf(answer)[1])
+    expect(codes.filter((code) => code === 'confirmation_required')).toHaveLength(10)
+    expect(codes.filter((code) => code === 'not_permitted_now')).toHaveLength(4)
+    const [first = '', ...others] = await ids({ grantId: shop.grantId })
+    expect(others).toHaveLength(9)
+    expect(await spentUnder(client, shop.token)).toMatchObject({ spentDebitAmount: usd(600) })
+    expect(await payBy(shop.token, 50)).toEqual(created)
+    await waiting(agent.token)
+    expect(errorOf(await pay(client, shop.token, 60))).toEqual(notNow)
+    await outgoingPayments.decline(first, { resourceOwner })
+    await waiting(shop.token)
+    expect(errorOf(await pay(client, shop.token, 60))).toEqual(notNow)
+  })
+
+  test('are listed for the page of their owner until they are decided or over', async () => {
+    const { world, shop, agent, ids, waiting, outgoingPayments } = await twoApps()
+    const one = await waiting(shop.token, 60)
+    world.clock.advance(1_000)
+    const two = await waiting(agent.token, 70)
+    world.clock.advance(1_000)
+    const three = await waiting(agent.token, 80)
+    const { clock } = world
+    expect(await ids({ walletAddress: alice })).toEqual([one.id, two.id, three.id])
+    expect(await ids({ grantId: agent.grantId })).toEqual([two.id, three.id])
+    const page = await outgoingPayments.listToConfirm({ walletAddress: alice, last: 1 })
+    expect(page).toMatchObject({
+      pagination: { hasNextPage: false, hasPreviousPage: true },
+      result: [{ paymentId: three.id, url: `${origin}/confirm/${three.id}`, itemId: '1' }],
+    })
+    expect(page.result).toEqual([await outgoingPayments.toConfirm(three.id)])
+    await two.confirm()
+    await three.decline()
+    expect(await ids({ walletAddress: alice })).toEqual([one.id])
+    clock.advance(15 * minute)
+    expect(await ids({ walletAddress: alice })).toEqual([])
+    await world.resources.sweep()
+    expect(await ids({ grantId: shop.grantId })).toEqual([])
+  })
+
+  test('are in no list that shows payments', async () => {
+    const { waiting, outgoingPayments, shop } = await twoApps()
+    await waiting()
+    expect((await outgoingPayments.list({ walletAddress: alice })).result).toEqual([])
+    expect((await outgoingPayments.list({ grantId: shop.grantId })).result).toEqual([])
+  })
+
+  test.each(['with a key', 'by a quote'])(
+    'are confirmed only from an account that exists, %s',
+    async (by) => {
+      const { account, client, shop, ids, outgoingPayments } = await twoApps()
+      const quote = await newQuote(client, await quoteToken(client), { debitAmount: usd(60) })
+      const requested =
+        by === 'by a quote'
+          ? await payByQuote(client, shop.token, quote.body.id)
+          : await pay(client, shop.token, 60, {}, withKey('k'))
+      expect(errorOf(requested)).toEqual([403, 'confirmation_required'])
+      const [id = ''] = await ids({ walletAddress: alice })
+      const shown = { receiver: shownReceiver, debitAmount: usd(60), receiveAmount: usd(60) }
+      const confirm = () => outgoingPayments.confirm(id, { ...shown, resourceOwner })
+      const present = account.of
+      account.of = undefined
+      expect(refusalOf(await confirm())).toBe('wallet_address_unknown')
+      account.of = present && { ...present, active: false }
+      expect(refusalOf(await confirm())).toBe('wallet_address_inactive')
+      account.of = present
+      expect(refusalOf(await confirm())).toBe('ok')
+      account.of = undefined
+      expect(await confirm()).toMatchObject({ ok: true, changed: false })
+    },
+  )
+})
+
+describe('an owner or a client that ends a grant', () => {
+  test.each<[string, (setting: Awaited<ReturnType<typeof twoApps>>) => Promise<unknown>]>([
+    ['its owner revokes', ({ world, shop }) => world.auth.grants.revoke(shop.grantId)],
+    ['its owner revokes all of', ({ world }) => world.auth.grants.revokeAll({ resourceOwner })],
+    ['its client cancels', ({ client, shop }) => client.cancel(shop.continuation)],
+    ['its client revokes the token of', ({ client, shop }) => client.revoke(shop.accessToken)],
+    [
+      'its owner lowers the limit of',
+      ({ world, shop }) =>
+        world.auth.grants.amend(shop.grantId, {
+          access: [{ itemId: '1', ...outgoingItem({ debitAmount: usd(59) }) }],
+        }),
+    ],
+    [
+      'a transaction revokes',
+      ({ world, shop }) => world.auth.within(world.store).grants.revoke(shop.grantId),
+    ],
+  ])('declines at once what waits under the grant that %s', async (_, end) => {
+    const setting = await twoApps()
+    const { shop, agent, ids, ends, waiting, world } = setting
+    const { confirm } = await waiting()
+    await waiting()
+    const other = await waiting(agent.token)
+    await end(setting)
+    expect(await ids({ grantId: shop.grantId })).toEqual([])
+    const { result } = await world.resources.outgoingPayments.list({ walletAddress: alice })
+    expect(result).toEqual([])
+    const declined = (await ends()).filter((type) => type.endsWith('declined'))
+    expect(declined.length).toBeGreaterThanOrEqual(2)
+    expect(['grant_ended', 'limits_exceeded']).toContain(refusalOf(await confirm()))
+    expect(declined.length === 2).toBe((await ids({ walletAddress: alice })).includes(other.id))
+  })
+
+  test('declines nothing by a pause, which may end', async () => {
+    const { world, shop, ids, waiting } = await twoApps()
+    const { id, confirm } = await waiting()
+    const { grants } = world.auth
+    await grants.amend(shop.grantId, { conditions: { pausedUntil: world.clock.now() + minute } })
+    expect(await ids({ grantId: shop.grantId })).toEqual([id])
+    await grants.amend(shop.grantId, { conditions: { pausedUntil: null } })
+    expect(refusalOf(await confirm())).toBe('ok')
+  })
+
+  test('in another process leaves the decision to the confirmation', async () => {
+    const { world, shop, ids, ends, waiting, store } = await sharedStore()
+    const { id, confirm } = await waiting()
+    const elsewhere = createAuthorizationServer({
+      store,
+      clock: world.clock,
+      grantEndpoint,
+      consentUrl: `${origin}/consent`,
+      clientKeys: { find: async () => undefined },
+    })
+    await elsewhere.grants.revoke(shop.grantId)
+    expect(await ids({ grantId: shop.grantId })).toEqual([])
+    expect(await world.resources.outgoingPayments.toConfirm(id)).toBeUndefined()
+    expect(await ends()).toEqual([])
+    expect(refusalOf(await confirm())).toBe('grant_ended')
+    expect(await ends()).toEqual(['outgoing-payment.declined'])
+  })
+})
+
+async function sharedStore() {
+  const store = memoryStore()
+  return { ...(await twoApps({ store })), store }
+}
