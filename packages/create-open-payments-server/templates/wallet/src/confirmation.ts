@@ -2,9 +2,13 @@ import type { Clock, MayPay, RequestedPayment } from 'open-payments-server'
 
 const confirmMs = 15 * 60_000
 
-/** Whether a payment is above 50 units of its asset, such as dollars. */
-export function isLarge({ debitAmount: { value, assetScale } }: RequestedPayment): boolean {
-  return BigInt(value) > 50n * 10n ** BigInt(assetScale)
+/**
+ * Returns whether a payment is above a number of units of its asset, such as dollars. Without the number, none is: some
+ * clients cannot show the page on which its owner confirms it.
+ */
+export function isAbove(units: bigint | undefined) {
+  return ({ debitAmount: { value, assetScale } }: Pick<RequestedPayment, 'debitAmount'>): boolean =>
+    units !== undefined && BigInt(value) > units * 10n ** BigInt(assetScale)
 }
 
 /**

@@ -15,6 +15,8 @@ export interface Settings {
   readonly paymentDetailsSecret: Uint8Array
   /** The password of every owner in this demonstration: see login.ts. */
   readonly demoPassword: string
+  /** Owners confirm payments above this number of units of their asset, such as dollars. Absent: none. */
+  readonly confirmAbove?: bigint
 }
 
 /** The settings that do not depend on how the wallet is started. */
@@ -36,6 +38,10 @@ export function readSettings(): Settings {
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
     throw new Error('PORT must be a port number')
   }
+  const confirmAbove = process.env['CONFIRM_ABOVE'] || undefined
+  if (confirmAbove !== undefined && !/^\d{1,15}$/.test(confirmAbove)) {
+    throw new Error('CONFIRM_ABOVE must be a whole number, such as 50')
+  }
   return {
     port,
     host: process.env['HOST'] || 'localhost',
@@ -45,6 +51,7 @@ export function readSettings(): Settings {
     sessionSecret: secret('SESSION_SECRET'),
     paymentDetailsSecret: secret('PAYMENT_DETAILS_SECRET'),
     demoPassword: required('DEMO_PASSWORD'),
+    ...(confirmAbove !== undefined && { confirmAbove: BigInt(confirmAbove) }),
   }
 }
 

@@ -12,7 +12,7 @@ import {
 } from 'open-payments-server'
 import { accountLimitsOn } from './account-limits.js'
 import { clientKeysOn } from './client-keys.js'
-import { confirmedByOwner, isLarge } from './confirmation.js'
+import { confirmedByOwner, isAbove } from './confirmation.js'
 import { design } from './design.js'
 import { type Exchanges, exchangeFor } from './exchange.js'
 import { type Ledger, ledgerOn } from './ledger.js'
@@ -56,7 +56,7 @@ export interface WalletPorts
   readonly receivers?: Receivers
   /** Default: at the rates of `exchange.ts`, without a fee. */
   readonly exchanges?: Exchanges
-  /** Whether the owner has to confirm a payment. Default: those above 50.00. */
+  /** Whether the owner has to confirm a payment. Default: those above `confirmAbove` of the settings. */
   readonly mustConfirm?: (payment: RequestedPayment) => boolean
 }
 
@@ -74,7 +74,7 @@ export function createWallet(
     limits = accountLimitsOn(database),
     receivers = (url) => ownReceivers(servers.resources.incomingPayments)(url),
     exchanges = exchangeFor({ basisPoints: 0n, fixed: 0n }),
-    mustConfirm = isLarge,
+    mustConfirm = isAbove(settings.confirmAbove),
     ...options
   } = ports
   const { clock = { now: Date.now }, onError = console.error } = options

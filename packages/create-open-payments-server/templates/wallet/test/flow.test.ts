@@ -10,7 +10,7 @@ let app: App
 let client: App['client']
 let alice: string
 beforeAll(async () => {
-  wallet = await runningWallet()
+  wallet = await runningWallet({ confirmAbove: 50n })
   app = await openApp(wallet.baseUrl)
   client = app.client
   alice = `${wallet.baseUrl}/alice`

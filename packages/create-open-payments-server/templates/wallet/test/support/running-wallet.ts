@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { openDemoAccounts } from '../../src/ledger.js'
+import type { WalletSettings } from '../../src/settings.js'
 import { startWallet } from '../../src/start.js'
 import { migrate } from '../../src/tables.js'
 import { createWallet } from '../../src/wallet.js'
@@ -12,10 +13,11 @@ export const demoPassword = 'correct horse'
 export type TestWallet = Awaited<ReturnType<typeof runningWallet>>
 
 /** Starts the wallet on a free port, with an empty database. */
-export async function runningWallet() {
+export async function runningWallet(more: Pick<WalletSettings, 'confirmAbove'> = {}) {
   const port = await freePort()
   const database = await freshDatabase()
   const settings = {
+    ...more,
     baseUrl: `http://localhost:${port}`,
     sessionSecret: randomBytes(32),
     paymentDetailsSecret: randomBytes(32),
