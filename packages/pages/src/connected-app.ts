@@ -13,6 +13,7 @@ import {
   pausedBadge,
   pauseForm,
   sayOf,
+  waitingHtml,
 } from './connected-apps.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
@@ -61,6 +62,7 @@ export function connectedAppScreen(app: ConnectedApp, options: ConnectedAppOptio
     <p class="address">${addressOf({ client })}</p>
     ${date && html`<p class="quiet small">${say(locale, 'since', { date })}</p>`}
     ${pausedBadge(app, options)}
+    ${waitingHtml(app, options)}
     ${access.map((item) => itemHtml(item, app, options))}
     ${subject && html`<ul><li>${say(locale, 'learns', { id: subject.id })}</li></ul>`}
     ${conditionsHtml(app.grant, options)}

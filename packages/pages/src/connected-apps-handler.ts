@@ -44,16 +44,18 @@ export function connectedAppsHandler(site: Site): Handler {
   async function connected(grant: GrantView): Promise<ConnectedApp> {
     const { grantId } = grant
     const isPaying = grant.access.some(({ type }) => type === 'outgoing-payment')
-    const [display, budgets, last] = await Promise.all([
+    const [display, budgets, last, waiting] = await Promise.all([
       grants.displayOf(grant.client),
       isPaying ? payments?.budgetsOf(grantId) : undefined,
       isPaying ? payments?.list({ grantId, last: 1 }) : undefined,
+      isPaying ? payments?.listToConfirm?.({ grantId }) : undefined,
     ])
     return {
       grant,
       display,
       ...(budgets !== undefined && { budgets }),
       ...(last !== undefined && { lastPayment: last.result[0] ?? null }),
+      ...(waiting !== undefined && { waiting: waiting.result }),
     }
   }
 

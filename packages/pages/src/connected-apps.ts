@@ -4,6 +4,7 @@ import type {
   ItemView,
   LimitStatus,
   OutgoingPaymentView,
+  PaymentToConfirm,
 } from 'open-payments-server'
 import { alsoLine } from './abilities.js'
 import type { DescriptionOptions } from './access.js'
@@ -28,6 +29,8 @@ export interface ConnectedApp {
   readonly ownerLimits?: readonly LimitStatus[] | undefined
   /** The latest payment, or `null` if there is none; absent if it is not known. */
   readonly lastPayment?: OutgoingPaymentView | null | undefined
+  /** The payments that wait for the owner's answer: see `outgoingPayments.listToConfirm`. */
+  readonly waiting?: readonly PaymentToConfirm[] | undefined
 }
 
 /** The values that the pages about connected apps need in addition to the apps. */
@@ -132,6 +135,7 @@ export function connectedAppHtml(app: ConnectedApp, options: ConnectedAppsOption
     <p class="address">${addressOf({ client })}</p>
     <p class="quiet">${say(locale, 'appAccount', { account: accountsOf(app.grant, options) })}</p>
     ${pausedBadge(app, options)}
+    ${waitingHtml(app, options)}
     ${paying.map((item) => limitHtml(item, app, options))}
     <p class="quiet">${lastPaymentHtml(app, options)}</p>
     ${paying.length === 0 && alsoLine('appsMay', access, locale)}
@@ -139,6 +143,24 @@ export function connectedAppHtml(app: ConnectedApp, options: ConnectedAppsOption
     <div class="actions"><a href="${url}" aria-label="${labelOf('appDetails', app, options)}">${say(locale, 'appDetails')}</a>
     ${pauseForm(app, options)}</div>
   </article>`
+}
+
+/** Returns the payments that wait for the owner's answer, each with a link to the page that takes it. */
+export function waitingHtml(
+  { waiting = [] }: ConnectedApp,
+  { locale }: Pick<AppOptions, 'locale'>,
+): Html {
+  if (waiting.length === 0) return html``
+  const items = waiting.map(({ url, until, debitAmount, receiver, receiverWalletAddress }) => {
+    const to = receiverWalletAddress ?? receiver
+    const values = { amount: amountHtml(debitAmount, locale), receiver: isolated(to) }
+    const time = formatInstant(until, locale)
+    return html`<li>${say(locale, 'paymentTo', values)}<br>
+      <span class="quiet small">${say(locale, 'waitsUntil', { time })}</span><br>
+      <a href="${url}">${say(locale, 'waitsAnswer')}</a></li>`
+  })
+  return html`<div class="waiting"><p><strong>${say(locale, 'waitsForOwner')}</strong></p>
+    <ul class="history">${items}</ul></div>`
 }
 
 /** Returns the name of an app. */

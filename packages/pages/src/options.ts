@@ -52,7 +52,12 @@ export interface PagesOptions {
       ResourceServer['outgoingPayments'],
       'budgetsOf' | 'limitsOf' | 'list'
     > &
-      Partial<Pick<ResourceServer['outgoingPayments'], 'toConfirm' | 'confirm' | 'decline'>>
+      Partial<
+        Pick<
+          ResourceServer['outgoingPayments'],
+          'toConfirm' | 'listToConfirm' | 'confirm' | 'decline'
+        >
+      >
   }
   /** Returns or resolves to the signed-in owner of a request, or `undefined`. */
   readonly ownerOf: (request: HttpRequest) => Owner | undefined | Promise<Owner | undefined>

@@ -1,6 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { GrantView, ItemBudget, LimitStatus, OutgoingPaymentView } from '../../../src/index.js'
+import type {
+  GrantView,
+  ItemBudget,
+  LimitStatus,
+  OutgoingPaymentView,
+  PaymentToConfirm,
+} from '../../../src/index.js'
 import { runs } from '../../../test/support/runs.js'
 import { type ConnectedAppOptions, connectedAppScreen } from '../src/connected-app.js'
 import {
@@ -65,6 +71,55 @@ function shown(app: Partial<ConnectedApp>, options: Partial<ConnectedAppsOptions
 function detailed(app: Partial<ConnectedApp>, options: Partial<ConnectedAppOptions> = {}) {
   return seen(connectedAppScreen({ grant: grantOf(), ...app }, { ...base, ...options }))
 }
+
+/** A payment of this account that waits for its owner. */
+const waitingPayment: PaymentToConfirm = {
+  paymentId: 'payment-1',
+  walletAddress: item.identifier,
+  client: 'https://shop.example/app',
+  grantId: 'grant',
+  receiver: 'https://shop.example/incoming-payments/1',
+  receiverWalletAddress: 'https://shop.example/<till>',
+  debitAmount: usd('3000'),
+  receiveAmount: usd('3000'),
+  itemId: '1',
+  createdAt: now,
+  url: 'https://wallet.example/confirm/payment-1?a="b"',
+  until: now + 900_000,
+}
+
+describe.each([
+  ['all apps', shown],
+  ['one app', detailed],
+] as const)('what waits for the owner, on the page of %s', (_, open) => {
+  test('comes first, with a link, and is not called spent', () => {
+    const { body, text } = open({ budgets: [budget('4000', '1000')], waiting: [waitingPayment] })
+    const waits = text.indexOf('Waits for your answer')
+    expect(waits).toBeGreaterThan(0)
+    expect(waits).toBeLessThan(text.indexOf('50.00 USD'))
+    expect(text).toContain('30.00 USD to https://shop.example/<till>')
+    expect(body).toContain('href="https://wallet.example/confirm/payment-1?a=&#34;b&#34;"')
+    expect(text).toContain('10.00 USD of 50.00 USD spent')
+    expect(text).toContain('10.00 USD left until')
+    expect(text).toContain('30.00 USD waits for your answer')
+  })
+
+  test('counts in its own window and item only', () => {
+    const others = [
+      { ...waitingPayment, createdAt: Date.UTC(2026, 10, 30) },
+      { ...waitingPayment, itemId: '2' },
+    ]
+    const { text } = open({ budgets: [budget('4000', '1000')], waiting: others })
+    expect(text).toContain('40.00 USD of 50.00 USD spent')
+    expect(text).not.toContain('USD waits for your answer')
+  })
+
+  test('is not mentioned while nothing waits', () => {
+    const { text } = open({ budgets: [budget('4000', '1000')], waiting: [] })
+    expect(text).not.toContain('your answer')
+    expect(text).toContain('40.00 USD of 50.00 USD spent')
+  })
+})
 
 describe('the page of connected apps', () => {
   test('shows the limit of an app, what it has spent, what is left, and its last payment', () => {
