@@ -37,7 +37,15 @@ const mutable = [
 ]
 
 /** What changes while nobody has decided about a payment, and when somebody does. */
-const undecided = ['lists', 'holdUntil', 'askUntil', 'lateHoldsUntil', 'refusal', 'confirmation']
+const undecided = [
+  'lists',
+  'limitBudgetIds',
+  'holdUntil',
+  'askUntil',
+  'lateHoldsUntil',
+  'refusal',
+  'confirmation',
+]
 
 /** A payment is begun before it is sent; what was sent never falls nor exceeds it; an ended payment never changes. */
 export const sendingOnlyGoesForward: Law = (change) =>
@@ -100,8 +108,8 @@ export function noWindowIsOverspent(): Law {
 export const hourlyCap = 1_000
 
 /**
- * The payments of the account debit no more in an hour than its owner allows, computed from the times of the payments.
- * Each budget of a limit counts each of its payments once, and none is created above the number that the grant allows.
+ * The payments of the account debit no more in an hour than its owner allows, computed from the times of the payments:
+ * one that waits for its owner debits nothing yet, and counts in the hour of its confirmation. Each budget of a limit counts each of its payments once, and none is created above the number that the grant allows.
  *
  * @param isRemote whether the grant is at another server: then a payment may be created after it was amended.
  */
@@ -114,9 +122,13 @@ export function noOwnersLimitIsExceeded(isRemote: boolean): Law {
       some.reduce((total, payment) => total + holds(payment, 'debitAmount'), 0n)
     return written.flatMap(({ before, after }) => {
       const all = [...payments.values()]
-      const hourOf = ({ createdAt }: OutgoingPayment) => Math.floor((createdAt - birth) / 3_600_000)
-      const ofHour = sum(all.filter((each) => hourOf(each) === hourOf(after)))
+      const hourOf = ({ createdAt, confirmation }: OutgoingPayment) =>
+        Math.floor(((confirmation?.given?.at ?? createdAt) - birth) / 3_600_000)
+      const charged = all.filter((each) => !waits(each) && hourOf(each) === hourOf(after))
+      const ofHour = waits(after) ? 0n : sum(charged)
       const exceeded = ofHour > hourlyCap ? [`${ofHour} is spent in the hour of ${after.id}`] : []
+      const waiting = all.filter((each) => waits(each) && each.grantId === after.grantId).length
+      const crowded = waiting > 10 ? [`${waiting} payments wait under ${after.grantId}`] : []
       const { limitBudgetIds = [] } = after
       const miscounted = limitBudgetIds.flatMap((id) => {
         const counted = all.filter((each) => each.limitBudgetIds?.includes(id))
@@ -138,7 +150,7 @@ export function noOwnersLimitIsExceeded(isRemote: boolean): Law {
         : []
       const isLate = !isRemote && isCreation({ before, after }) && made.length > allowed
       const tooMany = isLate ? [`${made.length} payments under the grant ${after.grantId}`] : []
-      return [...exceeded, ...miscounted, ...tooMany]
+      return [...exceeded, ...crowded, ...miscounted, ...tooMany]
     })
   }
 }
@@ -150,6 +162,11 @@ export function windowOfPayment(database: Database, payment: PaymentRecord) {
   const item = grant?.granted?.find((each) => each.itemId === itemId)
   const window = item === undefined ? 'unknown' : windowOf(item, createdAt)
   return { grant, item, window, group: `${grantId} ${itemId} ${window}` }
+}
+
+/** Whether a payment waits for its owner. */
+function waits({ state, confirmation }: PaymentRecord): boolean {
+  return state === 'reserved' && confirmation !== undefined && confirmation.given === undefined
 }
 
 /** The whole amounts while the payment can still be sent, and then what was sent. */
@@ -230,7 +247,8 @@ export function everyPaymentIsHeld(holds: () => Holds): Law {
   return (change) => [
     ...writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
       const isHidden = after.state === 'reserved' || after.state === 'declined'
-      if (isHidden && after.lists !== undefined) return [`${after.id} is undecided and in a list`]
+      const isListed = after.lists?.some(({ list }) => !list.includes(' waiting '))
+      if (isHidden && isListed) return [`${after.id} is undecided and in a list of payments`]
       if (!isCreation({ before, after }) || holds().held.has(after.id)) return []
       return [`${after.id} was created without a hold`]
     }),
