@@ -1,8 +1,17 @@
 import { requireKnownOptions } from '../../src/entry-adapter.js'
 import { missing } from '../sql/versions.js'
-import { type PostgresClient, requireDatabase, sqlState } from './driver.js'
+import {
+  inOneTransaction,
+  type PostgresClient,
+  type PostgresDatabase,
+  type PostgresPool,
+  queryOn,
+  requireDatabase,
+  sqlState,
+} from './driver.js'
 import { type MigrateOptions, versionsIn } from './migrate.js'
 import { migrationsOf } from './migrations.js'
+import { settingsOf } from './settings.js'
 import { checkedSchema, tableIn } from './statements.js'
 
 /** Whether the tables are there, and otherwise what is wrong. */
@@ -15,10 +24,15 @@ export type TablesCheck =
     }
 
 /**
- * Checks that the database answers, and has the tables that this version of the library needs: for a readiness probe.
- * It accepts the tables of a later version. It only reads, and needs SELECT on both tables. It waits as long as the
- * time-outs of the pool allow.
+ * Checks that the database answers, has the tables that this version of the library needs, and that the connections of
+ * this pool read and write them correctly: for a readiness probe, with the pool of the servers. It accepts the tables
+ * of a later version. It waits as long as the time-outs of the pool allow.
  *
+ * It only reads, and needs SELECT on both tables, except if row level security is active for the role: it then writes a
+ * record, reads it back and rolls back. It refuses a standby, read-only transactions, `array_nulls = off`, a driver that
+ * renames columns or misreads integers, and, without `allowLostCommits`, a database that loses acknowledged commits.
+ *
+ * @param database the pool of the servers. With another client than a pool of `pg` or PGlite, active policies are refused.
  * @throws {InvalidInputError} for an invalid schema and for an unknown option. It rejects with no other error.
  *
  * @example
@@ -32,9 +46,9 @@ export type TablesCheck =
  */
 export async function checkTables(
   database: PostgresClient,
-  options: Pick<MigrateOptions, 'schema'> = {},
+  options: Pick<MigrateOptions, 'schema' | 'allowLostCommits'> = {},
 ): Promise<TablesCheck> {
-  requireKnownOptions('', options, { schema: true })
+  requireKnownOptions('', options, { schema: true, allowLostCommits: true })
   requireDatabase(database)
   const schema = checkedSchema(options.schema)
   const migrations = migrationsOf(schema)
@@ -49,12 +63,49 @@ export async function checkTables(
       return { ok: false, problem: `the tables lack ${names}: run migrate(pool)` }
     }
     const records = tableIn(schema, 'open_payments_records')
-    await database.query({ text: `SELECT FROM ${records} LIMIT 0`, values: [] })
-    return { ok: true }
+    await queryOn(database, { text: `SELECT FROM ${records} LIMIT 0`, values: [] })
+    const { problem, loss, hasPolicies } = await settingsOf(database, schema)
+    const accepted = options.allowLostCommits === true ? undefined : loss
+    const refused =
+      problem ?? accepted ?? (hasPolicies && (await problemOfPolicies(database, records)))
+    return refused ? { ok: false, problem: refused } : { ok: true }
   } catch (error) {
     return { ok: false, problem: problemOf(error) }
   }
 }
+
+/** Policies may be right: this writes a record as the servers do, and reads it back. */
+async function problemOfPolicies(
+  database: PostgresClient,
+  records: string,
+): Promise<string | undefined> {
+  let problem: string | undefined = policiesProblem
+  const id = `checks00-${crypto.randomUUID()}`
+  const key = `kind = 'server' AND id = '${id}'`
+  const steps = [
+    `INSERT INTO ${records} (kind, id, version, value) VALUES ('server', '${id}', 1, '{}')`,
+    `UPDATE ${records} SET version = 2 WHERE ${key}`,
+    `DELETE FROM ${records} WHERE ${key} AND version = 2 RETURNING id`,
+  ]
+  const attempt = async (client: PostgresClient) => {
+    for (const text of steps) {
+      const { rows } = await client.query({ text, values: [] })
+      if (text.startsWith('DELETE') && rows.length === 1) problem = undefined
+    }
+    throw rolledBack
+  }
+  try {
+    if ('transaction' in database) await (database as PostgresDatabase).transaction(attempt)
+    else if ('connect' in database) await inOneTransaction(database as PostgresPool, attempt)
+  } catch (error) {
+    if (error !== rolledBack && sqlState(error) !== '42501') throw error
+  }
+  return problem
+}
+
+const rolledBack = new Error('the record of the check is rolled back')
+const policiesProblem =
+  'row level security keeps the role of the servers from its own records: give it a policy for all commands'
 
 const without = {
   ok: false,

@@ -156,7 +156,8 @@ export async function rowsOf(
  * statements by an event. Without a listener it would end the process; with one, the next statement fails.
  *
  * The pool removes its own listener before it passes the client on, and the same bytes that made the client ready can
- * contain the end of its connection. A promise would be too late for that, so a pool of `pg` gets a callback.
+ * contain the end of its connection. A promise would be too late for that, so a pool of `pg` gets a callback. A host
+ * may have put a function in its place that takes none and returns a promise.
  */
 async function watchedClient<Client extends PostgresPoolClient>(
   pool: { connect(): Promise<Client> },
@@ -167,19 +168,27 @@ async function watchedClient<Client extends PostgresPoolClient>(
     client.on?.('error', onError)
     return client
   }
-  const connect = pool.connect.bind(pool) as unknown as ConnectWithCallback<Client>
+  const connect = pool.connect.bind(pool) as ConnectWithCallback<Client>
   return new Promise((resolve, reject) => {
-    connect((error, client) => {
-      if (client === undefined) return reject(error)
+    let taken: Client | undefined
+    const take = (client: Client | undefined) => {
+      if (client === undefined || client === taken) return
+      if (taken !== undefined) return client.release()
+      taken = client
       client.on?.('error', onError)
       resolve(client)
+    }
+    const promised = connect((error, client) => {
+      if (client === undefined) reject(error)
+      else take(client)
     })
+    promised?.then(take, reject)
   })
 }
 
 type ConnectWithCallback<Client> = (
   callback: (error: unknown, client: Client | undefined) => void,
-) => void
+) => Promise<Client | undefined> | undefined
 
 /** Tells a pool from a single client of `pg`, whose `connect` is another function. */
 export function isPool(database: object): database is PostgresPool {

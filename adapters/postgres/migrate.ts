@@ -1,15 +1,17 @@
 import { requireKnownOptions } from '../../src/entry-adapter.js'
-import { DatabaseSettingsError, type Migrated, type Migration, missing } from '../sql/versions.js'
+import { type Migrated, type Migration, missing } from '../sql/versions.js'
 import {
   inOneTransaction,
   type PostgresClient,
   type PostgresDatabase,
   type PostgresPool,
+  queryOn,
   requireDatabase,
   sqlState,
 } from './driver.js'
 import { migrationsOf } from './migrations.js'
 import { reportMigrationsOf } from './reports.js'
+import { requireSettings } from './settings.js'
 import { checkedSchema, tableIn } from './statements.js'
 
 export interface MigrateOptions {
@@ -20,6 +22,12 @@ export interface MigrateOptions {
    * two more index entries. Default false, which keeps existing views.
    */
   readonly reports?: boolean
+  /**
+   * Accepts a database that can lose acknowledged commits, because it is for tests: with `synchronous_commit = off`, or
+   * an UNLOGGED table. Default false: `migrate` warns, and `checkTables` refuses it. A lost commit makes a spent amount
+   * available again, and a revoked token valid.
+   */
+  readonly allowLostCommits?: boolean
 }
 
 const undefinedTable = '42P01'
@@ -31,41 +39,36 @@ const createdByAnother: readonly (string | undefined)[] = ['23505', '42P07', '42
  * it concurrently: one applies the steps while the others wait. If there is nothing to do, it only reads.
  *
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
- * @throws {DatabaseSettingsError} if the encoding of the database is neither UTF8 nor SQL_ASCII.
+ * Resolves to `warnings` for a database that can lose acknowledged commits.
+ *
+ * @throws {DatabaseSettingsError} for a database or a connection with which records would be changed or outdated
+ *   silently: another encoding than UTF8 and SQL_ASCII, a standby, read-only transactions, `array_nulls = off`, or a
+ *   driver that renames columns or misreads integers.
  * @throws {InvalidInputError} for an invalid schema and for an unknown option.
  *
  * @example
  * ```ts
  * import { migrate } from 'open-payments-server/postgres'
  *
- * const { applied } = await migrate(pool, { reports: true }) // when you deploy
- * console.log(applied)
+ * const { applied, warnings = [] } = await migrate(pool, { reports: true }) // when you deploy
+ * console.log(applied, ...warnings)
  * ```
  */
 export async function migrate(
   database: PostgresPool | PostgresDatabase,
   options: MigrateOptions = {},
 ): Promise<Migrated> {
-  requireKnownOptions('', options, { schema: true, reports: true })
+  requireKnownOptions('', options, { schema: true, reports: true, allowLostCommits: true })
   requireDatabase(database)
   const schema = checkedSchema(options.schema)
-  await requireEncoding(database)
+  const { loss } = await requireSettings(database, schema)
   const steps = [await applied(database, schema, 'open_payments_migrations', migrationsOf(schema))]
   if (options.reports === true) {
     const table = 'open_payments_report_migrations'
     steps.push(await applied(database, schema, table, reportMigrationsOf(schema)))
   }
-  return { applied: steps.flat() }
-}
-
-/** In other encodings, the database rejects records with characters that they lack. SQL_ASCII stores any bytes. */
-async function requireEncoding(client: PostgresClient): Promise<void> {
-  const text = `SELECT current_setting('server_encoding') AS encoding`
-  const [row] = (await client.query({ text, values: [] })).rows
-  const encoding = row?.['encoding']
-  if (encoding === 'UTF8' || encoding === 'SQL_ASCII') return
-  const message = `the encoding of the database is ${encoding}, and must be UTF8`
-  throw new DatabaseSettingsError(message)
+  const isTold = loss !== undefined && options.allowLostCommits !== true
+  return { applied: steps.flat(), ...(isTold && { warnings: [loss] }) }
 }
 
 /** Applies the steps that are missing in a table of versions, and returns their names. */
@@ -104,7 +107,7 @@ export async function versionsIn(
 ): Promise<number[] | undefined> {
   try {
     const text = `SELECT version FROM ${table} WHERE version > 0`
-    const { rows } = await client.query({ text, values: [] })
+    const rows = await queryOn(client, { text, values: [] })
     return rows.map(({ version }) => Number(version))
   } catch (error) {
     if (sqlState(error) === undefinedTable) return undefined
@@ -115,10 +118,10 @@ export async function versionsIn(
 async function createTable(client: PostgresClient, table: string): Promise<void> {
   const text = `CREATE TABLE IF NOT EXISTS ${table} (version integer PRIMARY KEY, name text NOT NULL)`
   try {
-    await client.query({ text, values: [] })
+    await queryOn(client, { text, values: [] })
   } catch (error) {
     if (!createdByAnother.includes(sqlState(error))) throw error
     // The other process may not have committed yet; this call waits for it.
-    await client.query({ text, values: [] })
+    await queryOn(client, { text, values: [] })
   }
 }

@@ -12,6 +12,12 @@ import {
 } from './commit.js'
 import type { PostgresStatement } from './driver.js'
 
+/**
+ * Precedes statements that read. A standby may not have the last commits yet, and pgpool-II, which spreads SELECTs over
+ * standbys, sends these to the primary.
+ */
+export const onPrimary = '/*NO LOAD BALANCE*/ '
+
 const before = Number.MIN_SAFE_INTEGER
 const after = Number.MAX_SAFE_INTEGER
 
@@ -43,11 +49,11 @@ export function createStatements(schema: string | undefined, prepare: boolean, m
   const writing = mark === undefined ? statement : preparedAs('ot', [mark])
   const isMarked = mark !== undefined
 
-  const forward = statement('forward', listText(table, '>', 'ASC'))
-  const backward = statement('backward', listText(table, '<', 'DESC'))
+  const forward = statement('forward', onPrimary + listText(table, '>', 'ASC'))
+  const backward = statement('backward', onPrimary + listText(table, '<', 'DESC'))
   const due = statement(
     'due',
-    `SELECT value, due_at FROM ${table}
+    `${onPrimary}SELECT value, due_at FROM ${table}
       WHERE kind = $1 AND left(id, 8) = $2 AND due_at BETWEEN $5 AND $3 ORDER BY due_at, id LIMIT $4`,
   )
   const move = writing('move', moveText(table, isMarked))
@@ -92,7 +98,7 @@ export function createStatements(schema: string | undefined, prepare: boolean, m
   }
 }
 
-const begunText = `SELECT current_setting('transaction_isolation') AS isolation, current_schema() AS schema,
+const begunText = `${onPrimary}SELECT current_setting('transaction_isolation') AS isolation, current_schema() AS schema,
     set_config('${markSetting}', concat(current_setting('${markSetting}', true), $1::text), true)`
 
 /** Returns the statement for values, prepared under a name if there is one. */
@@ -115,11 +121,11 @@ function loadStatements(table: string, statement: Prepare) {
   const separate = Array.from({ length: separateKeysMax }, (_, last) => {
     const numbers = Array.from({ length: last + 1 }, (_, i) => i)
     const values = numbers.map((i) => `(${one(`$${2 * i + 1}`, `$${2 * i + 2}`)}) AS value_${i}`)
-    return statement(`load_${last + 1}`, `SELECT ${values.join(',\n    ')}`)
+    return statement(`load_${last + 1}`, `${onPrimary}SELECT ${values.join(',\n    ')}`)
   })
   const many = statement(
     'load_many',
-    `SELECT (${one('key.kind', 'key.id')}) AS value
+    `${onPrimary}SELECT (${one('key.kind', 'key.id')}) AS value
       FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS key (kind, id, place) ORDER BY place`,
   )
   return (keys: readonly RecordKey[]): PostgresStatement => {

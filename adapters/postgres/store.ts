@@ -239,6 +239,9 @@ function sharing(textsOf: TextsOf, tryOnce: TextsOf): TextsOf {
 // Not every runtime with a pool like `pg.Pool` has `setImmediate`.
 const endOfTurn = globalThis.setImmediate ?? queueMicrotask
 
+/** How often one call of `due` moves records. */
+const moveRoundsMax = 100
+
 function recordOrNone(text: unknown): Stored | undefined {
   return text === null || text === undefined ? undefined : recordIn(String(text))
 }
@@ -252,12 +255,21 @@ function reads(statements: Statements, run: Run, textsOf: TextsOf): Omit<Store, 
       return pageOf(query, await run(statements.list(query)))
     },
     async due(kind, ...query) {
-      for (;;) {
+      let before: ReadonlySet<string> = new Set()
+      for (let round = 1; ; round++) {
         const rows = await run(statements.due(kind, ...query))
         const records = rows.map(recordOf)
         // A commit does not move the indexed time of a record that becomes due later, so `due` moves it.
-        const moved = records.filter(({ dueAt }, i) => dueAt !== Number(rows[i]?.['due_at']))
-        if (moved.length === 0) return records
+        const isMoved = ({ dueAt }: Stored, i: number) => dueAt !== Number(rows[i]?.['due_at'])
+        const moved = records.filter(isMoved)
+        const left = records.filter((record, i) => !isMoved(record, i))
+        // A later call moves the others.
+        if (moved.length === 0 || round === moveRoundsMax) return left
+        const moving = new Set(moved.map(({ id, version }) => `${id} ${version}`))
+        if ([...moving].some((key) => before.has(key))) {
+          throw new Error('the database returns another due_at of a record than it was given')
+        }
+        before = moving
         await run(statements.move(kind, moved))
       }
     },

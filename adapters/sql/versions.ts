@@ -8,6 +8,8 @@ export interface Migration {
 export interface Migrated {
   /** The names of the steps that this call applied; empty if the tables were up to date. */
   readonly applied: readonly string[]
+  /** How the database can lose commits that it has acknowledged, with the remedy; absent if it cannot. */
+  readonly warnings?: readonly string[]
 }
 
 /**

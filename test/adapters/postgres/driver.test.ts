@@ -1,13 +1,17 @@
 import { EventEmitter } from 'node:events'
-import { describe, expect, test } from 'vitest'
+import type { Pool } from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   fromPglite,
   migrate,
   type PostgresPool,
   postgresStore,
 } from '../../../adapters/postgres.js'
-import { emptyPglite } from '../../support/databases.js'
+import type { Store } from '../../../src/index.js'
+import { emptyPglite, type FreshPostgres, freshPostgres, servers } from '../../support/databases.js'
 import { loadOne } from '../../support/one-record.js'
+
+const instant = '1700000000001'
 
 /** A pool of `pg` whose client reports the end of its connection as soon as it is passed on. */
 function poolOfEndedConnections() {
@@ -21,7 +25,7 @@ function poolOfEndedConnections() {
     totalCount: 1,
     // The tables of versions are empty.
     query: async ({ text }: { readonly text: string }) => ({
-      rows: text.includes('server_encoding') ? [{ encoding: 'UTF8' }] : [],
+      rows: text.includes('server_encoding') ? [{ encoding: 'UTF8', due_at: instant }] : [],
     }),
     connect(callback?: (error: unknown, taken: typeof client) => void) {
       callback?.(undefined, client)
@@ -54,6 +58,61 @@ describe('a connection that ends as soon as the pool passes it on', () => {
     },
   )
 })
+
+describe.skipIf(servers.PostgreSQL === undefined)(
+  'a pool of PostgreSQL that the host has wrapped',
+  () => {
+    let fresh: FreshPostgres
+    beforeAll(async () => {
+      fresh = await freshPostgres({ migrated: false })
+    })
+    afterAll(() => fresh.drop())
+
+    test.each<[string, (pool: Pool) => PostgresPool]>([
+      [
+        'by a subclass whose `connect` is asynchronous',
+        (pool) => {
+          const connect = pool.connect.bind(pool)
+          const traced = async () => connect()
+          return Object.assign(pool, { connect: traced }) as unknown as PostgresPool
+        },
+      ],
+      [
+        'by an object whose `connect` takes no callback',
+        (pool) =>
+          ({
+            totalCount: 0,
+            connect: async () => pool.connect(),
+            query: (statement) => pool.query(statement),
+          }) as PostgresPool,
+      ],
+    ])('%s works, and gets all its connections back', async (_, wrap) => {
+      const { schema } = fresh
+      const pool = fresh.connect({ max: 1 })
+      const wrapped = wrap(pool)
+      await migrate(wrapped, { schema })
+      const id = 'wrapped-pool'
+      const change = { kind: 'quote', next: { id, version: 1, commandId: id } } as const
+      const commit = { changes: [{ ...change, expectedVersion: 0 }], guards: [] }
+      const store = postgresStore(wrapped, { schema })
+      await store.commit(commit)
+      const work = async (_: unknown, inside: Store) => ({
+        ok: (await loadOne(inside, 'quote', id)) !== undefined,
+      })
+      expect(await postgresStore.transaction(wrapped, work, { schema })).toEqual({ ok: true })
+      expect([pool.totalCount, pool.idleCount]).toEqual([1, 1])
+    })
+
+    test('rejects with the error of its `connect`', async () => {
+      const refused = new Error('no connection today')
+      const connect = async () => {
+        throw refused
+      }
+      const wrapped = Object.assign(fresh.connect(), { connect }) as unknown as PostgresPool
+      await expect(loadOne(postgresStore(wrapped), 'quote', 'any-quote')).rejects.toBe(refused)
+    })
+  },
+)
 
 test('a store whose tables do not exist says what creates them', async () => {
   const database = await emptyPglite()

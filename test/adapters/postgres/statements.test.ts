@@ -68,6 +68,14 @@ describe('every statement', () => {
     expect(texts().filter((text) => notPortable.some((pattern) => pattern.test(text)))).toEqual([])
   })
 
+  test('that reads is sent to the primary by a balancer that knows the comment', () => {
+    const reads = all().filter(({ text }) => !/INSERT|UPDATE|DELETE/.test(text))
+    expect(reads).toHaveLength(6)
+    const { begun } = createStatements(undefined, true, 'a mark')
+    for (const { text } of [...reads, begun])
+      expect(text).toMatch(/^\/\*NO LOAD BALANCE\*\/ SELECT /)
+  })
+
   test('has its own name, under which it is prepared', () => {
     const byName = new Map(all().map(({ name, text }) => [name, text]))
     expect(byName.size).toBe(new Set(all().map(({ text }) => text)).size)

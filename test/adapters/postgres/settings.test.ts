@@ -1,0 +1,165 @@
+import type { Pool } from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  checkTables,
+  migrate,
+  type PostgresClient,
+  postgresStore,
+} from '../../../adapters/postgres.js'
+import { type FreshPostgres, freshPostgres, servers } from '../../support/databases.js'
+import { loadOne } from '../../support/one-record.js'
+
+const readOnly = 'transactions are read-only: set default_transaction_read_only = off'
+const withoutNulls = 'array_nulls is off: set array_nulls = on'
+const lossy = 'synchronous_commit is off, so that a crash loses acknowledged commits: set it to on'
+const unlogged =
+  'the table is UNLOGGED, so that a crash empties it: ALTER TABLE open_payments_records SET LOGGED'
+const policies =
+  'row level security keeps the role of the servers from its own records: give it a policy for all commands'
+
+describe.skipIf(servers.PostgreSQL === undefined)('a setting of PostgreSQL', () => {
+  let fresh: FreshPostgres
+  beforeAll(async () => {
+    fresh = await freshPostgres()
+  })
+  afterAll(() => fresh?.drop())
+
+  const withSetting = (setting: string) => fresh.connect({ options: `-c ${setting}` })
+
+  test.each([
+    ['default_transaction_read_only=on', readOnly],
+    ['array_nulls=off', withoutNulls],
+  ])('%s is refused, by checkTables and by migrate', async (setting, problem) => {
+    const { schema } = fresh
+    const pool = withSetting(setting)
+    expect(await checkTables(pool, { schema })).toEqual({ ok: false, problem })
+    const refusal = { code: 'ERR_DATABASE_SETTINGS', message: problem }
+    await expect(migrate(pool, { schema })).rejects.toMatchObject(refusal)
+  })
+
+  test('synchronous_commit=off is refused by checkTables, and migrate warns, unless it is allowed', async () => {
+    const { schema } = fresh
+    const pool = withSetting('synchronous_commit=off')
+    expect(await checkTables(pool, { schema })).toEqual({ ok: false, problem: lossy })
+    expect(await migrate(pool, { schema })).toEqual({ applied: [], warnings: [lossy] })
+    const allowed = { schema, allowLostCommits: true }
+    expect(await checkTables(pool, allowed)).toEqual({ ok: true })
+    expect(await migrate(pool, allowed)).toEqual({ applied: [] })
+  })
+
+  test('UNLOGGED is refused by checkTables, and migrate warns, unless it is allowed', async () => {
+    const { schema, pool } = fresh
+    await pool.query(`ALTER TABLE ${schema}.open_payments_records SET UNLOGGED`)
+    expect(await checkTables(pool, { schema })).toEqual({ ok: false, problem: unlogged })
+    expect(await migrate(pool, { schema })).toEqual({ applied: [], warnings: [unlogged] })
+    expect(await checkTables(pool, { schema, allowLostCommits: true })).toEqual({ ok: true })
+    await pool.query(`ALTER TABLE ${schema}.open_payments_records SET LOGGED`)
+    expect(await checkTables(pool, { schema })).toEqual({ ok: true })
+  })
+
+  test.each([
+    'default_transaction_isolation=serializable',
+    'default_transaction_isolation=repeatable\\ read',
+    'standard_conforming_strings=off',
+    'client_encoding=latin1',
+    'extra_float_digits=-15',
+    'bytea_output=escape',
+    'plan_cache_mode=force_generic_plan',
+    'quote_all_identifiers=on',
+    'transform_null_equals=on',
+  ])('%s works', async (setting) => {
+    const { schema } = fresh
+    const pool = withSetting(setting)
+    expect(await checkTables(pool, { schema })).toEqual({ ok: true })
+    const store = postgresStore(pool, { schema })
+    const text = "\u20ac \u0142 \ud83d\ude00 \\ ' \u0000"
+    const id = `works-${setting.replaceAll(/[^a-z]/g, '-')}`
+    const next = { id, version: 1, commandId: 'a', dueAt: 1_700_000_000_000, text }
+    const changes = [{ kind: 'quote', next, expectedVersion: 0 }] as const
+    expect(await store.commit({ changes, guards: [] })).toBe(true)
+    expect(await loadOne(store, 'quote', id)).toEqual(next)
+    const due = await store.due('quote', id.slice(0, 8), next.dueAt, 10_000)
+    expect(due).toContainEqual(next)
+  })
+})
+
+describe.skipIf(servers.PostgreSQL === undefined)('row level security on PostgreSQL', () => {
+  let fresh: FreshPostgres
+  let running: Pool
+  let role: string
+  let table: string
+  beforeAll(async () => {
+    fresh = await freshPostgres()
+    const { pool, schema } = fresh
+    role = `${schema}_runner`
+    table = `${schema}.open_payments_records`
+    await pool.query(`CREATE ROLE ${role} LOGIN`)
+    await pool.query(`GRANT USAGE ON SCHEMA ${schema} TO ${role}`)
+    await pool.query(`GRANT ALL ON ALL TABLES IN SCHEMA ${schema} TO ${role}`)
+    const url = new URL(servers.PostgreSQL ?? '')
+    url.username = role
+    running = fresh.connect({ connectionString: url.href })
+    await pool.query(`ALTER TABLE ${table} ENABLE ROW LEVEL SECURITY`)
+  })
+  afterAll(async () => {
+    await fresh.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
+    await fresh.drop()
+  })
+
+  const check = (client: PostgresClient = running) => checkTables(client, { schema: fresh.schema })
+
+  test.each([
+    ['without a policy', ''],
+    ['for SELECT alone', 'FOR SELECT USING (true)'],
+    [
+      'without UPDATE',
+      'FOR INSERT WITH CHECK (true); CREATE POLICY two ON table FOR SELECT USING (true)',
+    ],
+    ['that hides what is written', 'USING (false) WITH CHECK (true)'],
+  ])('%s is refused by checkTables', async (_, policy) => {
+    const { pool } = fresh
+    const text = `CREATE POLICY one ON table ${policy}`.replaceAll('table', table)
+    if (policy !== '') await pool.query(text)
+    expect(await check()).toEqual({ ok: false, problem: policies })
+    await pool.query(`DROP POLICY IF EXISTS one ON ${table}`)
+    await pool.query(`DROP POLICY IF EXISTS two ON ${table}`)
+  })
+
+  test('that is right is accepted, and the check leaves nothing behind', async () => {
+    await fresh.pool.query(`CREATE POLICY one ON ${table} USING (true)`)
+    expect(await check()).toEqual({ ok: true })
+    const { rows } = await fresh.pool.query(`SELECT count(*)::int AS count FROM ${table}`)
+    expect(rows).toEqual([{ count: 0 }])
+    const queries = { query: (statement: never) => running.query(statement) }
+    expect(await check(queries)).toEqual({ ok: false, problem: policies })
+    await fresh.pool.query(`DROP POLICY one ON ${table}`)
+  })
+
+  test('does not concern the owner of the table', async () => {
+    expect(await check(fresh.pool)).toEqual({ ok: true })
+  })
+})
+
+test('a standby is refused', async () => {
+  const rows: Readonly<Record<string, readonly object[]>> = {
+    'SELECT version': [{ version: 1 }],
+    '/*NO LOAD BALANCE*/ SELECT current_setting': [
+      {
+        encoding: 'UTF8',
+        standby: 'true',
+        readonly: 'on',
+        nulls: 'on',
+        waits: 'on',
+        due_at: '1700000000001',
+      },
+    ],
+  }
+  const standby: PostgresClient = {
+    async query({ text }) {
+      const [, found = []] = Object.entries(rows).find(([start]) => text.startsWith(start)) ?? []
+      return { rows: found as never }
+    },
+  }
+  const problem = 'the database is a standby: connect to the primary'
+  expect(await checkTables(standby)).toEqual({ ok: false, problem })
+})
