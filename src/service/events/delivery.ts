@@ -38,7 +38,10 @@ export type EventHandler = (
   delivery: {
     /** 1 for the first delivery; higher if earlier deliveries failed or did not finish in time. */
     readonly attempt: number
-    /** Aborted when the lease ends. The consumer then no longer waits for the handler. */
+    /**
+     * Aborted when the lease ends. The consumer then no longer waits for the handler. Reading `aborted` checks the
+     * time, so that a handler which goes on after a pause of its process sees it: read it directly before an effect.
+     */
     readonly signal: AbortSignal
   },
 ) => Promise<void> | void

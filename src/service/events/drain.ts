@@ -17,6 +17,8 @@ import type { DueRanges } from './due-range.js'
 import { createHandlers, type Delivery } from './handlers.js'
 import { leaseDeliveries, type Outcomes, settleDeliveries, suspectEvents } from './outcomes.js'
 
+const claimEnded = 'the consumer did not extend its claim in time'
+
 /** How long a consumer takes new events of a slice before it offers it to others, in milliseconds. */
 const holdMs = 1_000
 
@@ -174,16 +176,19 @@ export async function drain(
   async function watch(of: Held): Promise<void> {
     while (!of.over.signal.aborted) {
       const leftMs = of.sent.elapsedMs + stopAfterMs - pacing.elapsedMs()
-      if (leftMs <= 0) return lose(of, 'the consumer did not extend its claim in time')
+      if (leftMs <= 0) return lose(of, claimEnded)
       await pacing.sleep(leftMs, of.over.signal)
     }
   }
 
   function mayBegin({ closesAt, over, sent }: Held): boolean {
     if (closesAt !== undefined || over.signal.aborted || isStopped()) return false
-    // The stopwatch of a machine that was suspended may have stood still.
-    const ageMs = Math.max(pacing.elapsedMs() - sent.elapsedMs, clock.now() - sent.now)
-    return ageMs < beginWithinMs
+    return ageOf(sent) < beginWithinMs
+  }
+
+  /** How long ago a claim was extended. The stopwatch of a machine that was suspended may have stood still. */
+  function ageOf(sent: Held['sent']): number {
+    return Math.max(pacing.elapsedMs() - sent.elapsedMs, clock.now() - sent.now)
   }
 
   /** Begins the deliveries of the events of one record. Returns their number. */
@@ -205,15 +210,17 @@ export async function drain(
   }
 
   function deliveryOf(record: EventRecord, of: Held): Delivery {
-    return {
+    const delivery: Delivery = {
       record,
       slice: of.slice,
       event: deliveredEvent(context, namespace, record),
       attempt: record.attempts + 1,
       isLeased: false,
       mayBegin: () => mayBegin(of),
+      overdue: () => (!delivery.isLeased && ageOf(of.sent) >= stopAfterMs ? claimEnded : undefined),
       lose: () => undefined,
     }
+    return delivery
   }
 
   /** Serves a slice for a while. Resolves to the number of deliveries that it has begun. */

@@ -13,6 +13,8 @@ export interface Delivery {
   isLeased: boolean
   /** Whether the handler may begin now. */
   readonly mayBegin: () => boolean
+  /** Why another consumer may have begun the delivery too, judged by the time alone. */
+  readonly overdue: () => string | undefined
   /** Ends the delivery with an error, because another consumer may begin it too. */
   lose: (error: Error) => void
 }
@@ -21,6 +23,27 @@ export interface Delivery {
 export interface Ended {
   readonly delivery: Delivery
   readonly failure?: { readonly error: unknown }
+}
+
+/**
+ * Lets a signal check the time whenever `aborted` is read. After a pause of the process, a handler may go on before the
+ * timer that aborts the signal.
+ */
+function checkedWhenRead(signal: AbortSignal, check: () => void): AbortSignal {
+  const isAborted = (): boolean => Reflect.get(AbortSignal.prototype, 'aborted', signal)
+  return Object.defineProperties(signal, {
+    aborted: {
+      get() {
+        if (!isAborted()) check()
+        return isAborted()
+      },
+    },
+    throwIfAborted: {
+      value() {
+        if (signal.aborted) throw signal.reason
+      },
+    },
+  })
 }
 
 /** Calls the handler for events, for as many records at a time as the settings say. */
@@ -88,16 +111,21 @@ export function createHandlers(
         reject(error)
       }
     })
+    const late = `the handler did not finish within ${leaseMs} ms`
     async function end(): Promise<void> {
       await pacing.sleep(leaseMs, handled.signal)
-      if (!handled.signal.aborted) {
-        delivery.lose(new Error(`the handler did not finish within ${leaseMs} ms`))
-      }
+      if (!handled.signal.aborted) delivery.lose(new Error(late))
     }
+    const begunAt = pacing.elapsedMs()
+    const signal = checkedWhenRead(lease.signal, () => {
+      const isLate = pacing.elapsedMs() - begunAt >= leaseMs
+      const why = isLate ? late : delivery.overdue()
+      if (why !== undefined) delivery.lose(new Error(why))
+    })
     const { event, attempt } = delivery
     try {
       void end()
-      await Promise.race([handler(event, { attempt, signal: lease.signal }), lost])
+      await Promise.race([handler(event, { attempt, signal }), lost])
       return undefined
     } catch (error) {
       return { error }

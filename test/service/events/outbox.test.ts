@@ -312,6 +312,25 @@ describe('a handler that fails', () => {
     expect(again.heard).toEqual([`${stuck}.incoming-payment.1`])
   })
 
+  test.each([
+    ['its lease', 5 * second, { leaseMs: 5 * second }],
+    ['the claim of its consumer', 10 * second, {}],
+  ])('sees after a pause of the process that %s has ended', async (_, pauseMs, options) => {
+    const setup = paymentServices()
+    await setup.newPayment()
+    const seen: boolean[] = []
+    const handler: EventHandler = (_event, { signal }) => {
+      // Nothing else runs between these lines, no timer either.
+      setup.clock.advance(pauseMs - 1)
+      seen.push(signal.aborted)
+      setup.clock.advance(1)
+      seen.push(signal.aborted)
+      expect(() => signal.throwIfAborted()).toThrow()
+    }
+    await setup.outbox.drain(handler, options)
+    expect(seen).toEqual([false, true])
+  })
+
   let crashes = 0
 
   /** Delivers one event in a process that dies during the delivery. */
