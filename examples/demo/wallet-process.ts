@@ -52,7 +52,7 @@ async function main({ BASE_URL = '', DATA_DIR = '', ...env }: NodeJS.ProcessEnv)
         ledger: { ...ledgerOn(database), hold },
         // The demo does not wait for minutes: it starts a process whose clock is ahead.
         clock: { now: () => Date.now() + Number(env['AHEAD_MS']) },
-        signatures: { clock: Date },
+        signatures: { clock: { now: () => Date.now() } },
       })
       return { wallet, work: () => startBackground(wallet, handler) }
     },

@@ -134,7 +134,7 @@ const holdMaxMs = 30_000
  * @see Interledger RFC 0027
  */
 export function createConnector(options: ConnectorOptions): Connector {
-  const { peers, now = Date.now, onError } = options
+  const { peers, now = () => Date.now(), onError } = options
   const reject = rejectsOf(options.ilpAddress)
 
   async function forward(from: Peer, packet: Uint8Array, isProbe: boolean): Promise<Uint8Array> {
@@ -252,7 +252,7 @@ async function reserve(
 
 /** Checks a packet from a peer, and returns the packet for the next node. */
 function check(
-  { peers, rateOf, now = Date.now }: ConnectorOptions,
+  { peers, rateOf, now = () => Date.now() }: ConnectorOptions,
   from: Peer,
   incoming: IlpPrepare,
 ): Checked {

@@ -37,7 +37,7 @@ export function foreignReceivers({
   fetch,
   openClient,
   deadlineMs,
-  now = Date.now,
+  now = () => Date.now(),
 }: ForeignReceiversOptions): Receivers {
   const tokens = tokenCache(async (authServer) => requestToken(await client(), authServer))
   let opening: Promise<ReceiverClient> | undefined

@@ -59,7 +59,7 @@ const repeatMs = 30_000
 
 /** After another process has taken over the payment, it sends nothing new: the amount might arrive twice. */
 export function packetRecord(options: PacketRecordOptions): PacketRecord {
-  const { send, probe, countsRepeats, book, paymentId, writer, now = Date.now } = options
+  const { send, probe, countsRepeats, book, paymentId, writer, now = () => Date.now() } = options
   const reject = rejectsOf('')
   let { progress } = options
   let stopped = false

@@ -79,7 +79,7 @@ const pauseMs = 100
  * @see Interledger RFC 0029
  */
 export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler {
-  const { now = Date.now } = options
+  const { now = () => Date.now() } = options
   const reject = rejectsOf(options.ilpAddress)
   const receiver: Receiver = { ...options, now, reject }
   return async (packet) => {

@@ -36,7 +36,7 @@ export type Receivers = (url: string) => Promise<FoundReceiver>
 export function receiversOf(
   incomingPayments: Pick<IncomingPaymentServices, 'get' | 'idOf'>,
   elsewhere: Receivers,
-  now = Date.now,
+  now = () => Date.now(),
 ): Receivers {
   return async (url) => {
     const id = incomingPayments.idOf(url)

@@ -56,7 +56,7 @@ async function send(
   delivery: Parameters<EventHandler>[1],
   stopping: AbortSignal,
 ): Promise<void> {
-  const { rail, book, now = Date.now } = options
+  const { rail, book, now = () => Date.now() } = options
   const { paymentId, debitAmount } = payment
   const writer = randomUUID()
   const progress = await book.take(paymentId, writer)

@@ -31,7 +31,7 @@ export interface TokenExchangeOptions {
  * every management URI, the client presents the old token and signs with its key (RFC 9635 section 6).
  */
 export function tokenExchange(options: TokenExchangeOptions): Handler {
-  const { oldServer, clock = Date } = options
+  const { oldServer, clock = { now: () => Date.now() } } = options
   const verify = createSignatureVerifier({ url: oldServer, clock })
 
   async function serve(request: HttpRequest): Promise<HttpResponse> {

@@ -113,7 +113,7 @@ export function openWire(options: WireOptions, machine: Machine, network: Networ
     const { signal, release } = either(interrupted, init.signal)
     return reach(input, { ...init, signal }).finally(release)
   }
-  const sender = { key: key.pair, fetch, requestTimeoutMs: timeoutMs, now: Date.now }
+  const sender = { key: key.pair, fetch, requestTimeoutMs: timeoutMs, now: () => Date.now() }
 
   function line(step: string, outcome: string, began: number, { method, url }: WireRequest): void {
     const ms = Math.round(performance.now() - began)

@@ -175,7 +175,7 @@ function createConformanceSession(options: ServerConformanceOptions): Session {
     consent,
     fetch: options.fetch ?? fetch,
     requestTimeoutMs: options.requestTimeoutMs ?? 10_000,
-    now: Date.now,
+    now: () => Date.now(),
   })
 }
 

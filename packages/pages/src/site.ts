@@ -55,7 +55,7 @@ export function createSite(options: PagesOptions): Site {
   requirePagesOptions(options)
   const { design, connectedAppsUrl } = options
   const texts = options.languages ?? languages
-  const { now } = options.clock ?? Date
+  const { now } = options.clock ?? { now: () => Date.now() }
   const screens: PageScreens = {
     consent: consentScreen,
     confirmation: confirmationScreen,

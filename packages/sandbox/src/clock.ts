@@ -31,7 +31,7 @@ const standMaxMs = 60_000
 /** A hundred years. */
 const aheadMaxMs = 100 * 366 * 86_400_000
 
-export function sandboxClock(real: () => number = Date.now): SandboxClock {
+export function sandboxClock(real: () => number = () => Date.now()): SandboxClock {
   let offset = 0
   let latest = Number.NEGATIVE_INFINITY
   function at(now: number): number {

@@ -136,7 +136,7 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
     mustConfirm,
     clientKeys,
     clock,
-    signatures: { clock: Date }, // clients know only the real time
+    signatures: { clock: { now: () => Date.now() } }, // clients know only the real time
     onRefusal,
     onError,
   })

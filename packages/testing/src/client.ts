@@ -101,7 +101,7 @@ const knownParts: Readonly<Record<keyof ClientRequest, true>> = {
  */
 export function testClient(options: TestClientOptions): TestClient {
   requireKnownOptions('', options, knownOptions)
-  const { seed, kid, walletAddress, clock = Date } = options
+  const { seed, kid, walletAddress, clock = { now: () => Date.now() } } = options
   requireText('seed', seed)
   requireText('kid', kid)
   if (walletAddress !== undefined) requireText('walletAddress', walletAddress)

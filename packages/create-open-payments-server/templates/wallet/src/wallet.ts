@@ -77,7 +77,7 @@ export function createWallet(
     mustConfirm = isAbove(settings.confirmAbove),
     ...options
   } = ports
-  const { clock = { now: Date.now }, onError = console.error } = options
+  const { clock = { now: () => Date.now() }, onError = console.error } = options
   const servers: Servers = createServers({
     baseUrl, // grants at /auth, payments at /incoming-payments, accounts at their URLs
     consentUrl: `${baseUrl}/consent`,
