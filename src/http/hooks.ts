@@ -73,6 +73,11 @@ export interface RateLimitedCall {
   readonly keyid?: string
   readonly operation: ServerOperation
   readonly method: string
+  /**
+   * What to count together: `revocations` of tokens, and of grants by their cancellation, apart from all other
+   * `requests`. A client that has used up its limit can then still give up its access.
+   */
+  readonly bucket: 'requests' | 'revocations'
   readonly at: Instant
 }
 
@@ -117,12 +122,15 @@ export type KnownClient = Partial<SigningClient>
 /** Fails open: if the host's `rateLimit` throws, the call is served, so that its outage does not spread. */
 export function limiter(
   { rateLimit, onError }: Hooks,
-  call: Omit<RateLimitedCall, keyof SigningClient>,
+  call: Omit<RateLimitedCall, keyof SigningClient | 'bucket'>,
 ): (client?: SigningClient) => Promise<HttpRefusal | undefined> {
   return async (client) => {
     if (rateLimit === undefined) return undefined
     try {
-      const retryAt = await limitedUntil(rateLimit, { ...call, ...client })
+      const { operation } = call
+      const isRevocation = operation === 'revokeToken' || operation === 'cancelGrant'
+      const bucket = isRevocation ? 'revocations' : 'requests'
+      const retryAt = await limitedUntil(rateLimit, { ...call, ...client, bucket })
       if (retryAt === undefined) return undefined
       return { ...refuse('rate_limited', 'the call exceeds the rate limit of the host'), retryAt }
     } catch (error) {

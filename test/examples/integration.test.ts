@@ -45,7 +45,12 @@ describe('requesting money for an invoice', () => {
 })
 
 describe('the limit of calls in each minute', () => {
-  const call = { client: 'https://shop.example', operation: 'createQuote', method: 'POST' } as const
+  const call = {
+    client: 'https://shop.example',
+    operation: 'createQuote',
+    method: 'POST',
+    bucket: 'requests',
+  } as const
 
   test('is for each client, and begins again with the next minute', () => {
     const limit = perMinute(2)
@@ -53,6 +58,18 @@ describe('the limit of calls in each minute', () => {
     const results = [call, call, call, other].map((each) => limit({ ...each, at: 61_000 }))
     expect(results).toEqual([undefined, undefined, { retryAfterMs: 59_000 }, undefined])
     expect(limit({ ...call, at: 120_000 })).toBeUndefined()
+  })
+
+  test('leaves a client that has used up its requests its revocations', () => {
+    const limit = perMinute(1)
+    const revocation = {
+      ...call,
+      operation: 'revokeToken',
+      method: 'DELETE',
+      bucket: 'revocations',
+    } as const
+    const results = [call, call, revocation].map((each) => limit({ ...each, at: 0 }))
+    expect(results).toEqual([undefined, { retryAfterMs: 60_000 }, undefined])
   })
 
   test('is not for calls that need no signature, because all strangers would share it', () => {

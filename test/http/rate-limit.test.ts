@@ -62,6 +62,11 @@ describe('the rate limit', () => {
       'GET getIncomingPayment',
       'DELETE cancelGrant',
     ])
+    const buckets = calls.map(({ operation, bucket }) => [operation, bucket])
+    expect(buckets.filter(([, bucket]) => bucket !== 'requests')).toEqual([
+      ['revokeToken', 'revocations'],
+      ['cancelGrant', 'revocations'],
+    ])
     const known = { client: 'https://shop.example', keyid: 'shop-key', at: world.clock.now() }
     for (const call of calls) expect(call).toEqual(expect.objectContaining(known))
   })
@@ -99,7 +104,8 @@ describe('the rate limit', () => {
     const { world, calls, client } = setUp()
     await world.handle(options)
     await world.handle(client.sign({ method: 'OPTIONS', url: grantEndpoint }))
-    const call = { operation: 'discover', method: 'OPTIONS', at: world.clock.now() }
+    const at = world.clock.now()
+    const call = { operation: 'discover', method: 'OPTIONS', bucket: 'requests', at }
     expect(calls).toEqual([call, call])
   })
 })

@@ -3,16 +3,17 @@ import type { RateLimit } from 'open-payments-server'
 // #region rate-limit
 const minuteMs = 60_000
 
-/** Allows each client this many calls per minute, counted in one process. */
+/** Allows each client this many requests per minute, and as many revocations, counted in one process. */
 export function perMinute(callsMax: number): RateLimit {
   let minute = 0
   let counts = new Map<string, number>()
-  return ({ client, at }) => {
+  return ({ client, bucket, at }) => {
     if (client === undefined) return undefined // not signed
     const now = Math.floor(at / minuteMs)
     if (now !== minute) [minute, counts] = [now, new Map()]
-    const count = (counts.get(client) ?? 0) + 1
-    counts.set(client, count)
+    const counted = `${bucket} ${client}`
+    const count = (counts.get(counted) ?? 0) + 1
+    counts.set(counted, count)
     return count > callsMax ? { retryAfterMs: (minute + 1) * minuteMs - at } : undefined
   }
 }
