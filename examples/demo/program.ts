@@ -76,7 +76,6 @@ async function tellAll(): Promise<void> {
       walletAddressUrl: shop.walletAddress,
       keyId,
       privateKey,
-      useHttp: true,
       validateResponses: true,
       requestTimeoutMs: 5 * outboundTimeoutMs, // a quote of another wallet can take four times as long
     })

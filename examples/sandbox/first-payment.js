@@ -9,7 +9,6 @@ const client = await createAuthenticatedClient({
   walletAddressUrl: accounts.app.walletAddress,
   keyId: accounts.app.keyId,
   privateKey: Buffer.from(accounts.app.privateKeyPem),
-  useHttp: true,
 })
 const sender = await client.walletAddress.get({ url: accounts.alice.walletAddress })
 const receiver = await client.walletAddress.get({ url: accounts.dana.walletAddress })

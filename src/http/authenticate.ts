@@ -32,7 +32,7 @@ export async function inspect(
 ): Promise<HttpResult<Candidates>> {
   const now = signatureClock?.now() ?? call.now
   const inspection = await inspectSignatures(message, now, signatureRules)
-  if (!inspection.ok) return refuse('signature_invalid', inspection.problem)
+  if (!inspection.ok) return saying(inspection.problem, 'signature_invalid')
   const keyid = inspection.value[0]?.keyid
   if (keyid !== undefined) note({ keyid })
   if (signatureClock === undefined) return inspection
@@ -194,7 +194,7 @@ async function findKey(
     const key = await clientKeys.find({ walletAddress, kid, mayBeNew: true })
     return key === undefined ? refuse('client_invalid', 'the client has no such key') : ok(key)
   } catch (error) {
-    if (hasCode(error, 'ERR_KEY_UNUSABLE')) return saying(error, 'client_invalid')
+    if (hasCode(error, 'ERR_KEY_UNUSABLE')) return saying(messageOf(error), 'client_invalid')
     if (!hasCode(error, 'ERR_FETCH_REFUSED')) return unavailable(error)
     // The same response as for an unknown key, so that clients cannot probe the network of this server.
     return refuse('client_invalid', `the keys of the client were not fetched: ${messageOf(error)}`)
@@ -212,13 +212,15 @@ async function available<Value>(ask: () => Promise<Value>): Promise<HttpResult<V
 
 function unavailable(error: unknown): HttpRefusal {
   if (isWrongAnswer(error)) throw error
-  if (hasCode(error, 'ERR_KEY_SET')) return saying(error, 'client_unavailable')
+  if (hasCode(error, 'ERR_KEY_SET')) return saying(messageOf(error), 'client_unavailable')
   return refuse('client_unavailable', messageOf(error))
 }
 
-/** Tells the client what it must change in its key set. */
-function saying(error: unknown, refusal: 'client_invalid' | 'client_unavailable'): HttpRefusal {
-  const problem = messageOf(error)
+/** Tells the client what it must change in its signature or key set: a reason that needs nothing of the server. */
+function saying(
+  problem: string,
+  refusal: 'signature_invalid' | 'client_invalid' | 'client_unavailable',
+): HttpRefusal {
   return { ...refuse(refusal, problem), details: { problem } }
 }
 

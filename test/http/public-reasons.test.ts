@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { publicReasons, resourceUrlForm } from '../../src/core/public-reasons.js'
 import type { Limits, MayPayAnswer, MayReceiveAnswer, PriceAnswer } from '../../src/index.js'
 import { jwkOf, testKey } from '../support/keys.js'
+import { bytesOf, contentDigest } from '../support/sign.js'
 import {
   createSpendingWorld,
   eur,
@@ -18,6 +19,7 @@ import { payingClient, quoteUrl } from '../support/spending-client.js'
 import {
   type Answer,
   alice,
+  answerOf,
   bob,
   createWorld,
   grantEndpoint,
@@ -224,6 +226,52 @@ async function request(reasons: { readonly reason?: string; readonly publicReaso
 const no = { ok: false } as const
 const told = { reason: 'score 12', publicReason: 'not on Sundays' }
 const untold = { reason: 'score 12' }
+
+describe('a signature that is refused before a key is looked up', () => {
+  const signing: readonly (readonly [string, Parameters<ReturnType<typeof sender>>[0]])[] = [
+    ['created is missing', { parameters: ['keyid="shop-key"'] }],
+    ['created is too long ago', { created: 0 }],
+    ['keyid is missing', { parameters: ['created=1795262400'] }],
+    ['@target-uri is not covered', { components: ['"@method"'] }],
+    ['Content-Digest is missing', { digest: 'none', components: ['"@method"', '"@target-uri"'] }],
+  ]
+
+  const body = JSON.stringify({
+    client: 'https://shop.example',
+    access_token: { access: [incomingAccess] },
+  })
+
+  function sender() {
+    const { client, handle } = createWorld()
+    const shop = client()
+    return async (options: Partial<Parameters<typeof shop.sign>[0]>) =>
+      answerOf(await handle(shop.sign({ method: 'POST', url: grantEndpoint, body, ...options })))
+  }
+
+  /** The value of the digest in the signature base, as its line in bytes. */
+  const inBytes = (component: string) => ({
+    [component]: `:${Buffer.from(contentDigest(bytesOf(body), 'sha-512')).toString('base64')}:`,
+  })
+
+  test.each(signing)('tells the client that %s', async (problem, options) => {
+    const { status, body } = await sender()(options)
+    expect(status).toBe(401)
+    expect(body.error).toEqual({
+      code: 'invalid_client',
+      description: 'Invalid signature',
+      details: { problem },
+    })
+  })
+
+  test.each(['sf', 'bs'])('is none if the digest is covered by ;%s alone', async (parameter) => {
+    const digest = `"content-digest";${parameter}`
+    const { status, body } = await sender()({
+      ...(parameter === 'bs' && { override: inBytes(digest) }),
+      components: ['"@method"', '"@target-uri"', digest, '"content-length"', '"content-type"'],
+    })
+    expect([status, body.error]).toEqual([200, undefined])
+  })
+})
 
 describe('a refusal of the host', () => {
   const refusals = {

@@ -144,7 +144,12 @@ test('a retry of the TypeScript client that lost its signature is refused with t
   expect(answer.status).toBe(401)
   expect(world.refusals.at(-1)).toMatchObject({
     refusal: 'signature_invalid',
-    reason: 'Signature-Input is undefined: a retry of a client that lost its signature',
+    reason: 'repeated without a signature: the first answer was another one',
+  })
+  expect(JSON.parse(`${answer.body}`).error).toEqual({
+    code: 'invalid_signature',
+    description: 'Signature validation error',
+    details: { problem: 'repeated without a signature: the first answer was another one' },
   })
   expect((await client.getPayment(token, payment.body.id)).status).toBe(200)
 })

@@ -46,8 +46,11 @@ export interface SignatureCandidate {
 
 export type Inspection = Result<readonly SignatureCandidate[], Problem>
 
-/** The published TypeScript client repeats a GET with the text `undefined` in both fields. */
-const signatureLost = 'Signature-Input is undefined: a retry of a client that lost its signature'
+/**
+ * The published TypeScript client repeats GET and DELETE, after answers such as 429 and 503, with the text `undefined`
+ * in both fields. Its caller sees only the answer to the repeat.
+ */
+const signatureLost = 'repeated without a signature: the first answer was another one'
 
 const labelsMax = 4
 const signatureLength = 64
@@ -118,11 +121,14 @@ function labelsProblem({ inputs, signatures }: SignatureFields): Problem | undef
   const labels = [...inputs.keys()]
   if (labels.length > labelsMax)
     return { ok: false, problem: `there are more than ${labelsMax} signatures` }
-  const matching =
-    labels.length === signatures.size && labels.every((label) => signatures.has(label))
-  return matching
+  const alone = [
+    ...(labels.every((label) => signatures.has(label)) ? [] : ['Signature-Input']),
+    ...([...signatures.keys()].every((label) => inputs.has(label)) ? [] : ['Signature']),
+  ]
+  // RFC 9421 section 4: each label must be in both fields.
+  return alone.length === 0
     ? undefined
-    : { ok: false, problem: 'Signature-Input and Signature have different labels' }
+    : { ok: false, problem: `a label is in ${alone.join(' alone, another in ')} alone` }
 }
 
 /** A request whose signatures are inspected. */
@@ -171,11 +177,12 @@ function readParameters(
   const alg = parameters.get('alg')
   if (tag !== undefined && tag !== 'gnap') return { ok: false, problem: 'tag is not gnap' }
   if (alg !== undefined && alg !== 'ed25519') return { ok: false, problem: 'alg is not ed25519' }
-  if (typeof keyid !== 'string') return { ok: false, problem: 'keyid is missing or not a String' }
+  if (keyid === undefined) return { ok: false, problem: 'keyid is missing' }
+  if (typeof keyid !== 'string') return { ok: false, problem: 'keyid is not a String' }
   if (nonce !== undefined && typeof nonce !== 'string')
     return { ok: false, problem: 'nonce is not a String' }
-  if (typeof created !== 'number')
-    return { ok: false, problem: 'created is missing or not an Integer' }
+  if (created === undefined) return { ok: false, problem: 'created is missing' }
+  if (typeof created !== 'number') return { ok: false, problem: 'created is not an Integer' }
   if (expires !== undefined && typeof expires !== 'number') {
     return { ok: false, problem: 'expires is not an Integer' }
   }
@@ -211,18 +218,26 @@ export function readCoverage(
   }
   if (!identities.includes('@method')) return uncovered('@method')
   if (!identities.includes('@target-uri')) return uncovered('@target-uri')
-  if (fields.has('authorization') && !identities.includes('authorization')) {
+  if (fields.has('authorization') && !coversField(identities, 'authorization')) {
     return uncovered('authorization')
   }
-  if (fields.has('idempotency-key') && !identities.includes('idempotency-key')) {
+  if (fields.has('idempotency-key') && !coversField(identities, 'idempotency-key')) {
     return uncovered('idempotency-key')
   }
-  if (body.length > 0 && !identities.includes('content-digest')) {
+  if (body.length > 0 && !coversField(identities, 'content-digest')) {
     return fields.has('content-digest')
       ? uncovered('content-digest')
       : { ok: false, problem: 'Content-Digest is missing' }
   }
   return ok(identities)
+}
+
+/**
+ * Whether a whole field is covered: as it is, as its lines in bytes (`;bs`), or as a dictionary (`;sf`; RFC 9421
+ * section 2.1). A member of it (`;key`) is not enough.
+ */
+function coversField(identities: readonly string[], name: string): boolean {
+  return [name, `"${name}";bs`, `"${name}";sf`].some((each) => identities.includes(each))
 }
 
 function uncovered(name: string): Problem {

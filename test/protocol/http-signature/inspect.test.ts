@@ -283,7 +283,17 @@ describe('the syntax of the signature fields', () => {
       'signature-input': [`${goodInput}, sig2=${covered}${parameters}`],
       signature: [`sig1=${someSignature}, sig3=${someSignature}`],
     })
-    expect(await problem(message)).toMatch(/different labels/)
+    const both = 'a label is in Signature-Input alone, another in Signature alone'
+    expect(await problem(message)).toBe(both)
+  })
+
+  test.each([
+    ['Signature-Input', `${goodInput}, sig2=${covered}${parameters}`, `sig1=${someSignature}`],
+    ['Signature', goodInput, `sig1=${someSignature}, sig2=${someSignature}`],
+  ])('says that a label is in %s alone', async (name, input, signature) => {
+    const fields = { 'signature-input': [input], signature: [signature] }
+    const message = withFields(messageWithInput(goodInput), fields)
+    expect(await problem(message)).toBe(`a label is in ${name} alone`)
   })
 
   test.each([

@@ -24,7 +24,6 @@ export async function openApp(baseUrl: string) {
     walletAddressUrl,
     keyId,
     privateKey,
-    useHttp: true,
     logLevel: 'silent',
   })
   const url = `${baseUrl}/auth`
