@@ -33,6 +33,8 @@ export interface SignatureChanges
 export interface WireAnswer {
   /** Method and URL of the request. */
   readonly request: string
+  /** Whether the request had content. Absent if that is unknown. */
+  readonly hadContent?: boolean
   readonly status: number
   readonly headers: Headers
   readonly text: string
@@ -76,7 +78,8 @@ export async function exchange(sender: Sender, request: WireRequest): Promise<Wi
   })
   const text = await textOf(response, `the response to ${method} ${url}`)
   const answered = { status: response.status, headers: response.headers, text }
-  return { request: `${method} ${url}`, ...answered, body: parsed(text) }
+  const sent = { request: `${method} ${url}`, hadContent: body.length > 0 }
+  return { ...sent, ...answered, body: parsed(text) }
 }
 
 interface Message {

@@ -27,6 +27,7 @@ export function recognised(answer: WireAnswer): Problem | undefined {
   if (isOwn) return undefined
   if (status < 300) return isPage(answer) ? webPage(answer) : undefined
   if (status === 401 && isPage(answer)) return replacedError(answer)
+  if (isForgery(answer)) return guarded(answer)
   if (isBlocked(answer)) return blocked(answer)
   return status === 404 ? undefined : firewall(answer)
 }
@@ -39,6 +40,11 @@ function challengeOf({ headers }: WireAnswer): string {
 
 function isBlocked({ status, request }: WireAnswer): boolean {
   return status === 405 || status === 501 || (status === 403 && /^(DELETE|OPTIONS) /.test(request))
+}
+
+/** Whether a guard against forged forms may have refused a request without content, which it takes for a form. */
+function isForgery({ status, request, hadContent }: WireAnswer): boolean {
+  return status === 403 && hadContent === false && request.startsWith('POST ')
 }
 
 function isPage({ headers, text }: WireAnswer): boolean {
@@ -257,6 +263,18 @@ function replacedError(answer: WireAnswer): Problem {
     why: 'The proxy replaced the body of the error. Clients branch on its code.',
     fix: ['# nginx: remove proxy_intercept_errors on and error_page for the paths of the wallet'],
     cause: 'replaced errors',
+  }
+}
+
+function guarded(answer: WireAnswer): Problem {
+  return {
+    what: `JSON passes, but ${answer.request} without content is refused ${shown(answer)}: a guard against forged forms`,
+    why: 'Completion, rotation, revocation and cancellation have none. A token that cannot be revoked goes on working.',
+    fix: [
+      'app.use(toExpress(wallet.handle, { fallthrough: true })) // the first line, before csrf() and others',
+      '# or let POST and DELETE pass below the paths of the servers: docs/mounting.md, "Guards against forged forms"',
+    ],
+    cause: 'forgery guard',
   }
 }
 

@@ -132,7 +132,7 @@ export const paymentChecks: readonly Check[] = [
     why: 'A client rotates a token that leaked. The old one must not give access any more.',
   }),
   caseCheck('token-revoke', {
-    ...atPayments,
+    after: ['incoming-get', 'token-rotate-old'],
     ...caching,
     why: 'A revoked token must not give access any more.',
   }),

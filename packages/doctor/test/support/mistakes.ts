@@ -788,6 +788,17 @@ export const mistakes: readonly Mistake[] = [
     line: 'PROBLEM token-revoke: the proxy does not pass on DELETE https://wallet.example/auth/token/{id} (403)',
   },
   {
+    name: 'A guard against forged forms stands before the wallet',
+    fix: 'the first line',
+    plant: {
+      fault: responds(
+        { status: 403, headers: { 'content-type': 'text/plain' }, body: 'Forbidden' },
+        ({ method, body }) => body.length === 0 && ['POST', 'DELETE'].includes(method),
+      ),
+    },
+    line: 'PROBLEM incoming-complete: JSON passes, but POST https://wallet.example/op/incoming-payments/{id}/complete without content is refused (403): a guard against forged forms',
+  },
+  {
     name: 'The proxy blocks OPTIONS',
     plant: {
       fault: responds(page(405, '405 Not Allowed'), ({ method }) => method === 'OPTIONS'),
