@@ -4,9 +4,9 @@
  * @module open-payments-server/express
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { bodyBytesMax, type MountOptions, requireHandler } from '../src/entry-adapter.js'
+import { type MountOptions, passesOn, requireHandler } from '../src/entry-adapter.js'
 import type { Handler } from '../src/index.js'
-import { type MaybeParsed, nodeRequest, readNodeBody } from './node-request.js'
+import { endUnread, type MaybeParsed, nodeRequest, readNodeBody } from './node-request.js'
 
 export type { MaybeParsed, MountOptions }
 
@@ -18,13 +18,14 @@ export type NodeHandler = (
 ) => void
 
 const remedy =
-  'mount the handler before express.json(), or keep the bytes with ' +
-  'express.json({ verify: (req, _res, buffer) => void Object.assign(req, { rawBody: buffer }) }), ' +
-  'in Nest with NestFactory.create(AppModule, { rawBody: true })'
+  'mount the handler before whatever reads bodies, such as express.json(), express.urlencoded() or the body parser of ' +
+  'another framework, best as the first line, with { fallthrough: true }. A parser that must come first keeps the ' +
+  'bytes with { verify: (req, _res, buffer) => void Object.assign(req, { rawBody: buffer }) }, in Nest with ' +
+  'NestFactory.create(AppModule, { rawBody: true })'
 
 /**
  * Turns a handler into Express middleware: `app.use('/auth', toExpress(auth.handle))`. Mount it before any
- * body parser.
+ * body parser: with `fallthrough`, as the first line of the application.
  *
  * Passes an error with code `ERR_RAW_BODY_UNAVAILABLE` to `next` if a body parser has already consumed the
  * body: signatures cover the body's bytes, which a parsed value cannot restore. Calls neither the handler nor
@@ -49,6 +50,8 @@ export function toExpress(
   requireHandler('toExpress', handle, options)
   const { fallthrough = false } = options
   return (request, response, next) => {
+    const line = { method: request.method ?? '', url: targetOf(request) }
+    if (next !== undefined && passesOn(handle, options, line)) return next()
     serve(handle, request, response, fallthrough ? next : undefined).catch((error: unknown) => {
       if (next !== undefined) next(error)
       else response.destroy()
@@ -64,12 +67,19 @@ async function serve(
 ): Promise<void> {
   const body = await readNodeBody(request, request, remedy)
   if (body === undefined) return
-  const url = request.originalUrl ?? request.url ?? ''
-  const answer = await handle(nodeRequest(request, url, body))
-  if (answer.unmatched && passOn !== undefined) return passOn()
-  // The rest of a body that is too large is not read, so the connection must close after the response.
-  if (body.length > bodyBytesMax) response.setHeader('connection', 'close')
+  const answer = await handle(nodeRequest(request, targetOf(request), body))
+  // Nothing may be passed on whose body has been read.
+  if (answer.unmatched && passOn !== undefined && body.length === 0) return passOn()
+  endUnread(request, response, body)
   response.statusCode = answer.status
-  for (const [name, value] of Object.entries(answer.headers)) response.setHeader(name, value)
+  for (const [name, value] of Object.entries(answer.headers)) {
+    // Middleware, such as cors(), may have named other fields already.
+    const earlier = name === 'vary' ? response.getHeader(name) : undefined
+    response.setHeader(name, earlier === undefined ? value : `${earlier}, ${value}`)
+  }
   response.end(answer.body)
+}
+
+function targetOf({ originalUrl, url = '' }: Parameters<NodeHandler>[0]): string {
+  return originalUrl ?? url
 }

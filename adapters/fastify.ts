@@ -10,9 +10,9 @@ import type {
   FastifyRequest,
   RouteHandlerMethod,
 } from 'fastify'
-import { bodyBytesMax, type MountOptions, requireHandler } from '../src/entry-adapter.js'
+import { type MountOptions, passesOn, requireHandler } from '../src/entry-adapter.js'
 import type { Handler } from '../src/index.js'
-import { type MaybeParsed, nodeRequest, readNodeBody } from './node-request.js'
+import { endUnread, type MaybeParsed, nodeRequest, readNodeBody } from './node-request.js'
 
 export type { MountOptions }
 
@@ -49,15 +49,27 @@ export function toFastify(
     app.addContentTypeParser('*', (request, _payload, done) => {
       readBody(request).then((body) => done(null, body), done)
     })
+    if (fallthrough) {
+      app.addHook('onRequest', async ({ method, originalUrl: url }, reply) => {
+        if (!passesOn(handle, options, { method, url })) return
+        reply.callNotFound()
+        return reply
+      })
+    }
     const serve = async (request: FastifyRequest, reply: FastifyReply) => {
       // Fastify does not read bodies of methods such as GET, but a client may have sent one.
       const body = request.body instanceof Uint8Array ? request.body : await readBody(request)
       // Without a body, the client has closed the connection, so no response is sent.
       if (body === undefined) return reply.hijack()
       const response = await handle(nodeRequest(request.raw, request.originalUrl, body))
-      if (response.unmatched && fallthrough) return reply.callNotFound()
-      if (body.length > bodyBytesMax) reply.header('connection', 'close')
-      reply.code(response.status).headers(response.headers)
+      // Nothing may be passed on whose body has been read.
+      if (response.unmatched && fallthrough && body.length === 0) return reply.callNotFound()
+      endUnread(request.raw, reply.raw, body)
+      const { vary, ...others } = response.headers
+      reply.code(response.status).headers(others)
+      // Hooks, such as those of @fastify/cors, may have named other fields already.
+      if (vary !== undefined)
+        reply.header('vary', [reply.getHeader('vary') ?? [], vary].flat().join(', '))
       // Send bytes, because Fastify adds a charset to the content type of text.
       return reply.send(response.body === undefined ? undefined : Buffer.from(response.body))
     }

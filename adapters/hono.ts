@@ -3,9 +3,10 @@
  *
  * @module open-payments-server/hono
  */
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { MountOptions } from '../src/entry-adapter.js'
 import {
+  passesOn,
   RawBodyError,
   readFetchBody,
   requestFromFetch,
@@ -13,7 +14,7 @@ import {
   responseForFetch,
 } from '../src/entry-adapter.js'
 import type { Handler } from '../src/index.js'
-import { hasBody, nodeRequest, readNodeBody } from './node-request.js'
+import { endUnread, hasBody, nodeRequest, readNodeBody } from './node-request.js'
 
 /**
  * The part of Hono's `Context` that the adapter needs. Structural, because two copies of Hono share no types.
@@ -63,26 +64,42 @@ export function toHono(
   requireHandler('toHono', handle, options)
   const { fallthrough = false } = options
   return async (context, next) => {
-    const incoming = incomingOf(context)
+    const node = nodeOf(context)
     const { req } = context
-    const body = await (incoming === undefined ? bodyOf(req) : nodeBodyOf(incoming, req))
+    const requestWith = (body: Uint8Array) =>
+      node === undefined
+        ? requestFromFetch(req.raw, body)
+        : nodeRequest(node.incoming, node.incoming.url ?? '', body)
+    const passOn =
+      fallthrough && next !== undefined
+        ? async () => {
+            await next()
+            return context.res
+          }
+        : undefined
+    if (passOn !== undefined && passesOn(handle, options, requestWith(empty))) return passOn()
+    const body = await (node === undefined ? bodyOf(req) : nodeBodyOf(node.incoming, req))
     // Hono requires a response, even if the client has disconnected.
     if (body === undefined) return new Response(null, { status: 400 })
-    const request =
-      incoming === undefined
-        ? requestFromFetch(req.raw, body)
-        : nodeRequest(incoming, incoming.url ?? '', body)
-    const answer = await handle(request)
-    if (!answer.unmatched || !fallthrough || next === undefined) return responseForFetch(answer)
-    await next()
-    return context.res
+    const answer = await handle(requestWith(body))
+    // Nothing may be passed on whose body has been read.
+    if (answer.unmatched && passOn !== undefined && body.length === 0) return passOn()
+    if (node !== undefined) endUnread(node.incoming, node.outgoing, body)
+    return responseForFetch(answer)
   }
 }
 
-/** Returns the Node.js request that `@hono/node-server` keeps. */
-function incomingOf({ env }: HonoContext): IncomingMessage | undefined {
-  const incoming = (env as { incoming?: Partial<IncomingMessage> } | undefined)?.incoming
-  return Array.isArray(incoming?.rawHeaders) ? (incoming as IncomingMessage) : undefined
+const empty = new Uint8Array()
+
+/** What `@hono/node-server` keeps of Node.js. */
+interface NodeExchange {
+  readonly incoming: IncomingMessage
+  readonly outgoing: ServerResponse
+}
+
+function nodeOf({ env }: HonoContext): NodeExchange | undefined {
+  const node = env as Partial<NodeExchange> | undefined
+  return Array.isArray(node?.incoming?.rawHeaders) ? (node as NodeExchange) : undefined
 }
 
 /**
@@ -94,7 +111,7 @@ async function nodeBodyOf(
 ): Promise<Uint8Array | undefined> {
   const untouched = incoming.readableFlowing === null && !incoming.readableDidRead
   if (untouched) return readNodeBody(incoming, {}, remedy)
-  return hasBody(incoming) ? bodyOf(req) : new Uint8Array()
+  return hasBody(incoming) ? bodyOf(req) : empty
 }
 
 /** Resolves to `undefined` if the client closes the connection before the end of the body. */

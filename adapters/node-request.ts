@@ -1,6 +1,6 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2Stream } from 'node:http2'
-import { bodyBytesMax, type HttpRequest, RawBodyError } from '../src/entry-adapter.js'
+import { bodyBytesMax, collectBody, type HttpRequest, RawBodyError } from '../src/entry-adapter.js'
 
 const empty = new Uint8Array()
 
@@ -11,9 +11,9 @@ export interface MaybeParsed {
 }
 
 /**
- * Reads the body of a Node.js request: the bytes that a body parser of the host kept, or else the stream, up to one
- * byte over the limit. Resolves to `undefined` if the client closes the connection before the end of the body, so no
- * response is sent.
+ * Reads the body of a Node.js request: the bytes that a body parser of the host kept, or else the stream, as
+ * `collectBody` describes. Resolves to `undefined` if the client closes the connection before the end of the body, so
+ * no response is sent.
  *
  * @throws a `RawBodyError` (`ERR_RAW_BODY_UNAVAILABLE`) if a parser consumed the bytes and kept none.
  */
@@ -43,30 +43,39 @@ export function hasBody(request: IncomingMessage): boolean {
 
 function readStream(request: IncomingMessage): Promise<Uint8Array | undefined> {
   return new Promise((resolve) => {
-    const gone = () => resolve(undefined)
     if (request.destroyed) {
-      gone()
+      resolve(undefined)
       return
     }
-    const chunks: Buffer[] = []
-    let length = 0
-    let settled = false
-    const settle = () => {
-      settled = true
-      resolve(chunks.length === 1 ? (chunks[0] ?? empty) : Buffer.concat(chunks))
-    }
-    // Discard the rest of a body over the limit instead of stopping, so that the client receives the
-    // response.
-    request.on('data', (chunk: Buffer) => {
-      if (settled) return
-      chunks.push(chunk)
-      length += chunk.length
-      if (length > bodyBytesMax) settle()
+    const { take, end, abandon } = collectBody((body) => {
+      if (!request.readableEnded) request.off('data', take).pause()
+      resolve(body)
     })
-    request.once('end', settle)
-    request.once('error', gone)
-    request.once('close', gone)
+    const gone = () => {
+      abandon()
+      resolve(undefined)
+    }
+    request.on('data', take).once('end', end).once('error', gone).once('close', gone)
   })
+}
+
+/**
+ * Prepares a response to a request whose body was not read to its end: the connection ends with the response, or the
+ * stream of HTTP/2, so that the client stops sending.
+ */
+export function endUnread(
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: Uint8Array,
+): void {
+  if (body.length <= bodyBytesMax || request.complete) return
+  if (request.httpVersionMajor < 2) {
+    response.setHeader('connection', 'close')
+    return
+  }
+  const { stream } = request as { readonly stream?: Pick<Http2Stream, 'close'> }
+  // RFC 9113 section 8.1: a reset without an error, after the response.
+  response.once('finish', () => stream?.close(0))
 }
 
 export function nodeRequest(request: IncomingMessage, url: string, body: Uint8Array): HttpRequest {

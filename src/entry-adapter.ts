@@ -7,6 +7,7 @@
 
 export type { ListEntry, Stored } from './core/stored.js'
 export {
+  type FetchRequest,
   RawBodyError,
   readFetchBody,
   requestFromFetch,
@@ -18,8 +19,10 @@ export {
   type HttpRequest,
   type HttpResponse,
   type MountOptions,
+  passesOn,
   requireHandler,
 } from './http/message.js'
+export { type BodyCollector, collectBody, type FetchBody } from './http/request-body.js'
 export {
   type Commit,
   type ListQuery,

@@ -119,10 +119,11 @@ export type {
 } from './host/preview.js'
 export { type RunSweepsOptions, runSweeps } from './host/sweep-runner.js'
 export type { RegisteredResourceServer } from './http/authorization-server/resource-server-registry.js'
-export { RawBodyError, toFetch } from './http/fetch.js'
+export { type FetchRequest, RawBodyError, toFetch } from './http/fetch.js'
 export type { RateLimit, RateLimitedCall, RefusalReport, ServerHooks } from './http/hooks.js'
 export type { Handler, HttpRequest, HttpResponse } from './http/message.js'
 export type { Refusal } from './http/public-errors.js'
+export type { FetchBody } from './http/request-body.js'
 export type { ServerHandlers, ServerOperation, ServerRoute } from './http/routes.js'
 export {
   ClientKeyError,

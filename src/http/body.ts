@@ -3,6 +3,7 @@ import type { Json } from '../core/stored.js'
 import type { SignedMessage } from '../protocol/http-signature/components.js'
 import { parseJson } from '../protocol/json.js'
 import type { BodyProblem, Parsed } from '../protocol/schema.js'
+import { hashText } from '../util/hash.js'
 import type { HttpResponse } from './message.js'
 import { type HttpRefusal, type HttpResult, refuse } from './refusals.js'
 
@@ -38,7 +39,29 @@ export function refuseProblem(
   return { ...refuse(refusal, `${path} ${problem}`.trim()), details }
 }
 
-/** Creates a response with a JSON body. Caches must not store any response. */
+/**
+ * Creates the response to a read of what everyone may see. Caches may keep it, but ask each time whether it still holds
+ * (RFC 9111 section 5.2.2.4), so that a new key works at once. Without content if the client has this version.
+ */
+export async function revalidated(
+  { fields }: SignedMessage,
+  value: object,
+): Promise<Ok<HttpResponse>> {
+  const body = JSON.stringify(value)
+  const etag = `"${await hashText(body)}"`
+  const headers = { 'cache-control': 'no-cache', etag }
+  return hasVersion(fields.get('if-none-match') ?? [], etag)
+    ? ok({ status: 304, headers })
+    : ok({ status: 200, headers: { 'content-type': 'application/json', ...headers }, body })
+}
+
+/** Compares weakly, as RFC 9110 section 13.1.2 requires: a proxy that compresses makes entity tags weak. */
+function hasVersion(lines: readonly string[], etag: string): boolean {
+  const given = lines.join().split(',')
+  return given.some((each) => each.trim().replace(/^W\//, '') === etag || each.trim() === '*')
+}
+
+/** Creates a response with a JSON body. Caches must not store it. */
 export function json(status: number, value: object): Ok<HttpResponse> {
   const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
   return ok({ status, headers, body: JSON.stringify(value) })

@@ -1,11 +1,5 @@
-import { readBounded } from '../util/read-bounded.js'
-import {
-  bodyBytesMax,
-  type Handler,
-  type HttpRequest,
-  type HttpResponse,
-  requireHandler,
-} from './message.js'
+import { type Handler, type HttpRequest, type HttpResponse, requireHandler } from './message.js'
+import { type FetchBody, readBodyStream } from './request-body.js'
 
 /**
  * The error for a request body whose bytes are unavailable because other code in the host read it first.
@@ -37,6 +31,18 @@ export class RawBodyError extends TypeError {
 }
 
 /**
+ * What is needed of a request of the Fetch API. Structural, because the requests of some platforms, such as those of
+ * Azure Functions, have only a part of its type.
+ */
+export interface FetchRequest {
+  readonly method: string
+  readonly url: string
+  readonly headers: Iterable<readonly [name: string, value: string]>
+  readonly body: FetchBody | null
+  readonly bodyUsed?: boolean
+}
+
+/**
  * Turns a handler into one of the Fetch API, as used by Next.js, Bun, Deno and Workers. The runtime has already
  * resolved dot segments and joined header lines, so requests that would be ambiguous because of this are refused.
  *
@@ -53,7 +59,7 @@ export class RawBodyError extends TypeError {
  */
 export function toFetch(
   handle: Handler<string | Uint8Array>,
-): (request: Request) => Promise<Response> {
+): (request: FetchRequest) => Promise<Response> {
   requireHandler('toFetch', handle)
   return async (request) => {
     const response = await handle(requestFromFetch(request, await readFetchBody(request)))
@@ -73,7 +79,7 @@ export function toFetch(
  * }
  * ```
  */
-export function requestFromFetch(request: Request, body: Uint8Array): HttpRequest {
+export function requestFromFetch(request: FetchRequest, body: Uint8Array): HttpRequest {
   const { method, url, headers } = request
   return { method, url: targetOf(url), headers: [...headers], headersMerged: true, body }
 }
@@ -104,7 +110,7 @@ function targetOf(url: string): string {
 }
 
 /**
- * Reads the body of a Fetch API request. Stops reading once the body exceeds `bodyBytesMax`.
+ * Reads the body of a Fetch API request, as `collectBody` describes. Does not cancel it.
  *
  * @throws {RawBodyError} if the body has already been read.
  *
@@ -118,9 +124,9 @@ function targetOf(url: string): string {
  * }
  * ```
  */
-export async function readFetchBody(request: Request): Promise<Uint8Array> {
+export async function readFetchBody(request: FetchRequest): Promise<Uint8Array> {
   if (request.bodyUsed || request.body?.locked) {
     throw new RawBodyError('pass the request on before anything reads its body')
   }
-  return readBounded(request.body, bodyBytesMax)
+  return request.body === null ? new Uint8Array() : readBodyStream(request.body)
 }

@@ -29,21 +29,28 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Body
   /**
-   * True if the server has nothing at this path: neither an operation nor a wallet address. The status is 404 or 405.
+   * True if the server has nothing for this request: neither an operation nor a wallet address. With `fallthrough`, the
+   * adapter then passes the request on instead of this response.
    */
   readonly unmatched?: true
 }
 
-/** Serves one request. Resolves to a response for every possible request, and never rejects. */
-export type Handler<Body extends string | Uint8Array = string> = (
-  request: HttpRequest,
-) => Promise<HttpResponse<Body>>
+/** Serves requests. */
+export interface Handler<Body extends string | Uint8Array = string> {
+  /** Serves one request. Resolves to a response for every possible request, and never rejects. */
+  (request: HttpRequest): Promise<HttpResponse<Body>>
+  /**
+   * Whether the handler may have a response for this method and path. Adapters with `fallthrough` ask before they read
+   * the body. A handler that wraps another one should pass it on. Default: every request may match.
+   */
+  readonly mayMatch?: (request: Pick<HttpRequest, 'method' | 'url'>) => boolean
+}
 
 /** How an adapter mounts a handler. */
 export interface MountOptions {
   /**
-   * Passes requests for paths at which the server has nothing on to the host, such as to its page for 404. Mount the
-   * handler after your own routes: it has read the body by then. Default false: the server responds with 404 itself.
+   * Passes requests for which the server has nothing on to the host, with their bodies unread. The handler can then be
+   * the first line of an application. Default false: the server responds with 404 itself.
    */
   readonly fallthrough?: boolean
 }
@@ -59,6 +66,25 @@ export interface MountOptions {
  * ```
  */
 export const bodyBytesMax = 64 * 1024
+
+/**
+ * Whether an adapter passes a request on to the host before it reads the body.
+ *
+ * @example
+ * ```ts
+ * import { type Handler, passesOn } from 'open-payments-server/adapter'
+ *
+ * const isForHost = (handle: Handler, url: string) =>
+ *   passesOn(handle, { fallthrough: true }, { method: 'POST', url })
+ * ```
+ */
+export function passesOn(
+  { mayMatch }: Handler<string | Uint8Array>,
+  { fallthrough = false }: MountOptions,
+  request: Pick<HttpRequest, 'method' | 'url'>,
+): boolean {
+  return fallthrough && mayMatch?.(request) === false
+}
 
 const mountOptions = optionsOf({
   fallthrough: v.optional(boolean),

@@ -11,7 +11,7 @@ import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from 
 import type { ErrorTable, Refusal } from './public-errors.js'
 import { type HttpRefusal, type HttpResult, refusalResponse, refuse } from './refusals.js'
 import { matchRoute, type Server, type ServerOperation, type ServerRoute } from './routes.js'
-import { type PublicUrl, resolveTarget } from './target.js'
+import { doubledPrefix, type PublicUrl, resolveTarget } from './target.js'
 
 interface Pipeline {
   readonly server: Server
@@ -25,10 +25,16 @@ interface Pipeline {
   readonly challenge?: string
   /** Additional headers of every response. Default: none. */
   readonly headers?: HttpResponse['headers']
-  /** The refusals that leave the path to the host. Default: of a path without an operation. */
+  /** The refusals that leave the request to the host. Default: of a path without an operation. */
   readonly unmatched?: readonly Refusal[]
   readonly watch: Hooks
 }
+
+/**
+ * The header of every response at a path that answers signed requests. A cache that ignores `no-store` then gives a
+ * response to nobody with another token, or without one.
+ */
+export const varies: HttpResponse['headers'] = { vary: 'Authorization' }
 
 /** Creates the handler of all routes of a server, and one handler for each operation. */
 export function createHandlers<Served extends Pipeline['serve']>(
@@ -53,11 +59,24 @@ export function createHandlers<Served extends Pipeline['serve']>(
 function createHandler(pipeline: Pipeline, routes: readonly ServerRoute[]): Handler {
   const { server, watch } = pipeline
   const { telemetry } = watch
-  if (telemetry === undefined) return (request) => answerTo(request, pipeline, routes)
-  return (request) => {
+  const serve: Handler = (request) => {
+    if (telemetry === undefined) return answerTo(request, pipeline, routes)
     const activity = { type: 'request', server, method: request.method } as const
     return telemetry.observe(activity, (tell) => answerTo(request, pipeline, routes, tell))
   }
+  return Object.assign(serve, {
+    mayMatch(request: Pick<HttpRequest, 'method' | 'url'>): boolean {
+      const found = findRoute(request, routes, pipeline)
+      return found.ok || !isUnmatched(found, pipeline)
+    },
+  })
+}
+
+function isUnmatched(
+  { refusal }: Pick<HttpRefusal, 'refusal'>,
+  { unmatched = ['route_unknown'] }: Pipeline,
+): boolean {
+  return unmatched.includes(refusal)
 }
 
 async function answerTo(
@@ -101,11 +120,12 @@ async function answerTo(
   const now = call?.now ?? 0
   const { errors, challenge } = pipeline
   const refusalContext = { errors, challenge, operation, now }
-  reportRefusal(answer, request.method, refusalContext, client, watch)
+  const explained = withPrefixHint(answer, request, pipeline)
+  reportRefusal(explained, request.method, refusalContext, client, watch)
   const response = refusalResponse(answer, refusalContext)
   tell?.({ ...where, status: response.status, refusal: answer.refusal })
-  const isUnmatched = (pipeline.unmatched ?? ['route_unknown']).includes(answer.refusal)
-  return finished(request, isUnmatched ? { ...response, unmatched: true } : response, pipeline)
+  const isForHost = isUnmatched(answer, pipeline)
+  return finished(request, isForHost ? { ...response, unmatched: true } : response, pipeline)
 }
 
 /** Adds the server's headers, and removes the content of a response to HEAD (RFC 9110 section 9.3.2). */
@@ -120,6 +140,19 @@ function finished(
   return { ...withoutBody, headers }
 }
 
+/** The refusals of a path at which nothing is. */
+const nowhere: readonly Refusal[] = ['route_unknown', 'method_unknown', 'resource_unknown']
+
+/** Tells the operator of a prefix that is there twice. */
+function withPrefixHint(
+  answer: HttpRefusal,
+  { url }: HttpRequest,
+  { strippedPrefix }: Pipeline,
+): HttpRefusal {
+  const hint = nowhere.includes(answer.refusal) ? doubledPrefix(url, strippedPrefix) : undefined
+  return hint === undefined ? answer : { ...answer, reason: `${answer.reason}; ${hint}` }
+}
+
 interface Understood {
   readonly route: ServerRoute
   readonly id: string
@@ -129,17 +162,34 @@ interface Understood {
 function understand(
   request: HttpRequest,
   routes: readonly ServerRoute[],
-  { url, strippedPrefix }: Pipeline,
+  pipeline: Pipeline,
 ): HttpResult<Understood> {
   if (request.body.length > bodyBytesMax) {
     return refuse('body_too_large', `the body has more than ${bodyBytesMax} bytes`)
   }
-  const target = resolveTarget(request.url, url, strippedPrefix)
-  if (!target.ok) return target
-  const match = matchRoute(routes, request.method, target.value.path)
-  if (!match.ok) return match
-  const message = readMessage(request, url.origin, target.value.target)
-  return message.ok ? ok({ message: message.value, ...match.value }) : message
+  const found = findRoute(request, routes, pipeline)
+  if (!found.ok) return found
+  const { target, ...match } = found.value
+  const message = readMessage(request, pipeline.url.origin, target)
+  return message.ok ? ok({ message: message.value, ...match }) : message
+}
+
+interface Found {
+  readonly route: ServerRoute
+  readonly id: string
+  readonly target: string
+}
+
+function findRoute(
+  { method, url: received }: Pick<HttpRequest, 'method' | 'url'>,
+  routes: readonly ServerRoute[],
+  { url, strippedPrefix }: Pipeline,
+): HttpResult<Found> {
+  const resolved = resolveTarget(received, url, strippedPrefix)
+  if (!resolved.ok) return resolved
+  const { target, path } = resolved.value
+  const match = matchRoute(routes, method, path)
+  return match.ok ? ok({ target, ...match.value }) : match
 }
 
 function refuseError(error: unknown): HttpRefusal {

@@ -39,7 +39,7 @@ export function isBelow(path: string, basePath: string): boolean {
 /** The longest request target, in characters: twice the longest URL that identifies a resource. */
 const targetLengthMax = 4096
 
-/** The longest part of a path that a reason contains, in characters: clients choose it. */
+/** The longest part of a path or query that a reason contains, in characters: clients choose it. */
 const shownLengthMax = 200
 
 /** Path and query as the client sent them, or why they are refused. */
@@ -93,9 +93,22 @@ function shown(text: string): string {
  */
 export function verifiedFor({ method, origin, target, fields }: SignedMessage): string {
   const [path = ''] = target.split('?', 1)
+  // Runtimes and proxies rewrite queries more often than paths.
+  const query = shown(target.slice(path.length))
   const host = fields.get('host')?.[0]
   const isOther = host !== undefined && host.toLowerCase() !== new URL(origin).host
-  return `${method} ${origin}${shown(path)}${isOther ? `; Host is ${shown(host)}` : ''}`
+  return `${method} ${origin}${shown(path)}${query}${isOther ? `; Host is ${shown(host)}` : ''}`
+}
+
+/**
+ * Says that a request has the prefix that the proxy should have removed, if it does; otherwise `undefined`. The path is
+ * then looked up with the prefix twice.
+ */
+export function doubledPrefix(received: string, strippedPrefix: string): string | undefined {
+  const [path = ''] = received.replace(/^[a-z]+:\/\/[^/]*/i, '').split('?', 1)
+  return strippedPrefix !== '' && isBelow(path, strippedPrefix)
+    ? `the path arrives with ${strippedPrefix}, which strippedPrefix adds again: leave strippedPrefix out`
+    : undefined
 }
 
 /** Accepts a target in absolute form (RFC 9112 section 3.2.2) only if it has the configured origin. */

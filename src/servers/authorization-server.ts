@@ -17,7 +17,7 @@ import {
 } from '../http/authorization-server/resource-server-registry.js'
 import { hooksOf } from '../http/hooks.js'
 import type { Handler } from '../http/message.js'
-import { createHandlers } from '../http/pipeline.js'
+import { createHandlers, varies } from '../http/pipeline.js'
 import { authorizationErrors } from '../http/public-errors.js'
 import {
   grantRoutes,
@@ -260,6 +260,7 @@ function pipelineOf(settings: Settings, grants: Grants, introspect: Introspect) 
     },
     context,
     challenge: `GNAP as_uri=${grantEndpoint}`,
+    headers: varies,
     watch: hooksOf(options),
   } as const
 }

@@ -4,7 +4,7 @@ import { type OutgoingPaymentServices, outgoingPaymentServices } from '../host/o
 import { limitServices } from '../host/preview.js'
 import { hooksOf } from '../http/hooks.js'
 import type { Handler } from '../http/message.js'
-import { createHandlers } from '../http/pipeline.js'
+import { createHandlers, varies } from '../http/pipeline.js'
 import { resourceErrors } from '../http/public-errors.js'
 import {
   completeIncomingPayment,
@@ -298,6 +298,7 @@ function pipelineOf(settings: Settings, { incoming, outgoing, quotes }: Services
     },
     context,
     challenge: `GNAP as_uri=${grantEndpoint}`,
+    headers: varies,
     watch,
   } as const
 }

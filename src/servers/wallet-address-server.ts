@@ -1,6 +1,6 @@
 import { ok } from '../core/decision.js'
 import { wholeMilliseconds } from '../core/instant.js'
-import { json, noContent } from '../http/body.js'
+import { noContent, revalidated } from '../http/body.js'
 import { type Exchange, unsigned } from '../http/exchange.js'
 import { hookOptions, hooksOf, type ServerHooks } from '../http/hooks.js'
 import type { Handler, HttpResponse } from '../http/message.js'
@@ -152,18 +152,31 @@ export function createWalletAddressServer(
         const { url: id, publicName, assetCode, assetScale, publicProperties } = found.value
         const named = publicName !== undefined && { publicName }
         const servers = { authServer: grantEndpoint, resourceServer: resourceServerUrl }
-        return json(200, { id, ...named, assetCode, assetScale, ...servers, ...publicProperties })
+        const asset = { assetCode, assetScale }
+        const document = { id, ...named, ...asset, ...servers, ...publicProperties }
+        return revalidated(exchange.message, document)
       }),
       getWalletAddressKeys: unsigned(async (exchange) => {
         const found = await find(exchange)
         if (!found.ok) return found
-        return json(200, { keys: (found.value.keys ?? []).map(publishedJwk) })
+        return revalidated(exchange.message, { keys: (found.value.keys ?? []).map(publishedJwk) })
       }),
-      preflight: async () => preflightResponse,
+      preflight: unsigned(async (exchange) => {
+        const found = await find({ ...exchange, id: exchange.id.replace(/\/jwks\.json$/, '') })
+        // Without the host's own answer, a page learns from its request that there is no such wallet address.
+        return found.ok ? preflightResponse : ok({ ...preflightResponse.value, unmatched: true })
+      }),
     },
     context: { clock: wholeMilliseconds(clock), random: crypto },
     headers: crossOrigin,
-    unmatched: ['route_unknown', 'method_unknown', 'resource_unknown'],
+    // A request that only a page of the host can expect, such as one with a long cookie, included.
+    unmatched: [
+      'route_unknown',
+      'method_unknown',
+      'headers_invalid',
+      'media_type_unsupported',
+      'resource_unknown',
+    ],
     watch,
   })
   return { ...server, canServe }

@@ -80,7 +80,10 @@ const walletOptions = optionsOf({
 
 /** The three servers of a wallet. */
 export interface Wallet {
-  /** Serves every path below `baseUrl`, so it belongs after the host's own routes. */
+  /**
+   * Serves every path below `baseUrl`: mount it after your own routes, or as the first line with the option
+   * `fallthrough` of the adapters.
+   */
   readonly handle: Handler
   /** The authorization server, with the calls of the host for interactions and grants. */
   readonly auth: AuthorizationServer
@@ -197,10 +200,18 @@ export function createWallet(options: WalletOptions): Wallet {
     return match.ok || match.refusal === 'method_unknown' ? resources : addresses
   }
 
-  async function handle(request: HttpRequest): Promise<HttpResponse> {
+  function handlerOf(request: Pick<HttpRequest, 'method' | 'url'>): Handler {
     const target = resolveTarget(request.url, url, strippedPrefix)
-    return (target.ok ? serverAt(request.method, target.value.path) : addresses).handle(request)
+    return (target.ok ? serverAt(request.method, target.value.path) : addresses).handle
   }
+
+  const handle: Handler = Object.assign(
+    async (request: HttpRequest): Promise<HttpResponse> => handlerOf(request)(request),
+    {
+      mayMatch: (request: Pick<HttpRequest, 'method' | 'url'>) =>
+        handlerOf(request).mayMatch?.(request) !== false,
+    },
+  )
 
   return {
     handle,

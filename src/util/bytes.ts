@@ -19,6 +19,19 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
+/** Joins parts with `length` bytes in all. Returns the part itself if there is only one. */
+export function concatenate(chunks: readonly Uint8Array[], length: number): Uint8Array {
+  const [only, ...others] = chunks
+  if (only !== undefined && others.length === 0) return only
+  const bytes = new Uint8Array(length)
+  let offset = 0
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset)
+    offset += chunk.length
+  }
+  return bytes
+}
+
 /** Encodes base64url without padding (RFC 4648 section 5). */
 export function toBase64url(bytes: Uint8Array): string {
   let text = ''

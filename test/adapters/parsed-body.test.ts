@@ -170,7 +170,7 @@ describe('express', () => {
     host,
     withoutErrorHandler: (handle) =>
       createServer(express().set('env', 'test').use(express.json(), toExpress(handle))),
-    remedy: /before express\.json\(\).*verify.*rawBody/,
+    remedy: /before whatever reads bodies.*urlencoded.*first line.*verify.*rawBody/,
     readers: {
       'express.json()': express.json(),
       'express.json() of every type': express.json({ type: () => true, strict: false }),

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { refusals } from '../../scripts/refusals.js'
 import { publicReasons } from '../../src/core/public-reasons.js'
+import { walletAddressRoutes } from '../../src/http/routes.js'
 import type { ServerOperation } from '../../src/index.js'
 import { arrange, beforehand, type Fault, faults, type Scene } from '../support/faults.js'
 import { sent } from '../support/given.js'
@@ -41,6 +42,8 @@ async function check(operation: ServerOperation, some: readonly Fault[]): Promis
   const found = { refusal: world.refusals.at(-1)?.refusal, cell: cell(answer) }
   expect(found).toEqual({ refusal: first?.refusal, cell: first?.at[operation] })
   expect(answer.headers['cache-control']).toBe('no-store')
+  const isPublic = walletAddressRoutes.some((each) => each.operation === operation)
+  expect(answer.headers['vary']).toBe(isPublic ? undefined : 'Authorization')
   if (answer.status === 401) {
     expect(answer.headers['www-authenticate']).toBe(`GNAP as_uri=${grantEndpoint}`)
   }
@@ -53,7 +56,7 @@ async function check(operation: ServerOperation, some: readonly Fault[]): Promis
 function mayExplain(refusal: Fault['refusal'] | undefined, details: Answer['body']): boolean {
   const { path, problem, minSendAmount } = details
   if (refusal === 'confirmation_required') return Object.keys(details).join() === 'url,until'
-  const isOwn = /^(?:body|query|idempotency_key)_invalid$/.test(refusal ?? '')
+  const isOwn = /^(?:signature|body|query|idempotency_key)_invalid$/.test(refusal ?? '')
   const isListed = publicReasons.some((row) => `${row}` === `${[refusal, path, problem]}`)
   return isOwn || isListed || (refusal === 'amount_too_small' && minSendAmount !== undefined)
 }

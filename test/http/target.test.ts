@@ -1,6 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { publicUrl, resolveTarget, serverUrl, verifiedFor } from '../../src/http/target.js'
+import {
+  doubledPrefix,
+  publicUrl,
+  resolveTarget,
+  serverUrl,
+  verifiedFor,
+} from '../../src/http/target.js'
 import { readInput } from '../../src/util/input.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { runs } from '../support/runs.js'
@@ -283,6 +289,23 @@ describe('an arbitrary request target', () => {
   })
 })
 
+describe('a prefix that the proxy has not removed', () => {
+  test.each(['/payments', '/payments/auth?a=1', 'https://wallet.example/payments/auth'])(
+    'is named in the reason of a 404: %s',
+    (received) => {
+      expect(doubledPrefix(received, '/payments')).toMatch(/leave strippedPrefix out$/)
+    },
+  )
+
+  test.each([
+    ['/auth', '/payments'],
+    ['/paymentsx/auth', '/payments'],
+    ['/payments/auth', ''],
+  ])('is not named for %s and the prefix %j', (received, prefix) => {
+    expect(doubledPrefix(received, prefix)).toBeUndefined()
+  })
+})
+
 describe('what a signature was verified for', () => {
   const message = (host: string | undefined, target = '/auth') => ({
     method: 'POST',
@@ -302,11 +325,16 @@ describe('what a signature was verified for', () => {
     expect(verifiedFor(message(host))).toBe(text)
   })
 
-  test('contains no query, and no more than 200 characters of what the client chooses', () => {
+  test('contains the query, which proxies and runtimes rewrite', () => {
+    const target = '/incoming-payments?wallet-address=https%3A%2F%2Fwallet.example%2Falice'
+    expect(verifiedFor(message(undefined, target))).toBe(`POST https://wallet.example${target}`)
+  })
+
+  test('contains no more than 200 characters of each part that the client chooses', () => {
     const long = 'a'.repeat(300)
-    const text = verifiedFor(message(long, `/${long}?cursor=1`))
+    const text = verifiedFor(message(long, `/${long}?cursor=${long}`))
     expect(text).toBe(
-      `POST https://wallet.example/${'a'.repeat(199)}…; Host is ${'a'.repeat(200)}…`,
+      `POST https://wallet.example/${'a'.repeat(199)}…?cursor=${'a'.repeat(192)}…; Host is ${'a'.repeat(200)}…`,
     )
   })
 })

@@ -103,7 +103,8 @@ describe('a wallet address', () => {
     expect(status).toBe(200)
     expect(headers).toEqual({
       'content-type': 'application/json',
-      'cache-control': 'no-store',
+      'cache-control': 'no-cache',
+      etag: expect.stringMatching(/^"[\w-]{43}"$/),
       'access-control-allow-origin': '*',
     })
     expect(body).toEqual({
@@ -200,7 +201,8 @@ describe('the keys of a wallet address', () => {
     expect(status).toBe(200)
     expect(headers).toEqual({
       'content-type': 'application/json',
-      'cache-control': 'no-store',
+      'cache-control': 'no-cache',
+      etag: expect.stringMatching(/^"[\w-]{43}"$/),
       'access-control-allow-origin': '*',
     })
     expect(body).toEqual({ keys: [jwkOf(key), jwkOf(testKey('second'))] })
@@ -225,6 +227,35 @@ describe('the keys of a wallet address', () => {
     const { status, body } = await setUp().get('/nobody/jwks.json')
     expect(status).toBe(404)
     expect(body.error.code).toBe('not_found')
+  })
+})
+
+describe('a cache', () => {
+  const versioned = (version: string) => ({ headers: [['If-None-Match', version]] as const })
+
+  test.each(['/alice', '/alice/jwks.json'])('asks whether %s still holds', async (url) => {
+    const { send, get } = setUp()
+    const { headers } = await get(url)
+    const etag = headers['etag'] ?? ''
+    for (const version of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+      const { server } = setUp()
+      const request = { method: 'GET', url, body: new Uint8Array(), ...versioned(version) }
+      expect(await server.handle(request)).toEqual({
+        status: 304,
+        headers: { 'cache-control': 'no-cache', etag, 'access-control-allow-origin': '*' },
+      })
+    }
+    for (const version of ['', '"other"', etag.slice(1, -1), `${etag}x`]) {
+      expect((await send('GET', url, versioned(version))).status).toBe(200)
+    }
+  })
+
+  test('learns of a new key at once', async () => {
+    const before = (await setUp().get('/alice/jwks.json')).headers['etag'] ?? ''
+    const more = [...(alice.keys ?? []), testKey('third')]
+    const { send } = setUp([{ ...alice, keys: more }])
+    const { status, body } = await send('GET', '/alice/jwks.json', versioned(before))
+    expect([status, body.keys.length]).toEqual([200, 3])
   })
 })
 
@@ -292,7 +323,7 @@ describe('a page of another origin', () => {
   })
 
   test.each(['/alice', '/alice/jwks.json', '/alice/'])(
-    'receives the preflight response for %s without a lookup',
+    'receives the preflight response for %s',
     async (url) => {
       const { send, asked } = setUp()
       const { status, headers, body } = await send('OPTIONS', url, {
@@ -311,9 +342,17 @@ describe('a page of another origin', () => {
         'cache-control': 'no-store',
         allow: 'GET, HEAD, OPTIONS',
       })
-      expect(asked).toEqual([])
+      expect(asked).toEqual([alice.url])
     },
   )
+
+  test('learns that there is no wallet address from its request, not from the preflight', async () => {
+    const { server, send } = setUp()
+    expect((await send('OPTIONS', '/nobody')).status).toBe(204)
+    const request = { method: 'OPTIONS', headers: [], body: new Uint8Array() }
+    const unmatched = async (url: string) => (await server.handle({ ...request, url })).unmatched
+    expect([await unmatched('/nobody'), await unmatched('/alice')]).toEqual([true, undefined])
+  })
 
   test('cannot read responses of the other servers', async () => {
     const { handle } = createWorld()
@@ -343,9 +382,12 @@ describe('a server below a path', () => {
 
   test('that a proxy strips finds them by their complete URL', async () => {
     const account = { ...alice, url: `${origin}/w/alice` }
-    const { get } = setUp([account], { baseUrl: `${origin}/w`, strippedPrefix: '/w' })
+    const { get, reports } = setUp([account], { baseUrl: `${origin}/w`, strippedPrefix: '/w' })
     expect((await get('/alice')).body.id).toBe(account.url)
     expect((await get('/w/alice')).status).toBe(404)
+    expect(reports.at(-1)?.reason).toBe(
+      'the wallet address does not exist; the path arrives with /w, which strippedPrefix adds again: leave strippedPrefix out',
+    )
   })
 })
 

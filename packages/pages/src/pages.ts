@@ -63,14 +63,29 @@ export function createPages(options: PagesOptions): Pages {
     keys: keysHandler(site),
     notFound,
     around(handle) {
-      return async (request) => {
-        const isRead = request.method === 'GET' || request.method === 'HEAD'
-        if (isRead && request.url.split('?', 1)[0] === '/favicon.ico') return icon()
+      const { mayMatch } = handle
+      const serve: Handler = async (request) => {
+        if (isForIcon(request)) return icon()
         const response = await handle(request)
-        return response.unmatched && isRead && acceptsHtml(request) ? notFound(request) : response
+        return response.unmatched && isRead(request) && acceptsHtml(request)
+          ? notFound(request)
+          : response
       }
+      const isOwn: Handler['mayMatch'] = (request) =>
+        isRead(request) || mayMatch?.(request) !== false
+      return Object.assign(serve, { mayMatch: isOwn })
     },
   }
+}
+
+type RequestLine = Pick<HttpRequest, 'method' | 'url'>
+
+function isRead({ method }: RequestLine): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
+function isForIcon(request: RequestLine): boolean {
+  return isRead(request) && request.url.split('?', 1)[0] === '/favicon.ico'
 }
 
 function acceptsHtml({ headers }: HttpRequest): boolean {

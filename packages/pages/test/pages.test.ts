@@ -757,6 +757,21 @@ describe('around the servers', () => {
     expect((await get(pages.notFound, '/nowhere', '*/*')).status).toBe(404)
   })
 
+  test('other requests for which the servers have nothing are left to the host, unread', async () => {
+    const { pages, world } = await asked()
+    const { mayMatch } = pages.around(world.auth.handle)
+    const lines = [
+      ['POST', '/elsewhere', false],
+      ['POST', '/auth', true],
+      ['GET', '/elsewhere', true],
+      ['GET', '/favicon.ico', true],
+    ] as const
+    for (const [method, url, expected] of lines) {
+      expect([method, url, mayMatch?.({ method, url })]).toEqual([method, url, expected])
+    }
+    expect(pages.around(nothing).mayMatch?.({ method: 'POST', url: '/elsewhere' })).toBe(true)
+  })
+
   test('the icon needs no servers, and is the only thing that they do not get', async () => {
     const { pages, world } = await asked()
     const refuse: Handler = () => expect.fail('no request is expected')

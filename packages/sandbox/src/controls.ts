@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StartPage } from 'create-open-payments-server/wallet/start-page/page'
 import type { RequestLog } from 'create-open-payments-server/wallet/start-page/requests'
 import { bodyBytesMax, type HttpResponse } from 'open-payments-server/adapter'
-import { headerLines, readNodeBody } from '../../../adapters/node-request.js'
+import { endUnread, headerLines, readNodeBody } from '../../../adapters/node-request.js'
 import type { SandboxDescription } from './description.js'
 import { SandboxError } from './error.js'
 import type { PlantedFault } from './faults.js'
@@ -65,6 +65,7 @@ export function controlsOf(
     const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '')
     const body = await readNodeBody(request, {}, '')
     if (body === undefined) return
+    endUnread(request, response, body)
     if (headers.accept?.includes('text/html')) {
       const shown = await controls.page({ method, url, headers: headerLines(request), body })
       if (shown !== undefined) return send(response, shown)

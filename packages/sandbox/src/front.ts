@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isForHost } from 'create-open-payments-server/wallet/start-page/hosts'
 import { described, type RequestLog } from 'create-open-payments-server/wallet/start-page/requests'
 import type { ServerOperation } from 'open-payments-server'
-import { bodyBytesMax, type HttpRequest, type HttpResponse } from 'open-payments-server/adapter'
-import { headerLines, readNodeBody } from '../../../adapters/node-request.js'
+import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
+import { endUnread, headerLines, readNodeBody } from '../../../adapters/node-request.js'
 import { walletAddressRoutes } from '../../../src/http/routes.js'
 import type { SandboxClock } from './clock.js'
 import { SandboxError } from './error.js'
@@ -55,6 +55,7 @@ export function frontOf(
     const [arrivedAt, started] = [new Date(), performance.now()]
     const body = await readNodeBody(request, {}, '')
     if (body === undefined) return
+    endUnread(request, response, body)
     const message = { method, url, headers, body }
     const planned = operation && faults.next(responseFaults, wallet.baseUrl, operation)
     const seen: Seen = {
@@ -99,7 +100,7 @@ export function frontOf(
       ...(decided !== undefined && { consent: decided.why }),
     })
     if (isLost) request.socket.destroy()
-    else send(response, answer, body.length > bodyBytesMax)
+    else send(response, answer)
   }
 
   async function answerTo(
@@ -197,13 +198,8 @@ export function failure(
   return json(status, { error: { code, description } })
 }
 
-export function send(
-  response: ServerResponse,
-  { status, headers, body }: Answer,
-  closes = false,
-): void {
-  // The rest of a body that is too large is not read.
-  response.writeHead(status, { ...headers, ...(closes && { connection: 'close' }) }).end(body)
+export function send(response: ServerResponse, { status, headers, body }: Answer): void {
+  response.writeHead(status, { ...headers }).end(body)
 }
 
 /** A server that listens, on all of its addresses. */

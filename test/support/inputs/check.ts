@@ -47,7 +47,16 @@ function formProblem(
   { status, headers, body }: HttpResponse<string | Uint8Array>,
 ): string | undefined {
   if (!Number.isInteger(status) || status < 200) return `the status ${status}`
-  if (headers['cache-control'] !== 'no-store') return 'a response that caches may store'
+  const isPublic = headers['access-control-allow-origin'] === '*'
+  if (isPublic ? headers['vary'] !== undefined : headers['vary'] !== 'Authorization') {
+    return `the header Vary: ${headers['vary']}`
+  }
+  // Caches may keep what is public, and ask each time whether it still holds.
+  const isChecked =
+    isPublic && headers['cache-control'] === 'no-cache' && headers['etag'] !== undefined
+  if (headers['cache-control'] !== 'no-store' && !isChecked)
+    return 'a response that caches may store'
+  if (status === 304) return isChecked && body === undefined ? undefined : 'a wrong 304'
   if (status === 204) return body === undefined ? undefined : 'a body of a response with 204'
   if (headers['content-type'] !== 'application/json') return 'a response that is not JSON'
   if (method === 'HEAD') return body === undefined ? undefined : 'a body in a response to HEAD'
