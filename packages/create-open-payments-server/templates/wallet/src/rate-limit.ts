@@ -3,7 +3,7 @@ import type { RateLimit } from 'open-payments-server'
 // #region rate-limit
 const minuteMs = 60_000
 
-/** Allows each client this many requests per minute, and as many revocations, counted in one process. */
+/** Allows each client so many requests and revocations per minute, in one process. */
 export function perMinute(callsMax: number): RateLimit {
   let minute = 0
   let counts = new Map<string, number>()
