@@ -190,7 +190,7 @@ export type { PrivateJwk } from './protocol/http-signature/sign.js'
 export type { IncomingPaymentBody } from './protocol/incoming-payment.js'
 export { isPublicAddress } from './protocol/ip-address.js'
 export type { OutgoingPaymentBody } from './protocol/outgoing-payment.js'
-export { type ClientKeyRefusal, readClientKey } from './protocol/pasted-key.js'
+export { type ClientKeyForm, type ClientKeyRefusal, readClientKey } from './protocol/pasted-key.js'
 export type { AuthorizationPolicy } from './servers/authorization-policy.js'
 export {
   type AuthorizationServer,

@@ -1,6 +1,9 @@
+import type * as NodeCrypto from 'node:crypto'
 import type { PublicJwk } from '../ports/host.js'
-import { encodeUtf8, fromBase64, toBase64url } from '../util/bytes.js'
+import { decodeUtf8, encodeUtf8, fromBase64, fromBase64url, toBase64url } from '../util/bytes.js'
 import { readInput, string } from '../util/input.js'
+import { nodeModule } from '../util/runtime.js'
+import { signerOf } from './http-signature/ed25519.js'
 import { isSoundKey } from './http-signature/jwk.js'
 import { isObject, parseJson } from './json.js'
 
@@ -18,11 +21,19 @@ export type ClientKeyRefusal =
   | 'kid_invalid'
 
 /**
- * Reads a public key that the owner of an account pasted, to register it for an app: a JWK, a JWKS with one key, or a
- * PEM (`-----BEGIN PUBLIC KEY-----`), of at most 4,096 characters. `kid` and `alg` may be missing from a JWK. Store the
- * key with a `kid` that is unique in its account, and return it in `keys` of `walletAddresses.find`.
+ * The form of a pasted key: a JWK, a JWKS with one key, a PEM, or the base64 or base64url of the text of a JWK or a
+ * JWKS.
+ */
+export type ClientKeyForm = 'jwk' | 'jwks' | 'pem' | 'base64'
+
+/**
+ * Reads a public key that the owner of an account pasted, to register it for an app: a JWK, a JWKS with one key, the
+ * base64 or base64url of one of them, as browser extensions show it, or a PEM (`-----BEGIN PUBLIC KEY-----`), of at
+ * most 4,096 characters. `kid` and `alg` may be missing from a JWK. Store the key with a `kid` that is unique in its
+ * account, and return it in `keys` of `walletAddresses.find`.
  *
- * @returns the key, or `reason`, which is a sentence for the owner, and never quotes the text.
+ * @returns the key and the form in which the text has it, or `reason`, which is a sentence for the owner, and never
+ *   quotes the text.
  * @throws {InvalidInputError} if `text` is not a string.
  * @see RFC 7517; RFC 8037; RFC 8410
  *
@@ -36,22 +47,35 @@ export type ClientKeyRefusal =
  * ```
  */
 export function readClientKey(text: string):
-  | { readonly ok: true; readonly key: Pick<PublicJwk, 'x'> & Partial<Pick<PublicJwk, 'kid'>> }
+  | {
+      readonly ok: true
+      readonly form: ClientKeyForm
+      readonly key: Pick<PublicJwk, 'x'> & Partial<Pick<PublicJwk, 'kid'>>
+    }
   | {
       readonly ok: false
       readonly refusal: ClientKeyRefusal
       readonly reason: string
     } {
   readInput('text', string, text)
-  // Before all others, so that nobody looks for a better way to paste it.
-  if (/BEGIN (?:[A-Z\d]{1,16} ){0,2}PRIVATE KEY/.test(text)) return pasted('key_private')
-  if (text.length > clientKeyLengthMax) return pasted('key_too_long')
   const trimmed = text.trim()
+  // Before all others, so that nobody looks for a better way to paste it.
+  if (isPrivate(trimmed.slice(0, screenedLengthMax))) return pasted('key_private')
+  if (text.length > clientKeyLengthMax) return pasted('key_too_long')
   if (trimmed.startsWith('-----BEGIN ')) return readPem(trimmed)
-  if (!trimmed.startsWith('{')) return pasted('key_missing')
-  if (namesPrivatePart(trimmed)) return pasted('key_private')
-  const value = parseJson(encodeUtf8(trimmed))
+  if (trimmed.startsWith('{')) return readJson(trimmed)
+  const decoded = decodeUtf8(leniently(trimmed))?.trim()
+  if (decoded?.startsWith('{') !== true) return pasted('key_missing')
+  const isWhole = fromBase64url(inUrlAlphabet(trimmed)) !== undefined
+  const read = isWhole ? readJson(decoded) : pasted('key_damaged')
+  return read.ok ? { ...read, form: 'base64' } : read
+}
+
+/** Reads the text of a JWK, or of a JWKS with one key. */
+function readJson(text: string): ReadKey {
+  const value = parseJson(encodeUtf8(text))
   if (!isObject(value)) return pasted('key_damaged')
+  const isSet = Array.isArray(value['keys'])
   const keys: readonly unknown[] = Array.isArray(value['keys']) ? value['keys'] : [value]
   const [key] = keys
   if (keys.length > 1) return pasted('keys_several')
@@ -65,8 +89,58 @@ export function readClientKey(text: string):
     return pasted('kid_invalid')
   }
   if (typeof x !== 'string' || !/^[\w-]{43}$/.test(x)) return pasted('key_damaged')
+  if (kid !== undefined && (isPrivate(kid) || isPrivatePartOf(x, kid))) return pasted('key_private')
   if (!isSoundKey({ x })) return pasted('key_unsound')
-  return { ok: true, key: { x, ...(kid !== undefined && { kid }) } }
+  const form = isSet ? 'jwks' : 'jwk'
+  return { ok: true, form, key: { x, ...(kid !== undefined && { kid }) } }
+}
+
+/** The length of a text in which a private key is looked for. */
+const screenedLengthMax = 4 * clientKeyLengthMax
+
+/** Whether a text contains a private or symmetric key, as it is or in base64. */
+function isPrivate(text: string): boolean {
+  if (privatePem.test(text)) return true
+  if (text.startsWith('{')) return namesPrivatePart(text)
+  const bytes = leniently(text)
+  const decoded = Array.from(bytes, (byte) => String.fromCharCode(byte)).join('')
+  return (
+    privateDer.test(hexOf(bytes.subarray(0, 16))) ||
+    privatePem.test(decoded) ||
+    (decoded.trimStart().startsWith('{') && namesPrivatePart(decoded))
+  )
+}
+
+const privatePem = /BEGIN (?:[A-Z\d]{1,16} ){0,2}PRIVATE KEY/
+
+/** How PKCS #8 (RFC 5958), PKCS #1 and SEC 1 begin: a sequence whose first element is the version 0 or 1. */
+const privateDer = /^30(?:[0-7].|81..|82....)02010[01]/
+
+const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
+
+/** Whether a text is the private part of a public key. Only Node can tell without waiting. */
+function isPrivatePartOf(x: string, text: string): boolean {
+  return nodeCrypto !== undefined && signerOf({ x, d: inUrlAlphabet(text) }) !== undefined
+}
+
+/** Returns base64 or base64url, with or without padding and line breaks, as base64url. */
+function inUrlAlphabet(text: string): string {
+  return text
+    .replace(/\s/g, '')
+    .replace(/={1,2}$/, '')
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+}
+
+/** Returns the bytes of base64 that may be cut off: an incomplete private key is private. Other text has no bytes. */
+function leniently(text: string): Uint8Array {
+  const encoded = inUrlAlphabet(text)
+  const whole = fromBase64url(encoded)
+  return whole ?? fromBase64url(encoded.slice(0, encoded.length & ~3)) ?? new Uint8Array()
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
 /** The private members of JWKs (RFC 7518 section 6), and other names for them. */
@@ -91,21 +165,18 @@ const ed25519Prefix = '302a300506032b6570032100'
 /** The object identifiers of other keys: X25519, X448, Ed448, elliptic curves, RSA, DSA and Diffie-Hellman. */
 const otherKeys = /06032b65(?:6e|6f|71)|06072a8648ce(?:3d0201|380401|3e0201)|06092a864886f70d01/
 
-/** RFC 8410: how a private key on one of its curves begins, without a password. */
-const privatePrefix = /^30..020100300506032b65/
-
 /** Reads an RFC 7468 text. Other labels are those of certificates and of keys in other formats. */
 function readPem(text: string): ReadKey {
   if (!text.startsWith('-----BEGIN PUBLIC KEY-----')) return pasted('key_unsupported')
   const [, content] = /^-----BEGIN PUBLIC KEY-----([^-]*)-----END PUBLIC KEY-----$/.exec(text) ?? []
   const bytes = fromBase64((content ?? '').replace(/\s/g, ''))
   if (content === undefined || bytes === undefined) return pasted('key_damaged')
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+  const hex = hexOf(bytes)
   if (hex.startsWith(ed25519Prefix) && bytes.length === 44) {
     const x = toBase64url(bytes.subarray(12))
-    return isSoundKey({ x }) ? { ok: true, key: { x } } : pasted('key_unsound')
+    return isSoundKey({ x }) ? { ok: true, form: 'pem', key: { x } } : pasted('key_unsound')
   }
-  if (privatePrefix.test(hex)) return pasted('key_private')
+  if (privateDer.test(hex)) return pasted('key_private')
   return pasted(otherKeys.test(hex.slice(0, 64)) ? 'key_unsupported' : 'key_damaged')
 }
 
@@ -114,7 +185,7 @@ const kidForm = /^[\x20-\x7e]{1,256}$/
 
 const reasons = {
   key_missing:
-    'This is not a public key. Paste a JWK, which begins with {, or a PEM, which begins with -----BEGIN PUBLIC KEY-----.',
+    'This is not a public key. Paste a JWK, which begins with {, its base64, which begins with eyJ, or a PEM, which begins with -----BEGIN PUBLIC KEY-----.',
   key_too_long: `This is too long for a public key: the limit is ${clientKeyLengthMax} characters.`,
   key_private:
     'This is a private key. Never paste it anywhere: who has it can act as the app. Make a new pair of keys, and paste its public key.',

@@ -1,4 +1,4 @@
-import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createHash, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { jwk, jwkWith, respelt } from '../support/jwk.js'
@@ -30,19 +30,33 @@ describe('a pasted key', () => {
   const pair = generateKeyPairSync('ed25519')
   const pkcs8 = pair.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
 
-  test('is the same as JWK, as the only key of a JWKS, and as PEM, with white space around', () => {
+  const base64 = (text: string) => Buffer.from(text).toString('base64')
+  const base64url = (text: string) => Buffer.from(text).toString('base64url')
+  const der = pair.privateKey.export({ format: 'der', type: 'pkcs8' })
+  const privateJwk = JSON.stringify(pair.privateKey.export({ format: 'jwk' }))
+
+  test('is the same as JWK, in a JWKS, in base64 and as PEM, and each says what it is', () => {
     const space = fc.constantFrom('', ' ', '\n', '\r\n\t', '\ufeff')
     fc.assert(
       fc.property(sound, space, space, (x, before, after) => {
         const read = (given: string) => readClientKey(before + given + after)
         const members = { kty: 'OKP', crv: 'Ed25519', x }
-        expect(read(JSON.stringify(members))).toEqual({ ok: true, key: { x } })
+        expect(read(JSON.stringify(members))).toEqual({ ok: true, form: 'jwk', key: { x } })
         const full = { ...members, alg: 'EdDSA', use: 'sig', kid: 'https://app.example/#1' }
-        const named = { ok: true, key: { x, kid: full.kid } }
-        expect(read(JSON.stringify(full, null, 2))).toEqual(named)
-        expect(read(JSON.stringify({ keys: [full] }))).toEqual(named)
-        expect(read(pemOfX(x))).toEqual({ ok: true, key: { x } })
-        expect(read(pemOfX(x).replaceAll('\n', ' '))).toEqual({ ok: true, key: { x } })
+        const key = { x, kid: full.kid }
+        const jwks = JSON.stringify({ keys: [full] })
+        expect(read(JSON.stringify(full, null, 2))).toEqual({ ok: true, form: 'jwk', key })
+        expect(read(jwks)).toEqual({ ok: true, form: 'jwks', key })
+        for (const encoded of [JSON.stringify(full), JSON.stringify(full, null, 2), jwks]) {
+          const form = 'base64'
+          for (const text of [base64(encoded), base64url(encoded)]) {
+            expect(read(text)).toEqual({ ok: true, form, key })
+            expect(read(text.replace(/=+$/, ''))).toEqual({ ok: true, form, key })
+            expect(read(text.replace(/.{64}/g, '$&\n'))).toEqual({ ok: true, form, key })
+          }
+        }
+        expect(read(pemOfX(x))).toEqual({ ok: true, form: 'pem', key: { x } })
+        expect(read(pemOfX(x).replaceAll('\n', ' '))).toEqual({ ok: true, form: 'pem', key: { x } })
       }),
       { numRuns: 50 },
     )
@@ -81,6 +95,35 @@ describe('a pasted key', () => {
       'key_private',
     ],
     ['a private PEM after a public key', pem(pair.publicKey) + pkcs8, 'key_private'],
+    ['a private JWK in base64', base64(privateJwk), 'key_private'],
+    ['half of a private JWK in base64url', base64url(privateJwk).slice(0, -33), 'key_private'],
+    ['a private JWK with white space in base64', base64(` \n${privateJwk}`), 'key_private'],
+    ['a private PEM in base64', base64(pkcs8), 'key_private'],
+    ['a private key in base64, without the lines of a PEM', der.toString('base64'), 'key_private'],
+    ['a private key as its kid', text({ kid: der.toString('base64') }), 'key_private'],
+    [
+      'a private key as its kid, in base64url',
+      text({ kid: der.toString('base64url') }),
+      'key_private',
+    ],
+    ['a private PEM as its kid', text({ kid: base64(pkcs8) }), 'key_private'],
+    ['a private JWK as its kid', text({ kid: base64(privateJwk) }), 'key_private'],
+    [
+      'a private JWK as its kid, in base64',
+      base64(text({ kid: base64(privateJwk) })),
+      'key_private',
+    ],
+    ['32 bytes, of which nobody can say whether they are private', x, 'key_missing'],
+    ['32 bytes in base64', Buffer.from(x, 'base64url').toString('base64'), 'key_missing'],
+    ['base64 of something else', base64('my key'), 'key_missing'],
+    [
+      'base64 of bytes that are no text',
+      base64url('x'.repeat(9)).replace(/^../, '__'),
+      'key_missing',
+    ],
+    ['a JWK in base64 that is cut off', base64(text({})).slice(0, -3), 'key_damaged'],
+    ['base64 of two keys', base64(JSON.stringify({ keys: [jwk, jwk] })), 'keys_several'],
+    ['base64 of a JWK on P-256', base64(JSON.stringify(ec)), 'key_unsupported'],
     ['an encrypted PEM', '-----BEGIN ENCRYPTED PRIVATE KEY-----', 'key_private'],
     ['a long private PEM', `-----BEGIN RSA PRIVATE KEY-----${'A'.repeat(5_000)}`, 'key_private'],
     ['4,097 characters', ' '.repeat(4_097), 'key_too_long'],
@@ -181,8 +224,20 @@ describe('a pasted key', () => {
   test('keeps its kid and every character of x as it is', () => {
     expect(readClientKey(text({ alg: undefined, use: undefined }))).toEqual({
       ok: true,
+      form: 'jwk',
       key: { x, kid },
     })
     expect(() => readClientKey(undefined as never)).toThrow('text must be a string')
+  })
+
+  test('may have its thumbprint as kid, but not its own private part, where the runtime can tell', async () => {
+    const { readClientKey: onNode } = await import('../../src/protocol/pasted-key.js')
+    const { d, ...own } = pair.privateKey.export({ format: 'jwk' })
+    const thumbprint = createHash('sha256').update('any 32 bytes').digest('base64url')
+    const withKid = (kid: unknown) => onNode(JSON.stringify({ ...own, kid }))
+    expect(withKid(thumbprint)).toMatchObject({ ok: true, key: { kid: thumbprint } })
+    for (const kid of [d, Buffer.from(d ?? '', 'base64url').toString('base64')]) {
+      expect(withKid(kid)).toMatchObject({ ok: false, refusal: 'key_private' })
+    }
   })
 })

@@ -113,9 +113,7 @@ function keyHtml(
   </article>`
 }
 
-/** A text that is not a public key is not repeated: it may be a private key. */
 function addForm({ locale, account, accounts, given, token }: KeysOptions): Html {
-  const key = given.get('key') ?? ''
   const options = accounts.map(
     ({ url }) => html`<option${url === account.url && html` selected`}>${url}</option>`,
   )
@@ -127,13 +125,28 @@ function addForm({ locale, account, accounts, given, token }: KeysOptions): Html
     <input id="name" name="name" required maxlength="${nameLengthMax}" value="${visible(given.get('name') ?? '')}">
     <label for="key">${say(locale, 'keyText')}</label>
     <textarea id="key" name="key" required rows="6" dir="ltr" spellcheck="false">
-${readClientKey(key).ok && key}</textarea>
+${keyToShow(given.get('key') ?? '')}</textarea>
     <p><button type="button" id="make" hidden data-made="${plain(locale, 'keyMade')}"
       data-unsupported="${plain(locale, 'keyUnsupported')}">${say(locale, 'keyMake')}</button></p>
     <p id="made" role="status"></p>
     <label for="kid">${say(locale, 'keyNewId')}</label>
-    <input id="kid" name="kid" maxlength="256" dir="ltr" value="${visible(given.get('kid') ?? '')}">
+    <input id="kid" name="kid" maxlength="256" dir="ltr" value="${isPrivate(given.get('kid') ?? '') ? '' : visible(given.get('kid') ?? '')}">
     <div class="buttons"><button class="primary" id="add">${say(locale, 'keyAdd')}</button></div></form></section>`
+}
+
+/**
+ * The key of a link or a refused form as it was read: base64 says nothing to a person. A text that is not a public key
+ * is not repeated, because it may be a private key.
+ */
+function keyToShow(text: string): string {
+  const read = readClientKey(text)
+  if (!read.ok) return ''
+  return read.form === 'base64' ? JSON.stringify({ ...ed25519, ...read.key }) : text
+}
+
+function isPrivate(text: string): boolean {
+  const read = readClientKey(text)
+  return !read.ok && read.refusal === 'key_private'
 }
 
 const problems = {

@@ -156,6 +156,28 @@ describe('the page of keys', () => {
     expect(await keys.of(alice)).toEqual([])
   })
 
+  test('adds a key from the base64 in which a browser extension shows it, and shows what it has read', async () => {
+    const key = JSON.stringify({ ...bare('app'), kid: 'extension-1' })
+    for (const encoding of ['base64', 'base64url'] as const) {
+      const { body } = await linked({ key: Buffer.from(key).toString(encoding) })
+      expect(body).toContain(`>\n${escaped(key)}</textarea>`)
+    }
+    const form = { name: 'Extension', key: Buffer.from(key).toString('base64') }
+    expect((await sent(page, 'alice', { form })).status).toBe(303)
+    const x = bare('app').x
+    expect(await keys.of(alice)).toMatchObject([{ kid: 'extension-1', x, name: 'Extension' }])
+  })
+
+  test('does not publish a private key that is the kid of the form', async () => {
+    const { privateKey } = generateKeyPairSync('ed25519')
+    const kid = privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64')
+    const form = { name: 'Shop', key: JSON.stringify(bare('app')), kid }
+    const { status, body } = await sent(page, 'alice', { form })
+    expect(status).toBe(400)
+    expect(body).not.toContain(escaped(kid))
+    expect(await keys.of(alice)).toEqual([])
+  })
+
   test('shows no text of a link that reorders what is around it', async () => {
     const { body = '' } = await linked({ name: 'Shop\u202egro.live', kid: 'a\u2066b' })
     expect(body).toContain('value="Shop\ufffdgro.live"')

@@ -181,7 +181,7 @@ export const arabic: Texts = {
   keyAddTitle: 'إضافة مفتاح',
   keyAccount: 'الحساب',
   keyName: 'الاسم',
-  keyText: 'المفتاح العام (JWK أو PEM)',
+  keyText: 'المفتاح العام (JWK أو صيغته base64 أو PEM)',
   keyNewId: 'معرّف المفتاح، إن أردت اختياره',
   keyAdd: 'إضافة',
   keyMake: 'إنشاء مفتاح جديد في هذا المتصفح',
@@ -193,7 +193,8 @@ export const arabic: Texts = {
   keyRevoked: 'تم إلغاء المفتاح.',
   keyRefused: 'لم تتم إضافة المفتاح',
   keyNameRefused: 'أعطِ المفتاح اسمًا من 1 إلى 64 حرفًا.',
-  keyMissing: 'هذا ليس مفتاحًا عامًا. الصق JWK يبدأ بـ { أو PEM يبدأ بـ -----BEGIN PUBLIC KEY-----.',
+  keyMissing:
+    'هذا ليس مفتاحًا عامًا. الصق JWK يبدأ بـ { أو صيغته base64 التي تبدأ بـ eyJ أو PEM يبدأ بـ -----BEGIN PUBLIC KEY-----.',
   keyTooLong: 'هذا أطول من أن يكون مفتاحًا عامًا.',
   keyPrivate:
     'هذا مفتاح خاص. لا تلصقه في أي مكان أبدًا، فمن يملكه يمكنه التصرف باسم التطبيق. أنشئ زوجًا جديدًا من المفاتيح والصق مفتاحه العام.',

@@ -179,7 +179,7 @@ export const german: Texts = {
   keyAddTitle: 'Schlüssel hinzufügen',
   keyAccount: 'Konto',
   keyName: 'Name',
-  keyText: 'Öffentlicher Schlüssel (JWK oder PEM)',
+  keyText: 'Öffentlicher Schlüssel (JWK, sein Base64 oder PEM)',
   keyNewId: 'Schlüssel-ID, wenn Sie sie wählen möchten',
   keyAdd: 'Hinzufügen',
   keyMake: 'Neuen Schlüssel in diesem Browser erzeugen',
@@ -192,7 +192,7 @@ export const german: Texts = {
   keyRefused: 'Der Schlüssel wurde nicht hinzugefügt',
   keyNameRefused: 'Geben Sie dem Schlüssel bitte einen Namen mit 1 bis 64 Zeichen.',
   keyMissing:
-    'Das ist kein öffentlicher Schlüssel. Fügen Sie ein JWK ein, das mit { beginnt, oder ein PEM, das mit -----BEGIN PUBLIC KEY----- beginnt.',
+    'Das ist kein öffentlicher Schlüssel. Fügen Sie ein JWK ein, das mit { beginnt, sein Base64, das mit eyJ beginnt, oder ein PEM, das mit -----BEGIN PUBLIC KEY----- beginnt.',
   keyTooLong: 'Das ist zu lang für einen öffentlichen Schlüssel.',
   keyPrivate:
     'Das ist ein privater Schlüssel. Fügen Sie ihn nie irgendwo ein: Wer ihn hat, kann als die App auftreten. Erzeugen Sie ein neues Schlüsselpaar, und fügen Sie dessen öffentlichen Schlüssel ein.',

@@ -188,7 +188,7 @@ export const english = {
   keyAddTitle: 'Add a key',
   keyAccount: 'Account',
   keyName: 'Name',
-  keyText: 'Public key (JWK or PEM)',
+  keyText: 'Public key (JWK, its base64, or PEM)',
   keyNewId: 'Key ID, if you want to choose it',
   keyAdd: 'Add',
   keyMake: 'Make a new key in this browser',
@@ -201,7 +201,7 @@ export const english = {
   keyRefused: 'The key was not added',
   keyNameRefused: 'Please give the key a name of 1 to 64 characters.',
   keyMissing:
-    'This is not a public key. Paste a JWK, which begins with {, or a PEM, which begins with -----BEGIN PUBLIC KEY-----.',
+    'This is not a public key. Paste a JWK, which begins with {, its base64, which begins with eyJ, or a PEM, which begins with -----BEGIN PUBLIC KEY-----.',
   keyTooLong: 'This is too long for a public key.',
   keyPrivate:
     'This is a private key. Never paste it anywhere: who has it can act as the app. Make a new pair of keys, and paste its public key.',

@@ -179,7 +179,7 @@ export const spanish: Texts = {
   keyAddTitle: 'Añadir una clave',
   keyAccount: 'Cuenta',
   keyName: 'Nombre',
-  keyText: 'Clave pública (JWK o PEM)',
+  keyText: 'Clave pública (JWK, su base64 o PEM)',
   keyNewId: 'ID de la clave, si quiere elegirlo',
   keyAdd: 'Añadir',
   keyMake: 'Crear una clave en este navegador',
@@ -192,7 +192,7 @@ export const spanish: Texts = {
   keyRefused: 'La clave no se ha añadido',
   keyNameRefused: 'Dé a la clave un nombre de 1 a 64 caracteres.',
   keyMissing:
-    'Esto no es una clave pública. Pegue un JWK, que empieza por {, o un PEM, que empieza por -----BEGIN PUBLIC KEY-----.',
+    'Esto no es una clave pública. Pegue un JWK, que empieza por {, su base64, que empieza por eyJ, o un PEM, que empieza por -----BEGIN PUBLIC KEY-----.',
   keyTooLong: 'Esto es demasiado largo para una clave pública.',
   keyPrivate:
     'Esto es una clave privada. No la pegue nunca en ningún sitio: quien la tiene puede actuar como la aplicación. Cree un par de claves nuevo y pegue su clave pública.',
