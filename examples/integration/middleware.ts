@@ -1,17 +1,23 @@
 import cors from 'cors'
-import express, { type RequestHandler } from 'express'
+import express, { type RequestHandler, type Response } from 'express'
 import helmet from 'helmet'
-import type { InteractionView } from 'open-payments-server'
 import type { NodeHandler } from 'open-payments-server/express'
 
 // #region helmet
-/** Lets the consent form lead to the client: `form-action` applies to redirects too. */
-export function allowReturn({ finishUri }: InteractionView): RequestHandler {
-  const { protocol, origin } = new URL(finishUri ?? 'https://unused.invalid')
-  const isWeb = /^https?:$/.test(protocol) // an app has a scheme of its own
-  const client = finishUri === undefined ? [] : [isWeb ? origin : protocol]
-  const formAction = ["'self'", ...client]
-  return helmet.contentSecurityPolicy({ directives: { formAction } })
+/** Lets the consent form lead to the client, and on from there. */
+export const allowReturn = helmet.contentSecurityPolicy({
+  directives: {
+    formAction: ["'self'", 'https:', 'http://localhost:*', 'http://127.0.0.1:*'],
+  },
+})
+
+/** Leads the browser to the client: by a redirect, or by a link where none arrives. */
+export function leadBack(response: Response, redirect: string): void {
+  const { protocol, hostname } = new URL(redirect)
+  const isLocal = protocol === 'http:' && /^(?:localhost|127\.0\.0\.1)$/.test(hostname)
+  const href = redirect.replace(/[&"<>]/g, (sign) => `&#${sign.charCodeAt(0)};`)
+  if (protocol === 'https:' || isLocal) response.redirect(303, redirect)
+  else response.send(`<p><a href="${href}">Back to the app</a></p>`)
 }
 // #endregion helmet
 

@@ -11,6 +11,7 @@ import {
   signedInOwner,
   store,
 } from './host.js'
+import { leadBack } from './middleware.js'
 import { quotesOf } from './payments.js'
 
 const wallet = createWallet({
@@ -46,7 +47,7 @@ app.post('/consent/:id', form, async (request, response) => {
       : await wallet.auth.interactions.deny(id, { resourceOwner: owner.resourceOwner })
   if (!result.ok) response.status(409).send('You cannot decide this.')
   else if (result.redirect === undefined) response.send('Return to the app.')
-  else response.redirect(303, result.redirect)
+  else leadBack(response, result.redirect) // 303, or a link
 })
 // #endregion consent
 

@@ -397,7 +397,7 @@ describe('in Chromium, the pages for owners', () => {
     await press(page, 'Tab', 'Enter')
     await expect.poll(() => page.evaluate('document.activeElement.value')).toBe('99')
     await fill(page, { 'limit-0': '10.25' })
-    await follow(page, 'Enter')
+    await approve(page)
     expect(page.url().startsWith(shop.finishUri)).toBe(true)
     await page.goto(`${running.baseUrl}/apps`)
     expect(await textOf(page)).toContain('Up to 10.25 USD')

@@ -17,7 +17,7 @@ function withConsentPage(world: World, before: RequestHandler, returns: boolean)
   app.get('/consent/:id', async (request, response) => {
     const view = (await world.auth.interactions.get(request.params['id'] ?? '')) as InteractionView
     const show = () => void response.send('<form method="post"></form>')
-    if (returns) allowReturn(view)(request, response, show)
+    if (returns && view !== undefined) allowReturn(request, response, show)
     else show()
   })
   return mounted(world, app)
@@ -50,6 +50,15 @@ function withLoginPage(world: World, login: string, policy: string) {
   })
   return mounted(world, app)
 }
+
+test('the doctor advises to allow the redirects of a client, where a policy allows only its finish URI', async () => {
+  const world = livingWorld()
+  const formAction = ["'self'", 'https://shop.example', 'http://localhost:*', 'http://127.0.0.1:*']
+  const own = helmet.contentSecurityPolicy({ directives: { formAction } })
+  const { report } = await examined(withConsentPage(world, own, false), { asShop: true })
+  expect([report.ok, found(report)]).toEqual([true, ['advice consent-page']])
+  expect(findingOf(report, 'consent-page').fix).toContain("'https:'")
+})
 
 describe('the doctor says that it checked only the login page in front of the consent page', () => {
   test.each([

@@ -85,7 +85,7 @@ export function confirmationHandler(site: Site): Handler {
     const isPosted = visit.request.method === 'POST'
     const payment = await toConfirm(paymentId)
     if (payment === undefined && !isPosted) return notice(404, 'notWaiting', visit)
-    if (!isSignedIn(visit)) return options.signIn(visit.request)
+    if (!isSignedIn(visit)) return site.signIn(visit)
     if (isPosted) return decide(paymentId, payment, visit)
     return payment === undefined ? notice(404, 'notWaiting', visit) : ask(payment, visit)
   })

@@ -206,7 +206,7 @@ export function connectedAppsHandler(site: Site): Handler {
   }
 
   return site.served(async (visit) => {
-    if (!isSignedIn(visit)) return options.signIn(visit.request)
+    if (!isSignedIn(visit)) return site.signIn(visit)
     const query = queryOf(visit.request)
     if (limitsPage && query.has('limits')) return limitsPage(visit)
     if (visit.request.method === 'POST') return change(visit)

@@ -10,7 +10,7 @@ import {
 } from './consent.js'
 import { fieldsOf } from './forms.js'
 import { html } from './html.js'
-import { seeOther } from './layout.js'
+import { canArrive, seeOther } from './layout.js'
 import { type LimitProblem, lowered } from './limits.js'
 import { type Locale, say } from './locale.js'
 import { ownReceiverOf } from './own-receivers.js'
@@ -130,7 +130,12 @@ export function consentHandler(site: Site): Handler {
     view: InteractionView,
   ): Promise<HttpResponse> {
     if (result.ok) {
-      return result.redirect === undefined ? notice(200, done, visit) : seeOther(result.redirect)
+      const { redirect } = result
+      if (redirect === undefined) return notice(200, done, visit)
+      if (canArrive(redirect)) return seeOther(redirect)
+      const text = say(visit.locale, 'backTo', { place: placeOf(redirect) })
+      const content = html`<p><a class="button" href="${redirect}">${text}</a></p>`
+      return notice(200, done, visit, { content })
     }
     if (result.refusal === 'not_the_owner') return notice(403, 'notYours', visit)
     if (result.refusal === 'interaction_unknown') return notice(404, 'unknown', visit)
@@ -147,7 +152,7 @@ export function consentHandler(site: Site): Handler {
     const isPosted = visit.request.method === 'POST'
     const isOver = view.status !== 'pending' && !(view.status === 'approved' && leadsBack(view))
     if (!isPosted && isOver) return decided(view, visit)
-    if (!isSignedIn(visit)) return options.signIn(visit.request)
+    if (!isSignedIn(visit)) return site.signIn(visit)
     return isPosted ? decide(view, visit) : ask(view, visit)
   })
 }

@@ -82,7 +82,9 @@ export function consentScreen(view: InteractionView, options: ConsentOptions): S
   const { locale, problem, token } = options
   const all = { ...consentSections, ...options.sections }
   const part = (name: keyof ConsentSections) => all[name](view, options)
+  // Enter in a field presses the first button. It must not approve more than what stands in the field.
   const content = html`<form method="post" class="card">
+    <button class="unseen" tabindex="-1" aria-hidden="true"></button>
     ${problem && problemHtml(problem, locale)}
     ${token}
     ${part('who')}

@@ -42,6 +42,7 @@ export {
   type OwnerKeys,
 } from './keys.js'
 export {
+  canArrive,
   type Design,
   type PageOptions,
   page,

@@ -12,7 +12,7 @@ export function keysHandler(site: Site): Handler {
   return site.served(async (visit) => {
     const { keys } = options
     if (keys === undefined) return notice(404, 'unknown', visit)
-    if (!isSignedIn(visit)) return options.signIn(visit.request)
+    if (!isSignedIn(visit)) return site.signIn(visit)
     const { request, owner, locale } = visit
     const isPosted = request.method === 'POST'
     const given = isPosted ? fieldsOf(request) : queryOf(request)

@@ -9,7 +9,9 @@ export interface Screen {
   readonly title: string
   /** The content, with its heading. */
   readonly content: Html
-  /** The final destination of a form of the page, besides this wallet: the client's finish URI. */
+  /**
+   * Where a form of the page leads besides this wallet: the client's finish URI, which may redirect to other origins.
+   */
   readonly formTarget?: string | undefined
   /** The only script that the page may run. */
   readonly script?: string
@@ -147,15 +149,33 @@ export function seeOther(
   }
 }
 
-/** A scheme, or an origin with a name or address: neither can add a source or directive to a policy. */
-const policySource = /^[a-z][a-z0-9+.-]*:(?:\/\/[a-z0-9._:[\]-]+)?$/
-
-/** Browsers apply `form-action` to redirects of a form, so the policy includes the client's origin. */
+/**
+ * Chromium and WebKit apply `form-action` to each redirect after a form, also to those of the client, which nobody
+ * knows before. Otherwise the owner would stay on a page that asks again.
+ */
 function formActions(formTarget: string | undefined): string {
-  if (formTarget === undefined || !URL.canParse(formTarget)) return "'self'"
-  const { origin, protocol } = new URL(formTarget)
-  const target = origin === 'null' ? protocol : origin
-  return policySource.test(target) ? `'self' ${target}` : "'self'"
+  const isLeading = formTarget !== undefined && canArrive(formTarget)
+  return isLeading ? "'self' https: http://localhost:* http://127.0.0.1:*" : "'self'"
+}
+
+/**
+ * Whether every browser follows a redirect to this URL after a form of a page with it as `formTarget`. A policy cannot
+ * name an IPv6 address, and browsers follow a redirect to an app only if they know its scheme. Show a link instead.
+ *
+ * @example
+ * ```ts
+ * import { canArrive } from 'open-payments-pages'
+ *
+ * canArrive('https://shop.example/thanks') // true
+ * canArrive('com.example.shop:/thanks') // false
+ * ```
+ */
+export function canArrive(url: string): boolean {
+  if (!URL.canParse(url)) return false
+  const { protocol, hostname } = new URL(url)
+  return (
+    protocol === 'https:' || (protocol === 'http:' && /^(?:localhost|127\.0\.0\.1)$/.test(hostname))
+  )
 }
 
 function newNonce(): string {

@@ -89,6 +89,6 @@ export function numberField(
     html`<p class="problem" id="${field}-problem">${say(locale, refused, exampleIn(locale))}</p>`
   return html`<label for="${field}">${label}
     ${about && html`<small>${about}</small>`}</label>${error}
-    <input id="${field}" name="${name}" inputmode="${mode}" autocomplete="off" value="${visible(typed ?? '')}"
+    <input id="${field}" name="${name}" inputmode="${mode}" enterkeyhint="done" autocomplete="off" value="${visible(typed ?? '')}"
     ${refused && html` aria-invalid="true" aria-describedby="${field}-problem"`}${isRequired && html` required`}>`
 }

@@ -75,14 +75,15 @@ export interface PagesOptions {
   ) => NamedReceiver | undefined | Promise<NamedReceiver | undefined>
   /**
    * Returns or resolves to the response for a browser that is not signed in, such as a redirect to the login:
-   * `seeOther('/login?next=…')`. The login then leads back to the URL of the request.
+   * `seeOther('/login?next=…')`. The login then leads back to the URL of the request. If a session has ended while a
+   * page was open, its form gets a page with the redirect as a link, which may lead to another origin.
    */
   readonly signIn: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
   /**
    * How an owner signs out: the URL of your page for it, to which a link leads; or a function that ends the session of
    * the request, and returns or resolves to a response such as `seeOther('/login', { 'set-cookie': … })`. It is called
-   * for a form of the pages only, never for one of another site. Browsers allow its redirect only to your own origin:
-   * for another, use a URL. Default: the pages only show who is signed in.
+   * for a form of the pages only, never for one of another site. Its redirect becomes the link of a page, which may
+   * lead to another origin. Default: the pages only show who is signed in.
    */
   readonly signOut?: string | ((request: HttpRequest) => HttpResponse | Promise<HttpResponse>)
   /** Authenticates the forms: at least 32 random bytes, the same in every process of the wallet. */

@@ -38,6 +38,8 @@ export interface Site {
   show(screen: Screen, visit: Visit, status?: number): HttpResponse
   /** Returns the response with a short answer. */
   notice(status: number, name: NoticeName, visit: Visit, more?: NoticeParts): HttpResponse
+  /** Returns the way to the login. For a form it is a page, because the login may be at another origin. */
+  signIn(visit: Visit): Promise<HttpResponse>
   /** Returns the handler of a page, which has a page for each error. */
   served(serve: (visit: Visit) => Promise<HttpResponse>): Handler
 }
@@ -102,6 +104,29 @@ export function createSite(options: PagesOptions): Site {
     )
   }
 
+  /** Returns a page with a link in place of a redirect, which browsers follow after a form only to this wallet. */
+  function linked(
+    { headers, ...response }: HttpResponse,
+    name: 'goodbye' | 'sessionOver',
+    { locale, request }: Visit,
+  ): HttpResponse {
+    const { location, 'content-security-policy': _policy, ...others } = headers
+    if (location === undefined) return { headers, ...response }
+    const content = html`<p><a class="button" href="${location}">${say(locale, 'login')}</a></p>`
+    const visit = { request, locale, owner: undefined }
+    const shown = show(
+      screens.notice(name, locale, { content }),
+      visit,
+      name === 'goodbye' ? 200 : 403,
+    )
+    return { ...shown, headers: { ...others, ...shown.headers } }
+  }
+
+  const signIn: Site['signIn'] = async (visit) => {
+    const response = await options.signIn(visit.request)
+    return visit.request.method === 'POST' ? linked(response, 'sessionOver', visit) : response
+  }
+
   return {
     options,
     tokens,
@@ -109,6 +134,7 @@ export function createSite(options: PagesOptions): Site {
     now,
     show,
     notice,
+    signIn,
     served(serve) {
       return async (request) => {
         let visit: Visit = { request, owner: undefined, locale: localeFor(request, {}, texts) }
@@ -124,8 +150,10 @@ export function createSite(options: PagesOptions): Site {
           if (method === 'POST' && isForeignForm(request)) return notice(403, 'foreign', visit)
           const token = method === 'POST' ? fieldsOf(request).get('sign-out') : null
           if (token === null) return await serve(visit)
+          if (owner === undefined) return await signIn(visit)
           const shown = { ...visit, request: { ...request, method: 'GET' } }
-          return (await signedOut(visit, token)) ?? (await serve(shown))
+          const ended = await signedOut(visit, token)
+          return ended === undefined ? await serve(shown) : linked(ended, 'goodbye', visit)
         } catch (error) {
           options.onError?.(error)
           return notice(500, 'broken', visit)

@@ -52,6 +52,8 @@ legend{padding:0;font-weight:600;margin-block-end:.5rem}
 button,.button{font:inherit;font-weight:600;color:var(--text);background:transparent;border:1px solid var(--control);
 border-radius:calc(var(--radius)*.7);padding:.55rem 1rem;min-height:2.75rem;max-width:100%;cursor:pointer}
 .buttons button{width:100%;min-height:3rem}
+a.button{display:inline-flex;align-items:center;text-decoration:none;overflow-wrap:anywhere}
+.unseen{position:absolute;width:1px;height:1px;min-height:0;padding:0;border:0;overflow:hidden;clip-path:inset(50%)}
 button.primary{background:var(--accent);color:var(--on-accent);border-color:var(--accent)}
 button.link{border:0;border-radius:4px;padding:0 .25rem;min-height:1.75rem;color:var(--accent);font-weight:500;text-decoration:underline}
 button.danger{color:var(--danger);border-color:var(--danger)}

@@ -93,7 +93,7 @@ describe('the consent page', () => {
     const alices = as('alice')
     const { status, text, headers } = await alices.open()
     expect([status, text]).toEqual([200, expect.stringContaining('Up to 50.00 USD in all')])
-    expect(headers['content-security-policy']).toContain("form-action 'self' https://shop.example;")
+    expect(headers['content-security-policy']).toContain("form-action 'self' https: ")
     const answer = await alices.post({ decision: 'approve' })
     expect([answer.status, answer.headers['location']]).toEqual([
       303,
@@ -127,7 +127,7 @@ describe('the consent page', () => {
     expect([status, text]).toEqual([410, expect.stringContaining('has been approved.')])
     expect(text).toContain('Back to shop.example')
     expect(body).not.toContain('value="deny"')
-    expect(headers['content-security-policy']).toContain("form-action 'self' https://shop.example;")
+    expect(headers['content-security-policy']).toContain("form-action 'self' https: ")
     for (const decision of ['deny', 'maybe']) {
       const late = await alices.post({ decision })
       expect(textOf(late.body ?? '')).toContain('Back to shop.example')
@@ -214,7 +214,7 @@ describe('the consent page', () => {
       const { status, body } = await alices.post({ decision: 'approve', token })
       expect([status, body]).toEqual([400, expect.stringContaining('role="alert"')])
     }
-    expect((await one.as('').post({ decision: 'approve' })).headers['location']).toMatch(/^\/login/)
+    expect((await one.as('').post({ decision: 'approve' })).body).toContain('href="/login?')
     expect((await one.as('bob').post({ decision: 'approve' })).status).toBe(403)
     expect((await one.world.auth.interactions.get(one.id))?.status).toBe('pending')
   })
@@ -279,7 +279,9 @@ describe('the signed-in owner', () => {
     const { body, text } = await page.open()
     expect(text).toContain('Signed in as alice Not you? Sign out')
     const fields = { 'sign-out': buttonOf(body) }
-    expect(await page.post(fields)).toEqual(ended)
+    const { status, headers, body: after } = await page.post(fields)
+    expect([status, headers['set-cookie']]).toEqual([200, 'session=; Max-Age=0'])
+    expect(after).toContain('href="/login"')
   })
 
   test('does not sign out by a form of another site, or with the token of another owner', async () => {
@@ -299,7 +301,7 @@ describe('the signed-in owner', () => {
     const foreign = [['sec-fetch-site', 'cross-site']] as const
     const own = { 'sign-out': buttonOf((await one.apps('alice').open()).body) }
     expect((await one.apps('alice').post(own, foreign)).status).toBe(403)
-    expect((await one.apps('').post(own)).headers['location']).toMatch(/^\/login/)
+    expect((await one.apps('').post(own)).body).toContain('href="/login?')
     expect(ends).toBe(0)
   })
 
@@ -383,18 +385,19 @@ function pageOf(view: Partial<InteractionView>, decided: object = { ok: true }) 
 
 describe('the consent page, for any view', () => {
   test.each([
-    ['https://shop.example/back?a=1', ' https://shop.example'],
-    ['http://localhost:1234/back', ' http://localhost:1234'],
-    ['com.example.app:/back', ' com.example.app:'],
-    ["https://shop.example/';script-src *", ' https://shop.example'],
-    ['https://a;sandbox', ''],
-    ["https://'unsafe-inline'", ''],
-    ['https://*', ''],
-    ['https://a,b', ''],
-    ['no url', ''],
-  ])('allows the form to redirect to %s only if its host is a name', async (finishUri, target) => {
+    'https://shop.example/back?a=1',
+    'com.example.app:/back',
+    "https://shop.example/';script-src *",
+    'https://a;sandbox',
+    "https://'unsafe-inline'",
+    'https://*',
+    'https://a,b',
+    'no url',
+  ])('has no part of the finish URI %s in its policy', async (finishUri) => {
     const { headers } = await pageOf({ finishUri }).open()
-    expect(headers['content-security-policy']).toContain(`form-action 'self'${target};`)
+    expect(headers['content-security-policy']).toMatch(
+      /form-action 'self'(?: https: http:\/\/localhost:\* http:\/\/127\.0\.0\.1:\*)?;/,
+    )
     expect(headers['content-security-policy']).not.toMatch(/script-src|sandbox/)
   })
 

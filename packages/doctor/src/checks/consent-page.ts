@@ -71,8 +71,9 @@ function problemOf(page: Page | undefined, start: string, finishUri: string): Pr
   if (isLogin(page, start)) {
     return policy === null || allowsForm(policy, page.url, start) ? loginNote : loginProblem(start)
   }
-  if (policy === null || allowsForm(policy, page.url, finishUri)) return undefined
-  return consentProblem(page, finishUri)
+  if (policy === null) return undefined
+  if (!allowsForm(policy, page.url, finishUri)) return consentProblem(page, finishUri)
+  return allowsForm(policy, page.url, elsewhere) ? undefined : onwardAdvice
 }
 
 function shortened(url: string): string {
@@ -103,7 +104,7 @@ const loginNote: Problem = {
   why: 'The doctor does not sign in, and the consent page has a Content-Security-Policy of its own.',
   fix: [
     '# Open the consent page while signed in, and look for form-action in its Content-Security-Policy:',
-    '# it must be absent, or name the origin to which the client wants the browser to return.',
+    "# it must be absent, or contain 'self' and https:, because clients redirect from one origin to another.",
   ],
 }
 
@@ -118,6 +119,21 @@ function loginProblem(start: string): Problem {
   }
 }
 
+const formActionLine =
+  "helmet.contentSecurityPolicy({ directives: { formAction: [\"'self'\", 'https:'] } }) // on this page"
+
+/** An origin to which a client may redirect on from its finish URI. */
+const elsewhere = 'https://another-origin.invalid/'
+
+const onwardAdvice: Problem = {
+  severity: 'advice',
+  what: "the Content-Security-Policy of the consent page allows the client's finish URI, but no redirect from there",
+  why:
+    'Chromium and Safari apply form-action to each redirect after a form. If the client redirects on to another origin, ' +
+    'owners stay on the consent page although the grant is approved, and may approve and pay again.',
+  fix: [formActionLine],
+}
+
 function consentProblem(page: Page, finishUri: string): Problem {
   return {
     // Without a form, a script may lead the browser back, which form-action does not restrict.
@@ -126,10 +142,6 @@ function consentProblem(page: Page, finishUri: string): Problem {
     why:
       'Browsers apply form-action to the redirect after a form too: after consent they stay on the page, and show an ' +
       'error only in the console. helmet() sends form-action by default.',
-    fix: [
-      'const { protocol, origin } = new URL(interaction.finishUri)',
-      'const client = /^https?:$/.test(protocol) ? origin : protocol',
-      'helmet.contentSecurityPolicy({ directives: { formAction: ["\'self\'", client] } }) // on this page',
-    ],
+    fix: [formActionLine],
   }
 }

@@ -240,6 +240,11 @@ export const german: Texts = {
   noFunds: 'Ihr Konto kann diesen Betrag nicht zahlen. Es wurde nichts gezahlt.',
   notPaidTitle: 'Nicht gezahlt',
   notPaid: 'Die App darf diese Zahlung nicht mehr ausführen. Es wurde nichts gezahlt.',
+  goodbyeTitle: 'Sie sind abgemeldet',
+  goodbye: 'Sie können die Seite schließen oder sich wieder anmelden.',
+  sessionOverTitle: 'Sie wurden abgemeldet',
+  sessionOver:
+    'Es hat sich nichts geändert. Melden Sie sich bitte an, und antworten Sie noch einmal.',
   undecidedTitle: 'Bitte entscheiden Sie',
   undecided: 'Wählen Sie bitte Zustimmen oder Ablehnen.',
   chooseTitle: 'Bitte wählen Sie ein Konto',
