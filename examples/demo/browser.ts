@@ -3,8 +3,23 @@ export const demoPassword = 'demo'
 
 /** Signs a browser in to a wallet, and returns its cookie. */
 export async function signIn(origin: string, owner = 'alice'): Promise<string> {
-  const body = new URLSearchParams({ owner, password: demoPassword })
-  const { headers } = await fetch(`${origin}/login`, { method: 'POST', redirect: 'manual', body })
+  const answer = await postLogin(origin, { owner, password: demoPassword })
+  return cookieIn(answer)
+}
+
+/** Opens the login, and posts its form with these fields. */
+export async function postLogin(
+  origin: string,
+  fields: Readonly<Record<string, string>>,
+): Promise<Response> {
+  const url = `${origin}/login`
+  const form = await fetch(url)
+  const body = new URLSearchParams({ ...fields, token: tokenOf(await form.text()) })
+  const headers = { cookie: cookieIn(form) }
+  return fetch(url, { method: 'POST', redirect: 'manual', headers, body })
+}
+
+function cookieIn({ headers }: Response): string {
   return headers.getSetCookie()[0]?.split(';', 1)[0] ?? ''
 }
 

@@ -35,8 +35,9 @@ export function holdFunds(pool: Pool): MayPay {
 
 // #region release
 /**
- * Releases what is held for a payment that has ended: a handler of events. The mark that it leaves keeps a call of
- * `mayPay` that was stopped for minutes from holding the amount afterwards, which no event would release.
+ * Releases what is held for a payment that has ended: a handler of events. It leaves a
+ * mark: a call of `mayPay` that was stopped for minutes could hold the amount after
+ * that, and no event would release it.
  */
 export function releaseFunds(pool: Pool): EventHandler {
   return async (event) => {

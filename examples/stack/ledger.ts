@@ -44,7 +44,7 @@ export async function settle(tx: Transaction, { id, from, to, amount }: Transfer
   await tx.delete(holds).where(eq(holds.paymentId, id))
 }
 
-/** Ends the hold of a payment that has ended, and leaves the mark that `holdFunds` respects. */
+/** Ends the hold of a payment for good: `holdFunds` respects the mark. */
 export async function release(
   db: NodePgDatabase,
   paymentId: string,

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import * as pages from 'open-payments-pages'
 import type { Handler } from 'open-payments-server'
 import type { HttpRequest } from 'open-payments-server/adapter'
@@ -7,6 +7,8 @@ import type { HttpRequest } from 'open-payments-server/adapter'
 const { PLACEHOLDER_PASSWORD } = process.env
 if (!PLACEHOLDER_PASSWORD) throw new Error('set PLACEHOLDER_PASSWORD')
 const sessions = new Map<string, string>()
+// With https, the name of the cookie begins with __Host-.
+const tokens = pages.browserTokens(randomBytes(32), 'sign-in')
 
 export function ownerOf({ headers }: HttpRequest): { readonly id: string } | undefined {
   const cookies = headers.find(([name]) => name.toLowerCase() === 'cookie')?.[1] ?? ''
@@ -22,7 +24,8 @@ export const loginPage: Handler = async (request) => {
   const next = new URLSearchParams(request.url.split('?')[1]).get('next') ?? ''
   const fields = pages.fieldsOf(request)
   const isRight = fields.get('password') === PLACEHOLDER_PASSWORD
-  if (request.method === 'POST' && isRight && !pages.isForeignForm(request)) {
+  const isPosted = request.method === 'POST'
+  if (isPosted && isRight && (await tokens.check(request)) === 'ours') {
     const session = randomUUID()
     sessions.set(session, fields.get('owner') ?? '')
     const target = /^\/(?:apps|keys|(?:consent|confirm)\/[\w.-]+)$/.test(next)
@@ -33,5 +36,7 @@ export const loginPage: Handler = async (request) => {
   }
   const locale = pages.localeFor(request)
   const action = `/login?${new URLSearchParams({ next })}`
-  return pages.page(pages.loginScreen({ locale, action }), { locale })
+  const token = await tokens.field(request)
+  const screen = pages.loginScreen({ locale, action, fields: token.field })
+  return pages.page(screen, { locale, headers: token.headers })
 }

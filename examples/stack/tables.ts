@@ -28,7 +28,7 @@ export const entries = pgTable(
   (table) => [primaryKey({ columns: [table.transferId, table.account] })],
 )
 
-/** What a payment may still debit, or the mark that it has ended, and may hold nothing any more. */
+/** What a payment may still debit, or the mark that it has ended and holds nothing. */
 export const holds = pgTable('holds', {
   paymentId: text('payment_id').primaryKey(),
   account: account(),

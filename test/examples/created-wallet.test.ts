@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { freePort } from 'open-payments-programs'
 import { afterAll, describe, expect, test } from 'vitest'
+import { postLogin } from '../../examples/demo/browser.js'
 import { exited, killPrograms, run, untilPrinted } from './program.js'
 
 afterAll(killPrograms)
@@ -19,10 +20,7 @@ describe('npm start', () => {
     await untilPrinted(program, 'Sign in:')
     expect(printed.out).toContain('The wallet opens a new database of PGlite.')
     const [, password = ''] = /with the password (\S+)/.exec(printed.out) ?? []
-    const signIn = (given: string) => {
-      const body = new URLSearchParams({ owner: 'alice', password: given })
-      return fetch(`${baseUrl}/login`, { method: 'POST', redirect: 'manual', body })
-    }
+    const signIn = (given: string) => postLogin(baseUrl, { owner: 'alice', password: given })
     expect((await signIn(password)).status).toBe(303)
     expect((await signIn('')).status).toBe(401)
     for (const path of ['/', '/alice', '/bob', '/alice/jwks.json']) {

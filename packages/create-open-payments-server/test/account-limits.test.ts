@@ -124,7 +124,7 @@ test.each<[field: string | undefined, form: Form]>([
   const { status, body = '' } = await pages.connectedApps({
     method: 'POST',
     url: '/apps?limits',
-    headers: [],
+    headers: [['Host', new URL(url).host]],
     body: new TextEncoder().encode(`${new URLSearchParams(fields)}`),
   })
   expect(status).toBe(400)

@@ -1,3 +1,4 @@
+import { request } from 'node:http'
 import { createWithStartPage } from 'create-open-payments-server/wallet/start-page/index'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { decide } from '../../../examples/demo/browser.js'
@@ -97,6 +98,19 @@ describe('the start page', () => {
     expect(await balanceOf('bob')).toBe(bob + 500n)
   })
 
+  test('believes a redirect without a hash only until the owner has approved', async () => {
+    const approved = await decided('approve')
+    const payment = new URL(approved).searchParams.get('payment') ?? ''
+    const before = await balanceOf('bob')
+    const forged = at(
+      `/start-page/paid?${new URLSearchParams({ payment, result: 'grant_rejected' })}`,
+    )
+    expect(await shown(await returned(forged))).toContain('Alice has denied')
+    expect(await shown(await returned(approved))).toContain('Alice has paid')
+    expect(await balanceOf('bob')).toBe(before + 500n)
+    expect(await shown(await returned(forged))).toContain('Alice has paid')
+  })
+
   test('says that the owner has denied', async () => {
     const bob = await balanceOf('bob')
     expect(await shown(await returned(await decided('deny')))).toContain('Alice has denied')
@@ -194,4 +208,35 @@ describe('in production', () => {
     expect((await ask('GET', '/start-page/requests')).status).toBe(404)
     expect(await ask('GET', '/shop/jwks.json')).toMatchObject({ status: 200, body: '{"keys":[]}' })
   })
+})
+
+describe('the answers of a created wallet', () => {
+  test.each(['/start-page/requests', '/favicon.ico', '/', '/login'])(
+    'at %s can be framed, sniffed and run by nobody, and tell no path to others',
+    async (path) => {
+      const { status, headers } = await fetch(at(path), { headers: html })
+      expect(status).toBe(200)
+      expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'/)
+      expect(headers.get('x-content-type-options')).toBe('nosniff')
+      expect(headers.get('referrer-policy')).toBe('strict-origin')
+    },
+  )
+
+  test.each(['/login', '/apps', '/keys', '/consent/unknown', '/confirm/unknown'])(
+    'at %s are for its own name and those of this machine, not for a site that leads its name here',
+    async (path) => {
+      const { port } = new URL(running.baseUrl)
+      const asked = (host: string) =>
+        new Promise<number>((resolve, reject) => {
+          const headers = { host: `${host}:${port}` }
+          request({ hostname: 'localhost', port, path, headers }, (response) => {
+            resolve(response.resume().statusCode ?? 0)
+          })
+            .on('error', reject)
+            .end()
+        })
+      expect(await asked('evil.example')).toBe(421)
+      for (const own of ['localhost', '127.0.0.1']) expect(await asked(own)).not.toBe(421)
+    },
+  )
 })

@@ -89,8 +89,15 @@ export function queryOf({ url }: Pick<HttpRequest, 'url'>): URLSearchParams {
 }
 
 /**
- * Returns whether a page of another origin posted a form, as browsers say it. `SameSite` of a cookie does not keep
- * other ports and subdomains of the same site from it.
+ * Returns whether something else than a page of the same origin posted a form, as far as the browser says it in
+ * `Sec-Fetch-Site`. `SameSite` of a cookie does not keep other ports and subdomains of the same site from it.
+ *
+ * It cannot keep out what a browser does not say: Safari before 16.4, and every browser over http with a name other
+ * than localhost, send no such header, and the request then counts as one of yours. So it is a second defence. The
+ * first is a token in the form: `formTokens` once somebody is signed in, `browserTokens` before.
+ *
+ * A value of `none` stands for a request that no page has started, as a form is not. Some browsers send it for forms of
+ * other sites: answer with the form again.
  *
  * @example
  * ```ts
@@ -100,8 +107,86 @@ export function queryOf({ url }: Pick<HttpRequest, 'url'>): URLSearchParams {
  * ```
  */
 export function isForeignForm({ headers }: Pick<HttpRequest, 'headers'>): boolean {
-  return headers.some(
-    ([name, value]) =>
-      name.toLowerCase() === 'sec-fetch-site' && value !== 'same-origin' && value !== 'none',
-  )
+  return fetchSitesOf(headers).some((site) => site !== 'same-origin')
+}
+
+/** Whether the browser says of each request that no page has started it. */
+export function isStartedByNoPage({ headers }: Pick<HttpRequest, 'headers'>): boolean {
+  return fetchSitesOf(headers).every((site) => site === 'none')
+}
+
+function fetchSitesOf(headers: HttpRequest['headers']): readonly string[] {
+  return headers.flatMap(([name, value]) => (name.toLowerCase() === 'sec-fetch-site' ? value : []))
+}
+
+/** Tokens in forms for browsers that nobody has signed in yet. */
+export interface BrowserTokens {
+  /**
+   * Resolves to a hidden field for the form, and to the headers of the page with it: they set the cookie to which the
+   * token is bound, unless the browser has one. So two open pages of one browser both work.
+   */
+  field(request: Pick<HttpRequest, 'headers'>): Promise<{
+    readonly field: Html
+    readonly headers: Readonly<Record<string, string>>
+  }>
+  /**
+   * Resolves to who has posted a form: a page of yours in this browser (`ours`); a page of another site or a page in
+   * another browser (`foreign`), to which the answer is the form again; or a browser that does not keep the cookie
+   * (`withoutCookie`), which no sign-in would help.
+   */
+  check(posted: HttpRequest): Promise<'ours' | 'foreign' | 'withoutCookie'>
+}
+
+/**
+ * Makes tokens for the form of a login: without one, another site can sign a browser in, as an owner of its choice.
+ *
+ * With https, begin the name of the cookie with `__Host-`: no other host of the same site can then set it. Without
+ * https, such a host, and whoever is between browser and server, can set the cookie and sign the browser in.
+ *
+ * @param key at least 32 random bytes, the same in every process of the wallet.
+ * @param cookie the name of the cookie. Cookies have no port: give each wallet on one machine a name of its own.
+ * @throws {InvalidInputError} for a shorter key.
+ *
+ * @example
+ * ```ts
+ * import { browserTokens, localeFor, loginScreen, page } from 'open-payments-pages'
+ *
+ * const tokens = browserTokens(crypto.getRandomValues(new Uint8Array(32)), '__Host-sign-in')
+ * const locale = localeFor(request)
+ * const { field: fields, headers } = await tokens.field(request)
+ * const form = page(loginScreen({ locale, fields }), { locale, headers })
+ * const isOurs = (await tokens.check(request)) === 'ours' // when it is posted
+ * ```
+ */
+export function browserTokens(key: Uint8Array, cookie: string): BrowserTokens {
+  const tokens = formTokens(key)
+  const purpose = 'sign-in'
+  const attributes = ['Path=/', 'HttpOnly', 'SameSite=Lax']
+  if (cookie.startsWith('__Host-')) attributes.push('Secure')
+
+  function browserOf(headers: HttpRequest['headers']): string | undefined {
+    const cookies = headers
+      .filter(([name]) => name.toLowerCase() === 'cookie')
+      .flatMap(([, value]) => value.split(/; */))
+    const found = cookies.find((each) => each.startsWith(`${cookie}=`))?.slice(cookie.length + 1)
+    return found !== undefined && /^[0-9a-f]{32}$/.test(found) ? found : undefined
+  }
+
+  return {
+    async field({ headers }) {
+      const known = browserOf(headers)
+      const browser = known ?? hexOf(crypto.getRandomValues(new Uint8Array(16)))
+      const set = { 'set-cookie': [`${cookie}=${browser}`, ...attributes].join('; ') }
+      return {
+        field: await tokens.field(purpose, browser),
+        headers: known === undefined ? set : {},
+      }
+    },
+    async check(posted) {
+      if (isForeignForm(posted)) return 'foreign'
+      const browser = browserOf(posted.headers)
+      if (browser === undefined) return 'withoutCookie'
+      return (await tokens.isValid(posted, purpose, browser)) ? 'ours' : 'foreign'
+    },
+  }
 }

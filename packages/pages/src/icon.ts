@@ -27,6 +27,7 @@ export function icon(svg: string = walletIcon): HttpResponse {
       'cache-control': `public, max-age=${dayS}`,
       // The image can be opened as a page: it may run nothing there.
       'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+      'referrer-policy': 'strict-origin',
       'x-content-type-options': 'nosniff',
     },
     body: svg,

@@ -30,7 +30,14 @@ export {
   type OwnedAccount,
 } from './consent.js'
 export { type EndedAppsOptions, endedAppsScreen } from './ended-apps.js'
-export { type FormTokens, fieldsOf, formTokens, isForeignForm } from './forms.js'
+export {
+  type BrowserTokens,
+  browserTokens,
+  type FormTokens,
+  fieldsOf,
+  formTokens,
+  isForeignForm,
+} from './forms.js'
 export { type Html, type HtmlValue, html, trustedHtml } from './html.js'
 export { icon } from './icon.js'
 export {

@@ -124,7 +124,8 @@ function ownerLine({ name, signOut }: SignedIn, locale: Locale): Html {
 
 const safety = {
   'cache-control': 'no-store',
-  'referrer-policy': 'no-referrer',
+  // No path, which can be a secret, but an `Origin` that is not `null` in the forms of the pages.
+  'referrer-policy': 'strict-origin',
   'x-content-type-options': 'nosniff',
 }
 

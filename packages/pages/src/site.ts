@@ -6,7 +6,7 @@ import { connectedAppScreen } from './connected-app.js'
 import { connectedAppsScreen } from './connected-apps.js'
 import { consentScreen } from './consent.js'
 import { endedAppsScreen } from './ended-apps.js'
-import { type FormTokens, fieldsOf, formTokens, isForeignForm } from './forms.js'
+import { type FormTokens, fieldsOf, formTokens, isForeignForm, isStartedByNoPage } from './forms.js'
 import { type Html, html } from './html.js'
 import { keysScreen } from './keys.js'
 import { page, type Screen, type SignedIn } from './layout.js'
@@ -147,7 +147,10 @@ export function createSite(options: PagesOptions): Site {
             const { headers, ...refused } = notice(405, 'wrongMethod', visit)
             return { ...refused, headers: { ...headers, allow: 'GET, HEAD, POST' } }
           }
-          if (method === 'POST' && isForeignForm(request)) return notice(403, 'foreign', visit)
+          if (method === 'POST' && isForeignForm(request)) {
+            if (!isStartedByNoPage(request)) return notice(403, 'foreign', visit)
+            return await serve({ ...visit, request: { ...request, method: 'GET' } })
+          }
           const token = method === 'POST' ? fieldsOf(request).get('sign-out') : null
           if (token === null) return await serve(visit)
           if (owner === undefined) return await signIn(visit)

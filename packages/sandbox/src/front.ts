@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isForHost } from 'create-open-payments-server/wallet/start-page/hosts'
+import { isForHost } from 'create-open-payments-server/wallet/hosts'
 import { described, type RequestLog } from 'create-open-payments-server/wallet/start-page/requests'
 import type { ServerOperation } from 'open-payments-server'
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'

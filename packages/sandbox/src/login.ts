@@ -1,11 +1,17 @@
+import { randomBytes } from 'node:crypto'
 import type { Login } from 'create-open-payments-server/wallet/login'
-import { fieldsOf, html, isForeignForm, localeFor, page, seeOther } from 'open-payments-pages'
+import { browserTokens, fieldsOf, html, localeFor, page, seeOther } from 'open-payments-pages'
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 
-const cookieName = 'sandbox_owner'
+/**
+ * A login without a password: visitors choose whose pages they open. Other sites cannot choose for them.
+ *
+ * @param baseUrl the origin of the wallet. Cookies have no port, so each wallet has cookies of its own name.
+ */
+export function openLogin(baseUrl: string, owners: readonly string[]): Login {
+  const cookieName = cookieNameAt(baseUrl)
+  const tokens = browserTokens(randomBytes(32), `${cookieName}-form`)
 
-/** A login without a password: visitors choose whose pages they open. */
-export function openLogin(owners: readonly string[]): Login {
   function ownerOf({ headers }: HttpRequest) {
     const cookies = headers
       .filter(([name]) => name.toLowerCase() === 'cookie')
@@ -14,16 +20,17 @@ export function openLogin(owners: readonly string[]): Login {
     return id === undefined ? undefined : { id }
   }
 
-  function question(request: HttpRequest): HttpResponse {
+  async function question(request: HttpRequest): Promise<HttpResponse> {
     const { texts, timeZone } = localeFor({ headers: [] })
     const locale = { tag: 'en', timeZone, texts } // a page for developers
     const buttons = owners.map(
       (owner) => html`<button name="owner" value="${owner}">${owner}</button>`,
     )
     const action = `/login?${new URLSearchParams({ next: nextOf(request) })}`
-    const content = html`<form method="post" action="${action}" class="card"><h1>Sign in</h1>
+    const { field, headers } = await tokens.field(request)
+    const content = html`<form method="post" action="${action}" class="card">${field}<h1>Sign in</h1>
       <p>Whose account would you like to see?</p><div class="buttons">${buttons}</div></form>`
-    return page({ title: 'Sign in', content }, { locale, status: 200 })
+    return page({ title: 'Sign in', content }, { locale, headers })
   }
 
   const redirect = ({ url }: HttpRequest) =>
@@ -34,20 +41,27 @@ export function openLogin(owners: readonly string[]): Login {
     redirect,
     signOut(request) {
       const { status, headers } = redirect(request)
-      return { status, headers: { ...headers, 'set-cookie': `${cookieFor('')}; Max-Age=0` } }
+      return {
+        status,
+        headers: { ...headers, 'set-cookie': `${cookieFor(baseUrl, '')}; Max-Age=0` },
+      }
     },
     async page(request) {
       const owner = fieldsOf(request).get('owner') ?? ''
       const isChosen = request.method === 'POST' && owners.includes(owner)
-      if (!isChosen || isForeignForm(request)) return question(request)
-      return seeOther(nextOf(request), { 'set-cookie': cookieFor(owner) })
+      if (!isChosen || (await tokens.check(request)) !== 'ours') return question(request)
+      return seeOther(nextOf(request), { 'set-cookie': cookieFor(baseUrl, owner) })
     },
   }
 }
 
 /** Returns the cookie of an owner. `SameSite` keeps other sites from sending forms with it. */
-export function cookieFor(owner: string): string {
-  return `${cookieName}=${owner}; Path=/; HttpOnly; SameSite=Lax`
+export function cookieFor(baseUrl: string, owner: string): string {
+  return `${cookieNameAt(baseUrl)}=${owner}; Path=/; HttpOnly; SameSite=Lax`
+}
+
+function cookieNameAt(baseUrl: string): string {
+  return `sandbox_owner-${new URL(baseUrl).port}`
 }
 
 /** Returns a path of this wallet, whatever the URL says. */

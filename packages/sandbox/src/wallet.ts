@@ -103,7 +103,10 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
   const rotated = new Map<string, SandboxKey>()
   const accounts = () => settings.accounts.map(accountOf)
   const owned = () => accounts().map(ownedAccount)
-  const login = openLogin(settings.accounts.map(({ name }) => name))
+  const login = openLogin(
+    baseUrl,
+    settings.accounts.map(({ name }) => name),
+  )
 
   const clientKeys = remoteClientKeys({ allowLoopback: true, timeoutMs })
   const onRefusal = (report: RefusalReport) => {
@@ -165,7 +168,7 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
     const view = await auth.interactions.get(id)
     if (view === undefined) return pages.consent(request)
     const { account = owned()[0] } = choiceFor(view, settings.consent, owned())
-    return shownTo(account?.owner ?? '', pages.consent, request)
+    return shownTo({ baseUrl, owner: account?.owner ?? '' }, pages.consent, request)
   }
 
   /** Serves the page that confirms a payment: the visitor acts as the owner of the account. */
@@ -175,7 +178,7 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
     const { resourceOwner } = payment ?? {}
     return request.method !== 'GET' || resourceOwner === undefined
       ? pages.confirmation(request)
-      : shownTo(resourceOwner, pages.confirmation, request)
+      : shownTo({ baseUrl, owner: resourceOwner }, pages.confirmation, request)
   }
 
   const served = [
@@ -240,8 +243,12 @@ function ownedAccount(account: AccountWithKey): Account {
 }
 
 /** Shows a page to an owner, and signs the visitor in as this owner. */
-async function shownTo(owner: string, page: Handler, request: HttpRequest): Promise<HttpResponse> {
-  const cookie = cookieFor(owner)
+async function shownTo(
+  { baseUrl, owner }: { readonly baseUrl: string; readonly owner: string },
+  page: Handler,
+  request: HttpRequest,
+): Promise<HttpResponse> {
+  const cookie = cookieFor(baseUrl, owner)
   const others = request.headers.filter(([name]) => name.toLowerCase() !== 'cookie')
   const response = await page({ ...request, headers: [...others, ['cookie', cookie]] })
   if (response.status !== 200) return response
@@ -259,7 +266,7 @@ function counted(handler: EventHandler, inProgress: Set<Promise<void>>): EventHa
 
 /** The response of a consent page after the decision. */
 function returned({ redirect }: DecidedByRule): HttpResponse {
-  const headers = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
+  const headers = { 'cache-control': 'no-store', 'referrer-policy': 'strict-origin' }
   if (redirect !== undefined) return { status: 303, headers: { ...headers, location: redirect } }
   const body = 'Decided by a rule of the sandbox. The client continues the grant.\n'
   return { status: 200, headers: { ...headers, 'content-type': 'text/plain; charset=utf-8' }, body }

@@ -151,7 +151,8 @@ test.each([
     }
     const login = await fetch(page, { redirect: 'manual' })
     const loginUrl = new URL(login.headers.get('location') ?? '', page)
-    const signedIn = await post(loginUrl, { owner: from })
+    const { token, cookie: browser } = await questionAt(loginUrl)
+    const signedIn = await post(loginUrl, { owner: from, token }, { cookie: browser })
     expect(new URL(signedIn.headers.get('location') ?? '', page)).toEqual(page)
     const cookie = signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
     const headers = { cookie }
@@ -207,17 +208,38 @@ test('without a rule, visitors act as the owner on the page for consent, and cho
   const asked = await fetch(`${url}/apps`, { redirect: 'manual' })
   expect([asked.status, asked.headers.get('location')]).toEqual([303, '/login?next=%2Fapps'])
   const login = `${url}/login?next=%2Fapps`
-  expect(await (await fetch(login)).text()).toContain('value="alice"')
-  const form = { method: 'POST', redirect: 'manual', body: new URLSearchParams({ owner: 'alice' }) }
+  const { text: question, cookie: browser, token: signInToken } = await questionAt(login)
+  expect(question).toContain('value="alice"')
+  const form = {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { cookie: browser },
+    body: new URLSearchParams({ owner: 'alice', token: signInToken }),
+  }
   const signedIn = await fetch(login, form as RequestInit)
   expect([signedIn.status, signedIn.headers.get('location')]).toEqual([303, '/apps'])
   const session = signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
   const apps = await fetch(`${url}/apps`, { headers: { cookie: session } })
   expect(apps.status).toBe(200)
-  const foreign = { ...form, headers: { 'sec-fetch-site': 'cross-site' } }
-  expect((await fetch(login, foreign as RequestInit)).headers.get('set-cookie')).toBeNull()
+  for (const site of ['cross-site', 'same-site', 'none']) {
+    const foreign = { ...form, headers: { cookie: browser, 'sec-fetch-site': site } }
+    expect((await fetch(login, foreign as RequestInit)).headers.get('set-cookie')).toBeNull()
+  }
+  const tokenless = { ...form, body: new URLSearchParams({ owner: 'alice' }) }
+  expect((await fetch(login, tokenless as RequestInit)).headers.get('set-cookie')).toBeNull()
+  const { cookie: another } = await questionAt(login)
+  const elsewhere = { ...form, headers: { cookie: another } }
+  expect((await fetch(login, elsewhere as RequestInit)).headers.get('set-cookie')).toBeNull()
   await own.stop()
 })
+
+/** Opens the login in a new browser. */
+async function questionAt(login: URL | string) {
+  const response = await fetch(login)
+  const text = await response.text()
+  const cookie = response.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
+  return { text, cookie, token: /name="token" value="([^"]+)"/.exec(text)?.[1] ?? '' }
+}
 
 /** Requests what needs consent at the first wallet, and returns the URL of the page. */
 async function interactionOf(request: object): Promise<string> {
@@ -552,12 +574,9 @@ describe('the controls over HTTP', () => {
   })
 
   test('have the reason of a page that refuses a form', async () => {
-    await fetch(`${sandbox.wallets[0].url}/login`, {
-      method: 'POST',
-      body: new URLSearchParams({ owner: 'alice' }),
-    })
     const apps = `${sandbox.wallets[0].url}/apps`
-    const headers = { cookie: 'sandbox_owner=alice' }
+    const { port } = new URL(apps)
+    const headers = { cookie: `sandbox_owner-${port}=alice` }
     const body = new URLSearchParams({ do: 'revoke', grant: 'unknown' })
     expect((await fetch(apps, { method: 'POST', headers, body })).status).toBe(400)
     const reason = expect.stringMatching(/^the page says: \w[^<&]*$/)

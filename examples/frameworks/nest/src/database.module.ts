@@ -19,7 +19,7 @@ async function openPool() {
   pool.on('error', (error) => logger.warn(error.message))
   pool.on('connect', (client) => client.on('error', () => undefined))
   if (process.env['NODE_ENV'] === 'production') {
-    // A job of the deployment has migrated: an old version could not start again otherwise.
+    // A job of the deployment has migrated: an old version can start again.
     const check = await checkTables(pool)
     if (!check.ok) throw new Error(check.problem)
     return pool

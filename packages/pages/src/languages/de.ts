@@ -249,6 +249,9 @@ export const german: Texts = {
   undecided: 'Wählen Sie bitte Zustimmen oder Ablehnen.',
   chooseTitle: 'Bitte wählen Sie ein Konto',
   choose: 'Wählen Sie bitte eines der Konten.',
+  noCookieTitle: 'Cookies sind nötig',
+  noCookie:
+    'Ihr Browser hat das Cookie dieser Seite nicht behalten. Erlauben Sie es, oder öffnen Sie {link}.',
   staleTitle: 'Bitte antworten Sie noch einmal',
   stale:
     'Diese Seite war für eine andere Anmeldung geöffnet. Prüfen Sie sie bitte, und antworten Sie noch einmal.',

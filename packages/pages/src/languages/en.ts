@@ -256,6 +256,9 @@ export const english = {
   undecided: 'Please choose either Approve or Deny.',
   chooseTitle: 'Please choose an account',
   choose: 'Please choose one of the accounts.',
+  noCookieTitle: 'Cookies are needed',
+  noCookie:
+    'Your browser has not kept the cookie of this page. Allow cookies for it, or open {link}.',
   staleTitle: 'Please answer again',
   stale: 'This page was open for another login. Please check it, and answer again.',
   unreadableTitle: 'Nothing was changed',

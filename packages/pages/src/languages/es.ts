@@ -245,6 +245,8 @@ export const spanish: Texts = {
   undecided: 'Elija Autorizar o Rechazar.',
   chooseTitle: 'Elija una cuenta',
   choose: 'Elija una de las cuentas.',
+  noCookieTitle: 'Se necesitan cookies',
+  noCookie: 'Su navegador no ha guardado la cookie de esta página. Permítala o abra {link}.',
   staleTitle: 'Responda otra vez',
   stale: 'Esta página estaba abierta con otra sesión. Revísela y responda otra vez.',
   unreadableTitle: 'No se cambió nada',

@@ -11,8 +11,9 @@ export interface ClosingTimes {
 }
 
 /**
- * Ends each connection after its next answer, because clients keep connections, and go on with requests on them; after
- * `drainMs`, accepts no more of them. Resolves when all have ended, if need be by force.
+ * Ends each connection after its next answer, because clients keep connections, and go
+ * on with requests on them; after `drainMs`, accepts no more of them. Resolves when all
+ * have ended, if need be by force.
  */
 export async function closeServer(
   server: Server,

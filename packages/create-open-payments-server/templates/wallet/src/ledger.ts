@@ -6,8 +6,8 @@ import type { Database, Row, Sql } from './sql.js'
  *
  * - it finds accounts by their wallet address,
  * - it holds the amount of an outgoing payment before the payment is created, so that no account pays what it does not
- *   have, and releases the hold when the payment has ended: for good, because a call that was stopped for minutes inside
- *   `hold` may go on afterwards, and no event would release what it then holds,
+ *   have, and releases the hold when the payment has ended: for good, because a call that was stopped inside `hold` for
+ *   minutes may go on afterwards, and no event would release what it then holds,
  * - it moves money in the transaction in which the library records the payment.
  */
 export interface Ledger {

@@ -1,7 +1,10 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import {
+  alertOf,
+  browserTokens,
   fieldsOf,
-  isForeignForm,
+  type Html,
+  html,
   localeFor,
   loginScreen,
   noticeScreen,
@@ -23,7 +26,7 @@ export interface Login {
   ownerOf(request: HttpRequest): Owner | undefined
   /** Returns a redirect to the login, and then back to the page of the request. */
   redirect(request: HttpRequest): HttpResponse
-  /** Ends the session, and returns a redirect to the login. */
+  /** Removes the cookie, and returns a redirect to the login. A copy of the cookie is valid until its hour is over. */
   signOut(request: HttpRequest): HttpResponse
   readonly page: Handler
 }
@@ -31,8 +34,12 @@ export interface Login {
 const lifetimeMs = 60 * 60_000
 
 export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSettings): Login {
-  const isSecure = baseUrl.startsWith('https:')
-  const cookieName = isSecure ? '__Host-wallet' : 'wallet'
+  const { protocol, port } = new URL(baseUrl)
+  const isSecure = protocol === 'https:'
+  // Cookies have no port: another wallet on this machine would end the session of this one.
+  const cookieName = `${isSecure ? '__Host-' : ''}wallet${port && `-${port}`}`
+  // Without https, another host of the same site can set this cookie, and sign the browser in.
+  const tokens = browserTokens(sessionSecret, `${cookieName}-form`)
   const mac = (session: string) =>
     createHmac('sha256', sessionSecret).update(`session\n${session}`).digest('base64url')
 
@@ -58,6 +65,16 @@ export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSett
     return seeOther(`/login?${new URLSearchParams({ next })}`)
   }
 
+  /** The form, which another site must not send: it would sign the browser in as an owner of its choice. */
+  async function form(request: HttpRequest, { name, alert, status = 200 }: FormAnswer = {}) {
+    const locale = localeFor(request)
+    const action = `/login?${new URLSearchParams({ next: nextOf(request) })}`
+    const { field, headers } = await tokens.field(request)
+    const fields = html`${alert}${field}`
+    const screen = loginScreen({ locale, action, refusedName: name, fields })
+    return page(screen, { locale, design, status, headers })
+  }
+
   return {
     ownerOf,
     redirect,
@@ -67,24 +84,31 @@ export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSett
       return { status, headers: { ...headers, 'set-cookie': cookie } }
     },
     async page(request) {
-      if (request.method === 'GET' || request.method === 'HEAD') return loginPage(request)
+      if (request.method === 'GET' || request.method === 'HEAD') return form(request)
       if (request.method !== 'POST') return wrongMethod(request)
-      // Another site must not sign a browser in, as an owner of its choice.
-      if (isForeignForm(request)) return loginPage(request)
+      const sender = await tokens.check(request)
+      if (sender === 'withoutCookie') {
+        const link = html`<a href="${baseUrl}/login">${baseUrl}</a>`
+        const alert = alertOf('noCookie', localeFor(request), undefined, { link })
+        return form(request, { alert, status: 400 })
+      }
+      if (sender === 'foreign') return form(request)
       const fields = fieldsOf(request)
       const owner = fields.get('owner') ?? ''
       const isCorrect = isEqual(fields.get('password') ?? '', demoPassword)
-      if (!isCorrect || !/^[a-z]{1,32}$/.test(owner)) return loginPage(request, owner)
+      if (!isCorrect || !/^[a-z]{1,32}$/.test(owner)) {
+        return form(request, { name: owner, status: 401 })
+      }
       return seeOther(nextOf(request), { 'set-cookie': cookieFor(owner) })
     },
   }
 }
 
-function loginPage(request: HttpRequest, refusedName?: string): HttpResponse {
-  const locale = localeFor(request)
-  const action = `/login?${new URLSearchParams({ next: nextOf(request) })}`
-  const screen = loginScreen({ locale, action, refusedName })
-  return page(screen, { locale, design, status: refusedName === undefined ? 200 : 401 })
+interface FormAnswer {
+  /** The name that was given with a wrong password. */
+  readonly name?: string
+  readonly alert?: Html
+  readonly status?: number
 }
 
 function wrongMethod(request: HttpRequest): HttpResponse {

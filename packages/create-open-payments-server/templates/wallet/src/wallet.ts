@@ -15,6 +15,7 @@ import { clientKeysOn } from './client-keys.js'
 import { confirmedByOwner, isAbove } from './confirmation.js'
 import { design } from './design.js'
 import { type Exchanges, exchangeFor } from './exchange.js'
+import { forHost } from './hosts.js'
 import { type Ledger, ledgerOn } from './ledger.js'
 import { createLogin, type Login } from './login.js'
 import { ownReceivers, pricingOf, type Receivers } from './pricing.js'
@@ -120,12 +121,20 @@ export function createWallet(
     onError,
     clock,
   })
+  // A site that lets its own name lead here could otherwise try passwords, and read what it gets.
+  const here = (handler: Handler) => forHost(new URL(baseUrl).hostname, handler)
   return {
     ...servers,
     handle: pages.around(servers.handle),
     ledger,
     database,
-    pages: { ...pages, login: login.page },
+    pages: {
+      login: here(login.page),
+      consent: here(pages.consent),
+      confirmation: here(pages.confirmation),
+      connectedApps: here(pages.connectedApps),
+      keys: here(pages.keys),
+    },
   }
 }
 

@@ -85,7 +85,14 @@ export function startPageOf(options: StartPageOptions): StartPage {
     // A page that was opened before the wallet was started again has seen none of these.
     const isKnown = after <= (requests.at(-1)?.id ?? 0)
     const rows = rowsOf(requests.filter(({ id }) => !isKnown || id > after))
-    const headers = { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' }
+    const headers = {
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-store',
+      // The rows can be opened as a page: it may load and run nothing.
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'; sandbox",
+      'referrer-policy': 'strict-origin',
+      'x-content-type-options': 'nosniff',
+    }
     return { status: 200, headers, body: rows.toString() }
   }
 

@@ -57,6 +57,8 @@ interface Waiting {
   readonly nonce: string
   readonly grant: PendingGrant
   outcome?: Promise<Outcome>
+  /** A redirect has said that the owner denied. It has no hash, so anybody may have sent it. */
+  isSaidDenied?: true
 }
 
 const waitingMax = 100
@@ -101,10 +103,18 @@ export function clientPayments(client: () => ClientInstance, finishUri: string):
     const waiting = payments.get(query.get('payment') ?? '')
     if (waiting === undefined) return undefined
     const reference = query.get('interact_ref')
-    if (reference === null) waiting.outcome ??= Promise.resolve({ status: 'denied' })
-    else if (!hashOf(waiting, reference).equals(bytesOf(query.get('hash')))) return undefined
-    else waiting.outcome ??= complete(waiting, reference).catch(failed)
+    if (reference === null) {
+      waiting.isSaidDenied = true
+      return outcomeIn(waiting)
+    }
+    if (!hashOf(waiting, reference).equals(bytesOf(query.get('hash')))) return undefined
+    waiting.outcome ??= complete(waiting, reference).catch(failed)
     return waiting.outcome
+  }
+
+  /** What a redirect with a hash has led to counts, before or after one that says that the owner denied. */
+  async function outcomeIn({ outcome, isSaidDenied }: Waiting): Promise<Outcome | undefined> {
+    return outcome ?? (isSaidDenied && { status: 'denied' })
   }
 
   async function complete(waiting: Waiting, reference: string): Promise<Outcome> {
@@ -140,7 +150,12 @@ export function clientPayments(client: () => ClientInstance, finishUri: string):
     return (await requestGrant<Token>(wallet, item)).access_token.value
   }
 
-  return { begin, finish, outcomeOf: async (id) => payments.get(id)?.outcome }
+  async function outcomeOf(id: string): Promise<Outcome | undefined> {
+    const waiting = payments.get(id)
+    return waiting && outcomeIn(waiting)
+  }
+
+  return { begin, finish, outcomeOf }
 }
 
 /** The hash by which a client knows that the redirect is from the authorization server (RFC 9635 section 4.2.3). */

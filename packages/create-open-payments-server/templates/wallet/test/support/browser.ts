@@ -12,8 +12,10 @@ export interface Browser {
 
 /** Signs in to the wallet as the owner of an account. */
 export async function browserOf(baseUrl: string, owner: string): Promise<Browser> {
-  const login = await post(`${baseUrl}/login`, '', { owner, password: demoPassword })
-  const [cookie = ''] = (login.headers.get('set-cookie') ?? '').split(';')
+  const form = await fetch(`${baseUrl}/login`)
+  const [, token = ''] = /name="token" value="([^"]*)"/.exec(await form.text()) ?? []
+  const fields = { owner, password: demoPassword, token }
+  const cookie = cookieIn(await post(`${baseUrl}/login`, cookieIn(form), fields))
   return {
     async open(url) {
       const response = await fetch(url, { headers: { cookie }, redirect: 'manual' })
@@ -50,6 +52,10 @@ export async function answer(
   const [, shown = ''] = /name="shown" value="([^"]*)"/.exec(text) ?? []
   const fields = { token, shown: shown.replaceAll('&#34;', '"'), decision }
   return (await browser.send(confirmUrl, fields)).status
+}
+
+function cookieIn({ headers }: Response): string {
+  return (headers.get('set-cookie') ?? '').split(';', 1)[0] ?? ''
 }
 
 function post(url: string, cookie: string, form: Readonly<Record<string, string>>) {
