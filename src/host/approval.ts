@@ -29,8 +29,8 @@ export interface GrantApproval {
   /**
    * The owner's accounts, at least one: URLs of wallet addresses, or objects with `url` and asset, such as your
    * accounts, whose other members are ignored. Every granted `identifier` must be one of them. With the asset, an
-   * approval of a
-   * `debitAmount` in another asset is refused with `asset_mismatch`; without it, the payments would be.
+   * approval or a later amendment with a limit in another asset is refused with `asset_mismatch`; without it, the
+   * payments would be.
    */
   readonly walletAddresses: readonly (string | (Asset & { readonly url: string }))[]
   /**

@@ -127,3 +127,42 @@ describe('the limits of an approval', () => {
     expect(await world.auth.interactions.approve(id, approval as never)).toMatchObject({ refusal })
   })
 })
+
+describe('an amendment of a grant', () => {
+  const eur = { value: '1', assetCode: 'EUR', assetScale: 2 }
+  const usdAlice = { url: alice, assetCode: 'USD', assetScale: 2 }
+
+  async function granted(access: object, accounts: readonly unknown[]) {
+    const world = createSpendingWorld()
+    const client = world.client()
+    const requested = await client.request([outgoingItem(access)], { start: ['redirect'] })
+    const id = interactionId(requested.body.interact.redirect)
+    const approval = { resourceOwner: 'alice', walletAddresses: accounts }
+    expect(await world.auth.interactions.approve(id, approval as never)).toMatchObject({ ok: true })
+    world.clock.advance(5_000)
+    const { body } = await client.continue(requested.body.continue)
+    const [grantId = ''] = id.split('.')
+    const amend = (amendment: GrantAmendment) => world.auth.grants.amend(grantId, amendment)
+    return { amend, pays: () => pay(client, body.access_token.value, 10) }
+  }
+
+  test.each<[string, GrantAmendment]>([
+    ['a limit', { conditions: { limits: [{ debitAmount: eur }] } }],
+    ['a limit of a number too', { conditions: { limits: [{ debitAmount: eur, payments: 5 }] } }],
+    ['a maximum', { conditions: { paymentMax: eur } }],
+    ['an item', { access: [{ itemId: '1', ...outgoingItem({ debitAmount: eur }) }] }],
+  ])('to %s in an asset that the account does not have is refused', async (_, amendment) => {
+    const { amend, pays } = await granted({}, [usdAlice])
+    expect(await amend(amendment)).toMatchObject({ refusal: 'asset_mismatch' })
+    expect(await amend({ conditions: { limits: [{ payments: 5 }] } })).toMatchObject({ ok: true })
+    const both = { conditions: { limits: [{ payments: 5, debitAmount: eur }] } }
+    expect(await amend(both)).toMatchObject({ refusal: 'asset_mismatch' })
+    expect(await amend({ conditions: { paymentMax: usd(10) } })).toMatchObject({ ok: true })
+    expect((await pays()).status).toBe(201)
+  })
+
+  test('is as free as its approval if the host stated no asset', async () => {
+    const { amend } = await granted({}, [alice])
+    expect(await amend({ conditions: { paymentMax: eur } })).toMatchObject({ ok: true })
+  })
+})

@@ -12,6 +12,7 @@ import type { Instant } from '../instant.js'
 import { contradictsLimits, type GrantConditions, type SpendingLimit } from '../limits.js'
 import { narrowedLimits } from '../spending-limits.js'
 import { type JsonObject, sameJson } from '../stored.js'
+import { refuseAssets } from './account-assets.js'
 import { withAmendment } from './amendment-log.js'
 import { type Grant, type GrantEvent, type GrantPolicy, grantEvent } from './record.js'
 import { grantStatus } from './status.js'
@@ -57,6 +58,7 @@ export type AmendRefusal =
   | 'access_widened'
   | 'nothing_granted'
   | 'conditions_widened'
+  | 'asset_mismatch'
   | 'limits_contradicted'
 
 export function amend(
@@ -95,6 +97,8 @@ export function amend(
     return refused('limits_contradicted', 'the conditions are not in the asset of a limit')
   }
   if (sameJson(granted, present) && sameJson(conditions, before)) return unchanged(grant)
+  const mismatch = refuseAssets(granted, conditions, grant.consent?.accounts ?? [])
+  if (mismatch !== undefined) return mismatch
 
   const { derivation } = grant
   const next = nextVersion(

@@ -1,16 +1,15 @@
 import {
   coversTokens,
-  fitsAccount,
   grantedItems,
   isWellFormed,
   lacksIdentifier,
   type TokenItem,
 } from '../access.js'
-import type { Asset } from '../amount.js'
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
-import { contradictsLimits, type GrantConditions, hasOtherAsset } from '../limits.js'
+import { contradictsLimits, type GrantConditions } from '../limits.js'
 import { type ListEntry, sameJson } from '../stored.js'
+import { type GrantedAccount, payingAccounts, refuseAssets } from './account-assets.js'
 import {
   type Grant,
   type GrantEvent,
@@ -35,7 +34,7 @@ export interface ApproveGrant extends StoredReference {
   /** The owner's wallet addresses. Granted items may name only these. */
   readonly walletAddresses: readonly string[]
   /** The assets of the wallet addresses, where the host states them. */
-  readonly accounts?: readonly (Asset & { readonly url: string })[]
+  readonly accounts?: readonly GrantedAccount[]
   /** The wallet address for items that need an identifier and have none. Default: the owner's only one. */
   readonly account?: string
   /** The granted access, if it is less than the requested access. */
@@ -97,13 +96,19 @@ export function approve(
   if (contradictsLimits(conditions ?? {}, access)) {
     return refused('limits_contradicted', 'the conditions are not in the asset of a limit')
   }
+  const accounts = payingAccounts(access, command.accounts ?? [])
   const next = nextVersion(
     grant,
     {
       granted: grantedItems(access, policy.intervalCounting),
       ...(subject !== undefined && { subject }),
       ...(conditions !== undefined && { conditions }),
-      consent: { resourceOwner, at: now, ...(clientName !== undefined && { clientName }) },
+      consent: {
+        resourceOwner,
+        at: now,
+        ...(clientName !== undefined && { clientName }),
+        ...(accounts.length > 0 && { accounts }),
+      },
       ...withReference(interaction, command),
       ...(command.listName !== undefined && { lists: listed(grant, command.listName, now) }),
     },
@@ -219,26 +224,5 @@ function refuseAccess(
   if (foreign !== undefined) {
     return refused('not_the_owner', `${foreign} is not a wallet address of this owner`)
   }
-  for (const item of access) {
-    const known = accounts.find(({ url }) => url === item.identifier)
-    if (known === undefined) continue
-    const limit = item.limits?.debitAmount
-    if (!fitsAccount(item, known)) {
-      return refused(
-        'asset_mismatch',
-        `debitAmount is in ${limit && told(limit)}, but ${known.url} is in ${told(known)}`,
-      )
-    }
-    if (item.type === 'outgoing-payment' && hasOtherAsset(conditions.limits ?? [], known)) {
-      return refused(
-        'asset_mismatch',
-        `a limit of the conditions is not in ${told(known)}, the asset of ${known.url}`,
-      )
-    }
-  }
-  return undefined
-}
-
-function told({ assetCode, assetScale }: Asset): string {
-  return `${assetCode} with scale ${assetScale}`
+  return refuseAssets(access, conditions, accounts)
 }

@@ -3,6 +3,7 @@ import type { Instant } from '../instant.js'
 import type { IntervalCounting } from '../interval.js'
 import type { GrantConditions } from '../limits.js'
 import type { Stored } from '../stored.js'
+import type { GrantedAccount } from './account-assets.js'
 
 /**
  * The client, identified by its wallet address, whose JWKS contains its keys, or only by its key (directed identity).
@@ -112,6 +113,8 @@ export interface Consent {
   readonly at: Instant
   /** The name of the client that the owner could see, in the form of `displayName`; absent if it had none. */
   readonly clientName?: string
+  /** The assets of the accounts that pay, where the host stated them; absent if it stated none. */
+  readonly accounts?: readonly GrantedAccount[]
 }
 
 /** A change by an amendment: what applied before it. */
