@@ -8,7 +8,16 @@ import {
   nextBudget,
   retention,
 } from './budget/record.js'
-import { counted, countOf, leftAmount, spentValue, totalSpent } from './budget/spent.js'
+import {
+  assetsMax,
+  counted,
+  countOf,
+  leftAmount,
+  plus,
+  spentValue,
+  storedTotals,
+  totalsOf,
+} from './budget/spent.js'
 import { ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
 import {
@@ -161,7 +170,11 @@ function refuseByLimit(
     const isCountLeft = payments === undefined || countOf(budget) < payments
     return isLeft && isCountLeft ? undefined : exceeded(source)
   }
-  if (isLeft) return undefined
+  if (isLeft) {
+    const assets = plus(totalsOf(budget, 'receiveAmount'), spending.receiveAmount)?.length ?? 0
+    const problem = 'has paid in 32 assets already'
+    return assets > assetsMax ? refusedPublicly('limits_exceeded', 'limits', problem) : undefined
+  }
   const refusal = refusedPublicly(
     'limits_exceeded',
     `limits.${limitedAmount.counts}`,
@@ -208,8 +221,11 @@ function chargedBudget(
     ...scope,
     ...(window !== undefined && { windowStart: window.start, windowEnd: window.end }),
   }
-  const spent = totalSpent([...(budget === undefined ? [] : [budget.spent]), spending])
+  const totals = storedTotals({
+    debitAmount: plus(totalsOf(budget, 'debitAmount'), spending.debitAmount),
+    receiveAmount: plus(totalsOf(budget, 'receiveAmount'), spending.receiveAmount),
+  })
   const payments = source === 'client' ? {} : { payments: countOf(budget) + 1 }
   const fields = { ...base, ...retention(base, now, policy), ...payments }
-  return nextBudget(fields, budget, spent, commandId)
+  return nextBudget(fields, budget, totals, commandId)
 }

@@ -37,6 +37,7 @@ export const publicReasons = [
   ['quote_expired', 'quoteId', 'has expired'],
   ['limits_exceeded', 'limits.receiver', 'is another receiver'],
   ['limits_exceeded', 'limits.interval', 'has no window at this time'],
+  ['limits_exceeded', 'limits', 'has paid in 32 assets already'],
   ['limits_exceeded', 'limits.debitAmount', 'is in another asset'],
   ['limits_exceeded', 'limits.debitAmount', 'is less than this payment'],
   ['limits_exceeded', 'limits.debitAmount', 'leaves less than this payment'],

@@ -106,6 +106,27 @@ describe('the limits of an account', () => {
     expect((await pay(client, first, 1)).status).toBe(403)
   })
 
+  test('get back totals above 64 bits, which were never paid', async () => {
+    let limits: readonly SpendingLimit[] = [{ payments: 9 }]
+    const most = 2n ** 64n - 1n
+    const asked: (() => void)[] = []
+    const mayPay: MayPay = async ({ debitAmount }) => {
+      if (debitAmount.value !== String(most)) return { ok: true }
+      await new Promise<void>((resolve) => {
+        asked.push(resolve)
+        if (asked.length === 2) for (const answer of asked) answer()
+      })
+      return { ok: false, refusal: 'funds_insufficient' }
+    }
+    const { world, client } = await limitedAccount(() => limits, { mayPay })
+    const { token } = await grantToPay(world, client, [outgoingItem()])
+    const both = await Promise.all([pay(client, token, most), pay(client, token, most)])
+    expect(both.map(({ status }) => status)).toEqual([403, 403])
+    limits = [{ debitAmount: usd(1_000) }]
+    expect((await pay(client, token, 1_000)).status).toBe(201)
+    expect((await pay(client, token, 1)).status).toBe(403)
+  })
+
   test('get back what the host does not allow', async () => {
     let isAllowed = false
     const mayPay: MayPay = () =>

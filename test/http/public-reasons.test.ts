@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { publicReasons, resourceUrlForm } from '../../src/core/public-reasons.js'
-import type { Limits, MayPayAnswer, MayReceiveAnswer, PriceAnswer } from '../../src/index.js'
+import type {
+  Limits,
+  MayPayAnswer,
+  MayReceiveAnswer,
+  PriceAnswer,
+  Pricing,
+} from '../../src/index.js'
 import { jwkOf, testKey } from '../support/keys.js'
 import { bytesOf, contentDigest } from '../support/sign.js'
 import {
@@ -150,6 +156,24 @@ const causes: Readonly<Record<string, readonly [error: string, ask: () => Promis
     () => under({ receiver: `${shopReceiver}0`, debitAmount: usd(9) }, 1),
   ],
   'limits.interval has no window at this time': [limits403, () => under({ interval: tomorrow }, 1)],
+  'limits has paid in 32 assets already': [
+    limits403,
+    async () => {
+      let paid = 0
+      const pricing: Pricing = {
+        async price({ debitAmount = usd(1) }) {
+          paid += 1
+          const receiveAmount = { ...usd(1), assetCode: `A${paid}` }
+          return { ok: true, debitAmount, receiveAmount }
+        },
+      }
+      const { client, token } = await payingClient({ resources: { pricing } })
+      for (let count = 1; count <= 32; count++) {
+        expect((await pay(client, token, 1)).status).toBe(201)
+      }
+      return pay(client, token, 1)
+    },
+  ],
   'limits.debitAmount is in another asset': [limits403, () => under({ debitAmount: eur(9) }, 1)],
   'limits.debitAmount is less than this payment': [
     limits403,

@@ -106,7 +106,8 @@ export function outgoingLife(more: Partial<CreateOutgoingPayment> = {}) {
     if (decision.outcome === 'changed') {
       payment = deepFreeze(decision.record)
       events.push(...decision.events)
-      budget = release(budget, heldBy(before), heldBy(payment), command.commandId) ?? budget
+      budget =
+        release(budget, heldBy(before), heldBy(payment), command.commandId, payment) ?? budget
     }
     turns.push({ at: now, before, command, decision, after: payment })
     return decision

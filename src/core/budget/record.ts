@@ -22,6 +22,11 @@ export interface Budget extends Stored {
   /** Totals of the amounts that ended payments sent and open payments reserve. */
   readonly spent: SpentAmounts
   /**
+   * The exact totals of what is `null` in `spent`, one for each asset, as decimal values of any length. What a payment
+   * does not send is taken from them again.
+   */
+  readonly exact?: { readonly [Name in CountedAmount]?: readonly Amount[] }
+  /**
    * The number of payments that are open or have sent something. Absent for a granted item, which does not limit it.
    */
   readonly payments?: number
@@ -46,12 +51,12 @@ export interface BudgetPolicy {
 
 /** Returns the next version of a budget, or the first if there is none before it. */
 export function nextBudget(
-  fields: Omit<Budget, 'version' | 'commandId' | 'spent'>,
+  { exact: _exact, ...fields }: Omit<Budget, 'version' | 'commandId' | 'spent'>,
   before: Budget | undefined,
-  spent: SpentAmounts,
+  counted: Pick<Budget, 'spent' | 'exact'>,
   commandId: string,
 ): Budget {
-  return { ...fields, version: (before?.version ?? 0) + 1, commandId, spent }
+  return { ...fields, version: (before?.version ?? 0) + 1, commandId, ...counted }
 }
 
 /**

@@ -86,7 +86,11 @@ export function awaitConfirmation(
     limitBudgetIds: [...limitBudgetIds.filter((id) => !isOfAccount(id)), open.budgetId],
     ...{ updatedAt: now, askUntil: until, dueAt: until },
   }
-  const freed = releaseFrom(ofAccount, budgetOf, { held: heldBy(payment), commandId })
+  const freed = releaseFrom(ofAccount, budgetOf, {
+    payment,
+    held: heldBy(payment),
+    commandId,
+  })
   return ok({ record, budgets: [...freed, ...waiting.value] })
 }
 

@@ -121,7 +121,11 @@ export function confirmByOwner(
     ...askTimes(now, reservations),
     confirmation: { ...confirmation, given: { resourceOwner, at: now } },
   }
-  const freed = releaseFrom([waiting], budgetOf, { held: heldBy(found), commandId })
+  const freed = releaseFrom([waiting], budgetOf, {
+    payment: found,
+    held: heldBy(found),
+    commandId,
+  })
   return moved(next, [...freed, ...charged.value])
 }
 

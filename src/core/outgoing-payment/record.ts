@@ -212,6 +212,7 @@ export function releasedBudgets(
 ): readonly Budget[] {
   const { commandId } = after
   return releaseFrom(budgetIdsOf(before), budgetOf, {
+    payment: before,
     held: heldBy(before),
     holds: heldBy(after),
     commandId,
@@ -229,15 +230,16 @@ export function releaseFrom(
   budgetIds: readonly string[],
   budgetOf: (id: string) => Budget | undefined,
   change: {
+    readonly payment: PaymentRecord
     readonly held: HeldAmounts
     readonly holds?: HeldAmounts
     readonly commandId: string
   },
 ): readonly Budget[] {
-  const { held, holds = nothing, commandId } = change
+  const { payment, held, holds = nothing, commandId } = change
   return budgetIds.flatMap((id) => {
     const budget = budgetOf(id)
-    return (budget && release(budget, held, holds, commandId)) ?? []
+    return (budget && release(budget, held, holds, commandId, payment)) ?? []
   })
 }
 

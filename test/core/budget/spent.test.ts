@@ -69,6 +69,67 @@ describe('a total in several assets', () => {
     expect(budgetAfter(euros(most - 1n), euros(1)).spent.receiveAmount).toEqual(euros(most))
   })
 
+  test('is exact again once what made it null is released', () => {
+    const held = (receiveAmount: bigint) =>
+      ({ debitAmount: 10n, receiveAmount, payments: 1 }) as const
+    const back = (budget: Budget, receiveAmount: Amount) =>
+      release(budget, held(BigInt(receiveAmount.value)), nothing, 'command-2', {
+        ...{ debitAmount: dollars(10), receiveAmount },
+      })
+    const mixed = budgetAfter(euros(20), dollars(5))
+    expect(mixed.exact).toEqual({ receiveAmount: [euros(20), dollars(5)] })
+    expect(back(mixed, dollars(5))).toMatchObject({ spent: { receiveAmount: euros(20) } })
+    expect(back(mixed, dollars(5))).not.toHaveProperty('exact')
+    expect(back(mixed, euros(20))).toMatchObject({ spent: { receiveAmount: dollars(5) } })
+    const large = budgetAfter(euros(most), euros(most), euros(most))
+    expect(large.exact).toEqual({ receiveAmount: [euros(3n * most)] })
+    const less = back(large, euros(most))
+    expect(less?.exact).toEqual({ receiveAmount: [euros(2n * most)] })
+    expect(less && back(less, euros(most))).toMatchObject({ spent: { receiveAmount: euros(most) } })
+  })
+
+  test('leaves nothing of a later limit while another asset is spent, and the rest once it is released', () => {
+    const budget = budgetAfter(euros(20), dollars(5))
+    const limited = item({ receiveAmount: euros(100) })
+    const charged = (value: number, of = budget) =>
+      decideSpending(
+        [{ item: limited, budget: of }],
+        dollarsFor(euros(value)),
+        charge,
+        now,
+        budgetPolicy,
+      )
+    expect(charged(1)).toMatchObject({ ok: false, details: { left: euros(0) } })
+    const held = { debitAmount: 10n, receiveAmount: 5n, payments: 1 } as const
+    const released = release(budget, held, nothing, 'command-2', { receiveAmount: dollars(5) })
+    expect(charged(80, released)).toMatchObject({ ok: true })
+    expect(charged(81, released)).toMatchObject({ ok: false, details: { left: euros(80) } })
+  })
+
+  test('is kept for 32 assets, and a payment in one more is refused in words', () => {
+    const inAsset = (index: number): Amount => ({
+      value: '1',
+      assetCode: `A${index}`,
+      assetScale: 2,
+    })
+    const budget = budgetAfter(...Array.from({ length: 32 }, (_, index) => inAsset(index)))
+    expect(budget.exact?.receiveAmount).toHaveLength(32)
+    const charged = (index: number) =>
+      decideSpending(
+        [{ item: free, budget }],
+        dollarsFor(inAsset(index)),
+        charge,
+        now,
+        budgetPolicy,
+      )
+    expect(charged(31)).toMatchObject({ ok: true })
+    expect(charged(32)).toMatchObject({
+      ok: false,
+      refusal: 'limits_exceeded',
+      details: { path: 'limits', problem: 'has paid in 32 assets already' },
+    })
+  })
+
   test('starts in another asset after everything was released', () => {
     const first = budgetAfter(euros(1))
     const held = { debitAmount: 10n, receiveAmount: 1n, payments: 1 } as const
