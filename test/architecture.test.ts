@@ -88,7 +88,7 @@ const packages: Record<string, string | RegExp> = {
     /^(?:programs.src.(?:free-port|network)|packages.doctor.src.checks.wallet-address)\.ts$/,
   'node:os': 'packages/cli/src/files.ts',
   'node:path': 'packages/cli/src/files.ts',
-  'node:readline/promises': 'packages/cli/src/terminal.ts',
+  'node:readline/promises': 'programs/src/question.ts',
   'node:timers/promises': /^packages.(?:cli.src.wire|sandbox.src.front)\.ts$/,
   'node:tls': 'packages/doctor/src/network.ts',
   'node:util': /^(?:programs.src.arguments|packages.doctor.src.conformance.expectations)\.ts$/,

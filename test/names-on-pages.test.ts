@@ -97,12 +97,17 @@ const foreign: Readonly<Record<string, string>> = {
     HTTPStatusError HttpClient JSON_UNESCAPED_SLASHES QueryEscape http_build_query json_encode TestGrantCancel
     TestRevokeToken cardAuthorization grantSpent invalid_interaction isFinalizedGrantWithSubject too_many_attempts`,
   databases: `
-    binlog_format clientSideCache createCluster force_generic_plan hot_standby_feedback idle_transaction_timeout
-    innodb_flush_log_at_trx_commit max_prepared_statements n_dead_tup n_live_tup pg_cancel_backend
-    pg_drop_replication_slot plan_cache_mode synchronous_commit useReplicas utf8mb4_0900_bin wal_compression`,
+    binlog_format bytea_output client_encoding default_transaction_isolation quote_all_identifiers
+    standard_conforming_strings transform_null_equals clientSideCache createCluster force_generic_plan
+    hot_standby_feedback idle_transaction_timeout innodb_flush_log_at_trx_commit max_prepared_statements n_dead_tup
+    n_live_tup pg_cancel_backend pg_drop_replication_slot plan_cache_mode synchronous_commit useReplicas
+    utf8mb4_0900_bin wal_compression`,
   'platforms and frameworks': `
-    NODE_OPTIONS RESPONSE_ALREADY_SENT instanceof dataSource network_mode nodejs_compat onModuleDestroy
-    open_payments_request_duration_seconds_count`,
+    NODE_OPTIONS checkOrigin trustedOrigins RESPONSE_ALREADY_SENT instanceof dataSource network_mode nodejs_compat
+    onModuleDestroy open_payments_request_duration_seconds_count`,
+  proxies: `
+    ProxyErrorOverride connect_attempts_max_retries handle_path ip_allow lb_try_duration strip_prefix
+    transaction_no_activity_timeout_out`,
   'examples on a page': 'oldKey removeNotices',
 }
 

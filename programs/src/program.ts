@@ -18,8 +18,8 @@ export const standardOutput: Output = {
 type Stream = Pick<NodeJS.WriteStream, 'on' | 'write'>
 
 /**
- * Lets a program do its work to the end when its output has no reader any more, such as after `| head -1`: its exit code
- * says what happened, not who has read it. Output that is lost for another reason is named on the other stream.
+ * Lets a program do its work to the end when its output has no reader any more, such as after `| head -1`: its exit
+ * code says what happened, not who has read it. Output that is lost for another reason is named on the other stream.
  */
 export function outliveReaders(stdout: Stream, stderr: Stream): void {
   for (const [lost, other] of [

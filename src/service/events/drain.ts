@@ -31,6 +31,9 @@ const lagMs = 10_000
 /** The most events that a consumer loads at a time. */
 const batchMax = changesMax
 
+/** How many times as many events a look-up reads after one that has found none but those behind its own deliveries. */
+const wider = 4
+
 /** A slice that a consumer holds. */
 interface Held {
   readonly slice: number
@@ -66,6 +69,8 @@ export async function drain(
   const taken = new Map<number, string | undefined>()
   /** The slices where due events wait for deliveries of this consumer, and those where one of these has ended. */
   const [behind, soon] = [new Set<number>(), new Set<number>()]
+  /** How many times as many events as usual a look-up of a slice reads. */
+  const widths = new Map<number, number>()
   /** The events that were removed lately, and when. */
   const removed = new Map<string, number>()
   let batch = Math.min(concurrency, batchMax)
@@ -111,14 +116,16 @@ export async function drain(
     // An event whose delivery may have ended a process is delivered alone.
     if (own.some(({ record }) => isInDelivery(record))) return 0
     const now = clock.now()
-    const most = Math.min(storeBounds.dueLimit, 2 * batchMax + own.length)
+    const width = widths.get(slice) ?? 1
+    const most = Math.min(storeBounds.dueLimit, width * (2 * batchMax + own.length))
     const from = ranges.from(slice)
     const found = await store.due('event', sliceNamespace(namespace, slice), now, most, from)
     const due = found as readonly EventRecord[]
     ranges.note(slice, from, due, now)
     const streams = new Set(Array.from(handlers.inDelivery.keys(), (id) => placeOf(id).stream))
+    const isBusy = ({ id }: EventRecord) => streams.has(placeOf(id).stream)
     const waiting = behindOwn(due, handlers.inDelivery, now)
-    if (due.some(({ id }) => streams.has(placeOf(id).stream) && !handlers.inDelivery.has(id))) {
+    if (due.some((record) => isBusy(record) && !handlers.inDelivery.has(record.id))) {
       behind.add(slice)
     }
     const isCut = found.length === most
@@ -126,9 +133,13 @@ export async function drain(
     forgetRemoved()
     const room = Math.min(batch, limit - handlers.taken())
     const runs = chooseRuns(due, { streams, removed, isBusy: own.length > 0, room })
+    if (found.length < most / (2 * wider)) widths.set(slice, Math.max(1, width / wider))
     if (runs.length === 0) {
       taken.delete(slice)
-      return moved > 0 ? lookUp(slice) : 0
+      // However many events wait behind deliveries of this consumer, they must not hide those of other records.
+      const isHidden = isCut && most < storeBounds.dueLimit && due.every(isBusy)
+      if (isHidden) widths.set(slice, width * wider)
+      return moved > 0 || isHidden ? lookUp(slice) : 0
     }
     const started = [...own.map(({ record }) => record), ...runs.flat()].map(({ id }) => id)
     const of = await hold(slice, started)

@@ -13,6 +13,7 @@ import { manualClock, turns, whileTimePasses } from '../../support/clock.js'
 import { invalidInput } from '../../support/invalid-input.js'
 import { paymentServices, positionOf, type Setup, storedEvents } from '../../support/outbox.js'
 import { fates, lyingStore } from '../../support/proxy-store.js'
+import { isLong } from '../../support/runs.js'
 import { virtualTime } from '../../support/virtual-time.js'
 
 const second = 1_000
@@ -45,6 +46,64 @@ async function drainAll({ outbox }: Setup, handler: EventHandler): Promise<void>
     more = delivered + failed > 0
   }
 }
+
+describe('a record with many events', () => {
+  /** Delivers one record with many events, and others with one each. Returns how long the others waited, in ms. */
+  async function waitsBeside(events: number, writtenMs: number): Promise<readonly number[]> {
+    const time = virtualTime()
+    const { now: start } = manualClock()
+    const startAt = start()
+    const clock = { ...manualClock(), now: () => startAt + Math.floor(time.now()) }
+    const { newPayment, receive, outbox } = paymentServices({ clock, pacing: time.pacing })
+    const recordedAt = new Map<string, number>()
+    const waits: number[] = []
+    const stopping = new AbortController()
+    const handler: EventHandler = async ({ id }) => {
+      const at = recordedAt.get(id.split('.')[0] ?? '')
+      if (at !== undefined) waits.push(time.now() - at)
+      await time.sleep(20)
+    }
+    async function consume(): Promise<void> {
+      const { signal } = stopping
+      while (!signal.aborted) {
+        await outbox.drain(handler, { concurrency: 2, limit: 100_000, pollMs: 200, signal })
+        await time.pacing.sleep(200, signal)
+      }
+    }
+    async function live(): Promise<void> {
+      const long = await newPayment()
+      const consuming = consume()
+      const receiving = (async () => {
+        for (let i = 0; i < events; i++) {
+          if (writtenMs > 0) await time.sleep(writtenMs / events)
+          await receive(long)
+        }
+      })()
+      for (let i = 0; i < 60; i++) {
+        await time.sleep(50)
+        recordedAt.set(await newPayment(), time.now())
+      }
+      await receiving
+      while (waits.length < recordedAt.size) await time.sleep(100)
+      stopping.abort()
+      await consuming
+    }
+    await time.until(live())
+    return waits
+  }
+
+  test.each([
+    [0, 0],
+    [600, 0],
+    [600, 2_000],
+    ...(isLong ? [[60, 0] as const, [1_500, 1_000] as const] : []),
+  ] as const)(
+    'lets no other record wait for a second: %i events, written in %i ms',
+    async (events, writtenMs) => {
+      expect(Math.max(...(await waitsBeside(events, writtenMs)))).toBeLessThan(second)
+    },
+  )
+})
 
 describe('draining', () => {
   test('delivers more events of one record in one call than it reads at a time', async () => {
