@@ -56,9 +56,9 @@ export function amountHtml(amount: Amount, locale: Pick<Locale, 'tag'>): Html {
   return html`<bdi${length !== undefined && html` class="number n${length}"`}>${text}</bdi>`
 }
 
-/** The rules for these sizes. A digit is less than 0.62 times as wide as high. */
+/** The rules for these sizes. A bold digit of DejaVu Sans, the widest usual font, is 0.696 times as wide as high. */
 export const amountRules = amountLengths
-  .map((length) => `.n${length}{font-size:min(1em,${(100 / (length * 0.62)).toFixed(2)}cqi)}`)
+  .map((length) => `.n${length}{font-size:min(1em,${(100 / (length * 0.7)).toFixed(2)}cqi)}`)
   .join('\n')
 
 function negative(text: string, tag: string): string {
@@ -76,7 +76,8 @@ const typedLengthMax = 400
 
 /**
  * Reads an amount that a person types: as the language writes it, with its own marks, except that groups and zeros at
- * the end may be missing. The marks of another language would change the amount, as in `1.000`.
+ * the end may be missing. The marks of another language would change the amount, as in `1.000`. A point or comma that
+ * can only begin decimals, as in `12,50`, is read in each language, because a phone has only the mark of its region.
  *
  * @returns the value in the smallest units of the asset, or `undefined`.
  *
@@ -101,7 +102,9 @@ export function readAmount(
     const value = readNumber(number, assetScale, system === undefined ? tag : inDigits(tag, system))
     if (value !== undefined) return parseValue(value) === undefined ? undefined : value
   }
-  return undefined
+  const [, whole, decimals = ''] = /^(0|[1-9]\d*)[.,](\d{1,2}|\d{4,})$/.exec(number) ?? []
+  if (whole === undefined || decimals.length > assetScale) return undefined
+  return parseValue(BigInt(whole + decimals.padEnd(assetScale, '0')).toString())?.toString()
 }
 
 /** Keyboards have one space and one apostrophe. */

@@ -124,13 +124,13 @@ function addForm({ locale, account, accounts, given, token }: KeysOptions): Html
     <label for="name">${say(locale, 'keyName')}</label>
     <input id="name" name="name" required maxlength="${nameLengthMax}" value="${visible(given.get('name') ?? '')}">
     <label for="key">${say(locale, 'keyText')}</label>
-    <textarea id="key" name="key" required rows="6" dir="ltr" spellcheck="false">
+    <textarea id="key" name="key" required rows="6" dir="ltr" autocapitalize="none" autocorrect="off" spellcheck="false">
 ${keyToShow(given.get('key') ?? '')}</textarea>
     <p><button type="button" id="make" hidden data-made="${plain(locale, 'keyMade')}"
       data-unsupported="${plain(locale, 'keyUnsupported')}">${say(locale, 'keyMake')}</button></p>
     <p id="made" role="status"></p>
     <label for="kid">${say(locale, 'keyNewId')}</label>
-    <input id="kid" name="kid" maxlength="256" dir="ltr" value="${isPrivate(given.get('kid') ?? '') ? '' : visible(given.get('kid') ?? '')}">
+    <input id="kid" name="kid" maxlength="256" dir="ltr" autocapitalize="none" autocorrect="off" spellcheck="false" value="${isPrivate(given.get('kid') ?? '') ? '' : visible(given.get('kid') ?? '')}">
     <div class="buttons"><button class="primary" id="add">${say(locale, 'keyAdd')}</button></div></form></section>`
 }
 

@@ -27,7 +27,10 @@ export interface Design {
   readonly logo?: Html
   /** CSS after the stylesheet of the package, such as other values of its custom properties. */
   readonly css?: string
-  /** The sources of `img-src` in the Content-Security-Policy, such as `'self'`. Default: no images. */
+  /**
+   * The sources of `img-src` in the Content-Security-Policy, besides `'self'`, which Firefox needs for the icon. Default:
+   * no others.
+   */
   readonly imageSources?: string
   /** Below each page, such as an imprint. */
   readonly footer?: Html | ((locale: Locale) => Html)
@@ -94,7 +97,7 @@ ${script && html`<script nonce="${nonce}">${trustedHtml(script)}</script>`}</bod
     `style-src 'nonce-${nonce}'`,
     ...(script === undefined ? [] : [`script-src 'nonce-${nonce}'`]),
     ...(fetches ? ["connect-src 'self'"] : []),
-    ...(imageSources === undefined ? [] : [`img-src ${imageSources}`]),
+    `img-src 'self'${imageSources === undefined ? '' : ` ${imageSources}`}`,
     `form-action ${formActions(formTarget)}`,
     "frame-ancestors 'none'",
     "base-uri 'none'",

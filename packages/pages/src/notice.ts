@@ -81,7 +81,7 @@ export function loginScreen({ locale, action, refusedName, fields }: LoginOption
   const content = html`<form method="post" class="card"${action !== undefined && html` action="${action}"`}>
     <h1>${say(locale, 'loginTitle')}</h1>${refused}${fields}
     <label for="owner">${say(locale, 'loginName')}</label>
-    <input id="owner" name="owner" autocomplete="username" required value="${refusedName}">
+    <input id="owner" name="owner" autocomplete="username" autocapitalize="none" autocorrect="off" spellcheck="false" required value="${refusedName}">
     <label for="password">${say(locale, 'loginPassword')}</label>
     <input id="password" name="password" type="password" autocomplete="current-password" required>
     <div class="buttons"><button class="primary">${say(locale, 'login')}</button></div></form>`

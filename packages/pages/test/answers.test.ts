@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { HttpRequest, HttpResponse } from '../../../src/entry-adapter.js'
 import { createSpendingWorld, usd } from '../../../test/support/spending.js'
 import { alice, interactionId, withFinish, withoutFinish } from '../../../test/support/world.js'
-import { createPages, type PagesOptions, seeOther } from '../src/index.js'
+import { createPages, localeFor, loginScreen, type PagesOptions, seeOther } from '../src/index.js'
 import { textOf } from './text.js'
 
 const formKey = new Uint8Array(32).fill(7)
@@ -166,5 +166,20 @@ describe('Enter in a field', () => {
     ])
     expect(answer.body).toContain(`value="${typed}"`)
     expect((await auth.interactions.get(id))?.status).toBe('pending')
+  })
+})
+
+describe('the keyboard of a phone', () => {
+  test('changes no letter of a name', () => {
+    const { content } = loginScreen({ locale: localeFor({ headers: [] } as never) })
+    const [name = ''] = /<input id="owner"[^>]*>/.exec(String(content)) ?? []
+    for (const attribute of ['autocapitalize="none"', 'autocorrect="off"', 'spellcheck="false"']) {
+      expect(name).toContain(attribute)
+    }
+  })
+
+  test('ends a number, and does not go on to another field', async () => {
+    const { shown } = await consentWith('https://shop.example/back')
+    expect(shown.body).toMatch(/<input id="limit-0"[^>]*inputmode="decimal" enterkeyhint="done"/)
   })
 })

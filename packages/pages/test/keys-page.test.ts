@@ -219,6 +219,7 @@ describe('the page of keys', () => {
       "default-src 'none'",
       `style-src 'nonce-${nonce}'`,
       `script-src 'nonce-${nonce}'`,
+      "img-src 'self'",
       "form-action 'self'",
       "frame-ancestors 'none'",
       "base-uri 'none'",

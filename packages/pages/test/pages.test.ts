@@ -167,7 +167,7 @@ describe('the consent page', () => {
   test.each([
     ['50', 'A limit can only become lower.'],
     ['0', 'A limit of zero allows no payment.'],
-    ['12,5', 'such as 12.50'],
+    ['1.000,5', 'such as 12.50'],
     ['"><img src=x>', 'such as 12.50'],
   ])('does not approve the limit %s, and shows it again at its field', async (typed, expected) => {
     const { as, world, id } = await asked()
@@ -578,7 +578,7 @@ describe('the page of connected apps', () => {
   test.each([
     ['a higher limit', { do: 'lower', item: '1', most: '60' }, 'A limit can only become lower.'],
     ['no amount', { do: 'lower', item: '1', most: '1e3' }, 'such as 12.50'],
-    ['the mark of another language', { do: 'lower', item: '1', most: '12,5' }, 'such as 12.50'],
+    ['the mark of another language', { do: 'lower', item: '1', most: '1.000,5' }, 'such as 12.50'],
     [
       'a limit of zero',
       { do: 'lower', item: '1', most: '0' },
