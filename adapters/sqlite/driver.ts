@@ -22,6 +22,8 @@ export interface SqliteStatement {
 /** A connection that the stores over it share. */
 export interface Session {
   exec(sql: string): void
+  /** Sets `synchronous` unless it was set. Throws while another connection holds the lock. */
+  makeDurable(): void
   /** Runs a statement, and returns its rows. */
   rows(statement: SqlStatement): readonly Row[]
   /**
@@ -46,7 +48,17 @@ export function sessionOn(database: SqliteDatabase): Session {
 }
 
 function createSession(database: SqliteDatabase): Session {
-  database.exec(sqliteDurable)
+  let isDurable = false
+  function makeDurable(): void {
+    if (!isDurable) database.exec(sqliteDurable)
+    isDurable = true
+  }
+  try {
+    makeDurable()
+  } catch (error) {
+    // Another connection holds the lock, such as one that starts, too: the first operation repeats this.
+    if (!isBusy(error)) throw error
+  }
   const prepared = new Map<string, SqliteStatement>()
   let occupied: Promise<unknown> | undefined
 
@@ -65,8 +77,15 @@ function createSession(database: SqliteDatabase): Session {
 
   return {
     exec: (sql) => void database.exec(sql),
+    makeDurable,
     rows,
-    run: (work) => retried(() => whenFree(work), isBusy),
+    run(work) {
+      const durably = () => {
+        makeDurable()
+        return work()
+      }
+      return retried(() => whenFree(durably), isBusy)
+    },
     async alone(work) {
       const { working } = await whenFree(() => {
         const working = work()

@@ -1,4 +1,10 @@
-import { sqliteBegin, sqliteLog, sqliteMigrations, sqliteVersionsTable } from '../sql/sqlite.js'
+import {
+  isBusy,
+  sqliteBegin,
+  sqliteLog,
+  sqliteMigrations,
+  sqliteVersionsTable,
+} from '../sql/sqlite.js'
 import { migrationsTable } from '../sql/statements.js'
 import { DatabaseSettingsError, type Migrated, missing } from '../sql/versions.js'
 import { type Session, type SqliteDatabase, sessionOn } from './driver.js'
@@ -8,7 +14,7 @@ import { type Session, type SqliteDatabase, sessionOn } from './driver.js'
  * concurrently. If there is nothing to do, it only reads.
  *
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
- * @throws {DatabaseSettingsError} if the connection returns rows as arrays.
+ * @throws {DatabaseSettingsError} if the connection returns rows as arrays, or is of an unknown driver.
  *
  * @example
  * ```ts
@@ -22,7 +28,7 @@ import { type Session, type SqliteDatabase, sessionOn } from './driver.js'
 export function migrate(database: SqliteDatabase): Promise<Migrated> {
   const session = sessionOn(database)
   return session.run(() => {
-    requireNamedColumns(session)
+    requireSupportedDriver(session, database)
     session.exec(sqliteLog)
     if (missing(sqliteMigrations(), appliedVersions(session)).length === 0) return { applied: [] }
     session.exec(sqliteBegin)
@@ -37,12 +43,31 @@ export function migrate(database: SqliteDatabase): Promise<Migrated> {
   })
 }
 
-function requireNamedColumns(session: Session): void {
-  const [row] = session.rows({ text: 'SELECT 1 AS value', values: [] })
-  if (row?.value !== undefined) return
-  const message = 'the rows of the connection must be objects: open it without `returnArrays`'
-  throw new DatabaseSettingsError(message)
+function requireSupportedDriver(session: Session, database: SqliteDatabase): void {
+  const text = 'SELECT ? AS value'
+  if (typeof database.prepare(text).all !== 'function') {
+    throw new DatabaseSettingsError(`the statements of the connection have no \`all\`: ${drivers}`)
+  }
+  const [row] = rowsOf(() => session.rows({ text, values: ['bound'] }))
+  if (row?.value === 'bound') return
+  throw new DatabaseSettingsError(
+    Array.isArray(row)
+      ? 'the rows of the connection must be objects: open it without `returnArrays`'
+      : `the connection does not bind each argument of \`all\` to a parameter: ${drivers}`,
+  )
 }
+
+/** A driver that takes its values in another form may refuse them. */
+function rowsOf(read: () => ReturnType<Session['rows']>): ReturnType<Session['rows']> {
+  try {
+    return read()
+  } catch (error) {
+    if (isBusy(error)) throw error
+    return []
+  }
+}
+
+const drivers = 'use better-sqlite3 or node:sqlite'
 
 function migrateIn(session: Session): readonly string[] {
   session.exec(sqliteVersionsTable)

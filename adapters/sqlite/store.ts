@@ -188,7 +188,10 @@ function requireOpen(session: Session): void {
 
 async function begun(session: Session): Promise<void> {
   try {
-    await retried(() => session.exec(sqliteBegin), isBusy)
+    await retried(() => {
+      session.makeDurable()
+      session.exec(sqliteBegin)
+    }, isBusy)
   } catch (cause) {
     if (!isBusy(cause)) throw failed('the transaction cannot begin', cause)
     const message = 'another connection holds the lock: restart the transaction'

@@ -35,13 +35,21 @@ export async function createMariadbTables(pool: Pool, options: MariadbOptions = 
   ) ENGINE = InnoDB`)
 }
 
-/** On Galera, a node may not yet have what another has committed. Other servers have no such variables. */
+/** Refuses sessions that read what may be rolled back or is outdated, and a server that refuses all commits. */
 async function requireCurrentReads(pool: Pool): Promise<void> {
-  const sql = `SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_sync_wait')`
-  const rows = await execute<[string, string][]>(pool, sql, [])
-  const { wsrep_on: on, wsrep_sync_wait: waits } = Object.fromEntries(rows)
-  if (on === 'ON' && (Number(waits) & 1) === 0) {
+  const names = ['wsrep_on', 'wsrep_sync_wait', 'tx_isolation', 'log_bin', 'binlog_format']
+  const quoted = names.map((name) => `'${name}'`).join(', ')
+  const sql = `SHOW VARIABLES WHERE Variable_name IN (${quoted})`
+  const setting = Object.fromEntries(await execute<[string, string][]>(pool, sql, []))
+  // On Galera, a node may not yet have what another has committed. Other servers have no such variables.
+  if (setting['wsrep_on'] === 'ON' && (Number(setting['wsrep_sync_wait']) & 1) === 0) {
     throw new Error('on Galera, give the pool sessionVariables: { wsrep_sync_wait: 1 }')
+  }
+  if (setting['tx_isolation'] === 'READ-UNCOMMITTED') {
+    throw new Error('the isolation level is READ UNCOMMITTED, which shows what is rolled back')
+  }
+  if (setting['log_bin'] === 'ON' && setting['binlog_format'] === 'STATEMENT') {
+    throw new Error('set binlog_format to MIXED or ROW: no commit works with STATEMENT')
   }
 }
 
@@ -55,7 +63,6 @@ async function requireCurrentReads(pool: Pool): Promise<void> {
  * - Give the pool `sessionVariables: { innodb_lock_wait_timeout: 1, idle_transaction_timeout: 5 }`, in
  *   seconds, or a process that dies within a transaction keeps its records locked for hours.
  * - On Galera, add `wsrep_sync_wait: 1` to these, so that a node reads what another has committed.
- * - Set `binlog_format` to MIXED or ROW: transactions are READ COMMITTED, so that they lock no gaps.
  *
  * A transaction that deadlocks, or that loses against another node of a Galera cluster, is retried for up to
  * 3 s; after that the promise rejects.

@@ -162,6 +162,14 @@ describe('the MariaDB recipe', () => {
 
   behavesAsAStore(() => [store, mariadbStore(pools[1], { prefix })])
 
+  test('refuses sessions that read what may be rolled back', async () => {
+    const initSql = encodeURIComponent("SET tx_isolation = 'READ-UNCOMMITTED'")
+    const dirty = createPool(`${mariadbUrl}?initSql=${initSql}`)
+    const created = createMariadbTables(dirty, { prefix })
+    await expect(created).rejects.toThrow('the isolation level is READ UNCOMMITTED')
+    await dirty.end()
+  })
+
   /** A store that calls `before` ahead of each statement of its transactions. */
   function watched(before: (threadId: number, sql: string) => Promise<void>): Store {
     const getConnection = async () => {

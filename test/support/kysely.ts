@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type Dialect, Kysely, MysqlDialect, PostgresDialect, SqliteDialect } from 'kysely'
-import { createPool } from 'mysql2'
+import { createPool, type PoolOptions } from 'mysql2'
 import type { KyselyDialect } from '../../packages/kysely/src/index.js'
 import { freshPostgres, servers } from './databases.js'
 import { type SentStatements, sentByMysql, sentByPg, sentBySqlite } from './sent-statements.js'
@@ -53,6 +53,7 @@ async function onMariadb(): Promise<FreshKysely> {
 export async function onMysqlServers(
   urls: readonly string[],
   settings: readonly string[] = [],
+  options: PoolOptions = {},
 ): Promise<FreshKysely> {
   const name = `test_${randomBytes(6).toString('hex')}`
   const admin = createPool({ uri: urls[0] ?? '' })
@@ -62,7 +63,7 @@ export async function onMysqlServers(
     connect(watch) {
       const url = new URL(urls[opened.length % urls.length] ?? '')
       url.pathname = `/${name}`
-      const pool = createPool({ uri: url.href, connectionLimit: 6 })
+      const pool = createPool({ uri: url.href, connectionLimit: 6, ...options })
       pool.on('connection', (connection) => {
         for (const setting of settings) connection.query(`SET ${setting}`)
       })

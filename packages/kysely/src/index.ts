@@ -4,6 +4,7 @@
  * @module open-payments-server-kysely
  */
 
+export type { TablesCheck } from '../../../adapters/postgres/check-tables.js'
 export type { TransactionResult } from '../../../adapters/sql/transactions.js'
 export {
   DatabaseNewerError,
@@ -13,5 +14,5 @@ export {
   TablesMissingError,
 } from '../../../adapters/sql/versions.js'
 export type { KyselyDialect } from './engines.js'
-export { migrate, migrationsOf } from './migrate.js'
+export { checkTables, type KyselyMigrateOptions, migrate, migrationsOf } from './migrate.js'
 export { type KyselyStore, type KyselyStoreOptions, kyselyStore } from './store.js'

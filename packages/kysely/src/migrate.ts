@@ -1,9 +1,14 @@
 import type { Kysely } from 'kysely'
 import { requireKnownOptions } from 'open-payments-server/adapter'
+import {
+  checkTables as checkPostgres,
+  type TablesCheck,
+} from '../../../adapters/postgres/check-tables.js'
 import { migrate as migratePostgres } from '../../../adapters/postgres/migrate.js'
 import { migrationsOf as postgresMigrations } from '../../../adapters/postgres/migrations.js'
 import { sqliteLog } from '../../../adapters/sql/sqlite.js'
 import { migrationsTable } from '../../../adapters/sql/statements.js'
+import { retried } from '../../../adapters/sql/transactions.js'
 import {
   DatabaseSettingsError,
   type Migrated,
@@ -12,7 +17,17 @@ import {
 } from '../../../adapters/sql/versions.js'
 import { type Client, clientOf, postgresDatabaseOf } from './client.js'
 import { engineOf, type KyselyDialect, requireDialect } from './engines.js'
+import { requireMysqlSettings } from './mysql-settings.js'
 import type { KyselyStoreOptions } from './store.js'
+
+export interface KyselyMigrateOptions extends KyselyStoreOptions {
+  /**
+   * Accepts a database that can lose acknowledged commits, because it is for tests: with
+   * `innodb_flush_log_at_trx_commit = 0`, `synchronous_commit = off`, or an UNLOGGED table. Default false: `migrate`
+   * warns, and `checkTables` refuses it.
+   */
+  readonly allowLostCommits?: boolean
+}
 
 /**
  * Returns all migration steps, for hosts with their own migration tool.
@@ -33,10 +48,11 @@ export function migrationsOf(dialect: KyselyDialect): readonly Migration[] {
 
 /**
  * Brings the tables up to date. Any number of processes may call it concurrently. If there is nothing to do, it only
- * reads. On SQLite it sets `journal_mode` to WAL, which the file keeps.
+ * reads. On SQLite it sets `journal_mode` to WAL, which the file keeps. Resolves to `warnings` for a database that can
+ * lose acknowledged commits.
  *
  * @throws {DatabaseSettingsError} for a session or a database that would not return records unchanged and up to date,
- *   such as with the character set latin1.
+ *   such as with the character set latin1 or the isolation level READ UNCOMMITTED.
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
  * @throws {InvalidInputError} for an unknown dialect or option.
  *
@@ -51,15 +67,26 @@ export function migrationsOf(dialect: KyselyDialect): readonly Migration[] {
  */
 export async function migrate<Database>(
   db: Kysely<Database>,
-  options: KyselyStoreOptions,
+  options: KyselyMigrateOptions,
 ): Promise<Migrated> {
-  requireKnownOptions('', options, { dialect: true })
-  const { dialect } = options
+  requireKnownOptions('', options, { dialect: true, allowLostCommits: true })
+  const { dialect, allowLostCommits = false } = options
   requireDialect(dialect)
-  if (dialect === 'postgres') return migratePostgres(postgresDatabaseOf(db))
+  if (dialect === 'postgres') return migratePostgres(postgresDatabaseOf(db), { allowLostCommits })
   const client = clientOf(db)
-  if (dialect === 'mysql') await requireSettings(client)
-  else await client.run(sqliteLog)
+  const { isTransient } = engineOf(dialect)
+  const loss = dialect === 'mysql' ? await requireMysqlSettings(client) : undefined
+  // Another process that starts may hold the lock of the file.
+  const applied = await retried(() => migrated(client, dialect), isTransient)
+  const isTold = loss !== undefined && !allowLostCommits
+  return { applied, ...(isTold && { warnings: [loss] }) }
+}
+
+async function migrated(
+  client: Client,
+  dialect: Exclude<KyselyDialect, 'postgres'>,
+): Promise<readonly string[]> {
+  if (dialect === 'sqlite') await client.run(sqliteLog)
   const { migrations, versionsTable } = engineOf(dialect)
   const done = await appliedVersions(client).catch(() => undefined)
   const steps = missing(migrations, done ?? [])
@@ -72,39 +99,59 @@ export async function migrate<Database>(
       if (!(await appliedVersions(client)).includes(version)) throw error
     })
   }
-  return { applied: steps.map(({ name }) => name) }
+  return steps.map(({ name }) => name)
+}
+
+/**
+ * Checks that the database answers, has the tables that this version of the library needs, and that the connections of
+ * this Kysely instance read and write them correctly: for a readiness probe. It refuses what `migrate` refuses, and
+ * without `allowLostCommits` a database that can lose acknowledged commits. On PostgreSQL it is the `checkTables` of
+ * `open-payments-server/postgres`.
+ *
+ * @throws {InvalidInputError} for an unknown dialect or option. It rejects with no other error.
+ *
+ * @example
+ * ```ts
+ * import { Kysely, PostgresDialect } from 'kysely'
+ * import { checkTables } from 'open-payments-server-kysely'
+ *
+ * const db = new Kysely<object>({ dialect: new PostgresDialect({ pool }) })
+ * const check = await checkTables(db, { dialect: 'postgres' })
+ * const [status, text] = check.ok ? [200, 'ready'] : [503, check.problem]
+ * console.log(status, text)
+ * ```
+ */
+export async function checkTables<Database>(
+  db: Kysely<Database>,
+  options: KyselyMigrateOptions,
+): Promise<TablesCheck> {
+  requireKnownOptions('', options, { dialect: true, allowLostCommits: true })
+  const { dialect, allowLostCommits = false } = options
+  requireDialect(dialect)
+  if (dialect === 'postgres') return checkPostgres(postgresDatabaseOf(db), { allowLostCommits })
+  const client = clientOf(db)
+  try {
+    const { migrations, isWithoutTables } = engineOf(dialect)
+    const done = await appliedVersions(client).catch((error): number[] => {
+      if (isWithoutTables(error) || dialect === 'sqlite') return []
+      throw error
+    })
+    if (migrations.some(({ version }) => !done.includes(version))) {
+      const problem = 'the tables of the library do not exist: run migrate(db, { dialect })'
+      return { ok: false, problem }
+    }
+    const loss = dialect === 'mysql' ? await requireMysqlSettings(client) : undefined
+    return loss === undefined || allowLostCommits ? { ok: true } : { ok: false, problem: loss }
+  } catch (error) {
+    if (error instanceof DatabaseSettingsError) return { ok: false, problem: error.message }
+    // The message of another error can contain the address of the database.
+    const { code } = error as { readonly code?: unknown }
+    const problem = `the database did not answer${typeof code === 'string' ? `: ${code}` : ''}`
+    return { ok: false, problem }
+  }
 }
 
 async function appliedVersions(client: Client): Promise<number[]> {
   const { rows } = await client.run(`SELECT version AS value FROM ${migrationsTable}`)
   return rows.map(({ value }) => Number(value))
-}
-
-/** The store cannot see the sessions that a pool opens later: this checks one. */
-async function requireSettings(client: Client): Promise<void> {
-  const charsets = ['character_set_client', 'character_set_connection', 'character_set_results']
-  const names = ['autocommit', 'sql_mode', 'wsrep_on', 'wsrep_sync_wait', ...charsets]
-  const { rows } = await client.run(
-    `SHOW VARIABLES WHERE Variable_name IN (${names.map((name) => `'${name}'`).join(', ')})`,
-  )
-  const variables = rows as readonly { readonly Variable_name?: string; readonly Value?: string }[]
-  const setting = (name: string) => variables.find((row) => row.Variable_name === name)?.Value ?? ''
-
-  for (const name of charsets) {
-    const charset = setting(name)
-    // Without a character set for results, the server returns text as it is stored.
-    if (/^utf8(?:mb[34])?$/.test(charset) || (name === charsets[2] && charset === '')) continue
-    throw new DatabaseSettingsError(`${name} is ${charset}, and must be utf8mb4`)
-  }
-  if (setting('sql_mode').includes('NO_BACKSLASH_ESCAPES')) {
-    throw new DatabaseSettingsError('sql_mode must not contain NO_BACKSLASH_ESCAPES')
-  }
-  if (setting('autocommit') !== 'ON') {
-    throw new DatabaseSettingsError('autocommit must be ON in each session')
-  }
-  // A node of a Galera cluster may not yet have the commits of another node. Other servers do not have these variables.
-  if (setting('wsrep_on') === 'ON' && (Number(setting('wsrep_sync_wait')) & 1) === 0) {
-    const remedy = 'set wsrep_sync_wait = 1 in each session, when the pool opens it'
-    throw new DatabaseSettingsError(`on Galera, ${remedy}`)
-  }
 }

@@ -1,47 +1,10 @@
-import {
-  DummyDriver,
-  Kysely,
-  MysqlAdapter,
-  MysqlIntrospector,
-  MysqlQueryCompiler,
-  type QueryResult,
-} from 'kysely'
 import { expect, test } from 'vitest'
+import { mysqlWith } from '../../../test/support/mysql-variables.js'
 import { DatabaseSettingsError, migrate } from '../src/index.js'
 
 /** Returns a node of a Galera cluster whose sessions wait for the commits of other nodes, or do not. */
 function galeraNode(syncWait: string) {
-  const statements: string[] = []
-  const variables = {
-    wsrep_on: 'ON',
-    wsrep_sync_wait: syncWait,
-    autocommit: 'ON',
-    character_set_client: 'utf8mb4',
-    character_set_connection: 'utf8mb4',
-    character_set_results: 'utf8mb4',
-    sql_mode: '',
-  }
-  const rows = Object.entries(variables).map(([Variable_name, Value]) => ({ Variable_name, Value }))
-  class Node extends DummyDriver {
-    override async acquireConnection() {
-      return {
-        async executeQuery<Row>({ sql }: { readonly sql: string }): Promise<QueryResult<Row>> {
-          statements.push(sql)
-          return { rows: sql.startsWith('SHOW VARIABLES') ? (rows as Row[]) : [] }
-        },
-        async *streamQuery() {},
-      }
-    }
-  }
-  const db = new Kysely({
-    dialect: {
-      createAdapter: () => new MysqlAdapter(),
-      createDriver: () => new Node(),
-      createIntrospector: (database) => new MysqlIntrospector(database),
-      createQueryCompiler: () => new MysqlQueryCompiler(),
-    },
-  })
-  return { db, statements }
+  return mysqlWith({ wsrep_on: 'ON', wsrep_sync_wait: syncWait })
 }
 
 test('the tables are not created on a Galera node whose sessions read what is out of date', async () => {

@@ -9,10 +9,11 @@ import {
   mysqlUrl,
   onMysqlServers,
 } from '../../../test/support/kysely.js'
+import { mysqlWith } from '../../../test/support/mysql-variables.js'
 import { loadOne } from '../../../test/support/one-record.js'
 import { isLong } from '../../../test/support/runs.js'
 import { storeConformance } from '../../testing/src/index.js'
-import { kyselyStore, migrate, migrationsOf } from '../src/index.js'
+import { checkTables, kyselyStore, migrate, migrationsOf } from '../src/index.js'
 
 function change(id: string, version = 1) {
   const next = { id, version, commandId: `${id} ${version}` }
@@ -65,6 +66,17 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
     })
     await expect(loadOne(store, 'quote', 'no-tables')).rejects.toEqual(missing)
     await expect(put(store, change('no-tables'))).rejects.toEqual(missing)
+    await empty.drop()
+  })
+
+  test('is ready once the tables exist', async () => {
+    expect(await checkTables(databases[0], { dialect })).toEqual({ ok: true })
+    const empty = await create()
+    const check = await checkTables(empty.connect(), { dialect })
+    expect(check).toMatchObject({
+      ok: false,
+      problem: expect.stringContaining('do not exist: run'),
+    })
     await empty.drop()
   })
 
@@ -248,6 +260,10 @@ describe('migrating MariaDB', () => {
     ["character_set_results = 'latin1'", 'character_set_results is latin1'],
     ["sql_mode = 'NO_BACKSLASH_ESCAPES'", 'sql_mode must not contain NO_BACKSLASH_ESCAPES'],
     ['autocommit = 0', 'autocommit must be ON'],
+    ['NAMES utf8mb3', 'character_set_client is utf8mb3, and must be utf8mb4'],
+    ["tx_isolation = 'READ-UNCOMMITTED'", 'the isolation level is READ UNCOMMITTED'],
+    ["completion_type = 'CHAIN'", 'completion_type is CHAIN, and must be NO_CHAIN'],
+    ['sql_select_limit = 1', 'set sql_select_limit = DEFAULT'],
   ])(
     'refuses sessions with %s, which would change records or keep them from others',
     async (setting, message) => {
@@ -259,19 +275,82 @@ describe('migrating MariaDB', () => {
     },
   )
 
-  test.each(['NAMES utf8mb3', 'NAMES utf8mb4', 'character_set_results = NULL'])(
-    'accepts sessions with %s, which return all text unchanged',
-    async (setting) => {
-      await withSetting(setting, async (db) => {
-        await migrate(db, { dialect })
-        const store = kyselyStore(db, { dialect })
-        const next = { ...change('any-text').next, text: "\u20ac \u0142 \ud83d\ude00 \\ ' \u0000" }
-        const changes = [{ kind: 'quote', next, expectedVersion: 0 }] as const
-        expect(await store.commit({ changes, guards: [] })).toBe(true)
-        expect(await loadOne(store, 'quote', 'any-text')).toEqual(next)
-      })
-    },
-  )
+  test.each([
+    'NAMES utf8mb4',
+    'character_set_results = NULL',
+    "tx_isolation = 'READ-COMMITTED'",
+    "tx_isolation = 'SERIALIZABLE'",
+    "sql_mode = ''",
+  ])('accepts sessions with %s, which return all text unchanged', async (setting) => {
+    await withSetting(setting, async (db) => {
+      await migrate(db, { dialect })
+      const store = kyselyStore(db, { dialect })
+      const next = { ...change('any-text').next, text: "\u20ac \u0142 \ud83d\ude00 \\ ' \u0000" }
+      const changes = [{ kind: 'quote', next, expectedVersion: 0 }] as const
+      expect(await store.commit({ changes, guards: [] })).toBe(true)
+      expect(await loadOne(store, 'quote', 'any-text')).toEqual(next)
+    })
+  })
+})
+
+describe('migrating SQLite', () => {
+  const { fresh: create } = kyselyDatabases.find(({ dialect }) => dialect === 'sqlite') ?? {}
+  if (create === undefined) return test.skip('skipped: there is no SQLite', () => {})
+
+  test('waits while another process that starts holds the lock of a new file', async () => {
+    const fresh = await create()
+    const [holder, waiting] = [fresh.connect(), fresh.connect()]
+    const run = (text: string) => holder.executeQuery(CompiledQuery.raw(text))
+    await run('BEGIN EXCLUSIVE')
+    const migrated = migrate(waiting, { dialect: 'sqlite' })
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    await run('COMMIT')
+    expect(await migrated).toEqual({ applied: ['records'] })
+    await fresh.drop()
+  })
+})
+
+test.each([
+  [{ log_bin: 'ON', binlog_format: 'STATEMENT' }, 'binlog_format is STATEMENT'],
+  [{ transaction_isolation: 'READ-UNCOMMITTED' }, 'the isolation level is READ UNCOMMITTED'],
+  [{ read_only: 'ON' }, 'the server is read-only, such as a replica: connect to the primary'],
+])('a server with %j is refused by migrate and by checkTables', async (variables, message) => {
+  const { db } = mysqlWith(variables)
+  const refusal = { code: 'ERR_DATABASE_SETTINGS', message: expect.stringContaining(message) }
+  await expect(migrate(db, { dialect: 'mysql' })).rejects.toMatchObject(refusal)
+  const ready = mysqlWith(variables, { isMigrated: true })
+  const problem = { ok: false, problem: expect.stringContaining(message) }
+  expect(await checkTables(ready.db, { dialect: 'mysql' })).toEqual(problem)
+})
+
+test.each(['0', '2'])(
+  'innodb_flush_log_at_trx_commit = %s is refused by checkTables, and migrate warns, unless it is allowed',
+  async (flush) => {
+    const { db } = mysqlWith({ innodb_flush_log_at_trx_commit: flush })
+    const problem = `innodb_flush_log_at_trx_commit is ${flush}, so that a crash loses acknowledged commits: set it to 1`
+    const warned = { applied: ['records'], warnings: [problem] }
+    expect(await migrate(db, { dialect: 'mysql' })).toEqual(warned)
+    expect(await checkTables(db, { dialect: 'mysql' })).toEqual({ ok: false, problem })
+    const allowed = { dialect: 'mysql', allowLostCommits: true } as const
+    expect(await migrate(db, allowed)).toEqual({ applied: [] })
+    expect(await checkTables(db, allowed)).toEqual({ ok: true })
+  },
+)
+
+test.each([
+  [
+    'rowsAsArray',
+    { rowsAsArray: true },
+    'rows must be objects: open the pool without `rowsAsArray`',
+  ],
+  ['typeCast', { typeCast: false }, 'text must be a string: open the pool without `typeCast`'],
+])('the option %s of mysql2 is named', async (_, options, message) => {
+  const { MariaDB: server } = servers
+  if (server === undefined) return
+  const fresh = await onMysqlServers([mysqlUrl(server)], [], options)
+  const refusal = { code: 'ERR_DATABASE_SETTINGS', message }
+  await expect(migrate(fresh.connect(), { dialect: 'mysql' })).rejects.toMatchObject(refusal)
+  await fresh.drop()
 })
 
 describe('a transaction on MariaDB', () => {

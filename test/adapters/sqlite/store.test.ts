@@ -136,6 +136,41 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
     })
   })
 
+  test.each<[string, (database: SqliteConnection) => Promise<unknown>]>([
+    ['the migration of', (connection) => migrate(connection)],
+    [
+      'a store over',
+      (connection) => sqliteStore(connection).transaction(async () => ({ ok: true })),
+    ],
+    ['a look-up in', (connection) => loadOne(sqliteStore(connection), 'quote', 'any-quote')],
+  ])('waits while another process that starts holds the lock: %s a new file', async (_, use) => {
+    const other = freshSqlite(open)
+    const [holder, waiting] = [other.connect(), other.connect()]
+    waiting.exec('PRAGMA busy_timeout = 0')
+    holder.exec('BEGIN EXCLUSIVE; CREATE TABLE begun (id TEXT)')
+    const used = use(waiting)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    holder.exec('COMMIT')
+    await used.catch((error) => expect(error).toMatchObject({ code: 'ERR_TABLES_MISSING' }))
+    other.drop()
+  })
+
+  test.each<[string, object, string]>([
+    ['without `all`', { run: () => [] }, 'the statements of the connection have no `all`'],
+    [
+      'that takes an array of values',
+      { all: (values: unknown) => [{ value: Array.isArray(values) ? values[0] : null }] },
+      'the connection does not bind each argument of `all` to a parameter',
+    ],
+  ])('a driver %s is named as the cause', async (_, statement, message) => {
+    const driver = {
+      exec: () => undefined,
+      prepare: () => statement,
+    } as unknown as SqliteConnection
+    const refusal = { code: 'ERR_DATABASE_SETTINGS', message: expect.stringContaining(message) }
+    await expect(migrate(driver)).rejects.toMatchObject(refusal)
+  })
+
   describe('in a transaction of the host', () => {
     const balance = () => scalar('SELECT balance FROM accounts')
     beforeAll(() => {
