@@ -64,10 +64,7 @@ export function createGate<Answer extends { readonly responded: boolean }>({
   /** By site, in order of arrival. */
   const callers = new Map<string, Set<Caller<Answer>>>()
   let callerCount = 0
-  /** Requests in progress: in all, by site, and by host with its present limit. */
-  let running = 0
-  const sites = new Map<string, number>()
-  const hosts = new Map<string, { running: number; limit: number }>()
+  const slots = createSlots(firstPerHost)
 
   function join(flight: Flight<Answer>, caller: Caller<Answer>): void {
     flight.callers.add(caller)
@@ -107,37 +104,20 @@ export function createGate<Answer extends { readonly responded: boolean }>({
     return flight
   }
 
-  function mayStart({ url, site, turn }: Flight<Answer>): boolean {
-    if (turn === undefined) return false
-    const ofSite = sites.get(site) ?? 0
-    if (ofSite >= siteMax || running >= (ofSite === 0 ? runningMax : runningForAll)) return false
-    const host = hosts.get(url.host)
-    return host === undefined || host.running < host.limit
-  }
+  const mayStart = (flight: Flight<Answer>) => flight.turn !== undefined && slots.mayTake(flight)
 
   function start(flight: Flight<Answer>): void {
-    const { url, site } = flight
+    const { url } = flight
     clearTimeout(flight.turn)
     flight.turn = undefined
-    const host = hosts.get(url.host) ?? { running: 0, limit: firstPerHost }
-    hosts.set(url.host, host)
-    host.running += 1
-    sites.set(site, (sites.get(site) ?? 0) + 1)
-    running += 1
+    const free = slots.take(flight)
     const end = (responded: boolean, settle: (caller: Caller<Answer>) => void) => {
       flights.delete(url.href)
       for (const caller of flight.callers) {
         leave(caller)
         settle(caller)
       }
-      running -= 1
-      const ofSite = (sites.get(site) ?? 0) - 1
-      if (ofSite === 0) sites.delete(site)
-      else sites.set(site, ofSite)
-      host.running -= 1
-      host.limit = responded ? Math.min(host.limit + 1, hostMax) : firstPerHost
-      startWaiting()
-      if (host.running === 0) hosts.delete(url.host)
+      free(responded, startWaiting)
     }
     withDeadline(requestMs, (signal) => send(url, signal)).then(
       (answer) => end(answer.responded, ({ resolve }) => resolve(answer)),
@@ -159,6 +139,48 @@ export function createGate<Answer extends { readonly responded: boolean }>({
       join(flight, { flight, resolve, reject })
       if (mayStart(flight)) start(flight)
     })
+}
+
+/** What takes a slot: a request to a host of a site. */
+interface Taker {
+  readonly url: URL
+  readonly site: string
+}
+
+/** Counts the requests in progress: in all, by site, and by host with its present limit. */
+function createSlots(firstPerHost: number) {
+  let running = 0
+  const sites = new Map<string, number>()
+  const hosts = new Map<string, { running: number; limit: number }>()
+  return {
+    mayTake({ url, site }: Taker): boolean {
+      const ofSite = sites.get(site) ?? 0
+      if (ofSite >= siteMax || running >= (ofSite === 0 ? runningMax : runningForAll)) return false
+      const host = hosts.get(url.host)
+      return host === undefined || host.running < host.limit
+    },
+    /**
+     * Takes a slot. The result frees it, says whether the host has responded, and lets others take it before the limit
+     * of the host is forgotten.
+     */
+    take({ url, site }: Taker): (responded: boolean, letOthers: () => void) => void {
+      const host = hosts.get(url.host) ?? { running: 0, limit: firstPerHost }
+      hosts.set(url.host, host)
+      host.running += 1
+      sites.set(site, (sites.get(site) ?? 0) + 1)
+      running += 1
+      return (responded, letOthers) => {
+        running -= 1
+        const ofSite = (sites.get(site) ?? 0) - 1
+        if (ofSite === 0) sites.delete(site)
+        else sites.set(site, ofSite)
+        host.running -= 1
+        host.limit = responded ? Math.min(host.limit + 1, hostMax) : firstPerHost
+        letOthers()
+        if (host.running === 0) hosts.delete(url.host)
+      }
+    },
+  }
 }
 
 function gateFull(problem: string): Error {

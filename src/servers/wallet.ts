@@ -128,8 +128,8 @@ export function createWallet(options: WalletOptions): Wallet {
   const root = url.origin + url.basePath
   const { grantEndpoint = `${root}/auth`, resourceServerUrl = baseUrl } = settings
   const paths = {
-    auth: pathBelow('grantEndpoint', grantEndpoint),
-    resources: pathBelow('resourceServerUrl', resourceServerUrl),
+    auth: pathBelow(url, 'grantEndpoint', grantEndpoint),
+    resources: pathBelow(url, 'resourceServerUrl', resourceServerUrl),
   }
   if (paths.auth === paths.resources) {
     throw new InvalidInputError('grantEndpoint', 'must not be the URL of the resource server')
@@ -180,18 +180,6 @@ export function createWallet(options: WalletOptions): Wallet {
     ...hooksOf(settings),
   })
 
-  /** Returns the path below `baseUrl`; every server of a wallet is there. */
-  function pathBelow(option: string, text: string): string {
-    const { origin, basePath } = publicUrl(text)
-    if (origin === url.origin && isBelow(basePath, url.basePath)) {
-      return basePath.slice(url.basePath.length)
-    }
-    throw new InvalidInputError(
-      option,
-      'must be below baseUrl; otherwise create the servers one by one',
-    )
-  }
-
   function serverAt(method: string, path: string): { readonly handle: Handler } {
     if (isBelow(path, paths.auth)) return auth
     if (!isBelow(path, paths.resources)) return addresses
@@ -220,4 +208,16 @@ export function createWallet(options: WalletOptions): Wallet {
     addresses,
     within: (store) => ({ ...auth.within(store), ...resources.within(store) }),
   }
+}
+
+/** Returns the path of a URL below `baseUrl`; every server of a wallet is there. */
+function pathBelow(base: ReturnType<typeof publicUrl>, option: string, text: string): string {
+  const { origin, basePath } = publicUrl(text)
+  if (origin === base.origin && isBelow(basePath, base.basePath)) {
+    return basePath.slice(base.basePath.length)
+  }
+  throw new InvalidInputError(
+    option,
+    'must be below baseUrl; otherwise create the servers one by one',
+  )
 }
