@@ -39,6 +39,7 @@ import { type Call, newCall, type ServiceContext } from './context.js'
 import { paymentListsOf, waitingListsOf } from './lists.js'
 import { loadOne, type Read, recordsOf } from './load.js'
 import { askMayPay, type MayPayRefused } from './may-pay.js'
+import { beginLooking, nextLook } from './reserved-payment-looks.js'
 import { ContentionError } from './store-errors.js'
 import type { Change, Decided, Write } from './write/write.js'
 
@@ -293,8 +294,6 @@ export async function declineIfGrantEnded(
   return true
 }
 
-const pollMs = 100
-
 /**
  * Waits until another request has decided about a payment, or the time of its call is over. Returns false if this
  * request may wait no longer.
@@ -304,19 +303,22 @@ export async function waitForDecision(
   reserved: ReservedPayment,
   endsAt: number,
 ): Promise<boolean> {
-  const { store, random, pacing, clock } = deps.context
-  const { id, version, askUntil, dueAt } = reserved
+  const { pacing, clock } = deps.context
+  const { askUntil, dueAt } = reserved
   const isOver = () => pacing.elapsedMs() >= endsAt
   if (isOver()) return false
   if (clock.now() >= dueAt) {
     await declineUndecided(deps, reserved)
     return true
   }
-  for (;;) {
-    const [byte = 0] = random.getRandomValues(new Uint8Array(1))
-    await pacing.sleep((pollMs * byte) / 255)
-    const found = await loadOne(store, { kind: 'outgoing-payment', id })
-    if (found?.version !== version || clock.now() >= askUntil || isOver()) return true
+  const end = beginLooking(deps.context, reserved)
+  try {
+    for (;;) {
+      const isDecided = await nextLook(deps.context, reserved)
+      if (isDecided || clock.now() >= askUntil || isOver()) return true
+    }
+  } finally {
+    end()
   }
 }
 

@@ -318,6 +318,55 @@ describe('an owner or a client that ends a grant', () => {
   })
 })
 
+test('the limits of a grant count a payment in the window of its request at a confirmation in a later one', async () => {
+  for (const [most, expected] of [
+    [100, 'ok'],
+    [60, 'ok'],
+    [59, 'conditions_exceeded'],
+  ] as const) {
+    const { world, shop, waiting } = await twoApps({ confirmMs: day })
+    const { grants } = world.auth
+    const limited = (value: number) =>
+      grants.amend(shop.grantId, {
+        conditions: { limits: [{ debitAmount: usd(value), interval: daily }] },
+      })
+    await limited(200)
+    const { confirm } = await waiting()
+    world.clock.advance(day - (world.clock.now() % day))
+    await limited(most)
+    expect(refusalOf(await confirm())).toBe(expected)
+  }
+})
+
+test('repeats that wait for the decision of the host share their looks at the store', async () => {
+  const looks = { count: 0 }
+  const memory = memoryStore()
+  const load: Store['load'] = async (keys) => {
+    const [first, ...others] = keys
+    if (first?.kind === 'outgoing-payment' && others.length === 0) looks.count += 1
+    return memory.load(keys)
+  }
+  let allow: ((answer: { readonly ok: true }) => void) | undefined
+  const mayPay: MayPay = () => new Promise((resolve) => (allow = resolve))
+  const world = createSpendingWorld({
+    store: { ...memory, load },
+    resources: { policy: { mayPay } },
+  })
+  const client = world.client()
+  const { token } = await grantToPay(world, client, [outgoingItem()])
+  const request = () => pay(client, token, 1, {}, withKey('k'))
+  const first = request()
+  await expect.poll(() => allow).toBeDefined()
+  looks.count = 0
+  const repeats = await Promise.all(Array.from({ length: 50 }, request))
+  expect(new Set(repeats.map(({ status }) => status))).toEqual(new Set([503]))
+  // 50 keep looking for 3 s, with pauses of 200 to 400 ms after the first three.
+  expect(looks.count).toBeLessThan(20)
+  allow?.({ ok: true })
+  expect((await first).status).toBe(201)
+  expect((await request()).status).toBe(201)
+})
+
 async function sharedStore() {
   const store = memoryStore()
   return { ...(await twoApps({ store })), store }
