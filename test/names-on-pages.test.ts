@@ -74,13 +74,14 @@ const known = new Set([
 ])
 
 /**
- * Whether code has a name: with its hyphens or in parts, a header field in any case, or several names that begin with
- * it, such as `debit_*`.
+ * Whether code has a name: with its hyphens or in parts, a header field in any case, or several names that begin or
+ * end with it, such as `debit_*`.
  */
 function isKnown(name: string, among: ReadonlySet<string> = known): boolean {
   if (among.has(name) || among.has(name.replace(/^\$/, ''))) return true
   if (name.includes('-') && among.has(name.toLowerCase())) return true
   if (name.endsWith('_')) return [...among].some((each) => each.startsWith(name))
+  if (name.startsWith('_')) return [...among].some((each) => each.endsWith(name))
   return name.includes('-') && name.split('-').every((part) => part === '' || among.has(part))
 }
 
