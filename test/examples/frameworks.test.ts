@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type ClientRequest, testClient } from '../../packages/testing/src/index.js'
 import type { Handler } from '../../src/index.js'
 
-/** Where `.ci/frameworks` has installed and built the examples. */
-const folder = process.env['TEST_FRAMEWORKS']
+/** Where `.ci/frameworks` has installed and built the examples, and `.ci/recipes` the applications behind a wallet. */
+const { TEST_FRAMEWORKS, TEST_RECIPES } = process.env
 const bin = './node_modules/.bin'
 
 /** How each framework starts. */
@@ -24,8 +24,21 @@ const starts: Readonly<Record<string, (port: number) => readonly string[]>> = {
   ],
 }
 
-describe.each(Object.entries(starts))('on %s, the example', (name, commandFor) => {
-  if (folder === undefined) return test.skip('skipped: run .ci/frameworks', () => {})
+/** The frameworks in front of whose own handler the wallet stands. They need a newer Node.js than the tests. */
+const inFront: typeof starts = Object.fromEntries(
+  ['sveltekit', 'astro', 'nuxt', 'hapi'].map((name) => [
+    name,
+    () => [`${bin}/node`, '--import', 'tsx', 'start.ts', name],
+  ]),
+)
+
+const rows = [
+  ...Object.entries(starts).map((each) => [...each, TEST_FRAMEWORKS, '.ci/frameworks'] as const),
+  ...Object.entries(inFront).map((each) => [...each, TEST_RECIPES, '.ci/recipes'] as const),
+]
+
+describe.each(rows)('on %s, the example', (name, commandFor, folder, script) => {
+  if (folder === undefined) return test.skip(`skipped: run ${script}`, () => {})
 
   const client = testClient({ seed: 'shop', kid: 'shop-1' })
   let origin: string
@@ -130,6 +143,14 @@ describe.each(Object.entries(starts))('on %s, the example', (name, commandFor) =
       })
     },
   )
+
+  test.runIf(name in inFront)('leaves its own requests to the framework, unread', async () => {
+    const body = JSON.stringify({ a: 'é'.repeat(50_000) })
+    const headers = { 'content-type': 'application/json' }
+    const own = await fetch(`${origin}/own`, { method: 'POST', headers, body })
+    expect([own.status, await own.text()]).toEqual([200, body])
+    expect(await (await fetch(`${origin}/`)).text()).toContain('own page')
+  })
 
   test('serves requests at the same time', async () => {
     const granted = await Promise.all(Array.from({ length: 40 }, requestGrant))
