@@ -281,6 +281,13 @@ export async function readPage<Item extends Stored>(
   }
 }
 
+/** A store that ignores the cursor would be read for ever. */
+function beyond(request: PageRequest, reached: Place): Place {
+  const { cursor } = request
+  if (cursor === undefined || orderOf(request)(cursor, reached) < 0) return reached
+  throw new Error('the store returned a page of a list that does not follow the page before it')
+}
+
 /**
  * Returns all items of a source, oldest first. Each iteration starts from the beginning. It reads the next page of 100
  * records when the caller has taken the items of the page before, and holds no other records.
@@ -298,7 +305,7 @@ export function iterateList<Item extends Stored, View>(
         const found: ItemPage<Item> = await read(page)
         for (const record of found.records) if (keep(record)) yield view(record)
         const cursor = endOf(found, page, list)
-        page = cursor && { ...page, cursor }
+        page = cursor && { ...page, cursor: beyond(page, cursor) }
       }
     },
   }

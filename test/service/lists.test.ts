@@ -332,6 +332,30 @@ describe('iterating over a list', () => {
   })
 })
 
+test('a store that ignores the cursor is not read for ever', async () => {
+  const store = memoryStore()
+  for (let number = 1; number <= 101; number++) await put(store, listed(number, number))
+  let queries = 0
+  const ignoring: Store = {
+    ...store,
+    async list({ cursor: _, ...query }) {
+      queries += 1
+      if (queries > 9) throw new Error('the list is read for ever')
+      return store.list(query)
+    },
+  }
+  const all = iterateList(
+    async () => sourceOf(ignoring, { kind, list: ofBob }),
+    ({ id }) => id,
+  )
+  const ids: string[] = []
+  const read = async () => {
+    for await (const id of all) ids.push(id)
+  }
+  await expect(read()).rejects.toThrow('does not follow the page before it')
+  expect(queries).toBe(2)
+})
+
 describe('two lists of one name', () => {
   const isKept = ({ id }: Stored) => !id.endsWith('0')
 
