@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Amount, OutgoingPayment } from 'open-payments-server'
 import type { HttpRequest, Stored } from 'open-payments-server/adapter'
@@ -59,7 +59,7 @@ export async function newQuotes(
   const quote = await load(wallet, 'quote', idOf(url))
   const copies = Array.from({ length: count }, () => ({ ...quote, id: newId(quote) }))
   await create(wallet, 'quote', copies)
-  return copies.map(({ id }) => id)
+  return copies.map(({ id }) => publicIdOf(id))
 }
 
 /** Returns signed requests, each of which creates a payment from its own quote. */
@@ -141,7 +141,7 @@ function earlier(payment: OutgoingPayment, byMs: number): OutgoingPayment {
   return {
     ...payment,
     id,
-    quoteId: id,
+    quoteId: publicIdOf(id),
     createdAt: createdAt - byMs,
     updatedAt: updatedAt - byMs,
     holdUntil: holdUntil - byMs,
@@ -172,8 +172,12 @@ async function send(
 type Kind = Parameters<BenchWallet['store']['load']>[0][number]['kind']
 type Changes = Parameters<BenchWallet['store']['commit']>[0]['changes']
 
+/** What the store has in front of the public ids of payments and quotes. */
+const namespace = createHash('sha256').update(resourceServer).digest('base64url').slice(0, 8)
+
 async function load({ store }: BenchWallet, kind: Kind, id: string): Promise<Stored> {
-  const [record] = await store.load([{ kind, id }])
+  const isPublic = kind === 'quote' || kind === 'outgoing-payment'
+  const [record] = await store.load([{ kind, id: isPublic ? namespace + id : id }])
   if (record === undefined) throw new Error(`no ${kind} has this id`)
   return record
 }
@@ -189,9 +193,14 @@ async function commit({ store }: BenchWallet, changes: Changes): Promise<void> {
   if (!(await store.commit({ changes, guards: [] }))) throw new Error('the commit failed')
 }
 
-/** Returns an id in the library's format, with the namespace of another record. */
+/** Returns a stored id in the library's format, with the namespace of another record. */
 function newId({ id }: Stored): string {
-  return id.slice(0, 8) + randomBytes(16).toString('base64url')
+  return id.slice(0, 8) + randomUUID()
+}
+
+/** Returns a stored id without the namespace. */
+function publicIdOf(id: string): string {
+  return id.slice(8)
 }
 
 function idOf(url: string): string {

@@ -374,15 +374,15 @@ function nextLoad({ nonce }: GrantOp, seen: Process<GrantOp>['seen'], again: boo
   return key
 }
 
-const replayed: Attempt = {
+const repeated: Attempt = {
   changes: [],
-  result: refused('replayed', 'used before'),
+  result: refused('repeated', 'used before'),
 }
 
 function decide(decisions: GrantDecisions, op: GrantOp, seen: Process<GrantOp>['seen']): Attempt {
   const { nonce, command, id } = op
   const [used, reloaded] = seen.length === 2 ? seen : [undefined, seen[0]]
-  if (used !== undefined && used.commandId !== id) return replayed
+  if (used !== undefined && used.commandId !== id) return repeated
   const grant = reloaded as Grant
   const decision = decisions.decideGrant(grant, command, op.now, policy)
   const result = { ...decision, presented: op.presented }

@@ -243,7 +243,7 @@ export function reservations(
       world.budget &&
       decisions.release(world.budget, heldBy(before), heldBy(next), next.commandId)
     const ends = decisions
-      .eventRecords('outgoing-payment', next, events, before?.lastEvent)
+      .eventRecords({ kind: 'outgoing-payment', id: next.id }, next, events, before?.lastEvent)
       .filter(({ event }) => /completed|failed|declined/.test(event.type))
       .map(({ notBefore = 0 }: EventRecord) => ({ name, notBefore, delivered: false }))
     return {

@@ -132,9 +132,9 @@ const mistakes: readonly (readonly [
     'each end has an event',
     { requests: ['first'], change: 'nothing' },
     {
-      eventRecords: (kind, record, events, last) =>
+      eventRecords: (key, record, events, last) =>
         eventRecords(
-          kind,
+          key,
           record,
           events.filter(({ type }) => type !== 'outgoing-payment.declined'),
           last,

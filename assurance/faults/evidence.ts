@@ -1,7 +1,10 @@
 import type { RecordKind, Stored } from '../../src/entry-adapter.js'
 import type { Transfer } from '../../src/entry-core.js'
 import type { DeliveredEvent, Grant, IncomingPayment } from '../../src/index.js'
+import { namespaceOf } from '../../src/protocol/credential.js'
 import type { EventRecord } from '../../src/service/event-record.js'
+import { publicRecord } from '../../src/service/public-ids.js'
+import { resourceServer } from '../../test/support/world.js'
 import { allTokens, type Journal } from './journal.js'
 import type { Wallet } from './wallet.js'
 
@@ -29,7 +32,13 @@ export async function gather(journal: Journal, witness: Witness): Promise<Eviden
   const records = await witness.records()
   const of = (wanted: RecordKind) =>
     records.flatMap(([kind, record]) => (kind === wanted ? record : []))
-  const byId = (kind: RecordKind) => new Map(of(kind).map((record) => [record.id, record]))
+  const namespace = await namespaceOf(resourceServer)
+  const byId = (kind: RecordKind) =>
+    new Map(
+      of(kind)
+        .map((record) => publicRecord(namespace, kind, record))
+        .map((record) => [record.id, record]),
+    )
   return {
     grants: byId('grant') as Map<string, Grant>,
     payments: byId('incoming-payment') as Map<string, IncomingPayment>,

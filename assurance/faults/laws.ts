@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Stored } from '../../src/entry-adapter.js'
 import type { DeliveredEvent } from '../../src/index.js'
 import { deliveredId } from '../../src/service/event-record.js'
@@ -227,12 +228,9 @@ export function nothingWaitsToBeDelivered(_: Journal, { pending }: Evidence): re
 
 function eventOf({ id, event }: Evidence['pending'][number]): DeliveredEvent {
   const isOfGrant = placeOf(id).kind === 'grant'
-  const recordId = isOfGrant ? Object(event).grantId : Object(event).incomingPaymentId
-  return {
-    ...event,
-    id: deliveredId(recordId.slice(0, 8), { id }),
-    server: isOfGrant ? grantEndpoint : resourceServer,
-  }
+  const server = isOfGrant ? grantEndpoint : resourceServer
+  const namespace = createHash('sha256').update(server).digest('base64url').slice(0, 8)
+  return { ...event, id: deliveredId(namespace, { id }), server }
 }
 
 function toldIds({ pending, delivered }: Evidence): ReadonlySet<string> {

@@ -8,6 +8,10 @@ import type {
   Stored,
   VersionGuard,
 } from '../../src/entry-adapter.js'
+import { publicRecord } from '../../src/service/public-ids.js'
+
+/** The length of the namespace, which the ids of payments and quotes have only in the store. */
+export const namespaceLength = 8
 
 /** The rules of the store contract that a database keeps. A planted mistake switches one off. */
 export interface DatabaseRules {
@@ -61,7 +65,8 @@ export function createDatabase(
   watch: (written: readonly Written[], commit?: Commit) => void,
 ) {
   const kinds = new Map<RecordKind, Map<string, Slot>>()
-  const everStored = new Set<string>()
+  /** The ids of all records that were ever stored, by the ids that laws and actors know. */
+  const everStored = new Map<string, string>()
 
   function slots(kind: RecordKind): Map<string, Slot> {
     const found = kinds.get(kind)
@@ -78,22 +83,29 @@ export function createDatabase(
   const holds = ({ kind, next, expectedVersion }: RecordChange) =>
     !rules.checksVersions || versionOf(kind, next.id) === expectedVersion
 
+  /** Returns a record as laws and actors know it: a payment or a quote has its public id. */
+  function known<Found extends Stored | undefined>(kind: RecordKind, record: Found): Found {
+    return publicRecord(' '.repeat(namespaceLength), kind, record)
+  }
+
   function write({ kind, next }: RecordChange): Written {
     const before = peek(kind, next.id)
     const text = JSON.stringify(next)
-    const after = JSON.parse(text) as Stored
-    slots(kind).set(next.id, { text, record: after, before })
-    everStored.add(`${kind} ${next.id}`)
-    return { kind, before, after }
+    const record = JSON.parse(text) as Stored
+    slots(kind).set(next.id, { text, record, before })
+    const after = known(kind, record)
+    everStored.set(`${kind} ${after.id}`, next.id)
+    return { kind, before: known(kind, before), after }
   }
 
   return {
-    /** Returns a record without a copy, for the laws. */
-    peek,
+    /** Returns a record by the id that laws and actors know. */
+    peek: (kind: RecordKind, id: string) =>
+      known(kind, peek(kind, everStored.get(`${kind} ${id}`) ?? '')),
     /** Whether a record was ever stored, also if it has been removed since. */
     wasWritten: (kind: RecordKind, id: string) => everStored.has(`${kind} ${id}`),
     records: (kind: RecordKind): readonly Stored[] =>
-      Array.from(slots(kind).values(), ({ record }) => record),
+      Array.from(slots(kind).values(), ({ record }) => known(kind, record)),
     text: () => [...kinds.values()].flatMap((all) => Array.from(all.values(), ({ text }) => text)),
 
     load(keys: readonly RecordKey[]): readonly (Stored | undefined)[] {
@@ -122,7 +134,7 @@ export function createDatabase(
         const before = peek(kind, id)
         if (before === undefined || before.version !== version) return false
         slots(kind).delete(id)
-        watch([{ kind, before, after: undefined }])
+        watch([{ kind, before: known(kind, before), after: undefined }])
         return true
       })
     },

@@ -27,6 +27,7 @@ export const precedence = [
   'client_unavailable',
   'rate_limited',
   'replayed',
+  'repeated',
   'access_insufficient',
   'key_rotation_unsupported',
   'body_invalid',
@@ -91,6 +92,17 @@ const resourceServerInvalid: ErrorRow = [
   'Unknown resource server, or invalid signature',
 ]
 
+/**
+ * The error for a repeat of a request whose answer is not given again: 409, because 401 would say that the client is not
+ * authenticated, and so that the first request was not carried out. What was answered is read, rotated or continued by
+ * a request with a new signature.
+ */
+const answeredBefore: ErrorRow = [
+  409,
+  'signature_used',
+  'Request has already been answered: sign it again',
+]
+
 /** The errors of the authorization server (RFC 9635 section 3.6; Open Payments OpenAPI, Authorization Server). */
 export const authorizationErrors = {
   body_too_large: [413, 'invalid_request', 'Request body is too large'],
@@ -132,6 +144,7 @@ export const authorizationErrors = {
     introspectToken: resourceServerInvalid,
     otherwise: [401, 'invalid_client', 'Signature has already been used'],
   },
+  repeated: answeredBefore,
   key_rotation_unsupported: {
     rotateToken: [400, 'invalid_rotation', 'Key rotation is not supported'],
   },
@@ -231,6 +244,12 @@ export const resourceErrors = {
   ],
   // Deployed clients take the text of an invalid signature for a withdrawn key.
   replayed: [401, 'signature_used', 'Signature has already been used'],
+  repeated: {
+    createIncomingPayment: [409, 'signature_used', 'Incoming payment has already been created'],
+    // Without a quote or a key, a new signature would make another payment.
+    createOutgoingPayment: [409, 'signature_used', 'Payment has already been created'],
+    otherwise: answeredBefore,
+  },
   access_insufficient: [403, 'insufficient_access', 'Insufficient Grant'],
   body_invalid: [400, 'invalid_request', 'Invalid request body'],
   query_invalid: [400, 'invalid_request', 'Invalid query parameters'],

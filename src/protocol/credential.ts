@@ -70,16 +70,11 @@ function randomText(random: Random, bytes: number): string {
 }
 
 /**
- * Creates an id: the namespace of the server, the second of its creation, and 128 random bits. The ids of one server
- * ascend with time, so that a store adds them at the end of its indexes, where pages are already in memory.
+ * Creates the id of a grant: the namespace of the server, the second of its creation, and 128 random bits. The ids of
+ * one server ascend with time, so that a store adds them at the end of its indexes, where pages are already in memory.
  */
 export function newId(namespace: string, now: Instant, random: Random): string {
-  return idAt(namespace, now, newUniqueText(random))
-}
-
-/** Returns an id with a derived part of 22 characters. */
-export function idAt(namespace: string, at: Instant, own: string): string {
-  return namespace + timeText(at) + own
+  return namespace + timeText(now) + newUniqueText(random)
 }
 
 /** Base64url in the order of its bytes. */

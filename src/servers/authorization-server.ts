@@ -174,7 +174,7 @@ export function createAuthorizationServer(
     ...servicesIn(context, settings, grants),
     events: createServerEvents(context),
     within(store) {
-      const inside = contextOn(store, context)
+      const inside = contextOn(store, context, 'authorizationServer')
       // A transaction must not stay open while a stranger's server responds.
       const display = { displayOf: hostDisplayOf() }
       return servicesIn(

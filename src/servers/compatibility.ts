@@ -24,9 +24,9 @@ export interface CompatibilityOptions {
    */
   readonly intervalCounting?: IntervalCounting
   /**
-   * Whether every operation refuses a byte-identical repeat of a request without a nonce. Continuation, rotation and
-   * payments without a quote or `Idempotency-Key` always refuse it. In other operations, two legitimate requests in the
-   * same second can be byte-identical. Default `accept`.
+   * Whether every operation is carried out once for byte-identical requests without a nonce (`refuse`). Continuation,
+   * rotation and payments without a quote always are. In other operations, two legitimate requests in the same second
+   * can be byte-identical. Default `accept`.
    */
   readonly repeatedRequests?: 'accept' | 'refuse'
   /**

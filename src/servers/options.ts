@@ -11,6 +11,7 @@ import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { ServiceContext } from '../service/context.js'
 import { type EventType, eventTypesOption, recordedEvents } from '../service/event-record.js'
 import { namespaceOfServer } from '../service/namespace.js'
+import { storeOfPublicIds } from '../service/public-ids.js'
 import { guardedStore } from '../service/store-guard.js'
 import { type ClockError, realPacing, steadyClock } from '../service/time.js'
 import { createRunner } from '../service/write/runner.js'
@@ -180,7 +181,8 @@ export function serviceContext(
   const { namespace, claim } = namespaceOfServer(serverUrl)
   const running = {
     claim,
-    store: guardedStore(store, guard),
+    namespace,
+    store: guardedStore(recordsOf(server, store, namespace), guard),
     random: pooled(random),
     pacing: realPacing,
     storeTimeoutMs,
@@ -192,15 +194,23 @@ export function serviceContext(
     clock: steady,
     signatureRules: signatureRules(signatures, settings.compatibility),
     ...(signatures.clock !== undefined && { signatureClock: wholeMilliseconds(signatures.clock) }),
-    namespace,
     grantNamespace: namespaceAt(grantEndpoint.origin + grantEndpoint.basePath),
     serverUrl,
   }
 }
 
+/**
+ * Returns the store as the services of a server use it. An authorization server has no records with public ids, and
+ * loads those of a resource server by their stored ids.
+ */
+function recordsOf(server: Server, store: Store, namespace: () => Promise<string>): Store {
+  return server === 'resourceServer' ? storeOfPublicIds(store, namespace) : store
+}
+
 /** Returns the context on a store inside a transaction of the host. */
-export function contextOn(store: Store, context: ServiceContext): ServiceContext {
-  const inside = { ...context, store: readInput('store', storeOption, store) }
+export function contextOn(store: Store, context: ServiceContext, server: Server): ServiceContext {
+  const given = readInput('store', storeOption, store)
+  const inside = { ...context, store: recordsOf(server, given, context.namespace) }
   return { ...inside, run: createRunner(inside, true) }
 }
 

@@ -41,6 +41,7 @@ import { createOwnerConfirmations } from '../service/owner-confirmation.js'
 import { createQuotes, type QuoteOperations } from '../service/quote.js'
 import { createSeenBudgets } from '../service/seen-budgets.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
+import { sweptReplays } from '../service/used-key.js'
 import { boolean, group, type Members, optionsOf, port, readInput } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import { type CompatibilityOptions, compatibilityOptions } from './compatibility.js'
@@ -187,7 +188,9 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   const services = servicesIn(context, settings)
   if (settings.pricing !== undefined) {
     settings.onNarrowed?.push((grantId, store) => {
-      const { confirmations } = store ? servicesIn(contextOn(store, context), settings) : services
+      const { confirmations } = store
+        ? servicesIn(contextOn(store, context, 'resourceServer'), settings)
+        : services
       return confirmations.declineForbidden(grantId)
     })
   }
@@ -197,14 +200,14 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     sweptBudgets(context, settings.hasGrants, policy.spending.budgets),
     retired('quote'),
     retired('transfer'),
-    retired('replay'),
+    sweptReplays(context, policy.spending.payments),
   ]
   return {
     baseUrl: options.baseUrl,
     ...createHandlers(pipelineOf(settings, services)),
     ...services.forHost,
     events: createServerEvents(context),
-    within: (store) => servicesIn(contextOn(store, context), settings).forHost,
+    within: (store) => servicesIn(contextOn(store, context, 'resourceServer'), settings).forHost,
     sweep: (options) => sweepKinds(context, swept, options),
   }
 }

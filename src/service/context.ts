@@ -10,8 +10,6 @@ export interface ServiceContext extends RunnerContext {
   /** Executes a write. Every change of a record goes through it. */
   readonly run: RunWrite
   readonly clock: Clock
-  /** Resolves to the prefix of all ids of this server. */
-  readonly namespace: () => Promise<string>
   /**
    * Resolves to the prefix of the ids of budgets: the namespace of the authorization server, because all its resource
    * servers on one store spend from the same budgets.

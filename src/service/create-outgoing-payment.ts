@@ -2,14 +2,14 @@ import type { SpentAmounts } from '../core/budget/record.js'
 import { type Refused, type Result, refused } from '../core/decision.js'
 import { waitsUnderOther } from '../core/outgoing-payment/confirmation.js'
 import type { CreationPolicy, Terms } from '../core/outgoing-payment/create.js'
-import { isCreated, type OutgoingPayment } from '../core/outgoing-payment/record.js'
+import { asCreated, isCreated, type OutgoingPayment } from '../core/outgoing-payment/record.js'
 import type { SetLimit } from '../core/spending-limits.js'
 import type { ActiveToken, TokenRefusal } from '../ports/host.js'
 import { budgetKeysOf, limitsOfAccount } from './budgets.js'
 import type { ServiceContext } from './context.js'
 import {
   type CreationRefused,
-  decideReplayed,
+  decideRepeated,
   paymentWrite,
 } from './create-outgoing-payment/decision.js'
 import type { Dependencies, PaymentCreationPorts } from './create-outgoing-payment/dependencies.js'
@@ -32,11 +32,14 @@ interface Spender {
   readonly preload?: Preload | undefined
 }
 
-/** A payment, and the amounts spent under the token in the windows that are open when its request arrives. */
+/**
+ * A payment, and the amounts spent under the token in the windows that are open when its request arrives. A repeat with
+ * the same signature gets the payment as it was created, without these amounts.
+ */
 export interface PaymentAnswer {
   readonly ok: true
   readonly payment: OutgoingPayment
-  readonly spent: SpentAmounts
+  readonly spent?: SpentAmounts
 }
 
 /** Another request waits for the host's decision about the same payment: a repeat gets it. */
@@ -59,8 +62,8 @@ export type PaymentCreation = ReturnType<typeof createPaymentCreation>
  * second commit creates the payment or declines it. At most one request asks at a time; the others wait for its
  * decision. See docs/spending.md.
  *
- * A payment has the id of its quote, or an id derived from the idempotency key or the signature. There is therefore at
- * most one payment, a repeat finds it, and no further record is needed.
+ * A payment has the id of its quote, or a record of the idempotency key or of the signature names it: the same commit
+ * writes that record, so there is at most one payment, and a repeat finds it.
  */
 export function createPaymentCreation(
   context: ServiceContext,
@@ -91,7 +94,6 @@ async function pay(
   let { token } = spender
   let terms: Terms | undefined
   let ofAccount: readonly SetLimit[] = []
-  let { waits } = request
 
   for (;;) {
     // 2. Load what the payment depends on. If another request is asking the host about it, wait for that decision. If
@@ -99,7 +101,7 @@ async function pay(
     let snapshot = await snapshotOf(deps, request, token, ofAccount, spender.preload)
     const { reserved, isAsked } = snapshot
     if (reserved !== undefined) {
-      if (waits && isAsked) {
+      if (isAsked) {
         if (await waitForDecision(deps, reserved, endsAt)) continue
         return askedAlready
       }
@@ -126,9 +128,9 @@ async function pay(
     }
 
     // 4. Decide: create or reserve the payment, if the grant is as it was introspected.
-    const attempt = { request, token, snapshot, terms }
-    const answer = await call.run(paymentWrite(deps, attempt), (read) =>
-      decideReplayed(deps, attempt, read),
+    const attempt = { request: snapshot.request, token, snapshot, terms }
+    const answer = await call.run(paymentWrite(deps, attempt), (read, used) =>
+      decideRepeated(deps, attempt, read, used),
     )
     if (!answer.ok && answer.refusal !== 'outdated') return answer
     if (!answer.ok) {
@@ -141,12 +143,17 @@ async function pay(
     }
     const { payment, spent } = answer
     deps.seenBudgets.see(payment.id, budgetKeysOf(payment))
-    if (isCreated(payment)) return { ok: true, payment, spent }
+    if (isCreated(payment)) return answerWith(payment, spent)
 
     // 5. Ask the host about the reserved payment, and create or decline it, or let it wait for its owner.
     const settled = await settleReserved(deps, mayPay, payment, token)
-    if (settled.ok) return { ...settled, spent }
+    if (settled.ok) return answerWith(settled.payment, spent)
     if (settled.refusal !== 'outdated') return settled
-    waits = true
   }
+}
+
+function answerWith(payment: OutgoingPayment, spent: SpentAmounts | undefined): PaymentAnswer {
+  return spent === undefined
+    ? { ok: true, payment: asCreated(payment) }
+    : { ok: true, payment, spent }
 }

@@ -5,7 +5,7 @@ import type { Instant } from '../core/instant.js'
 import type { OutgoingPaymentEvent, PaymentRecord } from '../core/outgoing-payment/record.js'
 import type { QuoteEvent } from '../core/quote.js'
 import type { ListEntry, Stored } from '../core/stored.js'
-import type { RecordKind } from '../ports/store.js'
+import type { RecordKey } from '../ports/store.js'
 import { boolean, listOf, oneOf } from '../util/input.js'
 import { clockDifferenceMaxMs } from './time.js'
 
@@ -85,7 +85,7 @@ export function isInDelivery({ attempts, failedAt }: EventRecord): boolean {
 }
 
 /**
- * Returns the records of the events of one commit about a record.
+ * Returns the records of the events of one commit about a record with this key in the store.
  *
  * The events of a record are a stream. The id of an event is the id of its stream and its mark: its place in the
  * stream, the id of the command, and a checksum of the event. After a failover that lost commits, the servers fill the
@@ -93,13 +93,13 @@ export function isInDelivery({ attempts, failedAt }: EventRecord): boolean {
  * already handled, and the acknowledgement of the old event would remove the new one.
  */
 export function eventRecords(
-  kind: RecordKind,
-  record: Stored,
+  { kind, id: storedId }: RecordKey,
+  record: Pick<Stored, 'commandId'>,
   events: readonly DomainEvent[],
   last: string | undefined,
 ): readonly EventRecord[] {
   const { commandId } = record
-  const stream = streamOf(record.id, kind)
+  const stream = streamOf(storedId, kind)
   let [before, place] = [last, last === undefined ? 0 : placeIn(last)]
   return events.map((event) => {
     place += 1

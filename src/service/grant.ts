@@ -11,7 +11,7 @@ import {
 } from './grant/continuation.js'
 import { type GrantRequestInput, request } from './grant/request.js'
 import { answerRotation, byManagedToken, type PresentedToken } from './grant/rotation.js'
-import { loadOwn } from './load.js'
+import { loadGrant } from './load.js'
 import type { SignedCall } from './signed-call.js'
 
 export type Grants = ReturnType<typeof createGrants>
@@ -39,7 +39,7 @@ export function createGrants(
   }
 
   return {
-    load: (id: string) => loadOwn<Grant>(context, 'grant', id),
+    load: (id: string) => loadGrant(context, id),
     loadReadable: (id: string) => loadReadable(context, id),
     /** Runs a command of the host on a grant. */
     run: async <Type extends keyof GrantRefusals>(

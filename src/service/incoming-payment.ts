@@ -13,7 +13,7 @@ import type { IncomingPaymentPorts } from './incoming-payment/dependencies.js'
 import { type ReceivedFunds, receive } from './incoming-payment/receive.js'
 import { unknownPayment } from './incoming-payment/unknown.js'
 import { createPaymentLists } from './lists.js'
-import { loadOwn, recordsOf } from './load.js'
+import { loadPublic, recordsOf } from './load.js'
 import type { SignedCall } from './signed-call.js'
 import { ifRetired, type SweptKind } from './sweep.js'
 import type { Write } from './write/write.js'
@@ -28,7 +28,7 @@ export function createIncomingPayments(
 ) {
   const deps = { ...ports, context, policy }
   return {
-    load: (id: string) => loadOwn<IncomingPayment>(context, 'incoming-payment', id),
+    load: (id: string) => loadPublic<IncomingPayment>(context.store, 'incoming-payment', id),
     ...createPaymentLists<IncomingPayment>(context, 'incoming-payment'),
     create: (request: IncomingPaymentRequest, client: string, call: SignedCall) =>
       create(deps, request, client, call),
@@ -78,7 +78,7 @@ async function completeById(
   context: ServiceContext,
   id: string,
 ): Promise<PaymentResult<IncomingPayment, 'payment_expired'>> {
-  const payment = await loadOwn<IncomingPayment>(context, 'incoming-payment', id)
+  const payment = await loadPublic<IncomingPayment>(context.store, 'incoming-payment', id)
   if (payment === undefined) return refusedCall(unknownPayment)
   const completed = await context.run(completionWrite(payment, newCall(context)))
   return completed.ok ? completed : refusedCall(completed)

@@ -2,6 +2,8 @@ import type { Grant } from '../core/grant/record.js'
 import type { Stored } from '../core/stored.js'
 import type { RecordKey, RecordKind, Store } from '../ports/store.js'
 import { isIdOf } from '../protocol/credential.js'
+import { isUuid } from '../protocol/uuid.js'
+import type { PublicKind } from './public-ids.js'
 
 /** Records as they were at one instant, by `nameOf` their keys; `undefined` if a record does not exist. */
 export type Records = ReadonlyMap<string, Stored | undefined>
@@ -38,29 +40,26 @@ export async function loadOne<Found extends Stored>(
   return found as Found | undefined
 }
 
-/** The store and the namespace of a server. */
-interface OwnRecords {
-  readonly store: Store
-  readonly namespace: () => Promise<string>
-}
-
-/** Loads a record of this server. Resolves to `undefined` for an invalid id, and for an id of another server. */
-export async function loadOwn<Found extends Stored>(
-  { store, namespace }: OwnRecords,
-  kind: RecordKind,
+/** Loads a payment or a quote of this server by its public id. Resolves to `undefined` for an invalid id. */
+export async function loadPublic<Found extends Stored>(
+  store: Store,
+  kind: PublicKind,
   id: string,
 ): Promise<Found | undefined> {
-  if (!isIdOf(await namespace(), id)) return undefined
-  return loadOne<Found>(store, { kind, id })
+  return isUuid(id) ? loadOne<Found>(store, { kind, id }) : undefined
 }
 
-/** Loads a grant of the authorization server whose grants a server serves. */
-export function loadGrant(
+/**
+ * Loads a grant of the authorization server whose grants a server serves. Resolves to `undefined` for an invalid id, and
+ * for an id of another server.
+ */
+export async function loadGrant(
   {
     store,
-    grantNamespace: namespace,
+    grantNamespace,
   }: { readonly store: Store; readonly grantNamespace: () => Promise<string> },
   id: string,
 ): Promise<Grant | undefined> {
-  return loadOwn({ store, namespace }, 'grant', id)
+  if (!isIdOf(await grantNamespace(), id)) return undefined
+  return loadOne<Grant>(store, { kind: 'grant', id })
 }

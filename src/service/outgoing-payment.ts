@@ -22,14 +22,14 @@ import {
 } from '../core/outgoing-payment.js'
 import type { QuotePolicy } from '../core/quote.js'
 import type { ActiveToken } from '../ports/host.js'
-import { isIdOf } from '../protocol/credential.js'
+import { isUuid } from '../protocol/uuid.js'
 import { budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
 import { newCall, type ServiceContext } from './context.js'
 import { createPaymentLists } from './lists.js'
-import { loadGrant, loadOne, loadOwn, loadRecords, nameOf, readerOf, recordsOf } from './load.js'
+import { loadGrant, loadOne, loadPublic, loadRecords, nameOf, readerOf } from './load.js'
 import { declineUndecided } from './reserved-payment.js'
 import type { SeenBudgets } from './seen-budgets.js'
-import { ifRetired, type SweptKind } from './sweep.js'
+import { ifRetired, postpone, type SweptKind } from './sweep.js'
 
 /** The policy for outgoing payments, quotes and budgets. */
 export interface SpendingPolicy extends CreationPolicy {
@@ -78,7 +78,7 @@ async function loadPayment(
   context: ServiceContext,
   id: string,
 ): Promise<OutgoingPayment | undefined> {
-  const payment = await loadOwn<PaymentRecord>(context, 'outgoing-payment', id)
+  const payment = await loadPublic<PaymentRecord>(context.store, 'outgoing-payment', id)
   return payment && isCreated(payment) ? payment : undefined
 }
 
@@ -168,8 +168,8 @@ async function loadToChange(
   id: string,
   readsBudgets: boolean,
 ) {
-  const { store, namespace } = context
-  if (!isIdOf(await namespace(), id)) return undefined
+  const { store } = context
+  if (!isUuid(id)) return undefined
   const paymentKey = { kind: 'outgoing-payment', id } as const
   const guessed = readsBudgets ? (seenBudgets.guess(id) ?? []) : []
   const records = await loadRecords(store, [paymentKey, ...guessed])
@@ -240,21 +240,9 @@ export function sweptBudgets(
       const budget = record as Budget
       if (budget.retainUntil !== undefined) return ifRetired(budget, now)
       if (await hasNoGrant(budget)) return 'retired'
-      const { commandId } = newCall(context)
-      const key = { kind: 'budget', id: budget.id } as const
-      return context.run<'kept' | undefined>({
-        reads: [key],
-        assumed: { records: recordsOf('budget', budget) },
-        decide(read) {
-          const found = read<Budget>(key)
-          if (found?.commandId === commandId) return { result: 'kept' }
-          if (found?.version !== budget.version) return { result: undefined }
-          return {
-            changes: [{ ...key, next: keep(budget, commandId, now, policy) }],
-            result: 'kept',
-          }
-        },
-      })
+      return postpone(context, 'budget', budget, (commandId) =>
+        keep(budget, commandId, now, policy),
+      )
     },
   }
 }

@@ -44,7 +44,7 @@ import {
   sourceOf,
   waitingListName,
 } from './lists.js'
-import { loadGrant, loadOwn, loadRecords, readerOf } from './load.js'
+import { loadGrant, loadPublic, loadRecords, readerOf } from './load.js'
 import {
   changesOf,
   decline,
@@ -94,7 +94,7 @@ export function createOwnerConfirmations(deps: Dependencies) {
 
 /** Resolves to `undefined` if the payment is decided, if the time to confirm it is over, or if its grant has ended. */
 async function find(deps: Dependencies, id: string): Promise<ConfirmablePayment | undefined> {
-  const payment = await loadOwn<PaymentRecord>(deps.context, 'outgoing-payment', id)
+  const payment = await loadPublic<PaymentRecord>(deps.context.store, 'outgoing-payment', id)
   const [confirmable] = payment === undefined ? [] : await confirmableOf(deps, [payment])
   return confirmable
 }
@@ -284,7 +284,7 @@ async function loadOwned(
   id: string,
   resourceOwner: string,
 ): Promise<Result<OwnedPayment, Refused<'payment_unknown' | 'not_the_owner'>>> {
-  const payment = await loadOwn<PaymentRecord>(context, 'outgoing-payment', id)
+  const payment = await loadPublic<PaymentRecord>(context.store, 'outgoing-payment', id)
   if (payment?.confirmation === undefined) return unknownConfirmation
   const grant = hasGrants ? await loadGrant(context, payment.grantId) : undefined
   const owner = grant?.consent?.resourceOwner

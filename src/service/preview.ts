@@ -11,7 +11,7 @@ import { rightsOf } from '../core/outgoing-payment/granted-rights.js'
 import { unexpired } from '../core/quote.js'
 import { ownerLimits, waitingLimit } from '../core/spending-limits.js'
 import type { AccountLimits, MayPay, WalletAddresses } from '../ports/host.js'
-import { newId } from '../protocol/credential.js'
+import { newUuid } from '../protocol/uuid.js'
 import { activeAccount } from './accounts.js'
 import {
   budgetKey,
@@ -131,7 +131,7 @@ export async function preview(
     ...counted.map(limitStatus),
   ]
 
-  const id = newId(await context.namespace(), now, context.random)
+  const id = newUuid(now, context.random)
   const decision = reserveOutgoingPayment(
     {
       ...{ id, commandId, client, grantId, namespace, walletAddress, requestHash: '' },

@@ -10,14 +10,14 @@ import {
   type QuotePolicy,
 } from '../core/quote.js'
 import type { PriceRefusal, Pricing, WalletAddresses } from '../ports/host.js'
-import { newId } from '../protocol/credential.js'
 import { type QuoteRequest, readPriceAnswer } from '../protocol/quote.js'
+import { newUuid } from '../protocol/uuid.js'
 import { HostAnswerError } from '../util/errors.js'
 import { given } from '../util/given.js'
 import { type AccountRefusal, activeAccount } from './accounts.js'
 import type { ServiceContext } from './context.js'
 import { refusedFor } from './host-answer.js'
-import { loadOwn } from './load.js'
+import { loadPublic } from './load.js'
 import type { Replayed, SignedCall } from './signed-call.js'
 import { creationWrite } from './write/write.js'
 
@@ -45,7 +45,7 @@ export type QuoteOperations = ReturnType<typeof createQuotes>
 export function createQuotes(context: ServiceContext, ports: QuotePorts, policy: QuotePolicy) {
   const deps = { ...ports, context, policy }
   return {
-    load: (id: string) => loadOwn<Quote>(context, 'quote', id),
+    load: (id: string) => loadPublic<Quote>(context.store, 'quote', id),
     price: (request: QuoteRequest, client: string) => price(ports, request, client),
     create: (request: QuoteRequest, client: string, call: SignedCall) =>
       create(deps, request, client, call),
@@ -93,7 +93,7 @@ async function create(
   if (!priced.ok) return priced
   const { walletAddress, receiver } = request
   const { now, commandId } = call
-  const id = newId(await context.namespace(), now, context.random)
+  const id = newUuid(now, context.random)
   const command = { ...priced.value, commandId, id, walletAddress, client, receiver }
   const decision = createQuote(command, now, policy)
   if (!decision.ok) return decision

@@ -5,6 +5,7 @@ import { retained, type Stored } from '../core/stored.js'
 import type { RecordKey } from '../ports/store.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import { toBase64url } from '../util/bytes.js'
+import { given } from '../util/given.js'
 import { hashText } from '../util/hash.js'
 import type { Call, ServiceContext } from './context.js'
 import type { Read } from './load.js'
@@ -21,11 +22,11 @@ export interface Proof {
 }
 
 /**
- * Which byte-identical repeats of a request without a nonce are refused: none; repeats of a request that succeeded; or
- * all. Ed25519 is deterministic and deployed clients send no nonce, so two legitimate requests in the same second can
- * be byte-identical.
+ * Which byte-identical repeats of a request without a nonce are recognized: none; repeats of a request that succeeded;
+ * of one that was refused; or all. Ed25519 is deterministic and deployed clients send no nonce, so two legitimate
+ * requests in the same second can be byte-identical.
  */
-export type RepeatRule = 'accept' | 'refuse' | 'refuse-every'
+export type RepeatRule = 'accept' | 'refuse' | 'refuse-refused' | 'refuse-every'
 
 /** The values that determine the id and the retention of a replay record. */
 interface ReplaySettings {
@@ -33,19 +34,35 @@ interface ReplaySettings {
   readonly signatureRules: Pick<SignatureRules, 'ageMaxMs'>
 }
 
+/** The record of a signed request that was answered. Its id is a hash of its nonce, or else of its signature. */
+export interface UsedSignature extends Stored {
+  /** SHA-256 of the signature; absent if the id is a hash of it. */
+  readonly signatureHash?: string
+  /** The id of the payment or quote that the request created, or that an earlier one had created. */
+  readonly resultId?: string
+  /** How the request was refused. */
+  readonly refusal?: Pick<Refused<string>, 'refusal' | 'reason' | 'retryAt' | 'details'>
+}
+
 /** The record by which a signed request counts once. It identifies the request by its nonce or signature. */
 export interface ReplayRecord {
   readonly key: RecordKey
-  readonly record: Stored
-  readonly of: 'nonce' | 'signature'
-  /** Whether a refusal writes it too. */
+  readonly record: UsedSignature
+  /** Whether a success writes it, and whether a refusal does. */
+  readonly bySuccess: boolean
   readonly byRefusal: boolean
 }
 
-/** The signature or nonce of this request has been used before. */
-export type Replayed = Refused<'replayed'>
+/** The nonce of this request has been used before, with another signature. */
+const replayed = refused('replayed', 'the nonce has already been used')
 
-const replayed: Replayed = refused('replayed', 'the signature or nonce has already been used')
+/** This request was answered before, and its answer cannot be given again. */
+export interface Repeated extends Refused<'repeated'> {
+  readonly resultId?: string
+}
+
+/** The signature or nonce of this request has been used before. */
+export type Replayed = typeof replayed | Repeated
 
 /** Returns the record that makes a request count once, or `undefined` if repeats are accepted. */
 export async function replayRecordOf(
@@ -54,16 +71,28 @@ export async function replayRecordOf(
   rule: RepeatRule,
   commandId: string,
 ): Promise<ReplayRecord | undefined> {
-  if (nonce === undefined && rule === 'accept') return undefined
-  const unique = nonce === undefined ? `signature ${toBase64url(signature)}` : `nonce ${nonce}`
+  const hasNonce = nonce !== undefined
+  if (!hasNonce && rule === 'accept') return undefined
+  const unique = hasNonce ? `nonce ${nonce}` : `signature ${toBase64url(signature)}`
   const id = (await namespace()) + (await hashText(`${thumbprint} ${unique}`))
   const until = retainReplayUntil(createdAt, signatureRules)
   return {
     key: { kind: 'replay', id },
-    record: { id, version: 1, commandId, ...retained(until) },
-    of: nonce === undefined ? 'signature' : 'nonce',
-    byRefusal: nonce !== undefined || rule === 'refuse-every',
+    record: {
+      id,
+      version: 1,
+      commandId,
+      ...retained(until),
+      ...(hasNonce && { signatureHash: await hashText(toBase64url(signature)) }),
+    },
+    bySuccess: hasNonce || rule !== 'refuse-refused',
+    byRefusal: hasNonce || rule !== 'refuse',
   }
+}
+
+/** Whether a record is that of an earlier request with this signature. */
+export function isSameSignature(used: UsedSignature, { record }: ReplayRecord): boolean {
+  return used.commandId !== record.commandId && used.signatureHash === record.signatureHash
 }
 
 /** Returns until when the record of a signed request is kept: as long as any server can accept the signature. */
@@ -83,19 +112,32 @@ export interface SignedCall extends Call {
   /**
    * Executes a write, and records in the same commit that the request was used.
    *
-   * @param decideReplayed decides about a byte-identical repeat. If it returns `undefined`, as by default, the
-   *   repeat is refused as a replay.
+   * @param decideRepeated decides about a repeat of a request that succeeded. If it returns `undefined`, as by default,
+   *   the request is refused as repeated.
    */
   run<Result extends Answer>(
     write: Write<Result>,
-    decideReplayed?: DecideReplayed<Result>,
+    decideRepeated?: DecideRepeated<Result>,
   ): Promise<Result | Replayed>
 }
 
-type DecideReplayed<Result> = (read: Read) => Decided<Result> | undefined
+type DecideRepeated<Result> = (read: Read, used: UsedSignature) => Decided<Result> | undefined
 
 interface Answer {
   readonly ok: boolean
+}
+
+/** How an operation treats the repeats of its requests. */
+interface RepeatedAnswers<Answered> {
+  /**
+   * Answers a repeat of a request that succeeded, if `call.run` has not done so. Resolves to `undefined` to refuse it,
+   * as by default.
+   *
+   * @param resultId the id of what the request created.
+   */
+  readonly again?: (resultId: string | undefined) => Promise<Answered | undefined>
+  /** Whether repeating this answer is harmless, so that nothing is recorded. Default: never. */
+  readonly isHarmless?: (answer: Answered) => boolean
 }
 
 /**
@@ -104,7 +146,8 @@ interface Answer {
  * returned. An interim result writes no record: if the token is refused after it, none is written, as for any request
  * whose token is refused.
  *
- * @param isHarmless whether repeating this answer is harmless, so that nothing is recorded. Default: never.
+ * As long as a repeat of the request authenticates, its answer never says that the first was not carried out: it gets
+ * the result of the first, or its refusal, or is refused as `repeated`.
  */
 export async function countOnce<Answered extends Answer>(
   context: ServiceContext,
@@ -112,45 +155,74 @@ export async function countOnce<Answered extends Answer>(
   proof: Proof,
   rule: RepeatRule,
   operation: (call: SignedCall) => Promise<Answered>,
-  isHarmless: (answer: Answered) => boolean = () => false,
+  { again, isHarmless = () => false }: RepeatedAnswers<Answered> = {},
 ): Promise<Answered | Replayed> {
   const replay = await replayRecordOf(context, proof, rule, call.commandId)
   let hasRun = false
-  const run: SignedCall['run'] = (write, decideReplayed) => {
+  const run: SignedCall['run'] = (write, decideRepeated) => {
     hasRun = true
-    return context.run(countedOnceWrite(write, replay, decideReplayed))
+    return context.run(countedOnceWrite(write, replay, decideRepeated))
   }
   // In Node 20, a literal that begins with a spread takes 1 µs for each member that the spread object lacks.
   const answer = await operation({ proof, replay, run, ...call })
   const needsNoRecord = replay === undefined || hasRun || isHarmless(answer)
-  return needsNoRecord ? answer : run<Answered>(answerWrite(answer))
+  const counted = needsNoRecord ? answer : await run<Answered>(answerWrite(answer))
+  return (again && isRepeated(counted) && (await again(counted.resultId))) || counted
+}
+
+function isRepeated(answer: Answer): answer is Repeated {
+  return !answer.ok && (answer as Refused<string>).refusal === 'repeated'
 }
 
 /**
  * Returns a write that takes effect once for a signed request, however often the request is repeated. It writes the
- * replay record in the commit of the answer: with a nonce always, and without one if the request succeeds, or with
- * `refuse-every` also if it is refused. An equal request finds the record, or loses the race to write it.
+ * replay record in the commit of the answer: with a nonce always, and without one as its rule says. An equal request
+ * finds the record, or loses the race to write it.
  */
 export function countedOnceWrite<Result extends Answer>(
   write: Write<Result>,
   replay: ReplayRecord | undefined,
-  decideReplayed?: DecideReplayed<Result>,
+  decideRepeated?: DecideRepeated<Result>,
 ): Write<Result | Replayed> {
   if (replay === undefined) return write
-  const { key, record, byRefusal } = replay
+  const { key, record } = replay
   return {
     ...write,
     // If the write has `assumed` records, the replay record is assumed not to exist. If it does, the commit fails.
     reads: [...write.reads, key],
     decide(read) {
-      const used = read(key)
+      const used = read<UsedSignature>(key)
       if (used !== undefined && used.commandId !== record.commandId) {
-        return { ...(decideReplayed?.(read) ?? { result: replayed }), tookEffect: true }
+        const again = isSameSignature(used, replay)
+          ? (refusedAgain<Result>(used) ?? decideRepeated?.(read, used) ?? repeated(used))
+          : { result: replayed }
+        return { ...again, tookEffect: true }
       }
       const decision = write.decide(read)
       if (used !== undefined) return { ...decision, tookEffect: true }
-      const isRecorded = !decision.isInterim && (decision.result.ok || byRefusal)
-      return isRecorded ? { ...decision, also: [{ kind: 'replay', next: record }] } : decision
+      const next = usedBy(replay, decision)
+      return next === undefined ? decision : { ...decision, also: [{ kind: 'replay', next }] }
     },
   }
+}
+
+/** Returns the record of an answered request, or `undefined` if this answer needs none. */
+function usedBy<Result extends Answer>(
+  { record, bySuccess, byRefusal }: ReplayRecord,
+  { result, resultId, isInterim = false }: Decided<Result>,
+): UsedSignature | undefined {
+  if (isInterim || !(result.ok ? bySuccess : byRefusal)) return undefined
+  if (result.ok) return resultId === undefined ? record : { ...record, resultId }
+  const { refusal, reason, retryAt, details } = result as unknown as Refused<string>
+  return { ...record, refusal: { refusal, reason, ...given({ retryAt, details }) } }
+}
+
+/** The refusal of a request that was refused before. */
+function refusedAgain<Result>({ refusal }: UsedSignature): Decided<Result> | undefined {
+  return refusal && { result: { ok: false, outcome: 'refused', ...refusal } as Result }
+}
+
+function repeated({ resultId }: UsedSignature): Decided<Repeated> {
+  const refusal = refused('repeated', 'the request has been answered before')
+  return { result: resultId === undefined ? refusal : { ...refusal, resultId } }
 }

@@ -61,8 +61,8 @@ export function guardedStore(store: Store, options: StoreGuardOptions): Store {
  * Whether a commit that begins now may take effect after a server has removed the replay record of a copy of the
  * request, so that both requests count. A port of the host may be slow, and a process can be suspended.
  */
-function isTooLate({ dueAt }: Stored, clock: Clock): boolean {
-  return dueAt !== undefined && clock.now() + replayMarginMs > dueAt
+function isTooLate({ retainUntil }: Stored, clock: Clock): boolean {
+  return retainUntil !== undefined && clock.now() + replayMarginMs > retainUntil
 }
 
 /**

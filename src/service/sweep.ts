@@ -3,7 +3,8 @@ import type { Instant } from '../core/instant.js'
 import type { Stored } from '../core/stored.js'
 import { type RecordKind, storeBounds, type VersionGuard } from '../ports/store.js'
 import { abortSignal, integerFrom, type Members, optionsOf, readInput } from '../util/input.js'
-import type { ServiceContext } from './context.js'
+import { newCall, type ServiceContext } from './context.js'
+import { recordsOf } from './load.js'
 import { inParallel } from './parallel.js'
 
 /** Options of a sweep. */
@@ -116,6 +117,31 @@ export async function sweepKinds(
   if (errors.length > 0) throw errors[0]
   const { expired, lapsed } = counts
   return { expired, lapsed, removed, more: more && !signal?.aborted }
+}
+
+/**
+ * Makes a due record due later, if it is still as it was found.
+ *
+ * @param next returns its next version.
+ */
+export function postpone<Due extends Stored>(
+  context: ServiceContext,
+  kind: RecordKind,
+  due: Due,
+  next: (commandId: string) => Due,
+): Promise<'kept' | undefined> {
+  const { commandId } = newCall(context)
+  const key = { kind, id: due.id }
+  return context.run<'kept' | undefined>({
+    reads: [key],
+    assumed: { records: recordsOf(kind, due) },
+    decide(read) {
+      const found = read<Due>(key)
+      if (found?.commandId === commandId) return { result: 'kept' }
+      if (found?.version !== due.version) return { result: undefined }
+      return { changes: [{ kind, next: next(commandId) }], result: 'kept' }
+    },
+  })
 }
 
 /** Sweeps records that are due only when their retention ends. */

@@ -116,8 +116,8 @@ describe('signatures with a clock of their own', () => {
       client.createPayment(body.access_token.value, { walletAddress: bob }, again)
     expect((await create()).status).toBe(201)
     await world.resources.sweep()
-    expect((await create()).status).toBe(401)
-    expect(world.refusals.at(-1)?.refusal).toBe('replayed')
+    expect((await create()).status).toBe(409)
+    expect(world.refusals.at(-1)?.refusal).toBe('repeated')
   })
 
   test('leave what expires to the clock of the server', async () => {

@@ -92,8 +92,24 @@ const badSignature: Row = {
   open: 'served',
 }
 
-/** Requests that are sent twice. */
-const repeatedBytes: Row = { ...badSignature, resources: '401 signature_used' }
+/** Requests that are sent twice: of those that are not served again, the first was. */
+const repeatedBytes: Row = {
+  requestGrant: '409 signature_used',
+  continueGrant: '409 signature_used',
+  cancelGrant: 'served',
+  rotateToken: '409 signature_used',
+  revokeToken: 'served',
+  introspectToken: '409 signature_used',
+  resources: '409 signature_used',
+  open: 'served',
+}
+
+/** The operations that give their result again. */
+const givenAgain: readonly ServerOperation[] = [
+  'completeIncomingPayment',
+  'createQuote',
+  'createOutgoingPayment',
+]
 
 const foreignKey: Row = {
   ...badSignature,
@@ -351,7 +367,8 @@ describe.each(Object.keys(columns) as ServerOperation[])('%s', (operation) => {
     expect([200, 201, 204]).toContain(served.status)
     const after = kept.length
     const repeated = answerOf(await handle(request))
-    expect(found(repeated)).toBe(expected(repeatedBytes, operation))
+    const isGivenAgain = givenAgain.includes(operation)
+    expect(found(repeated)).toBe(isGivenAgain ? 'served' : expected(repeatedBytes, operation))
     expect(kept.length).toBe(after)
   })
 

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { PaymentRecord } from '../../src/core/outgoing-payment/record.js'
 import { type MayPayAnswer, memoryStore } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
+import { loadPublicRecord } from '../support/one-record.js'
 import { grantToPay, outgoingItem, pay, usd, withKey } from '../support/spending.js'
 import { errorOf } from '../support/spending-client.js'
 import { walletInProcesses } from '../support/two-processes.js'
@@ -41,8 +42,7 @@ async function setUp(processes: 1 | 2, ...answers: readonly MayPayAnswer[]) {
   const { outgoingPayments } = world.resources
   const another = async () => (await grantToPay(world, client, access)).token
   const record = async () => {
-    const [found] = await store.load([{ kind: 'outgoing-payment', id }])
-    return found as PaymentRecord
+    return (await loadPublicRecord(store, 'outgoing-payment', id)) as PaymentRecord
   }
   return { world, id, first, request, grantId, outgoingPayments, another, record }
 }

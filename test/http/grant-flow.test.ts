@@ -468,8 +468,8 @@ describe('continuing a grant', () => {
       expect((await world.handle(request)).status).toBe(200)
       const repeat = await world.handle(request)
       expect([repeat.status, JSON.parse(repeat.body ?? '').error.code]).toEqual([
-        401,
-        'invalid_client',
+        409,
+        'signature_used',
       ])
     }
   })
@@ -491,7 +491,7 @@ describe('continuing a grant', () => {
       polls.push((await client.continue(body.continue)).status)
       world.clock.advance(6_000)
     }
-    expect(polls).toEqual([200, 200, 401, 200, 401, 200])
+    expect(polls).toEqual([200, 200, 409, 200, 409, 200])
   })
 
   test('concurrently returns the same token in every response', async () => {
@@ -617,7 +617,7 @@ describe('rotating a token', () => {
     for (const request of [first, first, again, again, first]) {
       answers.push((await world.handle(request)).status)
     }
-    expect(answers).toEqual([200, 401, 200, 401, 401])
+    expect(answers).toEqual([200, 409, 200, 409, 409])
   })
 
   test('concurrently with the same bytes succeeds once', async () => {
@@ -626,7 +626,7 @@ describe('rotating a token', () => {
     const request = signedWithoutNonce(world, client, token)
     const all = await Promise.all(Array.from({ length: 20 }, () => world.handle(request)))
     expect(all.filter(({ status }) => status === 200)).toHaveLength(1)
-    expect(all.filter(({ status }) => status === 401)).toHaveLength(19)
+    expect(all.filter(({ status }) => status === 409)).toHaveLength(19)
   })
 
   test('writes the grant, its event and the replay record in one commit, and only the last for a repeat', async () => {

@@ -285,7 +285,7 @@ describe('a request is refused if it has', () => {
     for (const body of [{ access_token: value }, { access_token: 17 }]) {
       const nonce = `used for ${JSON.stringify(body).length}`
       await ask(body, { nonce })
-      const again = await ask({ access_token: value }, { nonce })
+      const again = await ask({ access_token: value, access: [] }, { nonce })
       expect([again.status, again.body.error]).toEqual([400, invalid])
       expect(world.refusals.at(-1)).toMatchObject({ refusal: 'replayed' })
     }

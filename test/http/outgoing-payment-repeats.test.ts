@@ -203,10 +203,24 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
     for (const each of many) expect(each).toEqual(one)
   })
 
-  test('with the same bytes and a nonce is a replay', async () => {
-    const { client, token } = await payingClient()
+  test('with the same bytes and a nonce gets the payment as it was created, without what is spent now', async () => {
+    const { world, client, token } = await payingClient()
+    const ask = await request(client, token)
+    const one = await ask({}, { nonce: 'n1' })
+    expect(one.status).toBe(201)
+    const { grantSpentDebitAmount: _, grantSpentReceiveAmount: __, ...created } = one.body
+    const { outgoingPayments } = world.resources
+    await outgoingPayments.begin(idOfPayment(one))
+    await outgoingPayments.fail(idOfPayment(one), { sentAmount: usd(300), publicReason: 'no' })
+    const two = await ask({}, { nonce: 'n1' })
+    expect([two.status, two.body]).toEqual([201, created])
+  })
+
+  test('with the same nonce and other bytes is a replay', async () => {
+    const { world, client, token } = await payingClient()
     const ask = await request(client, token)
     expect((await ask({}, { nonce: 'n1' })).status).toBe(201)
+    world.clock.advance(1_000)
     expect(errorOf(await ask({}, { nonce: 'n1' }))).toEqual([401, 'signature_used'])
   })
 
@@ -236,7 +250,7 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
       expect(one.status).toBe(201)
       expect(await ask()).toEqual(one)
       const payments = (await records()).filter(([kind]) => kind === 'outgoing-payment')
-      expect(payments.map(([, { id }]) => id)).toEqual([idOfPayment(one)])
+      expect(payments.map(([, { id }]) => id.slice(8))).toEqual([idOfPayment(one)])
       expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
     },
   )
@@ -282,6 +296,43 @@ describe('an idempotency key', () => {
     expect((await pay(client, token, 2500, {}, withKey('one'))).status).toBe(201)
   })
 
+  test('is not used later by the same bytes as a refused request', async () => {
+    const { world, client, token } = await payingClient()
+    const all = await pay(client, token, 2500)
+    const sign = { ...withKey('one'), ...withoutNonce(world, client) }
+    const refused = await pay(client, token, 100, {}, sign)
+    expect(refused.status).toBe(403)
+    await world.resources.outgoingPayments.cancel(idOfPayment(all))
+    expect(await pay(client, token, 100, {}, sign)).toEqual(refused)
+    expect((await pay(client, token, 100, {}, withKey('one'))).status).toBe(201)
+  })
+
+  test('is one key with quotes, as a String of Structured Fields, and without', async () => {
+    const { client, token } = await payingClient()
+    for (const [quoted, bare] of [
+      ['"order-7"', 'order-7'],
+      ['"say \\"hi\\"."', undefined],
+      ['"a\\\\b"', 'a\\b'],
+    ]) {
+      const one = await pay(client, token, 100, {}, withKey(quoted ?? ''))
+      expect(one.status).toBe(201)
+      if (bare === undefined) continue
+      expect(await pay(client, token, 100, {}, withKey(bare))).toEqual(one)
+      expect(await pay(client, token, 100, {}, withKey(quoted ?? ''))).toEqual(one)
+    }
+  })
+
+  test.each(['"a', '"a" b', '"a";b', '"a", "b"', '""', '"\\a"', `"${'x'.repeat(256)}"`])(
+    'must be one String, not %s',
+    async (key) => {
+      const { client, token } = await payingClient()
+      expect(errorOf(await pay(client, token, 1, {}, withKey(key)))).toEqual([
+        400,
+        'invalid_request',
+      ])
+    },
+  )
+
   test('must be covered by the signature, so that an attacker cannot remove or replace it', async () => {
     const { client, token } = await payingClient()
     const components = ['@method', '@target-uri', 'authorization', 'content-digest']
@@ -317,7 +368,7 @@ describe('an idempotency key', () => {
   })
 
   test.each(['', 'a b', 'x'.repeat(256), 'a\tb'])(
-    'must consist of 1 to 255 visible characters, not "%s"',
+    'must consist of 1 to 255 visible characters, or be a String, not "%s"',
     async (key) => {
       const { client, token } = await payingClient()
       expect(errorOf(await pay(client, token, 1, {}, withKey(key)))).toEqual([
@@ -348,8 +399,10 @@ describe('a payment with neither quote nor key', () => {
     const [one, two] = [await pay(client, token, 100), await pay(client, token, 100)]
     expect(one.body.id).not.toBe(two.body.id)
     const sign = withoutNonce(world, client)
-    expect((await pay(client, token, 100, {}, sign)).status).toBe(201)
-    expect(errorOf(await pay(client, token, 100, {}, sign))).toEqual([401, 'signature_used'])
+    const first = await pay(client, token, 100, {}, sign)
+    expect(first.status).toBe(201)
+    const repeated = await pay(client, token, 100, {}, sign)
+    expect([repeated.status, repeated.body.id]).toEqual([201, first.body.id])
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(300))
   })
 
@@ -357,9 +410,10 @@ describe('a payment with neither quote nor key', () => {
     const { world, client, token } = await payingClient()
     const all = await pay(client, token, 2500)
     const sign = withoutNonce(world, client)
-    expect(errorOf(await pay(client, token, 100, {}, sign))[0]).toBe(403)
+    const refused = await pay(client, token, 100, {}, sign)
+    expect(refused.status).toBe(403)
     await world.resources.outgoingPayments.cancel(idOfPayment(all))
-    expect(errorOf(await pay(client, token, 100, {}, sign))).toEqual([401, 'signature_used'])
+    expect(await pay(client, token, 100, {}, sign)).toEqual(refused)
     expect((await pay(client, token, 100)).status).toBe(201)
   })
 
@@ -376,7 +430,7 @@ describe('a payment with neither quote nor key', () => {
       const one = await pay(client, token, 1000, {}, sign)
       expect(one.status).toBe(201)
       const payments = (await records()).filter(([kind]) => kind === 'outgoing-payment')
-      expect(payments.map(([, { id }]) => id)).toEqual([idOfPayment(one)])
+      expect(payments.map(([, { id }]) => id.slice(8))).toEqual([idOfPayment(one)])
       expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
     },
   )

@@ -138,7 +138,7 @@ describe('a call over the rate limit', () => {
     limit = tooMany()
     expect((await world.handle(request)).status).toBe(429)
     limit = undefined
-    expect((await world.handle(request)).status).toBe(401)
+    expect((await world.handle(request)).status).toBe(409)
   })
 
   test('counts once if two keys of one client signed it', async () => {

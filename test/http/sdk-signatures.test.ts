@@ -93,12 +93,12 @@ describe.each(sdks)('a client that signs like the SDK for %s', (sdk) => {
       body: JSON.stringify({ interact_ref: interactRef }),
     })
     expect((await world.handle(request)).status).toBe(200)
-    expect((await world.handle(request)).status).toBe(401)
-    expect(world.refusals.at(-1)?.refusal).toBe('replayed')
-    expect((await world.handle(withColons(request))).status).toBe(401)
+    expect((await world.handle(request)).status).toBe(409)
+    expect(world.refusals.at(-1)?.refusal).toBe('repeated')
+    expect((await world.handle(withColons(request))).status).toBe(sdk === 'php' ? 409 : 401)
     // Only the PHP SDK signs the standard signature base, so that the colons make it a standard
     // signature.
-    const refusal = sdk === 'php' ? 'replayed' : 'signature_invalid'
+    const refusal = sdk === 'php' ? 'repeated' : 'signature_invalid'
     expect(world.refusals.at(-1)?.refusal).toBe(refusal)
   })
 

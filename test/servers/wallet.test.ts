@@ -10,7 +10,7 @@ import {
 import { manualClock } from '../support/clock.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { publishedKeys, testKey } from '../support/keys.js'
-import { loadOne } from '../support/one-record.js'
+import { loadPublicRecord } from '../support/one-record.js'
 import { seededRandom } from '../support/random.js'
 import { runs } from '../support/runs.js'
 import { signedRequest } from '../support/sign.js'
@@ -217,7 +217,8 @@ describe('a wallet', () => {
       idempotencyKey: 'invoice 1',
     })
     if (!created.ok) throw new Error(created.reason)
-    expect(await loadOne(other, 'incoming-payment', created.payment.paymentId)).toBeDefined()
+    const { paymentId } = created.payment
+    expect(await loadPublicRecord(other, 'incoming-payment', paymentId, origin)).toBeDefined()
     expect(await wallet.resources.incomingPayments.get(created.payment.paymentId)).toBeUndefined()
     expect(Object.keys(inside).sort()).toEqual([
       'grants',

@@ -7,6 +7,7 @@ import {
   type RepeatRule,
   type ReplayRecord,
   replayRecordOf,
+  type UsedSignature,
 } from '../../src/service/signed-call.js'
 import { decideInOrder } from '../../src/service/write/round.js'
 import { pay } from '../support/spending.js'
@@ -58,8 +59,8 @@ describe('a nonce', () => {
     for (const age of [-60, 0, 150, 299, 300]) {
       world.clock.set(created + age * second)
       expect(await world.resources.sweep()).toMatchObject({ removed: 0 })
-      expect((await world.handle(captured)).status).toBe(401)
-      expect(world.refusals.at(-1)).toMatchObject({ refusal: 'replayed' })
+      expect((await world.handle(captured)).status).toBe(409)
+      expect(world.refusals.at(-1)).toMatchObject({ refusal: 'repeated' })
     }
     world.clock.advance(1)
     expect((await world.handle(captured)).status).toBe(401)
@@ -75,8 +76,8 @@ describe('a nonce', () => {
     world.clock.set(created + 480 * second)
     expect(await world.resources.sweep()).toMatchObject({ removed: 0 })
     world.clock.set(created + 300 * second)
-    expect((await world.handle(captured)).status).toBe(401)
-    expect(world.refusals.at(-1)).toMatchObject({ refusal: 'replayed' })
+    expect((await world.handle(captured)).status).toBe(409)
+    expect(world.refusals.at(-1)).toMatchObject({ refusal: 'repeated' })
   })
 })
 
@@ -137,7 +138,10 @@ describe('the record of a signed request', () => {
     const signature = new Uint8Array(64).fill(1)
     const same = await recordOf('refuse', { nonce: 'n1', signature })
     expect(same?.key).toEqual(one?.key)
-    expect([one?.of, same?.of]).toEqual(['nonce', 'nonce'])
+    expect([one?.record.signatureHash, same?.record.signatureHash]).toEqual([
+      expect.stringMatching(/^[\w-]{43}$/),
+      expect.not.stringMatching(`^${one?.record.signatureHash}$`),
+    ])
     const otherKey = { ...proof.key, thumbprint: 'another' }
     for (const other of [{ nonce: 'n2' }, { nonce: 'n1', key: otherKey }]) {
       expect((await recordOf('accept', other))?.key).not.toEqual(one?.key)
@@ -146,7 +150,7 @@ describe('the record of a signed request', () => {
 
   test('is that of the signature of a request without a nonce', async () => {
     const one = await recordOf('refuse')
-    expect(one?.of).toBe('signature')
+    expect(one?.record).not.toHaveProperty('signatureHash')
     expect((await recordOf('refuse-every'))?.key).toEqual(one?.key)
     const other = await recordOf('refuse', { signature: new Uint8Array(64).fill(1) })
     expect(other?.key).not.toEqual(one?.key)
@@ -154,51 +158,83 @@ describe('the record of a signed request', () => {
 })
 
 describe('a used request', () => {
+  const settings = { recordsEvents: () => true, namespace: 'namespac' }
   const version = { kind: 'grant', id: 'grant', version: 1 } as const
   const write = {
     reads: [version],
     guard: { record: version, ifChanged: { ok: false, refusal: 'outdated' } },
     decide: () => ({ result: { ok: true } }),
   } as const
-  const used = { id: 'nonce', version: 1, commandId: 'earlier' }
-  const records = new Map([
-    ...recordsOf('grant', { id: 'grant', version: 2, commandId: 'amending' }),
-    ...recordsOf('replay', used),
-  ])
-  const outcomeOf = (commandId: string, repeated?: () => { result: { ok: boolean } }) => {
-    const record = { ...used, commandId }
+  const used = { id: 'nonce', version: 1, commandId: 'earlier', signatureHash: 'one' }
+  const outcomeOf = (
+    commandId: string,
+    {
+      stored = {},
+      signatureHash = 'one',
+      repeated,
+    }: {
+      stored?: Partial<UsedSignature>
+      signatureHash?: string
+      repeated?: () => { result: { ok: boolean } }
+    } = {},
+  ) => {
+    const records = new Map([
+      ...recordsOf('grant', { id: 'grant', version: 2, commandId: 'amending' }),
+      ...recordsOf('replay', { ...used, ...stored }),
+    ])
+    const record = { ...used, signatureHash, commandId }
     const key = { kind: 'replay', id: 'nonce' } as const
-    const replay: ReplayRecord = { key, record, of: 'nonce', byRefusal: true }
+    const replay: ReplayRecord = { key, record, bySuccess: true, byRefusal: true }
     const counted = countedOnceWrite<{ ok: boolean }>(write, replay, repeated)
-    return decideInOrder([counted], { records }, () => true).outcomes[0]
+    return decideInOrder([counted], { records }, settings).outcomes[0]
   }
   const decided = (result: object) => ({ type: 'decided', result })
 
   test('is not outdated, although what its commit guarded has changed since', () => {
     expect(outcomeOf('earlier')).toEqual(decided({ ok: true }))
-    expect(outcomeOf('me')).toMatchObject(decided({ ok: false, refusal: 'replayed' }))
-    const again = { ok: false, refusal: 'declined' }
-    expect(outcomeOf('me', () => ({ result: again }))).toEqual(decided(again))
+    const resultId = 'the-id'
+    const repeat = outcomeOf('me', { stored: { resultId } })
+    expect(repeat).toMatchObject(decided({ ok: false, refusal: 'repeated', resultId }))
+    const again = { ok: true, again: true }
+    expect(outcomeOf('me', { repeated: () => ({ result: again }) })).toEqual(decided(again))
+  })
+
+  test('gets the refusal of the first again, whatever its operation would say now', () => {
+    const refusal = { refusal: 'too_fast', reason: 'too fast', retryAt: 7, details: { path: 'x' } }
+    const repeated = () => ({ result: { ok: true } })
+    const answer = { ok: false, outcome: 'refused', ...refusal }
+    expect(outcomeOf('me', { stored: { refusal }, repeated })).toEqual(decided(answer))
+  })
+
+  test('with the nonce of another signature gets neither its result nor its refusal', () => {
+    const refusal = { refusal: 'too_fast', reason: 'too fast' }
+    const repeated = () => ({ result: { ok: true } })
+    for (const stored of [{ resultId: 'the-id' }, { refusal }, {}]) {
+      const outcome = outcomeOf('me', { stored, signatureHash: 'another', repeated })
+      expect(outcome).toEqual(decided(expect.objectContaining({ refusal: 'replayed' })))
+      expect(outcome).not.toHaveProperty('result.resultId')
+    }
   })
 })
 
 describe('a byte-identical repeat', () => {
-  test('of a payment is not answered as a withdrawn key or an expired token', async () => {
+  test('of a payment gets the payment, without the amounts that are spent now', async () => {
     const { world, client, token } = await payingClient()
     const sign = withoutNonce(world, client)
-    expect((await pay(client, token, 1, {}, sign)).status).toBe(201)
-    const { status, body } = await pay(client, token, 1, {}, sign)
-    const error = { code: 'signature_used', description: 'Signature has already been used' }
-    expect([status, body.error]).toEqual([401, error])
+    const one = await pay(client, token, 1, {}, sign)
+    const { grantSpentDebitAmount: _, grantSpentReceiveAmount: __, ...created } = one.body
+    const two = await pay(client, token, 1, {}, sign)
+    expect([one.status, two.status, two.body]).toEqual([201, 201, created])
   })
 
-  test('of a rotation is not answered as an invalid signature', async () => {
+  test('of a rotation is not answered as an invalid signature, nor as an expired token', async () => {
     const world = createWorld()
     const client = world.client()
     const { token } = await issuedGrant(world, client)
     expect((await client.rotate(token, { nonce: 'n1' })).status).toBe(200)
-    const { status, body } = await client.rotate(token, { nonce: 'n1' })
-    const error = { code: 'invalid_client', description: 'Signature has already been used' }
-    expect([status, body.error]).toEqual([401, error])
+    const { status, body, headers } = await client.rotate(token, { nonce: 'n1' })
+    const description = 'Request has already been answered: sign it again'
+    expect([status, body.error]).toEqual([409, { code: 'signature_used', description }])
+    expect(JSON.stringify(headers)).not.toMatch(/www-authenticate/i)
   })
 })

@@ -408,8 +408,8 @@ describe('a used signature', () => {
       expect(answerOf(await world.handle(request)).status).toBe(201)
       world.clock.set(created * 1000 + ageMs)
       await world.resources.sweep()
-      expect(answerOf(await world.handle(request)).status, `${ageMs} ms`).toBe(401)
-      expect(world.refusals.at(-1)).toMatchObject({ refusal: 'replayed' })
+      expect(answerOf(await world.handle(request)).status, `${ageMs} ms`).toBe(409)
+      expect(world.refusals.at(-1)).toMatchObject({ refusal: 'repeated' })
     }
   })
 

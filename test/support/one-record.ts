@@ -1,5 +1,8 @@
 import type { RecordKind, Stored } from '../../src/entry-adapter.js'
 import type { Store } from '../../src/index.js'
+import { namespaceOf } from '../../src/protocol/credential.js'
+import { type PublicKind, storedId } from '../../src/service/public-ids.js'
+import { resourceServer } from './world.js'
 
 /** Loads one record. */
 export async function loadOne<Found extends Stored = Stored>(
@@ -9,6 +12,16 @@ export async function loadOne<Found extends Stored = Stored>(
 ): Promise<Found | undefined> {
   const [found] = await store.load([{ kind, id }])
   return found as Found | undefined
+}
+
+/** Loads a payment or a quote of a server by its public id. */
+export async function loadPublicRecord<Found extends Stored = Stored>(
+  store: Store,
+  kind: PublicKind,
+  id: string,
+  serverUrl = resourceServer,
+): Promise<Found | undefined> {
+  return loadOne<Found>(store, kind, storedId(await namespaceOf(serverUrl), kind, id))
 }
 
 /** Removes one record if it is at this version; resolves to whether it did. */

@@ -2,6 +2,7 @@ import type { Scheduler } from 'fast-check'
 import type { Stored } from '../../src/entry-adapter.js'
 import { type MayReceive, memoryStore, type Store } from '../../src/index.js'
 import { namespaceOf } from '../../src/protocol/credential.js'
+import { isUuid } from '../../src/protocol/uuid.js'
 import {
   type DomainEvent,
   type EventRecord,
@@ -12,6 +13,7 @@ import type { ServerEvents } from '../../src/service/events/delivery.js'
 import { createServerEvents } from '../../src/service/events/outbox.js'
 import { createIncomingPayments } from '../../src/service/incoming-payment.js'
 import { namespaceOfServer } from '../../src/service/namespace.js'
+import { storeOfPublicIds } from '../../src/service/public-ids.js'
 import { retired, type SweepOptions, sweepKinds } from '../../src/service/sweep.js'
 import type { Pacing } from '../../src/service/time.js'
 import { boundedStore } from './bounded-store.js'
@@ -105,7 +107,10 @@ export function paymentServices(options: SetupOptions = {}) {
   const { clock = manualClock(), scheduler, seed = 'seed', retentionMs = 60_000 } = options
   const { store = memoryStore(), serverUrl = resourceServer, recordsEvents = true } = options
   const unrun = {
-    store: boundedStore(scheduler === undefined ? store : scheduledStore(store, scheduler)),
+    store: storeOfPublicIds(
+      boundedStore(scheduler === undefined ? store : scheduledStore(store, scheduler)),
+      namespaceOfServer(serverUrl).namespace,
+    ),
     givenStore: store,
     clock,
     random: seededRandom(seed),
@@ -187,10 +192,12 @@ export function withEventLog(store: Store): { readonly store: Store; readonly wr
 
 /**
  * Returns the part of an event's id that tells its position: its record, the kind of it, and the number of the event.
+ * Without the namespace, which a record with a public id has only in the store.
  */
 export function positionOf(eventId: string): string {
-  const [recordId, kind, place] = eventId.split('.')
-  return `${recordId}.${kind}.${Number(place)}`
+  const [recordId = '', kind, place] = eventId.split('.')
+  const publicId = recordId.slice(8)
+  return `${isUuid(publicId) ? publicId : recordId}.${kind}.${Number(place)}`
 }
 
 /** Returns the undelivered events of a server. */

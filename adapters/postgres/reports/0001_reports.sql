@@ -50,7 +50,7 @@ CREATE INDEX IF NOT EXISTS open_payments_report_budget_grant
 
 CREATE VIEW open_payments_incoming_payments AS
   SELECT left(stored.id, 8) AS server,
-    stored.id AS payment_id,
+    substr(stored.id, 9) AS payment_id,
     substr(stored.list_1, 10) AS account,
     read.client AS client,
     CASE WHEN read.completed THEN 'completed'
@@ -92,7 +92,7 @@ RETURNS TABLE (
   metadata jsonb
 ) LANGUAGE sql STABLE AS $$
   SELECT left(stored.id, 8) AS server,
-    stored.id AS payment_id,
+    substr(stored.id, 9) AS payment_id,
     substr(stored.list_1, 10) AS account,
     read.client AS client,
     CASE WHEN read.completed THEN 'completed'
@@ -120,7 +120,7 @@ $$;
 
 CREATE VIEW open_payments_outgoing_payments AS
   SELECT left(stored.id, 8) AS server,
-    stored.id AS payment_id,
+    substr(stored.id, 9) AS payment_id,
     substr(stored.list_1, 10) AS account,
     read.client AS client,
     read."grantId" AS grant_id,
@@ -182,7 +182,7 @@ RETURNS TABLE (
   metadata jsonb
 ) LANGUAGE sql STABLE AS $$
   SELECT left(stored.id, 8) AS server,
-    stored.id AS payment_id,
+    substr(stored.id, 9) AS payment_id,
     substr(stored.list_1, 10) AS account,
     read.client AS client,
     read."grantId" AS grant_id,
@@ -220,7 +220,7 @@ $$;
 
 CREATE VIEW open_payments_quotes AS
   SELECT left(stored.id, 8) AS server,
-    stored.id AS quote_id,
+    substr(stored.id, 9) AS quote_id,
     stored.quote_account AS account,
     read.client AS client,
     read.receiver AS receiver,
@@ -260,7 +260,7 @@ RETURNS TABLE (
   expires_at timestamptz
 ) LANGUAGE sql STABLE AS $$
   SELECT left(stored.id, 8) AS server,
-    stored.id AS quote_id,
+    substr(stored.id, 9) AS quote_id,
     stored.quote_account AS account,
     read.client AS client,
     read.receiver AS receiver,

@@ -15,7 +15,7 @@ import { jwkOf } from 'open-payments-server-testing'
 import { type ClientKey, type KeptGrant, keepGrant, keptGrants, removeGrant } from './files.js'
 import { answerBrowser } from './finish-page.js'
 import { ownersPage, urlAtServer } from './urls.js'
-import { ClientError, codeOf, refused, type SendOptions, type Wire } from './wire.js'
+import { ClientError, codeOf, isUsed, refused, type SendOptions, type Wire } from './wire.js'
 
 /** A wallet address with the content of its document. */
 export interface Account extends Wallet {
@@ -276,7 +276,7 @@ export async function sendWith(
   const send = (token: string) =>
     wire.send(name, { ...request, token }, { ...options, statuses: 'any' })
   const answer = await send(current.value)
-  if (answer.status !== 401 || current !== grant) return answer
+  if (answer.status !== 401 || isUsed(answer) || current !== grant) return answer
   return send((await rotated(wire, latest(wire.key, grant))).value)
 }
 

@@ -66,8 +66,8 @@ export interface Wire extends WireOptions {
   /** The resources that exist at the servers so far, by kind. The program prints them after a failure. */
   readonly exists: Map<string, string>
   /**
-   * Sends a request, again after 429 and 503, and after a lost response if a repeat is harmless. Fails unless the
-   * response has one of the statuses.
+   * Sends a request, again after 429 and 503, and after a lost response or one to a used signature if a repeat is
+   * harmless. Fails unless the response has one of the statuses.
    */
   send(step: string, request: WireRequest, options?: SendOptions): Promise<WireAnswer>
   say(text: string): void
@@ -78,7 +78,10 @@ export interface Wire extends WireOptions {
 export interface SendOptions {
   /** Default: 200. `any` returns every response. */
   readonly statuses?: readonly number[] | 'any'
-  /** Whether to repeat the request after a lost response, because the repeat has no second effect. Default: false. */
+  /**
+   * Whether to sign the request again after a lost response, or after one that says that its signature was used, because
+   * the repeat has no second effect. Default: false.
+   */
   readonly repeats?: boolean
   /** Whether to print no line, because the request only asks for news. */
   readonly isQuiet?: boolean
@@ -176,6 +179,9 @@ export function openWire(options: WireOptions, machine: Machine, network: Networ
           await pause(Math.min(wantedMs > 0 ? wantedMs : pauseMs, pauseMaxMs))
           continue
         }
+        // Something on the way has sent the request twice, and this is the answer to the second.
+        const isSafe = repeats || request.method === 'GET'
+        if (isUsed(answer) && isSafe && tried < attemptsMax) continue
         if (statuses === 'any' || statuses.includes(answer.status)) return answer
         throw refused(step, answer)
       }
@@ -208,6 +214,14 @@ export function codeOf({ body }: WireAnswer): string | undefined {
   const error = pick(body, 'error')
   const code = typeof error === 'string' ? error : pick(error, 'code')
   return typeof code === 'string' ? code : undefined
+}
+
+/**
+ * Whether a response says that the signature was used: another copy of the request has arrived, and was answered. Such a
+ * response says nothing about the token or the key.
+ */
+export function isUsed(answer: WireAnswer): boolean {
+  return codeOf(answer) === 'signature_used'
 }
 
 /** Describes the error that the server returned. */
@@ -244,6 +258,8 @@ const hints: Readonly<Record<string, string>> = {
   insufficient_grant: 'The grant does not permit this: its limits, its actions, or its conditions.',
   not_permitted_now:
     'The owner of the account has paused payments or set a limit. The same request may succeed later.',
+  signature_used:
+    'The request arrived twice, for example from a proxy that repeats requests, and the first was answered. What it created exists.',
   too_fast: 'The server asks to wait longer between two continuations.',
 }
 

@@ -1,7 +1,7 @@
 import type { Account } from 'create-open-payments-server/wallet/ledger'
 import type { Wallet } from 'create-open-payments-server/wallet/wallet'
 import type { Store } from 'open-payments-server'
-import { parseCredential } from '../../../src/protocol/credential.js'
+import { namespaceOf, parseCredential } from '../../../src/protocol/credential.js'
 import { approve, choiceFor, isOf } from './consent.js'
 import { invalidOption, requireMember, SandboxError } from './error.js'
 
@@ -77,7 +77,9 @@ export function ownersOf(
   async function confirmation(id: string, { decision }: Decide): Promise<Decided> {
     const payment = await outgoingPayments.toConfirm(id)
     if (payment === undefined) {
-      const [found] = await store.load([{ kind: 'outgoing-payment', id }])
+      // The library shows no payment that was declined, and the store has the namespace in front of its id.
+      const storedId = (await namespaceOf(resources.baseUrl)) + id
+      const [found] = await store.load([{ kind: 'outgoing-payment', id: storedId }])
       const record = found as KeptPayment | undefined
       if (decisionOn(record) === decision) return {}
       throw ineffective(whyNotWaiting(record))

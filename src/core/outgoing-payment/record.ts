@@ -251,6 +251,12 @@ export function sentAmount({
   return { ...debitAmount, value: sent }
 }
 
+/** Returns a payment as its creation left it, for a repeat of the request that created it. */
+export function asCreated(payment: OutgoingPayment): OutgoingPayment {
+  const { endedAt: _endedAt, failure: _failure, publicReason: _publicReason, ...kept } = payment
+  return { ...kept, state: 'created', sent: '0', delivered: '0', updatedAt: payment.createdAt }
+}
+
 /** Returns the next version of a payment. Every transition uses it to update version and retention. */
 export function nextPayment(
   payment: OutgoingPayment,

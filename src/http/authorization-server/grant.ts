@@ -19,7 +19,12 @@ import type { ServiceContext } from '../../service/context.js'
 import { ofDependency } from '../../service/failed-dependency.js'
 import type { Grants } from '../../service/grant.js'
 import { readHostAnswer, refusedByHost } from '../../service/host-answer.js'
-import { countOnce, type Proof, type RepeatRule } from '../../service/signed-call.js'
+import {
+  countOnce,
+  type Proof,
+  type RepeatRule,
+  type SignedCall,
+} from '../../service/signed-call.js'
 import type { KeyLookup } from '../../service/signing-key.js'
 import { authenticateHolder, inspect, proveClient } from '../authenticate.js'
 import { json, noContent, notEmpty, readBody, readContent, refuseProblem } from '../body.js'
@@ -149,13 +154,17 @@ export function cancelGrant(deps: GrantDependencies): Serve {
     const holder = await continuationHolder(exchange, deps)
     if (!holder.ok) return holder
     const { grant, proof } = holder.value
-    return countOnce(deps.context, exchange.call, proof, deps.repeats, async (call) => {
+    const cancel = async (call: SignedCall) => {
       const command = { type: 'cancel', commandId: call.commandId } as const
       const answer = await deps.grants.runSigned(grant, command, call)
       return answer.ok ? noContent : answer
-    })
+    }
+    return countOnce(deps.context, exchange.call, proof, deps.repeats, cancel, doneAgain)
   }
 }
+
+/** A repeat of a cancellation or a revocation gets the answer of the first. */
+const doneAgain = { again: async () => noContent }
 
 /** `POST /token/{id}` (RFC 9635 section 6.1). Checks the managed token itself, in addition to the key. */
 export function rotateToken(deps: GrantDependencies): Serve {
@@ -204,13 +213,14 @@ export function revokeToken(deps: GrantDependencies): Serve {
     const holder = await managedTokenHolder(exchange, deps)
     if (!holder.ok) return holder
     const { grant, presented, proof } = holder.value
-    return countOnce(deps.context, exchange.call, proof, deps.repeats, async (call) => {
+    const revoke = async (call: SignedCall) => {
       const { hash, manage } = presented
       const { commandId } = call
       const command = { type: 'revoke-token', commandId, presented: { hash, manage } } as const
       const answer = await deps.grants.runSigned(grant, command, call)
       return answer.ok ? noContent : answer
-    })
+    }
+    return countOnce(deps.context, exchange.call, proof, deps.repeats, revoke, doneAgain)
   }
 }
 

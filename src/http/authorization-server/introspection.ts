@@ -49,7 +49,7 @@ export function introspectToken(deps: IntrospectionDependencies): Serve {
       return isBare(value) ? inactive : json(200, introspectionBody(value, deps.grantEndpoint))
     }
     const isHarmless = (answer: unknown) => answer === inactive
-    return countOnce(deps.context, exchange.call, proof, deps.repeats, operation, isHarmless)
+    return countOnce(deps.context, exchange.call, proof, deps.repeats, operation, { isHarmless })
   }
 }
 

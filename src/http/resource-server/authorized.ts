@@ -43,20 +43,43 @@ interface SignedExchange extends Pick<Exchange, 'id' | 'message'> {
   readonly call: SignedCall
 }
 
-type ServeAuthorized = (
+export type ServeAuthorized = (
   exchange: SignedExchange,
   authorized: Authorized,
 ) => Promise<HttpResult<HttpResponse>>
 
-/** Serves a request once, after its signature and token have been verified. */
-export function authorized(deps: ResourceDependencies, serve: ServeAuthorized): Serve {
+/**
+ * Answers a repeat of a request that succeeded. Resolves to `undefined` to refuse it.
+ *
+ * @param resultId the id of what the request created.
+ */
+type AnswerAgain = (
+  exchange: Pick<Exchange, 'id'>,
+  resultId: string | undefined,
+) => Promise<HttpResult<HttpResponse> | undefined>
+
+/**
+ * Serves a request once, after its signature and token have been verified.
+ *
+ * @param again default: a repeat is refused.
+ */
+export function authorized(
+  deps: ResourceDependencies,
+  serve: ServeAuthorized,
+  again?: AnswerAgain,
+): Serve {
   return async (exchange) => {
     const authorization = await authorize(exchange, deps)
     if (!authorization.ok) return authorization
     const { value } = authorization
     const { id, message } = exchange
-    return countOnce(deps.context, exchange.call, value.proof, deps.repeats, (call) =>
-      serve({ id, message, call }, value),
+    return countOnce<HttpResult<HttpResponse>>(
+      deps.context,
+      exchange.call,
+      value.proof,
+      deps.repeats,
+      (call) => serve({ id, message, call }, value),
+      again && { again: (resultId) => again(exchange, resultId) },
     )
   }
 }

@@ -13,7 +13,7 @@ import type { IncomingPayments } from '../../service/incoming-payment.js'
 import { json, notEmpty, readBody, readContent, refuseProblem } from '../body.js'
 import { type Exchange, type Serve, unsigned } from '../exchange.js'
 import { type HttpRefusal, refuse } from '../refusals.js'
-import { authorized, type ResourceDependencies } from './authorized.js'
+import { authorized, type ResourceDependencies, type ServeAuthorized } from './authorized.js'
 import { getResource, listResources } from './read.js'
 
 /** The dependencies of the operations on incoming payments. */
@@ -77,7 +77,7 @@ function hasCredentials({ message }: Exchange): boolean {
 /** `POST /incoming-payments/{id}/complete` (`complete-incoming-payment`), for the client that created it. */
 export function completeIncomingPayment(deps: IncomingPaymentDependencies): Serve {
   const { payments } = deps
-  return authorized(deps, async (exchange, { permitted, client }) => {
+  const complete: ServeAuthorized = async (exchange, { permitted, client }) => {
     if (permitted(type, 'complete') === undefined) return insufficient(type, 'complete')
     const unwanted = unwantedBody(exchange)
     if (unwanted !== undefined) return unwanted
@@ -88,9 +88,17 @@ export function completeIncomingPayment(deps: IncomingPaymentDependencies): Serv
       return refuse('resource_unknown', 'the token cannot complete this payment')
     }
     const answer = await payments.complete(payment, exchange.call)
-    if (answer.ok) return json(200, incomingPaymentBody(answer.payment, urlOf(payment, deps)))
+    if (answer.ok) return completed(answer.payment, deps)
     return answer.refusal === 'payment_unknown' ? unknownPayment : answer
+  }
+  return authorized(deps, complete, async ({ id }) => {
+    const payment = await payments.load(id)
+    return payment && completed(payment, deps)
   })
+}
+
+function completed(payment: IncomingPayment, deps: IncomingPaymentDependencies) {
+  return json(200, incomingPaymentBody(payment, urlOf(payment, deps)))
 }
 
 /** Refuses content: completion has none, so its members would be silently ignored. */

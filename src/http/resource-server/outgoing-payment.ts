@@ -2,6 +2,7 @@ import { foreignIdentifier, insufficient } from '../../core/access.js'
 import { ok } from '../../core/decision.js'
 import type { OutgoingPayment } from '../../core/outgoing-payment/record.js'
 import type { Introspect } from '../../ports/host.js'
+import { readKey } from '../../protocol/idempotency-key.js'
 import {
   type OutgoingPaymentRequest,
   outgoingPaymentResource,
@@ -11,7 +12,7 @@ import { resourceId } from '../../protocol/url.js'
 import type { PaymentInput } from '../../service/create-outgoing-payment/request.js'
 import type { PaymentAnswer, PaymentCreation } from '../../service/create-outgoing-payment.js'
 import type { OutgoingPayments } from '../../service/outgoing-payment.js'
-import { countOnce, type SignedCall } from '../../service/signed-call.js'
+import { countOnce, type RepeatRule, type SignedCall } from '../../service/signed-call.js'
 import { json, readContent, refuseProblem } from '../body.js'
 import type { Exchange, Serve } from '../exchange.js'
 import type { HttpResponse } from '../message.js'
@@ -49,7 +50,6 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
       if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
       if (!request.ok) return request
       const input = request.value
-      const key = readIdempotencyKey(exchange, input)
       if (!key.ok) return key
       if (permitted(type, 'create', input.walletAddress) === undefined) {
         return foreignIdentifier('walletAddress')
@@ -58,11 +58,24 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
       const answer = await creation.create(input, spender, call, key.value)
       return answer.ok ? json(201, createdBody(answer, call, baseUrl)) : nameReceiver(answer, input)
     }
-    // Without a quote, only the signature distinguishes a replay from a second payment.
-    const isDirect = request.ok && !('quoteId' in request.value)
-    const rule = isDirect ? 'refuse-every' : deps.repeats
-    return countOnce(context, exchange.call, proof, rule, operation, isBusy)
+    const key = request.ok ? readIdempotencyKey(exchange, request.value) : ok(undefined)
+    const rule = request.ok ? ruleFor(request.value, key, deps.repeats) : deps.repeats
+    return countOnce(context, exchange.call, proof, rule, operation, { isHarmless: isBusy })
   }
+}
+
+/**
+ * Without a quote or a key, only the signature distinguishes a repeat from a second payment. With a key, its record
+ * does, but a payment that was refused must not be made later by the same bytes.
+ */
+function ruleFor(
+  input: PaymentInput,
+  key: HttpResult<string | undefined>,
+  repeats: RepeatRule,
+): RepeatRule {
+  if ('quoteId' in input) return repeats
+  const hasKey = key.ok && key.value !== undefined
+  return hasKey && repeats === 'accept' ? 'refuse-refused' : 'refuse-every'
 }
 
 /** A busy answer writes no replay record, so that the client can repeat the same bytes. */
@@ -123,8 +136,6 @@ function inputOf(request: OutgoingPaymentRequest, baseUrl: string): PaymentInput
   return { ...request, quoteId: resourceId(baseUrl, 'quotes', request.quoteId) ?? '' }
 }
 
-const keyPattern = /^[\x21-\x7e]{1,255}$/
-
 /**
  * Reads `Idempotency-Key`, with which a client repeats a request after losing the response. A payment by a quote has
  * none: with another quote, it would be another payment, whatever the key.
@@ -133,14 +144,15 @@ function readIdempotencyKey(
   { message }: Exchange,
   input: PaymentInput,
 ): HttpResult<string | undefined> {
-  const [key, ...others] = message.fields.get('idempotency-key') ?? []
-  if (key === undefined) return ok(undefined)
+  const [field, ...others] = message.fields.get('idempotency-key') ?? []
+  if (field === undefined) return ok(undefined)
   if ('quoteId' in input) {
     return keyInvalid('Idempotency-Key must be absent, because the quote identifies the payment')
   }
-  return keyPattern.test(key) && others.length === 0
+  const key = readKey(field)
+  return key !== undefined && others.length === 0
     ? ok(key)
-    : keyInvalid('Idempotency-Key must be 1 to 255 visible ASCII characters')
+    : keyInvalid('Idempotency-Key must be 1 to 255 visible ASCII characters, or a quoted string')
 }
 
 function keyInvalid(problem: string): HttpRefusal {
@@ -148,6 +160,7 @@ function keyInvalid(problem: string): HttpRefusal {
 }
 
 function createdBody({ payment, spent }: PaymentAnswer, { now }: SignedCall, baseUrl: string) {
+  if (spent === undefined) return outgoingPaymentResource(payment, baseUrl, payment.createdAt)
   return {
     ...outgoingPaymentResource(payment, baseUrl, now),
     // Omitted if null: the schema of a created payment does not allow null; the schema of a grant does.

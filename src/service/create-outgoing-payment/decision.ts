@@ -3,18 +3,25 @@ import type { Budget, SpentAmounts } from '../../core/budget/record.js'
 import { totalSpent } from '../../core/budget/spent.js'
 import { itemStatus } from '../../core/budget/status.js'
 import type { Refused } from '../../core/decision.js'
-import { decideCreation, type Terms } from '../../core/outgoing-payment/create.js'
+import {
+  type CreationPolicy,
+  decideCreation,
+  type Terms,
+} from '../../core/outgoing-payment/create.js'
 import type { DeclineRefusal, PaymentRecord } from '../../core/outgoing-payment/record.js'
 import { decideRepeat, reservedByOther } from '../../core/outgoing-payment/reservation.js'
 import type { Quote, QuoteRefusal } from '../../core/quote.js'
 import type { ActiveToken } from '../../ports/host.js'
+import type { RecordKey } from '../../ports/store.js'
 import { budgetKey, candidatesIn, countedIn, sharedCommit } from '../budgets.js'
 import { paymentListsOf } from '../lists.js'
 import type { Read } from '../load.js'
 import { type Outdated, outdated } from '../reserved-payment.js'
-import type { Decided, Write } from '../write/write.js'
+import type { UsedSignature } from '../signed-call.js'
+import { nextUsedKey } from '../used-key.js'
+import type { Change, Decided, Write } from '../write/write.js'
 import type { Dependencies } from './dependencies.js'
-import type { IdentifiedRequest } from './request.js'
+import { type IdentifiedRequest, paymentKey, quoteKey } from './request.js'
 import type { Snapshot } from './snapshot.js'
 
 /** Everything that the decision about a request depends on. */
@@ -30,7 +37,8 @@ interface Attempt {
 interface CreatedOrReserved {
   readonly ok: true
   readonly payment: PaymentRecord
-  readonly spent: SpentAmounts
+  /** Absent for a repeat with the same signature. */
+  readonly spent?: SpentAmounts
 }
 
 /** Why a payment is neither created nor reserved. */
@@ -54,25 +62,37 @@ export function paymentWrite(deps: Dependencies, attempt: Attempt): Write<Paymen
       limits.some(({ source }) => source === 'account'),
     ),
     ...(isGuarded && { guard: { record: { kind: 'grant', id, version }, ifChanged: outdated } }),
-    decide: (read) => decideEarlier(deps, attempt, read) ?? decideNew(deps, attempt, read),
+    decide: (read) =>
+      decideNamed(attempt, read) ??
+      decideEarlier(deps, attempt, read) ??
+      decideNew(deps, attempt, read),
   }
 }
 
-/** Decides about a byte-identical repeat of the request. `undefined` refuses it as a replay. */
-export function decideReplayed(
+/** Decides about a repeat with the same signature, which gets the payment without the amounts that are spent now. */
+export function decideRepeated(
   deps: Dependencies,
   attempt: Attempt,
   read: Read,
+  { resultId }: UsedSignature,
 ): Decided<PaymentOutcome> | undefined {
+  if (resultId !== attempt.request.id) return renamed
   const earlier = decideEarlier(deps, attempt, read)
-  const isAnswered = attempt.request.isRepeatable || earlier?.changes !== undefined
-  // Otherwise the client gets the same refusal as before, but neither the payment nor a hint that it exists.
-  return isAnswered || (earlier && isDeclined(earlier.result)) ? earlier : undefined
+  if (!earlier?.result.ok) return earlier
+  const { ok, payment } = earlier.result
+  return { ...earlier, result: { ok, payment } }
 }
 
-/** Whether a request gets the refusal that an identical earlier one got. */
-function isDeclined(result: PaymentOutcome): boolean {
-  return !result.ok && result.refusal !== 'request_differs' && result.refusal !== 'outdated'
+/** The payment has another id than the snapshot says. */
+const renamed = { result: outdated, tookEffect: true, isInterim: true } as const
+
+/** Decides that the records have to be loaded again, if a concurrent request has named another payment. */
+function decideNamed(
+  { request: { id, naming } }: Attempt,
+  read: Read,
+): Decided<PaymentOutcome> | undefined {
+  const named = naming?.idIn(read(naming.key))
+  return [undefined, id, naming?.removedId].includes(named) ? undefined : renamed
 }
 
 /** Decides about a repeat of the request whose payment exists. */
@@ -81,17 +101,23 @@ function decideEarlier(
   { request, token: { grantId }, snapshot: { now, items } }: Attempt,
   read: Read,
 ): Decided<PaymentOutcome> | undefined {
-  const { paymentKey, commandId } = request
-  const earlier = decideRepeat(read(paymentKey), { grantId, ...request }, now, policy.reservations)
+  const { commandId } = request
+  const earlier = decideRepeat(
+    read(paymentKey(request)),
+    { grantId, ...request },
+    now,
+    policy.reservations,
+  )
   if (earlier === undefined) return undefined
   if (!earlier.ok) return { result: earlier, tookEffect: true }
   const { record: payment } = earlier
   if (reservedByOther(payment, commandId))
     return { result: outdated, tookEffect: true, isInterim: true }
+  const resultId = payment.id
   const result = { ok: true, payment, spent: spentOf(items, read) } as const
   return earlier.outcome === 'changed'
-    ? { changes: [{ kind: 'outgoing-payment', next: payment }], result }
-    : { result, tookEffect: true }
+    ? { changes: [{ kind: 'outgoing-payment', next: payment }], result, resultId }
+    : { result, resultId, tookEffect: true }
 }
 
 /** Decides about a payment that does not exist. */
@@ -102,7 +128,7 @@ function decideNew(
 ): Decided<PaymentOutcome> {
   // The payment was in the snapshot, and has been removed since.
   if (terms === undefined) return { result: outdated, isInterim: true }
-  const { input, id, commandId, receivedAt, client, requestHash, namespace, quoteKey } = request
+  const { input, id, commandId, receivedAt, client, requestHash, namespace, naming } = request
   const { walletAddress, metadata } = input
   const { grantId, conditions } = token
   const requested = {
@@ -119,7 +145,7 @@ function decideNew(
     terms,
     ...(mayPay !== undefined && { askedAt: snapshot.now }),
   }
-  const quote = terms.type === 'quote' ? read<Quote>(quoteKey) : undefined
+  const quote = terms.type === 'quote' ? read<Quote>(quoteKey(request)) : undefined
   const { items } = snapshot
   const candidates = candidatesIn(items, walletAddress, read)
   const limits = countedIn(snapshot.limits, read)
@@ -130,9 +156,23 @@ function decideNew(
     changes: [
       { kind: 'outgoing-payment', next: payment, events },
       ...[budget, ...limitBudgets].map((next) => ({ kind: 'budget', next }) as const),
+      ...(naming?.isOfKey ? [nameByKey(naming.key, payment, read, policy)] : []),
     ],
+    resultId: id,
     result: { ok: true, payment, spent: spentOf(items, read, budget) },
   }
+}
+
+/** Returns the change that lets an idempotency key name a new payment. */
+function nameByKey(
+  key: RecordKey,
+  { id: resultId, commandId, createdAt }: PaymentRecord,
+  read: Read,
+  { payments }: CreationPolicy,
+): Change {
+  const dueAt = createdAt + payments.holdMs + payments.retentionMs
+  const next = { ...nextUsedKey(key.id, read(key), { resultId, commandId }), dueAt }
+  return { ...key, next }
 }
 
 /** Returns what payments have spent in the open windows, with the budget that a new payment has charged. */

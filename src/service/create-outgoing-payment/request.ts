@@ -1,14 +1,14 @@
 import type { Amount } from '../../core/amount.js'
 import type { Instant } from '../../core/instant.js'
 import type { OutgoingPayment } from '../../core/outgoing-payment/record.js'
-import type { JsonObject } from '../../core/stored.js'
+import type { JsonObject, Stored } from '../../core/stored.js'
 import type { RecordKey } from '../../ports/store.js'
-import { idAt, isIdOf } from '../../protocol/credential.js'
 import { canonicalJson } from '../../protocol/json.js'
-import { toBase64url } from '../../util/bytes.js'
+import { isUuid, newUuid } from '../../protocol/uuid.js'
 import { hashText } from '../../util/hash.js'
 import type { ServiceContext } from '../context.js'
-import type { SignedCall } from '../signed-call.js'
+import { isSameSignature, type SignedCall, type UsedSignature } from '../signed-call.js'
+import { type UsedKey, usedKeyId } from '../used-key.js'
 
 /** The payment to create: from a quote, or directly to an incoming payment, which is priced now. */
 export type PaymentInput = {
@@ -22,23 +22,28 @@ export type PaymentInput = {
 /** A request for a payment, and the records that it is about. */
 export interface IdentifiedRequest extends Pick<OutgoingPayment, 'client' | 'requestHash'> {
   readonly input: PaymentInput
+  /** The id of the payment: the quote's, or that of the payment that exists, or else a new one. */
   readonly id: string
   readonly commandId: string
   /** When the request was received. */
   readonly receivedAt: Instant
-  /**
-   * Whether this request waits while another asks the host about the same payment. False if the id is derived from the
-   * signature: only a replay has the same id.
-   */
-  readonly waits: boolean
-  /** Whether a byte-identical repeat gets the payment that exists. */
-  readonly isRepeatable: boolean
-  readonly paymentKey: RecordKey
-  readonly quoteKey: RecordKey
-  /** The keys of the payment and its quote; empty for an id of another server. */
-  readonly paymentKeys: readonly RecordKey[]
+  /** Absent for a payment by a quote, whose payment has its id. */
+  readonly naming?: Naming
   readonly namespace: string
   readonly grantNamespace: string
+}
+
+/** The record that names the payment of a request without a quote: of its idempotency key, or of its signature. */
+export interface Naming {
+  readonly key: RecordKey
+  /** The records to load: this one, and that of an earlier request with the same bytes, which was refused. */
+  readonly keys: readonly RecordKey[]
+  /** Whether the record is that of an idempotency key. */
+  readonly isOfKey: boolean
+  /** The payment that the record names, and that was removed since. */
+  readonly removedId?: string
+  /** Returns the id of the payment that the record names. */
+  idIn(record: Stored | undefined): string | undefined
 }
 
 /** Identifies the payment of a request, and what makes another request a repeat of it. */
@@ -46,18 +51,18 @@ export async function identify(
   context: ServiceContext,
   input: PaymentInput,
   client: string,
-  { now: receivedAt, commandId, replay, proof }: SignedCall,
+  call: SignedCall,
   idempotencyKey: string | undefined,
 ): Promise<IdentifiedRequest> {
+  const { now: receivedAt, commandId } = call
   const namespace = await context.namespace()
-  const isByQuote = 'quoteId' in input
-  const id = isByQuote
-    ? input.quoteId
-    : idempotencyKey === undefined
-      ? await idOfSignature(namespace, client, proof)
-      : namespace + (await hashText(`${client} ${idempotencyKey}`)).slice(0, 28)
-  const paymentKey = { kind: 'outgoing-payment', id } as const
-  const quoteKey = { kind: 'quote', id } as const
+  const id = 'quoteId' in input ? input.quoteId : newUuid(receivedAt, context.random)
+  const naming =
+    'quoteId' in input
+      ? undefined
+      : idempotencyKey === undefined
+        ? namingSignature(call)
+        : namingKey(await usedKeyId(namespace, idempotencyKey, client), call)
   return {
     input,
     id,
@@ -65,32 +70,47 @@ export async function identify(
     receivedAt,
     client,
     requestHash: await hashText(canonicalJson(input)),
-    waits: isByQuote || idempotencyKey !== undefined,
-    // With an idempotency key, a byte-identical repeat is as harmless as any other.
-    isRepeatable: idempotencyKey !== undefined && replay?.of === 'signature',
-    paymentKey,
-    quoteKey,
-    paymentKeys: isByQuote ? keysOfQuoted(namespace, id) : [paymentKey],
+    ...(naming !== undefined && { naming }),
     namespace,
     grantNamespace: await context.grantNamespace(),
   }
 }
 
-/** Derives an id from a signature, so that a byte-identical repeat finds a payment about which nobody has decided. */
-async function idOfSignature(
-  namespace: string,
-  client: string,
-  { signature, createdAt }: SignedCall['proof'],
-): Promise<string> {
-  const hash = await hashText(`${client} signature ${toBase64url(signature)}`)
-  return idAt(namespace, createdAt, hash.slice(0, 22))
+function namingKey(id: string, { replay }: SignedCall): Naming {
+  const key = { kind: 'replay', id } as const
+  return {
+    key,
+    // A success that does not write the other record cannot assume that it does not exist.
+    keys: replay === undefined || replay.bySuccess ? [key] : [key, replay.key],
+    isOfKey: true,
+    idIn: (record) => (record as UsedKey | undefined)?.resultId,
+  }
 }
 
-/** Returns the keys of a payment and its quote. Empty for an id of another server, which a store need not accept. */
-export function keysOfQuoted(namespace: string, id: string): readonly RecordKey[] {
-  const keys: readonly RecordKey[] = [
-    { kind: 'outgoing-payment', id },
-    { kind: 'quote', id },
-  ]
-  return isIdOf(namespace, id) ? keys : []
+/** Without a quote or a key, only a byte-identical repeat of the request is about the same payment. */
+function namingSignature({ replay }: SignedCall): Naming | undefined {
+  if (replay === undefined) return undefined
+  return {
+    key: replay.key,
+    keys: [replay.key],
+    isOfKey: false,
+    idIn(record) {
+      const used = record as UsedSignature | undefined
+      return used && isSameSignature(used, replay) ? used.resultId : undefined
+    },
+  }
+}
+
+/** Returns the keys of a payment and, by a quote, of the quote. Empty for an invalid id. */
+export function keysOfPayment({ id, naming }: Pick<IdentifiedRequest, 'id' | 'naming'>) {
+  const keys: readonly RecordKey[] = [paymentKey({ id }), quoteKey({ id })]
+  return naming === undefined ? (isUuid(id) ? keys : []) : keys.slice(0, 1)
+}
+
+export function paymentKey({ id }: Pick<IdentifiedRequest, 'id'>): RecordKey {
+  return { kind: 'outgoing-payment', id }
+}
+
+export function quoteKey({ id }: Pick<IdentifiedRequest, 'id'>): RecordKey {
+  return { kind: 'quote', id }
 }

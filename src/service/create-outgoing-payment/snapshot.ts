@@ -9,7 +9,7 @@ import { budgetKey, openBudgetKeys } from '../budgets.js'
 import { loadRecords, nameOf, type Records, readerOf } from '../load.js'
 import { createPreload, type Preload } from '../preload.js'
 import type { Dependencies } from './dependencies.js'
-import { type IdentifiedRequest, keysOfQuoted, type PaymentInput } from './request.js'
+import { type IdentifiedRequest, keysOfPayment, type PaymentInput, paymentKey } from './request.js'
 
 /**
  * Returns what to load with the grant, so that a payment by a quote needs one load: all of its records. The budgets are
@@ -21,9 +21,9 @@ export async function preloadFor(
   input: PaymentInput,
 ): Promise<Preload | undefined> {
   if (!hasGrants || !('quoteId' in input)) return undefined
-  const paymentKeys = keysOfQuoted(await context.namespace(), input.quoteId)
+  const paymentKeys = keysOfPayment({ id: input.quoteId })
   const namespace = await context.grantNamespace()
-  return createPreload((grantId) => {
+  return createPreload(await context.namespace(), (grantId) => {
     const first = { budgetId: budgetId({ namespace, grantId }, { itemId: '1' }, {}) }
     return [...paymentKeys, ...(seenBudgets.guess(grantId) ?? [budgetKey(first)])]
   })
@@ -31,6 +31,8 @@ export async function preloadFor(
 
 /** The records that a request depends on. */
 export interface Snapshot {
+  /** The request, with the id of the payment that exists, if an earlier request has created or reserved one. */
+  readonly request: IdentifiedRequest
   /** The time of the decision. Read again after the host gave the price and the limits. */
   readonly now: Instant
   readonly reads: readonly RecordKey[]
@@ -49,13 +51,16 @@ export interface Snapshot {
 
 /** Loads what a request depends on as one snapshot: the preloaded one, if it has all of it. */
 export async function snapshotOf(
-  { context: { clock, store }, policy, seenBudgets }: Dependencies,
+  deps: Dependencies,
   request: IdentifiedRequest,
-  { access, grantId, conditions }: ActiveToken,
+  token: ActiveToken,
   ofAccount: readonly SetLimit[],
   preload: Preload | undefined,
 ): Promise<Snapshot> {
-  const { paymentKeys, paymentKey, receivedAt, grantNamespace: namespace } = request
+  const { clock, store } = deps.context
+  const { policy, seenBudgets } = deps
+  const { access, grantId, conditions } = token
+  const { naming, receivedAt, grantNamespace: namespace } = request
   const now = clock.now()
   const items = payingItems(access, { namespace, grantId }, receivedAt)
   const limits = [
@@ -64,11 +69,21 @@ export async function snapshotOf(
   ]
   const counting = openBudgetKeys([...items, ...limits])
   seenBudgets.see(grantId, counting)
-  const reads = [...paymentKeys, ...counting]
+  const reads = [...(naming?.keys ?? []), ...keysOfPayment(request), ...counting]
   const records = preload?.takeIfComplete(reads) ?? (await loadRecords(store, reads))
-  const found = readerOf(records)<PaymentRecord>(paymentKey)
+  const read = readerOf(records)
+  const named = naming?.idIn(read(naming.key))
+  if (naming !== undefined && named !== undefined && named !== request.id) {
+    const ofNamed = await snapshotOf(deps, { ...request, id: named }, token, ofAccount, preload)
+    if (!ofNamed.isNew) return ofNamed
+    // The id of a removed payment is not used again: the host may know how that payment ended.
+    const renamed = { ...request, naming: { ...naming, removedId: named } }
+    return { ...ofNamed, request: renamed, reads: [...reads, ...ofNamed.reads] }
+  }
+  const found = read<PaymentRecord>(paymentKey(request))
   const earlier = decideRepeat(found, { grantId, ...request }, now, policy.reservations)
   return {
+    request,
     now,
     reads,
     records,

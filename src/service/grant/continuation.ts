@@ -4,7 +4,7 @@ import { sameHash } from '../../core/grant/token.js'
 import { type Credential, newSecret } from '../../protocol/credential.js'
 import { hashText } from '../../util/hash.js'
 import type { ServiceContext } from '../context.js'
-import { loadOwn } from '../load.js'
+import { loadGrant } from '../load.js'
 import type { SignedCall } from '../signed-call.js'
 import { commandWrite } from './command.js'
 import type { Dependencies } from './dependencies.js'
@@ -16,7 +16,7 @@ export async function byContinuation(
   { grantId, secret }: Credential,
   path: string,
 ): Promise<Grant | undefined> {
-  const grant = await loadOwn<Grant>(context, 'grant', grantId)
+  const grant = await loadGrant(context, grantId)
   if (grant === undefined || grant.continuation.path !== path) return undefined
   const { tokenHash } = grant.continuation
   return sameHash(tokenHash, await hashText(secret)) ? grant : undefined

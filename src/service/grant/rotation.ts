@@ -3,7 +3,7 @@ import { type ManagedToken, managedToken } from '../../core/grant/rotation.js'
 import { type Credential, newSecret } from '../../protocol/credential.js'
 import { hashText } from '../../util/hash.js'
 import type { ServiceContext } from '../context.js'
-import { loadOwn } from '../load.js'
+import { loadGrant } from '../load.js'
 import type { SignedCall } from '../signed-call.js'
 import { commandWrite } from './command.js'
 import type { Dependencies } from './dependencies.js'
@@ -22,7 +22,7 @@ export async function byManagedToken(
   { grantId, secret }: Credential,
   manage: string,
 ) {
-  const grant = await loadOwn<Grant>(context, 'grant', grantId)
+  const grant = await loadGrant(context, grantId)
   const presented = { hash: await hashText(secret), manage, secret }
   const found = grant && managedToken(grant, presented)
   if (grant === undefined || found === undefined) return undefined

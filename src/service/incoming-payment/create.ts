@@ -7,8 +7,8 @@ import {
 } from '../../core/incoming-payment.js'
 import type { Instant } from '../../core/instant.js'
 import type { IlpPaymentMethod } from '../../ports/host.js'
-import { newId } from '../../protocol/credential.js'
 import type { IncomingPaymentRequest } from '../../protocol/incoming-payment.js'
+import { newUuid } from '../../protocol/uuid.js'
 import { type AccountRefusal, activeAccount } from '../accounts.js'
 import type { Call } from '../context.js'
 import { listsOf } from '../lists.js'
@@ -79,7 +79,7 @@ export async function newPayment(
     walletAddress,
     ...asked,
     commandId,
-    id: newId(namespace, now, context.random),
+    id: newUuid(now, context.random),
     asset: { assetCode, assetScale },
     lists: listsOf(namespace, walletAddress, client, now),
     ...(client !== undefined && { client }),

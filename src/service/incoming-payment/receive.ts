@@ -9,7 +9,7 @@ import {
   transferOf,
 } from '../../core/incoming-payment.js'
 import type { Instant } from '../../core/instant.js'
-import { isIdOf } from '../../protocol/credential.js'
+import { isUuid } from '../../protocol/uuid.js'
 import { hashText } from '../../util/hash.js'
 import { newCall } from '../context.js'
 import { loadRecords, readerOf } from '../load.js'
@@ -43,8 +43,8 @@ export async function receive(
   { transferId, amount, refuseExcess = false }: ReceivedFunds,
 ): Promise<ArrivalResult> {
   const { now, commandId } = newCall(context)
+  if (!isUuid(paymentId)) return refusedCall(unknownPayment)
   const namespace = await context.namespace()
-  if (!isIdOf(namespace, paymentId)) return refusedCall(unknownPayment)
   const id = namespace + (await hashText(`${namespace} ${transferId}`))
   const command = { type: 'receive', commandId, transferId: id, amount, refuseExcess } as const
   const arrival = { paymentId, command, now }

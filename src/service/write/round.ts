@@ -9,6 +9,7 @@ import {
 } from '../../ports/store.js'
 import { eventRecords, type RecordedEvents, withLastEvent } from '../event-record.js'
 import { nameOf, type Read, type Records } from '../load.js'
+import { storedId } from '../public-ids.js'
 import type { Assumed, Change, Decided, Write } from './write.js'
 
 /** The outcome of a write when several are decided for one commit. */
@@ -33,11 +34,17 @@ interface PendingChange extends Required<Change> {
   readonly before: Stored | undefined
 }
 
+/** Which events are recorded, and the namespace of the server, which their ids begin with. */
+export interface EventSettings {
+  readonly recordsEvents: RecordedEvents
+  readonly namespace: string
+}
+
 /** Decides writes in their order, each on the records as the writes before it change them. Pure. */
 export function decideInOrder(
   writes: readonly Write<unknown>[],
   { records, hostAskedSince = false }: Assumed,
-  recordsEvents: RecordedEvents,
+  { recordsEvents, namespace }: EventSettings,
 ): Round {
   const pending = new Map<string, PendingChange>()
   const guards = new Map<string, VersionGuard>()
@@ -102,7 +109,7 @@ export function decideInOrder(
     isFull ||= outcome.type === 'later'
     return outcome
   })
-  const changes = [...pending.values()].flatMap(recordChanges)
+  const changes = [...pending.values()].flatMap((change) => recordChanges(change, namespace))
   return { outcomes, commit: { changes, guards: [...guards.values()] } }
 }
 
@@ -123,8 +130,12 @@ function sizeOf({ next: { lists = [] }, events, before }: PendingChange): number
 }
 
 /** Returns the change of a record, and the records of its events. */
-function recordChanges({ kind, next, events, before }: PendingChange): readonly RecordChange[] {
-  const recorded = eventRecords(kind, next, events, before?.lastEvent)
+function recordChanges(
+  { kind, next, events, before }: PendingChange,
+  namespace: string,
+): readonly RecordChange[] {
+  const key = { kind, id: storedId(namespace, kind, next.id) }
+  const recorded = eventRecords(key, next, events, before?.lastEvent)
   const told = withLastEvent(next, recorded, before)
   const change = before === undefined ? newRecord(kind, told) : replacement(kind, before, told)
   return [change, ...recorded.map((event) => newRecord('event', event))]

@@ -15,6 +15,8 @@ export interface RunnerContext {
   readonly random: Random
   readonly pacing: Pacing
   readonly recordsEvents: RecordedEvents
+  /** Resolves to the prefix of the ids of this server's records in the store. */
+  readonly namespace: () => Promise<string>
   /** How long an operation tries to commit, in milliseconds. */
   readonly storeTimeoutMs: number
   /** Resolves once the store confirms that the namespace of the records belongs to this server. */
@@ -151,11 +153,13 @@ async function execute(
 
 /** Loads, decides and commits, until a commit takes effect. Only a write that is alone may assume records. */
 async function committed(
-  { store, random, pacing, recordsEvents, storeTimeoutMs, claim }: RunnerContext,
+  context: RunnerContext,
   writes: readonly Write<unknown>[],
   inTransaction: boolean,
 ): Promise<readonly Outcome[]> {
+  const { store, random, pacing, recordsEvents, storeTimeoutMs, claim } = context
   const endsAt = pacing.elapsedMs() + storeTimeoutMs
+  const namespace = await context.namespace()
   let basis = writes[0]?.assumed
   // The error of a commit that may still take effect, even after a later commit has lost a race.
   let unknown: unknown
@@ -168,7 +172,7 @@ async function committed(
     let isCommitting = false
     try {
       basis ??= { records: await within('load', () => loadRecords(store, writes.flatMap(keysOf))) }
-      const { commit, outcomes } = decideInOrder(writes, basis, recordsEvents)
+      const { commit, outcomes } = decideInOrder(writes, basis, { recordsEvents, namespace })
       if (commit.changes.length === 0) return outcomes
       isCommitting = true
       await claim(store, inTransaction)

@@ -25,6 +25,8 @@ export interface Decided<Result> {
   readonly changes?: readonly Change[]
   /** Written in the same commit, even without `changes`: the record by which a signed request counts once. */
   readonly also?: readonly Change[]
+  /** The id of the record that a repeat of the signed request gets. Default: its repeat gets none. */
+  readonly resultId?: string
   /** Whether an earlier commit of this write, or of an identical one, took effect. Default false. */
   readonly tookEffect?: boolean
   /** Whether the caller decides again after this result, so that it does not answer the request. Default false. */
@@ -79,7 +81,10 @@ export function creationWrite<Result>(
   return {
     reads: [key],
     assumed: { records: new Map() },
-    decide: (read) =>
-      read(key) === undefined ? { changes: [{ kind, next, events }], result } : { result },
+    decide: (read) => ({
+      result,
+      resultId: next.id,
+      ...(read(key) === undefined && { changes: [{ kind, next, events }] }),
+    }),
   }
 }

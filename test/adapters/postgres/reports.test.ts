@@ -96,7 +96,7 @@ async function matchesIncoming(life: Life, now: number): Promise<void> {
     )
     return {
       server: server(payment),
-      payment_id: payment.id,
+      payment_id: payment.id.slice(8),
       account: payment.walletAddress,
       client: payment.client,
       status: completed ? 'completed' : acceptsFunds(payment, now) ? 'open' : 'expired',
@@ -123,7 +123,7 @@ async function matchesOutgoing(life: Life, now: number): Promise<void> {
     )
     return {
       server: server(payment),
-      payment_id: payment.id,
+      payment_id: payment.id.slice(8),
       account: payment.walletAddress,
       client: payment.client,
       grant_id: payment.grantId,
@@ -149,7 +149,7 @@ async function matchesOutgoing(life: Life, now: number): Promise<void> {
 async function matchesQuotes(life: Life, now: number): Promise<void> {
   const expected = of<Quote>(life, 'quote').map((quote) => ({
     server: server(quote),
-    quote_id: quote.id,
+    quote_id: quote.id.slice(8),
     account: quote.walletAddress,
     client: quote.client,
     receiver: quote.receiver,

@@ -116,7 +116,7 @@ describe('the permission to request a grant', () => {
     })
     expect((await world.handle(request)).status).toBe(403)
     allowed = true
-    expect((await world.handle(request)).status).toBe(401)
+    expect((await world.handle(request)).status).toBe(403)
     world.clock.advance(365 * 86_400_000)
     // The nonce is the only record to remove.
     expect(await world.auth.sweep()).toMatchObject({ removed: 1 })

@@ -153,7 +153,7 @@ describe('the permission of the host to receive', () => {
     const same = { nonce: 'once' }
     expect((await client.createPayment(token, requested, same)).status).toBe(201)
     expect(errorOf(await client.createPayment(token, requested, same))).toEqual([
-      401,
+      409,
       'signature_used',
     ])
     const id = await created()

@@ -171,7 +171,7 @@ describe('draining', () => {
     const told: unknown[] = []
     await setup.outbox.drain((event, delivery) => void told.push([event, delivery]))
     const event = {
-      id: expect.stringMatching(`^${id}\\.incoming-payment\\.0001\\.`),
+      id: expect.stringMatching(`^[\\w-]{8}${id}\\.incoming-payment\\.0001\\.`),
       type: 'incoming-payment.created',
       at: setup.clock.now(),
       incomingPaymentId: id,
@@ -284,7 +284,7 @@ describe('a handler that fails', () => {
     expect(await setup.outbox.listSetAside()).toEqual([
       {
         event: expect.objectContaining({
-          id: expect.stringMatching(`^${id}\\.incoming-payment\\.0001\\.`),
+          id: expect.stringMatching(`^[\\w-]{8}${id}\\.incoming-payment\\.0001\\.`),
           type: 'incoming-payment.created',
         }),
         attempts: 3,
@@ -339,7 +339,7 @@ describe('a handler that fails', () => {
     const signals: AbortSignal[] = []
     const heard: string[] = []
     const handler: EventHandler = ({ id }, { signal }) => {
-      if (!id.startsWith(stuck)) return void heard.push(positionOf(id))
+      if (!positionOf(id).startsWith(stuck)) return void heard.push(positionOf(id))
       signals.push(signal)
       return new Promise<void>(() => {})
     }

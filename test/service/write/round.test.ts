@@ -29,12 +29,14 @@ function take(amount: number, more: Partial<Write<unknown>> = {}): Write<unknown
 
 const decided = (result: unknown): Outcome => ({ type: 'decided', result })
 
+const settings = { recordsEvents: () => true, namespace: 'namespac' }
+
 function round(
   writes: readonly Write<unknown>[],
   records: Records = stored,
   hostAskedSince = false,
 ) {
-  return decideInOrder(writes, { records, hostAskedSince }, () => true)
+  return decideInOrder(writes, { records, hostAskedSince }, settings)
 }
 
 describe('a round', () => {
@@ -75,7 +77,11 @@ describe('a round', () => {
         },
       }),
     )
-    const recorded = decideInOrder(telling, { records: stored }, (type) => type === 'quote.created')
+    const recorded = decideInOrder(
+      telling,
+      { records: stored },
+      { ...settings, recordsEvents: (type) => type === 'quote.created' },
+    )
     expect(recorded.commit.changes.slice(1)).toEqual([
       expect.objectContaining({
         kind: 'event',

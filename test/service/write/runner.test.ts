@@ -54,6 +54,7 @@ function virtualPacing() {
 function runner(store: Store, more: Partial<RunnerContext> = {}, inTransaction = false) {
   const context = {
     ...{ store, random: seededRandom(), pacing: virtualPacing() },
+    namespace: async () => 'namespac',
     ...{ recordsEvents: () => true, storeTimeoutMs: 3_000, claim: async () => {} },
   }
   return createRunner({ ...context, ...more }, inTransaction)
@@ -99,8 +100,7 @@ const refusal = { ok: false, refusal: 'no' } as const
 
 function replayOf(commandId: string, byRefusal = true): ReplayRecord {
   const record = { id: 'once', version: 1, commandId }
-  const of = byRefusal ? 'nonce' : 'signature'
-  return { key: { kind: 'replay', id: 'once' }, record, of, byRefusal }
+  return { key: { kind: 'replay', id: 'once' }, record, bySuccess: true, byRefusal }
 }
 
 async function countOf(store: Store): Promise<number> {
@@ -539,7 +539,7 @@ test('a write whose signature has expired fails no other write of the same commi
   const guarded = guardedStore(store, { clock, timeoutMs: 3_000, server: 'test' })
   const run = runner(guarded, { recordsEvents: () => true })
   const { record, ...replay } = replayOf('late')
-  const expired = { ...replay, record: { ...record, dueAt: clock.now() } }
+  const expired = { ...replay, record: { ...record, retainUntil: clock.now() } }
   const first = run(increment('first', together))
   const late = run(countedOnceWrite({ ...incrementOnce('late'), ...together }, expired))
   late.catch(() => {})
@@ -555,7 +555,7 @@ describe('a request that counts once', () => {
     assumed: { records: new Map() },
     decide: () => ({ result: refusal }),
   }
-  const isReplay = { ok: false, refusal: 'replayed' }
+  const isReplay = { ok: false, refusal: 'repeated' }
 
   test('is carried out once among equal concurrent requests, and the others are replays', async () => {
     const store = memoryStore()
@@ -569,7 +569,7 @@ describe('a request that counts once', () => {
     expect(await countOf(store)).toBe(1)
   })
 
-  test('consumes its nonce even when it is refused, in a commit without a look-up', async () => {
+  test('consumes its nonce even when it is refused, in a commit without a look-up, and is refused again', async () => {
     const { store, loads, proceed } = heldStore()
     const run = runner(store)
     await proceed(true)
@@ -577,7 +577,8 @@ describe('a request that counts once', () => {
     expect(loads).toEqual([])
     expect(
       await run(countedOnceWrite<{ ok: boolean }>(refusing, replayOf('second'))),
-    ).toMatchObject(isReplay)
+    ).toMatchObject(refusal)
+    expect(loads).toHaveLength(1)
   })
 
   test('writes nothing when it is refused and had no nonce', async () => {

@@ -24,6 +24,15 @@ const signatureCells: Cells = {
   ...each(resources, '401 invalid_signature'),
 }
 
+/** The operations that give the result of the first again. */
+const givenAgain: readonly ServerOperation[] = [
+  'completeIncomingPayment',
+  'createQuote',
+  'createOutgoingPayment',
+]
+
+const answered = '409 signature_used'
+
 /** A request whose signature, token or client is refused. */
 export const authenticationFaults: readonly Fault[] = [
   {
@@ -155,8 +164,26 @@ export const authenticationFaults: readonly Fault[] = [
       const atResources = (resources as readonly ServerOperation[]).includes(operation)
       const grantOrPayment = atResources ? 'createIncomingPayment' : 'requestGrant'
       const first = operation === 'introspectToken' ? operation : grantOrPayment
-      await send(ask(first), { nonce: 'twice' })
+      // Of another second, so that its signature is another one.
+      const created = Math.floor(scene.surface.world.clock.now() / 1_000) - 1
+      await send(ask(first), { nonce: 'twice', created })
       scene.sending = { ...scene.sending, nonce: 'twice' }
+    },
+  },
+  {
+    refusal: 'repeated',
+    at: {
+      ...each(['requestGrant', 'continueGrant', 'rotateToken', 'introspectToken'], answered),
+      ...each(
+        resources.filter((operation) => !givenAgain.includes(operation)),
+        answered,
+      ),
+    },
+    kind: 'repeat',
+    spoils: true,
+    async arrange(scene) {
+      scene.sending = { ...scene.sending, nonce: 'twice' }
+      await scene.surface.send(scene.asked, scene.sending)
     },
   },
   {

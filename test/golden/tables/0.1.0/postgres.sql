@@ -123,7 +123,7 @@ CREATE VIEW open_payments_grants AS
 --
 CREATE VIEW open_payments_incoming_payments AS
  SELECT "left"(stored.id, 8) AS server,
-    stored.id AS payment_id,
+    substr(stored.id, 9) AS payment_id,
     substr(stored.list_1, 10) AS account,
     read.client,
         CASE
@@ -149,7 +149,7 @@ CREATE VIEW open_payments_incoming_payments AS
 --
 CREATE VIEW open_payments_outgoing_payments AS
  SELECT "left"(stored.id, 8) AS server,
-    stored.id AS payment_id,
+    substr(stored.id, 9) AS payment_id,
     substr(stored.list_1, 10) AS account,
     read.client,
     read."grantId" AS grant_id,
@@ -184,7 +184,7 @@ CREATE VIEW open_payments_outgoing_payments AS
 --
 CREATE VIEW open_payments_quotes AS
  SELECT "left"(stored.id, 8) AS server,
-    stored.id AS quote_id,
+    substr(stored.id, 9) AS quote_id,
     stored.quote_account AS account,
     read.client,
     read.receiver,
@@ -306,7 +306,7 @@ CREATE OR REPLACE FUNCTION open_payments_incoming_payments_at(timestamp with tim
  STABLE
 AS $function$
   SELECT left(stored.id, 8) AS server,
-    stored.id AS payment_id,
+    substr(stored.id, 9) AS payment_id,
     substr(stored.list_1, 10) AS account,
     read.client AS client,
     CASE WHEN read.completed THEN 'completed'
@@ -339,7 +339,7 @@ CREATE OR REPLACE FUNCTION open_payments_outgoing_payments_at(timestamp with tim
  STABLE
 AS $function$
   SELECT left(stored.id, 8) AS server,
-    stored.id AS payment_id,
+    substr(stored.id, 9) AS payment_id,
     substr(stored.list_1, 10) AS account,
     read.client AS client,
     read."grantId" AS grant_id,
@@ -382,7 +382,7 @@ CREATE OR REPLACE FUNCTION open_payments_quotes_at(timestamp with time zone)
  STABLE
 AS $function$
   SELECT left(stored.id, 8) AS server,
-    stored.id AS quote_id,
+    substr(stored.id, 9) AS quote_id,
     stored.quote_account AS account,
     read.client AS client,
     read.receiver AS receiver,
