@@ -45,6 +45,7 @@ export {
   type KeyProblem,
   type KeysOptions,
   keysScreen,
+  type ListedKey,
   type OwnedKey,
   type OwnerKeys,
 } from './keys.js'

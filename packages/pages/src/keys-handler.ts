@@ -5,7 +5,7 @@ import { type KeyProblem, readKey } from './keys.js'
 import { seeOther } from './layout.js'
 import { isSignedIn, type Site } from './site.js'
 
-/** Returns the handler of the page with the keys of an account. */
+/** Returns the handler of the page with the keys of all accounts of an owner. */
 export function keysHandler(site: Site): Handler {
   const { options, tokens, screens, notice } = site
 
@@ -21,7 +21,10 @@ export function keysHandler(site: Site): Handler {
     const account = accounts.find(({ url }) => url === wanted)
     if (account === undefined) return notice(403, 'notYours', visit)
     const show = async (problem?: KeyProblem) => {
-      const screen = await screens.keys(await keys.of(account.url), {
+      const lists = accounts.map(async (account) =>
+        (await keys.of(account.url)).map((key) => ({ ...key, account })),
+      )
+      const screen = await screens.keys((await Promise.all(lists)).flat(), {
         locale,
         account,
         accounts,

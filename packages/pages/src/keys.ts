@@ -17,6 +17,11 @@ export interface OwnedKey extends PublicJwk {
 /** Why a key cannot be added: the account has it, has another with its `kid`, or has 20 keys. */
 export type KeyConflict = 'known' | 'kidTaken' | 'full'
 
+/** A key of one of the accounts of an owner. */
+export interface ListedKey extends OwnedKey {
+  readonly account: OwnedAccount
+}
+
 /** Where the host keeps the keys that owners register. It publishes them in `keys` of `walletAddresses.find`. */
 export interface OwnerKeys {
   /** Resolves to the keys of an account, the oldest first. */
@@ -32,6 +37,7 @@ export type KeyProblem = KeyConflict | ClientKeyRefusal | 'name' | 'stale'
 /** The values that the page of keys needs in addition to the keys. */
 export interface KeysOptions {
   readonly locale: Locale
+  /** The account for which a key can be added. */
   readonly account: OwnedAccount
   /** All accounts of the owner. */
   readonly accounts: readonly OwnedAccount[]
@@ -64,7 +70,7 @@ export function readKey(
 }
 
 /**
- * Resolves to the page with the keys of an account, and the form for another.
+ * Resolves to the page with the keys of all accounts of an owner, and the form for another.
  *
  * @example
  * ```ts
@@ -81,7 +87,10 @@ export function readKey(
  * const response = page(screen, { locale })
  * ```
  */
-export async function keysScreen(keys: readonly OwnedKey[], options: KeysOptions): Promise<Screen> {
+export async function keysScreen(
+  keys: readonly ListedKey[],
+  options: KeysOptions,
+): Promise<Screen> {
   const { locale, problem, given } = options
   const done = { added: 'keyAdded', revoked: 'keyRevoked' } as const
   const outcome = given.get('done') ?? ''
@@ -98,16 +107,17 @@ export async function keysScreen(keys: readonly OwnedKey[], options: KeysOptions
 }
 
 function keyHtml(
-  { kid, name, addedAt }: OwnedKey,
+  { kid, name, addedAt, account }: ListedKey,
   index: number,
   thumbprint: string,
-  { locale, account, token }: KeysOptions,
+  { locale, accounts, token }: KeysOptions,
 ): Html {
   return html`<article class="card" aria-labelledby="key-${index}">
     <h2 id="key-${index}">${isolated(name)}</h2>
     <p class="quiet">${say(locale, 'keyId', { kid })}<br>
     ${say(locale, 'keyThumbprint', { beginning: `${thumbprint.slice(0, 12)}…` })}<br>
-    ${say(locale, 'keyAddedOn', { date: formatDay(addedAt, locale) })}</p>
+    ${say(locale, 'keyAddedOn', { date: formatDay(addedAt, locale) })}
+    ${accounts.length > 1 && html`<br>${say(locale, 'appAccount', { account: account.publicName || account.url })}`}</p>
     <form method="post">${token}<input type="hidden" name="account" value="${account.url}">
     <button class="danger" name="revoke" value="${kid}" aria-label="${plain(locale, 'keyRevokeNamed', { name })}">${say(locale, 'keyRevoke')}</button></form>
   </article>`

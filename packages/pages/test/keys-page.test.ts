@@ -8,6 +8,8 @@ import { createPages, formTokens, type OwnerKeys } from '../src/index.js'
 
 const formKey = new Uint8Array(32)
 const alice = 'https://wallet.example/alice'
+/** Another account of Alice. */
+const savings = 'https://wallet.example/alice-savings'
 
 /** The page of a wallet in which the request names its owner. */
 function keysPage(keys: OwnerKeys): Handler {
@@ -20,6 +22,7 @@ function keysPage(keys: OwnerKeys): Handler {
     },
     accountsOf: async (owner) => [
       { url: `https://wallet.example/${owner}`, assetCode: 'USD', assetScale: 2 },
+      ...(owner === 'alice' ? [{ url: savings, assetCode: 'EUR', assetScale: 2 }] : []),
     ],
     signIn: () => ({ status: 303, headers: { location: '/login' } }),
     formKey,
@@ -116,6 +119,27 @@ describe('the keys of apps', () => {
       expect([status, body]).toEqual([400, expect.stringContaining(reason)])
     }
     expect(await published()).toEqual(before)
+  })
+
+  test('are shown for all accounts of their owner, and each can be revoked', async () => {
+    const added = async (account: string, name: string, kid: string) => {
+      const form = { account, name, kid, key: JSON.stringify(bare(name)) }
+      expect((await sent(page, 'alice', { form })).status).toBe(303)
+    }
+    await added(alice, 'Shop', 'shop-1')
+    await added(savings, 'Extension', 'extension-1')
+    const { body = '' } = await sent(page, 'alice', {})
+    for (const [name, account] of [
+      ['Shop', alice],
+      ['Extension', savings],
+    ] as const) {
+      const card = body.split('<article').find((each) => each.includes(`<bdi>${name}</bdi>`)) ?? ''
+      expect(card).toContain(`name="account" value="${account}"`)
+      expect(card).toContain(`Account: <bdi>${account}</bdi>`)
+    }
+    const form = { account: savings, revoke: 'extension-1' }
+    expect((await sent(page, 'alice', { form })).status).toBe(303)
+    expect([await keys.of(alice), await keys.of(savings)]).toMatchObject([[{ name: 'Shop' }], []])
   })
 
   test('are refused, with the number, if the wallet keeps no more', async () => {
