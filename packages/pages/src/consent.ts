@@ -174,7 +174,7 @@ function spendingBlock(
     <dl>
     ${row('rowTotal', totalOf(outlook, options))}
     ${row('rowAccount', total.identifier !== undefined && accountLine(total.identifier, payer, locale))}
-    ${row('rowReceiver', receivers.length > 0 && html`${receivers.map((each) => html`<div>${receiverHtml(each, options.receivers)}</div>`)}`)}
+    ${receivers.length === 0 ? row('rowAnyReceiver', say(locale, 'anyReceiver')) : row('rowReceiver', html`${receivers.map((each) => html`<div>${receiverHtml(each, options.receivers)}</div>`)}`)}
     ${row('rowStart', startOf(outlook, options))}
     ${row('rowEnd', endOf(outlook, options))}
     ${row('rowTogether', total.items > 1 && say(locale, 'together', { count: new Intl.NumberFormat(locale.tag).format(total.items) }))}

@@ -169,6 +169,11 @@ describe('Enter in a field', () => {
   })
 })
 
+test('the question says that the app chooses the receiver, where nothing limits that', async () => {
+  const { shown } = await consentWith('https://shop.example/back')
+  expect(shown.body).toContain('<dt>To</dt><dd>anybody whom the app chooses</dd>')
+})
+
 describe('the keyboard of a phone', () => {
   test('changes no letter of a name', () => {
     const { content } = loginScreen({ locale: localeFor({ headers: [] } as never) })

@@ -61,6 +61,8 @@ export const arabic: Texts = {
   rowAccount: 'من',
   rowTotal: 'المجموع',
   rowReceiver: 'فقط إلى',
+  rowAnyReceiver: 'إلى',
+  anyReceiver: 'أي مستلم يختاره التطبيق',
   rowStart: 'يبدأ',
   rowEnd: 'ينتهي',
   rowTogether: 'الأذونات',

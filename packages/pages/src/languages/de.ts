@@ -59,6 +59,8 @@ export const german: Texts = {
   rowAccount: 'Von',
   rowTotal: 'Insgesamt',
   rowReceiver: 'Nur an',
+  rowAnyReceiver: 'An',
+  anyReceiver: 'alle, die die App auswählt',
   rowStart: 'Beginn',
   rowEnd: 'Ende',
   rowTogether: 'Berechtigungen',

@@ -64,6 +64,8 @@ export const english = {
   rowAccount: 'From',
   rowTotal: 'In total',
   rowReceiver: 'Only to',
+  rowAnyReceiver: 'To',
+  anyReceiver: 'anybody whom the app chooses',
   rowStart: 'Starts',
   rowEnd: 'Ends',
   rowTogether: 'Permissions',

@@ -59,6 +59,8 @@ export const spanish: Texts = {
   rowAccount: 'Desde',
   rowTotal: 'En total',
   rowReceiver: 'Solo a',
+  rowAnyReceiver: 'A',
+  anyReceiver: 'quien elija la aplicación',
   rowStart: 'Comienza',
   rowEnd: 'Termina',
   rowTogether: 'Permisos',
