@@ -38,6 +38,7 @@ export type {
   Unchanged,
 } from './core/decision.js'
 export { type Ok, ok, type Problem, type Result } from './core/decision.js'
+export type { GrantedAccount } from './core/grant/account-assets.js'
 export type {
   AmendedItem,
   AmendGrant,
@@ -65,6 +66,7 @@ export {
   type Interaction,
   type IssuedToken,
   type Rotation,
+  type StoredReference,
 } from './core/grant/record.js'
 export { type RequestGrant, type RequestRefusal, requestGrant } from './core/grant/request.js'
 export type { ManagedToken, RotateRefusal, RotateToken } from './core/grant/rotation.js'

@@ -24,6 +24,7 @@ export type { Amount, Asset } from './core/amount.js'
 export type { SpentAmounts } from './core/budget/record.js'
 export type { LimitStatus } from './core/budget/status.js'
 export type { HostReasons, HostResult, PaymentResult } from './core/decision.js'
+export type { GrantedAccount } from './core/grant/account-assets.js'
 export type { AmendRefusal, ConditionChanges } from './core/grant/amendment.js'
 export type { ConsentRefusal } from './core/grant/consent.js'
 export type {
@@ -41,6 +42,7 @@ export type {
   Interaction,
   IssuedToken,
   Rotation,
+  StoredReference,
   SubjectId,
 } from './core/grant/record.js'
 export type { GrantStatus } from './core/grant/status.js'

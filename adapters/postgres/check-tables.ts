@@ -29,10 +29,12 @@ export type TablesCheck =
  * of a later version. It waits as long as the time-outs of the pool allow.
  *
  * It only reads, and needs SELECT on both tables, except if row level security is active for the role: it then writes a
- * record, reads it back and rolls back. It refuses a standby, read-only transactions, `array_nulls = off`, a driver that
- * renames columns or misreads integers, and, without `allowLostCommits`, a database that loses acknowledged commits.
+ * record, reads it back and rolls back. It refuses a standby, read-only transactions, `array_nulls = off`, a driver
+ * that renames columns or misreads integers, and, without `allowLostCommits`, a database that loses acknowledged
+ * commits.
  *
- * @param database the pool of the servers. With another client than a pool of `pg` or PGlite, active policies are refused.
+ * @param database the pool of the servers. With another client than a pool of `pg` or PGlite, active policies are
+ *   refused.
  * @throws {InvalidInputError} for an invalid schema and for an unknown option. It rejects with no other error.
  *
  * @example

@@ -178,8 +178,8 @@ async function declineForbidden(deps: Dependencies, grantId: string): Promise<vo
 }
 
 /**
- * Charges a payment that its owner confirms to the limits of the account, as they are now, asks the host about it again,
- * and creates or declines it.
+ * Charges a payment that its owner confirms to the limits of the account, as they are now, asks the host about it
+ * again, and creates or declines it.
  */
 async function confirm(
   deps: Dependencies,

@@ -17,8 +17,8 @@ export interface SentStatements {
 
 export interface PgStatements extends SentStatements {
   /**
-   * Keeps the statement of this number from the driver until ROLLBACK was answered on its connection. Returns whether it
-   * did.
+   * Keeps the statement of this number from the driver until ROLLBACK was answered on its connection. Returns whether
+   * it did.
    */
   late(number: number): () => boolean
 }

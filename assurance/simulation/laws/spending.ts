@@ -109,7 +109,8 @@ export const hourlyCap = 1_000
 
 /**
  * The payments of the account debit no more in an hour than its owner allows, computed from the times of the payments:
- * one that waits for its owner debits nothing yet, and counts in the hour of its confirmation. Each budget of a limit counts each of its payments once, and none is created above the number that the grant allows.
+ * one that waits for its owner debits nothing yet, and counts in the hour of its confirmation. Each budget of a limit
+ * counts each of its payments once, and none is created above the number that the grant allows.
  *
  * @param isRemote whether the grant is at another server: then a payment may be created after it was amended.
  */

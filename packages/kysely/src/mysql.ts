@@ -43,7 +43,8 @@ export function isWithoutTables(error: unknown): boolean {
 }
 
 /**
- * Returns whether an error, or one of its causes, is a deadlock, a lock wait timeout, or a conflict in a Galera cluster.
+ * Returns whether an error, or one of its causes, is a deadlock, a lock wait timeout, or a conflict in a Galera
+ * cluster.
  */
 export function isMysqlConflict(error: unknown): boolean {
   return causesOf(error).some((each) => [deadlock, lockWaitTimeout].includes(numberOf(each) ?? 0))

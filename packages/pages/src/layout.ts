@@ -28,8 +28,8 @@ export interface Design {
   /** CSS after the stylesheet of the package, such as other values of its custom properties. */
   readonly css?: string
   /**
-   * The sources of `img-src` in the Content-Security-Policy, besides `'self'`, which Firefox needs for the icon. Default:
-   * no others.
+   * The sources of `img-src` in the Content-Security-Policy, besides `'self'`, which Firefox needs for the icon.
+   * Default: no others.
    */
   readonly imageSources?: string
   /** Below each page, such as an imprint. */

@@ -6,7 +6,7 @@ import type { Budget, SpentAmounts } from './record.js'
 /** The maximum number of assets of which one budget keeps totals. */
 export const assetsMax = 32
 
-/** Reads what is spent, of any length. An unreadable amount counts as the maximum, so that it leaves nothing to spend. */
+/** Reads what is spent, of any length. An unreadable amount counts as the maximum, so that it leaves nothing. */
 export function spentValue({ value }: Amount): bigint {
   return /^(0|[1-9]\d*)$/.test(value) ? BigInt(value) : amountValueMax
 }
