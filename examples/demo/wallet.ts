@@ -55,7 +55,8 @@ export async function startDemoWallet<Kind extends Wallet>(
   const carol = { url: `${baseUrl}/carol`, owner: 'carol', publicName: 'Carol', ...euros }
   await openAccount(database, carol)
   const secrets = { sessionSecret: randomBytes(32), paymentDetailsSecret: randomBytes(32) }
-  const settings = { baseUrl, ...secrets, demoPassword }
+  // Its clients can show the page on which an owner confirms a payment.
+  const settings = { baseUrl, ...secrets, demoPassword, confirmAbove: 50n }
   const { wallet, work } = await create(settings, database, {
     exchanges: exchangeFor(fee),
     clientKeys: remoteClientKeys({ allowLoopback: true, timeoutMs }),
