@@ -43,12 +43,14 @@ const consumer = consumeEvents([auth.events, resources.events], handler, { onErr
 const sweeps = runSweeps([auth, resources], { onError })
 observeBacklog({ authorizationServer: auth.events, resourceServer: resources.events })
 
-process.once('SIGTERM', async () => {
+async function stop() {
+  if (isStopping) return
   isStopping = true // until the load balancer sends nothing more
   await sleep(Number(DRAIN_MS))
   await app.close() // answers what has arrived
   await Promise.all([consumer.stop(), sweeps.stop()])
   await pool.end() // last: all of them use it
-})
+}
+process.once('SIGTERM', stop).once('SIGINT', stop)
 
 await app.listen({ port: Number(PORT), host: HOST })

@@ -187,6 +187,12 @@ describe('the start of a created wallet', () => {
 })
 
 describe('the shutdown', () => {
+  test('begins at both signals in what the documents show', () => {
+    for (const source of [guide, read('examples/stack/main.ts')]) {
+      for (const signal of ['SIGTERM', 'SIGINT']) expect(source).toContain(`'${signal}'`)
+    }
+  })
+
   async function listening(server: Server): Promise<number> {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     return (server.address() as AddressInfo).port
