@@ -246,8 +246,6 @@ export const resourceErrors = {
   replayed: [401, 'signature_used', 'Signature has already been used'],
   repeated: {
     createIncomingPayment: [409, 'signature_used', 'Incoming payment has already been created'],
-    // Without a quote or a key, a new signature would make another payment.
-    createOutgoingPayment: [409, 'signature_used', 'Payment has already been created'],
     otherwise: answeredBefore,
   },
   access_insufficient: [403, 'insufficient_access', 'Insufficient Grant'],
