@@ -16,7 +16,7 @@ import { type CallResult, calls, runSequence, successes } from '../support/clien
 import { verdictsOf } from '../support/clients/table.js'
 import { noFee } from '../support/created-wallet.js'
 import { type FreshPostgres, freshPostgres } from '../support/databases.js'
-import { configurations, reverseProxies, startReverseProxy } from '../support/proxies.js'
+import { changed, configurations, reverseProxies, startReverseProxy } from '../support/proxies.js'
 import { exchange, requestBytes } from '../support/raw-http.js'
 
 /** The names of the proxies that are installed, with commas. `.ci/proxies` sets it. */
@@ -158,6 +158,15 @@ describe.each(reverseProxies)('behind $name, as the document configures it,', (p
     expect({ code, ...JSON.parse(out) }).toMatchObject({ code: 0, findings: [] })
   })
 
+  const planted = mistakes.filter(({ name }) => name === proxy.name)
+  test.each(planted)('the doctor finds one mistake, $mistake', async ({ changes, found }) => {
+    losing(() => false)
+    const [config = ''] = configurations(proxy.language)
+    const args = ['--allow-private', '--json', '--timeout', '600', `http://localhost:${own}/alice`]
+    const { out } = await withProxy(() => ran(args), changed(config, changes))
+    expect(JSON.parse(out).findings).toMatchObject([{ check: found }])
+  })
+
   const [, ...others] = configurations(proxy.language)
   const layouts: readonly (readonly [prefix: string, config?: string])[] = [
     [''],
@@ -223,6 +232,68 @@ describe.each(reverseProxies)('behind $name, as the document configures it,', (p
     })
   })
 })
+
+/** Mistakes in a configuration: documented text with another in its place, and the check that finds it. */
+const mistakes: readonly {
+  readonly name: string
+  readonly mistake: string
+  readonly changes: readonly (readonly [from: string, to: string])[]
+  readonly found: string
+}[] = [
+  {
+    name: 'nginx',
+    mistake: 'a slash at the end of proxy_pass',
+    changes: [['proxy_pass http://wallet;', 'proxy_pass http://wallet/;']],
+    found: 'incoming-get-encoded',
+  },
+  {
+    name: 'nginx',
+    mistake: 'a limit of bodies of 10 kB',
+    changes: [['proxy_read_timeout 40s;', 'proxy_read_timeout 40s; client_max_body_size 10k;']],
+    found: 'body-size',
+  },
+  {
+    name: 'nginx',
+    mistake: 'error pages of its own',
+    changes: [
+      ['proxy_read_timeout 40s;', 'proxy_intercept_errors on; error_page 400 401 404 /error.html;'],
+    ],
+    found: 'grant-unsigned',
+  },
+  {
+    name: 'HAProxy',
+    mistake: 'a normalization of targets',
+    changes: [
+      ['defaults\n', 'global\n  expose-experimental-directives\n\ndefaults\n'],
+      ['frontend https\n', 'frontend https\n  http-request normalize-uri percent-to-uppercase\n'],
+    ],
+    found: 'list-encoded',
+  },
+  {
+    name: 'Apache',
+    mistake: 'ProxyPass without nocanon',
+    changes: [[' nocanon', '']],
+    found: 'incoming-get-encoded',
+  },
+  {
+    name: 'Caddy',
+    mistake: 'no DELETE',
+    changes: [['reverse_proxy', '@delete method DELETE\n  respond @delete 405\n  reverse_proxy']],
+    found: 'token-revoke',
+  },
+  {
+    name: 'Varnish',
+    mistake: 'a cache that keeps everything',
+    changes: [
+      ['return (pass)', 'if (req.method == "GET") { return (hash); }\n  return (pass)'],
+      [
+        'sub vcl_init',
+        'sub vcl_backend_response { set beresp.ttl = 60s; return (deliver); }\nsub vcl_init',
+      ],
+    ],
+    found: 'incoming-complete',
+  },
+]
 
 /** What a signature covers besides the target and the body. */
 const headers = [

@@ -97,13 +97,24 @@ export const reverseProxies: readonly ReverseProxy[] = [
   },
 ]
 
+/** Replaces texts of a configuration, which must be there. */
+export function changed(
+  config: string,
+  changes: readonly (readonly [from: string, to: string])[],
+): string {
+  return changes.reduce((text, [from, to]) => {
+    if (!text.includes(from)) throw new Error(`the configuration has no ${from}`)
+    return text.replaceAll(from, to)
+  }, config)
+}
+
 /**
  * Starts a proxy with a configuration of the document. Only the ports, and what belongs to TLS, are others.
  *
  * @param config default: the first one of its language.
  */
 export async function startReverseProxy(
-  { name, language, listening, prepare }: ReverseProxy,
+  { language, listening, prepare }: ReverseProxy,
   ports: Ports,
   config = configurations(language)[0] ?? '',
 ): Promise<{ readonly stop: () => Promise<void> }> {
@@ -114,11 +125,7 @@ export async function startReverseProxy(
     ['3000', `${ports.upstreams[0]}`] as const,
     ['3001', `${ports.upstreams[1]}`] as const,
   ]
-  const changed = changes.reduce((text, [from, to]) => {
-    if (!text.includes(from)) throw new Error(`the configuration of ${name} has no ${from}`)
-    return text.replaceAll(from, to)
-  }, config)
-  const [command = '', ...args] = prepare(folder, changed, ports)
+  const [command = '', ...args] = prepare(folder, changed(config, changes), ports)
   const printed: string[] = []
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   for (const stream of [child.stdout, child.stderr]) {

@@ -1,4 +1,5 @@
 import { pick, show, type WireAnswer } from 'open-payments-programs'
+import { bodySizes, keptBytes, ownErrors, passedMethod } from './remedies.js'
 import type { Problem } from './report.js'
 
 /** Whether the response has an error in the form of Open Payments. */
@@ -201,12 +202,6 @@ function failing(answer: WireAnswer, isOwn: boolean): Problem {
   }
 }
 
-/** The lines that give a server the bytes that clients signed. */
-export const keptBytes: readonly string[] = [
-  '// or let the parser keep the bytes:',
-  'express.json({ verify: (request, _response, buffer) => void Object.assign(request, { rawBody: buffer }) })',
-]
-
 function proxyPage(answer: WireAnswer): Problem {
   const what = isPage(answer) ? 'a page of the proxy' : 'an error of the proxy'
   return {
@@ -261,7 +256,7 @@ function replacedError(answer: WireAnswer): Problem {
   return {
     what: `${answer.request} responded with a page instead of the JSON of the error ${shown(answer)}`,
     why: 'The proxy replaced the body of the error. Clients branch on its code.',
-    fix: ['# nginx: remove proxy_intercept_errors on and error_page for the paths of the wallet'],
+    fix: ownErrors,
     cause: 'replaced errors',
   }
 }
@@ -284,7 +279,8 @@ function blocked(answer: WireAnswer): Problem {
     what: `the proxy does not pass on ${answer.request} (${answer.status})`,
     why: 'Clients need GET, POST, DELETE and OPTIONS. Something in front of the wallet knows fewer methods.',
     fix: [
-      `# Allow ${method} in the proxy (nginx: limit_except), the firewall or the router. In Next.js:`,
+      passedMethod(method),
+      '// In Next.js:',
       `export const ${method} = toFetch(wallet.handle)`,
     ],
     cause: `method ${method}`,
@@ -295,11 +291,12 @@ function firewall(answer: WireAnswer): Problem {
   return {
     what: `a firewall or proxy refused ${answer.request} ${shown(answer)}`,
     why: 'The response has no error of Open Payments, so the request was refused before the wallet saw it.',
-    fix: [
+    fix:
       answer.status === 413
-        ? 'client_max_body_size 64k;  # nginx: the proxy refuses bodies of this size'
-        : '# Exempt the paths of the wallet from the rules for browsers, bots and bodies: clients are programs.',
-    ],
+        ? bodySizes
+        : [
+            '# Exempt the paths of the wallet from the rules for browsers, bots and bodies: clients are programs.',
+          ],
     cause: `firewall ${originOf(answer)}`,
   }
 }

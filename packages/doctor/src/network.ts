@@ -9,12 +9,16 @@ export interface DoctorNetwork extends Network {
 
 export const doctorInternet: DoctorNetwork = { ...internet, certificateDays }
 
-/** After a failure, further requests with the same method, origin and first segment of the path fail at once. */
+/**
+ * After a failure, further requests with the same method, origin and first segment of the path, with or without a body
+ * as that one, fail at once.
+ */
 export function failingAtOnce(send: SendFetch): SendFetch {
   const failed = new Map<string, unknown>()
   return async (input, init) => {
     const { origin, pathname } = new URL(String(input))
-    const place = `${init?.method ?? 'GET'} ${origin}/${pathname.split('/')[1]}`
+    const kind = init?.body == null ? 'without a body' : 'with a body'
+    const place = `${init?.method ?? 'GET'} ${origin}/${pathname.split('/')[1]} ${kind}`
     if (failed.has(place)) throw failed.get(place)
     try {
       return await send(input, init)

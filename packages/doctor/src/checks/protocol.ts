@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { pick } from 'open-payments-programs'
+import { pick, responded, type WireRequest } from 'open-payments-programs'
+import { recognised } from '../answer.js'
 import { type CaseAdvice, type Check, caseCheck, type Explain } from '../check.js'
+import type { Session } from '../conformance/session.js'
+import { ownChallenge, ownErrors, uncached, unchangedTarget } from '../remedies.js'
 import { verifiedTarget } from './refusal.js'
 
 const caching: Pick<CaseAdvice, 'fix' | 'cause'> = {
   cause: 'caching',
-  fix: () => [
-    'proxy_cache off;  # nginx, in the locations of both servers; in a CDN, a rule that bypasses its cache',
-    '# and no expires or add_header Cache-Control, which replace the header of the server',
-  ],
+  fix: () => uncached,
 }
 
 const verification: Pick<CaseAdvice, 'fix' | 'cause'> = {
@@ -38,13 +38,13 @@ export const grantChecks: readonly Check[] = [
   caseCheck('grant-401-challenge', {
     ...atGrants,
     why: 'Some HTTP clients and proxies refuse a 401 without a challenge.',
-    fix: () => ['# nginx: remove proxy_hide_header WWW-Authenticate'],
+    fix: () => ownChallenge,
     cause: 'challenge',
   }),
   caseCheck('grant-error-body', {
     ...atGrants,
     why: 'Clients branch on the code of the error.',
-    fix: () => ['# nginx: remove proxy_intercept_errors on and error_page for these locations'],
+    fix: () => ownErrors,
     cause: 'replaced errors',
   }),
   caseCheck('grant-other-key', {
@@ -75,9 +75,22 @@ const cached: Explain = async ({ status, request, body }, { session }) => {
   const url = `${request.slice('GET '.length)}?fresh=${randomUUID()}`
   const fresh = await session.send({ method: 'GET', url, token: await session.sharedToken() })
   const isCached = pick(fresh.body, 'completed') === true && pick(body, 'completed') === false
-  return isCached
-    ? { what: `a cache answers ${request} with the payment as it was earlier` }
-    : undefined
+  if (!isCached) return undefined
+  const what = `a cache answers ${request} with the payment as it was earlier`
+  return (await givesLists(session))
+    ? {
+        what: `${what}, and gives the list of a client to a request without a signature`,
+        why: 'Everybody can read the payments of others, and clients wait for, or pay, one that has completed.',
+      }
+    : { what }
+}
+
+/** Whether a list that a client has read is then given to a request without a signature. */
+async function givesLists(session: Session): Promise<boolean> {
+  const search = new URLSearchParams({ 'wallet-address': session.walletAddress })
+  const url = `${await session.resource('/incoming-payments')}?${search}`
+  await session.send({ method: 'GET', url, token: await session.sharedToken() })
+  return (await session.send({ method: 'GET', url, sign: false })).status === 200
 }
 
 /** Tells whether the server verifies signatures of another query. */
@@ -93,6 +106,60 @@ const changedQuery: Explain = async ({ status, request }, { session }) => {
   )
   if (verified === undefined) return undefined
   return { what: `the proxy ${verified === path ? 'removes' : 'decodes'} the query of ${request}` }
+}
+
+const keptQuery =
+  '# and no rewrite of the query: %3A, %3a and : are different bytes, and signatures cover them'
+
+/** What a proxy may make of an encoded text, such as `%7e`. */
+const rewritten: readonly (readonly [how: string, rewrite: (text: string) => string])[] = [
+  ['the hexadecimal digits in upper case', upperCased],
+  ['unreserved characters decoded', withoutNeedless],
+  ['unreserved characters decoded', (text) => upperCased(withoutNeedless(text))],
+  ['decoded', decodeURIComponent],
+]
+
+function upperCased(text: string): string {
+  return text.replace(/%[\da-f]{2}/gi, (escaped) => escaped.toUpperCase())
+}
+
+/** Decodes the characters that RFC 3986 section 2.3 calls unreserved. */
+function withoutNeedless(text: string): string {
+  return text.replace(/%[2-7][\da-f]/gi, (escaped) => {
+    const character = decodeURIComponent(escaped)
+    return /[\w.~-]/.test(character) ? character : escaped
+  })
+}
+
+/** A list whose query has every character encoded, in lower case: some clients write `%7e` or `%2f`. */
+const encodedList: Check = {
+  name: 'list-encoded',
+  after: ['list'],
+  async run({ session }) {
+    const encoded = [...Buffer.from(session.walletAddress)].map(
+      (byte) => `%${byte.toString(16).padStart(2, '0')}`,
+    )
+    const url = `${await session.resource('/incoming-payments')}?wallet-address=${encoded.join('')}&first=1`
+    const token = await session.sharedToken()
+    const attempt = (sign: NonNullable<WireRequest['sign']>) =>
+      session.send({ method: 'GET', url, token, sign })
+    const answer = await attempt({})
+    if (answer.status === 200) return undefined
+    const known = recognised(answer)
+    if (known !== undefined) return known
+    const targets = rewritten.map(([, rewrite]) => rewrite(url))
+    const verified = await verifiedTarget(targets, attempt, ({ status }) => status !== 401)
+    const [how] = rewritten[targets.indexOf(verified ?? '')] ?? []
+    return {
+      what:
+        how === undefined
+          ? `${responded(answer)}, and accepted the same list in another encoding`
+          : `the proxy writes the query of ${answer.request} anew: ${how}`,
+      why: 'Signatures cover the query as it was sent. Lists of clients that encode it in another way are refused.',
+      fix: [...unchangedTarget, keptQuery],
+      cause: 'query',
+    }
+  },
 }
 
 export const paymentChecks: readonly Check[] = [
@@ -120,12 +187,10 @@ export const paymentChecks: readonly Check[] = [
   caseCheck('list', {
     after: ['incoming-complete'],
     why: 'A signature covers the query. If a list is refused, a proxy changed the query.',
-    fix: () => [
-      'proxy_pass http://127.0.0.1:3000;  # nginx: without a path, it passes the target on unchanged',
-      '# and no rewrite of the query: %3A and : are different bytes, and signatures cover them',
-    ],
+    fix: () => [...unchangedTarget, keptQuery],
     explain: changedQuery,
   }),
+  encodedList,
   caseCheck('token-rotate-old', {
     ...atPayments,
     ...caching,

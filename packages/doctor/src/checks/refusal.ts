@@ -9,6 +9,7 @@ import {
 import type { Context } from '../check.js'
 import type { Session } from '../conformance/session.js'
 import { covered, without } from '../conformance/signatures.js'
+import { sentOnce } from '../remedies.js'
 import type { Problem } from '../report.js'
 
 /** A request of the client, with other signatures than ordinary ones. */
@@ -162,10 +163,7 @@ export function deliveredTwice({ request, body }: WireAnswer): Problem | undefin
   return {
     what: `${request} is delivered twice: the server refuses it as a repeat of itself`,
     why: 'A signature is accepted once. A proxy, mirror or middleware sends each request again, and returns the second response.',
-    fix: [
-      'proxy_next_upstream off;  # nginx: no second attempt with the same request',
-      '# and no retries for POST in a gateway or mesh, and one handler of the wallet for each path',
-    ],
+    fix: sentOnce,
     cause: 'twice',
   }
 }

@@ -1,8 +1,16 @@
-import { pick, responded, tokenIn, type WireAnswer } from 'open-payments-programs'
-import { keptBytes, recognised } from '../answer.js'
+import {
+  pick,
+  ReachError,
+  responded,
+  tokenIn,
+  type WireAnswer,
+  type WireRequest,
+} from 'open-payments-programs'
+import { isOwnError, recognised } from '../answer.js'
 import { type Check, caseCheck } from '../check.js'
 import { createdId } from '../conformance/incoming-payment.js'
 import type { Session } from '../conformance/session.js'
+import { bodySizes, keptBytes, ownChallenge, unchangedTarget } from '../remedies.js'
 import type { Problem } from '../report.js'
 import {
   changedInTransit,
@@ -69,7 +77,8 @@ const signed: Check = {
     const { authServer } = await session.wallet()
     const attempt = (sign: Parameters<Session['askFor']>[2]) =>
       session.askFor([accessOf(session)], {}, sign)
-    const answer = await attempt({})
+    const answer = await answerOrUnread(session, authServer, () => attempt({}))
+    if ('what' in answer) return answer
     if (isLost(answer)) {
       return (await otherServer(session)) ?? notFound(answer, authorizationServer(authServer))
     }
@@ -87,6 +96,38 @@ const signed: Check = {
     const changed = await changedInTransit(session, attempt, isAccepted)
     return changed ?? notVerified(answer, context)
   },
+}
+
+/**
+ * Returns the answer to a POST with a body, or what is wrong if nothing answers it although one without a body is
+ * answered.
+ */
+async function answerOrUnread(
+  session: Session,
+  url: string,
+  attempt: () => Promise<WireAnswer>,
+): Promise<WireAnswer | Problem> {
+  const answer = await attempt().catch((error: unknown) => {
+    if (error instanceof ReachError) return error
+    throw error
+  })
+  const isUnreached = answer instanceof ReachError
+  if (!isUnreached && (isOwnError(answer) || ![502, 504].includes(answer.status))) return answer
+  const request = { method: 'POST', url, sign: false } as const
+  const empty = await session.send(request).catch(() => undefined)
+  if (empty !== undefined && isOwnError(empty)) {
+    return {
+      what: `POST ${url} is answered without a body, and not with one (${isUnreached ? 'no response' : answer.status})`,
+      why: 'Something in front of a gateway has read the body, such as a parser: the wallet waits for it in vain.',
+      fix: [
+        "app.use('/auth', gateway) // http-proxy and others: before app.use(express.json())",
+        '# or pass the bytes on as received: fixRequestBody writes others',
+      ],
+      cause: 'body',
+    }
+  }
+  if (isUnreached) throw answer
+  return answer
 }
 
 /** Says which URL is the right one, if the servers name another one than the wallet address. */
@@ -157,6 +198,28 @@ const bytes: Check = {
   },
 }
 
+/** The size of a body that the wallet accepts, and that some proxies and gateways do not. */
+const largeBodyBytes = 20_000
+
+const largeBody: Check = {
+  name: 'body-size',
+  after: ['body-bytes'],
+  async run({ session }) {
+    const { authServer: url } = await session.wallet()
+    const request = { access_token: { access: [accessOf(session)] }, client: session.client }
+    const body = JSON.stringify(request).padEnd(largeBodyBytes)
+    const answer = await session.send({ method: 'POST', url, body })
+    if (answer.status === 200) return undefined
+    return (
+      recognised(answer) ?? {
+        what: `${answer.request} refused ${largeBodyBytes} bytes (${answer.status}), and accepted the same JSON with less white space`,
+        why: 'Metadata and lists of access can be that long.',
+        fix: bodySizes,
+      }
+    )
+  },
+}
+
 const discovery: Check = {
   name: 'discovery',
   after: ['signed-request'],
@@ -208,7 +271,9 @@ const resources: Check = {
   after: ['wallet-urls'],
   async run({ session }) {
     const server = resourceServer((await session.wallet()).resourceServer)
-    const answer = await session.requestIncoming(undefined)
+    const url = await session.resource('/incoming-payments')
+    const answer = await answerOrUnread(session, url, () => session.requestIncoming(undefined))
+    if ('what' in answer) return answer
     if (isLost(answer)) return notFound(answer, server)
     // The challenge is the resource server's own, so only the body was replaced, which other checks find.
     const isOwn = /^GNAP\b/i.test(answer.headers.get('www-authenticate') ?? '')
@@ -297,7 +362,32 @@ async function lowerCased(session: Session): Promise<Partial<Problem> | undefine
   }
 }
 
-export const reachChecks: readonly Check[] = [signed, resources, discovery, bytes]
+/** A path with an encoded character, such as `%7e` or that of an accented letter, has a signature as every other. */
+const encodedPath: Check = {
+  name: 'incoming-get-encoded',
+  after: ['incoming-get'],
+  async run({ session }) {
+    const id = await createdId(session)
+    const last = id.slice(-1)
+    const url = `${id.slice(0, -1)}%${last.charCodeAt(0).toString(16)}`
+    const token = await session.sharedToken()
+    const attempt = (sign: NonNullable<WireRequest['sign']>) =>
+      session.send({ method: 'GET', url, token, sign })
+    const isVerified = ({ status }: WireAnswer) => status !== 401
+    if (isVerified(await attempt({}))) return undefined
+    const verified = await verifiedTarget([id], attempt, isVerified)
+    if (verified === undefined) return undefined
+    return {
+      severity: 'advice',
+      what: `the proxy decodes an encoded character in the path of GET ${id}`,
+      why: 'Signatures cover the path as it was sent. Wallet addresses such as /café are encoded in one.',
+      fix: unchangedTarget,
+      cause: 'path',
+    }
+  },
+}
+
+export const reachChecks: readonly Check[] = [signed, resources, discovery, bytes, largeBody]
 
 export const resourceChecks: readonly Check[] = [
   caseCheck('resource-401-challenge', {
@@ -305,7 +395,7 @@ export const resourceChecks: readonly Check[] = [
     why: 'Clients that only know a payment learn from this header where to request a grant.',
     fix: async ({ session }) => [
       `createResourceServer({ grantEndpoint: '${(await session.wallet()).authServer}', … })`,
-      '# nginx: remove proxy_hide_header WWW-Authenticate',
+      ...ownChallenge,
     ],
     cause: 'challenge',
   }),
@@ -314,9 +404,8 @@ export const resourceChecks: readonly Check[] = [
   caseCheck('incoming-get', {
     after: ['incoming-create'],
     why: 'The id of a payment must lead to it, with the signature of the client.',
-    fix: () => [
-      'proxy_pass http://127.0.0.1:3000;  # nginx: without a path, it passes the target on unchanged',
-    ],
+    fix: () => unchangedTarget,
     explain: async (_answer, { session }) => lowerCased(session),
   }),
+  encodedPath,
 ]

@@ -246,6 +246,7 @@ function basedAt(baseUrl: string): () => Express {
 const ahead = 600_000
 const listUrl =
   'https://wallet.example/op/incoming-payments?wallet-address=https%3A%2F%2Fwallet.example%2Falice&first=50'
+const encodedListUrl = `https://wallet.example/op/incoming-payments?wallet-address=${[...Buffer.from('https://wallet.example/alice')].map((byte) => `%${byte.toString(16)}`).join('')}&first=1`
 
 export const mistakes: readonly Mistake[] = [
   // The wallet address.
@@ -741,6 +742,64 @@ export const mistakes: readonly Mistake[] = [
     line: `PROBLEM list: the proxy removes the query of GET ${listUrl}`,
   },
   {
+    name: 'The proxy writes the hexadecimal digits of a query in upper case',
+    fix: 'nocanon',
+    plant: {
+      fault: requests(({ target }) => ({
+        target: target.replace(/%[\da-f]{2}/g, (escaped) => escaped.toUpperCase()),
+      })),
+    },
+    line: `PROBLEM list-encoded: the proxy writes the query of GET ${encodedListUrl} anew: the hexadecimal digits in upper case`,
+  },
+  {
+    name: 'The proxy decodes what needs no encoding in a query, such as %7E',
+    fix: 'normalize-uri',
+    plant: {
+      fault: requests(({ target }) => ({
+        target: target.replace(/%(?:2d|2e|5f|7e|3\d|[46][1-9a-f]|[57][\da])/g, decodeURIComponent),
+      })),
+    },
+    line: `PROBLEM list-encoded: the proxy writes the query of GET ${encodedListUrl} anew: unreserved characters decoded`,
+  },
+  {
+    name: 'The proxy decodes paths',
+    fix: 'nocanon',
+    plant: {
+      fault: requests(({ target }) => {
+        const [path = '', ...query] = target.split('?')
+        return { target: [decodeURIComponent(path), ...query].join('?') }
+      }),
+    },
+    line: 'ADVICE incoming-get-encoded: the proxy decodes an encoded character in the path of GET https://wallet.example/op/incoming-payments/{id}',
+  },
+  {
+    name: 'The proxy refuses bodies of more than 10 kB',
+    fix: 'LimitRequestBody',
+    plant: {
+      fault: responds(
+        page(413, '413 Request Entity Too Large'),
+        ({ body }) => body.length > 10_000,
+      ),
+    },
+    line: 'PROBLEM body-size: a firewall or proxy refused POST https://wallet.example/auth (413, "413 Request Entity Too Large")',
+  },
+  {
+    name: 'A parser in front of a gateway has read the body, which the gateway waits for',
+    fix: 'before app.use(express.json())',
+    plant: { fault: responds(page(504, '504 Gateway Time-out'), ({ body }) => body !== '') },
+    line: 'PROBLEM signed-request: POST https://wallet.example/auth is answered without a body, and not with one (504)',
+  },
+  {
+    name: 'Requests with a body are never answered',
+    fix: 'before app.use(express.json())',
+    plant: {
+      args: ['--timeout', '3', 'https://wallet.example/alice'],
+      fault: (request, forward) =>
+        request.body === '' ? forward(request) : new Promise<never>(() => undefined),
+    },
+    line: 'PROBLEM signed-request: POST https://wallet.example/auth is answered without a body, and not with one (no response)',
+  },
+  {
     name: 'The proxy limits bodies to a few bytes',
     fix: 'client_max_body_size',
     plant: {
@@ -827,7 +886,7 @@ export const mistakes: readonly Mistake[] = [
     name: 'The proxy caches GET requests',
     fix: 'proxy_cache off',
     plant: { fault: caching() },
-    line: 'PROBLEM incoming-complete: a cache answers GET https://wallet.example/op/incoming-payments/{id} with the payment as it was earlier',
+    line: 'PROBLEM incoming-complete: a cache answers GET https://wallet.example/op/incoming-payments/{id} with the payment as it was earlier, and gives the list of a client to a request without a signature',
   },
   {
     name: 'The proxy lets caches store responses',
