@@ -82,8 +82,10 @@ async function originOf(session: Session): Promise<string> {
   return new URL((await session.wallet()).resourceServer).origin
 }
 
+/** What a refusal says, without the details of the single request. */
 function errorOf({ status, body }: WireAnswer): string {
-  return JSON.stringify([status, pick(body, 'error')])
+  const error = pick(body, 'error')
+  return JSON.stringify([status, pick(error, 'code') ?? error, pick(error, 'description')])
 }
 
 /** Returns the first of these URLs for which the server accepts a signature. */

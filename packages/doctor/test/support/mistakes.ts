@@ -756,7 +756,10 @@ export const mistakes: readonly Mistake[] = [
     fix: 'normalize-uri',
     plant: {
       fault: requests(({ target }) => ({
-        target: target.replace(/%(?:2d|2e|5f|7e|3\d|[46][1-9a-f]|[57][\da])/g, decodeURIComponent),
+        target: target.replace(
+          /(?<=\?.*)%(?:2d|2e|5f|7e|3\d|[46][1-9a-f]|[57][\da])/g,
+          decodeURIComponent,
+        ),
       })),
     },
     line: `PROBLEM list-encoded: the proxy writes the query of GET ${encodedListUrl} anew: unreserved characters decoded`,
@@ -904,7 +907,7 @@ export const mistakes: readonly Mistake[] = [
     plant: {
       fault: replies(({ headers: { 'www-authenticate': _, ...headers } }) => ({ headers })),
     },
-    line: 'PROBLEM grant-401-challenge: POST https://wallet.example/auth responded with status 401 and the error {"code":"invalid_client","description":"Invalid signature"} without WWW-Authenticate',
+    line: 'PROBLEM grant-401-challenge: POST https://wallet.example/auth responded with status 401 and the error {"code":"invalid_client","description":"Invalid signature","details":{"problem":"Signature-Input is missing"}} without WWW-Authenticate',
   },
   {
     name: 'The proxy replaces errors by pages of its own',
