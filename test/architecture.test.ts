@@ -95,7 +95,7 @@ const packages: Record<string, string | RegExp> = {
   // Neither the state machines nor the contracts of the ports.
   valibot: /^src.(?!core|ports)\w+/,
   '@noble/ed25519': /^src.protocol.http-signature.ed25519(?:-portable)?\.ts$/,
-  'structured-headers': 'src/protocol/http-signature/',
+  'structured-headers': /^src.protocol.(?:http-signature.|idempotency-key\.ts)/,
   'date-fns/addMonths': 'src/core/interval.ts',
   '@date-fns/utc/date/mini': 'src/core/interval.ts',
   '@opentelemetry/api': 'adapters/opentelemetry.ts',
@@ -189,9 +189,15 @@ describe('the direction of dependencies', () => {
 
   test('writes import no operation, only what stands below both', () => {
     const folder = join('src', 'service', 'write')
-    const below = ['event-record', 'load', 'namespace', 'store-errors', 'store-guard', 'time'].map(
-      (name) => join('src', 'service', `${name}.ts`),
-    )
+    const below = [
+      'event-record',
+      'load',
+      'namespace',
+      'public-ids',
+      'store-errors',
+      'store-guard',
+      'time',
+    ].map((name) => join('src', 'service', `${name}.ts`))
     for (const file of files.filter((name) => name.startsWith(folder))) {
       const others = importsOf(file).flatMap(({ specifier }) => target(file, specifier) ?? [])
       const services = others.filter((other) => layerOf(other) === 'service')

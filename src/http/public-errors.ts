@@ -93,9 +93,9 @@ const resourceServerInvalid: ErrorRow = [
 ]
 
 /**
- * The error for a repeat of a request whose answer is not given again: 409, because 401 would say that the client is not
- * authenticated, and so that the first request was not carried out. What was answered is read, rotated or continued by
- * a request with a new signature.
+ * The error for a repeat of a request whose answer is not given again: 409, because 401 would say that the client is
+ * not authenticated, and so that the first request was not carried out. What was answered is read, rotated or continued
+ * by a request with a new signature.
  */
 const answeredBefore: ErrorRow = [
   409,

@@ -50,8 +50,8 @@ export async function loadPublic<Found extends Stored>(
 }
 
 /**
- * Loads a grant of the authorization server whose grants a server serves. Resolves to `undefined` for an invalid id, and
- * for an id of another server.
+ * Loads a grant of the authorization server whose grants a server serves. Resolves to `undefined` for an invalid id,
+ * and for an id of another server.
  */
 export async function loadGrant(
   {

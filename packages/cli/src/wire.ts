@@ -79,8 +79,8 @@ export interface SendOptions {
   /** Default: 200. `any` returns every response. */
   readonly statuses?: readonly number[] | 'any'
   /**
-   * Whether to sign the request again after a lost response, or after one that says that its signature was used, because
-   * the repeat has no second effect. Default: false.
+   * Whether to sign the request again after a lost response, or after one that says that its signature was used,
+   * because the repeat has no second effect. Default: false.
    */
   readonly repeats?: boolean
   /** Whether to print no line, because the request only asks for news. */
@@ -217,8 +217,8 @@ export function codeOf({ body }: WireAnswer): string | undefined {
 }
 
 /**
- * Whether a response says that the signature was used: another copy of the request has arrived, and was answered. Such a
- * response says nothing about the token or the key.
+ * Whether a response says that the signature was used: another copy of the request has arrived, and was answered. Such
+ * a response says nothing about the token or the key.
  */
 export function isUsed(answer: WireAnswer): boolean {
   return codeOf(answer) === 'signature_used'

@@ -167,7 +167,7 @@ export function browserTokens(key: Uint8Array, cookie: string): BrowserTokens {
   function browserOf(headers: HttpRequest['headers']): string | undefined {
     const cookies = headers
       .filter(([name]) => name.toLowerCase() === 'cookie')
-      .flatMap(([, value]) => value.split(/; */))
+      .flatMap(([, value]) => value.split(';').map((each) => each.trim()))
     const found = cookies.find((each) => each.startsWith(`${cookie}=`))?.slice(cookie.length + 1)
     return found !== undefined && /^[0-9a-f]{32}$/.test(found) ? found : undefined
   }
