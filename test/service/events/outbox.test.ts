@@ -58,8 +58,9 @@ describe('a record with many events', () => {
     const recordedAt = new Map<string, number>()
     const waits: number[] = []
     const stopping = new AbortController()
-    const handler: EventHandler = async ({ id }) => {
-      const at = recordedAt.get(id.split('.')[0] ?? '')
+    const handler: EventHandler = async (event) => {
+      const of = 'incomingPaymentId' in event ? event.incomingPaymentId : ''
+      const at = recordedAt.get(of)
       if (at !== undefined) waits.push(time.now() - at)
       await time.sleep(20)
     }
