@@ -13,10 +13,10 @@ import { build } from 'esbuild'
  */
 const root = process.cwd()
 const packagesMax = 6
-const unpackedBytesMax = 1_220_000
-const bundleBytesMax = 91_000
-const resourceServerBytesMax = 59_000
-const remoteServerBytesMax = 62_500
+const unpackedBytesMax = 1_260_000
+const bundleBytesMax = 97_000
+const resourceServerBytesMax = 64_000
+const remoteServerBytesMax = 67_500
 /** The oldest compiler that README.md names. */
 const typescriptMin = '5.4.5'
 
@@ -25,10 +25,10 @@ const annexes = [
   { name: 'testing', bytesMax: 510_000, isImported: true },
   { name: 'doctor', bytesMax: 240_000, isImported: true },
   { name: 'cli', bytesMax: 120_000, isImported: false },
-  { name: 'sandbox', bytesMax: 1_250_000, isImported: true },
-  { name: 'kysely', bytesMax: 153_000, isImported: true },
+  { name: 'sandbox', bytesMax: 1_330_000, isImported: true },
+  { name: 'kysely', bytesMax: 178_000, isImported: true },
   { name: 'pages', bytesMax: 400_000, isImported: true },
-  { name: 'create-open-payments-server', bytesMax: 135_000, isImported: false },
+  { name: 'create-open-payments-server', bytesMax: 152_000, isImported: false },
 ]
 
 /** The packages that an entry needs besides the library. They are installed for the checks of it. */

@@ -186,7 +186,8 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     throw new InvalidInputError('recordsEvents', problem)
   }
   const services = servicesIn(context, settings)
-  if (settings.pricing !== undefined) {
+  // Only mayPay lets a payment wait for its owner.
+  if (settings.pricing !== undefined && policy.mayPay !== undefined) {
     settings.onNarrowed?.push((grantId, store) => {
       const { confirmations } = store
         ? servicesIn(contextOn(store, context, 'resourceServer'), settings)

@@ -115,6 +115,7 @@ describe('the generated histories', () => {
         ...of('revoke', 'changed', 'unchanged'),
         ...of('amend', 'changed', 'unchanged', 'grant_pending', 'grant_over', 'access_widened'),
         ...of('amend', 'nothing_granted', 'conditions_widened', 'limits_contradicted'),
+        ...of('amend', 'asset_mismatch'),
       ].sort(),
     )
   })

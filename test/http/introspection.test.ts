@@ -67,6 +67,7 @@ describe('a resource server that introspects a token', () => {
     expect(answer.headers).toEqual({
       'content-type': 'application/json',
       'cache-control': 'no-store',
+      vary: 'Authorization',
     })
     expect(answer.body).toEqual({
       active: true,
@@ -261,7 +262,8 @@ describe('a request is refused if it has', () => {
     const { value } = await tokenFor()
     const components = ['"@method"', '"@target-uri"']
     const answer = await ask({ access_token: value }, { components })
-    expect([answer.status, answer.body.error]).toEqual([400, invalid])
+    const details = { problem: 'content-digest is not covered' }
+    expect([answer.status, answer.body.error]).toEqual([400, { ...invalid, details }])
   })
 
   test('a key by value that is not registered, or does not sign the request', async () => {

@@ -60,7 +60,7 @@ describe('after the restore of a backup', () => {
     const signed = client.sign({ method: 'POST', url: 'https://wallet.example/auth', body })
     const send = async () => (await world.handle(signed)).status
     expect(await send()).toBe(200)
-    expect(await send()).toBe(401)
+    expect(await send()).toBe(409)
     await restore()
     expect(await send()).toBe(200)
     await restore()

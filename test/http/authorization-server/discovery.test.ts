@@ -28,6 +28,7 @@ describe('a discovery request', () => {
       expect(headers).toEqual({
         'content-type': 'application/json',
         'cache-control': 'no-store',
+        vary: 'Authorization',
         allow: 'POST, OPTIONS',
       })
     },
@@ -69,7 +70,11 @@ describe('a discovery request', () => {
       body,
     } = answerOf(await createWorld().auth.handle(asking({ headers })))
     expect([status, body]).toEqual([204, undefined])
-    expect(answered).toEqual({ 'cache-control': 'no-store', allow: 'POST, OPTIONS' })
+    expect(answered).toEqual({
+      'cache-control': 'no-store',
+      allow: 'POST, OPTIONS',
+      vary: 'Authorization',
+    })
   })
 
   test('is not served below the grant endpoint', async () => {
