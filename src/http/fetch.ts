@@ -37,7 +37,8 @@ export class RawBodyError extends TypeError {
 export interface FetchRequest {
   readonly method: string
   readonly url: string
-  readonly headers: Iterable<readonly [name: string, value: string]>
+  /** As of `Headers`, whose iterator some runtimes do not declare. */
+  readonly headers: { forEach(each: (value: string, name: string) => void): void }
   readonly body: FetchBody | null
   readonly bodyUsed?: boolean
 }
@@ -80,8 +81,12 @@ export function toFetch(
  * ```
  */
 export function requestFromFetch(request: FetchRequest, body: Uint8Array): HttpRequest {
-  const { method, url, headers } = request
-  return { method, url: targetOf(url), headers: [...headers], headersMerged: true, body }
+  const { method, url } = request
+  const headers: [name: string, value: string][] = []
+  request.headers.forEach((value, name) => {
+    headers.push([name, value])
+  })
+  return { method, url: targetOf(url), headers, headersMerged: true, body }
 }
 
 /**
