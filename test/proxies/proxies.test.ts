@@ -124,7 +124,8 @@ describe.each(reverseProxies)('behind $name, as the document configures it,', (p
       op: baseUrl,
     }
     const before = await payments()
-    const client = { dialect: typescript, running, shop, expiresAt: inAnHour, metadata }
+    const expected = { expiresAt: inAnHour, metadata }
+    const client = { dialect: typescript, running, shop, ...expected, waits: true }
     const results = await runSequence(client)
     return { results, made: (await payments()) - before }
   }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { decide } from '../../../examples/demo/browser.js'
 import type { Shop } from '../../../examples/demo/shop.js'
 import type { RunningDeployment } from '../official-client.js'
@@ -49,6 +50,8 @@ export interface SequenceOptions {
   /** When the first incoming payment expires, in nanoseconds since 1970. */
   readonly expiresAt: bigint
   readonly metadata: Readonly<Record<string, unknown>>
+  /** Whether the client waits before it continues, as a wallet with a real clock asks. Default: false. */
+  readonly waits?: boolean
 }
 
 /**
@@ -86,7 +89,7 @@ async function outcomeOf(ask: Step, { dialect, shop }: SequenceOptions): Promise
 }
 
 function stepsOf(
-  { dialect, running, shop, expiresAt, metadata }: SequenceOptions,
+  { dialect, running, shop, expiresAt, metadata, waits = false }: SequenceOptions,
   // biome-ignore lint/suspicious/noExplicitAny: bodies are what the tests are about
   answerTo: (call: Call) => any,
 ): Readonly<Record<Call, Step>> {
@@ -155,7 +158,8 @@ function stepsOf(
     'continue the grant after consent': async () => {
       const pending = answerTo('request a grant with consent')
       const { location } = await decide(pending.interact.redirect, 'approve')
-      const { uri, access_token } = pending.continue
+      const { uri, access_token, wait } = pending.continue
+      if (waits) await sleep(wait * 1_000)
       return post(dialect.continueAt(uri), access_token.value, {
         interact_ref: location?.searchParams.get('interact_ref'),
       })
