@@ -67,8 +67,10 @@ export interface SendOverHttpOptions {
 
 /**
  * Sends ILP packets to a peer over HTTP, each once. It rejects a packet with a temporary code, after which a
- * sender may retry, only if the peer has certainly not processed it. If the outcome is unknown, the code is
- * R00.
+ * sender may retry, only if no connection to the peer was established. If the outcome is unknown, the code is
+ * R00: also after every response without an ILP packet, whatever its status, because something between the
+ * two wallets may have sent it after it had forwarded the packet. (Interledger RFC 0035 suggests T00, after which
+ * senders send the money again.)
  */
 export function sendOverHttp({ url, token, timeoutMs }: SendOverHttpOptions): IlpHandler {
   const reject = rejectsOf('')
@@ -89,18 +91,12 @@ export function sendOverHttp({ url, token, timeoutMs }: SendOverHttpOptions): Il
       })
       if (response.ok) return await readReplyBody(response)
       await response.body?.cancel()
-      return rejectFor(response.status)
+      return reject('R00', `The response has status ${response.status}, and no ILP packet`)
     } catch (error) {
       return isUnsent(error)
         ? reject('T01', 'The peer cannot be reached')
         : reject('R00', 'The peer did not reply')
     }
-  }
-
-  function rejectFor(status: number): Uint8Array {
-    if (status === 429 || status === 503) return reject('T03', `The peer responded with ${status}`)
-    const refused = status >= 400 && status < 500
-    return reject(refused ? 'F00' : 'R00', `The peer responded with ${status}`)
   }
 }
 

@@ -99,16 +99,33 @@ describe('the client', () => {
     expect(handled).toEqual([body])
   })
 
-  test.each([
-    [401, 'F00'],
-    [413, 'F00'],
-    [429, 'T03'],
-    [503, 'T03'],
-    [500, 'R00'],
-    [504, 'R00'],
-  ])('rejects a packet if the peer responds with %i: %s', async (status, code) => {
-    const url = await serve((_, response) => response.writeHead(status).end('no'))
-    expect(outcomeOf(await sendOverHttp({ url, token: 'x' })(packet()))).toBe(code)
+  test.each([400, 401, 404, 405, 408, 413, 415, 429, 500, 502, 503, 504])(
+    'leaves the outcome open if a response with status %i has no ILP packet',
+    async (status) => {
+      const url = await serve((_, response) => response.writeHead(status).end('no'))
+      expect(outcomeOf(await sendOverHttp({ url, token: 'x' })(packet()))).toBe('R00')
+    },
+  )
+
+  test('leaves the outcome open if a proxy answers after it has forwarded the packet', async () => {
+    const arrived: Uint8Array[] = []
+    const handle = async (bytes: Uint8Array) => {
+      arrived.push(bytes)
+      return fulfilled
+    }
+    const url = await serve(toExpress(ilpOverHttp({ token: 'secret', handle })))
+    const proxy = await serve(async (request, response) => {
+      const body = Buffer.concat(await request.toArray())
+      const headers = {
+        authorization: request.headers.authorization ?? '',
+        'content-type': request.headers['content-type'] ?? '',
+      }
+      await fetch(url, { method: 'POST', headers, body })
+      response.writeHead(503, { 'retry-after': '1' }).end()
+    })
+    const send = sendOverHttp({ url: proxy, token: 'secret' })
+    expect(outcomeOf(await send(packet()))).toBe('R00')
+    expect(arrived).toHaveLength(1)
   })
 
   test('rejects a packet as unsent if the peer is not listening', async () => {
