@@ -109,6 +109,7 @@ try {
   checkTypes()
   checkDeclarations()
   await checkBundles()
+  checkPatch(join(tarballs, library.filename))
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
@@ -143,7 +144,7 @@ function checkFiles({ files }: Packed): void {
     'dist/migrations/0001_records.sql',
     'dist/migrations/reports/0001_reports.sql',
   )
-  expected.push('dist/licenses.txt', 'LICENSE', 'README.md', 'package.json')
+  expected.push('dist/licenses.txt', 'CHANGELOG.md', 'LICENSE', 'README.md', 'package.json')
   const surplus = named.filter((path) => !expected.includes(path))
   const missing = expected.filter((path) => !named.includes(path))
   check(
@@ -198,6 +199,20 @@ function checkLoading(packed: ReadonlyMap<string, string>): void {
     ]
     check(`require ${name} as CommonJS`, run('node', commonjs, folder).trim() === exported)
   }
+}
+
+/** Checks that the next patch of the library installs beside the packages of today: they must not keep a repair out. */
+function checkPatch(tarball: string): void {
+  const patched = mkdtempSync(join(folder, 'patched-'))
+  run('tar', ['-xzf', tarball, '-C', patched])
+  const from = join(patched, 'package')
+  run('npm', ['version', 'patch', '--no-git-tag-version', '--ignore-scripts'], from)
+  run('npm', ['pack', '--ignore-scripts', '--pack-destination', patched], from)
+  const [next = ''] = readdirSync(patched).filter((name) => name.endsWith('.tgz'))
+  const parameters = ['install', '--no-audit', '--no-fund', join(patched, next)]
+  checkRun('the next patch of the library installs beside its packages', 'npm', parameters, folder)
+  const installed = run('npm', ['ls', 'open-payments-server', '--parseable'], folder).trim()
+  check('and there is one copy of it', installed.split('\n').length === 1, installed)
 }
 
 /** Checks that the entries share the classes of errors in CommonJS too, where `instanceof` must hold. */

@@ -15,6 +15,19 @@ const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
   readonly packages: Readonly<Record<string, LockedPackage>>
 }
 
+const library = JSON.parse(readFileSync('package.json', 'utf8')) as {
+  readonly dependencies: Readonly<Record<string, string>>
+}
+
+describe('the library', () => {
+  it('lets a host install patches of what it depends on, and is tested with the oldest version', () => {
+    const oldest = Object.keys(library.dependencies).map(
+      (name) => [name, `^${packages[`node_modules/${name}`]?.version}`] as const,
+    )
+    expect(library.dependencies).toEqual(Object.fromEntries(oldest))
+  })
+})
+
 describe('the lock file', () => {
   it('has an entry for each platform of a package, as npm ci requires', () => {
     const missing = Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>

@@ -204,10 +204,11 @@ describe('the packages', () => {
   })
 
   describe.each(annexes)('in $directory', ({ directory, manifest }) => {
-    test('have the version of the library, and require it of the library', () => {
+    test('have the version of the library, and accept each patch of it', () => {
       expect(manifest.version).toBe(library.version)
-      const { [library.name]: required = library.version } = manifest.peerDependencies ?? {}
-      expect(required).toBe(library.version)
+      const accepted = `^${library.version.replace(/\d+$/, '0')}`
+      const { [library.name]: required = accepted } = manifest.peerDependencies ?? {}
+      expect(required).toBe(accepted)
     })
 
     test('need nothing else at run time', () => {
