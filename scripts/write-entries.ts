@@ -62,7 +62,7 @@ function writeDeclarations(entry: string): void {
 }
 
 /**
- * Writes minified CommonJS for tools whose `require` does not load ES modules, such as Jest. Node's `require` loads the
+ * Writes CommonJS for tools whose `require` does not load ES modules, such as Jest: with names and layout, for traces. Node's `require` loads the
  * same ES module as `import`, by the condition `module-sync`. Contains `@noble/ed25519`, which is an ES module only.
  */
 async function writeCommonJs(folder: string, entries: readonly string[]): Promise<void> {
@@ -71,7 +71,7 @@ async function writeCommonJs(folder: string, entries: readonly string[]): Promis
     outdir: folder,
     outExtension: { '.js': '.cjs' },
     bundle: true,
-    minify: true,
+    minifySyntax: true,
     format: 'cjs',
     platform: 'node',
     target: 'node20',
