@@ -188,6 +188,12 @@ export {
   type VersionGuard,
 } from './ports/store.js'
 export { displayName } from './protocol/display-name.js'
+export {
+  type RequestSignerOptions,
+  type RequestToSign,
+  requestSigner,
+  type SignRequest,
+} from './protocol/http-signature/request-signer.js'
 export type { PrivateJwk } from './protocol/http-signature/sign.js'
 export type { IncomingPaymentBody } from './protocol/incoming-payment.js'
 export { isPublicAddress } from './protocol/ip-address.js'

@@ -11,7 +11,14 @@ import {
 } from '../protocol/ip-address.js'
 import { isLoopback } from '../protocol/url.js'
 import { hasCode } from '../util/errors.js'
-import { boolean, callback, type Members, optionsOf, readInput } from '../util/input.js'
+import {
+  boolean,
+  callback,
+  integerFrom,
+  type Members,
+  optionsOf,
+  readInput,
+} from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import { isCloudflareWorkers, nodeModule } from '../util/runtime.js'
 import { timeout, withDeadline } from './deadline.js'
@@ -30,6 +37,8 @@ export interface FetchedDocument {
   readonly status: number
   readonly contentType: string
   readonly body: Uint8Array
+  /** The header fields, by their names in lower case. `guardedFetch` always returns them. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** Sends a request under the rules of `guardedFetch`; without `request` it is a `DocumentFetch`. */
@@ -63,6 +72,13 @@ export interface GuardedRequest {
  */
 export class FetchRefusedError extends Error {
   readonly code = 'ERR_FETCH_REFUSED'
+  /** Whether the response breaks the rule, so that the server has received the request. */
+  readonly isSent: boolean
+
+  constructor(problem: string, { isSent = false }: { readonly isSent?: boolean } = {}) {
+    super(problem)
+    this.isSent = isSent
+  }
 }
 
 /**
@@ -114,6 +130,8 @@ export interface GuardedFetchOptions {
   readonly ports?: readonly number[]
   /** Timeout for the whole exchange, in milliseconds, at most 60,000. Default: 2,000. */
   readonly timeoutMs?: number
+  /** The most bytes that a response may have, at most 1 MiB. Default: 65,536. */
+  readonly responseBytesMax?: number
   /**
    * Resolves to all IP addresses of a hostname, and ends soon after the signal aborts. `localhost` and addresses are
    * not looked up. Default: queries to the system's name servers, without the hosts file and without `dns.lookup`,
@@ -139,12 +157,11 @@ export const guardedFetchOptions = {
     [443],
   ),
   timeoutMs: v.optional(timeout, 2_000),
+  responseBytesMax: v.optional(integerFrom(1, 1024 * 1024), 64 * 1024),
   resolve: v.optional(callback<NonNullable<GuardedFetchOptions['resolve']>>()),
 } satisfies Members<GuardedFetchOptions>
 
 const fetchOptions = optionsOf(guardedFetchOptions)
-
-const responseBytesMax = 64 * 1024
 
 interface NodeParts {
   readonly http: typeof NodeHttp
@@ -154,8 +171,8 @@ interface NodeParts {
 
 /**
  * Creates a function that sends requests to URLs that untrusted parties chose, such as the receiver of a payment.
- * It connects only over https and to public addresses, does not follow redirects, and reads at most 64 KiB within
- * the timeout. It connects to the address that it checked, so a second DNS lookup cannot return another one.
+ * It connects only over https and to public addresses, does not follow redirects, and reads at most 64 KiB, unless
+ * `responseBytesMax` says otherwise, within the timeout. It connects to the address that it checked, so a second DNS lookup cannot return another one.
  *
  * The function resolves for every status. It rejects with a `FetchRefusedError` if the URL or the size of the response
  * breaks a rule. A later request may succeed after the other errors: a `HostUnreachableError` if the name could not be
@@ -173,7 +190,7 @@ interface NodeParts {
  */
 export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   const settings = readInput('', fetchOptions, options)
-  const { allowLoopback, privateHosts, ports, timeoutMs } = settings
+  const { allowLoopback, privateHosts, ports, timeoutMs, responseBytesMax } = settings
   const { dns, ...clients } = nodeParts()
   const resolve = settings.resolve ?? dnsResolve(dns)
 
@@ -192,7 +209,8 @@ export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
         throw fetchRefusal(privateRefused)
       }
       signal.throwIfAborted()
-      return exchange(client, url, { ...request, signal }, addresses, () => {
+      const sent = { client, request: { ...request, signal }, addresses, responseBytesMax }
+      return exchange(url, sent, () => {
         connected = true
       })
     }
@@ -284,16 +302,22 @@ export function dnsResolve({
   }
 }
 
-function exchange(
-  client: typeof NodeHttp | typeof NodeHttps,
-  url: URL,
-  { method = 'GET', headers = { accept: 'application/json' }, body, signal }: GuardedRequest,
-  addresses: readonly string[],
-  onConnect: () => void,
-) {
+interface Sent {
+  readonly client: typeof NodeHttp | typeof NodeHttps
+  readonly request: GuardedRequest
+  readonly addresses: readonly string[]
+  readonly responseBytesMax: number
+}
+
+function exchange(url: URL, sent: Sent, onConnect: () => void) {
+  const { client, addresses, responseBytesMax } = sent
+  const { method = 'GET', headers = { accept: 'application/json' }, body, signal } = sent.request
   return new Promise<FetchedDocument>((resolve, reject) => {
     const lookup = fixedLookup(addresses)
-    const request = client.request(url, { method, agent: false, headers, lookup, signal })
+    const request = client.request(url, {
+      ...{ method, agent: false, headers, lookup },
+      ...(signal !== undefined && { signal }),
+    })
     request.on('socket', (socket) => {
       socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', onConnect)
     })
@@ -306,7 +330,7 @@ function exchange(
     })
     request.on('response', (response) => {
       responded = true
-      readResponse(response).then(resolve, (error) => {
+      readResponse(response, responseBytesMax).then(resolve, (error) => {
         request.destroy()
         reject(error)
       })
@@ -325,19 +349,26 @@ function fixedLookup(addresses: readonly string[]): NodeNet.LookupFunction {
   }
 }
 
-async function readResponse(response: NodeHttp.IncomingMessage): Promise<FetchedDocument> {
+async function readResponse(
+  response: NodeHttp.IncomingMessage,
+  bytesMax: number,
+): Promise<FetchedDocument> {
   const status = response.statusCode ?? 0
   const contentType = response.headers['content-type'] ?? ''
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
     length += chunk.length
-    if (length > responseBytesMax) throw fetchRefusal('the document is too large')
+    if (length > bytesMax)
+      throw new FetchRefusedError('the document is too large', { isSent: true })
     chunks.push(chunk)
   }
   const [first] = chunks
   const body = first === undefined || chunks.length === 1 ? first : Buffer.concat(chunks)
-  return { status, contentType, body: body ?? new Uint8Array() }
+  const headers = Object.fromEntries(
+    Object.entries(response.headers).map(([name, value]) => [name, [value].flat().join(', ')]),
+  )
+  return { status, contentType, body: body ?? new Uint8Array(), headers }
 }
 
 export function fetchRefusal(problem: string): FetchRefusedError {

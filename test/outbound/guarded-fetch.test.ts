@@ -135,9 +135,17 @@ describe('fetching a document', () => {
     'returns a response with status %i to the caller',
     async (status) => {
       answer = (_, response) => response.writeHead(status).end()
-      expect(await get()).toEqual({ status, contentType: '', body: new Uint8Array() })
+      expect(await get()).toMatchObject({ status, contentType: '', body: new Uint8Array() })
     },
   )
+
+  test('returns the header fields, and the lines of one field together', async () => {
+    answer = (_, response) => {
+      response.writeHead(429, { 'Retry-After': '7', 'Set-Cookie': ['a=1', 'b=2'] }).end()
+    }
+    const { headers } = await get()
+    expect(headers).toMatchObject({ 'retry-after': '7', 'set-cookie': 'a=1, b=2' })
+  })
 
   test('leaves no connection open', async () => {
     await get()
@@ -171,6 +179,19 @@ describe('the size of a document', () => {
   test.each([false, true])('must not exceed 64 KiB by one byte (chunked: %s)', async (chunked) => {
     answer = sized(limit + 1, chunked)
     await expectRefused(get())
+  })
+
+  test('must not exceed the limit of the host', async () => {
+    answer = sized(limit + 1, false)
+    const responseBytesMax = limit + 1
+    expect((await get('/', { ...local, responseBytesMax })).body).toHaveLength(limit + 1)
+    await expectRefused(get('/', { ...local, responseBytesMax: limit }))
+  })
+
+  test('is told apart from a URL that was never requested', async () => {
+    answer = sized(limit + 1, false)
+    expect(await rejection(get())).toMatchObject({ isSent: true })
+    expect(await rejection(get('/', {}))).toMatchObject({ isSent: false })
   })
 
   test('is limited for an endless body, which is aborted', async () => {

@@ -65,20 +65,26 @@ export interface UnsignedRequest {
  * @see RFC 9635 section 7.3.1; RFC 9421 section 3.1; RFC 9530
  */
 export async function signatureHeaders(
-  request: UnsignedRequest,
-  { kid, sign }: SigningKey,
+  { body, ...request }: UnsignedRequest,
+  key: SigningKey,
 ): Promise<Readonly<Record<string, string>>> {
-  const { method, url, body, createdAt, nonce } = request
-  const components: [name: string, value: string][] = [
-    ['@method', method],
-    ['@target-uri', url],
-  ]
-  const headers: Record<string, string> = {}
-  if (body.length > 0) {
-    const digest = `sha-256=${serializeByteSequence(await sha256(body))}`
-    headers['content-digest'] = digest
-    components.push(['content-digest', digest])
-  }
+  const headers =
+    body.length === 0
+      ? {}
+      : { 'content-digest': `sha-256=${serializeByteSequence(await sha256(body))}` }
+  return { ...headers, ...(await signatureOver(headers, request, key)) }
+}
+
+/**
+ * Signs method, URL and the given header fields of a request, whose names are in lower case. Returns `Signature-Input`
+ * and `Signature`.
+ */
+export async function signatureOver(
+  headers: Readonly<Record<string, string>>,
+  { method, url, createdAt, nonce }: Omit<UnsignedRequest, 'body'>,
+  { kid, sign }: SigningKey,
+) {
+  const components = Object.entries({ '@method': method, '@target-uri': url, ...headers })
   const parameters = new Map<string, BareItem>([
     ['created', Math.floor(createdAt / 1000)],
     ['keyid', kid],
@@ -90,7 +96,8 @@ export async function signatureHeaders(
   const input = serializeInnerList([items, parameters])
   const lines = components.map(([name, value]) => `"${name}": ${value}\n`).join('')
   const signature = await sign(`${lines}"@signature-params": ${input}`)
-  headers['signature-input'] = `sig1=${input}`
-  headers['signature'] = `sig1=${serializeByteSequence(signature)}`
-  return headers
+  return {
+    'signature-input': `sig1=${input}`,
+    signature: `sig1=${serializeByteSequence(signature)}`,
+  } as const
 }
