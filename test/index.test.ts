@@ -30,6 +30,7 @@ describe('the main entry', () => {
       'readClientKey',
       'remoteClientKeys',
       'remoteGrants',
+      'requestSigner',
       'runSweeps',
       'toFetch',
       'walletAddressSubjects',
