@@ -17,6 +17,7 @@ const entries = {
   index: 'src/index.ts',
   core: 'src/entry-core.ts',
   adapter: 'src/entry-adapter.ts',
+  attempts: 'src/entry-attempts.ts',
   ...adapters,
 }
 
@@ -129,6 +130,7 @@ const cli: Options = {
 const installed = [
   'open-payments-server',
   'open-payments-server/adapter',
+  'open-payments-server/attempts',
   'open-payments-server/core',
 ]
 

@@ -47,6 +47,7 @@ const entries = [
   '',
   '/core',
   '/adapter',
+  '/attempts',
   '/express',
   '/fastify',
   '/hono',

@@ -3,12 +3,13 @@ import { basename } from 'node:path'
 import { build } from 'esbuild'
 import ts from 'typescript'
 import * as adapter from '../src/entry-adapter.js'
+import * as attempts from '../src/entry-attempts.js'
 import * as core from '../src/entry-core.js'
 import * as index from '../src/index.js'
 
 /** Completes the packages after a build. */
 writePure('dist/library.js')
-for (const [name, exported] of Object.entries({ index, core, adapter })) {
+for (const [name, exported] of Object.entries({ index, core, adapter, attempts })) {
   const names = Object.keys(exported).join(',\n  ')
   writeFileSync(`dist/${name}.js`, `export {\n  ${names},\n} from './library.js'\n`)
 }

@@ -34,9 +34,10 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   'entry-core': ['core'],
   'entry-adapter': ['core', 'ports', 'http', 'util'],
-  library: ['index', 'entry-core', 'entry-adapter'],
+  'entry-attempts': ['core'],
+  library: ['index', 'entry-core', 'entry-adapter', 'entry-attempts'],
   adapters: ['index', 'entry-adapter'],
-  testing: ['index', 'entry-core', 'entry-adapter'],
+  testing: ['index', 'entry-core', 'entry-adapter', 'entry-attempts'],
   programs: ['index', 'testing'],
   doctor: ['index', 'entry-adapter', 'testing', 'programs'],
   cli: ['testing', 'programs'],
@@ -46,6 +47,7 @@ const mayImport: Record<string, readonly string[]> = {
     'index',
     'entry-core',
     'entry-adapter',
+    'entry-attempts',
     'adapters',
     'testing',
     'programs',
@@ -152,7 +154,7 @@ function target(file: string, specifier: string): string | undefined {
   const [, created] = /^create-open-payments-server\/(.+)$/.exec(specifier) ?? []
   if (created !== undefined) return join('packages', 'create-open-payments-server', created)
   if (annex !== undefined) return join('packages', annex, 'src', 'index.ts')
-  if (entry === 'core' || entry === 'adapter') return join('src', `entry-${entry}.ts`)
+  if (/^(?:core|adapter|attempts)$/.test(entry ?? '')) return join('src', `entry-${entry}.ts`)
   if (entry !== undefined) return join('adapters', `${entry}.ts`)
   if (specifier === 'open-payments-server') return join('src', 'index.ts')
   if (!specifier.startsWith('.')) return undefined

@@ -1,0 +1,226 @@
+import type { Instant } from '../instant.js'
+
+/**
+ * Money that is to move at another party, in one attempt or in several. It is plain JSON: amounts are decimal text, in
+ * the unit that the evidence counts, which is what arrives.
+ */
+export interface Settlement {
+  /** What is to arrive in all. */
+  readonly amount: string
+  readonly createdAt: Instant
+  /** Who the money moves at, for the list of doubts. */
+  readonly otherSide?: string
+  /**
+   * What the other side had received in total before the attempts, from everybody, by its own word. Each decision by
+   * the sum moves it, so that later ones do not count what others have paid. Absent without evidence by sum.
+   */
+  readonly base?: string
+  /** What arrived with proof by attempts that `forgetProven` has removed. Absent for 0. */
+  readonly forgotten?: string
+  /** In the order of their reservations. */
+  readonly attempts: readonly Attempt[]
+  /** How many attempts were reserved, including those that were removed. */
+  readonly attemptCount: number
+  /** How many decisions by the sum were made. */
+  readonly decisionCount: number
+  /** Why no further attempt is reserved. */
+  readonly stopped?: { readonly at: Instant; readonly reason: string }
+}
+
+/** One request to the other side that moves money there, once or never. */
+export interface Attempt {
+  /** What the other side knows it by: new for each attempt. */
+  readonly reference: string
+  /** The most that arrives if it takes effect. */
+  readonly amount: string
+  readonly reservedAt: Instant
+  /**
+   * After this instant the other side does not carry it out. The request says so, and the other side, or whoever moves
+   * the money, enforces it. Absent if nobody does: then only a closed reference or an operator decides "never".
+   */
+  readonly notAfter?: Instant
+  readonly outcome: Outcome
+}
+
+/**
+ * What is known about an attempt.
+ *
+ * - `reserved`: written before the request. A crash cannot tell whether the request left, so it may have.
+ * - `unknown`: the request was made, and there is no word of the other side: no reply, "try again", any status of
+ *   something in between.
+ * - `proven`: it arrived, and the other side has proved or confirmed it by the reference. `excess` is the part that had
+ *   been decided never to arrive: a time or a word on which that decision relied was wrong.
+ * - `refused`: by the other side's own word. It did not and will not take effect.
+ * - `decided`: `arrived` of it arrived, and the rest never will. `by` says how that is known: `id`, by its reference;
+ *   `close`, because the other side has closed the reference; `sum`, by its word about a total, which is a bound; or
+ *   `operator`.
+ */
+export type Outcome =
+  | { readonly state: 'reserved' }
+  | { readonly state: 'unknown'; readonly since: Instant; readonly reason: string }
+  | ProvenOutcome
+  | { readonly state: 'refused'; readonly at: Instant; readonly reason: string }
+  | DecidedOutcome
+
+/** See `Outcome`. */
+export interface ProvenOutcome {
+  readonly state: 'proven'
+  readonly at: Instant
+  readonly arrived: string
+  readonly proof?: string
+  readonly excess?: string
+}
+
+/** See `Outcome`. */
+export interface DecidedOutcome {
+  readonly state: 'decided'
+  readonly at: Instant
+  readonly arrived: string
+  readonly by: 'id' | 'close' | 'sum' | 'operator'
+  /** The number of the decision by the sum, which may be about several attempts. */
+  readonly decision?: number
+  /** The operator. */
+  readonly who?: string
+}
+
+/** What is known about the money of a settlement. */
+export interface SettlementTotals {
+  /** Arrived, and confirmed by proof, by its reference or by an operator. */
+  readonly proven: bigint
+  /** Arrived by the other side's word about a total: at most this much. */
+  readonly byWord: bigint
+  /** Attempts whose outcome is not known: nothing to all of it arrives. */
+  readonly inDoubt: bigint
+  /** Did not arrive by the other side's word about a total. It may be sent again, up to `trustMax`. */
+  readonly denied: bigint
+  /** Arrived although it had been decided that it never would. Part of `proven`. */
+  readonly excess: bigint
+  /** What no attempt has brought and none in doubt can bring: the most that a further attempt may have. */
+  readonly free: bigint
+}
+
+/** An attempt, or a part of it, that is not known to have arrived or not: see `doubtsOf`. */
+export interface Doubt {
+  /**
+   * `in_doubt`: nobody knows yet. `by_word`: at most this much arrived by the other side's word. `denied`: this much
+   * did not arrive, by the same word. `excess`: it arrived after it had been decided that it never would.
+   */
+  readonly kind: 'in_doubt' | 'by_word' | 'denied' | 'excess'
+  readonly reference: string
+  readonly amount: string
+  readonly since: Instant
+  /** For the operator. */
+  readonly reason: string
+}
+
+/**
+ * Returns a settlement without attempts.
+ *
+ * @example
+ * ```ts
+ * import { openSettlement } from 'open-payments-server/attempts'
+ *
+ * openSettlement({ amount: 2_500n, now: Date.now(), otherSide: 'https://bank.example' })
+ * ```
+ */
+export function openSettlement(given: {
+  readonly amount: bigint
+  readonly now: Instant
+  readonly otherSide?: string
+}): Settlement {
+  const { amount, now, otherSide } = given
+  return {
+    amount: `${amount}`,
+    createdAt: now,
+    ...(otherSide !== undefined && { otherSide }),
+    attempts: [],
+    attemptCount: 0,
+    decisionCount: 0,
+  }
+}
+
+/** Whether the outcome of an attempt is open: it may have arrived, and may still arrive. */
+export function isOpen({ outcome }: Attempt): boolean {
+  return outcome.state === 'reserved' || outcome.state === 'unknown'
+}
+
+/** What arrived of an attempt, as far as it is known. */
+export function arrivedOf({ outcome }: Attempt): bigint {
+  const hasArrived = outcome.state === 'proven' || outcome.state === 'decided'
+  return hasArrived ? BigInt(outcome.arrived) : 0n
+}
+
+/** Whether an attempt was decided by the other side's word about a total, which proves nothing. */
+export function isByWord({ outcome }: Attempt): boolean {
+  return outcome.state === 'decided' && outcome.by === 'sum'
+}
+
+/**
+ * Returns what is known about the money of a settlement.
+ *
+ * @example
+ * ```ts
+ * import { openSettlement, totalsOf } from 'open-payments-server/attempts'
+ *
+ * const { proven, byWord, inDoubt } = totalsOf(openSettlement({ amount: 2_500n, now: Date.now() }))
+ * console.log(proven + byWord, inDoubt) // what arrived, and what may have
+ * ```
+ */
+export function totalsOf({ amount, forgotten = '0', attempts }: Settlement): SettlementTotals {
+  let [proven, byWord, inDoubt, denied, excess] = [BigInt(forgotten), 0n, 0n, 0n, 0n]
+  for (const attempt of attempts) {
+    const arrived = arrivedOf(attempt)
+    if (isOpen(attempt)) inDoubt += BigInt(attempt.amount)
+    else if (isByWord(attempt)) {
+      byWord += arrived
+      denied += BigInt(attempt.amount) - arrived
+    } else proven += arrived
+    if (attempt.outcome.state === 'proven') excess += BigInt(attempt.outcome.excess ?? 0)
+  }
+  const left = BigInt(amount) - proven - byWord - inDoubt
+  return { proven, byWord, inDoubt, denied, excess, free: left > 0n ? left : 0n }
+}
+
+/**
+ * Returns what an operator should know about a settlement, oldest first: what is in doubt, and what was decided by
+ * somebody's word alone. Empty if everything is proven.
+ *
+ * @example
+ * ```ts
+ * import { doubtsOf, type Settlement } from 'open-payments-server/attempts'
+ *
+ * function report(settlement: Settlement): void {
+ *   for (const { kind, amount, since, reason } of doubtsOf(settlement)) {
+ *     console.log(kind, amount, new Date(since), reason)
+ *   }
+ * }
+ * ```
+ */
+export function doubtsOf({ attempts }: Settlement): readonly Doubt[] {
+  return attempts.flatMap(doubtsAbout).sort((a, b) => a.since - b.since)
+}
+
+function doubtsAbout(attempt: Attempt): readonly Doubt[] {
+  const { reference, amount, reservedAt, outcome } = attempt
+  const doubt = (kind: Doubt['kind'], value: bigint, since: Instant, reason: string) =>
+    value > 0n ? [{ kind, reference, amount: `${value}`, since, reason }] : []
+  switch (outcome.state) {
+    case 'reserved':
+      return doubt('in_doubt', BigInt(amount), reservedAt, 'no outcome was recorded')
+    case 'unknown':
+      return doubt('in_doubt', BigInt(amount), reservedAt, outcome.reason)
+    case 'proven':
+      return doubt('excess', BigInt(outcome.excess ?? 0), outcome.at, 'proven after "never"')
+    case 'decided': {
+      if (outcome.by !== 'sum') return []
+      const arrived = BigInt(outcome.arrived)
+      const word = 'by the word of the other side'
+      return [
+        ...doubt('by_word', arrived, outcome.at, `arrived ${word}`),
+        ...doubt('denied', BigInt(amount) - arrived, outcome.at, `did not arrive ${word}`),
+      ]
+    }
+    case 'refused':
+      return []
+  }
+}

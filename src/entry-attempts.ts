@@ -1,0 +1,41 @@
+/**
+ * Settlement whose reply can be lost, such as at a bank, a custodian or a card processor behind an API: what is known
+ * about each attempt, what an answer proves, and when money may be sent again.
+ *
+ * @module open-payments-server/attempts
+ */
+
+export {
+  type Conclusion,
+  concludeFrom,
+  decideAttempt,
+  type Evidence,
+  type FoundById,
+  type OpenAttempts,
+  type Undecided,
+  type Verdict,
+  verdictOn,
+} from './core/attempts/evidence.js'
+export {
+  forgetProven,
+  type NewAttempt,
+  type Reply,
+  type ReserveRefusal,
+  recordReply,
+  reserveAttempt,
+  stopSettlement,
+} from './core/attempts/reply.js'
+export {
+  type Attempt,
+  type DecidedOutcome,
+  type Doubt,
+  doubtsOf,
+  type Outcome,
+  openSettlement,
+  type ProvenOutcome,
+  type Settlement,
+  type SettlementTotals,
+  totalsOf,
+} from './core/attempts/settlement.js'
+export type { Changed, Decision, Refused, Unchanged } from './core/decision.js'
+export type { Instant } from './core/instant.js'

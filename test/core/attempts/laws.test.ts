@@ -1,0 +1,233 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  type Conclusion,
+  concludeFrom,
+  type Evidence,
+  openSettlement,
+  recordReply,
+  reserveAttempt,
+  type Settlement,
+  totalsOf,
+} from '../../../src/entry-attempts.js'
+import { runs } from '../../support/runs.js'
+import { marginMs, start, validMs } from '../../support/settlements.js'
+
+/**
+ * Histories of one settlement at an honest other side, whose clock may be behind. The test knows what truly arrived,
+ * and the machine only the replies and answers that it gets.
+ */
+type Step =
+  | {
+      readonly do: 'send'
+      readonly amount: bigint
+      /** How long after the request it takes effect; `undefined`: never. */
+      readonly takesMs: number | undefined
+      readonly hasReply: boolean
+    }
+  | { readonly do: 'wait'; readonly ms: number }
+  /** The answer shows what there was when it was given, or when it was asked for. */
+  | { readonly do: 'ask'; readonly isOld: boolean; readonly takesMs: number }
+  | { readonly do: 'other'; readonly amount: bigint }
+  | { readonly do: 'late proofs' }
+
+interface History {
+  readonly steps: readonly Step[]
+  readonly behindMs: number
+  readonly by: 'id' | 'sum'
+}
+
+const amount = fc.constantFrom(100n, 250n, 300n)
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('send' as const),
+      amount,
+      takesMs: fc.constantFrom(0, 0, undefined, undefined, 5_000, 19_999, 28_000, 60_000),
+      hasReply: fc.constantFrom(true, false, false),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('wait' as const),
+      ms: fc.constantFrom(1_000, 15_000, 21_000, 35_000),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('ask' as const),
+      isOld: fc.boolean(),
+      takesMs: fc.constantFrom(0, 0, 2_000, 30_000),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('other' as const), amount }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('late proofs' as const) }) },
+)
+const history: fc.Arbitrary<History> = fc.record({
+  steps: fc.array(step, { minLength: 2, maxLength: 14 }),
+  behindMs: fc.constantFrom(0, 4_000, 9_000),
+  by: fc.constantFrom('id', 'sum', 'sum'),
+})
+
+interface Machine {
+  readonly concludeFrom: typeof concludeFrom
+  readonly marginMs: number
+}
+
+interface Result {
+  readonly settlement: Settlement
+  readonly arrived: bigint
+  readonly othersPaid: bigint
+}
+
+/** Runs a history, and calls `check` after each step. */
+function run(
+  { steps, behindMs, by }: History,
+  machine: Machine,
+  check: (result: Result) => void,
+): Result {
+  let now = start
+  const [before, amountOfAll] = [500n, 1_000n]
+  let settlement = openSettlement({ amount: amountOfAll, now })
+  if (by === 'sum') settlement = { ...settlement, base: `${before}` }
+  /** When each attempt takes effect, if it does. */
+  const effects = new Map<string, { readonly at: number; readonly amount: bigint }>()
+  let othersPaid = 0n
+  const arrivedBy = (instant: number) =>
+    [...effects.values()].reduce((sum, { at, amount }) => (at <= instant ? sum + amount : sum), 0n)
+
+  function reply(reference: string): void {
+    const effect = effects.get(reference)
+    const hasArrived = effect !== undefined && effect.at <= now
+    const given = hasArrived
+      ? ({ outcome: 'proven' } as const)
+      : ({ outcome: 'unknown', reason: 'no reply' } as const)
+    const replied = recordReply(settlement, reference, given, now)
+    if (replied.ok) settlement = replied.record
+  }
+
+  function send(each: Step & { do: 'send' }): void {
+    const reference = `${settlement.attemptCount}`
+    const notAfter = now + validMs
+    const attempt = { reference, amount: each.amount, notAfter }
+    const reserved = reserveAttempt(settlement, attempt, 1_000_000n, now)
+    if (!reserved.ok) return
+    settlement = reserved.record
+    const { takesMs } = each
+    // The other side refuses it after its end, by its own clock.
+    if (takesMs !== undefined && takesMs <= validMs + behindMs) {
+      effects.set(reference, { at: now + takesMs, amount: each.amount })
+    }
+    if (each.hasReply) reply(reference)
+  }
+
+  function ask(each: Step & { do: 'ask' }): void {
+    const [asked, askedAt] = [settlement, now]
+    const seenAt = each.isOld ? now : now + each.takesMs
+    now += each.takesMs
+    let evidence: Evidence = {
+      by: 'sum',
+      askedAt,
+      received: before + othersPaid + arrivedBy(seenAt),
+    }
+    if (by === 'id') {
+      const attempts = Object.fromEntries(
+        asked.attempts.map(({ reference }) => {
+          const effect = effects.get(reference)
+          const hasArrived = effect !== undefined && effect.at <= seenAt
+          return [reference, { found: hasArrived ? ('arrived' as const) : ('absent' as const) }]
+        }),
+      )
+      evidence = { by: 'id', askedAt, attempts }
+    }
+    const conclusion = machine.concludeFrom(asked, evidence, machine.marginMs, now)
+    if (conclusion.isChanged) settlement = conclusion.settlement
+  }
+
+  const result = () => ({ settlement, arrived: arrivedBy(now), othersPaid })
+  for (const each of steps) {
+    if (each.do === 'send') send(each)
+    if (each.do === 'wait') now += each.ms
+    if (each.do === 'other') othersPaid += each.amount
+    if (each.do === 'ask') ask(each)
+    if (each.do === 'late proofs') for (const reference of effects.keys()) reply(reference)
+    check(result())
+  }
+  // Nothing can arrive any more, and the other side answers.
+  now += validMs + marginMs
+  ask({ do: 'ask', isOld: false, takesMs: 0 })
+  check(result())
+  return result()
+}
+
+const real: Machine = { concludeFrom, marginMs }
+
+/** Returns the laws that are broken. They hold at all times. */
+function broken({ settlement, arrived, othersPaid }: Result): readonly string[] {
+  const { proven, byWord, inDoubt, denied, excess, free } = totalsOf(settlement)
+  const laws = {
+    'nothing that was decided never to arrive is proven': excess === 0n,
+    'what arrived is known, or in doubt': arrived <= proven + byWord + inDoubt,
+    'what is proven arrived': proven <= arrived,
+    'what arrived by word arrived, or others paid it': proven + byWord <= arrived + othersPaid,
+    'only what is free is sent': proven + byWord + inDoubt + free === BigInt(settlement.amount),
+    'no amount is negative': denied >= 0n,
+  }
+  return Object.entries(laws).flatMap(([law, holds]) => (holds ? [] : law))
+}
+
+function property(machine: Machine) {
+  return fc.property(history, (each) => {
+    const end = run(each, machine, (result) => {
+      const [law] = broken(result)
+      if (law !== undefined) throw new Error(law)
+    })
+    if (totalsOf(end.settlement).inDoubt > 0n) throw new Error('an answer after the end decides')
+  })
+}
+
+test('what is decided is true, whatever was lost, late or asked in between', () => {
+  fc.assert(property(real), { numRuns: runs(60_000) })
+})
+
+describe('the search finds', () => {
+  /** Changes what the machine concludes. */
+  const changing = (
+    change: (after: Conclusion, before: Settlement, evidence: Evidence) => Settlement,
+  ): Machine => ({
+    marginMs,
+    concludeFrom(settlement, evidence, margin, now) {
+      const conclusion = concludeFrom(settlement, evidence, margin, now)
+      if (!conclusion.isChanged || evidence === undefined) return conclusion
+      return { ...conclusion, settlement: change(conclusion, settlement, evidence) }
+    },
+  })
+  const mistakes: Record<string, Machine> = {
+    'a margin of 0': { ...real, marginMs: 0 },
+    'an answer that is taken as newer than its question': {
+      marginMs,
+      concludeFrom: (settlement, evidence, margin, now) =>
+        concludeFrom(settlement, evidence && { ...evidence, askedAt: now }, margin, now),
+    },
+    'an absent order that is taken as "never" at once': {
+      marginMs,
+      concludeFrom: (settlement, evidence, margin, now) =>
+        concludeFrom(settlement, evidence && { ...evidence, askedAt: now + 1e9 }, margin, now),
+    },
+    'a base that contains what was decided by word': changing(({ settlement }, _, evidence) =>
+      evidence.by === 'sum'
+        ? { ...settlement, base: `${evidence.received - totalsOf(settlement).proven}` }
+        : settlement,
+    ),
+    'a base that is the whole sum': changing(({ settlement }, _, evidence) =>
+      evidence.by === 'sum' ? { ...settlement, base: `${evidence.received}` } : settlement,
+    ),
+  }
+  test.each(Object.keys(mistakes))('%s', (name) => {
+    const result = fc.check(property(mistakes[name] as Machine), { numRuns: 20_000 })
+    expect(result.failed).toBe(true)
+  })
+})

@@ -1,0 +1,307 @@
+import { describe, expect, test } from 'vitest'
+import {
+  concludeFrom,
+  decideAttempt,
+  doubtsOf,
+  type FoundById,
+  forgetProven,
+  recordReply,
+  reserveAttempt,
+  stopSettlement,
+  totalsOf,
+  verdictOn,
+} from '../../../src/entry-attempts.js'
+import {
+  afterSum,
+  attempted,
+  lost,
+  marginMs,
+  opened,
+  outcomeIn,
+  proven,
+  recordOf,
+  start,
+  validMs,
+} from '../../support/settlements.js'
+
+const overMs = validMs + marginMs
+
+describe('an attempt is reserved', () => {
+  test('before its request, and may have been sent from then on', () => {
+    const settlement = attempted(opened(), { a: undefined })
+    expect(outcomeIn(settlement, 'a')).toEqual({ state: 'reserved' })
+    expect(totalsOf(settlement)).toMatchObject({ inDoubt: 250n, free: 750n })
+  })
+
+  test('of what no other one has brought or may bring', () => {
+    const settlement = attempted(opened(), { a: proven, b: lost, c: undefined })
+    const attempt = { reference: 'd', amount: 251n }
+    const refused = reserveAttempt(settlement, attempt, 0n, start)
+    expect(refused).toMatchObject({ ok: false, refusal: 'amount_not_free' })
+    expect(reserveAttempt(settlement, { ...attempt, amount: 250n }, 0n, start).ok).toBe(true)
+  })
+
+  test('with a new reference', () => {
+    const again = reserveAttempt(
+      attempted(opened(), { a: lost }),
+      { reference: 'a', amount: 1n },
+      0n,
+      start,
+    )
+    expect(again).toMatchObject({ ok: false, refusal: 'reference_used' })
+  })
+
+  test('no more after a lasting refusal, or the end', () => {
+    const refusal = { outcome: 'refused', reason: 'the account is closed' } as const
+    const settlement = attempted(opened(), { a: refusal })
+    const attempt = { reference: 'b', amount: 1n }
+    const stopped = { ok: false, refusal: 'settlement_stopped', reason: 'the account is closed' }
+    expect(reserveAttempt(settlement, attempt, 0n, start)).toMatchObject(stopped)
+    const ended = stopSettlement(opened(), 'cancelled', start)
+    expect(reserveAttempt(ended, attempt, 0n, start)).toMatchObject({ reason: 'cancelled' })
+  })
+
+  test('again after a refusal that names an instant', () => {
+    const busy = { outcome: 'refused', reason: 'busy', retryAt: start + 1 } as const
+    const settlement = attempted(opened(), { a: busy })
+    expect(totalsOf(settlement)).toMatchObject({ inDoubt: 0n, free: 1_000n })
+    expect(reserveAttempt(settlement, { reference: 'b', amount: 1_000n }, 0n, start).ok).toBe(true)
+  })
+
+  test('no more once the other side has denied more than is trusted', () => {
+    const denied = afterSum(attempted(opened(500n), { a: lost, b: lost }), 500n, overMs).settlement
+    expect(totalsOf(denied)).toMatchObject({ denied: 500n, free: 1_000n })
+    const attempt = { reference: 'c', amount: 250n }
+    const refused = { ok: false, refusal: 'trust_exceeded' }
+    expect(reserveAttempt(denied, attempt, 499n, start)).toMatchObject(refused)
+    expect(reserveAttempt(denied, attempt, 500n, start).ok).toBe(true)
+  })
+})
+
+describe('a reply', () => {
+  test('that is missing or of something in between leaves the outcome unknown', () => {
+    const settlement = attempted(opened(), { a: lost })
+    expect(outcomeIn(settlement, 'a')).toEqual({
+      state: 'unknown',
+      since: start,
+      reason: 'no reply',
+    })
+    expect(totalsOf(settlement)).toMatchObject({ inDoubt: 250n, free: 750n })
+  })
+
+  test('does not change a decision, unless it is a proof', () => {
+    const settlement = afterSum(attempted(opened(500n), { a: lost }), 500n, overMs).settlement
+    const refusal = { outcome: 'refused', reason: 'too late' } as const
+    for (const reply of [lost, refusal]) {
+      const replied = recordReply(settlement, 'a', reply, start)
+      expect(replied).toMatchObject({ ok: true, outcome: 'unchanged' })
+    }
+  })
+
+  test('to an attempt that is not known is refused', () => {
+    const replied = recordReply(opened(), 'a', proven, start)
+    expect(replied).toMatchObject({ ok: false, refusal: 'attempt_unknown' })
+  })
+
+  test('can say that less arrived', () => {
+    const settlement = attempted(opened(), { a: { outcome: 'proven', arrived: 249n } })
+    expect(totalsOf(settlement)).toMatchObject({ proven: 249n, free: 751n })
+  })
+})
+
+describe('a proof after a decision', () => {
+  test('confirms what arrived by word', () => {
+    const decided = afterSum(attempted(opened(500n), { a: lost }), 750n, 0).settlement
+    expect(totalsOf(decided)).toMatchObject({ proven: 0n, byWord: 250n })
+    const settlement = recordOf(recordReply(decided, 'a', proven, start))
+    expect(totalsOf(settlement)).toMatchObject({ proven: 250n, byWord: 0n, excess: 0n })
+    expect(doubtsOf(settlement)).toEqual([])
+  })
+
+  test('takes the sum from another attempt of the same decision', () => {
+    const two = attempted(opened(500n), { a: lost, b: lost })
+    const decided = afterSum(two, 750n, overMs).settlement
+    expect(outcomeIn(decided, 'a')).toMatchObject({ arrived: '250' })
+    expect(outcomeIn(decided, 'b')).toMatchObject({ arrived: '0' })
+    const settlement = recordOf(recordReply(decided, 'b', proven, start))
+    expect(outcomeIn(settlement, 'a')).toMatchObject({ state: 'decided', arrived: '0' })
+    expect(totalsOf(settlement)).toMatchObject({ proven: 250n, byWord: 0n, excess: 0n, free: 750n })
+  })
+
+  test('of "never" is listed as excess', () => {
+    const decided = afterSum(attempted(opened(500n), { a: lost }), 500n, overMs).settlement
+    const settlement = recordOf(recordReply(decided, 'a', proven, start))
+    expect(totalsOf(settlement)).toMatchObject({ proven: 250n, excess: 250n })
+    expect(doubtsOf(settlement)).toMatchObject([{ kind: 'excess', amount: '250' }])
+  })
+
+  test('counts once', () => {
+    const once = attempted(opened(), { a: proven })
+    expect(recordReply(once, 'a', proven, start)).toMatchObject({ outcome: 'unchanged' })
+  })
+})
+
+describe('evidence by sum', () => {
+  const open = attempted(opened(500n), { a: proven, b: lost, c: lost })
+
+  test.each([
+    ['nothing arrived, asked when nothing can any more', 750n, overMs, [0n, 500n]],
+    ['a part arrived, asked when nothing can any more', 1_000n, overMs, [250n, 250n]],
+    ['all of it arrived, asked at any time', 1_250n, 0, [500n, 0n]],
+    ['others have paid too', 9_000n, 0, [500n, 0n]],
+  ] as const)('decides: %s', (_, received, askedMs, [byWord, denied]) => {
+    const { settlement, undecided } = afterSum(open, received, askedMs)
+    expect(undecided).toBeUndefined()
+    expect(totalsOf(settlement)).toMatchObject({ proven: 250n, byWord, denied, inDoubt: 0n })
+  })
+
+  test.each([
+    ['nothing arrived yet', 750n],
+    ['a part arrived', 1_000n],
+  ])('waits until nothing can arrive any more: %s', (_, received) => {
+    const waiting = { isChanged: false, undecided: 'may_take_effect', until: start + overMs }
+    expect(afterSum(open, received, overMs - 1)).toMatchObject(waiting)
+  })
+
+  test('proves nothing if it lacks what is proven: it is outdated, or false', () => {
+    const settled = afterSum(open, 749n, overMs)
+    expect(settled).toMatchObject({ isChanged: false, undecided: 'contradicted' })
+  })
+
+  test('proves nothing without a sum before the attempts, or if nobody answers', () => {
+    const nothing = { isChanged: false, undecided: 'unreadable' }
+    expect(afterSum(attempted(opened(), { a: lost }), 500n, overMs)).toMatchObject(nothing)
+    expect(concludeFrom(open, undefined, marginMs, start)).toMatchObject(nothing)
+  })
+
+  test('waits for ever for an attempt without an end, unless all arrived', () => {
+    const endless = attempted(opened(500n), { a: lost }, { isEndless: true })
+    const waiting = afterSum(endless, 500n, 10 * overMs)
+    expect(waiting).toMatchObject({ undecided: 'may_take_effect' })
+    expect(waiting.until).toBeUndefined()
+    expect(totalsOf(afterSum(endless, 750n, 0).settlement)).toMatchObject({ byWord: 250n })
+  })
+
+  test('decides those that are over while others are not, if nothing arrived', () => {
+    const later = attempted(open, { d: lost }, { at: start + overMs })
+    const { settlement } = afterSum(later, 750n, overMs)
+    expect(outcomeIn(settlement, 'b')).toMatchObject({ state: 'decided', arrived: '0' })
+    expect(outcomeIn(settlement, 'd')).toMatchObject({ state: 'unknown' })
+    // The part that arrived may be of the later one.
+    expect(afterSum(later, 1_000n, overMs)).toMatchObject({ isChanged: false })
+  })
+
+  test('gives a rest that is no whole attempt to a larger one', () => {
+    const { settlement } = afterSum(open, 1_050n, overMs)
+    expect(totalsOf(settlement)).toMatchObject({ byWord: 300n, denied: 200n })
+    expect(doubtsOf(settlement)).toMatchObject([
+      { kind: 'by_word', reference: 'b', amount: '250' },
+      { kind: 'by_word', reference: 'c', amount: '50' },
+      { kind: 'denied', reference: 'c', amount: '200' },
+    ])
+  })
+
+  test('decides twice, each time on what is known since: two replies lost, one after the other', () => {
+    const first = afterSum(attempted(opened(500n), { a: proven, b: lost }), 1_000n, 0).settlement
+    const again = attempted(first, { c: lost })
+    // `c` arrived as well.
+    const { settlement } = afterSum(again, 1_250n, overMs)
+    expect(totalsOf(settlement)).toMatchObject({ byWord: 500n, denied: 0n })
+    // Or it did not.
+    const other = afterSum(again, 1_000n, overMs).settlement
+    expect(totalsOf(other)).toMatchObject({ byWord: 250n, denied: 250n })
+  })
+
+  test('decides twice: what others have paid counts once', () => {
+    const first = afterSum(attempted(opened(500n), { a: lost }), 1_500n, 0).settlement
+    expect(totalsOf(first)).toMatchObject({ byWord: 250n })
+    const { settlement } = afterSum(attempted(first, { b: lost }), 1_500n, overMs)
+    expect(totalsOf(settlement)).toMatchObject({ byWord: 250n, denied: 250n })
+  })
+
+  test('decides twice: the first "never" does not hide a later arrival', () => {
+    const first = afterSum(attempted(opened(500n), { a: lost }), 500n, overMs).settlement
+    const { settlement } = afterSum(attempted(first, { b: lost }), 750n, overMs)
+    expect(totalsOf(settlement)).toMatchObject({ byWord: 250n, denied: 250n })
+  })
+})
+
+describe('evidence by id', () => {
+  const settlement = attempted(opened(), { a: lost, b: lost })
+  const asked = (found: Record<string, FoundById>, askedMs: number) => {
+    const askedAt = start + askedMs
+    return concludeFrom(settlement, { by: 'id', askedAt, attempts: found }, marginMs, askedAt)
+  }
+
+  test('decides what arrived at any time, exactly', () => {
+    const decided = asked({ a: { found: 'arrived' }, b: { found: 'arrived', arrived: 249n } }, 0)
+    expect(totalsOf(decided.settlement)).toMatchObject({ proven: 499n, byWord: 0n, free: 501n })
+    expect(doubtsOf(decided.settlement)).toEqual([])
+  })
+
+  test('decides "never" by the final word of the other side at any time', () => {
+    const { settlement: decided } = asked({ a: { found: 'never' }, b: { found: 'never' } }, 0)
+    expect(totalsOf(decided)).toMatchObject({ proven: 0n, inDoubt: 0n, denied: 0n, free: 1_000n })
+  })
+
+  test('does not decide by an absent order until it can no longer run', () => {
+    const absent = { a: { found: 'absent' }, b: { found: 'absent' } } as const
+    const waiting = { isChanged: false, undecided: 'may_take_effect', until: start + overMs }
+    expect(asked(absent, overMs - 1)).toMatchObject(waiting)
+    expect(totalsOf(asked(absent, overMs).settlement)).toMatchObject({ inDoubt: 0n, free: 1_000n })
+  })
+
+  test('never decides by a pending order, or one that the answer does not name', () => {
+    const pending = { a: { found: 'pending' } } as const
+    expect(asked(pending, 10 * overMs)).toMatchObject({ isChanged: false })
+  })
+
+  test('shows an arrival after "never" as excess', () => {
+    const never = asked({ a: { found: 'never' }, b: { found: 'never' } }, 0).settlement
+    const found = { by: 'id', askedAt: start, attempts: { a: { found: 'arrived' } } } as const
+    const { settlement: decided } = concludeFrom(never, found, marginMs, start)
+    expect(totalsOf(decided)).toMatchObject({ proven: 250n, excess: 250n })
+  })
+})
+
+describe('somebody who knows decides', () => {
+  const operator = { by: 'operator', who: 'ada' } as const
+
+  test('what is in doubt', () => {
+    const settlement = attempted(opened(), { a: lost, b: lost })
+    const arrived = recordOf(decideAttempt(settlement, 'a', 'arrived', operator, start))
+    const never = recordOf(decideAttempt(arrived, 'b', 'never', operator, start))
+    expect(totalsOf(never)).toMatchObject({ proven: 250n, inDoubt: 0n, free: 750n })
+    expect(doubtsOf(never)).toEqual([])
+  })
+
+  test('what was decided by word', () => {
+    const byWord = afterSum(attempted(opened(500n), { a: lost }), 750n, 0).settlement
+    const never = recordOf(decideAttempt(byWord, 'a', 'never', operator, start))
+    expect(totalsOf(never)).toMatchObject({ byWord: 0n, free: 1_000n })
+  })
+
+  test('once: a second decision is refused, unless it is the same', () => {
+    const settlement = attempted(opened(), { a: lost })
+    const closed = recordOf(decideAttempt(settlement, 'a', 'never', { by: 'close' }, start))
+    const same = decideAttempt(closed, 'a', 'never', operator, start)
+    expect(same).toMatchObject({ ok: true, outcome: 'unchanged' })
+    const other = decideAttempt(closed, 'a', 'arrived', operator, start)
+    expect(other).toMatchObject({ ok: false, refusal: 'attempt_decided' })
+  })
+})
+
+test('forgotten attempts leave their sum, and what is not proven stays', () => {
+  const refusal = { outcome: 'refused', reason: 'busy', retryAt: start } as const
+  const settlement = attempted(opened(500n), { a: proven, b: lost, c: refusal, d: proven })
+  const short = forgetProven(settlement)
+  expect(short.attempts.map(({ reference }) => reference)).toEqual(['b'])
+  expect(totalsOf(short)).toEqual(totalsOf(settlement))
+  expect(forgetProven(short)).toBe(short)
+})
+
+test('a verdict needs an end or the whole amount', () => {
+  const reading = { received: 500n, askedAt: 0 }
+  expect(verdictOn({ amount: 1n }, 500n, reading)).toMatchObject({ isDecided: false })
+  expect(verdictOn({ amount: 0n }, 500n, reading)).toEqual({ isDecided: true, arrived: 0n })
+})
