@@ -59,6 +59,8 @@ export default defineConfig(({ mode }) => {
   return {
     test: {
       globalSetup: ['test/support/announce.ts'],
+      // One line for each file, and for a test only if it takes long.
+      slowTestThreshold: 5_000,
       // More workers than cores, because many tests wait for a server, a process or a time-out.
       maxWorkers: Math.ceil(availableParallelism() * 1.5),
       projects: [project('sharing', sharing, false), project('alone', alone, true)],

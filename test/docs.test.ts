@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { memberTable, optionTables, valueTable } from '../scripts/api-table.js'
 import { errorTable, publicReasonTable } from '../scripts/error-table.js'
+import { sections } from '../site/.vitepress/pages.js'
 import { compatibilityGroup } from '../src/servers/compatibility.js'
 import { readInput } from '../src/util/input.js'
 
@@ -162,6 +163,17 @@ describe('the README', () => {
     expect(first?.document).toBe('README.md')
     expect(first?.code).toMatch(/^(?:import|}) .*from 'open-payments-server'$/m)
     expect(first?.code.trim().split('\n').length).toBeLessThanOrEqual(25)
+  })
+
+  test('and the site name each page by its title', () => {
+    const guides = sections
+      .flatMap(({ pages }) => pages)
+      .filter(({ source }) => /^docs\//.test(source))
+    const titles = guides.map(({ source }) => [source, read(source).match(/^# (.*)$/m)?.[1]])
+    expect(guides.map(({ source, title }) => [source, title])).toEqual(titles)
+    const [, table = ''] = read('README.md').split('## Documentation')
+    const listed = [...table.matchAll(/\[([^\]]+)\]\((docs\/[^)]+)\)/g)]
+    expect(listed.map(([, title, source]) => [source, title]).sort()).toEqual(titles.sort())
   })
 
   test('names existing npm scripts', () => {

@@ -132,6 +132,10 @@ export default defineConfig({
       { icon: 'github', link: 'https://github.com/open-payments-server/open-payments-server' },
     ],
   },
+  transformPageData({ relativePath }) {
+    const description = pages.find(({ path }) => path === relativePath)?.description
+    return description === undefined ? undefined : { description }
+  },
   buildEnd({ outDir }) {
     writeForModels({ repository, pages, outDir })
   },

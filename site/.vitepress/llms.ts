@@ -27,9 +27,8 @@ export function writeForModels(build: Build): void {
   const all: readonly Section[] = [...sections, { title: 'API reference', pages: reference }]
   const lists = all.map(({ title, pages }) => {
     const lines = pages.map((page) => {
-      const summary = summaryOf(texts.get(page.path) ?? '')
       const link = `- [${page.title}](${siteUrl}${page.path})`
-      return summary === '' ? link : `${link}: ${summary}`
+      return page.description === undefined ? link : `${link}: ${page.description}`
     })
     return `## ${title}\n\n${lines.join('\n')}\n`
   })

@@ -6,6 +6,8 @@ export interface Page {
   readonly title: string
   readonly source: string
   readonly path: string
+  /** What a reader finds there, in one sentence. */
+  readonly description?: string
   /** Whether `llms-full.txt` contains the page: what a host needs to know to write its code. */
   readonly isInFull?: boolean
 }
@@ -15,10 +17,11 @@ export interface Section {
   readonly pages: readonly Page[]
 }
 
-const guide = (name: string, title: string): Page => ({
+const guide = (name: string, title: string, description: string): Page => ({
   title,
   source: `docs/${name}.md`,
   path: `${name}.md`,
+  description,
 })
 
 const essential = (page: Page): Page => ({ ...page, isInFull: true })
@@ -30,44 +33,154 @@ export const sections: readonly Section[] = [
   {
     title: 'Start',
     pages: [
-      essential({ title: 'Introduction', source: 'README.md', path: 'introduction.md' }),
-      essential(guide('getting-started', 'Getting started')),
-      essential(guide('concepts', 'Concepts')),
-      guide('stack', 'One stack from A to Z'),
-      guide('account-servicing-entities', 'For account servicing entities'),
-      guide('migrating-from-rafiki', 'Migrating from Rafiki'),
+      essential({
+        title: 'Introduction',
+        source: 'README.md',
+        path: 'introduction.md',
+        description:
+          'What the library does, a first wallet in 25 lines, and when Rafiki fits better.',
+      }),
+      guide('tasks', 'Tasks', 'From what you want to do to the section that shows it.'),
+      essential(
+        guide(
+          'getting-started',
+          'Getting started',
+          'Serve a wallet, request a grant, and add both to your application.',
+        ),
+      ),
+      essential(
+        guide(
+          'concepts',
+          'Concepts',
+          'The terms, and the messages between a client, the servers and your backend as diagrams.',
+        ),
+      ),
+      guide(
+        'stack',
+        'One stack from A to Z',
+        'A whole program on Fastify, Drizzle and PostgreSQL, with ledger, login and shutdown, to copy.',
+      ),
+      guide(
+        'account-servicing-entities',
+        'For account servicing entities and financial service providers',
+        'The requirements of openpayments.dev, what meets each, and what remains for you.',
+      ),
+      guide(
+        'migrating-from-rafiki',
+        'Migrating from Rafiki',
+        'What replaces each service and call, and how grants, keys and payments are imported.',
+      ),
     ],
   },
   {
     title: 'Guides',
     pages: [
-      essential(guide('mounting', 'Mount the servers')),
-      guide('frameworks', 'Frameworks and runtimes'),
-      guide('reverse-proxies', 'Reverse proxies'),
-      essential(guide('grants', 'Show and revoke grants')),
-      guide('pages', 'Show pages to owners'),
-      guide('client-keys', 'Clients and their keys'),
-      essential(guide('spending', 'Pay out, within limits')),
-      guide('limits', 'Limits of owners'),
-      guide('ilp', 'Receive and send over Interledger'),
-      essential(guide('events', 'Consume events')),
-      essential(guide('storage', 'Store, with your ledger')),
-      guide('production', 'Run in production'),
-      guide('telemetry', 'Measure and report'),
-      guide('sizing', 'Size the database'),
+      essential(
+        guide(
+          'mounting',
+          'Mounting',
+          'Mount the servers in Express, Fastify, Hono or Fetch, in one process or in two.',
+        ),
+      ),
+      guide(
+        'frameworks',
+        'Other frameworks and runtimes',
+        'Complete programs for Koa, Nest, Next.js, Bun, Deno, Workers, Lambda and others.',
+      ),
+      guide(
+        'reverse-proxies',
+        'Reverse proxies',
+        'What a proxy must pass on, with configurations for nginx, HAProxy, Apache, Caddy and Varnish.',
+      ),
+      essential(
+        guide(
+          'grants',
+          'Grants, and who they are for',
+          'List, narrow, pause and revoke what an owner has consented to.',
+        ),
+      ),
+      guide(
+        'pages',
+        'Show pages to owners',
+        'Consent, confirmation, connected apps, limits, keys and login as pages with your brand.',
+      ),
+      guide(
+        'client-keys',
+        'Clients and their keys',
+        'Which clients a wallet serves, where their keys and names come from, and rate limits.',
+      ),
+      essential(
+        guide(
+          'spending',
+          'Paying out, within limits',
+          'Price, hold, settle and refund payments, and repeat requests without paying twice.',
+        ),
+      ),
+      guide(
+        'limits',
+        'Limits',
+        'Limits of an owner for one app and for all apps, and what a client learns of them.',
+      ),
+      guide('ilp', 'Interledger', 'Receive and send funds over Interledger, with direct peers.'),
+      essential(
+        guide(
+          'events',
+          'Events and sweeps',
+          'Consume each change at least once and in order, and end what has expired.',
+        ),
+      ),
+      essential(
+        guide(
+          'storage',
+          'Storage',
+          'The stores, your ledger in the same transaction, and the contract of a store.',
+        ),
+      ),
+      guide(
+        'production',
+        'In production',
+        'A checklist, time-outs, poolers, upgrades, backups, readiness, and remedies by symptom.',
+      ),
+      guide(
+        'telemetry',
+        'Telemetry and reports',
+        'Spans, metrics, alerts, and SQL views for operators, finance and support.',
+      ),
+      guide(
+        'sizing',
+        'Sizing',
+        'Statements and bytes of each operation, and how to grow beyond one database.',
+      ),
     ],
   },
   {
     title: 'Reference',
     pages: [
-      guide('api', 'The API on one page'),
-      guide('options', 'Options'),
-      guide('operations', 'Operations, deviations, limits'),
-      guide('errors', 'Errors'),
-      guide('clients', 'Tested clients'),
-      guide('security', 'Threats and laws'),
-      { title: 'Searches', source: 'assurance/README.md', path: 'assurance.md' },
-      guide('architecture', 'Architecture and decisions'),
+      guide('api', 'The API on one page', 'Every export of the main entry, in one line each.'),
+      guide('options', 'Options', 'Every option, its default, and what it is for.'),
+      guide(
+        'operations',
+        'Operations and deviations',
+        'Every HTTP operation with its responses, and each difference from the specifications.',
+      ),
+      guide('errors', 'Errors', 'Every refusal: status, code, text, meaning and remedy.'),
+      guide(
+        'clients',
+        'Tested clients',
+        'What published clients in six languages send, and what they do with each answer.',
+      ),
+      guide('security', 'Threats and laws', 'Each threat with the test that tries the attack.'),
+      {
+        title: 'Searches',
+        source: 'assurance/README.md',
+        path: 'assurance.md',
+        description: 'The simulations, models and injected faults that search for broken laws.',
+      },
+      guide(
+        'architecture',
+        'Architecture',
+        'The layers of the code, an operation followed through them, and the decisions.',
+      ),
     ],
   },
   {
@@ -77,25 +190,67 @@ export const sections: readonly Section[] = [
         title: 'npm create',
         source: 'packages/create-open-payments-server/README.md',
         path: 'npm-create.md',
+        description: 'Generates a working wallet on your framework and database.',
       },
-      { title: 'Pages for owners', source: 'packages/pages/README.md', path: 'pages-package.md' },
-      { title: 'Check a deployed wallet', source: 'packages/doctor/README.md', path: 'doctor.md' },
+      {
+        title: 'Pages for owners',
+        source: 'packages/pages/README.md',
+        path: 'pages-package.md',
+        description: 'The pages of owners as handlers for every framework, in four languages.',
+      },
+      {
+        title: 'Check a deployed wallet',
+        source: 'packages/doctor/README.md',
+        path: 'doctor.md',
+        description: 'The doctor finds what breaks a deployed wallet, and a suite tests a server.',
+      },
       {
         title: 'Test clients: a sandbox',
         source: 'packages/sandbox/README.md',
         path: 'sandbox.md',
+        description: 'Two wallets for the tests of apps and SDKs, with a clock and faults.',
       },
-      { title: 'Pay on the command line', source: 'packages/cli/README.md', path: 'cli.md' },
-      { title: 'Test your backend', source: 'packages/testing/README.md', path: 'testing-kit.md' },
-      { title: 'Store for Kysely', source: 'packages/kysely/README.md', path: 'kysely-package.md' },
+      {
+        title: 'Pay on the command line',
+        source: 'packages/cli/README.md',
+        path: 'cli.md',
+        description: 'A client on the command line: keys, grants, quotes and payments.',
+      },
+      {
+        title: 'Test your backend',
+        source: 'packages/testing/README.md',
+        path: 'testing-kit.md',
+        description: 'Suites for stores and holds, and a search for payments beyond their limits.',
+      },
+      {
+        title: 'Store for Kysely',
+        source: 'packages/kysely/README.md',
+        path: 'kysely-package.md',
+        description: 'A store on Kysely for PostgreSQL, MariaDB, MySQL and SQLite.',
+      },
     ],
   },
   {
     title: 'Project',
     pages: [
-      { title: 'Security policy', source: 'SECURITY.md', path: 'security-policy.md' },
-      { title: 'Contributing', source: 'CONTRIBUTING.md', path: 'contributing.md' },
-      { title: 'Changelog', source: 'CHANGELOG.md', path: 'changelog.md' },
+      {
+        title: 'Security policy',
+        source: 'SECURITY.md',
+        path: 'security-policy.md',
+        description: 'How to report a vulnerability.',
+      },
+      {
+        title: 'Contributing',
+        source: 'CONTRIBUTING.md',
+        path: 'contributing.md',
+        description: 'How the project is built, tested and released.',
+      },
+      {
+        title: 'Changelog',
+        source: 'CHANGELOG.md',
+        path: 'changelog.md',
+        description: 'What changed in each version.',
+      },
     ],
   },
 ]

@@ -3,10 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { servers } from './databases.js'
 
-/** Prints before the tests which suites will be skipped, and what enables them, and after them what was recorded. */
-export function setup(): (() => void) | undefined {
+/** Prints before and after the tests which suites are skipped, and what enables them, and at last what was recorded. */
+export function setup(): () => void {
   announceSkipped()
-  return process.env['OPENAPI'] ? recordedAnswers() : undefined
+  const report = process.env['OPENAPI'] ? recordedAnswers() : undefined
+  return () => {
+    report?.()
+    announceSkipped()
+  }
 }
 
 function announceSkipped(): void {
@@ -21,7 +25,7 @@ function announceSkipped(): void {
   if (missing.length === 0) return
   const hints = missing.map((name) => variables[name as keyof typeof variables])
   console.log(
-    `Skipping the suites that need ${missing.join(', ')}: set ${hints.join(', ')} to run them.`,
+    `Skipped are the suites that need ${missing.join(', ')}: set ${hints.join(', ')} to run them.`,
   )
 }
 
