@@ -51,6 +51,7 @@ export type { CancelGrant, RevokeGrant, RevokeToken } from './core/grant/ending.
 export type { GrantEvent, SubjectId } from './core/grant/record.js'
 export {
   type Amendment,
+  type ClientKeyId,
   type Consent,
   type Continuation,
   clientId,

@@ -29,6 +29,7 @@ export type { AmendRefusal, ConditionChanges } from './core/grant/amendment.js'
 export type { ConsentRefusal } from './core/grant/consent.js'
 export type {
   Amendment,
+  ClientKeyId,
   Consent,
   Continuation,
   Derivation,

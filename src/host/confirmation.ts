@@ -1,5 +1,6 @@
 import type { Amount } from '../core/amount.js'
 import { type HostResult, refusedCall } from '../core/decision.js'
+import type { ClientKeyId } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import type {
   ConfirmRefusal,
@@ -12,6 +13,7 @@ import type { AccountRefusal } from '../service/accounts.js'
 import type { ListPage, PageQuery } from '../service/lists.js'
 import type { ConfirmablePayment, OwnerConfirmations } from '../service/owner-confirmation.js'
 import { exactly, type Members, readInput, string, text } from '../util/input.js'
+import { clientKeyOf } from './client-key.js'
 import { byAddressOrGrant, type OutgoingPaymentScope } from './outgoing-payment-scope.js'
 import type { OutgoingPaymentView } from './outgoing-payment-view.js'
 import { amount, pageMembers, requirePage } from './payments.js'
@@ -23,6 +25,8 @@ export interface PaymentToConfirm {
   readonly walletAddress: string
   /** Wallet address of the client that requested it, or the URN of its key's thumbprint. */
   readonly client: string
+  /** The key that signed for its grant, as in `GrantView`. Absent with `remoteGrants`. */
+  readonly clientKey?: ClientKeyId
   readonly grantId: string
   /** The owner who consented to the grant. Absent with `remoteGrants`, and if the grant needed no consent. */
   readonly resourceOwner?: string
@@ -143,15 +147,17 @@ export function confirmationServices(
   }
 }
 
-function paymentToConfirm({ payment, resourceOwner }: ConfirmablePayment): PaymentToConfirm {
+function paymentToConfirm({ payment, grant }: ConfirmablePayment): PaymentToConfirm {
   const { id: paymentId, walletAddress, client, grantId, receiver, metadata } = payment
   const { receiverWalletAddress, debitAmount, receiveAmount, itemId } = payment
   const { createdAt, confirmation, dueAt: until } = payment
   const { url } = confirmation
+  const { resourceOwner } = grant?.consent ?? {}
   return {
     paymentId,
     walletAddress,
     client,
+    ...(grant !== undefined && { clientKey: clientKeyOf(grant) }),
     grantId,
     ...(resourceOwner !== undefined && { resourceOwner }),
     receiver,

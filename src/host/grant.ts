@@ -5,6 +5,7 @@ import type { AmendRefusal } from '../core/grant/amendment.js'
 import { type EndedGrant, endOf } from '../core/grant/ended.js'
 import {
   type Amendment,
+  type ClientKeyId,
   clientId,
   type EarlierConditions,
   type Grant,
@@ -29,6 +30,7 @@ import {
 import { exactly, listOf, type Members, oneOf, readInput, string, text } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import { type GrantAmendment, type ItemView, readAmendment } from './approval.js'
+import { clientKeyOf } from './client-key.js'
 import type { DisplayOf, InteractionView } from './interaction-view.js'
 import { pageMembers, requirePage } from './payments.js'
 
@@ -39,6 +41,12 @@ export interface GrantView {
   readonly grantId: string
   /** Wallet address of the client, or the URN of its key's thumbprint. */
   readonly client: string
+  /**
+   * The key of the client that signed the request, or the last continuation or rotation that was recorded: its `kid`
+   * and its thumbprint (RFC 7638). If `client` is an account of your owner, name the app by the owner's name for this
+   * key.
+   */
+  readonly clientKey: ClientKeyId
   /**
    * The name of the client when the owner consented, as in `InteractionView.display`. Absent if it had none, or the
    * approval was inside a transaction.
@@ -368,7 +376,8 @@ export function grantView(grant: Grant | EndedGrant, now: Instant): GrantView {
     : ofGrant(grant, now)
   return {
     grantId,
-    client: clientId({ thumbprint: '', ...grant.client }),
+    client: clientId(grant.client),
+    clientKey: clientKeyOf(grant),
     ...(consent?.clientName !== undefined && { clientName: consent.clientName }),
     status,
     access,

@@ -1,10 +1,11 @@
 import { itemsOf, labelsOf, lacksIdentifier, type TokenItem, tokenItem } from '../core/access.js'
-import type { Grant, SubjectId } from '../core/grant/record.js'
+import type { ClientKeyId, Grant, SubjectId } from '../core/grant/record.js'
 import { type GrantStatus, grantStatus } from '../core/grant/status.js'
 import type { Instant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
 import { type SpendingTotal, spendingTotals } from '../core/spending-total.js'
 import { given } from '../util/given.js'
+import { clientKeyOf } from './client-key.js'
 
 /** An access token that the client requests, with its access. */
 export interface TokenView {
@@ -30,6 +31,11 @@ export interface InteractionView {
   readonly issuedAt?: Instant
   /** Wallet address of the client, verified by its signature. */
   readonly client: string
+  /**
+   * The key that signed the request: its `kid` and its thumbprint (RFC 7638). If `client` is an account of the owner,
+   * name the app by the owner's name for this key, because `display` then has the name of the account.
+   */
+  readonly clientKey: ClientKeyId
   /**
    * How a page can name the client (RFC 9635 section 2.3.2), in addition to its wallet address, and never instead of
    * it.
@@ -97,6 +103,7 @@ export function interactionView(
     status: grantStatus(grant, now),
     ...(issuedAt !== undefined && { issuedAt }),
     client: client.walletAddress,
+    clientKey: clientKeyOf(grant),
     display,
     access,
     tokens: labelsOf(access).map((label) => tokenView(access, label)),

@@ -64,10 +64,10 @@ interface Dependencies {
   readonly policy: CreationPolicy
 }
 
-/** A payment whose confirmation can be given or repeated, and the owner who consented, if this server knows one. */
+/** A payment whose confirmation can be given or repeated, and its grant, if that is in the store of this server. */
 export interface ConfirmablePayment {
   readonly payment: ReservedPayment & { readonly confirmation: Confirmation }
-  readonly resourceOwner?: string
+  readonly grant?: Grant
 }
 
 type Confirmed =
@@ -130,9 +130,7 @@ async function confirmableOf(
   const grants = await loadGrants(context, open)
   return open.flatMap((payment) => {
     const grant = grants.get(payment.grantId)
-    if (grant === undefined || rightsOf(grant, now) === undefined) return []
-    const { resourceOwner } = grant.consent ?? {}
-    return { payment, ...(resourceOwner !== undefined && { resourceOwner }) }
+    return grant === undefined || rightsOf(grant, now) === undefined ? [] : { payment, grant }
   })
 }
 

@@ -49,6 +49,7 @@ function consent(item: AccessItem, tag: string): Screen {
     grantId: 'grant',
     status: 'pending',
     client: 'https://shop.example/app',
+    clientKey: { kid: 'shop-1', thumbprint: 'thumbprint' },
     display: { uri: 'https://shop.example', name: 'Green Energy' },
     access: [item],
     tokens: [{ access: [item] }],
@@ -81,6 +82,7 @@ function apps(tag: string): Readonly<Record<'list' | 'detail' | 'ended', Screen>
     grant: {
       grantId: 'grant',
       client: 'https://shop.example/app',
+      clientKey: { kid: 'shop-1', thumbprint: 'thumbprint' },
       status: 'approved',
       access: [item],
       createdAt: 0,

@@ -65,7 +65,7 @@ describe('what remains of a grant', () => {
         const text = JSON.stringify(ended)
         const { path } = grant.continuation
         const hidden = [...secrets, ...tokens.flatMap(({ hash, manage }) => [hash, manage]), path]
-        hidden.push(grant.client.thumbprint, grant.client.x)
+        hidden.push(grant.client.x)
         expect(hidden.filter((secret) => text.includes(`"${secret}"`))).toEqual([])
       }),
       { numRuns: runs(2_000, 300) },
@@ -94,11 +94,12 @@ describe('what remains of the grant', () => {
     return endedGrant(grant, options, startOfTests)
   }
 
-  test('of a client that is identified by its key has the thumbprint of the key', () => {
+  test('has the id and the thumbprint of the key that signed, and not the key', () => {
     const client = { kid: 'k', thumbprint: 't', x: 'public-key' }
-    expect(ended({ client })?.client).toEqual({ thumbprint: 't' })
+    expect(ended({ client })?.client).toEqual({ kid: 'k', thumbprint: 't' })
     const walletAddress = 'https://shop.example'
-    expect(ended({ client: { ...client, walletAddress } })?.client).toEqual({ walletAddress })
+    const named = { walletAddress, kid: 'k', thumbprint: 't' }
+    expect(ended({ client: { ...client, walletAddress } })?.client).toEqual(named)
   })
 
   test('has the subject that the owner has disclosed', () => {

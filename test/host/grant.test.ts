@@ -8,6 +8,7 @@ import {
 } from '../../src/index.js'
 import { ownerListName } from '../../src/service/grant/lists.js'
 import { invalidInput } from '../support/invalid-input.js'
+import { testKey } from '../support/keys.js'
 import { runs } from '../support/runs.js'
 import { createSpendingWorld, outgoingItem, pay, usd } from '../support/spending.js'
 import { unicodeText } from '../support/unicode-text.js'
@@ -266,6 +267,7 @@ describe('the grants of a resource owner', () => {
     const expected = {
       grantId: grantIdOf({ id }),
       client: 'https://shop.example',
+      clientKey: { kid: 'shop-key', thumbprint: testKey('shop').thumbprint },
       status: 'approved',
       access: [{ ...outgoingAccess, itemId: '1' }],
       createdAt,
@@ -369,7 +371,7 @@ describe('the grants of a resource owner', () => {
     const kept = [
       ...[continuation?.tokenHash, continuation?.path, interaction?.refHash, interaction?.refSalt],
       ...[interaction?.nonce],
-      ...[interaction?.pathHash, token?.hash, token?.manage, derivation?.salt, client?.thumbprint],
+      ...[interaction?.pathHash, token?.hash, token?.manage, derivation?.salt, client?.x],
     ]
     for (const value of kept) {
       expect(value).toMatch(/^[\w-]{20,}$/)
@@ -403,6 +405,7 @@ describe('the grants of a resource owner', () => {
     expect(await world.auth.grants.get(grantIdOf({ id }))).toEqual({
       grantId: grantIdOf({ id }),
       client: `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${client.key.thumbprint}`,
+      clientKey: { kid: 'shop-key', thumbprint: client.key.thumbprint },
       status: 'approved',
       access: [{ ...incomingAccess, itemId: '1' }],
       createdAt: world.clock.now(),

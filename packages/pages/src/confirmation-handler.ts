@@ -5,6 +5,7 @@ import { fieldsOf } from './forms.js'
 import { html } from './html.js'
 import type { NoticeName } from './notice.js'
 import type { PagesOptions } from './options.js'
+import { ownKeysOf } from './own-keys.js'
 import { ownReceiverOf } from './own-receivers.js'
 import { namedReceivers, type Receivers } from './receivers.js'
 import { isSignedIn, type OwnersVisit, type Site } from './site.js'
@@ -43,6 +44,7 @@ export function confirmationHandler(site: Site): Handler {
     const screen = screens.confirmation(payment, {
       locale,
       accounts,
+      ownKey: await ownKeysOf(accounts, options.keys)(payment),
       display: await options.auth.grants.displayOf(client),
       receivers: await receiversOf(payment),
       fields: await fieldsFor(payment, owner.id),

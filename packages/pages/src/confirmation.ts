@@ -1,6 +1,6 @@
 import type { InteractionView, PaymentToConfirm } from 'open-payments-server'
 import { amountHtml } from './amounts.js'
-import { addressOf, shortName } from './app-name.js'
+import { aboutName, addressOf, type OwnKey, shortName } from './app-name.js'
 import { isSameUrl, type OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
@@ -15,6 +15,8 @@ export interface ConfirmationOptions {
   readonly accounts: readonly OwnedAccount[]
   /** How to name the app. */
   readonly display?: InteractionView['display'] | undefined
+  /** The key of the owner with which the app signs, if its address is one of `accounts`. It then names the app. */
+  readonly ownKey?: OwnKey | undefined
   /** The receiver, by the URL of the incoming payment. Default: the page shows the host and the URL. */
   readonly receivers?: Receivers | undefined
   /** Hidden fields with what is shown, and the token of the form. */
@@ -41,10 +43,11 @@ export interface ConfirmationOptions {
  */
 export function confirmationScreen(
   payment: PaymentToConfirm,
-  { locale, accounts, display, receivers, fields, problem }: ConfirmationOptions,
+  { locale, accounts, display, ownKey, receivers, fields, problem }: ConfirmationOptions,
 ): Screen {
   const { client, walletAddress, receiver, debitAmount, receiveAmount, until } = payment
-  const app = { client, display }
+  const app = { client, display, ownKey }
+  const name = shortName(app, locale)
   const { publicName } = accounts.find(({ url }) => isSameUrl(url, walletAddress)) ?? {}
   const { value, assetCode, assetScale } = debitAmount
   const arrivesAsPaid =
@@ -55,9 +58,9 @@ export function confirmationScreen(
   const content = html`<form method="post" class="card">
     ${problem && alertOf(problem, locale, '#decision')}
     ${fields}
-    <h1>${say(locale, 'asksToConfirm', { app: shortName(app) })}</h1>
+    <h1>${say(locale, 'asksToConfirm', { app: name })}</h1>
     <p class="address">${addressOf(app)}</p>
-    ${display?.name && html`<p class="quiet small">${say(locale, 'nameUnproved')}</p>`}
+    ${aboutName(app, locale)}
     <p class="amount"><span>${amountHtml(debitAmount, locale)}</span></p>
     <dl>
     <div><dt>${say(locale, 'rowTo')}</dt><dd>${receiverHtml(receiver, receivers)}</dd></div>
@@ -70,5 +73,5 @@ export function confirmationScreen(
     ${say(locale, 'confirm')}</button>
     <button name="decision" value="decline">${say(locale, 'decline')}</button></div>
     <p class="quiet small">${say(locale, 'returns')}</p></form>`
-  return { title: plain(locale, 'asksToConfirm', { app: shortName(app) }), content }
+  return { title: plain(locale, 'asksToConfirm', { app: name }), content }
 }

@@ -13,6 +13,7 @@ import {
   pausedBadge,
   pauseForm,
   sayOf,
+  signedWithHtml,
   waitingHtml,
 } from './connected-apps.js'
 import { type Html, html } from './html.js'
@@ -54,12 +55,13 @@ export interface ConnectedAppOptions extends AppOptions {
 export function connectedAppScreen(app: ConnectedApp, options: ConnectedAppOptions): Screen {
   const { client, access, subject, approvedAt } = app.grant
   const { locale, outcome } = options
-  const name = nameOf(app)
+  const name = nameOf(app, options)
   const date = approvedAt !== undefined && formatDay(approvedAt, locale)
   const content = html`${outcome && outcomeHtml(outcome, app, options)}
     <p><a href="?">${say(locale, 'appsAll')}</a></p>
     <section class="card"><h1>${isolated(name)}</h1>
     <p class="address">${addressOf({ client })}</p>
+    ${signedWithHtml(app, options)}
     ${date && html`<p class="quiet small">${say(locale, 'since', { date })}</p>`}
     ${pausedBadge(app, options)}
     ${waitingHtml(app, options)}

@@ -6,6 +6,7 @@ import {
 } from 'open-payments-server'
 import type { Handler, HttpResponse } from 'open-payments-server/adapter'
 import { accountLimitsPage } from './account-limits-page.js'
+import { type OwnKey, shortName } from './app-name.js'
 import { type ConnectedAppOptions, limitFieldOf } from './connected-app.js'
 import {
   type AppOptions,
@@ -19,6 +20,7 @@ import { fieldsOf, queryOf } from './forms.js'
 import { seeOther } from './layout.js'
 import { type LimitProblem, limitOf, lowered } from './limits.js'
 import type { Locale } from './locale.js'
+import { type OwnKeyOf, ownKeysOf } from './own-keys.js'
 import { ownReceiverOf } from './own-receivers.js'
 import { debitedAsset, typedLimit, withTypedLimit } from './owner-limits.js'
 import { namedReceivers, receiversIn } from './receivers.js'
@@ -41,22 +43,27 @@ export function connectedAppsHandler(site: Site): Handler {
   const { accountLimits } = options
   const limitsPage = accountLimits && accountLimitsPage(site, accountLimits)
 
-  async function connected(grant: GrantView): Promise<ConnectedApp> {
+  async function connected(grant: GrantView, ownKeyOf: OwnKeyOf): Promise<ConnectedApp> {
     const { grantId } = grant
     const isPaying = grant.access.some(({ type }) => type === 'outgoing-payment')
-    const [display, budgets, last, waiting] = await Promise.all([
-      grants.displayOf(grant.client),
+    const [named, budgets, last, waiting] = await Promise.all([
+      namesOf(grant, ownKeyOf),
       isPaying ? payments?.budgetsOf(grantId) : undefined,
       isPaying ? payments?.list({ grantId, last: 1 }) : undefined,
       isPaying ? payments?.listToConfirm?.({ grantId }) : undefined,
     ])
     return {
       grant,
-      display,
+      ...named,
       ...(budgets !== undefined && { budgets }),
       ...(last !== undefined && { lastPayment: last.result[0] ?? null }),
       ...(waiting !== undefined && { waiting: waiting.result }),
     }
+  }
+
+  async function namesOf(grant: GrantView, ownKeyOf: OwnKeyOf) {
+    const [display, ownKey] = await Promise.all([grants.displayOf(grant.client), ownKeyOf(grant)])
+    return { display, ownKey }
   }
 
   async function appOptions({ owner, locale }: OwnersVisit): Promise<AppOptions> {
@@ -74,17 +81,20 @@ export function connectedAppsHandler(site: Site): Handler {
   ): Promise<HttpResponse> {
     const { owner } = visit
     const query = queryOf(visit.request)
+    const shown = await appOptions(visit)
+    const ownKeyOf = ownKeysOf(shown.accounts, options.keys)
     const search = query.get('search')?.trim().slice(0, searchLengthMax) || undefined
     const { grants: found, ...more } = await (search === undefined
       ? newest(owner.id, query.get('before'))
-      : searched(owner.id, search, visit.locale))
-    const screen = screens.connectedApps(await Promise.all(found.map(connected)), {
-      ...(await appOptions(visit)),
+      : searched(owner.id, search, shown.locale, ownKeyOf))
+    const each = (grant: GrantView) => connected(grant, ownKeyOf)
+    const screen = screens.connectedApps(await Promise.all(found.map(each)), {
+      ...shown,
       ...more,
       endedUrl: '?ended',
       accountLimitsUrl: limitsPage && '?limits',
       search,
-      removed: await removedBy(owner.id, query.get('removed')),
+      removed: await removedBy(owner.id, query.get('removed'), ownKeyOf),
       outcome,
     })
     return site.show(screen, visit, outcome === undefined ? 200 : 400)
@@ -97,7 +107,7 @@ export function connectedAppsHandler(site: Site): Handler {
   }
 
   /** Resolves to the newest apps whose name or address contains a text. */
-  async function searched(ownerId: string, search: string, { tag }: Locale) {
+  async function searched(ownerId: string, search: string, locale: Locale, ownKeyOf: OwnKeyOf) {
     const all: GrantView[] = []
     let cursor: string | undefined
     let isMore = true
@@ -112,16 +122,22 @@ export function connectedAppsHandler(site: Site): Handler {
       cursor = pagination.startCursor
       isMore = pagination.hasPreviousPage && cursor !== undefined
     }
-    const clients = [...new Set(all.map(({ client }) => client))]
-    const lower = (text: string) => text.toLocaleLowerCase(tag)
+    const lower = (text: string) => text.toLocaleLowerCase(locale.tag)
+    const displays = new Map<string, ReturnType<typeof grants.displayOf>>()
+    const displayOf = (client: string) => {
+      const known = displays.get(client) ?? grants.displayOf(client)
+      displays.set(client, known)
+      return known
+    }
     const matching = await Promise.all(
-      clients.map(async (client) => {
-        const { name = '' } = (await grants.displayOf(client)) ?? {}
-        return lower(`${name} ${client}`).includes(lower(search)) ? [client] : []
+      all.map(async (grant) => {
+        const { client } = grant
+        const [display, ownKey] = await Promise.all([displayOf(client), ownKeyOf(grant)])
+        const name = shortName({ client, display, ownKey }, locale)
+        return lower(`${name} ${client}`).includes(lower(search)) ? [grant] : []
       }),
     )
-    const isFound = new Set(matching.flat())
-    const found = all.filter(({ client }) => isFound.has(client)).slice(0, pageMax)
+    const found = matching.flat().slice(0, pageMax)
     return { grants: found, ...(isMore && { searchedMax: all.length }) }
   }
 
@@ -132,22 +148,30 @@ export function connectedAppsHandler(site: Site): Handler {
       (page) => grants.history({ ...query, ...page }),
       queryOf(visit.request).get('before'),
     )
-    const { intervalCounting, accountsOf } = options
+    const { intervalCounting, accountsOf, keys } = options
+    const accounts = await accountsOf(owner.id)
+    const ownKeyOf = ownKeysOf(accounts, keys)
+    const ownKeys = new Map<string, OwnKey>()
+    for (const grant of result) {
+      const ownKey = await ownKeyOf(grant)
+      if (ownKey !== undefined) ownKeys.set(grant.grantId, ownKey)
+    }
     const screen = screens.endedApps(result.toReversed(), {
       locale,
       now: site.now(),
       intervalCounting,
-      accounts: await accountsOf(owner.id),
+      accounts,
+      ownKeys,
       olderUrl: olderUrl(pagination, { ended: '' }),
     })
     return site.show(screen, visit)
   }
 
   /** The app whose access the owner has ended. A link on any page can contain any id. */
-  async function removedBy(ownerId: string, grantId: string | null) {
+  async function removedBy(ownerId: string, grantId: string | null, ownKeyOf: OwnKeyOf) {
     const grant = grantId === null ? undefined : await grants.get(grantId)
     const isRemoved = grant?.resourceOwner === ownerId && grant.status === 'revoked'
-    return isRemoved ? { grant, display: await grants.displayOf(grant.client) } : undefined
+    return isRemoved ? { grant, ...(await namesOf(grant, ownKeyOf)) } : undefined
   }
 
   async function detail(
@@ -168,9 +192,14 @@ export function connectedAppsHandler(site: Site): Handler {
     const paid = history?.result.toReversed()
     const wanted = [...receiversIn(access), ...(paid ?? []).map(({ receiver }) => receiver)]
     const ownerLimits = grant.conditions?.limits && (await payments?.limitsOf({ grantId }))
-    const app = { ...(await connected(grant)), ...(ownerLimits !== undefined && { ownerLimits }) }
+    const shown = await appOptions(visit)
+    const ownKeyOf = ownKeysOf(shown.accounts, options.keys)
+    const app = {
+      ...(await connected(grant, ownKeyOf)),
+      ...(ownerLimits !== undefined && { ownerLimits }),
+    }
     const screen = screens.connectedApp(app, {
-      ...(await appOptions(visit)),
+      ...shown,
       receivers: await namedReceivers(wanted, receiverOf),
       payments: paid,
       olderUrl: history && olderUrl(history.pagination, { app: grantId }),

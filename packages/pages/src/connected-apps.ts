@@ -10,7 +10,7 @@ import { alsoLine } from './abilities.js'
 import type { DescriptionOptions } from './access.js'
 import { amountHtml } from './amounts.js'
 import { limitHtml } from './app-limits.js'
-import { addressOf, shortName } from './app-name.js'
+import { addressOf, type OwnKey, ownKeyHtml, shortName } from './app-name.js'
 import { isSameUrl, type OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
@@ -23,6 +23,8 @@ export interface ConnectedApp {
   readonly grant: GrantView
   /** How the app can be named: see `grants.displayOf`. */
   readonly display?: { readonly name?: string } | undefined
+  /** The key of the owner with which the app signs, if its address is an account of the owner: it names the app. */
+  readonly ownKey?: OwnKey | undefined
   /** What was spent and is left: see `outgoingPayments.budgetsOf`. */
   readonly budgets?: readonly ItemBudget[] | undefined
   /** What is left of each of `conditions.limits`: see `outgoingPayments.limitsOf`. */
@@ -131,8 +133,9 @@ export function connectedAppHtml(app: ConnectedApp, options: ConnectedAppsOption
   const url = `?${new URLSearchParams({ app: grantId })}`
   const paying = access.filter(isPaying)
   return html`<article class="card" aria-labelledby="${id}">
-    <h2 id="${id}">${isolated(nameOf(app))}</h2>
+    <h2 id="${id}">${isolated(nameOf(app, options))}</h2>
     <p class="address">${addressOf({ client })}</p>
+    ${signedWithHtml(app, options)}
     <p class="quiet">${say(locale, 'appAccount', { account: accountsOf(app.grant, options) })}</p>
     ${pausedBadge(app, options)}
     ${waitingHtml(app, options)}
@@ -164,8 +167,19 @@ export function waitingHtml(
 }
 
 /** Returns the name of an app. */
-export function nameOf({ grant, display }: ConnectedApp): string {
-  return shortName({ client: grant.client, display })
+export function nameOf(
+  { grant, display, ownKey }: ConnectedApp,
+  { locale }: Pick<AppOptions, 'locale'>,
+): string {
+  return shortName({ client: grant.client, display, ownKey }, locale)
+}
+
+/** Returns with which key of the owner an app signs, if it does. */
+export function signedWithHtml(
+  { ownKey }: Pick<ConnectedApp, 'ownKey'>,
+  { locale }: Pick<AppOptions, 'locale'>,
+): Html {
+  return html`${ownKey && html`<p class="quiet small">${ownKeyHtml(ownKey, locale)}</p>`}`
 }
 
 /** Whether an item lets the app pay. */
@@ -191,12 +205,15 @@ export function sayOf(
   app: ConnectedApp,
   options: AppOptions,
 ): Html {
-  return say(options.locale, key, { app: nameOf(app), account: accountsOf(app.grant, options) })
+  return say(options.locale, key, {
+    app: nameOf(app, options),
+    account: accountsOf(app.grant, options),
+  })
 }
 
 /** Returns a name for screen readers. It begins with the visible words, by which speech control finds it. */
-export function labelOf(key: TextKey, app: ConnectedApp, { locale }: AppOptions): string {
-  return `${plain(locale, key)}: ${visible(nameOf(app))}`
+export function labelOf(key: TextKey, app: ConnectedApp, options: AppOptions): string {
+  return `${plain(options.locale, key)}: ${visible(nameOf(app, options))}`
 }
 
 /** The last instant that a grant can store: that of a pause without an end. */

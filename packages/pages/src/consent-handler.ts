@@ -13,6 +13,7 @@ import { html } from './html.js'
 import { canArrive, seeOther } from './layout.js'
 import { type LimitProblem, lowered } from './limits.js'
 import { type Locale, say } from './locale.js'
+import { ownKeysOf } from './own-keys.js'
 import { ownReceiverOf } from './own-receivers.js'
 import { namedReceivers, receiversIn } from './receivers.js'
 import { isSignedIn, type OwnersVisit, type Site, type Visit } from './site.js'
@@ -44,6 +45,7 @@ export function consentHandler(site: Site): Handler {
       intervalCounting,
       receivers,
       accounts,
+      ownKey: await ownKeysOf(accounts, options.keys)(view),
       token: await tokenOf(view, visit),
       problem,
       given,

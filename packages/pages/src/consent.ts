@@ -9,7 +9,7 @@ import {
   type SpendingOutlook,
 } from './access.js'
 import { amountHtml } from './amounts.js'
-import { addressOf, shortName } from './app-name.js'
+import { aboutName, addressOf, type OwnKey, shortName } from './app-name.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
 import { type LimitProblem, limitAlert, limitField, limitOf } from './limits.js'
@@ -43,6 +43,8 @@ export interface OwnedAccount extends Asset {
 export interface ConsentOptions extends DescriptionOptions {
   /** The accounts of the signed-in owner. */
   readonly accounts: readonly OwnedAccount[]
+  /** The key of the owner with which the app signs, if its address is one of `accounts`. It then names the app. */
+  readonly ownKey?: OwnKey | undefined
   /** A hidden field with the token of the form. */
   readonly token: Html
   /** What was wrong with the form that was posted. */
@@ -79,7 +81,7 @@ export type ConsentSections = Readonly<
  * ```
  */
 export function consentScreen(view: InteractionView, options: ConsentOptions): Screen {
-  const { locale, problem, token } = options
+  const { locale, problem, token, ownKey } = options
   const all = { ...consentSections, ...options.sections }
   const part = (name: keyof ConsentSections) => all[name](view, options)
   // Enter in a field presses the first button. It must not approve more than what stands in the field.
@@ -96,7 +98,7 @@ export function consentScreen(view: InteractionView, options: ConsentOptions): S
     ${part('buttons')}
     </form>`
   return {
-    title: plain(locale, titleOf(view), { app: shortName(view) }),
+    title: plain(locale, titleOf(view), { app: shortName({ ...view, ownKey }, locale) }),
     content,
     formTarget: view.finishUri,
   }
@@ -134,10 +136,11 @@ export const consentSections: ConsentSections = {
   buttons,
 }
 
-function who(view: InteractionView, { locale }: ConsentOptions): Html {
-  return html`<h1>${say(locale, titleOf(view), { app: shortName(view) })}</h1>
+function who(view: InteractionView, { locale, ownKey }: ConsentOptions): Html {
+  const app = { ...view, ownKey }
+  return html`<h1>${say(locale, titleOf(view), { app: shortName(app, locale) })}</h1>
     <p class="address">${addressOf(view)}</p>
-    ${view.display.name && html`<p class="quiet small">${say(locale, 'nameUnproved')}</p>`}`
+    ${aboutName(app, locale)}`
 }
 
 function spending({ totals, access, subject }: InteractionView, options: ConsentOptions): Html {

@@ -1,7 +1,7 @@
 import type { GrantView, ItemView } from 'open-payments-server'
 import { describeItem } from './access.js'
-import { addressOf, shortName } from './app-name.js'
-import { type AppOptions, accountsOf } from './connected-apps.js'
+import { addressOf, type OwnKey, shortName } from './app-name.js'
+import { type AppOptions, accountsOf, signedWithHtml } from './connected-apps.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
 import { formatDay, isolated, plain, say } from './locale.js'
@@ -9,6 +9,8 @@ import type { TextKey } from './texts.js'
 
 /** The values that the page of ended apps needs in addition to their grants. */
 export interface EndedAppsOptions extends Omit<AppOptions, 'token'> {
+  /** By the id of its grant, the key of the owner with which an app signed that used an account of the owner. */
+  readonly ownKeys?: ReadonlyMap<string, OwnKey> | undefined
   /** The URL of the page with apps that were approved before these. */
   readonly olderUrl?: string | undefined
 }
@@ -45,9 +47,12 @@ function endedAppHtml(grant: GrantView, options: EndedAppsOptions): Html {
   const { grantId, client, clientName, access, subject, approvedAt, endedAt } = grant
   const { locale } = options
   const id = `app-${grantId}`
+  const ownKey = options.ownKeys?.get(grantId)
+  const display = clientName === undefined ? {} : { name: clientName }
   return html`<article class="card" aria-labelledby="${id}">
-    <h2 id="${id}">${isolated(shortName({ client, display: clientName === undefined ? {} : { name: clientName } }))}</h2>
+    <h2 id="${id}">${isolated(shortName({ client, display, ownKey }, locale))}</h2>
     <p class="address">${addressOf({ client })}</p>
+    ${signedWithHtml({ ownKey }, options)}
     <p class="quiet">${say(locale, 'appAccount', { account: accountsOf(grant, options) })}</p>
     ${approvedAt !== undefined && html`<p class="quiet">${say(locale, 'since', { date: formatDay(approvedAt, locale) })}</p>`}
     ${endedAt !== undefined && html`<p>${say(locale, endingOf(grant), { date: formatDay(endedAt, locale) })}</p>`}

@@ -12,6 +12,7 @@ export {
   type LimitedAccount,
 } from './account-limits.js'
 export { amountHtml, formatAmount, readAmount } from './amounts.js'
+export type { OwnKey } from './app-name.js'
 export { type ConfirmationOptions, confirmationScreen } from './confirmation.js'
 export { type ConnectedAppOptions, connectedAppScreen } from './connected-app.js'
 export {

@@ -185,7 +185,8 @@ function problemHtml(problem: KeyProblem, locale: Locale): Html {
 }
 
 /** RFC 7638. */
-async function thumbprintOf(x: string): Promise<string> {
+/** Resolves to the thumbprint of a key (RFC 7638). */
+export async function thumbprintOf(x: string): Promise<string> {
   const text = new TextEncoder().encode(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`)
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', text))
   return btoa(String.fromCharCode(...digest))

@@ -1,5 +1,5 @@
 import { type AccessItem, displayName } from 'open-payments-server'
-import { addressOf, shortName } from './app-name.js'
+import { addressOf, hostOf } from './app-name.js'
 import { type Html, html } from './html.js'
 import { isolated } from './locale.js'
 
@@ -61,7 +61,7 @@ export function receiverHtml(url: string, receivers: Receivers = new Map()): Htm
   const { walletAddress, name } = receivers.get(url) ?? {}
   const address = walletAddress ?? url
   if (name === undefined && walletAddress !== undefined) return addressOf({ client: address })
-  return html`${isolated(name ?? shortName({ client: url }))}
+  return html`${isolated(name ?? hostOf(url))}
     <span class="quiet small">${addressOf({ client: address })}</span>`
 }
 

@@ -37,6 +37,7 @@ function grantOf(more: Partial<GrantView> = {}): GrantView {
   return {
     grantId: 'grant',
     client: 'https://shop.example/app',
+    clientKey: { kid: 'shop-1', thumbprint: 'thumbprint' },
     status: 'approved',
     access: [item],
     createdAt: 0,
@@ -77,6 +78,7 @@ const waitingPayment: PaymentToConfirm = {
   paymentId: 'payment-1',
   walletAddress: item.identifier,
   client: 'https://shop.example/app',
+  clientKey: { kid: 'shop-1', thumbprint: 'thumbprint' },
   grantId: 'grant',
   receiver: 'https://shop.example/incoming-payments/1',
   receiverWalletAddress: 'https://shop.example/<till>',

@@ -25,6 +25,7 @@ export function viewOf(
     grantId: 'grant',
     status: 'pending',
     client: 'https://shop.example/app',
+    clientKey: { kid: 'shop-1', thumbprint: 'thumbprint' },
     display: { uri: 'https://shop.example' },
     access,
     tokens: labels.map((label) => ({

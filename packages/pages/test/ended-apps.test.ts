@@ -12,6 +12,7 @@ const alice = 'https://wallet.example/alice'
 const grant: GrantView = {
   grantId: 'grant',
   client: 'https://shop.example/app',
+  clientKey: { kid: 'shop-1', thumbprint: 'thumbprint' },
   clientName: 'Shop',
   status: 'revoked',
   access: [

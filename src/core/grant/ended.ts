@@ -5,15 +5,15 @@ import { grantStatus } from './status.js'
 
 /**
  * What remains of a grant that a resource owner consented to, once its own record is removed: what the owner may see,
- * without its keys, tokens and hashes. The members have the names, and the meaning, that they have in the grant.
+ * without its public key, tokens and hashes. The members have the names, and the meaning, that they have in the grant.
  */
 export interface EndedGrant
   extends Stored,
     Pick<Grant, 'finalized' | 'createdAt' | 'subject' | 'expiresAt' | 'conditions'>,
     Pick<Grant, 'amendments' | 'issuedAt'>,
     Required<Pick<Grant, 'granted' | 'consent'>> {
-  /** The wallet address of the client, or the thumbprint of its key if it has none. */
-  readonly client: Partial<Pick<GrantClient, 'walletAddress' | 'thumbprint'>>
+  /** The client, with the key that signed last as far as the grant recorded it. */
+  readonly client: Omit<GrantClient, 'x'>
   readonly endedAt: Instant
 }
 
@@ -41,7 +41,7 @@ export function endedGrant(
   if (consent === undefined || granted === undefined || endedAt === undefined) return undefined
   const until = endedAt + historyMs
   if (until <= now) return undefined
-  const { walletAddress, thumbprint } = grant.client
+  const { x: _x, ...client } = grant.client
   return {
     id,
     version: 1,
@@ -49,7 +49,7 @@ export function endedGrant(
     ...retained(until),
     lists: [{ list: listName, at: consent.at }],
     createdAt,
-    client: walletAddress === undefined ? { thumbprint } : { walletAddress },
+    client,
     granted,
     consent,
     endedAt,

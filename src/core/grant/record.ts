@@ -22,6 +22,9 @@ export interface GrantClient {
 /** The key that signed a request of a client. */
 export type GrantKey = Omit<GrantClient, 'walletAddress'>
 
+/** What tells a key of a client from its others: the public key itself is not part of it. */
+export type ClientKeyId = Pick<GrantClient, 'kid' | 'thumbprint'>
+
 /** The redirect of the browser at the end of the interaction (RFC 9635 section 2.5.2). */
 export interface FinishMethod {
   readonly uri: string

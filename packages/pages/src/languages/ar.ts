@@ -51,6 +51,8 @@ export const arabic: Texts = {
   asksWhoYouAre: 'يطلب {app} معرفة من أنت',
   asksTo: 'يريد التطبيق ما يلي:',
   nameUnproved: 'اختار التطبيق اسمه بنفسه. عنوانه وحده تم التحقق منه.',
+  ownApp: 'أحد تطبيقاتك',
+  ownAppKey: 'يستخدم مفتاحًا من مفاتيح حسابك.',
   upTo: 'حتى {amount}',
   upToReceived: 'حتى {amount} للمستلم',
   anyAmount: 'أي مبلغ',

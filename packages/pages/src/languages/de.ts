@@ -49,6 +49,8 @@ export const german: Texts = {
   asksWhoYouAre: '{app} möchte wissen, wer Sie sind',
   asksTo: 'Die App möchte:',
   nameUnproved: 'Den Namen hat die App gewählt. Geprüft ist nur ihre Adresse.',
+  ownApp: 'Eine Ihrer Apps',
+  ownAppKey: 'Sie verwendet einen Schlüssel Ihres Kontos.',
   upTo: 'Bis zu {amount}',
   upToReceived: 'Bis zu {amount} für den Empfänger',
   anyAmount: 'Jeder Betrag',

@@ -54,6 +54,8 @@ export const english = {
   asksWhoYouAre: '{app} asks who you are',
   asksTo: 'It would like to:',
   nameUnproved: 'The app chose its name. Only its address is verified.',
+  ownApp: 'An app of yours',
+  ownAppKey: 'It uses a key of your account.',
   upTo: 'Up to {amount}',
   upToReceived: 'Up to {amount} for the receiver',
   anyAmount: 'Any amount',

@@ -49,6 +49,8 @@ export const spanish: Texts = {
   asksWhoYouAre: '{app} quiere saber quién es usted',
   asksTo: 'La aplicación quiere:',
   nameUnproved: 'La aplicación eligió su nombre. Solo se ha verificado su dirección.',
+  ownApp: 'Una de sus aplicaciones',
+  ownAppKey: 'Usa una clave de su cuenta.',
   upTo: 'Hasta {amount}',
   upToReceived: 'Hasta {amount} para el destinatario',
   anyAmount: 'Cualquier importe',

@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
+import { createAuthenticatedClient, isPendingGrant } from '@interledger/open-payments'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Browser, browserOf } from './support/browser.js'
 import { runningWallet, type TestWallet } from './support/running-wallet.js'
@@ -41,6 +42,36 @@ test('a key is published from when its owner adds it until the owner revokes it'
   expect((await alice.open(page())).text).toContain('shop-1')
   expect(await sent({ revoke: 'shop-1' })).toBe(303)
   expect(await published()).toEqual([])
+})
+
+test('an app that signs with a key of its owner is named by the name of the key', async () => {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const key = JSON.stringify({ ...publicKey.export({ format: 'jwk' }), kid: 'browser-1' })
+  expect(await sent({ name: 'Web Monetization', key })).toBe(303)
+  const client = await createAuthenticatedClient({
+    walletAddressUrl: account,
+    keyId: 'browser-1',
+    privateKey,
+    logLevel: 'silent',
+  })
+  const actions = ['create' as const]
+  const grant = await client.grant.request(
+    { url: `${wallet.baseUrl}/auth` },
+    {
+      access_token: { access: [{ type: 'outgoing-payment', actions, identifier: account }] },
+      interact: { start: ['redirect'] },
+    },
+  )
+  if (!isPendingGrant(grant)) throw new Error('this access needs no consent')
+  const { redirect } = grant.interact
+  const { text, token } = await alice.open(redirect)
+  expect(text).toMatch(/<h1><bdi>Web Monetization<\/bdi> asks to pay from your account/)
+  expect(text).toMatch(/Key ID: <bdi>browser-1/)
+  expect(await alice.send(redirect, { token, decision: 'approve' })).toMatchObject({ status: 200 })
+  const apps = async () => (await alice.open(`${wallet.baseUrl}/apps`)).text
+  expect(await apps()).toMatch(/<h2[^>]*><bdi>Web Monetization<\/bdi><\/h2>/)
+  expect(await sent({ revoke: 'browser-1' })).toBe(303)
+  expect(await apps()).toMatch(/<h2[^>]*><bdi>An app of yours<\/bdi><\/h2>/)
 })
 
 test('the link of an app fills the form after the login, and adds nothing', async () => {
