@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { servers } from './databases.js'
 
-/** Prints before and after the tests which suites are skipped, and what enables them, and at last what was recorded. */
+/** Prints before and after the tests which suites are skipped, and what enables them; at last what was recorded. */
 export function setup(): () => void {
   announceSkipped()
   const report = process.env['OPENAPI'] ? recordedAnswers() : undefined
