@@ -172,7 +172,8 @@ interface NodeParts {
 /**
  * Creates a function that sends requests to URLs that untrusted parties chose, such as the receiver of a payment.
  * It connects only over https and to public addresses, does not follow redirects, and reads at most 64 KiB, unless
- * `responseBytesMax` says otherwise, within the timeout. It connects to the address that it checked, so a second DNS lookup cannot return another one.
+ * `responseBytesMax` says otherwise, within the timeout. It connects to the address that it checked, so a second DNS
+ * lookup cannot return another one.
  *
  * The function resolves for every status. It rejects with a `FetchRefusedError` if the URL or the size of the response
  * breaks a rule. A later request may succeed after the other errors: a `HostUnreachableError` if the name could not be
