@@ -80,6 +80,17 @@ export {
   type GrantRefusals,
 } from './core/grant.js'
 export {
+  type ClosedTransfer,
+  type CloseTransfer,
+  closedTransfer,
+  closeTransfer,
+  isCounted,
+  type PaymentOfTransfer,
+  type Transfer,
+  type TransferRecord,
+  transferOf,
+} from './core/incoming-payment/transfer.js'
+export {
   type CompleteIncomingPayment,
   type CreateIncomingPayment,
   type CreateRefusal,
@@ -94,8 +105,6 @@ export {
   type IncomingPaymentRefusals,
   type ReceiveFunds,
   type ReceiveRefusal,
-  type Transfer,
-  transferOf,
 } from './core/incoming-payment.js'
 export type { Instant } from './core/instant.js'
 export {

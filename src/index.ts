@@ -240,6 +240,7 @@ export type {
 } from './service/events/delivery.js'
 export type { CreationRefusal } from './service/incoming-payment/create.js'
 export type { ReceivedFunds } from './service/incoming-payment/receive.js'
+export type { TransferOutcome } from './service/incoming-payment/transfer.js'
 export type { ListPage, PageQuery } from './service/lists.js'
 export type { MayReceiveRefusal } from './service/may-receive.js'
 export type { PaymentPreviewRequest, PreviewRefusal } from './service/preview.js'

@@ -1,5 +1,5 @@
 import type { RecordKind, Stored } from '../../src/entry-adapter.js'
-import type { Transfer } from '../../src/entry-core.js'
+import { isCounted, type Transfer, type TransferRecord } from '../../src/entry-core.js'
 import type { DeliveredEvent, Grant, IncomingPayment } from '../../src/index.js'
 import { namespaceOf } from '../../src/protocol/credential.js'
 import type { EventRecord } from '../../src/service/event-record.js'
@@ -42,7 +42,7 @@ export async function gather(journal: Journal, witness: Witness): Promise<Eviden
   return {
     grants: byId('grant') as Map<string, Grant>,
     payments: byId('incoming-payment') as Map<string, IncomingPayment>,
-    transfers: of('transfer') as Transfer[],
+    transfers: (of('transfer') as TransferRecord[]).filter(isCounted),
     pending: of('event').filter((record) => 'event' in record) as EventRecord[],
     // Read after the records, so that an event that has left them is among the deliveries.
     delivered: witness.delivered(),

@@ -14,6 +14,7 @@ import {
   type Unchanged,
   unchanged,
 } from './decision.js'
+import { isCounted, type TransferRecord } from './incoming-payment/transfer.js'
 import type { Instant } from './instant.js'
 import { refusedPublicly } from './public-reasons.js'
 import { type JsonObject, retained, type Stored } from './stored.js'
@@ -46,12 +47,6 @@ export interface IncomingPayment extends Stored {
    */
   readonly expiryRecorded?: true
   readonly metadata?: JsonObject
-}
-
-/** A receipt of funds, stored so that it counts only once even if the host reports it again. */
-export interface Transfer extends Stored {
-  readonly paymentId: string
-  readonly amount: Amount
 }
 
 /** What happened to an incoming payment. */
@@ -183,8 +178,12 @@ export interface ReceiveFunds {
   readonly amount: Amount
   /** Whether to refuse an amount above what is left of `incomingAmount`. Default: all that has arrived is counted. */
   readonly refuseExcess?: boolean
-  /** The record with this id, if the transfer has been counted. */
-  readonly counted?: Transfer | undefined
+  /** If its commit is decided later, the transfer is closed instead. Default: it may be counted at any time. */
+  readonly notAfter?: Instant
+  /** When this attempt to commit is decided, which `notAfter` is compared with. Default: the time of the command. */
+  readonly decidedAt?: Instant
+  /** The record with this id, if the transfer has been counted or closed. */
+  readonly recorded?: TransferRecord | undefined
 }
 
 /** The client or the host ends the payment, which then accepts no more funds. */
@@ -202,6 +201,7 @@ export interface ExpireIncomingPayment {
 export type IncomingPaymentCommand = ReceiveFunds | CompleteIncomingPayment | ExpireIncomingPayment
 
 export type ReceiveRefusal =
+  | 'transfer_closed'
   | 'transfer_mismatch'
   | 'payment_completed'
   | 'payment_expired'
@@ -225,7 +225,8 @@ export type IncomingPaymentDecision<Type extends keyof IncomingPaymentRefusals> 
  *
  * - `receive`: a transfer that has been counted gives the same result again, even after completion or expiry. A
  *   transfer that exceeds `incomingAmount` is accepted in full and completes the payment. Transfers after completion or
- *   after `expiresAt` are refused.
+ *   after `expiresAt` are refused. A transfer that would be counted after its `notAfter` is refused with
+ *   `transfer_closed`: commit `closedTransfer` with this result, so that no earlier attempt can count it any more.
  * - `complete`: a payment that has not received its `incomingAmount`, or has none, accepts no more funds. An expired
  *   payment cannot be completed: it has ended, and would have two final events.
  * - `expire`: records once that a payment has expired. Clients see no difference: a payment accepts no funds after
@@ -264,11 +265,12 @@ export function decideIncomingPayment(
 
 function receive(
   payment: IncomingPayment,
-  { commandId, amount, refuseExcess, counted }: ReceiveFunds,
+  { commandId, amount, refuseExcess, notAfter, decidedAt, recorded }: ReceiveFunds,
   now: Instant,
 ): IncomingPaymentDecision<'receive'> {
-  if (counted !== undefined) {
-    return counted.paymentId === payment.id && sameAmount(counted.amount, amount)
+  if (recorded !== undefined) {
+    if (!isCounted(recorded)) return refused('transfer_closed', 'the transfer has been closed')
+    return recorded.paymentId === payment.id && sameAmount(recorded.amount, amount)
       ? unchanged(payment)
       : refused('transfer_mismatch', 'the transfer id was used for another payment or amount')
   }
@@ -289,6 +291,9 @@ function receive(
   }
   if (refuseExcess && wanted !== undefined && total > wanted) {
     return refused('incoming_amount_exceeded', 'the payment would receive more than incomingAmount')
+  }
+  if (notAfter !== undefined && (decidedAt ?? now) > notAfter) {
+    return refused('transfer_closed', 'the transfer would be counted after its notAfter')
   }
   const completed = wanted !== undefined && total >= wanted
   const next: IncomingPayment = {
@@ -342,40 +347,6 @@ function ended(payment: IncomingPayment, commandId: string, now: Instant): Incom
     ...retained(retainUntil),
   }
 }
-
-/**
- * Returns the record by which a transfer counts once.
- *
- * @example
- * ```ts
- * import { transferOf } from 'open-payments-server/core'
- *
- * const amount = { value: '100', assetCode: 'USD', assetScale: 2 }
- * const command = { type: 'receive', commandId: 'command-2', transferId: 'rail-1', amount } as const
- * const counted = transferOf(incomingPayment, command) // committed together with the payment
- * ```
- */
-export function transferOf(
-  payment: IncomingPayment,
-  { commandId, transferId: id, amount }: ReceiveFunds,
-): Transfer {
-  const { value, assetCode, assetScale } = amount
-  return {
-    id,
-    version: 1,
-    commandId,
-    ...retained(retainTransferUntil(payment)),
-    paymentId: payment.id,
-    amount: { value, assetCode, assetScale },
-  }
-}
-
-/** Returns until when a transfer is kept: a day longer than its payment, so that repeats are recognized. */
-export function retainTransferUntil({ paidRetainUntil }: IncomingPayment): Instant {
-  return paidRetainUntil + day
-}
-
-const day = 86_400_000
 
 /** Whether the payment still accepts funds. Clients receive payment methods only then. */
 export function acceptsFunds(payment: IncomingPayment, now: Instant): boolean {

@@ -18,6 +18,7 @@ import {
 import { resourceUrl } from '../protocol/url.js'
 import type { CreationRefusal } from '../service/incoming-payment/create.js'
 import type { ReceivedFunds } from '../service/incoming-payment/receive.js'
+import type { TransferOutcome } from '../service/incoming-payment/transfer.js'
 import type { IncomingPayments } from '../service/incoming-payment.js'
 import {
   boolean,
@@ -129,6 +130,26 @@ export interface IncomingPaymentServices
     PaymentResult<IncomingPaymentView, ReceiveRefusal | 'amount_too_large' | 'payment_not_allowed'>
   >
   /**
+   * Asks whether a transfer was counted, and closes it if it was not: `receive` refuses it with `transfer_closed` from
+   * then on, whichever call comes first and whenever a late one arrives. So a `counted` of false means never, and the
+   * sender may send the funds again under another id, or refund them. A repeat has the same answer, with `changed`
+   * false. Call it after a `receive` of which you do not know the outcome, or for a sender that got no reply.
+   *
+   * One commit writes the mark, and the answer does not depend on a clock. It is kept as long as a counted transfer: a
+   * day longer than the payment can be, which is `policy.incomingPayments.retentionMs` (365 days) after its expiry.
+   * Then `payment_unknown` is the answer, as for an unknown payment: it may have counted the transfer.
+   *
+   * @param transferId the one that you pass, or would pass, to `receive`.
+   * @param query `paymentId`: the payment for which it would arrive. A transfer that was counted for another one is
+   *   counted, and the answer names that payment.
+   *
+   * @throws {ContentionError} if other writers keep changing the records for 3 s. Nothing is known: call again.
+   */
+  close(
+    transferId: string,
+    query: { readonly paymentId: string },
+  ): Promise<HostResult<TransferOutcome, 'payment_unknown'>>
+  /**
    * Completes a payment, so that it accepts no further funds. It need not have received its `incomingAmount`;
    * any client may have created it. A completed payment stays unchanged; one that has expired has ended, and is
    * refused with `payment_expired`, so that each payment has one final event.
@@ -177,7 +198,10 @@ const receivedFunds = exactly({
   transferId: text,
   amount,
   refuseExcess: v.optional(boolean),
+  notAfter: v.optional(integer),
 } satisfies Members<ReceivedFunds>)
+
+const closedFor = exactly({ paymentId: text })
 
 export function incomingPaymentServices(
   payments: IncomingPayments,
@@ -216,6 +240,11 @@ export function incomingPaymentServices(
       readInput('paymentId', text, paymentId)
       const copy = readInput('funds', receivedFunds, funds)
       return seenResult(await payments.receive(paymentId, copy), seen)
+    },
+    async close(transferId, query) {
+      readInput('transferId', text, transferId)
+      const { paymentId } = readInput('query', closedFor, query)
+      return payments.close(transferId, paymentId)
     },
     async complete(paymentId) {
       readInput('paymentId', text, paymentId)

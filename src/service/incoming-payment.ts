@@ -11,6 +11,7 @@ import { create, payable } from './incoming-payment/create.js'
 import { createOnce } from './incoming-payment/create-once.js'
 import type { IncomingPaymentPorts } from './incoming-payment/dependencies.js'
 import { type ReceivedFunds, receive } from './incoming-payment/receive.js'
+import { close } from './incoming-payment/transfer.js'
 import { unknownPayment } from './incoming-payment/unknown.js'
 import { createPaymentLists } from './lists.js'
 import { loadPublic, recordsOf } from './load.js'
@@ -36,6 +37,7 @@ export function createIncomingPayments(
       createOnce(deps, request, idempotencyKey),
     payable: (payment: IncomingPayment, now: Instant) => payable(deps, payment, now),
     receive: (paymentId: string, funds: ReceivedFunds) => receive(deps, paymentId, funds),
+    close: (transferId: string, paymentId: string) => close(context, transferId, paymentId),
     complete: (payment: IncomingPayment, call: SignedCall) =>
       call.run(completionWrite(payment, call)),
     completeById: (id: string) => completeById(context, id),

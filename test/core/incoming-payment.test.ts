@@ -2,15 +2,20 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Amount } from '../../src/core/amount.js'
 import {
+  closeTransfer,
+  isCounted,
+  retainTransferUntil,
+  type Transfer,
+  type TransferRecord,
+  transferOf,
+} from '../../src/core/incoming-payment/transfer.js'
+import {
   acceptsFunds,
   createIncomingPayment,
   decideIncomingPayment,
   type IncomingPayment,
   type IncomingPaymentCommand,
   receivedAmount,
-  retainTransferUntil,
-  type Transfer,
-  transferOf,
 } from '../../src/core/incoming-payment.js'
 import type { Instant } from '../../src/core/instant.js'
 import { startOfTests } from '../support/clock.js'
@@ -337,9 +342,74 @@ describe('a repeated transfer report', () => {
       paymentId: 'namespac-another',
       amount: usd('40'),
     }
-    const command = { ...receiving('command-1', usd('40')), counted: elsewhere }
+    const command = { ...receiving('command-1', usd('40')), recorded: elsewhere }
     const decision = decideIncomingPayment<'receive'>(newPayment(), command, start)
     expect(decision).toMatchObject(refusedWith('transfer_mismatch'))
+  })
+})
+
+describe('closing a transfer', () => {
+  test('writes a mark once, which is kept a day longer than the payment can be', () => {
+    const life = paymentLife()
+    const retainUntil = life.payment().paidRetainUntil + 86_400_000
+    const mark = {
+      id: 'first',
+      version: 1,
+      commandId: 'command-1',
+      dueAt: retainUntil,
+      retainUntil,
+      paymentId: 'namespac-payment',
+      closed: true,
+    }
+    expect(life.close('first')).toEqual({ ...changed, record: mark, events: [] })
+    expect(life.close('first')).toEqual({ ...unchanged, record: mark })
+    expect(life.receive(usd('40'), 'first')).toMatchObject(refusedWith('transfer_closed'))
+    expect(life.receive(usd('40'), 'second')).toMatchObject(changed)
+  })
+
+  test('finds a transfer that was counted, also after the payment has ended', () => {
+    const life = paymentLife({ expiresAt: start + 1000 })
+    life.receive(usd('40'), 'first')
+    life.set(start + 1001)
+    expect(life.close('first')).toMatchObject({ ...unchanged, record: { amount: usd('40') } })
+  })
+
+  test('is possible until the retention of the payment ends, when its transfers may be gone', () => {
+    const payment = newPayment()
+    const command = { commandId: 'command-1', transferId: 'first' }
+    const { paidRetainUntil } = payment
+    expect(closeTransfer(payment, command, paidRetainUntil - 1)).toMatchObject(changed)
+    const late = closeTransfer(payment, command, paidRetainUntil)
+    expect(late).toMatchObject(refusedWith('payment_unknown'))
+    expect(closeTransfer(undefined, command, start)).toMatchObject(refusedWith('payment_unknown'))
+    const recorded = transferOf(payment, receiving('command-0', usd('40')))
+    const found = closeTransfer(undefined, { ...command, recorded }, paidRetainUntil)
+    expect(found).toEqual({ ...unchanged, record: recorded })
+  })
+})
+
+describe('a transfer that must not be counted late', () => {
+  test.each([
+    ['at its last instant is counted', start, changed],
+    ['a millisecond later is refused', start + 1, refusedWith('transfer_closed')],
+  ])('%s', (_, decidedAt, outcome) => {
+    const life = paymentLife()
+    const late = life.receive(usd('40'), 'first', { notAfter: start, decidedAt })
+    expect(late).toMatchObject(outcome)
+  })
+
+  test('is never counted once it was refused, even without the limit', () => {
+    const life = paymentLife()
+    life.receive(usd('40'), 'first', { notAfter: start - 1 })
+    expect(life.receive(usd('40'), 'first')).toMatchObject(refusedWith('transfer_closed'))
+    expect(life.close('first')).toMatchObject({ ...unchanged, record: { closed: true } })
+  })
+
+  test('that was counted in time is found at any time', () => {
+    const life = paymentLife()
+    life.receive(usd('40'), 'first', { notAfter: start })
+    life.set(start + 1)
+    expect(life.receive(usd('40'), 'first', { notAfter: start })).toMatchObject(unchanged)
   })
 })
 
@@ -407,7 +477,10 @@ type Step =
       readonly id: string
       readonly amount: Amount
       readonly refuseExcess?: boolean
+      /** How long before the end of the payment its time ends. */
+      readonly endsEarlyMs?: number | undefined
     }
+  | { readonly do: 'close'; readonly id: string }
   | { readonly do: 'complete' }
   | { readonly do: 'expire' }
 
@@ -426,6 +499,17 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       id: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g'),
       amount: someAmount,
       refuseExcess: fc.boolean(),
+      endsEarlyMs: fc.option(fc.constantFrom(0, 1, lifetimeMs / 2, lifetimeMs), {
+        nil: undefined,
+        freq: 1,
+      }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('close' as const),
+      id: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g'),
     }),
   },
   {
@@ -456,11 +540,14 @@ function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonl
   const expiresAt = start + lifetimeMs
   const life = paymentLife({ ...(wanted && { incomingAmount: usd(wanted) }), expiresAt })
   const credits = new Map<string, bigint>()
+  const marks = new Set<string>()
   let isEndedByHand = false
   let isNoted = false
   const total = () => [...credits.values()].reduce((sum, value) => sum + value, 0n)
   const isClosed = () => isEndedByHand || (wanted !== undefined && total() >= wanted)
   const isLate = () => life.now() > expiresAt
+  const notAfterOf = ({ endsEarlyMs }: { readonly endsEarlyMs?: number | undefined }) =>
+    endsEarlyMs === undefined ? {} : { notAfter: expiresAt - endsEarlyMs }
 
   /** The correct outcomes. When several refusals apply, the order is not specified. */
   function expected(step: Exclude<Step, { readonly do: 'pass' }>): readonly string[] {
@@ -472,8 +559,11 @@ function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonl
       if (isClosed() || isNoted) return ['unchanged']
       return [isLate() ? 'changed' : 'payment_open']
     }
-    const { value, assetCode } = step.amount
     const counted = credits.get(step.id)
+    const isMarked = marks.has(step.id)
+    if (step.do === 'close') return [counted !== undefined || isMarked ? 'unchanged' : 'changed']
+    if (isMarked) return ['transfer_closed']
+    const { value, assetCode } = step.amount
     if (counted !== undefined) {
       const isSame = counted === BigInt(value) && assetCode === 'USD'
       return [isSame ? 'unchanged' : 'transfer_mismatch']
@@ -487,6 +577,8 @@ function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonl
         ? ['incoming_amount_exceeded']
         : []),
     ]
+    const { notAfter = life.now() } = notAfterOf(step)
+    if (refusals.length === 0 && life.now() > notAfter) return ['transfer_closed']
     return refusals.length > 0 ? refusals : ['changed']
   }
 
@@ -499,10 +591,23 @@ function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonl
     const [before, late] = [life.payment(), isLate() ? ', late' : '']
     const decision =
       step.do === 'receive'
-        ? life.receive(step.amount, step.id, step.refuseExcess)
-        : life[step.do]()
+        ? life.receive(step.amount, step.id, {
+            refuseExcess: step.refuseExcess ?? false,
+            ...notAfterOf(step),
+          })
+        : step.do === 'close'
+          ? life.close(step.id)
+          : life[step.do]()
     const outcome = decision.outcome === 'refused' ? decision.refusal : decision.outcome
     expect(outcomes).toContain(outcome)
+    if (step.do === 'close') {
+      const isCredited = credits.has(step.id)
+      expect(decision.ok && isCounted(decision.record as TransferRecord)).toBe(isCredited)
+      if (!isCredited) marks.add(step.id)
+      expect(life.payment()).toBe(before)
+      return [`close: ${outcome}`]
+    }
+    if (outcome === 'transfer_closed' && step.do === 'receive') marks.add(step.id)
     if (outcome === 'changed') {
       if (step.do === 'receive') credits.set(step.id, BigInt(step.amount.value))
       isEndedByHand ||= step.do === 'complete'
@@ -550,11 +655,13 @@ describe('the laws of an incoming payment', () => {
     const receives = [
       ...['changed', 'unchanged', 'unchanged, late', 'transfer_mismatch', 'payment_completed'],
       ...['payment_expired, late', 'amount_invalid', 'incoming_amount_exceeded'],
+      ...['transfer_closed'],
     ]
     for (const outcome of [
       ...receives.map((each) => `receive: ${each}`),
       ...['complete: changed', 'complete: payment_expired, late', 'complete: unchanged'],
       ...['expire: changed, late', 'expire: unchanged', 'expire: payment_open'],
+      ...['close: changed', 'close: unchanged'],
     ]) {
       expect(met.filter((each) => each === outcome).length, outcome).toBeGreaterThan(2)
     }
@@ -574,7 +681,7 @@ describe('the laws of an incoming payment', () => {
       const { record } = decision
       const repeats =
         command.type === 'receive'
-          ? [command, { ...command, counted: transferOf(payment, command) }]
+          ? [command, { ...command, recorded: transferOf(payment, command) }]
           : [command, { ...command, commandId: 'another' }]
       for (const again of repeats) {
         for (const at of [start, now, record.expiresAt + 1, Number.MAX_SAFE_INTEGER]) {
@@ -613,7 +720,12 @@ describe('the laws of an incoming payment', () => {
           commandId: text,
           transferId: text,
           amount,
-          counted: fc.record({ ...transfer, amount }),
+          notAfter: number,
+          decidedAt: number,
+          recorded: fc.oneof(
+            fc.record({ ...transfer, amount }),
+            fc.record({ ...transfer, closed: fc.constant(true as const) }),
+          ),
         },
         { requiredKeys: ['type', 'commandId', 'transferId', 'amount'] },
       ),

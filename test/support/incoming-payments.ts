@@ -1,12 +1,17 @@
 import type { Amount } from '../../src/core/amount.js'
 import {
+  closedTransfer,
+  closeTransfer,
+  type TransferRecord,
+  transferOf,
+} from '../../src/core/incoming-payment/transfer.js'
+import {
   type CreateIncomingPayment,
   createIncomingPayment,
   decideIncomingPayment,
   type IncomingPaymentEvent,
   type IncomingPaymentPolicy,
-  type Transfer,
-  transferOf,
+  type ReceiveFunds,
 } from '../../src/core/incoming-payment.js'
 import type { Instant } from '../../src/core/instant.js'
 import { startOfTests } from './clock.js'
@@ -49,7 +54,7 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
   let payment = newPayment(more)
   let now = startOfTests
   let commands = 0
-  const transfers = new Map<string, Transfer>()
+  const transfers = new Map<string, TransferRecord>()
   const events: IncomingPaymentEvent[] = []
 
   return {
@@ -60,23 +65,38 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
       now = instant
     },
     /** Reports an arrival; without an id, under a new transfer id. */
-    receive(amount: Amount, transferId = `transfer ${commands + 1}`, refuseExcess = false) {
+    receive(
+      amount: Amount,
+      transferId = `transfer ${commands + 1}`,
+      more: Pick<ReceiveFunds, 'refuseExcess' | 'notAfter' | 'decidedAt'> = {},
+    ) {
       const commandId = `command-${++commands}`
-      const counted = transfers.get(transferId)
+      const recorded = transfers.get(transferId)
       const command = deepFreeze({
         type: 'receive' as const,
         commandId,
         transferId,
         amount,
-        refuseExcess,
-        counted,
+        ...more,
+        recorded,
       })
       const decision = decideIncomingPayment<'receive'>(payment, command, now)
       if (decision.outcome === 'changed') {
         transfers.set(transferId, deepFreeze(transferOf(payment, command)))
         payment = deepFreeze(decision.record)
         events.push(...decision.events)
+      } else if (decision.outcome === 'refused' && decision.refusal === 'transfer_closed') {
+        transfers.set(transferId, recorded ?? deepFreeze(closedTransfer(payment, command)))
       }
+      return decision
+    },
+    /** Closes a transfer. */
+    close(transferId: string) {
+      const commandId = `command-${++commands}`
+      const recorded = transfers.get(transferId)
+      const command = deepFreeze({ commandId, transferId, recorded })
+      const decision = closeTransfer(payment, command, now)
+      if (decision.outcome === 'changed') transfers.set(transferId, deepFreeze(decision.record))
       return decision
     },
     /** Completes the payment with a new command id, unless one is repeated. */

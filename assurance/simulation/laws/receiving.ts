@@ -13,6 +13,7 @@ export function everyTransferCountsOnce(): Law {
   return (change) => {
     for (const { before, after } of writesOf<Transfer>(change, 'transfer')) {
       if (before !== undefined) return [`the transfer ${after.id} changed`]
+      if ('closed' in after) continue
       sums.set(after.paymentId, (sums.get(after.paymentId) ?? 0n) + BigInt(after.amount.value))
     }
     return writesOf<IncomingPayment>(change, 'incoming-payment').flatMap(({ before, after }) => {

@@ -1,5 +1,6 @@
 import { type PaymentResult, refusedCall } from '../../core/decision.js'
-import { type IncomingPayment, retainTransferUntil } from '../../core/incoming-payment.js'
+import { retainTransferUntil } from '../../core/incoming-payment/transfer.js'
+import type { IncomingPayment } from '../../core/incoming-payment.js'
 import { retained } from '../../core/stored.js'
 import type { IncomingPaymentRequest } from '../../protocol/incoming-payment.js'
 import { canonicalJson } from '../../protocol/json.js'

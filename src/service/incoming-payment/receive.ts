@@ -1,21 +1,25 @@
 import type { Amount } from '../../core/amount.js'
 import { type PaymentResult, type Refused, refusedCall } from '../../core/decision.js'
 import {
+  closedTransfer,
+  type TransferRecord,
+  transferOf,
+} from '../../core/incoming-payment/transfer.js'
+import {
   decideIncomingPayment,
   type IncomingPayment,
   type ReceiveFunds,
   type ReceiveRefusal,
-  type Transfer,
-  transferOf,
 } from '../../core/incoming-payment.js'
 import type { Instant } from '../../core/instant.js'
+import type { Clock } from '../../ports/host.js'
 import { isUuid } from '../../protocol/uuid.js'
-import { hashText } from '../../util/hash.js'
 import { newCall } from '../context.js'
 import { loadRecords, readerOf } from '../load.js'
 import { askMayReceive, type MayReceiveRefusal } from '../may-receive.js'
 import type { Write } from '../write/write.js'
 import type { Dependencies } from './dependencies.js'
+import { arrivalKeys } from './transfer.js'
 import { unknownPayment } from './unknown.js'
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
@@ -29,6 +33,13 @@ export interface ReceivedFunds {
    * also if the payment has then received more than it asked for.
    */
   readonly refuseExcess?: boolean
+  /**
+   * The last instant at which the transfer may be counted, such as the expiry of an Interledger packet. Later it is
+   * closed, as by `close`, and refused with `transfer_closed`. The library compares its clock immediately before each
+   * attempt to commit, also after it has waited for other calls or for `policy.mayReceive`: what remains is the time
+   * that the store takes for one commit. Default: the transfer may be counted at any time.
+   */
+  readonly notAfter?: Instant
 }
 
 /** Why funds that arrived are not counted. */
@@ -40,20 +51,22 @@ type ArrivalResult = PaymentResult<IncomingPayment, ArrivalRefusal>
 export async function receive(
   { context, mayReceive }: Dependencies,
   paymentId: string,
-  { transferId, amount, refuseExcess = false }: ReceivedFunds,
+  { transferId, refuseExcess = false, ...funds }: ReceivedFunds,
 ): Promise<ArrivalResult> {
   const { now, commandId } = newCall(context)
   if (!isUuid(paymentId)) return refusedCall(unknownPayment)
-  const namespace = await context.namespace()
-  const id = namespace + (await hashText(`${namespace} ${transferId}`))
-  const command = { type: 'receive', commandId, transferId: id, amount, refuseExcess } as const
-  const arrival = { paymentId, command, now }
+  const keys = await arrivalKeys(context, paymentId, transferId)
+  const { id } = keys.transferKey
+  const command = { type: 'receive', commandId, transferId: id, refuseExcess, ...funds } as const
+  const arrival = { keys, command, now, clock: context.clock }
   const write = arrivalWrite(arrival)
   if (mayReceive === undefined) return context.run(write)
   // The host is asked before the arrival joins others in a commit, so that a slow host delays only this arrival.
   const records = await loadRecords(context.store, write.reads)
   const { changes, result } = write.decide(readerOf(records))
-  if (changes === undefined || !result.ok) return result
+  if (changes === undefined) return result
+  if (!result.ok) return context.run(write)
+  const { amount } = funds
   const refusal = await askMayReceive(mayReceive, result.payment, { transferId, amount })
   // Also after a refusal: a concurrent call that the host allowed may have counted the transfer.
   const decided = arrivalWrite({ ...arrival, refusal })
@@ -62,29 +75,41 @@ export async function receive(
 
 /** An arrival of funds, and the refusal of the host if it does not allow it. */
 interface Arrival {
-  readonly paymentId: string
-  readonly command: Omit<ReceiveFunds, 'counted'>
+  readonly keys: Awaited<ReturnType<typeof arrivalKeys>>
+  readonly command: Omit<ReceiveFunds, 'recorded' | 'decidedAt'>
   readonly now: Instant
+  readonly clock: Clock
   readonly refusal?: Refused<MayReceiveRefusal> | undefined
 }
 
-/** Returns the write that counts an arrival, unless the host refuses it. */
-function arrivalWrite({ paymentId, command, now, refusal }: Arrival): Write<ArrivalResult> {
-  const paymentKey = { kind: 'incoming-payment', id: paymentId } as const
-  const transferKey = { kind: 'transfer', id: command.transferId } as const
+/** Returns the write that counts an arrival, unless the host refuses it, or closes its transfer if it is too late. */
+function arrivalWrite({ keys, command, now, clock, refusal }: Arrival): Write<ArrivalResult> {
+  const { paymentKey, transferKey, together } = keys
   return {
     reads: [paymentKey, transferKey],
-    together: `incoming-payment ${paymentId}`,
+    together,
     decide(read) {
       const payment = read<IncomingPayment>(paymentKey)
       if (payment === undefined) return { result: refusedCall(unknownPayment) }
-      const counted = read<Transfer>(transferKey)
-      const decision = decideIncomingPayment<'receive'>(payment, { ...command, counted }, now)
-      if (!decision.ok) return { result: refusedCall(decision) }
+      const recorded = read<TransferRecord>(transferKey)
+      // Only `notAfter` is compared with the time of the attempt. Every other refusal depends on the records and on
+      // the time of the call, so that no attempt can be refused while an earlier one may still take effect.
+      const decidedAt = clock.now()
+      const decision = decideIncomingPayment<'receive'>(
+        payment,
+        { ...command, decidedAt, recorded },
+        now,
+      )
+      if (!decision.ok) {
+        const result = refusedCall(decision)
+        const isLate = decision.refusal === 'transfer_closed' && recorded === undefined
+        if (!isLate) return { result }
+        return { changes: [{ kind: 'transfer', next: closedTransfer(payment, command) }], result }
+      }
       const { record } = decision
       if (decision.outcome === 'unchanged') {
         // A transfer of this command: its commit took effect, and the response of the store was lost.
-        const changed = counted?.commandId === command.commandId
+        const changed = recorded?.commandId === command.commandId
         return { result: { ok: true, payment: record, changed } }
       }
       if (refusal !== undefined) return { result: refusedCall(refusal) }
