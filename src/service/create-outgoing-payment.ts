@@ -129,8 +129,8 @@ async function pay(
 
     // 4. Decide: create or reserve the payment, if the grant is as it was introspected.
     const attempt = { request: snapshot.request, token, snapshot, terms }
-    const answer = await call.run(paymentWrite(deps, attempt), (read, used) =>
-      decideRepeated(deps, attempt, read, used),
+    const answer = await call.run(paymentWrite(deps, attempt), (read) =>
+      decideRepeated(deps, attempt, read),
     )
     if (!answer.ok && answer.refusal !== 'outdated') return answer
     if (!answer.ok) {

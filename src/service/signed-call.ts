@@ -6,7 +6,7 @@ import type { RecordKey } from '../ports/store.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import { toBase64url } from '../util/bytes.js'
 import { given } from '../util/given.js'
-import { hashText } from '../util/hash.js'
+import { shortHashText } from '../util/hash.js'
 import type { Call, ServiceContext } from './context.js'
 import type { Read } from './load.js'
 import { replayMarginMs } from './time.js'
@@ -36,9 +36,12 @@ interface ReplaySettings {
 
 /** The record of a signed request that was answered. Its id is a hash of its nonce, or else of its signature. */
 export interface UsedSignature extends Stored {
-  /** SHA-256 of the signature; absent if the id is a hash of it. */
+  /** The short hash of the signature; absent if the id is a hash of it. */
   readonly signatureHash?: string
-  /** The id of the payment or quote that the request created, or that an earlier one had created. */
+  /**
+   * The id of the payment or quote that the request created, or that an earlier one had created. Absent if the request
+   * says it, by its quote or its idempotency key.
+   */
   readonly resultId?: string
   /** How the request was refused. */
   readonly refusal?: Pick<Refused<string>, 'refusal' | 'reason' | 'retryAt' | 'details'>
@@ -74,7 +77,7 @@ export async function replayRecordOf(
   const hasNonce = nonce !== undefined
   if (!hasNonce && rule === 'accept') return undefined
   const unique = hasNonce ? `nonce ${nonce}` : `signature ${toBase64url(signature)}`
-  const id = (await namespace()) + (await hashText(`${thumbprint} ${unique}`))
+  const id = (await namespace()) + (await shortHashText(`${thumbprint} ${unique}`))
   const until = retainReplayUntil(createdAt, signatureRules)
   return {
     key: { kind: 'replay', id },
@@ -83,7 +86,7 @@ export async function replayRecordOf(
       version: 1,
       commandId,
       ...retained(until),
-      ...(hasNonce && { signatureHash: await hashText(toBase64url(signature)) }),
+      ...(hasNonce && { signatureHash: await shortHashText(signature) }),
     },
     bySuccess: hasNonce || rule !== 'refuse-refused',
     byRefusal: hasNonce || rule !== 'refuse',

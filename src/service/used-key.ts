@@ -1,5 +1,5 @@
 import type { Stored } from '../core/stored.js'
-import { hashText } from '../util/hash.js'
+import { shortHashText } from '../util/hash.js'
 import type { ServiceContext } from './context.js'
 import { loadOne } from './load.js'
 import { ifRetired, postpone, type SweptKind } from './sweep.js'
@@ -11,9 +11,6 @@ import { ifRetired, postpone, type SweptKind } from './sweep.js'
 export interface UsedKey extends Stored {
   readonly resultId: string
 }
-
-/** 132 bits: nobody finds a key with the record of another one, and each character is in two indexes. */
-const hashLength = 22
 
 /**
  * Returns the id of the record of a key.
@@ -27,7 +24,7 @@ export async function usedKeyId(
   owner?: string,
 ): Promise<string> {
   const text = owner === undefined ? `host ${idempotencyKey}` : `client ${owner} ${idempotencyKey}`
-  return namespace + (await hashText(text)).slice(0, hashLength)
+  return namespace + (await shortHashText(text))
 }
 
 /** Returns the record of a key that names a payment: the first, or the next after a payment that was removed. */

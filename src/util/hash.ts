@@ -20,6 +20,17 @@ export async function hashText(data: Data): Promise<string> {
   return toBase64url(await sha256(data))
 }
 
+/** 132 bits in base64url: nobody finds a text with the same hash as that of another. */
+const shortLength = 22
+
+/**
+ * Computes the beginning of the SHA-256 in base64url, for what a client can present again only itself, and for ids, of
+ * which each character is in the record and in two indexes.
+ */
+export async function shortHashText(data: Data): Promise<string> {
+  return (await hashText(data)).slice(0, shortLength)
+}
+
 export function sha512(data: Data): Digest {
   return digest('sha512', 'SHA-512', data)
 }

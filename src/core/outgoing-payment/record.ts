@@ -33,7 +33,7 @@ export interface OutgoingPayment extends Stored {
   readonly limitBudgetIds?: readonly string[]
   /** Id of the quote that it was created from; the payment has the same id. */
   readonly quoteId?: string
-  /** SHA-256 of the request, by which a repeat is recognized. */
+  /** The short hash of the request, by which a repeat is recognized. */
   readonly requestHash: string
   /** URL of the incoming payment that is paid. */
   readonly receiver: string

@@ -17,7 +17,6 @@ import { budgetKey, candidatesIn, countedIn, sharedCommit } from '../budgets.js'
 import { paymentListsOf } from '../lists.js'
 import type { Read } from '../load.js'
 import { type Outdated, outdated } from '../reserved-payment.js'
-import type { UsedSignature } from '../signed-call.js'
 import { nextUsedKey } from '../used-key.js'
 import type { Change, Decided, Write } from '../write/write.js'
 import type { Dependencies } from './dependencies.js'
@@ -74,9 +73,9 @@ export function decideRepeated(
   deps: Dependencies,
   attempt: Attempt,
   read: Read,
-  { resultId }: UsedSignature,
 ): Decided<PaymentOutcome> | undefined {
-  if (resultId !== attempt.request.id) return renamed
+  const { id, naming } = attempt.request
+  if (naming !== undefined && naming.idIn(read(naming.key)) !== id) return renamed
   const earlier = decideEarlier(deps, attempt, read)
   if (!earlier?.result.ok) return earlier
   const { ok, payment } = earlier.result
@@ -113,11 +112,19 @@ function decideEarlier(
   const { record: payment } = earlier
   if (reservedByOther(payment, commandId))
     return { result: outdated, tookEffect: true, isInterim: true }
-  const resultId = payment.id
   const result = { ok: true, payment, spent: spentOf(items, read) } as const
   return earlier.outcome === 'changed'
-    ? { changes: [{ kind: 'outgoing-payment', next: payment }], result, resultId }
-    : { result, resultId, tookEffect: true }
+    ? {
+        changes: [{ kind: 'outgoing-payment', next: payment }],
+        result,
+        ...namedBySignature(request),
+      }
+    : { result, ...namedBySignature(request), tookEffect: true }
+}
+
+/** Returns the id of the payment for the record of the signature, if no quote and no idempotency key names it. */
+function namedBySignature({ id, naming }: IdentifiedRequest): { readonly resultId?: string } {
+  return naming === undefined || naming.isOfKey ? {} : { resultId: id }
 }
 
 /** Decides about a payment that does not exist. */
@@ -158,7 +165,7 @@ function decideNew(
       ...[budget, ...limitBudgets].map((next) => ({ kind: 'budget', next }) as const),
       ...(naming?.isOfKey ? [nameByKey(naming.key, payment, read, policy)] : []),
     ],
-    resultId: id,
+    ...namedBySignature(request),
     result: { ok: true, payment, spent: spentOf(items, read, budget) },
   }
 }

@@ -5,7 +5,7 @@ import type { JsonObject, Stored } from '../../core/stored.js'
 import type { RecordKey } from '../../ports/store.js'
 import { canonicalJson } from '../../protocol/json.js'
 import { isUuid, newUuid } from '../../protocol/uuid.js'
-import { hashText } from '../../util/hash.js'
+import { shortHashText } from '../../util/hash.js'
 import type { ServiceContext } from '../context.js'
 import { isSameSignature, type SignedCall, type UsedSignature } from '../signed-call.js'
 import { type UsedKey, usedKeyId } from '../used-key.js'
@@ -69,7 +69,7 @@ export async function identify(
     commandId,
     receivedAt,
     client,
-    requestHash: await hashText(canonicalJson(input)),
+    requestHash: await shortHashText(canonicalJson(input)),
     ...(naming !== undefined && { naming }),
     namespace,
     grantNamespace: await context.grantNamespace(),

@@ -4,7 +4,7 @@ import type { IncomingPayment } from '../../core/incoming-payment.js'
 import { retained } from '../../core/stored.js'
 import type { IncomingPaymentRequest } from '../../protocol/incoming-payment.js'
 import { canonicalJson } from '../../protocol/json.js'
-import { hashText } from '../../util/hash.js'
+import { shortHashText } from '../../util/hash.js'
 import { newCall } from '../context.js'
 import { loadOne } from '../load.js'
 import { askMayReceive } from '../may-receive.js'
@@ -31,7 +31,7 @@ export async function createOnce(
   const namespace = await context.namespace()
   const id = await usedKeyId(namespace, idempotencyKey)
   const key = { kind: 'replay', id } as const
-  const requestHash = await hashText(canonicalJson({ ...request }))
+  const requestHash = await shortHashText(canonicalJson({ ...request }))
   for (;;) {
     const used = await loadOne<HostKey>(context.store, { kind: 'replay', id })
     if (used !== undefined) {
