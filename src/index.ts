@@ -50,7 +50,10 @@ export type { GrantStatus } from './core/grant/status.js'
 export type {
   CreateRefusal,
   IncomingPayment,
+  IncomingPaymentChanged,
   IncomingPaymentEvent,
+  IncomingPaymentEventMembers,
+  IncomingPaymentReceived,
   ReceiveRefusal,
 } from './core/incoming-payment.js'
 export type { Instant } from './core/instant.js'

@@ -75,7 +75,8 @@ export function transfersMachine(
     const command = {
       type: 'receive',
       commandId: op.id,
-      transferId: 't',
+      recordId: 't',
+      transferId: 'rail-1',
       amount,
       recorded,
       // A commit that failed is decided again later, when the time of the transfer is over.
@@ -94,7 +95,7 @@ export function transfersMachine(
 
   function close(op: TransferOp, seen: Process<TransferOp>['seen']): Attempt {
     const [found, recorded] = seen as [IncomingPayment, TransferRecord | undefined]
-    const command = { commandId: op.id, transferId: 't', recorded }
+    const command = { commandId: op.id, recordId: 't', recorded }
     const result = decisions.closeTransfer(found, command, op.now)
     if (result.outcome !== 'changed' || !decisions.marksClosed) return { changes: [], result }
     return { changes: [{ key: 't', next: result.record }], result }

@@ -50,12 +50,27 @@ export interface IncomingPayment extends Stored {
 }
 
 /** What happened to an incoming payment. */
-export interface IncomingPaymentEvent {
+export type IncomingPaymentEvent = IncomingPaymentChanged | IncomingPaymentReceived
+
+/** The payment was created, or ended. */
+export interface IncomingPaymentChanged extends IncomingPaymentEventMembers {
   readonly type:
     | 'incoming-payment.created'
-    | 'incoming-payment.received'
     | 'incoming-payment.completed'
     | 'incoming-payment.expired'
+}
+
+/** The payment accepted funds. */
+export interface IncomingPaymentReceived extends IncomingPaymentEventMembers {
+  readonly type: 'incoming-payment.received'
+  /** The host's id of the transfer, as passed to `receive`. */
+  readonly transferId: string
+  /** What this transfer added to `receivedAmount`. */
+  readonly amount: Amount
+}
+
+/** What every event of an incoming payment says. */
+export interface IncomingPaymentEventMembers {
   readonly at: Instant
   readonly incomingPaymentId: string
   readonly walletAddress: string
@@ -174,6 +189,8 @@ export interface ReceiveFunds {
   readonly type: 'receive'
   readonly commandId: string
   /** The id of the record by which the transfer counts once. */
+  readonly recordId: string
+  /** The host's id of the transfer, for the event. */
   readonly transferId: string
   readonly amount: Amount
   /** Whether to refuse an amount above what is left of `incomingAmount`. Default: all that has arrived is counted. */
@@ -237,7 +254,8 @@ export type IncomingPaymentDecision<Type extends keyof IncomingPaymentRefusals> 
  * import { decideIncomingPayment } from 'open-payments-server/core'
  *
  * const amount = { value: '100', assetCode: 'USD', assetScale: 2 }
- * const command = { type: 'receive', commandId: 'command-2', transferId: 'rail-1', amount } as const
+ * const ids = { commandId: 'command-2', recordId: 'wallet01hash-1', transferId: 'rail-1' }
+ * const command = { type: 'receive', ...ids, amount } as const
  * const decided = decideIncomingPayment<'receive'>(incomingPayment, command, Date.now())
  * console.log(decided.ok ? decided.record.received : decided.reason)
  * ```
@@ -265,7 +283,7 @@ export function decideIncomingPayment(
 
 function receive(
   payment: IncomingPayment,
-  { commandId, amount, refuseExcess, notAfter, decidedAt, recorded }: ReceiveFunds,
+  { commandId, transferId, amount, refuseExcess, notAfter, decidedAt, recorded }: ReceiveFunds,
   now: Instant,
 ): IncomingPaymentDecision<'receive'> {
   if (recorded !== undefined) {
@@ -306,7 +324,13 @@ function receive(
     retainUntil: payment.paidRetainUntil,
     ...(completed && { dueAt: payment.paidRetainUntil }),
   }
-  const received = paymentEvent('incoming-payment.received', next, now)
+  const { assetCode, assetScale } = amount
+  const received = {
+    type: 'incoming-payment.received',
+    ...eventMembers(next, now),
+    transferId,
+    amount: { value: amount.value, assetCode, assetScale },
+  } as const
   return completed
     ? changed(next, received, paymentEvent('incoming-payment.completed', next, now))
     : changed(next, received)
@@ -361,12 +385,15 @@ export function receivedAmount({
 }
 
 function paymentEvent(
-  type: IncomingPaymentEvent['type'],
+  type: IncomingPaymentChanged['type'],
   payment: IncomingPayment,
   at: Instant,
 ): IncomingPaymentEvent {
+  return { type, ...eventMembers(payment, at) }
+}
+
+function eventMembers(payment: IncomingPayment, at: Instant): IncomingPaymentEventMembers {
   return {
-    type,
     at,
     incomingPaymentId: payment.id,
     walletAddress: payment.walletAddress,

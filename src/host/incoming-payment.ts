@@ -29,6 +29,7 @@ import {
   readInput,
   string,
   text,
+  textOfAtMost,
 } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import {
@@ -194,8 +195,11 @@ function jsonOf(body: object): Json {
   }
 }
 
+/** Events contain it, and records are limited. */
+const transferId = textOfAtMost(1_024)
+
 const receivedFunds = exactly({
-  transferId: text,
+  transferId,
   amount,
   refuseExcess: v.optional(boolean),
   notAfter: v.optional(integer),
@@ -241,10 +245,10 @@ export function incomingPaymentServices(
       const copy = readInput('funds', receivedFunds, funds)
       return seenResult(await payments.receive(paymentId, copy), seen)
     },
-    async close(transferId, query) {
-      readInput('transferId', text, transferId)
+    async close(id, query) {
+      readInput('transferId', transferId, id)
       const { paymentId } = readInput('query', closedFor, query)
-      return payments.close(transferId, paymentId)
+      return payments.close(id, paymentId)
     },
     async complete(paymentId) {
       readInput('paymentId', text, paymentId)

@@ -37,7 +37,13 @@ const unchanged = { ok: true, outcome: 'unchanged' }
 const refusedWith = (refusal: string) => ({ ok: false, outcome: 'refused', refusal })
 
 function receiving(commandId: string, amount: Amount) {
-  return { type: 'receive', commandId, transferId: 'transfer', amount } as const
+  return {
+    type: 'receive',
+    commandId,
+    recordId: 'transfer',
+    transferId: 'rail-1',
+    amount,
+  } as const
 }
 
 function create(more: Parameters<typeof creation>[0] = {}) {
@@ -205,9 +211,9 @@ describe('receiving funds', () => {
 
   test('emits one event per transfer and one for the completion, each with the new total', () => {
     const life = paymentLife({ incomingAmount: usd('100'), metadata: { secret: 'of the shop' } })
-    life.receive(usd('40'))
+    life.receive(usd('40'), 'first')
     life.set(start + 1)
-    life.receive(usd('70'))
+    life.receive(usd('70'), 'second')
     const common = {
       incomingPaymentId: 'namespac-payment',
       walletAddress: 'https://wallet.example/bob',
@@ -216,8 +222,20 @@ describe('receiving funds', () => {
     }
     const received = { type: 'incoming-payment.received', ...common }
     expect(life.events).toEqual([
-      { ...received, at: start, receivedAmount: usd('40') },
-      { ...received, at: start + 1, receivedAmount: usd('110') },
+      {
+        ...received,
+        at: start,
+        transferId: 'first',
+        amount: usd('40'),
+        receivedAmount: usd('40'),
+      },
+      {
+        ...received,
+        at: start + 1,
+        transferId: 'second',
+        amount: usd('70'),
+        receivedAmount: usd('110'),
+      },
       {
         ...received,
         type: 'incoming-payment.completed',
@@ -376,7 +394,7 @@ describe('closing a transfer', () => {
 
   test('is possible until the retention of the payment ends, when its transfers may be gone', () => {
     const payment = newPayment()
-    const command = { commandId: 'command-1', transferId: 'first' }
+    const command = { commandId: 'command-1', recordId: 'first' }
     const { paidRetainUntil } = payment
     expect(closeTransfer(payment, command, paidRetainUntil - 1)).toMatchObject(changed)
     const late = closeTransfer(payment, command, paidRetainUntil)
@@ -718,6 +736,7 @@ describe('the laws of an incoming payment', () => {
         {
           type: fc.constant('receive' as const),
           commandId: text,
+          recordId: text,
           transferId: text,
           amount,
           notAfter: number,
@@ -727,7 +746,7 @@ describe('the laws of an incoming payment', () => {
             fc.record({ ...transfer, closed: fc.constant(true as const) }),
           ),
         },
-        { requiredKeys: ['type', 'commandId', 'transferId', 'amount'] },
+        { requiredKeys: ['type', 'commandId', 'recordId', 'transferId', 'amount'] },
       ),
     )
     fc.assert(

@@ -18,6 +18,8 @@ const event: DeliveredEvent = {
   walletAddress: bob,
   client: 'https://shop.example',
   receivedAmount: { value: '1500', assetCode: 'USD', assetScale: 2 },
+  transferId: 'rail-2',
+  amount: { value: '500', assetCode: 'USD', assetScale: 2 },
 }
 
 let servers: Server[]

@@ -223,6 +223,22 @@ export const lives: Readonly<Record<string, Life>> = {
     },
   },
 
+  'a transfer that was closed': {
+    async begin({ resources }, client) {
+      const payment = await openPayment(client)
+      const { incomingPayments } = resources
+      await demandOk(incomingPayments.close('one', { paymentId: payment.id }))
+      return payment
+    },
+    async goOn({ resources }, _, { id }) {
+      const { incomingPayments } = resources
+      const closed = await demandOk(incomingPayments.close('one', { paymentId: id }))
+      demand(!closed.changed && !closed.counted, 'a closed transfer is not counted', closed)
+      await demandRefused(incomingPayments.receive(id, funds('one', 200)), 'transfer_closed')
+      await demandOk(incomingPayments.receive(id, funds('two', 200)))
+    },
+  },
+
   'an incoming payment that its client completed': {
     async begin(_, client) {
       const payment = await openPayment(client, {})

@@ -129,10 +129,24 @@ describe('an incoming payment that the host creates', () => {
       'incoming-payment.received',
       'incoming-payment.completed',
     ])
+    expect(events[1]).toMatchObject(funds)
+    for (const event of [events[0], events[2]]) expect(event).not.toHaveProperty('transferId')
     for (const event of events) {
       expect(event).toMatchObject({ incomingPaymentId: payment.paymentId, walletAddress: bob })
       expect(event).not.toHaveProperty('client')
     }
+  })
+
+  test('counts a transfer with an id of up to 1,024 characters, which its event has', async () => {
+    const world = createWorld()
+    const { payment } = await created(world)
+    const { receive } = world.resources.incomingPayments
+    const funds = (transferId: string) => ({ transferId, amount: usd('10') })
+    const longest = 'Überweisung '.padEnd(1_024, '€')
+    expect(await receive(payment.paymentId, funds(longest))).toMatchObject({ changed: true })
+    const tooLong = receive(payment.paymentId, funds(`${longest}.`))
+    await expect(tooLong).rejects.toEqual(invalidInput('funds.transferId'))
+    expect((await eventsOf(world))[1]).toMatchObject(funds(longest))
   })
 
   test('has an id that the idempotency key does not determine', async () => {

@@ -52,7 +52,10 @@ async function newPayment(client: TestClient, body: object = {}) {
 }
 
 function receive({ resources }: World, paymentId: string, value: string) {
-  return resources.incomingPayments.receive(paymentId, { transferId: value, amount: usd(value) })
+  return resources.incomingPayments.receive(paymentId, {
+    transferId: `rail-${value}`,
+    amount: usd(value),
+  })
 }
 
 /** Matches the id of the event at a place among those of a record. That of a payment has the namespace in front. */
@@ -74,12 +77,15 @@ type Cause = readonly [
   /** The place of the first event among those of its record. */
   place: number,
   /**
-   * Prepares the world, whose events are ignored. Returns the id of the record, the cause, and members of the events.
+   * Prepares the world, whose events are ignored. Returns the id of the record, the cause, members of the events, and
+   * those of the event of an arrival alone.
    */
   given: (
     world: World,
     client: TestClient,
-  ) => Promise<readonly [id: string, run: () => Promise<unknown>, members?: object]>,
+  ) => Promise<
+    readonly [id: string, run: () => Promise<unknown>, members?: object, arrived?: object]
+  >,
 ]
 
 const alice = { resourceOwner: 'alice' }
@@ -152,7 +158,8 @@ const paymentCauses: readonly Cause[] = [
     2,
     async (world, client) => {
       const { id } = await newPayment(client)
-      return [id, () => receive(world, id, '7'), { receivedAmount: usd('7') }]
+      const arrived = { transferId: 'rail-7', amount: usd('7') }
+      return [id, () => receive(world, id, '7'), { receivedAmount: usd('7') }, arrived]
     },
   ],
   [
@@ -161,7 +168,12 @@ const paymentCauses: readonly Cause[] = [
     async (world, client) => {
       const { id } = await newPayment(client, { incomingAmount: usd('7') })
       const amounts = { receivedAmount: usd('9'), incomingAmount: usd('7') }
-      return [id, () => receive(world, id, '9'), amounts]
+      return [
+        id,
+        () => receive(world, id, '9'),
+        amounts,
+        { transferId: 'rail-9', amount: usd('9') },
+      ]
     },
   ],
   [
@@ -186,13 +198,14 @@ describe('an event handler', () => {
     ...paymentCauses.map((cause) => [...cause, 'incoming-payment'] as const),
   ])('receives exactly %s', async (cause, place, given, kind) => {
     const world = createWorld()
-    const [id, run, members] = await given(world, world.client())
+    const [id, run, members, arrived] = await given(world, world.client())
     await heard(world)
     await run()
     const about = kind === 'grant' ? { grantId: id } : { incomingPaymentId: id, walletAddress: bob }
     const types = cause.split(' when ')[0]?.split(' and ') ?? []
     const told = types.map((type, index) => ({
       ...{ type, at: startOfTests, client: shop, ...about, ...members },
+      ...(type === 'incoming-payment.received' && arrived),
       id: idAt(`${id}.${kind}`, place + index),
     }))
     expect(await heard(world)).toEqual(told)

@@ -75,6 +75,7 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
       const command = deepFreeze({
         type: 'receive' as const,
         commandId,
+        recordId: transferId,
         transferId,
         amount,
         ...more,
@@ -94,7 +95,7 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
     close(transferId: string) {
       const commandId = `command-${++commands}`
       const recorded = transfers.get(transferId)
-      const command = deepFreeze({ commandId, transferId, recorded })
+      const command = deepFreeze({ commandId, recordId: transferId, recorded })
       const decision = closeTransfer(payment, command, now)
       if (decision.outcome === 'changed') transfers.set(transferId, deepFreeze(decision.record))
       return decision

@@ -54,7 +54,7 @@ export function isCounted(record: TransferRecord): record is Transfer {
  * import { transferOf } from 'open-payments-server/core'
  *
  * const amount = { value: '100', assetCode: 'USD', assetScale: 2 }
- * const command = { type: 'receive', commandId: 'command-2', transferId: 'rail-1', amount } as const
+ * const command = { commandId: 'command-2', recordId: 'wallet01hash-1', amount }
  * const counted = transferOf(incomingPayment, command) // committed together with the payment
  * ```
  */
@@ -62,9 +62,9 @@ export function transferOf(
   payment: PaymentOfTransfer,
   {
     commandId,
-    transferId: id,
+    recordId: id,
     amount,
-  }: Pick<CloseTransfer, 'commandId' | 'transferId'> & {
+  }: Pick<CloseTransfer, 'commandId' | 'recordId'> & {
     readonly amount: Amount
   },
 ): Transfer {
@@ -83,7 +83,7 @@ export function transferOf(
 export interface CloseTransfer {
   readonly commandId: string
   /** The id of the record of the transfer. */
-  readonly transferId: string
+  readonly recordId: string
   /** The record with this id, if the transfer has been counted or closed. */
   readonly recorded?: TransferRecord | undefined
 }
@@ -98,14 +98,14 @@ export interface CloseTransfer {
  * ```ts
  * import { closeTransfer, isCounted } from 'open-payments-server/core'
  *
- * const command = { commandId: 'command-3', transferId: 'rail-1', recorded: undefined }
+ * const command = { commandId: 'command-3', recordId: 'wallet01hash-1', recorded: undefined }
  * const closed = closeTransfer(incomingPayment, command, Date.now())
  * console.log(closed.ok ? isCounted(closed.record) : closed.reason)
  * ```
  */
 export function closeTransfer(
   payment: PaymentOfTransfer | undefined,
-  { commandId, transferId, recorded }: CloseTransfer,
+  { commandId, recordId, recorded }: CloseTransfer,
   now: Instant,
 ): Changed<ClosedTransfer, never> | Unchanged<TransferRecord> | Refused<'payment_unknown'> {
   if (recorded !== undefined) return unchanged(recorded)
@@ -116,7 +116,7 @@ export function closeTransfer(
       'the incoming payment does not exist, or its retention is over',
     )
   }
-  return changed(closedTransfer(payment, { commandId, transferId }))
+  return changed(closedTransfer(payment, { commandId, recordId }))
 }
 
 /**
@@ -128,12 +128,12 @@ export function closeTransfer(
  * import { closedTransfer } from 'open-payments-server/core'
  *
  * // Committed with the refusal `transfer_closed` of a transfer that is too late:
- * const mark = closedTransfer(incomingPayment, { commandId: 'command-3', transferId: 'rail-1' })
+ * const mark = closedTransfer(incomingPayment, { commandId: 'command-3', recordId: 'wallet01hash-1' })
  * ```
  */
 export function closedTransfer(
   payment: PaymentOfTransfer,
-  { commandId, transferId: id }: Pick<CloseTransfer, 'commandId' | 'transferId'>,
+  { commandId, recordId: id }: Pick<CloseTransfer, 'commandId' | 'recordId'>,
 ): ClosedTransfer {
   return {
     id,

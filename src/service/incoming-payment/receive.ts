@@ -24,7 +24,10 @@ import { unknownPayment } from './unknown.js'
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
 export interface ReceivedFunds {
-  /** The host's id of this transfer, well-formed Unicode. Repeated reports of the same id count once. */
+  /**
+   * The host's id of this transfer: 1 to 1,024 characters, well-formed Unicode. Repeated reports of the same id count
+   * once, and the event of the arrival has it.
+   */
   readonly transferId: string
   readonly amount: Amount
   /**
@@ -56,8 +59,8 @@ export async function receive(
   const { now, commandId } = newCall(context)
   if (!isUuid(paymentId)) return refusedCall(unknownPayment)
   const keys = await arrivalKeys(context, paymentId, transferId)
-  const { id } = keys.transferKey
-  const command = { type: 'receive', commandId, transferId: id, refuseExcess, ...funds } as const
+  const ids = { commandId, recordId: keys.transferKey.id, transferId }
+  const command = { type: 'receive', ...ids, refuseExcess, ...funds } as const
   const arrival = { keys, command, now, clock: context.clock }
   const write = arrivalWrite(arrival)
   if (mayReceive === undefined) return context.run(write)

@@ -54,7 +54,7 @@ export async function close(
     together,
     decide(read) {
       const recorded = read<TransferRecord>(transferKey)
-      const command = { commandId, transferId: transferKey.id, recorded }
+      const command = { commandId, recordId: transferKey.id, recorded }
       const decision = closeTransfer(read<IncomingPayment>(paymentKey), command, now)
       if (!decision.ok) return { result: refusedCall(decision) }
       const { record } = decision
