@@ -98,7 +98,8 @@ const foreign: Readonly<Record<string, string>> = {
     HTTPStatusError HttpClient JSON_UNESCAPED_SLASHES QueryEscape http_build_query json_encode TestGrantCancel
     TestRevokeToken cardAuthorization grantSpent invalid_interaction isFinalizedGrantWithSubject too_many_attempts`,
   databases: `
-    binlog_format bytea_output client_encoding default_transaction_isolation quote_all_identifiers
+    allow_sql_comments binlog_format bytea_output client_encoding default_transaction_isolation lock_timeout
+    quote_all_identifiers
     standard_conforming_strings transform_null_equals clientSideCache createCluster force_generic_plan
     hot_standby_feedback idle_transaction_timeout innodb_flush_log_at_trx_commit max_prepared_statements n_dead_tup
     n_live_tup pg_cancel_backend pg_drop_replication_slot plan_cache_mode synchronous_commit useReplicas
@@ -107,7 +108,7 @@ const foreign: Readonly<Record<string, string>> = {
     NODE_OPTIONS checkOrigin trustedOrigins RESPONSE_ALREADY_SENT instanceof dataSource network_mode nodejs_compat
     onModuleDestroy open_payments_request_duration_seconds_count`,
   proxies: `
-    ProxyErrorOverride connect_attempts_max_retries handle_path ip_allow lb_try_duration strip_prefix
+    ProxyErrorOverride connect_attempts_max_retries handle_path ip_allow lb_try_duration max_fails strip_prefix
     transaction_no_activity_timeout_out`,
   'examples on a page': 'oldKey removeNotices',
 }

@@ -123,9 +123,8 @@ describe.each(Object.keys(databases) as (keyof typeof databases)[])(
       expect(main).toContain('observeBacklog({')
       for (const signal of ['SIGTERM', 'SIGINT'])
         expect(main).toContain(`once(process, '${signal}')`)
-      expect(files.get('src/start.ts')).toMatch(
-        /withReadiness\([\s\S]*keepAliveTimeout = keepAliveMs/,
-      )
+      expect(files.get('src/start.ts')).toMatch(/withReadiness\([\s\S]*await listen\(/)
+      expect(files.get('src/listen.ts')).toContain('keepAliveTimeout = 65_000')
       expect(main).not.toContain('migrate(')
     })
 

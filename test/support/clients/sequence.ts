@@ -52,6 +52,10 @@ export interface SequenceOptions {
   readonly metadata: Readonly<Record<string, unknown>>
   /** Whether the client waits before it continues, as a wallet with a real clock asks. Default: false. */
   readonly waits?: boolean
+  /** Whether the payment names its amount in place of its quote. Default: false. */
+  readonly isDirect?: boolean
+  /** Whether the client signs and sends the call again, after this result. Default: never. */
+  readonly repeats?: (result: Answered | 'no response', call: Call) => boolean
 }
 
 /**
@@ -68,8 +72,14 @@ export async function runSequence(options: SequenceOptions): Promise<Results> {
     return result.body
   }
 
+  const { repeats = () => false } = options
   for (const [call, ask] of Object.entries(stepsOf(options, answerTo)) as [Call, Step][]) {
-    results[call] = await outcomeOf(ask, options)
+    let result = await outcomeOf(ask, options)
+    for (let left = 10; left > 0 && result !== 'not reached' && repeats(result, call); left--) {
+      await sleep(300) // a signature of the same second is the same signature
+      result = await outcomeOf(ask, options)
+    }
+    results[call] = result
   }
   return results as Results
 }
@@ -89,7 +99,7 @@ async function outcomeOf(ask: Step, { dialect, shop }: SequenceOptions): Promise
 }
 
 function stepsOf(
-  { dialect, running, shop, expiresAt, metadata, waits = false }: SequenceOptions,
+  { dialect, running, shop, expiresAt, metadata, waits = false, isDirect = false }: SequenceOptions,
   // biome-ignore lint/suspicious/noExplicitAny: bodies are what the tests are about
   answerTo: (call: Call) => any,
 ): Readonly<Record<Call, Step>> {
@@ -99,6 +109,8 @@ function stepsOf(
   const granted = () => answerTo('continue the grant after consent')
   const payToken = () => granted().access_token.value
   const payment = () => answerTo('create an incoming payment')
+  /** Which the owner's consent gives, once. */
+  let reference: string | null | undefined
 
   const post = (url: string, token: string | undefined, value?: object) =>
     ({ method: 'POST', url, token, value }) as const
@@ -157,17 +169,20 @@ function stepsOf(
     },
     'continue the grant after consent': async () => {
       const pending = answerTo('request a grant with consent')
-      const { location } = await decide(pending.interact.redirect, 'approve')
       const { uri, access_token, wait } = pending.continue
-      if (waits) await sleep(wait * 1_000)
-      return post(dialect.continueAt(uri), access_token.value, {
-        interact_ref: location?.searchParams.get('interact_ref'),
-      })
+      if (reference === undefined) {
+        const { location } = await decide(pending.interact.redirect, 'approve')
+        reference = location?.searchParams.get('interact_ref')
+        if (waits) await sleep(wait * 1_000)
+      }
+      return post(dialect.continueAt(uri), access_token.value, { interact_ref: reference })
     },
     'create an outgoing payment': () =>
       post(`${op}/outgoing-payments`, payToken(), {
         walletAddress: alice,
-        quoteId: answerTo('create a quote').id,
+        ...(isDirect
+          ? { incomingPayment: payment().id, debitAmount: answerTo('create a quote').debitAmount }
+          : { quoteId: answerTo('create a quote').id }),
         metadata: undefined,
       }),
     'read an outgoing payment': () => read(answerTo('create an outgoing payment').id, payToken()),

@@ -24,9 +24,12 @@ export interface Reply {
   readonly isCutOff?: true
   /** Closes the connection without a byte. */
   readonly isLost?: true
+  /** Sends nothing until whoever asked has closed the connection. */
+  readonly isLate?: true
 }
 
-export type Forward = (request: SeenRequest) => Promise<Reply>
+/** @param upstream the port of another server than that behind the proxy. */
+export type Forward = (request: SeenRequest, upstream?: number) => Promise<Reply>
 
 /** What a proxy does with a request instead of only forwarding it. */
 export type ProxyFault = (request: SeenRequest, forward: Forward) => Promise<Reply>
@@ -44,9 +47,10 @@ export interface FaultyProxy {
 export async function startFaultyProxy(host = 'localhost'): Promise<FaultyProxy> {
   const server = createServer(async (incoming, outgoing) => {
     const seen = await seenRequest(incoming)
-    const forward: Forward = (request) => forwarded(proxy.upstream, request)
+    const forward: Forward = (request, upstream = proxy.upstream) => forwarded(upstream, request)
     const reply = await (proxy.fault ?? ((request) => forward(request)))(seen, forward)
     if (reply.isLost === true) return void outgoing.destroy()
+    if (reply.isLate === true) return
     const body = Buffer.from(reply.bytes ?? reply.body)
     const isEmpty = reply.status === 204 || body.length === 0
     const length = isEmpty ? {} : { 'content-length': String(body.length) }
@@ -58,6 +62,7 @@ export async function startFaultyProxy(host = 'localhost'): Promise<FaultyProxy>
       outgoing.end(isEmpty ? undefined : body)
     }
   })
+  server.keepAliveTimeout = 65_000 // as a wallet behind a proxy
   const proxy: FaultyProxy = {
     origin: `http://${host}:${await listening(server, host)}`,
     upstream: 0,

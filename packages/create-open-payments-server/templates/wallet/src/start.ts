@@ -15,9 +15,6 @@ export interface StartOptions {
   readonly work?: typeof startBackground
 }
 
-/** Longer than a proxy keeps a connection without a request, so that it is the proxy that ends it: nginx 60 s. */
-const keepAliveMs = 75_000
-
 /**
  * Starts the wallet, and resolves when it accepts requests: to a function that finishes the current work and accepts no
  * more. The database stays open.
@@ -32,7 +29,6 @@ export async function startWallet(
     isStopping ? 'it stops' : checkTables(wallet.database),
   )
   const server = await mount({ ...wallet, handle })
-  server.keepAliveTimeout = keepAliveMs
   await listen(server, port, host)
   const background = work(wallet)
   return async () => {
