@@ -2,6 +2,7 @@ import { requireKnownOptions } from '../../src/entry-adapter.js'
 import { missing } from '../sql/versions.js'
 import {
   inOneTransaction,
+  isLost,
   type PostgresClient,
   type PostgresDatabase,
   type PostgresPool,
@@ -11,7 +12,7 @@ import {
 } from './driver.js'
 import { type MigrateOptions, versionsIn } from './migrate.js'
 import { migrationsOf } from './migrations.js'
-import { settingsOf } from './settings.js'
+import { type Settings, settingsOf } from './settings.js'
 import { checkedSchema, tableIn } from './statements.js'
 
 /** Whether the tables are there, and otherwise what is wrong. */
@@ -28,10 +29,10 @@ export type TablesCheck =
  * this pool read and write them correctly: for a readiness probe, with the pool of the servers. It accepts the tables
  * of a later version. It waits as long as the time-outs of the pool allow.
  *
- * It only reads, and needs SELECT on both tables, except if row level security is active for the role: it then writes a
- * record, reads it back and rolls back. It refuses a standby, read-only transactions, `array_nulls = off`, a driver
- * that renames columns or misreads integers, and, without `allowLostCommits`, a database that loses acknowledged
- * commits.
+ * It only reads, and needs SELECT on both tables, except if row level security is active for the role, or the table has
+ * triggers: it then writes a record, reads it back and rolls back. It refuses a standby, read-only transactions,
+ * `array_nulls = off`, a driver that renames columns or misreads integers, and, without `allowLostCommits`, a database
+ * that loses acknowledged commits.
  *
  * @param database the pool of the servers. With another client than a pool of `pg` or PGlite, active policies are
  *   refused.
@@ -66,22 +67,26 @@ export async function checkTables(
     }
     const records = tableIn(schema, 'open_payments_records')
     await queryOn(database, { text: `SELECT FROM ${records} LIMIT 0`, values: [] })
-    const { problem, loss, hasPolicies } = await settingsOf(database, schema)
-    const accepted = options.allowLostCommits === true ? undefined : loss
+    const settings = await settingsOf(database, schema)
+    const loss = options.allowLostCommits === true ? undefined : settings.loss
     const refused =
-      problem ?? accepted ?? (hasPolicies && (await problemOfPolicies(database, records)))
+      settings.problem ?? loss ?? (await problemOfWriting(database, records, settings))
     return refused ? { ok: false, problem: refused } : { ok: true }
   } catch (error) {
     return { ok: false, problem: problemOf(error) }
   }
 }
 
-/** Policies may be right: this writes a record as the servers do, and reads it back. */
-async function problemOfPolicies(
+/** Policies and triggers may be right: this writes a record as the servers do, and reads it back. */
+async function problemOfWriting(
   database: PostgresClient,
   records: string,
+  { hasPolicies, hasTriggers }: Settings,
 ): Promise<string | undefined> {
-  let problem: string | undefined = policiesProblem
+  if (!hasPolicies && !hasTriggers) return undefined
+  const isPossible = 'transaction' in database || 'connect' in database
+  if (!isPossible) return hasPolicies ? policiesProblem : undefined
+  let isKept = false
   const id = `checks00-${crypto.randomUUID()}`
   const key = `kind = 'server' AND id = '${id}'`
   const steps = [
@@ -92,7 +97,7 @@ async function problemOfPolicies(
   const attempt = async (client: PostgresClient) => {
     for (const text of steps) {
       const { rows } = await client.query({ text, values: [] })
-      if (text.startsWith('DELETE') && rows.length === 1) problem = undefined
+      if (text.startsWith('DELETE') && rows.length === 1) isKept = true
     }
     throw rolledBack
   }
@@ -100,14 +105,20 @@ async function problemOfPolicies(
     if ('transaction' in database) await (database as PostgresDatabase).transaction(attempt)
     else if ('connect' in database) await inOneTransaction(database as PostgresPool, attempt)
   } catch (error) {
-    if (error !== rolledBack && sqlState(error) !== '42501') throw error
+    const state = sqlState(error)
+    // Commits reject with what else a trigger raises, so that the host learns of it.
+    if (!hasPolicies && state !== undefined && !isLost(error)) return undefined
+    if (error !== rolledBack && state !== '42501' && !isLost(error)) throw error
   }
-  return problem
+  if (isKept) return undefined
+  return hasPolicies ? policiesProblem : triggersProblem
 }
 
 const rolledBack = new Error('the record of the check is rolled back')
 const policiesProblem =
   'row level security keeps the role of the servers from its own records: give it a policy for all commands'
+const triggersProblem =
+  'a trigger of open_payments_records skips a row or divides by zero, which is a lost commit to the store: remove it'
 
 const without = {
   ok: false,

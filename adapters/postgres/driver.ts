@@ -213,8 +213,8 @@ function ownState(error: Error): string | undefined {
 }
 
 /**
- * Returns whether an error, or one of its causes, is a serialization failure or a deadlock, after which the transaction
- * can be retried. The host may have wrapped it in an error with a code of its own.
+ * Returns whether an error, or one of its causes, is a serialization failure, a deadlock or the end of a wait for a
+ * lock, after which the transaction can be retried. The host may have wrapped it in an error with a code of its own.
  */
 export function isTransient(
   error: unknown,
@@ -223,7 +223,7 @@ export function isTransient(
   return causesOf(error).some((each) => transientStates.includes(stateOf(each) ?? ''))
 }
 
-const transientStates: readonly string[] = ['40001', '40P01']
+const transientStates: readonly string[] = ['40001', '40P01', '55P03']
 
 /**
  * The error for a prepared statement that the connection does not have, because a pooler runs each statement on another

@@ -1,5 +1,5 @@
 import { requireKnownOptions } from '../../src/entry-adapter.js'
-import { type Migrated, type Migration, missing } from '../sql/versions.js'
+import { DatabaseSettingsError, type Migrated, type Migration, missing } from '../sql/versions.js'
 import {
   inOneTransaction,
   type PostgresClient,
@@ -23,9 +23,9 @@ export interface MigrateOptions {
    */
   readonly reports?: boolean
   /**
-   * Accepts a database that can lose acknowledged commits, because it is for tests: with `synchronous_commit = off`, or
-   * an UNLOGGED table. Default false: `migrate` warns, and `checkTables` refuses it. A lost commit makes a spent amount
-   * available again, and a revoked token valid.
+   * Accepts a database that can lose acknowledged commits, because it is for tests: with `synchronous_commit = off`,
+   * `fsync = off`, or an UNLOGGED table. Default false: `migrate` warns, and `checkTables` refuses it. A lost commit
+   * makes a spent amount available again, and a revoked token valid.
    */
   readonly allowLostCommits?: boolean
 }
@@ -97,8 +97,18 @@ async function applied(
     }
     return steps.map(({ name }) => name)
   }
-  return 'transaction' in database ? database.transaction(apply) : inOneTransaction(database, apply)
+  try {
+    if ('transaction' in database) return await database.transaction(apply)
+    return await inOneTransaction(database, apply)
+  } catch (error) {
+    // PgBouncer in statement mode refuses BEGIN so, without a word on what to do.
+    if (sqlState(error) !== '08P01') throw error
+    throw new DatabaseSettingsError(withoutTransactions, { cause: error })
+  }
 }
+
+const withoutTransactions =
+  'the pooler allows no transactions, as in statement mode: run migrate on a connection without it'
 
 /** Returns the applied versions, or `undefined` if the table of versions does not exist. */
 export async function versionsIn(

@@ -8,8 +8,10 @@ const instant = 1_700_000_000_001
 /** As text, the values have the same form for every driver. */
 const text = `${onPrimary}SELECT current_setting('server_encoding') AS encoding, pg_is_in_recovery()::text AS standby,
     current_setting('transaction_read_only') AS "readonly", current_setting('array_nulls') AS nulls,
-    current_setting('synchronous_commit') AS waits, ${instant}::bigint AS due_at,
+    current_setting('synchronous_commit') AS waits, current_setting('fsync') AS flushes,
+    ${instant}::bigint AS due_at,
     (SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass($1)) AS persistence,
+    EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass($1) AND NOT tgisinternal)::text AS triggers,
     row_security_active(to_regclass($1)::oid)::text AS policies`
 
 /** What a connection, its server and the table of records say of themselves. */
@@ -20,6 +22,8 @@ export interface Settings {
   readonly loss?: string
   /** Whether the role of the connection sees only what policies of the table let it see. */
   readonly hasPolicies: boolean
+  /** Whether the table has triggers of the host. */
+  readonly hasTriggers: boolean
 }
 
 export async function settingsOf(
@@ -29,11 +33,13 @@ export async function settingsOf(
   const values = [tableIn(schema, 'open_payments_records')]
   const [row = {}] = await queryOn(database, { text, values })
   const problem = problemIn(row)
-  const loss = lossIn(row)
+  // PGlite, which has no server, never flushes.
+  const loss = lossIn('transaction' in database ? { ...row, flushes: 'on' } : row)
   return {
     ...(problem !== undefined && { problem }),
     ...(loss !== undefined && { loss }),
     hasPolicies: row['policies'] === 'true',
+    hasTriggers: row['triggers'] === 'true',
   }
 }
 
@@ -60,6 +66,9 @@ function lossIn(row: Row): string | undefined {
   if (row['persistence'] === 'u') {
     const remedy = 'ALTER TABLE open_payments_records SET LOGGED'
     return `the table is UNLOGGED, so that a crash empties it: ${remedy}`
+  }
+  if (row['flushes'] === 'off') {
+    return 'fsync is off, so that a crash of the machine loses acknowledged commits: set it to on'
   }
   if (row['waits'] !== 'off') return undefined
   return 'synchronous_commit is off, so that a crash loses acknowledged commits: set it to on'

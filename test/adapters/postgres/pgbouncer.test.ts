@@ -1,14 +1,25 @@
 import { randomUUID } from 'node:crypto'
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { PreparedStatementError, postgresStore } from '../../../adapters/postgres.js'
+import {
+  checkTables,
+  migrate,
+  PreparedStatementError,
+  postgresStore,
+} from '../../../adapters/postgres.js'
 import { storeConformance } from '../../../packages/testing/src/index.js'
 import { type FreshPostgres, freshPostgres } from '../../support/databases.js'
 
-/** PgBouncer in transaction mode, before the server of `TEST_DATABASE_URL`. `.ci/pgbouncer` sets it. */
+/** PgBouncer, before the server of `TEST_DATABASE_URL`. `.ci/pgbouncer` sets it. */
 const connectionString = process.env['TEST_PGBOUNCER_URL']
 
-describe('behind PgBouncer in transaction mode, the store', () => {
+const withoutTransactions =
+  'the pooler allows no transactions, as in statement mode: run migrate on a connection without it'
+
+describe.each([
+  ['transaction', ''],
+  ['statement', '-statements'],
+])('behind PgBouncer in %s mode, the store', (mode, suffix) => {
   if (connectionString === undefined)
     return test.skip('skipped: TEST_PGBOUNCER_URL is not set', () => {})
 
@@ -16,9 +27,23 @@ describe('behind PgBouncer in transaction mode, the store', () => {
   let pools: readonly Pool[]
   beforeAll(async () => {
     fresh = await freshPostgres()
-    pools = [0, 1].map(() => fresh.connect({ connectionString }))
+    pools = [0, 1].map(() => fresh.connect({ connectionString: connectionString + suffix }))
   })
   afterAll(() => fresh.drop())
+
+  test('is ready, once migrate has run', async () => {
+    const pool = pools[0] as Pool
+    const { schema } = fresh
+    expect(await checkTables(pool, { schema })).toEqual({ ok: true })
+    expect(await migrate(pool, { schema })).toEqual({ applied: [] })
+    const empty = `${schema}_empty`
+    await fresh.pool.query(`CREATE SCHEMA ${empty}`)
+    const outcome = await migrate(pool, { schema: empty }).catch((error: Error) => error.message)
+    expect(outcome).toEqual(
+      mode === 'statement' ? withoutTransactions : { applied: expect.anything() },
+    )
+    await fresh.pool.query(`DROP SCHEMA ${empty} CASCADE`)
+  })
 
   describe('keeps the contract with `prepare: false`', () => {
     let made = 0

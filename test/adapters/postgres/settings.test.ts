@@ -6,7 +6,7 @@ import {
   type PostgresClient,
   postgresStore,
 } from '../../../adapters/postgres.js'
-import { type FreshPostgres, freshPostgres, servers } from '../../support/databases.js'
+import { type FreshPostgres, freshPglite, freshPostgres, servers } from '../../support/databases.js'
 import { loadOne } from '../../support/one-record.js'
 
 const readOnly = 'transactions are read-only: set default_transaction_read_only = off'
@@ -16,6 +16,10 @@ const unlogged =
   'the table is UNLOGGED, so that a crash empties it: ALTER TABLE open_payments_records SET LOGGED'
 const policies =
   'row level security keeps the role of the servers from its own records: give it a policy for all commands'
+const notFlushed =
+  'fsync is off, so that a crash of the machine loses acknowledged commits: set it to on'
+const triggers =
+  'a trigger of open_payments_records skips a row or divides by zero, which is a lost commit to the store: remove it'
 
 describe.skipIf(servers.PostgreSQL === undefined)('a setting of PostgreSQL', () => {
   let fresh: FreshPostgres
@@ -67,6 +71,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('a setting of PostgreSQL', () 
     'plan_cache_mode=force_generic_plan',
     'quote_all_identifiers=on',
     'transform_null_equals=on',
+    'lock_timeout=1',
   ])('%s works', async (setting) => {
     const { schema } = fresh
     const pool = withSetting(setting)
@@ -80,6 +85,82 @@ describe.skipIf(servers.PostgreSQL === undefined)('a setting of PostgreSQL', () 
     expect(await loadOne(store, 'quote', id)).toEqual(next)
     const due = await store.due('quote', id.slice(0, 8), next.dueAt, 10_000)
     expect(due).toContainEqual(next)
+  })
+})
+
+describe.skipIf(servers.PostgreSQL === undefined)('lock_timeout on PostgreSQL', () => {
+  let fresh: FreshPostgres
+  beforeAll(async () => {
+    fresh = await freshPostgres()
+  })
+  afterAll(() => fresh?.drop())
+
+  test('that ends a wait for another commit is a collision, which the store repeats', async () => {
+    const { schema, pool } = fresh
+    const waits = fresh.connect({ options: '-c lock_timeout=1' })
+    let attempts = 0
+    waits.on('release', () => {
+      attempts++
+    })
+    const store = postgresStore(waits, { schema })
+    const first = { id: 'waited-for', version: 1, commandId: 'a' }
+    const create = { kind: 'quote', next: first, expectedVersion: 0 } as const
+    expect(await store.commit({ changes: [create], guards: [] })).toBe(true)
+
+    const holder = await pool.connect()
+    await holder.query('BEGIN')
+    await holder.query(`SELECT FROM ${schema}.open_payments_records WHERE id = $1 FOR UPDATE`, [
+      first.id,
+    ])
+    const replace = { kind: 'quote', next: { ...first, version: 2 }, expectedVersion: 1 } as const
+    const waiting = store.commit({ changes: [replace], guards: [] })
+    await expect.poll(() => attempts).toBeGreaterThan(3) // the creation, and some that waited
+    await holder.query('COMMIT')
+    holder.release()
+    expect(await waiting).toBe(true)
+  })
+})
+
+describe.skipIf(servers.PostgreSQL === undefined)('a trigger of the host on PostgreSQL', () => {
+  let fresh: FreshPostgres
+  beforeAll(async () => {
+    fresh = await freshPostgres()
+  })
+  afterAll(() => fresh?.drop())
+
+  /** Runs work while the table has a trigger with this body. */
+  async function withTrigger(when: string, body: string, work: () => Promise<void>) {
+    const { pool, schema } = fresh
+    const text = `CREATE FUNCTION ${schema}.own() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body} END $$`
+    await pool.query(text)
+    const table = `${schema}.open_payments_records`
+    await pool.query(
+      `CREATE TRIGGER own ${when} ON ${table} FOR EACH ROW EXECUTE FUNCTION ${schema}.own()`,
+    )
+    await work()
+    await pool.query(`DROP FUNCTION ${schema}.own() CASCADE`)
+  }
+
+  const check = () => checkTables(fresh.pool, { schema: fresh.schema })
+
+  test.each([
+    ['skips updates', 'BEFORE UPDATE', 'RETURN NULL;'],
+    ['skips new rows', 'BEFORE INSERT', 'RETURN NULL;'],
+    ['divides by zero', 'AFTER UPDATE', 'PERFORM 1 / 0; RETURN NULL;'],
+  ])('that %s is refused by checkTables', async (_, when, body) => {
+    await withTrigger(when, body, async () => {
+      expect(await check()).toEqual({ ok: false, problem: triggers })
+    })
+    expect(await check()).toEqual({ ok: true })
+  })
+
+  test.each([
+    ['writes elsewhere', 'AFTER INSERT OR UPDATE', 'RETURN NULL;'],
+    ['raises an error of its own', 'BEFORE UPDATE', "RAISE EXCEPTION 'not now';"],
+  ])('that %s is accepted', async (_, when, body) => {
+    await withTrigger(when, body, async () => {
+      expect(await check()).toEqual({ ok: true })
+    })
   })
 })
 
@@ -140,6 +221,21 @@ describe.skipIf(servers.PostgreSQL === undefined)('row level security on Postgre
   })
 })
 
+describe('fsync = off, as PGlite has it,', () => {
+  let lite: Awaited<ReturnType<typeof freshPglite>>
+  beforeAll(async () => {
+    lite = await freshPglite()
+  })
+  afterAll(() => lite.close())
+
+  test('is refused for another database, unless it is allowed', async () => {
+    const database: PostgresClient = { query: (statement) => lite.query(statement) }
+    expect(await checkTables(database)).toEqual({ ok: false, problem: notFlushed })
+    expect(await checkTables(database, { allowLostCommits: true })).toEqual({ ok: true })
+    expect(await checkTables(lite)).toEqual({ ok: true })
+  })
+})
+
 test('a standby is refused', async () => {
   const rows: Readonly<Record<string, readonly object[]>> = {
     'SELECT version': [{ version: 1 }],
@@ -150,6 +246,7 @@ test('a standby is refused', async () => {
         readonly: 'on',
         nulls: 'on',
         waits: 'on',
+        flushes: 'on',
         due_at: '1700000000001',
       },
     ],
