@@ -173,6 +173,7 @@ function unavailable(url: string, retryAfterSeconds: number): Answer {
   const headers = {
     'content-type': 'application/json',
     'cache-control': 'no-store',
+    vary: 'Authorization',
     'retry-after': `${retryAfterSeconds}`,
   }
   const error = { code, description: 'Temporarily unavailable' }

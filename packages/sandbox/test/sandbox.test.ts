@@ -281,13 +281,13 @@ describe('a fault', () => {
     const statuses = []
     for (const name of ['dana', 'alice', 'alice', 'alice']) {
       const { status, headers } = await fetch(addressOf(name))
-      statuses.push([status, headers.get('retry-after')])
+      statuses.push([status, headers.get('retry-after'), headers.get('vary')])
     }
     expect(statuses).toEqual([
-      [200, null],
-      [503, '7'],
-      [503, '7'],
-      [200, null],
+      [200, null, null],
+      [503, '7', 'Authorization'],
+      [503, '7', 'Authorization'],
+      [200, null, null],
     ])
   })
 
