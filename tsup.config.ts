@@ -162,6 +162,13 @@ const kysely: Options = {
   ],
 }
 
+const ilp: Options = {
+  ...shared,
+  entry: { index: 'packages/ilp/src/index.ts' },
+  outDir: 'packages/ilp/dist',
+  external: [...installed, /^@interledger\//, /^ilp-/],
+}
+
 const pages: Options = {
   ...shared,
   entry: { index: 'packages/pages/src/index.ts' },
@@ -203,6 +210,8 @@ export default defineConfig([
   { ...sandbox, ...declarations, entry: [sandboxEntry] },
   { ...kysely, format: 'esm', clean: true },
   { ...kysely, ...declarations },
+  { ...ilp, format: 'esm', clean: true },
+  { ...ilp, ...declarations },
   { ...pages, format: 'esm', clean: true },
   { ...pages, ...declarations },
   { ...testing, format: 'esm', clean: true },

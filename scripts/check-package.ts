@@ -27,19 +27,22 @@ const annexes = [
   { name: 'cli', bytesMax: 120_000, isImported: false },
   { name: 'sandbox', bytesMax: 1_700_000, isImported: true },
   { name: 'kysely', bytesMax: 230_000, isImported: true },
+  { name: 'ilp', bytesMax: 260_000, isImported: true },
   { name: 'pages', bytesMax: 480_000, isImported: true },
   { name: 'create-open-payments-server', bytesMax: 152_000, isImported: false },
 ]
 
 /** The packages that an entry needs besides the library. They are installed for the checks of it. */
-const peers: Readonly<Record<string, string>> = {
-  '/opentelemetry': '@opentelemetry/api',
-  '-kysely': 'kysely',
-  '-testing': 'fast-check',
+const peers: Readonly<Record<string, readonly string[]>> = {
+  '/opentelemetry': ['@opentelemetry/api'],
+  '-kysely': ['kysely'],
+  '-ilp': ['@interledger/pay', 'ilp-packet', 'ilp-protocol-stream'],
+  '-testing': ['fast-check'],
 }
 /** The packages whose names do not begin with that of the library. */
 const named: Readonly<Record<string, string>> = {
   '-doctor': 'open-payments-doctor',
+  '-ilp': 'open-payments-ilp',
   '-pages': 'open-payments-pages',
   '-sandbox': 'open-payments-sandbox',
 }
@@ -181,8 +184,8 @@ function checkProgram(name: string, tarball: string): void {
 /** Loads every entry, after the installation of the package that has it and of what it needs. */
 function checkLoading(packed: ReadonlyMap<string, string>): void {
   for (const entry of entries) {
-    const peer = peers[entry]
-    const wanted = [peer && locked(peer), packed.get(entry)].filter((name) => name !== undefined)
+    const own = packed.get(entry)
+    const wanted = [...(peers[entry] ?? []).map(locked), ...(own === undefined ? [] : [own])]
     if (wanted.length > 0) addPackages(...wanted)
     const name = named[entry] ?? `open-payments-server${entry}`
     const print = 'console.log(Object.keys(loaded).length)'

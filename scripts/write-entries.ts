@@ -15,7 +15,9 @@ for (const [name, exported] of Object.entries({ index, core, adapter, attempts }
 }
 const folders = [
   'dist',
-  ...['testing', 'doctor', 'kysely', 'pages', 'sandbox'].map((name) => `packages/${name}/dist`),
+  ...['testing', 'doctor', 'kysely', 'ilp', 'pages', 'sandbox'].map(
+    (name) => `packages/${name}/dist`,
+  ),
 ]
 for (const folder of folders) {
   const names = readdirSync(folder)

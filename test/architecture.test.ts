@@ -42,6 +42,7 @@ const mayImport: Record<string, readonly string[]> = {
   doctor: ['index', 'entry-adapter', 'testing', 'programs'],
   cli: ['testing', 'programs'],
   kysely: ['index', 'entry-adapter', 'adapters'],
+  ilp: ['index', 'entry-core', 'entry-adapter'],
   pages: ['index', 'entry-core', 'entry-adapter'],
   examples: [
     'index',
@@ -52,6 +53,7 @@ const mayImport: Record<string, readonly string[]> = {
     'testing',
     'programs',
     'kysely',
+    'ilp',
     'pages',
     'create-open-payments-server',
   ],
@@ -80,7 +82,7 @@ const packages: Record<string, string | RegExp> = {
   // The testing kit and programs run on Node only, and no other module there signs synchronously.
   'node:async_hooks': 'packages/sandbox/src/sandbox.ts',
   'node:child_process': 'packages/cli/src/terminal.ts',
-  'node:crypto': /^(?:programs|packages.(?:testing|doctor|cli|sandbox))\b/,
+  'node:crypto': /^(?:programs|packages.(?:testing|doctor|cli|sandbox|ilp))\b/,
   'node:buffer': /^programs.src.exchange\.ts$/,
   'node:dns/promises': 'programs/src/network.ts',
   'node:fs':
@@ -91,7 +93,7 @@ const packages: Record<string, string | RegExp> = {
   'node:os': 'packages/cli/src/files.ts',
   'node:path': 'packages/cli/src/files.ts',
   'node:readline/promises': 'programs/src/question.ts',
-  'node:timers/promises': /^packages.(?:cli.src.wire|sandbox.src.front)\.ts$/,
+  'node:timers/promises': /^packages.(?:cli.src.wire|sandbox.src.front|ilp.src.receiver)\.ts$/,
   'node:tls': 'packages/doctor/src/network.ts',
   'node:util': /^(?:programs.src.arguments|packages.doctor.src.conformance.expectations)\.ts$/,
   // Neither the state machines nor the contracts of the ports.
@@ -102,10 +104,13 @@ const packages: Record<string, string | RegExp> = {
   '@date-fns/utc/date/mini': 'src/core/interval.ts',
   '@opentelemetry/api': 'adapters/opentelemetry.ts',
   fastify: 'adapters/fastify.ts',
+  '@interledger/pay': 'packages/ilp/src/sender.ts',
+  'ilp-packet': 'packages/ilp/src/',
+  'ilp-protocol-stream/dist/src/packet.js': 'packages/ilp/src/',
 }
 
 /** Programs and development tools, which run on Node only. */
-const onNode = ['testing', 'programs', 'doctor', 'cli', 'sandbox']
+const onNode = ['testing', 'programs', 'doctor', 'cli', 'sandbox', 'ilp']
 
 /** Packages imported for their types only, and where: the caller passes in the implementation. */
 const typesOnly: Record<string, string> = {
@@ -121,7 +126,7 @@ function filesIn(...folders: readonly string[]): string[] {
   )
 }
 
-const annexes = ['testing', 'doctor', 'cli', 'kysely', 'pages', 'sandbox'].map((name) =>
+const annexes = ['testing', 'doctor', 'cli', 'kysely', 'ilp', 'pages', 'sandbox'].map((name) =>
   join('packages', name, 'src'),
 )
 const files = filesIn('src', 'adapters', 'examples', join('programs', 'src'), ...annexes)
@@ -149,6 +154,7 @@ function importsOf(file: string): Import[] {
 /** Returns the file of an import, or `undefined` for another package. */
 function target(file: string, specifier: string): string | undefined {
   const [, annex, entry] = /^open-payments-server(?:-(\w+)|\/(.+))?$/.exec(specifier) ?? []
+  if (specifier === 'open-payments-ilp') return join('packages', 'ilp', 'src', 'index.ts')
   if (specifier === 'open-payments-pages') return join('packages', 'pages', 'src', 'index.ts')
   if (specifier === 'open-payments-programs') return join('programs', 'src', 'index.ts')
   const [, created] = /^create-open-payments-server\/(.+)$/.exec(specifier) ?? []

@@ -17,7 +17,7 @@ import type { ConnectedApp, Locale } from 'open-payments-pages'
 declare global {
   const wallet: server.Wallet
   const accounts: server.WalletAddresses
-  const paymentMethods: server.PaymentMethods
+  const paymentMethods: server.IlpPaymentMethods
   const pricing: server.Pricing
   const store: server.Store
   const pool: Pool

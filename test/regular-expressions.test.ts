@@ -8,6 +8,7 @@ const folders = [
   'adapters',
   'packages/cli/src',
   'packages/doctor/src',
+  'packages/ilp/src',
   'packages/kysely/src',
   'packages/pages/src',
 ]

@@ -1,3 +1,4 @@
+import type { Sql } from 'create-open-payments-server/wallet/sql'
 import type { Wallet } from 'create-open-payments-server/wallet/wallet'
 import type { IncomingPaymentServices } from 'open-payments-server'
 
@@ -6,6 +7,8 @@ export function arrive(
   { database, ledger, resources }: Pick<Wallet, 'database' | 'ledger' | 'resources'>,
   incomingPaymentId: string,
   transfer: Parameters<IncomingPaymentServices['receive']>[1],
+  /** What else belongs to the arrival, such as the claim on the wallet that it came from. */
+  more: (sql: Sql) => Promise<void> = async () => {},
 ): ReturnType<IncomingPaymentServices['receive']> {
   return database.transaction(async (sql, store) => {
     const { incomingPayments } = resources.within(store)
@@ -16,6 +19,7 @@ export function arrive(
       const values = { debit: '0', credit: amount.value }
       await ledger.move(sql, { paymentId, from: 'outside', to, ...values })
     }
+    if (received.ok) await more(sql)
     return received
   })
 }

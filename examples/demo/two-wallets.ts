@@ -5,12 +5,7 @@ import type { AuthenticatedClient } from '@interledger/open-payments'
 import { freePort } from 'open-payments-programs'
 import type { Amount } from 'open-payments-server'
 import { openEmbedded } from '../created-wallet/embedded-database.js'
-import {
-  type FulfilledPacket,
-  ilpAddressOf,
-  peerWallet,
-  type StreamReceivers,
-} from '../ilp/rail.js'
+import { type FulfilledPacket, ilpAddressOf, linkAsset, peerWallet } from '../ilp/rail.js'
 import { createIlpWallet } from '../ilp/wallet.js'
 import { accessTo, dollars } from './app.js'
 import { approved } from './consent.js'
@@ -37,12 +32,8 @@ interface Pair {
 }
 
 /** Two wallets are each other's peers: Alice, in dollars, pays an invoice of Carol's, in euros. */
-export async function payAcross(
-  app: App,
-  wallets: DemoSettings,
-  receivers?: StreamReceivers,
-): Promise<void> {
-  const pair = await startPair(wallets, receivers)
+export async function payAcross(app: App, wallets: DemoSettings): Promise<void> {
+  const pair = await startPair(wallets)
   try {
     const invoice = await requestMoney(app, pair)
     const payment = await payInvoice(app, pair, invoice.id)
@@ -53,7 +44,7 @@ export async function payAcross(
   }
 }
 
-async function startPair(settings: DemoSettings, receivers?: StreamReceivers): Promise<Pair> {
+async function startPair(settings: DemoSettings): Promise<Pair> {
   step('Two wallets start as each other’s peers')
   const home = `http://localhost:${await freePort()}`
   const away = `http://localhost:${await freePort()}`
@@ -69,7 +60,6 @@ async function startPair(settings: DemoSettings, receivers?: StreamReceivers): P
       timeoutMs: settings.outboundTimeoutMs,
       allowLoopback: true,
       onPacket: (packet: FulfilledPacket) => void packets.push(packet),
-      ...(receivers && { receivers }),
     }
     const database = await openEmbedded()
     const { wallet, stop } = await startDemoWallet({
@@ -80,7 +70,10 @@ async function startPair(settings: DemoSettings, receivers?: StreamReceivers): P
     })
     return {
       account: async (name: string) => (await wallet.ledger.find(`${baseUrl}/${name}`))?.balance,
-      balance: async () => Object.values(await wallet.rail.balances())[0] as Amount,
+      async balance(): Promise<Amount> {
+        const [value] = Object.values(await wallet.rail.balances())
+        return { value: `${value}`, ...linkAsset }
+      },
       stop: () => stop().then(database.close),
     }
   }

@@ -1,8 +1,8 @@
 import { type IlpPrepare, isFulfill, serializeIlpPrepare } from 'ilp-packet'
+import type { IlpHandler, Rate } from 'open-payments-ilp'
 import type { Asset } from 'open-payments-server'
 import {
   fulfills,
-  type IlpHandler,
   isUnknown,
   isWithin,
   packetAmountMax,
@@ -78,12 +78,6 @@ export function memoryBalance(): PeerBalance {
     },
     value: async () => sum,
   }
-}
-
-/** Units of one asset for each unit of another: `numerator / denominator`. */
-export interface Rate {
-  readonly numerator: bigint
-  readonly denominator: bigint
 }
 
 export interface ConnectorOptions {

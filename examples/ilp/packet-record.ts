@@ -1,7 +1,7 @@
 import { type IlpReject, isFulfill, isReject, serializeIlpPrepare } from 'ilp-packet'
+import type { IlpHandler } from 'open-payments-ilp'
 import {
   fulfills,
-  type IlpHandler,
   isFulfillable,
   isUnknown,
   readPrepare,

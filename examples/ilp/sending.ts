@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { type PayOverIlpOptions, payOverIlp } from 'open-payments-ilp'
 import type {
   Amount,
   EventHandler,
@@ -6,15 +7,14 @@ import type {
   ResourceServices,
 } from 'open-payments-server'
 import { type PacketRecord, packetRecord, type UnknownPackets } from './packet-record.js'
-import type { Rail } from './rail.js'
+import type { Sending } from './rail.js'
 import { type Receivers, sameAsset } from './receivers.js'
-import { type PayOverIlpOptions, payOverIlp } from './sender.js'
 import type { SendingBook } from './sending-book.js'
 
 export interface SenderOptions {
   readonly resources: ResourceServices
   readonly receivers: Receivers
-  readonly rail: Pick<Rail, 'from' | 'probesFrom' | 'countsRepeats' | 'rateOf'>
+  readonly rail: Sending
   readonly book: SendingBook
   /** Milliseconds since the epoch. Default `Date.now`. */
   readonly now?: () => number

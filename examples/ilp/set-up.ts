@@ -1,3 +1,4 @@
+import { createStreamReceiver, type IlpHandler, ilpOverHttp, payOverIlp } from 'open-payments-ilp'
 import type {
   Amount,
   Handler,
@@ -7,10 +8,6 @@ import type {
   Totals,
 } from 'open-payments-server'
 import type { OutgoingPaymentEvent } from 'open-payments-server/core'
-import { ilpOverHttp } from './ilp-over-http.js'
-import type { IlpHandler } from './packet.js'
-import { createStreamReceiver } from './receiver.js'
-import { payOverIlp } from './sender.js'
 
 // #region ilp-receiver
 /**

@@ -13,17 +13,21 @@ import {
   type Wallet,
   type WalletPorts,
 } from 'create-open-payments-server/wallet/wallet'
+import { createPacketTables, type Rail, railPaymentMethods, sqlBook } from 'open-payments-ilp'
 import {
   type Asset,
   type EventHandler,
   guardedFetch,
   type ResourceServices,
 } from 'open-payments-server'
-import { arrive } from '../created-wallet/arrive.js'
 import { foreignReceivers } from './foreign-receivers.js'
 import { guardedClient } from './guarded-client.js'
-import { memoryPeerBalances, type PeerBalances } from './peer-balances.js'
-import { createRail, type Rail, type RailSettings, railPaymentMethods } from './rail.js'
+import {
+  createSending,
+  createWalletRail,
+  type RailSettings,
+  type WalletRailOptions,
+} from './rail.js'
 import { noReceiver, type Receivers } from './receivers.js'
 import { paymentSender, type SenderOptions } from './sending.js'
 import { memorySendingBook, type SendingBook } from './sending-book.js'
@@ -37,8 +41,6 @@ export interface IlpSettings extends RailSettings {
   readonly allowLoopback: boolean
   /** The packets in progress. Default: in memory, so a process that ends forgets them. */
   readonly book?: SendingBook
-  /** What the peers owe. Default: in memory. */
-  readonly balances?: PeerBalances
 }
 
 /** A created wallet that also pays, and is paid by, other wallets over Interledger. */
@@ -47,16 +49,17 @@ export interface IlpWallet extends Wallet {
 }
 
 /** Creates the wallet with a rail to its peers, and what it does between requests. */
-export function createIlpWallet(
+export async function createIlpWallet(
   settings: WalletSettings,
   database: Database,
   ilp: IlpSettings,
   ports: WalletPorts = {},
-): { readonly wallet: IlpWallet; readonly work: () => Background } {
+): Promise<{ readonly wallet: IlpWallet; readonly work: () => Background }> {
+  await createPacketTables(database)
   const { baseUrl, paymentDetailsSecret } = settings
-  const { balances = memoryPeerBalances(), book = memorySendingBook(), assets } = ilp
+  const { book = memorySendingBook(), ilpAddress, assets } = ilp
   const onError = ports.onError ?? console.error
-  const paymentMethods = railPaymentMethods(ilp, assets, paymentDetailsSecret)
+  const paymentMethods = railPaymentMethods({ ilpAddress, secret: paymentDetailsSecret }, assets)
   const operator = operatorOf(baseUrl)
   const ledger = ports.ledger ?? ledgerOn(database)
   const find: typeof ledger.find = async (url) =>
@@ -69,17 +72,20 @@ export function createIlpWallet(
     receivers: (url) => ownReceivers(created.resources.incomingPayments, elsewhere)(url),
   })
   const { resources } = created
-  const rail: Rail = createRail({
+  const options: WalletRailOptions = {
     ...ilp,
     paymentMethods,
-    incomingPayments: {
-      get: resources.incomingPayments.get,
-      receive: (id, transfer) => arrive(created, id, transfer),
-    },
-    balances,
+    wallet: () => created,
+    book: sqlBook(database),
     onError,
+  }
+  const rail = createWalletRail(options)
+  const send = paymentSender({
+    resources: debiting(created),
+    receivers: elsewhere,
+    rail: createSending(options),
+    book,
   })
-  const send = paymentSender({ resources: debiting(created), receivers: elsewhere, rail, book })
   const wallet = {
     ...created,
     rail,
@@ -97,10 +103,10 @@ export function createIlpWallet(
           ? sendElsewhere(event, delivery)
           : handle(wallet, event)
       const background = startBackground(wallet, handler)
-      const pruning = setInterval(() => balances.prune().catch(onError), 60 * 60_000)
+      const recovering = setInterval(() => rail.recover().catch(onError), 60_000)
       return {
         async stop() {
-          clearInterval(pruning)
+          clearInterval(recovering)
           stopping.abort()
           await background.stop()
         },
@@ -130,7 +136,7 @@ function receiversElsewhere(
   { baseUrl }: WalletSettings,
   { allowLoopback, timeoutMs }: IlpSettings,
   { account, keyId, privateKey }: Operator,
-  rail: () => Pick<Rail, 'reaches'>,
+  rail: () => Pick<Rail, 'peerFor'>,
 ): Receivers {
   const fetch = guardedFetch({ allowLoopback, timeoutMs })
   const identity = { walletAddress: account.url, keyId, privateKey }
@@ -139,7 +145,7 @@ function receiversElsewhere(
   return async (url) => {
     const receiver = await found(url)
     const { ilp } = receiver.ok ? receiver.receiver : {}
-    return ilp === undefined || rail().reaches(ilp.ilpAddress)
+    return ilp === undefined || rail().peerFor(ilp.ilpAddress) !== undefined
       ? receiver
       : noReceiver('this wallet has no route to it', `no peer has a route to ${ilp.ilpAddress}`)
   }

@@ -228,6 +228,12 @@ export const sections: readonly Section[] = [
         path: 'kysely-package.md',
         description: 'A store on Kysely for PostgreSQL, MariaDB, MySQL and SQLite.',
       },
+      {
+        title: 'Interledger',
+        source: 'packages/ilp/README.md',
+        path: 'ilp-package.md',
+        description: 'Pays and is paid over Interledger, with books that can be proved.',
+      },
     ],
   },
   {

@@ -13,7 +13,7 @@ import {
   memoryBalance,
   type Peer,
 } from '../../examples/ilp/connector.js'
-import { type IlpHandler, rejectsOf } from '../../examples/ilp/packet.js'
+import { type IlpHandler, rejectsOf } from '../../packages/ilp/src/packet.js'
 import { startOfTests } from '../support/clock.js'
 import { outcomeOf, replyOf } from '../support/ilp.js'
 

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { deserializeIlpPrepare, isFulfill } from 'ilp-packet'
 import { expect, test } from 'vitest'
 import { createConnector, memoryBalance } from '../../examples/ilp/connector.js'
-import { type IlpHandler, rejectsOf } from '../../examples/ilp/packet.js'
-import { payOverIlp } from '../../examples/ilp/sender.js'
+import { type IlpHandler, rejectsOf } from '../../packages/ilp/src/packet.js'
+import { payOverIlp } from '../../packages/ilp/src/sender.js'
 import {
   createReceivingWallet,
   type Details,

@@ -4,7 +4,6 @@ import { migrate } from 'create-open-payments-server/wallet/tables'
 import { fromPglite } from '../../adapters/postgres.js'
 import { databaseOn } from '../../examples/created-wallet/embedded-database.js'
 import { startDemoWallet } from '../../examples/demo/wallet.js'
-import { postgresPeerBalances } from '../../examples/ilp/peer-balances.js'
 import { ilpAddressOf, peerWallet } from '../../examples/ilp/rail.js'
 import { postgresSendingBook } from '../../examples/ilp/sending-book.js'
 import { createIlpWallet } from '../../examples/ilp/wallet.js'
@@ -30,7 +29,6 @@ const ilp = {
   timeoutMs: 60_000,
   allowLoopback: true,
   book: await postgresSendingBook(fromPglite(lite), baseUrl),
-  balances: await postgresPeerBalances(fromPglite(lite), baseUrl),
 }
 const { stop } = await startDemoWallet({
   adapter: 'express',

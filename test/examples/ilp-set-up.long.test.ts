@@ -3,9 +3,14 @@ import express from 'express'
 import { isFulfill } from 'ilp-packet'
 import { afterEach, expect, test } from 'vitest'
 import { toExpress } from '../../adapters/express.js'
-import { sendOverHttp } from '../../examples/ilp/ilp-over-http.js'
-import { type IlpHandler, readPrepare, readReply, rejectsOf } from '../../examples/ilp/packet.js'
 import { type Receiver, receiveOverIlp, sendOverIlp } from '../../examples/ilp/set-up.js'
+import { sendOverHttp } from '../../packages/ilp/src/over-http.js'
+import {
+  type IlpHandler,
+  readPrepare,
+  readReply,
+  rejectsOf,
+} from '../../packages/ilp/src/packet.js'
 import type { OutgoingPaymentEvent } from '../../src/entry-core.js'
 import { type IlpPaymentMethod, ilpPaymentMethods } from '../../src/index.js'
 import { listening, stopped } from '../support/hosts.js'

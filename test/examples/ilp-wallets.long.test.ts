@@ -4,11 +4,10 @@ import { join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import type { AuthenticatedClient } from '@interledger/open-payments'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { fromPglite } from '../../adapters/postgres.js'
 import { databaseOn } from '../../examples/created-wallet/embedded-database.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
-import { postgresPeerBalances } from '../../examples/ilp/peer-balances.js'
 import { ilpAddressOf } from '../../examples/ilp/rail.js'
+import { sqlBook } from '../../packages/ilp/src/index.js'
 import { startIlpPair, twoOrigins } from '../support/ilp-pair.js'
 import { approvedToken, clientOf, tokenWithoutConsent, usd } from '../support/official-client.js'
 import { exited, killPrograms, run, untilPrinted } from './program.js'
@@ -69,7 +68,7 @@ test('payments at once to one peer stay within its credit, and are exact once it
   const { one, two, stop } = await startIlpPair({ creditMax: 30n * dollar })
   const [home, away] = [one.baseUrl, two.baseUrl]
   const owed = async ({ wallet }: typeof one) =>
-    BigInt(Object.values(await wallet.rail.balances())[0]?.value ?? '')
+    Object.values(await wallet.rail.balances())[0] ?? -1n
   const alice = await aliceAt(home)
   const values = [25n, 20n, 5n]
   const invoices = await Promise.all(values.map((each) => invoiceAt(away, `${each * 100n}`)))
@@ -112,13 +111,12 @@ test('payments at once survive the crash of both wallets, exactly', async () => 
   }
   /** What is on the accounts of a wallet that has ended, and what its peer owes it. */
   async function booked(own: 0 | 1) {
-    const [baseUrl, peer] = own === 0 ? urls : ([urls[1], urls[0]] as const)
+    const peer = urls[1 - own] ?? ''
     const lite = await PGlite.create(join(folder, `${own}`))
     const rows = await databaseOn(lite).sql(
       "SELECT balance FROM accounts WHERE owner IN ('alice', 'bob') ORDER BY owner",
     )
-    const balances = await postgresPeerBalances(fromPglite(lite), baseUrl)
-    const owed = await balances.of(ilpAddressOf(peer)).value()
+    const owed = await sqlBook(databaseOn(lite)).balance(ilpAddressOf(peer))
     await lite.close()
     return {
       alice: BigInt(`${rows[0]?.['balance']}`),

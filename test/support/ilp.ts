@@ -4,15 +4,23 @@ import type { AddressInfo } from 'node:net'
 import { deserializeIlpPrepare, type IlpReply, isFulfill, serializeIlpPrepare } from 'ilp-packet'
 import { type Frame, IlpPacketType, Packet } from 'ilp-protocol-stream/dist/src/packet.js'
 import { toExpress } from '../../adapters/express.js'
-import { ilpOverHttp, sendOverHttp } from '../../examples/ilp/ilp-over-http.js'
-import { type IlpHandler, readReply } from '../../examples/ilp/packet.js'
-import type { StreamReceivers } from '../../examples/ilp/rail.js'
-import { createStreamReceiver, type StreamReceiverOptions } from '../../examples/ilp/receiver.js'
+import { ilpOverHttp, sendOverHttp } from '../../packages/ilp/src/over-http.js'
+import { type IlpHandler, readReply } from '../../packages/ilp/src/packet.js'
+import {
+  createStreamReceiver,
+  type StreamReceiverOptions,
+} from '../../packages/ilp/src/receiver.js'
 import { type IncomingPayment, ilpPaymentMethods } from '../../src/index.js'
 import { manualClock } from './clock.js'
 import { bob, createWorld, incomingAccess, type WorldOptions } from './world.js'
 
 export const ilpAddress = 'test.receiver'
+
+/** Creates the payment methods of an ILP address, and the receiver of the packets for it. */
+export interface StreamReceivers {
+  readonly paymentMethods: typeof ilpPaymentMethods
+  readonly receiver: typeof createStreamReceiver
+}
 
 /** Returns the details of a payment as a sender reads them. */
 export interface Details {

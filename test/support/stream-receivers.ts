@@ -7,9 +7,9 @@ import {
 } from 'ilp-packet'
 import type { IlpPaymentMethod } from 'open-payments-server'
 import { StreamServer as FormerServer } from 'stream-receiver-0.2.2'
-import type { StreamReceivers } from '../../examples/ilp/rail.js'
-import { createStreamReceiver } from '../../examples/ilp/receiver.js'
+import { createStreamReceiver } from '../../packages/ilp/src/receiver.js'
 import { ilpPaymentMethods } from '../../src/index.js'
+import type { StreamReceivers } from './ilp.js'
 
 /** What the published receivers have in common. */
 interface Published {

@@ -2,11 +2,11 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import { serializeIlpFulfill, serializeIlpPrepare } from 'ilp-packet'
 import { freePort } from 'open-payments-programs'
 import { afterEach, describe, expect, test } from 'vitest'
-import { toExpress } from '../../adapters/express.js'
-import { ilpOverHttp, sendOverHttp } from '../../examples/ilp/ilp-over-http.js'
-import { packetBytesMax } from '../../examples/ilp/packet.js'
-import { listening, stopped } from '../support/hosts.js'
-import { outcomeOf } from '../support/ilp.js'
+import { toExpress } from '../../../adapters/express.js'
+import { listening, stopped } from '../../../test/support/hosts.js'
+import { outcomeOf } from '../../../test/support/ilp.js'
+import { ilpOverHttp, sendOverHttp } from '../src/over-http.js'
+import { packetBytesMax } from '../src/packet.js'
 
 const servers: Server[] = []
 afterEach(() => Promise.all(servers.splice(0).map(stopped)))

@@ -17,6 +17,7 @@ import type {
   IncomingPaymentView,
   ReceivedFunds,
 } from 'open-payments-server'
+import type { PacketState } from './book.js'
 import {
   type IlpHandler,
   packetAmountMax,
@@ -40,9 +41,8 @@ export interface StreamReceiverOptions {
   /** Milliseconds since the epoch. Default `Date.now`. */
   readonly now?: () => number
   /**
-   * Called after an error, when the packet was rejected with T00. With `funds`, all calls of `receive` failed
-   * but may have counted the funds: check your ledger. Do not call `receive` again, because the sender keeps
-   * the funds.
+   * Called after an error. With `funds`, the packet was rejected with R00, because all calls of `receive` failed but
+   * may have counted the funds. Do not call `receive` for them: the sender decides by what the payment has received.
    */
   readonly onError?: (error: unknown, funds?: UncertainFunds) => void
 }
@@ -50,6 +50,35 @@ export interface StreamReceiverOptions {
 /** Funds that may have been counted. */
 export interface UncertainFunds extends ReceivedFunds {
   readonly paymentId: string
+}
+
+/** Records the claim on the peer that a packet came from, and credits both in one transaction. */
+export interface Claim {
+  /**
+   * Records the packet before it is credited.
+   *
+   * @returns the state that the packet has in the book, or why it is refused.
+   */
+  reserve(paymentId: string, fulfillment: Buffer): Promise<PacketState | Refusal>
+  readonly receive: (paymentId: string, funds: ReceivedFunds) => Promise<Received>
+  /** The packet was refused: the peer owes nothing for it. */
+  release(): Promise<unknown>
+}
+
+export type Received = HostResult<{ readonly payment: IncomingPaymentView }>
+
+/**
+ * Thrown by `receive` if the packet was decided not to count while it was being credited.
+ *
+ * @example
+ * ```ts
+ * import { PacketReleasedError } from 'open-payments-ilp'
+ *
+ * const isReleased = (error: unknown) => error instanceof PacketReleasedError
+ * ```
+ */
+export class PacketReleasedError extends Error {
+  override readonly name = 'PacketReleasedError'
 }
 
 /** A packet from a sender that knows the payment's details, and the payment. */
@@ -61,10 +90,13 @@ interface Paid {
   readonly payment: IncomingPaymentView
 }
 
+type Refusal = Parameters<ReturnType<typeof rejectsOf>>
+
 /** A receiver's options, and its rejects. */
 interface Receiver extends StreamReceiverOptions {
   readonly now: () => number
   readonly reject: ReturnType<typeof rejectsOf>
+  readonly claim?: Claim | undefined
 }
 
 /** The time that a Fulfill needs to reach the previous connector before the packet expires. */
@@ -73,34 +105,52 @@ const attemptsMax = 3
 const pauseMs = 100
 
 /**
- * Receives STREAM packets for incoming payments: credits each packet once, and fulfills only packets that
+ *Receives STREAM packets for incoming payments: credits each packet once, and fulfills only packets that
  * `receive` accepts. It keeps no state of its own, so any number of processes can receive for one payment.
  *
  * @see Interledger RFC 0029
+ *
+ * @example
+ * ```ts
+ * import { createStreamReceiver } from 'open-payments-ilp'
+ *
+ * const handle = createStreamReceiver({
+ *   ilpAddress: 'g.wallet',
+ *   paymentMethods,
+ *   incomingPayments: wallet.resources.incomingPayments,
+ *   onError: (error, funds) => console.error(error, funds),
+ * })
+ * ```
  */
 export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler {
+  const receive = claimingReceiver(options)
+  return (packet) => receive(packet)
+}
+
+/** The same with a claim on the peer that sent the packet. */
+export function claimingReceiver(options: StreamReceiverOptions) {
   const { now = () => Date.now() } = options
   const reject = rejectsOf(options.ilpAddress)
-  const receiver: Receiver = { ...options, now, reject }
-  return async (packet) => {
+  return async (packet: Uint8Array, claim?: Claim): Promise<Uint8Array> => {
+    const receiver: Receiver = { ...options, now, reject, claim }
     try {
       const paid = await readPaid(receiver, packet)
       return paid.ok ? await answer(receiver, paid.value) : reject(...paid.reason)
     } catch (error) {
       report(receiver, error)
-      return reject('T00', 'Internal error')
+      return reject('R00', 'The outcome could not be recorded')
     }
   }
 }
 
 type Read =
   | { readonly ok: true; readonly value: Paid }
-  | { readonly ok: false; readonly reason: Parameters<Receiver['reject']> }
+  | { readonly ok: false; readonly reason: Refusal }
 
 /** Decrypts a packet, and finds its payment. */
 async function readPaid(receiver: Receiver, packet: Uint8Array): Promise<Read> {
   const { paymentMethods, incomingPayments } = receiver
-  const refused = (...reason: Parameters<Receiver['reject']>): Read => ({ ok: false, reason })
+  const refused = (...reason: Refusal): Read => ({ ok: false, reason })
   const prepare = readPrepare(packet)
   if (prepare === undefined) return refused('F01', 'The packet is not an ILP Prepare')
   if (timeLeft(receiver, prepare) <= 0) return refused('R02', 'The packet has expired')
@@ -115,7 +165,7 @@ async function readPaid(receiver: Receiver, packet: Uint8Array): Promise<Read> {
     report(receiver, error)
     return 'unreadable' as const
   })
-  // Nothing was credited, which T00 would leave open.
+  // Nothing was credited, which R00 and T00 would leave open.
   if (payment === 'unreadable') return refused('T03', 'The payment could not be read')
   if (payment === undefined) return refused('F02', 'The payment does not exist')
   const fulfillment = streamFulfillment(sharedSecret, prepare.data)
@@ -142,41 +192,54 @@ async function answer(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
 }
 
 async function credit(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
-  const { prepare, payment } = paid
+  const { prepare, payment, fulfillment } = paid
+  const { claim, reject } = receiver
+  const state = (await claim?.reserve(payment.paymentId, fulfillment)) ?? 'reserved'
+  if (state === 'fulfilled') return fulfill(paid)
+  if (state === 'released') return refuse(receiver, paid, 'R02', released)
+  if (typeof state === 'object') return reject(...state)
   const funds: ReceivedFunds = {
     transferId: prepare.executionCondition.toString('base64url'),
     amount: { ...payment.receivedAmount, value: prepare.amount },
   }
   const result = await receive(receiver, paid, funds)
-  if (result === undefined) return refuse(receiver, paid, 'T00', 'The packet could not be credited')
-  if (result.ok) return fulfill({ ...paid, payment: result.payment })
-  // It was credited, with the amount that a connector converted it to before its rate changed.
-  if (result.refusal === 'transfer_mismatch') {
-    return refuse(receiver, paid, 'T00', 'The packet was credited with another amount')
+  if (result === 'released') return refuse(receiver, paid, 'R02', released)
+  if (result === 'unknown') {
+    return refuse(receiver, paid, 'R00', 'The packet could not be credited')
   }
+  if (result.ok) return fulfill({ ...paid, payment: result.payment })
+  // It was credited, with another amount.
+  if (result.refusal === 'transfer_mismatch') {
+    return refuse(receiver, paid, 'R00', 'The packet was credited with another amount')
+  }
+  await claim?.release()
   // The reason that your `mayReceive` gives is not for the sender.
   const isYours = /^(?:payment_not_allowed|amount_too_large)$/.test(result.refusal)
   const reason = isYours ? 'the payment is not allowed' : result.reason
   return refuse(receiver, paid, 'F99', reason, [close(reason)])
 }
 
+const released = 'The packet was decided not to count'
+
 /**
- * Repeats `receive` while its outcome is unknown and time remains. After T00, the sender sends the amount
- * again in a packet with another condition, which would count in addition to this one.
+ * Repeats `receive` while its outcome is unknown and time remains. What then stays unknown is reserved in the book, or
+ * decided by the record of the transfer.
  */
 async function receive(
   receiver: Receiver,
   { prepare, payment }: Paid,
   funds: ReceivedFunds,
-): Promise<HostResult<{ readonly payment: IncomingPaymentView }> | undefined> {
+): Promise<Received | 'released' | 'unknown'> {
   const { paymentId } = payment
+  const credit = receiver.claim?.receive ?? receiver.incomingPayments.receive
   for (let attempt = 1; ; attempt++) {
     try {
-      return await receiver.incomingPayments.receive(paymentId, funds)
+      return await credit(paymentId, funds)
     } catch (error) {
+      if (error instanceof PacketReleasedError) return 'released'
       if (attempt === attemptsMax || timeLeft(receiver, prepare) < replyMs + pauseMs) {
         report(receiver, error, { paymentId, ...funds })
-        return undefined
+        return 'unknown'
       }
       await sleep(pauseMs)
     }
@@ -200,7 +263,7 @@ function timeLeft({ now }: Receiver, { expiresAt }: IlpPrepare): number {
 async function refuse(
   { reject }: Receiver,
   paid: Paid,
-  code: 'F99' | 'R02' | 'T00',
+  code: 'F99' | 'R00' | 'R02',
   message: string,
   frames: readonly Frame[] = [],
 ): Promise<Uint8Array> {

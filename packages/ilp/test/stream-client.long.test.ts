@@ -1,8 +1,8 @@
 import { deserializeIlpPrepare, serializeIlpFulfill } from 'ilp-packet'
 import { createConnection } from 'ilp-protocol-stream'
 import { afterAll, expect, test } from 'vitest'
-import type { IlpHandler } from '../../examples/ilp/packet.js'
-import { createNetwork, createReceivingWallet } from '../support/ilp.js'
+import { createNetwork, createReceivingWallet } from '../../../test/support/ilp.js'
+import type { IlpHandler } from '../src/packet.js'
 
 const network = createNetwork()
 afterAll(network.close)

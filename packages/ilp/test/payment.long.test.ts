@@ -7,17 +7,8 @@ import {
   Packet,
 } from 'ilp-protocol-stream/dist/src/packet.js'
 import { afterAll, describe, expect, test } from 'vitest'
-import { createConnector, memoryBalance, type Peer } from '../../examples/ilp/connector.js'
-import {
-  type IlpHandler,
-  readPrepare,
-  readReply,
-  rejectsOf,
-  sha256,
-  streamFulfillment,
-} from '../../examples/ilp/packet.js'
-import { type PayOverIlpOptions, payOverIlp, type Sent } from '../../examples/ilp/sender.js'
-import type { Asset } from '../../src/index.js'
+import { createConnector, memoryBalance, type Peer } from '../../../examples/ilp/connector.js'
+import type { Asset } from '../../../src/index.js'
 import {
   createNetwork,
   createReceivingWallet,
@@ -28,9 +19,18 @@ import {
   replyOf,
   streamReply,
   streamRequest,
-} from '../support/ilp.js'
-import { kindsOfReceivers } from '../support/stream-receivers.js'
-import { carol } from '../support/world.js'
+} from '../../../test/support/ilp.js'
+import { kindsOfReceivers } from '../../../test/support/stream-receivers.js'
+import { carol } from '../../../test/support/world.js'
+import {
+  type IlpHandler,
+  readPrepare,
+  readReply,
+  rejectsOf,
+  sha256,
+  streamFulfillment,
+} from '../src/packet.js'
+import { type PayOverIlpOptions, payOverIlp, type Sent } from '../src/sender.js'
 
 const usd: Asset = { assetCode: 'USD', assetScale: 2 }
 const eur: Asset = { assetCode: 'EUR', assetScale: 2 }

@@ -15,7 +15,6 @@ import {
 import { isFulfill } from 'ilp-packet'
 import { IlpPacketType } from 'ilp-protocol-stream/dist/src/packet.js'
 import type { Asset, IlpPaymentMethod } from 'open-payments-server'
-import type { Rate } from './connector.js'
 import {
   fulfills,
   type IlpHandler,
@@ -26,6 +25,7 @@ import {
   readStream,
   rejectsOf,
 } from './packet.js'
+import type { Rate } from './rail.js'
 
 export interface PayOverIlpOptions {
   readonly send: IlpHandler
@@ -87,7 +87,26 @@ export type PayOverIlpResult =
       readonly cause?: unknown
     } & Ended)
 
-/** Pays an incoming payment over Interledger in as many packets as necessary. The promise never rejects. */
+/**
+ * Pays an incoming payment over Interledger in as many packets as necessary. The promise never rejects.
+ *
+ * @example
+ * ```ts
+ * import { payOverIlp, sendOverHttp } from 'open-payments-ilp'
+ *
+ * const paid = await payOverIlp({
+ *   send: sendOverHttp({ url: 'https://peer.example/ilp/g.wallet', token: 'for the peer' }),
+ *   receiver: {
+ *     ilpAddress: 'g.peer.usd.abc',
+ *     sharedSecret: '6jR5iNIVRvqeasJeCty6C-YB5X9FhSOUPCL_5nha5Vs',
+ *     asset: { assetCode: 'USD', assetScale: 2 },
+ *   },
+ *   amount: { deliver: 2_500n },
+ *   maxSourceAmount: 2_500n,
+ * })
+ * console.log(paid.delivered, paid.unknown)
+ * ```
+ */
 export async function payOverIlp(options: PayOverIlpOptions): Promise<PayOverIlpResult> {
   const { signal, onProgress, receiver } = options
   const { plugin, unknown } = pluginOf(options)
@@ -95,7 +114,7 @@ export async function payOverIlp(options: PayOverIlpOptions): Promise<PayOverIlp
   const failed = (problem: string, cause?: unknown): PayOverIlpResult => ({
     ok: false,
     problem: signal?.aborted ? 'Aborted' : problem,
-    ...(cause === undefined ? {} : { cause }),
+    ...(cause !== undefined && { cause }),
     ...total,
     unknown: unknown(),
   })

@@ -8,10 +8,8 @@ import {
   StreamMoneyFrame,
 } from 'ilp-protocol-stream/dist/src/packet.js'
 import { describe, expect, test } from 'vitest'
-import { packetBytesMax } from '../../examples/ilp/packet.js'
-import type { UncertainFunds } from '../../examples/ilp/receiver.js'
-import type { MayReceive } from '../../src/index.js'
-import { manualClock } from '../support/clock.js'
+import type { MayReceive } from '../../../src/index.js'
+import { manualClock } from '../../../test/support/clock.js'
 import {
   createReceivingWallet,
   fulfillmentOf,
@@ -21,8 +19,10 @@ import {
   replyOf,
   streamPacket,
   streamReply,
-} from '../support/ilp.js'
-import type { WorldOptions } from '../support/world.js'
+} from '../../../test/support/ilp.js'
+import type { WorldOptions } from '../../../test/support/world.js'
+import { packetBytesMax } from '../src/packet.js'
+import type { UncertainFunds } from '../src/receiver.js'
 
 const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
 
@@ -271,7 +271,7 @@ describe('a packet that arrives more than once', () => {
     const bytes = packet({ amount: 700n, asked: 1n })
     await receive(bytes)
     const more = serializeIlpPrepare({ ...deserializeIlpPrepare(bytes), amount: '800' })
-    expect(outcomeOf(await receive(more))).toBe('T00')
+    expect(outcomeOf(await receive(more))).toBe('R00')
     expect(await received()).toBe(700n)
   })
 })
@@ -314,7 +314,7 @@ describe('when crediting a packet fails', () => {
     async (fate) => {
       const { handle, details, packet, received, unsettled } = await failing(fate, fate, fate)
       const bytes = packet({ amount: 700n })
-      expect(outcomeOf(await handle(bytes))).toBe('T00')
+      expect(outcomeOf(await handle(bytes))).toBe('R00')
       const transferId = deserializeIlpPrepare(bytes).executionCondition.toString('base64url')
       expect(unsettled).toEqual([{ paymentId: details.id, transferId, amount: usd('700') }])
       expect(outcomeOf(await handle(bytes))).toBe('fulfill')

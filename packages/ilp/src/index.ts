@@ -1,0 +1,45 @@
+export type {
+  Decision,
+  NewPacket,
+  PacketBook,
+  PacketKey,
+  PacketQuery,
+  PacketRow,
+  PacketState,
+  Reservation,
+  Settlement,
+} from './book.js'
+export { memoryBook } from './memory-book.js'
+export {
+  type Closed,
+  closeOverHttp,
+  type IlpOverHttpOptions,
+  ilpOverHttp,
+  type SendOverHttpOptions,
+  sendOverHttp,
+} from './over-http.js'
+export type { IlpHandler } from './packet.js'
+export { railPaymentMethods } from './payment-methods.js'
+export {
+  createRail,
+  type Peer,
+  type Rail,
+  type RailOptions,
+  type Rate,
+  type RateOf,
+} from './rail.js'
+export {
+  createStreamReceiver,
+  PacketReleasedError,
+  type Received,
+  type StreamReceiverOptions,
+  type UncertainFunds,
+} from './receiver.js'
+export {
+  type Ended,
+  type PayOverIlpOptions,
+  type PayOverIlpResult,
+  payOverIlp,
+  type Sent,
+} from './sender.js'
+export { createPacketTables, type Sql, type SqlDatabase, sqlBook } from './sql-book.js'

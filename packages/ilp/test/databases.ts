@@ -1,0 +1,58 @@
+import { randomBytes } from 'node:crypto'
+import { openDatabase as openMariadb } from 'create-open-payments-server/databases/mariadb'
+import { databaseOn } from 'create-open-payments-server/databases/postgres'
+import type { Database } from 'create-open-payments-server/wallet/sql'
+import { createConnection } from 'mysql2/promise'
+import { databaseOn as databaseOnPglite } from '../../../examples/created-wallet/embedded-database.js'
+import { emptyPglite, freshPostgres, servers } from '../../../test/support/databases.js'
+import { mysqlUrl } from '../../../test/support/kysely.js'
+import { createPacketTables } from '../src/index.js'
+
+async function prepared(database: Database): Promise<Database> {
+  await database.migrateRecords()
+  await createPacketTables(database)
+  return database
+}
+
+/** PostgreSQL with the tables of the library and of the book: a server if there is one, else embedded. */
+export async function postgres(): Promise<Database> {
+  if (servers.PostgreSQL === undefined) return prepared(databaseOnPglite(await emptyPglite()))
+  const { schema, connect, drop } = await freshPostgres({ migrated: false })
+  return prepared({ ...databaseOn(connect({ options: `-c search_path=${schema}` })), close: drop })
+}
+
+/** Removes all records of a wallet on PostgreSQL, so that the next test begins with none. */
+export async function clear({ sql }: Database): Promise<void> {
+  const tables = await sql(
+    'SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()',
+  )
+  const names = tables
+    .map((row) => `${row['table_name']}`)
+    .filter((name) => !/migration/.test(name))
+  await sql(`TRUNCATE ${names.join(', ')}`)
+}
+
+/** SQLite in memory, or `undefined` if this Node.js has none. */
+export async function sqlite(): Promise<Database | undefined> {
+  const module = await import('create-open-payments-server/wallet/database').catch(() => undefined)
+  return module && prepared(module.openDatabase(':memory:'))
+}
+
+/** MariaDB, or `undefined` without a server. */
+export async function mariadb(): Promise<Database | undefined> {
+  if (servers.MariaDB === undefined) return undefined
+  const url = new URL(mysqlUrl(servers.MariaDB))
+  const admin = await createConnection(url.href)
+  const name = `test_${randomBytes(6).toString('hex')}`
+  await admin.query(`CREATE DATABASE ${name}`)
+  url.pathname = `/${name}`
+  const database = openMariadb(url.href)
+  return prepared({
+    ...database,
+    async close() {
+      await database.close()
+      await admin.query(`DROP DATABASE ${name}`)
+      await admin.end()
+    },
+  })
+}

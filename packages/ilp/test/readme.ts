@@ -1,0 +1,53 @@
+import {
+  createPacketTables,
+  createRail,
+  type Rail,
+  type RateOf,
+  type Sql,
+  type SqlDatabase,
+  sendOverHttp,
+  sqlBook,
+} from 'open-payments-ilp'
+import type { IlpPaymentMethods, ResourceServer, Store } from 'open-payments-server'
+
+interface Database extends SqlDatabase {
+  transaction<Result>(work: (sql: Sql, store: Store) => Promise<Result>): Promise<Result>
+}
+
+// #region rail
+/** Mount `rail.handle` at `/ilp/`: each peer posts to `/ilp/<its ILP address>`. */
+export async function openRail(
+  database: Database, // with the records of the library
+  resources: ResourceServer,
+  paymentMethods: IlpPaymentMethods, // `railPaymentMethods`
+  rateOf: RateOf,
+): Promise<Rail> {
+  await createPacketTables(database)
+  return createRail<Sql>({
+    ilpAddress: 'g.wallet.example',
+    assets: [{ assetCode: 'USD', assetScale: 2 }],
+    rateOf,
+    book: sqlBook(database),
+    paymentMethods,
+    incomingPayments: resources.incomingPayments,
+    receive: (paymentId, funds, fulfill) =>
+      database.transaction(async (sql, store) => {
+        const { incomingPayments } = resources.within(store)
+        const received = await incomingPayments.receive(paymentId, funds)
+        // Credit your ledger here, if `received.ok` and `received.changed`.
+        if (received.ok) await fulfill(sql)
+        return received
+      }),
+    peers: [
+      {
+        ilpAddress: 'g.peer.example',
+        asset: { assetCode: 'USD', assetScale: 9 }, // in which you settle
+        send: sendOverHttp({ url: 'https://peer.example/ilp', token: 'theirs' }),
+        token: 'yours',
+        creditMax: 10_000_000_000_000n, // the peer may owe 10,000.00 before it settles
+      },
+    ],
+    onError: console.error,
+  })
+}
+// #endregion rail
