@@ -118,12 +118,20 @@ function keyHtml(
     ${say(locale, 'keyThumbprint', { beginning: `${thumbprint.slice(0, 12)}…` })}<br>
     ${say(locale, 'keyAddedOn', { date: formatDay(addedAt, locale) })}
     ${accounts.length > 1 && html`<br>${say(locale, 'appAccount', { account: account.publicName || account.url })}`}</p>
-    <form method="post">${token}<input type="hidden" name="account" value="${account.url}">
-    <button class="danger" name="revoke" value="${kid}" aria-label="${plain(locale, 'keyRevokeNamed', { name })}">${say(locale, 'keyRevoke')}</button></form>
+    <details><summary aria-label="${plain(locale, 'keyRevokeNamed', { name })}">${say(locale, 'keyRevoke')}</summary>
+      <p>${say(locale, 'keyRevokeQuestion')}</p>
+      <form method="post">${token}<input type="hidden" name="account" value="${account.url}">
+      <button class="danger" name="revoke" value="${kid}">${say(locale, 'keyRevokeNamed', { name: isolated(name) })}</button></form></details>
   </article>`
 }
 
-function addForm({ locale, account, accounts, given, token }: KeysOptions): Html {
+function addForm({ locale, account, accounts, given, problem, token }: KeysOptions): Html {
+  const refused = problem !== undefined && problem !== 'stale' ? fieldOf(problem) : undefined
+  const problemOf = (field: KeyField) =>
+    refused === field &&
+    html`<p class="problem" id="${field}-problem">${sayProblem(problem, locale)}</p>`
+  const markOf = (field: KeyField) =>
+    refused === field && html` aria-invalid="true" aria-describedby="${field}-problem"`
   const options = accounts.map(
     ({ url }) => html`<option${url === account.url && html` selected`}>${url}</option>`,
   )
@@ -131,16 +139,16 @@ function addForm({ locale, account, accounts, given, token }: KeysOptions): Html
     <form method="post" autocomplete="off">${token}
     <label for="account">${say(locale, 'keyAccount')}</label>
     <select id="account" name="account">${options}</select>
-    <label for="name">${say(locale, 'keyName')}</label>
-    <input id="name" name="name" required maxlength="${nameLengthMax}" value="${visible(given.get('name') ?? '')}">
-    <label for="key">${say(locale, 'keyText')}</label>
-    <textarea id="key" name="key" required rows="6" dir="ltr" autocapitalize="none" autocorrect="off" spellcheck="false">
+    <label for="name">${say(locale, 'keyName')}</label>${problemOf('name')}
+    <input id="name" name="name"${markOf('name')} required maxlength="${nameLengthMax}" value="${visible(given.get('name') ?? '')}">
+    <label for="key">${say(locale, 'keyText')}</label>${problemOf('key')}
+    <textarea id="key" name="key"${markOf('key')} required rows="6" dir="ltr" autocapitalize="none" autocorrect="off" spellcheck="false">
 ${keyToShow(given.get('key') ?? '')}</textarea>
     <p><button type="button" id="make" hidden data-made="${plain(locale, 'keyMade')}"
       data-unsupported="${plain(locale, 'keyUnsupported')}">${say(locale, 'keyMake')}</button></p>
     <p id="made" role="status"></p>
-    <label for="kid">${say(locale, 'keyNewId')}</label>
-    <input id="kid" name="kid" maxlength="256" dir="ltr" autocapitalize="none" autocorrect="off" spellcheck="false" value="${isPrivate(given.get('kid') ?? '') ? '' : visible(given.get('kid') ?? '')}">
+    <label for="kid">${say(locale, 'keyNewId')}</label>${problemOf('kid')}
+    <input id="kid" name="kid"${markOf('kid')} maxlength="256" dir="ltr" autocapitalize="none" autocorrect="off" spellcheck="false" value="${isPrivate(given.get('kid') ?? '') ? '' : visible(given.get('kid') ?? '')}">
     <div class="buttons"><button class="primary" id="add">${say(locale, 'keyAdd')}</button></div></form></section>`
 }
 
@@ -174,17 +182,26 @@ const problems = {
   kid_invalid: 'keyIdRefused',
 } as const satisfies Record<Exclude<KeyProblem, 'stale'>, TextKey>
 
+type KeyField = 'name' | 'key' | 'kid'
+
+/** The field that a problem concerns. */
+function fieldOf(problem: Exclude<KeyProblem, 'stale'>): KeyField {
+  if (problem === 'name') return 'name'
+  return problem === 'kidTaken' || problem === 'kid_invalid' ? 'kid' : 'key'
+}
+
+function sayProblem(problem: KeyProblem | undefined, locale: Locale): Html | false {
+  return problem !== undefined && problem !== 'stale' && say(locale, problems[problem])
+}
+
 /** A summary that takes the focus, and leads to the field. */
 function problemHtml(problem: KeyProblem, locale: Locale): Html {
   if (problem === 'stale') return alertOf('stale', locale)
-  const isKid = problem === 'kidTaken' || problem === 'kid_invalid'
-  const field = problem === 'name' ? 'name' : isKid ? 'kid' : 'key'
-  const text = html`<a href="#${field}">${say(locale, problems[problem])}</a>`
+  const text = html`<a href="#${fieldOf(problem)}">${sayProblem(problem, locale)}</a>`
   return html`<div class="error" role="alert" tabindex="-1" autofocus>
     <h2>${say(locale, 'keyRefused')}</h2><p>${text}</p></div>`
 }
 
-/** RFC 7638. */
 /** Resolves to the thumbprint of a key (RFC 7638). */
 export async function thumbprintOf(x: string): Promise<string> {
   const text = new TextEncoder().encode(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`)

@@ -63,7 +63,7 @@ dd small{display:block}
 label{display:block;font-weight:600;margin-block:.75rem .25rem}
 input:not([type=radio]),select,textarea{display:block;font:inherit;width:100%;color:var(--text);background:var(--surface);
 border:1px solid var(--control);border-radius:calc(var(--radius)*.5);padding:.55rem .75rem;min-height:2.75rem}
-input[aria-invalid]{border:2px solid var(--danger)}
+input[aria-invalid],textarea[aria-invalid]{border:2px solid var(--danger)}
 textarea{font-family:ui-monospace,monospace;font-size:.875rem}
 summary{cursor:pointer;color:var(--accent);padding-block:.5rem;min-height:2.5rem;font-weight:500}
 details>:last-child{margin-block-end:.25rem}

@@ -36,3 +36,39 @@ describe.each(Object.entries(refused))('a text that is refused with %s', (refusa
     expect(new Set(await Promise.all(texts)).size).toBe(4)
   })
 })
+
+const shown = { ...account, publicName: 'Alice' }
+const english = localeFor({ headers: [] }, { language: 'en' })
+
+test('a refused field is marked, says why beside itself, and keeps what may be shown', async () => {
+  const given = new URLSearchParams({ key: '{"d":"x"}', name: 'Shop', kid: 'one' })
+  const base = { locale: english, account: shown, accounts: [shown], given, token: html`` }
+  const contentFor = async (problem?: 'name' | 'key_private' | 'kidTaken') =>
+    `${(await keysScreen([], { ...base, problem })).content}`
+  for (const [problem, field] of [
+    ['name', 'name'],
+    ['key_private', 'key'],
+    ['kidTaken', 'kid'],
+  ] as const) {
+    const content = await contentFor(problem)
+    const marked = [...content.matchAll(/<(?:input|textarea) id="(\w+)"[^>]*aria-invalid="true"/g)]
+    expect(marked.map(([, id]) => id)).toEqual([field])
+    expect(content).toContain(`aria-describedby="${field}-problem"`)
+    const [, said = ''] = new RegExp(`id="${field}-problem">(.*?)</p>`).exec(content) ?? []
+    expect(content).toContain(`<a href="#${field}">${said}</a>`)
+    expect(said).not.toBe('')
+    expect(content).toContain('value="Shop"')
+  }
+  expect(await contentFor()).not.toContain('aria-invalid')
+})
+
+test('revoking a key takes two steps, and the second names the key and what follows', async () => {
+  const key = { kid: 'one', x: 'A'.repeat(43), name: 'Shop', addedAt: 0, account: shown }
+  const base = { locale: english, account: shown, accounts: [shown], token: html`` }
+  const { content } = await keysScreen([key], { ...base, given: new URLSearchParams() })
+  const [, card = ''] = /<article[^>]*>([\s\S]*?)<\/article>/.exec(`${content}`) ?? []
+  const [before = '', details = ''] = card.split('<details>')
+  expect(before).not.toContain('<button')
+  expect(textOf(details)).toMatch(/^Revoke\s+An app with this key is refused at once/)
+  expect(textOf(details)).toContain('Revoke the key Shop')
+})

@@ -182,6 +182,7 @@ export const arabic: Texts = {
   keyAddedOn: 'أُضيف في {date}',
   keyRevoke: 'إلغاء المفتاح',
   keyRevokeNamed: 'إلغاء المفتاح {name}',
+  keyRevokeQuestion: 'يُرفض أي تطبيق يستخدم هذا المفتاح فورًا. يمكنك إضافة المفتاح مرة أخرى.',
   keyAddTitle: 'إضافة مفتاح',
   keyAccount: 'الحساب',
   keyName: 'الاسم',

@@ -180,6 +180,8 @@ export const german: Texts = {
   keyAddedOn: 'Hinzugefügt am {date}',
   keyRevoke: 'Widerrufen',
   keyRevokeNamed: 'Schlüssel {name} widerrufen',
+  keyRevokeQuestion:
+    'Eine App mit diesem Schlüssel wird sofort abgewiesen. Sie können den Schlüssel wieder hinzufügen.',
   keyAddTitle: 'Schlüssel hinzufügen',
   keyAccount: 'Konto',
   keyName: 'Name',

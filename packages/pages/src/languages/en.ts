@@ -189,6 +189,7 @@ export const english = {
   keyAddedOn: 'Added on {date}',
   keyRevoke: 'Revoke',
   keyRevokeNamed: 'Revoke the key {name}',
+  keyRevokeQuestion: 'An app with this key is refused at once. You can add the key again.',
   keyAddTitle: 'Add a key',
   keyAccount: 'Account',
   keyName: 'Name',

@@ -180,6 +180,8 @@ export const spanish: Texts = {
   keyAddedOn: 'Añadida el {date}',
   keyRevoke: 'Revocar',
   keyRevokeNamed: 'Revocar la clave {name}',
+  keyRevokeQuestion:
+    'Una aplicación con esta clave será rechazada de inmediato. Puede volver a añadir la clave.',
   keyAddTitle: 'Añadir una clave',
   keyAccount: 'Cuenta',
   keyName: 'Nombre',
