@@ -158,8 +158,14 @@ describe('a grant of a subject with access', () => {
 test('a grant without a subject request never discloses a subject, even if one is supplied', () => {
   const made = life({ access: [outgoing] })
   expect(made.approve({ subject: told }).outcome).toBe('changed')
+  const approved = made.grant()
+  expect(approved).not.toHaveProperty('subject')
+  for (const repeated of [{}, { subject: told }, { subject: asked }]) {
+    expect(made.approve(repeated)).toEqual({ ok: true, outcome: 'unchanged', record: approved })
+  }
+  expect(made.present(made.refHash(1)).outcome).toBe('changed')
+  expect(made.grant()).toMatchObject({ issuedAt: made.now(), granted: [outgoing] })
   expect(made.grant()).not.toHaveProperty('subject')
-  expect(made.approve().outcome).toBe('unchanged')
 })
 
 describe('the list of an owner’s grants', () => {

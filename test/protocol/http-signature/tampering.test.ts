@@ -321,11 +321,14 @@ describe.each(signatureForms)('a server that receives requests in the form %s', 
       signedBy({ ...client.key, kid: thief.kid }),
       signedBy(client.key, { override: { '"@method"': 'GET' } }),
     ]
+    const [old, early, bare] = byOthers(client.key)
     const lacking = [
-      ...byOthers(client.key),
-      withHeader(request, 'signature'),
-      { ...request, body: Buffer.from('{}') },
-    ]
+      ['created is too long ago', old],
+      ['created is in the future', early],
+      ['@target-uri is not covered', bare],
+      ['Signature is missing', withHeader(request, 'signature')],
+      ['Content-Digest sha-512 does not match', { ...request, body: Buffer.from('{}') }],
+    ] as const
     const answersTo = async (requests: readonly (typeof request)[]) => {
       const answers = await Promise.all(requests.map((each) => world.handle(each)))
       expect(answers.map(({ status }) => status)).toEqual(requests.map(() => 401))
@@ -335,9 +338,11 @@ describe.each(signatureForms)('a server that receives requests in the form %s', 
     expect(others).toEqual(others.map(() => same))
     // Beyond that, a response only tells what is seen without any key: a stranger's gets the same one.
     expect(await answersTo(byOthers(thief))).toEqual(await answersTo(byOthers(client.key)))
-    for (const { body, headers } of await answersTo(lacking)) {
-      const { details: _, ...error } = body.error
-      expect({ body: { error }, headers }).toEqual(same)
+    for (const [problem, sent] of lacking) {
+      const [answer] = await answersTo(sent === undefined ? [] : [sent])
+      const { details, ...error } = answer?.body.error ?? {}
+      expect(details).toEqual({ problem })
+      expect({ body: { error }, headers: answer?.headers }).toEqual(same)
     }
   })
 })
