@@ -4,12 +4,12 @@ import { callback } from '../util/input.js'
 import { readBounded } from '../util/read-bounded.js'
 import { timeout, withDeadline } from './deadline.js'
 
-/** Posts JSON and resolves to the bytes of a JSON response with status 200. Rejects for any other response. */
+/** Posts JSON and resolves to a JSON response with status 200 or 409. Rejects for any other response. */
 type JsonPost = (
   url: string,
   headers: Readonly<Record<string, string>>,
   body: Uint8Array,
-) => Promise<Uint8Array>
+) => Promise<{ readonly isConflict: boolean; readonly content: Uint8Array }>
 
 const answerBytesMax = 64 * 1024
 
@@ -54,10 +54,11 @@ export function jsonPost({ fetch, timeoutMs }: JsonPostSettings): JsonPost {
     const { status, contentType, content } = await answer.catch((cause: unknown) => {
       throw late ? new Error(`no response within ${timeoutMs} ms`) : unreachable(cause)
     })
-    if (status !== 200) throw new Error(`the response has status ${status}`)
+    const isConflict = status === 409
+    if (status !== 200 && !isConflict) throw new Error(`the response has status ${status}`)
     if (content.length > answerBytesMax) throw new Error('the response is too large')
     if (!jsonType.test(contentType)) throw new Error('the response is not JSON')
-    return content
+    return { isConflict, content }
   }
 }
 

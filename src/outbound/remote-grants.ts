@@ -11,7 +11,7 @@ import {
   signatureHeaders,
 } from '../protocol/http-signature/sign.js'
 import { introspectionRequestBody, readIntrospectionAnswer } from '../protocol/introspection.js'
-import { parseJson } from '../protocol/json.js'
+import { isObject, parseJson } from '../protocol/json.js'
 import { isLoopback, parseUrl } from '../protocol/url.js'
 import { encodeUtf8 } from '../util/bytes.js'
 import { boolean, checked, type Members, optionsOf, readInput, text } from '../util/input.js'
@@ -144,11 +144,20 @@ export function remoteGrants(options: RemoteGrantsOptions): {
     return ask(isKid ? { accessToken, keyid } : { accessToken })
   }
 
-  const ask = boundedIntrospect(async (query): Promise<Introspection> => {
-    const body = encodeUtf8(JSON.stringify(introspectionRequestBody(query, resourceServer)))
+  async function sent(body: Uint8Array) {
     const unsigned = { method: 'POST', url, body, createdAt: clock.now() }
     const request = nonces ? { ...unsigned, nonce: newUniqueText(random) } : unsigned
-    const answer = await post(url, await signatureHeaders(request, key), body)
+    return post(url, await signatureHeaders(request, key), body)
+  }
+
+  const ask = boundedIntrospect(async (query): Promise<Introspection> => {
+    const body = encodeUtf8(JSON.stringify(introspectionRequestBody(query, resourceServer)))
+    const first = await sent(body)
+    // A proxy has repeated the request, and its first answer is lost. Introspection changes nothing, so it may be asked
+    // anew; without a nonce, the signature would be the same.
+    const { isConflict, content: answer } =
+      nonces && isSignatureUsed(first) ? await sent(body) : first
+    if (isConflict) throw new Error('the response has status 409')
     const read = readIntrospectionAnswer(parseJson(answer, answerValuesMax), grantEndpoint)
     if (!read.ok) throw new Error(`the response is malformed: ${read.path} ${read.problem}`)
     if (!read.value.active) return read.value
@@ -160,6 +169,17 @@ export function remoteGrants(options: RemoteGrantsOptions): {
     grantEndpoint,
     introspect: cache === undefined ? introspect : cachedIntrospect(introspect, clock, cache),
   }
+}
+
+/** Whether the authorization server has answered a request with these bytes before. */
+function isSignatureUsed({
+  isConflict,
+  content,
+}: Awaited<ReturnType<ReturnType<typeof jsonPost>>>) {
+  if (!isConflict) return false
+  const body = parseJson(content, answerValuesMax)
+  const error = isObject(body) ? body['error'] : undefined
+  return isObject(error) && error['code'] === 'signature_used'
 }
 
 function signingKey({ kid, privateKey }: Settings['key']): SigningKey {

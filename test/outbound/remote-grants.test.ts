@@ -3,7 +3,12 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type Introspection, type RemoteGrantsOptions, remoteGrants } from '../../src/index.js'
+import {
+  type Introspection,
+  type RemoteGrantsOptions,
+  remoteGrants,
+  toFetch,
+} from '../../src/index.js'
 import { inspectSignatures, verifyCandidates } from '../../src/protocol/http-signature/inspect.js'
 import { manualClock, startOfTests } from '../support/clock.js'
 import {
@@ -17,6 +22,7 @@ import { invalidInput } from '../support/invalid-input.js'
 import { jwkOf, testKey } from '../support/keys.js'
 import { seededRandom } from '../support/random.js'
 import { messageOf, profileFreshness } from '../support/signed-message.js'
+import { grantEndpoint as authEndpoint, createWorld, incomingAccess } from '../support/world.js'
 
 const secret = 'S'.repeat(43)
 const accessToken = `opa_namespac-grant.${secret}`
@@ -400,4 +406,70 @@ describe('the options', () => {
       remote({ cache: { ttlMs: 60_000, entriesMax: 1 }, timeoutMs: 60_000 }),
     ).not.toThrow()
   })
+})
+
+describe('behind a proxy that repeats a request', () => {
+  /** A wallet in another process, and a link to it that carries requests so many times, and returns the last answer. */
+  async function linked(
+    times: (request: number) => number,
+    more: Partial<RemoteGrantsOptions> = {},
+  ) {
+    const world = createWorld({
+      auth: { resourceServers: [{ id: bankId, keys: [bankKey] }] },
+    })
+    const { body } = await world.client().request([incomingAccess])
+    const carry = toFetch(world.auth.handle)
+    let requests = 0
+    const link: typeof fetch = async (url, init) => {
+      requests += 1
+      const sent = new Request(url, init)
+      let response = await carry(sent.clone())
+      for (let i = 1; i < times(requests); i++) response = await carry(sent.clone())
+      return response
+    }
+    const grants = remote({
+      grantEndpoint: authEndpoint,
+      clock: world.clock,
+      fetch: link,
+      ...more,
+    })
+    const token: string = body.access_token.value
+    return { grants, token, requests: () => requests }
+  }
+
+  test('the resource server signs anew once, because its first answer is lost', async () => {
+    const { grants, token, requests } = await linked((request) => (request === 1 ? 2 : 1))
+    expect(await grants.introspect({ accessToken: token })).toMatchObject({ active: true })
+    expect(requests()).toBe(2)
+    expect(await grants.introspect({ accessToken: token })).toMatchObject({ active: true })
+    expect(requests()).toBe(3)
+  })
+
+  test('the introspection fails if the second request is repeated, too', async () => {
+    const { grants, token, requests } = await linked(() => 2)
+    const error = await rejectionOf(grants.introspect({ accessToken: token }))
+    expect(error.message).toBe('the response has status 409')
+    expect(requests()).toBe(2)
+  })
+
+  test('a signature without a nonce would be the same: it is not sent anew', async () => {
+    answer = (_, response) => {
+      response.statusCode = 409
+      send(response, { error: { code: 'signature_used' } })
+    }
+    await expectFailed('the response has status 409', { nonces: false })
+    expect(received).toHaveLength(1)
+  })
+
+  test.each([{ error: { code: 'conflict' } }, { error: 'signature_used' }, {}])(
+    'another conflict is not asked anew: %j',
+    async (body) => {
+      answer = (_, response) => {
+        response.statusCode = 409
+        send(response, body)
+      }
+      await expectFailed('the response has status 409')
+      expect(received).toHaveLength(1)
+    },
+  )
 })
