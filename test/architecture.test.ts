@@ -85,14 +85,17 @@ const packages: Record<string, string | RegExp> = {
   'node:crypto': /^(?:programs|packages.(?:testing|doctor|cli|sandbox|ilp))\b/,
   'node:buffer': /^programs.src.exchange\.ts$/,
   'node:dns/promises': 'programs/src/network.ts',
+  'node:events': 'packages/doctor/src/lone-query.ts',
   'node:fs':
     /^(?:programs.src.program|packages.(?:doctor.src.arguments|cli.src.files)|adapters.postgres.reports.text)\.ts$/,
-  'node:http': /^packages.(?:cli.src.grants|sandbox.src.front)\.ts$/,
+  'node:http': /^packages.(?:cli.src.grants|sandbox.src.front|doctor.src.lone-query)\.ts$/,
+  'node:https': 'packages/doctor/src/lone-query.ts',
   'node:net':
     /^(?:programs.src.(?:free-port|network)|packages.doctor.src.checks.wallet-address)\.ts$/,
   'node:os': 'packages/cli/src/files.ts',
   'node:path': 'packages/cli/src/files.ts',
   'node:readline/promises': 'programs/src/question.ts',
+  'node:stream': 'packages/doctor/src/lone-query.ts',
   'node:timers/promises': /^packages.(?:cli.src.wire|sandbox.src.front|ilp.src.receiver)\.ts$/,
   'node:tls': 'packages/doctor/src/network.ts',
   'node:util': /^(?:programs.src.arguments|packages.doctor.src.conformance.expectations)\.ts$/,

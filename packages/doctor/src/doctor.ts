@@ -20,7 +20,7 @@ import type { DoctorOptions } from './arguments.js'
 import type { Check, Context } from './check.js'
 import { consentPageCheck } from './checks/consent-page.js'
 import { grantChecks, paymentChecks } from './checks/protocol.js'
-import { reachChecks, resourceChecks } from './checks/servers.js'
+import { queryChecks, reachChecks, resourceChecks } from './checks/servers.js'
 import { walletAddressChecks } from './checks/wallet-address.js'
 import { createSession, type Session } from './conformance/session.js'
 import { type DoctorNetwork, failingAtOnce } from './network.js'
@@ -33,6 +33,7 @@ export const checks: readonly Check[] = [
   ...grantChecks,
   ...resourceChecks,
   ...paymentChecks,
+  ...queryChecks,
   consentPageCheck,
 ]
 

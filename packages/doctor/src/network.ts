@@ -1,5 +1,6 @@
 import { connect } from 'node:tls'
 import { addressIn, internet, type Network, type SendFetch } from 'open-payments-programs'
+import { keepingLoneQuery } from './lone-query.js'
 
 /** The network functions that the doctor uses. */
 export interface DoctorNetwork extends Network {
@@ -7,7 +8,11 @@ export interface DoctorNetwork extends Network {
   certificateDays(origin: string, timeoutMs: number): Promise<number>
 }
 
-export const doctorInternet: DoctorNetwork = { ...internet, certificateDays }
+export const doctorInternet: DoctorNetwork = {
+  ...internet,
+  fetch: keepingLoneQuery(internet.fetch),
+  certificateDays,
+}
 
 /**
  * After a failure, further requests with the same method, origin and first segment of the path, with or without a body

@@ -52,7 +52,7 @@ describe('the doctor, at the integration example', () => {
       check: 'resource-server',
       what: expect.stringContaining('/op/incoming-payments'),
     })
-    expect(consequences.at(-1)).toEqual({ check: 'token-revoke' })
+    expect(consequences.at(-1)).toEqual({ check: 'incoming-get-query' })
     expect(reportText(report)).toMatch(
       /^ {2}also {2}found by resource-server; \d+ checks not possible\.$/m,
     )

@@ -149,9 +149,10 @@ export async function refusedToken(
 function unknownToken(which: string, more: string): Problem {
   return {
     what: `the resource server does not know ${which} that the authorization server has issued${more}`,
-    why: 'The processes of the wallet do not share a store, or the resource server asks another authorization server.',
+    why: 'The processes of the wallet do not share a store, the database hides records, or the resource server asks another authorization server.',
     fix: [
       'store: postgresStore(…) // the same database in every process; memoryStore() is for one process',
+      'checkTables(pool) // says whether policies of rows hide records from the role of the servers',
       'grants: remoteGrants({ grantEndpoint: … }) // of the authorization server that the wallet address names',
     ],
     cause: 'store',
@@ -160,8 +161,10 @@ function unknownToken(which: string, more: string): Problem {
 
 /** Says that a request was refused as a repeat, which the doctor never sends: each one has a nonce. */
 export function deliveredTwice({ request, body }: WireAnswer): Problem | undefined {
-  const description = `${pick(body, 'error', 'description')}`
-  if (!/already (?:been )?used|replay/i.test(description)) return undefined
+  const [code, description] = ['code', 'description'].map((name) => `${pick(body, 'error', name)}`)
+  const isRepeat =
+    code === 'signature_used' || /already (?:been )?used|replay/i.test(description ?? '')
+  if (!isRepeat) return undefined
   return {
     what: `${request} is delivered twice: the server refuses it as a repeat of itself`,
     why: 'A signature is accepted once. A proxy, mirror or middleware sends each request again, and returns the second response.',

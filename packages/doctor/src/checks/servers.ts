@@ -340,26 +340,36 @@ const asset: Check = {
   },
 }
 
-/** Tells whether the server verifies signatures of the path in lower case, at which it then finds nothing. */
-async function lowerCased(session: Session): Promise<Partial<Problem> | undefined> {
-  const url = await createdId(session)
-  const { origin, pathname } = new URL(url)
-  const lower = origin + pathname.toLowerCase()
-  if (url === lower) return undefined
-  const token = await session.sharedToken()
-  const verified = await verifiedTarget(
-    [lower],
-    (sign) => session.send({ method: 'GET', url, token, sign }),
-    ({ status }) => status === 404,
-  )
-  if (verified === undefined) return undefined
-  return {
-    what: `the proxy writes paths in lower case: GET ${url} responded with status 404`,
-    why: 'Ids are case-sensitive, and signatures cover the URL as clients send it.',
-    fix: [
-      '# Remove the rule that writes URLs in lower case, at least for the paths of the wallet.',
-    ],
-  }
+const getCase = caseCheck('incoming-get', {
+  after: ['incoming-create'],
+  why: 'The id of a payment must lead to it, with the signature of the client.',
+  fix: () => unchangedTarget,
+})
+
+/** Ids may be in lower case already, so that one in upper case shows whether the proxy keeps the case of paths. */
+const get: Check = {
+  ...getCase,
+  async run(context) {
+    const problem = await getCase.run(context)
+    if (problem !== undefined) return problem
+    const { session } = context
+    const id = await createdId(session)
+    const last = id.split('/').at(-1) ?? ''
+    const token = await session.sharedToken()
+    const url = id.slice(0, -last.length) + last.toUpperCase()
+    const attempt = (sign: NonNullable<WireRequest['sign']>) =>
+      session.send({ method: 'GET', url, token, sign })
+    if (url === id || (await attempt({})).status !== 401) return undefined
+    const isRead = ({ status }: WireAnswer) => status === 200
+    if ((await verifiedTarget([id], attempt, isRead)) === undefined) return undefined
+    return {
+      what: `the proxy writes paths in lower case, as that of GET ${url}`,
+      why: 'Ids are case-sensitive, and signatures cover the URL as clients send it.',
+      fix: [
+        '# Remove the rule that writes URLs in lower case, at least for the paths of the wallet.',
+      ],
+    }
+  },
 }
 
 /** A path with an encoded character, such as `%7e` or that of an accented letter, has a signature as every other. */
@@ -387,6 +397,29 @@ const encodedPath: Check = {
   },
 }
 
+/** A question mark without a query belongs to the URL that the client signs. */
+const loneQuery: Check = {
+  name: 'incoming-get-query',
+  after: ['incoming-get', 'list', 'list-encoded'],
+  async run({ session }) {
+    const id = await createdId(session)
+    const token = await session.sharedToken()
+    const attempt = (sign: NonNullable<WireRequest['sign']>) =>
+      session.send({ method: 'GET', url: `${id}?`, token, sign })
+    const isVerified = ({ status }: WireAnswer) => status !== 401
+    if (isVerified(await attempt({}))) return undefined
+    const verified = await verifiedTarget([id], attempt, isVerified)
+    if (verified === undefined) return undefined
+    return {
+      severity: 'advice',
+      what: `the proxy drops the question mark at the end of GET ${id}?`,
+      why: 'Signatures cover the URL as it was sent. Some clients write an empty query so.',
+      fix: unchangedTarget,
+      cause: 'path',
+    }
+  },
+}
+
 export const reachChecks: readonly Check[] = [signed, resources, discovery, bytes, largeBody]
 
 export const resourceChecks: readonly Check[] = [
@@ -401,11 +434,9 @@ export const resourceChecks: readonly Check[] = [
   }),
   create,
   asset,
-  caseCheck('incoming-get', {
-    after: ['incoming-create'],
-    why: 'The id of a payment must lead to it, with the signature of the client.',
-    fix: () => unchangedTarget,
-    explain: async (_answer, { session }) => lowerCased(session),
-  }),
+  get,
   encodedPath,
 ]
+
+/** The last one of targets, because what breaks it breaks least. */
+export const queryChecks: readonly Check[] = [loneQuery]

@@ -8,6 +8,7 @@ import { manualClock } from '../../../../test/support/clock.js'
 import { listening, stopped } from '../../../../test/support/hosts.js'
 import { jwkOf, testKey } from '../../../../test/support/keys.js'
 import { createWorld, type World, type WorldOptions } from '../../../../test/support/world.js'
+import { keepingLoneQuery } from '../../src/lone-query.js'
 import type { DoctorNetwork } from '../../src/network.js'
 import type { DoctorReport } from '../../src/report.js'
 import { runProgram } from '../../src/run.js'
@@ -100,13 +101,14 @@ function published(
   { origin }: FaultyProxy,
   { certificateDays = 90, addresses = ['93.184.216.34', '2606:2800:220:1::7'] }: Examination,
 ): DoctorNetwork {
+  const send = keepingLoneQuery(fetch)
   return {
     async fetch(input, init) {
-      const { hostname, pathname, search } = new URL(String(input))
+      const { hostname, origin: published } = new URL(String(input))
       if (hostname === 'localhost') return fetch(input, init)
       if (hostname === 'shop.example') return Response.json({ keys: [jwkOf(testKey('shop'))] })
       if (!/^(\w+\.)?(wallet|login)\.example$/.test(hostname)) throw notInDns(hostname)
-      return fetch(origin + pathname + search, init)
+      return send(origin + String(input).slice(published.length), init)
     },
     certificateDays: async () => certificateDays,
     addresses: async (hostname) => {

@@ -204,6 +204,18 @@ function unavailableStore(): Store {
   return new Proxy(memoryStore(), { get: () => fail })
 }
 
+/** Writes everything, and shows no grant. */
+function hidingGrants(): Store {
+  const store = memoryStore()
+  return {
+    ...store,
+    load: async (keys) =>
+      (await store.load(keys)).map((record, index) =>
+        keys[index]?.kind === 'grant' ? undefined : record,
+      ),
+  }
+}
+
 /** The resource server introspects tokens with a key that the authorization server does not know. */
 function withUnknownKey(): Express {
   const accessTypes = ['incoming-payment'] as const
@@ -643,7 +655,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'The proxy writes paths in lower case',
     plant: { fault: requests(({ target }) => ({ target: target.toLowerCase() })) },
-    line: 'PROBLEM incoming-get: the proxy writes paths in lower case: GET https://wallet.example/op/incoming-payments/{id} responded with status 404',
+    line: 'PROBLEM incoming-get: the proxy writes paths in lower case, as that of GET https://wallet.example/op/incoming-payments/{id}',
   },
   {
     name: 'The resource server is behind an application that failed',
@@ -721,6 +733,13 @@ export const mistakes: readonly Mistake[] = [
     line: 'PROBLEM signed-request: POST https://wallet.example/auth is delivered twice: the server refuses it as a repeat of itself',
   },
   {
+    name: 'A function passes bodies on in base64',
+    plant: {
+      fault: requests(({ body }) => ({ body: Buffer.from(body).toString('base64') })),
+    },
+    line: 'PROBLEM signed-request: the body does not arrive unchanged at https://wallet.example',
+  },
+  {
     name: 'The proxy adds a charset to Content-Type',
     plant: { fault: header('content-type', (value) => `${value}; charset=utf-8`) },
     line: 'PROBLEM signed-request: the header Content-Type does not arrive unchanged at https://wallet.example',
@@ -740,6 +759,12 @@ export const mistakes: readonly Mistake[] = [
     name: 'The proxy removes the query',
     plant: { fault: requests(({ target }) => ({ target: target.replace(/\?.*/, '') })) },
     line: `PROBLEM list: the proxy removes the query of GET ${listUrl}`,
+  },
+  {
+    name: 'The proxy drops a question mark without a query',
+    fix: 'proxy_pass http',
+    plant: { fault: requests(({ target }) => ({ target: target.replace(/\?$/, '') })) },
+    line: 'ADVICE incoming-get-query: the proxy drops the question mark at the end of GET https://wallet.example/op/incoming-payments/{id}?',
   },
   {
     name: 'The proxy writes the hexadecimal digits of a query in upper case',
@@ -924,6 +949,12 @@ export const mistakes: readonly Mistake[] = [
     name: 'Two processes have a store in memory each',
     plant: { app: twoStores },
     line: 'PROBLEM incoming-create: the resource server does not know each token that the authorization server has issued: 2 of 4 requests were refused',
+  },
+  {
+    name: 'The database hides the grants, as policies of its rows do',
+    fix: 'checkTables',
+    plant: { app: world({ store: hidingGrants() }) },
+    line: 'PROBLEM incoming-create: the resource server does not know the tokens that the authorization server has issued',
   },
   {
     name: 'The resource server introspects tokens with an unknown key',
