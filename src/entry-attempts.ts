@@ -5,6 +5,22 @@
  * @module open-payments-server/attempts
  */
 
+export { type Attempts, attempts } from './attempts/attempts.js'
+export type { InTransaction, SettlementChange } from './attempts/book.js'
+export type {
+  Answer,
+  AttemptsOptions,
+  Closed,
+  Order,
+  Question,
+  SettleRequest,
+} from './attempts/options.js'
+export type {
+  DecideRefusal,
+  DecideResult,
+  Settled,
+  SettlementView,
+} from './attempts/views.js'
 export {
   type Conclusion,
   concludeFrom,
@@ -37,5 +53,5 @@ export {
   type SettlementTotals,
   totalsOf,
 } from './core/attempts/settlement.js'
-export type { Changed, Decision, Refused, Unchanged } from './core/decision.js'
+export type { Changed, Decision, HostResult, Refused, Unchanged } from './core/decision.js'
 export type { Instant } from './core/instant.js'

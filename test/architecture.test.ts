@@ -34,7 +34,8 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   'entry-core': ['core'],
   'entry-adapter': ['core', 'ports', 'http', 'util'],
-  'entry-attempts': ['core'],
+  attempts: ['core', 'ports', 'protocol', 'service', 'util'],
+  'entry-attempts': ['core', 'attempts'],
   library: ['index', 'entry-core', 'entry-adapter', 'entry-attempts'],
   adapters: ['index', 'entry-adapter'],
   testing: ['index', 'entry-core', 'entry-adapter', 'entry-attempts'],
@@ -116,8 +117,8 @@ const packages: Record<string, string | RegExp> = {
 const onNode = ['testing', 'programs', 'doctor', 'cli', 'sandbox', 'ilp']
 
 /** Packages imported for their types only, and where: the caller passes in the implementation. */
-const typesOnly: Record<string, string> = {
-  'fast-check': 'packages/testing/src/spending/',
+const typesOnly: Record<string, string | RegExp> = {
+  'fast-check': /^packages.testing.src.(?:spending.|attempts\.ts$)/,
   kysely: 'packages/kysely/src/',
 }
 

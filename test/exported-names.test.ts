@@ -65,7 +65,9 @@ function typesIn(name: string): {
 function beside(name: string): readonly string[] {
   if (name === 'open-payments-server' || name === 'open-payments-server/core') return []
   const main = 'open-payments-server'
-  return library.includes(name) ? [main] : [main, `${main}/core`, `${main}/adapter`]
+  return library.includes(name)
+    ? [main]
+    : [main, `${main}/core`, `${main}/adapter`, `${main}/attempts`]
 }
 
 /** The options of an entry that its documentation describes as URLs. */

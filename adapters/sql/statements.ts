@@ -42,6 +42,7 @@ const kinds: readonly RecordKind[] = [
   'replay',
   'transfer',
   'budget',
+  'settlement',
   'server',
 ]
 

@@ -12,6 +12,7 @@ export type RecordKind =
   | 'transfer'
   | 'replay'
   | 'event'
+  | 'settlement'
   | 'server'
 
 /** What identifies a record. */

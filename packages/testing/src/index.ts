@@ -5,6 +5,11 @@
  * @module open-payments-server-testing
  */
 
+export type { OtherAccounts, ReceivedOrder } from './attempts/accounts.js'
+export type { AttemptsHistory, Fate, RequestFate } from './attempts/history.js'
+export { AttemptsError } from './attempts/laws.js'
+export type { AttemptsHost, AttemptsPorts, AttemptsSubject } from './attempts/world.js'
+export { type AttemptsCase, attemptsConformance, attemptsProperty } from './attempts.js'
 export {
   type ClientRequest,
   type ClientResponse,

@@ -140,7 +140,7 @@ export function isOver({ notAfter }: Attempt, at: Instant, marginMs: number): bo
 
 /**
  * Decides an open attempt, or one that was decided by word alone, by somebody who knows: an operator, or the other side
- * that has closed the reference.
+ * that has closed the reference. `confirmed` keeps what was decided by word, and nobody doubts it any more.
  *
  * @example
  * ```ts
@@ -154,13 +154,16 @@ export function isOver({ notAfter }: Attempt, at: Instant, marginMs: number): bo
 export function decideAttempt(
   settlement: Settlement,
   reference: string,
-  what: 'arrived' | 'never',
+  what: 'arrived' | 'never' | 'confirmed',
   { by, who }: Pick<DecidedOutcome, 'who'> & { readonly by: 'close' | 'operator' },
   now: Instant,
-): Decision<Settlement, never, 'attempt_unknown' | 'attempt_decided'> {
+): Decision<Settlement, never, 'attempt_unknown' | 'attempt_decided' | 'attempt_open'> {
   const attempt = settlement.attempts.find((each) => each.reference === reference)
   if (attempt === undefined) return refused('attempt_unknown', `no attempt has ${reference}`)
-  const arrived = what === 'arrived' ? attempt.amount : '0'
+  if (what === 'confirmed' && isOpen(attempt)) {
+    return refused('attempt_open', 'nothing was decided about it')
+  }
+  const arrived = { arrived: attempt.amount, never: '0', confirmed: `${arrivedOf(attempt)}` }[what]
   if (!isOpen(attempt) && !isByWord(attempt)) {
     const isSame = arrivedOf(attempt) === BigInt(arrived)
     return isSame ? unchanged(settlement) : refused('attempt_decided', 'it was decided otherwise')

@@ -6,6 +6,7 @@ import {
   type Store,
 } from 'open-payments-server'
 import type { RecordKind, Stored } from 'open-payments-server/adapter'
+import { attempts, type Reply } from 'open-payments-server/attempts'
 import { type ClientRequest, clientKeysOf, type TestClient, testClient } from '../client.js'
 import { manualClock } from '../clock.js'
 import { seededRandom } from '../random.js'
@@ -35,6 +36,7 @@ async function play(): Promise<Corpus> {
   await outgoingLives(world)
   await grantLives(world)
   await eventLives(world)
+  await settlementLives(world, store)
   return new Map([...shapes].map(([kind, found]) => [kind, [...found.values()]]))
 }
 
@@ -286,5 +288,43 @@ async function eventLives({ auth, resources, clock }: World): Promise<void> {
       await events.drain(fail, { limit: 1_000, attemptsMax: 2 })
       clock.advance(60_000)
     }
+  }
+}
+
+/** Settlements that are proven, refused, in doubt, decided by word and by an operator. */
+async function settlementLives({ clock }: World, store: Store): Promise<void> {
+  const replies: readonly Reply[] = [
+    { outcome: 'proven' },
+    { outcome: 'proven', proof: 'receipt' },
+    { outcome: 'refused', reason: 'the account is closed' },
+    { outcome: 'unknown', reason: 'no reply' },
+  ]
+  for (const evidence of ['id', 'sum'] as const) {
+    const driver = attempts({
+      name: evidence,
+      store,
+      clock,
+      random: seededRandom(evidence),
+      evidence,
+      notAfter: (now) => now + 60_000,
+      send: async ({ request }) =>
+        replies[Number(request.id)] ?? { outcome: 'unknown', reason: '' },
+      ask: async ({ references }) => {
+        if (evidence === 'sum') return { by: 'sum', received: 500n }
+        const found = references.map((reference) => [reference, { found: 'absent' }] as const)
+        return { by: 'id', attempts: Object.fromEntries(found) }
+      },
+    })
+    const all = ['0', '1', '2', '3', '4'].flatMap((id) =>
+      [{}, { otherSide: 'custodian' }].map((more, i) => ({
+        id: `${id}${'.0'.repeat(i)}`,
+        amount: 10n,
+        ...more,
+      })),
+    )
+    for (const request of all) await driver.settle(request)
+    await driver.decide('4', 'never', 'ada')
+    clock.advance(70_000)
+    for (const request of all) await driver.settle(request)
   }
 }

@@ -60,6 +60,7 @@ export const kinds: readonly RecordKind[] = [
   'transfer',
   'replay',
   'event',
+  'settlement',
   'server',
 ]
 
