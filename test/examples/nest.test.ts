@@ -291,6 +291,60 @@ describe.each(Object.entries(builds))('a wallet in Nest, compiled to %s', (_, bu
     expect((await send(create, changed)).status).toBe(401)
   })
 
+  test('signs nobody in by a form, which another site can send', async () => {
+    const form = (type: string, body: string) =>
+      fetch(`${origin}/api/session`, { method: 'POST', headers: { 'content-type': type }, body })
+    for (const [type, body] of [
+      ['application/x-www-form-urlencoded', 'owner=alice'],
+      ['text/plain', '{"owner":"alice"}'],
+    ] as const) {
+      const { status, headers } = await form(type, body)
+      expect([400, 415]).toContain(status)
+      expect(headers.get('set-cookie')).toBeNull()
+    }
+    const json = await form('application/json', '{"owner":"alice"}')
+    expect([json.status, json.headers.get('set-cookie')]).toEqual([204, expect.any(String)])
+  })
+
+  test('is ready for a load balancer, without the prefix of its routes', async () => {
+    const response = await fetch(`${origin}/ready`)
+    expect([response.status, await response.text()]).toEqual([200, 'ready'])
+    expect(response.headers.get('cache-control')).toBe('no-store')
+  })
+
+  test('is not ready once it stops, or without its database, and keeps the reason to itself', async () => {
+    const baseUrl = `http://localhost:${await freePort()}`
+    const program = runCode(
+      `const { ReadyController } = await import('./dist/ready.controller.js')
+      const { Pool } = (await import('pg')).default
+      const app = await start(baseUrl)
+      const ready = async () => {
+        const response = await fetch(baseUrl + '/ready')
+        console.log(response.status, await response.text())
+      }
+      await ready()
+      const pool = app.get(Pool, { strict: false })
+      const { connect } = pool
+      pool.connect = async () => { throw new Error('a frozen primary') }
+      await ready()
+      pool.connect = connect
+      app.get(ReadyController, { strict: false }).onModuleDestroy()
+      await ready()
+      await app.close()`,
+      baseUrl,
+    )
+    await program.ended
+    const lines = outputOf(program)
+    expect(lines).toMatch(/200 ready[\s\S]*503 .*not ready[\s\S]*503 .*not ready/)
+    expect(lines).toContain('the application stops')
+    expect(
+      lines
+        .split('\n')
+        .filter((line) => /^503/.test(line))
+        .join(),
+    ).not.toContain('frozen')
+  })
+
   test('has its own routes below the prefix, and its own 404 for unknown paths', async () => {
     const nothing = await fetch(`${origin}/api/nothing`)
     expect([nothing.status, await nothing.json()]).toEqual([

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createServer, request, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect, createServer as createLink, type Socket } from 'node:net'
 import { openDatabase as openMariadb } from 'create-open-payments-server/databases/mariadb'
 import { openDatabase as openPostgres } from 'create-open-payments-server/databases/postgres'
 import { closeServer } from 'create-open-payments-server/wallet/close'
@@ -68,6 +68,24 @@ describe('what the production guide demands of connections', () => {
     expect(source).toContain("pool.on('connect'")
   })
 
+  test("is what Nest's example has of readiness, rates and metrics, and its guide shows", () => {
+    const nest = (name: string) => read(`examples/frameworks/nest/src/${name}.ts`)
+    const shown = read('docs/frameworks.md')
+    const needed = {
+      'ready.controller': ["@Controller('ready')", 'checkTables(this.pool)', 'onModuleDestroy()'],
+      wallet: ['rateLimit: perMinute(300)'],
+      'open-payments.module': ['observeBacklog(', 'beforeApplicationShutdown()'],
+      'database.module': ['onApplicationShutdown()'],
+      start: ['enableShutdownHooks()', "exclude: ['ready']"],
+    }
+    for (const [name, lines] of Object.entries(needed)) {
+      for (const line of lines)
+        expect([nest(name), shown]).toEqual(Array(2).fill(expect.stringContaining(line)))
+    }
+    const limiter = (sourceOf('postgres').get('src/rate-limit.ts') ?? '').trim()
+    expect(nest('rate-limit').trim()).toBe(limiter)
+  })
+
   test('is what a created wallet opens MariaDB with', () => {
     const { wsrep_sync_wait: _ofGalera, ...single } = session
     const source = sourceOf('mariadb').get('src/database.ts') ?? ''
@@ -109,7 +127,59 @@ describe('what the production guide demands of connections', () => {
       expect((await settings({ migrates: true })).slice(1)).not.toEqual([5, 1.5])
     },
   )
+
+  test.skipIf(process.env['TEST_MARIADB_URL'] === undefined)(
+    'ends a statement that a frozen MariaDB does not answer, and goes on when it answers again',
+    async () => {
+      const url = new URL((process.env['TEST_MARIADB_URL'] ?? '').replace(/^mariadb:/, 'mysql:'))
+      const link = await freezableLink(Number(url.port || 3306), url.hostname)
+      url.host = `127.0.0.1:${link.port}`
+      const database = openMariadb(url.href)
+      try {
+        expect(await database.sql('SELECT 1 AS one')).toHaveLength(1)
+        link.freeze()
+        await expect(database.sql('SELECT 1 AS one')).rejects.toThrow('Query inactivity timeout')
+        const lost = database.transaction(async (sql) => sql('SELECT 1 AS one'))
+        await expect(lost).rejects.toThrow(/timeout|ETIMEDOUT/)
+        link.thaw()
+        await expect.poll(async () => database.sql('SELECT 1 AS one')).toHaveLength(1)
+      } finally {
+        await database.close()
+        link.close()
+      }
+    },
+  )
 })
+
+/** A link to a server, which carries no answers while it is frozen. Its new connections then have no answer either. */
+async function freezableLink(port: number, host: string) {
+  let isFrozen = false
+  const sockets = new Set<Socket>()
+  const server = createLink((near) => {
+    const far = connect(port, host)
+    sockets.add(near).add(far)
+    near.on('error', () => far.destroy()).on('close', () => far.destroy())
+    far.on('error', () => near.destroy()).on('close', () => near.destroy())
+    near.on('data', (bytes) => far.write(bytes))
+    far.on('data', (bytes) => {
+      if (!isFrozen) near.write(bytes)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    port: (server.address() as AddressInfo).port,
+    freeze() {
+      isFrozen = true
+    },
+    thaw() {
+      isFrozen = false
+    },
+    close() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    },
+  }
+}
 
 describe.each(Object.keys(databases) as (keyof typeof databases)[])(
   'a created wallet on %s',

@@ -3,9 +3,11 @@ import { APP_PIPE } from '@nestjs/core'
 import { Pool } from 'pg'
 import { AccountsModule } from './accounts.module.js'
 import { AccountsService } from './accounts.service.js'
+import { DatabaseModule } from './database.module.js'
 import { InvoicesController } from './invoices.controller.js'
 import { OpenPaymentsModule } from './open-payments.module.js'
 import { PaymentsService } from './payments.service.js'
+import { ReadyController } from './ready.controller.js'
 import { SessionsController } from './sessions.controller.js'
 import { walletAt } from './wallet.js'
 
@@ -22,7 +24,8 @@ const openPaymentsAt = (baseUrl: string) =>
 const validation = new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true })
 
 @Module({
-  controllers: [InvoicesController, SessionsController],
+  imports: [DatabaseModule],
+  controllers: [InvoicesController, ReadyController, SessionsController],
   providers: [{ provide: APP_PIPE, useValue: validation }],
 })
 class AppModule {}

@@ -11,6 +11,7 @@ import { HttpAdapterHost } from '@nestjs/core'
 import type { EventHandler, Handler, Wallet } from 'open-payments-server'
 import { consumeEvents, runSweeps } from 'open-payments-server'
 import { toExpress } from 'open-payments-server/express'
+import { observeBacklog } from 'open-payments-server/opentelemetry'
 
 /** Injects the wallet into your own services: `@Inject(WALLET) wallet: Wallet`. */
 export const WALLET = Symbol('WALLET')
@@ -54,6 +55,11 @@ export class OpenPaymentsModule
     for (const path in pages) httpAdapter.use(path, toExpress(pages[path]))
     httpAdapter.use(toExpress(wallet.handle, { fallthrough: true }))
     const { auth, resources } = wallet
+    // Gauges of events that wait, once you register an SDK of OpenTelemetry.
+    observeBacklog(
+      { authorizationServer: auth.events, resourceServer: resources.events },
+      { attributes: { brand: auth.grantEndpoint } },
+    )
     const logger = new Logger(OpenPaymentsModule.name)
     const onError = (error: unknown) => logger.error(error)
     this.jobs = [

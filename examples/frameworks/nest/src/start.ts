@@ -16,7 +16,7 @@ type Answer = (error: null, options: object) => void
 export async function start(baseUrl: string) {
   // Nest's body parsers run first: `rawBody` keeps the bytes that clients signed.
   const app = await NestFactory.create(appAt(baseUrl), { rawBody: true })
-  app.setGlobalPrefix('api') // of your own controllers
+  app.setGlobalPrefix('api', { exclude: ['ready'] }) // of your own controllers
   app.enableCors(crossOrigin)
   app.enableShutdownHooks()
   await app.listen(new URL(baseUrl).port)

@@ -8,6 +8,7 @@ import type { AccountsService } from './accounts.service.js'
 import { keyFor } from './keys.js'
 import { priceOfOwn } from './own-accounts.js'
 import type { PaymentsService } from './payments.service.js'
+import { perMinute } from './rate-limit.js'
 import { sessions } from './sessions.js'
 
 const logger = new Logger('Wallet')
@@ -30,6 +31,7 @@ export function walletAt(
       secret: keyFor('payment details'),
     }),
     pricing: { price: (request) => priceOfOwn(wallet.resources, request) },
+    rateLimit: perMinute(300),
     policy: { mayPay: (payment) => accounts.hold(payment) },
     onRefusal: ({ refusal, reason }) => logger.debug(`${refusal}: ${reason}`),
     onError,
