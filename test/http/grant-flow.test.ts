@@ -200,6 +200,7 @@ describe('an interaction', () => {
       grantId: id.split('.')[0],
       status: 'pending',
       client: 'https://shop.example',
+      clientKey: { kid: client.key.kid, thumbprint: client.key.thumbprint },
       display: { uri: 'https://shop.example' },
       access: [outgoingAccess],
       tokens: [{ access: [outgoingAccess] }],

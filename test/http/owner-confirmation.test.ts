@@ -172,15 +172,16 @@ describe.each(deployments)('a payment that its owner must confirm, in $name', (d
   })
 
   test('is shown to its owner as it will be created', async () => {
-    const { world, outgoingPayments, grantId, waiting } = await setUp(deployment)
+    const { world, client, outgoingPayments, grantId, waiting } = await setUp(deployment)
     const { id } = await waiting()
     const now = world.clock.now()
+    const { kid, thumbprint } = client.key
     expect(await outgoingPayments.toConfirm(id)).toStrictEqual({
       paymentId: id,
       walletAddress: alice,
       client: 'https://shop.example',
       grantId,
-      ...(!isRemote && { resourceOwner }),
+      ...(!isRemote && { resourceOwner, clientKey: { kid, thumbprint } }),
       receiver: shopReceiver,
       debitAmount: usd(60),
       receiveAmount: usd(60),
