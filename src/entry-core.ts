@@ -139,6 +139,12 @@ export {
   createOutgoingPayment,
 } from './core/outgoing-payment/create.js'
 export {
+  type DecideDoubt,
+  type DecideDoubtRefusal,
+  decideDoubt,
+  type PaymentDoubt,
+} from './core/outgoing-payment/doubt.js'
+export {
   type Confirmation,
   type DeclineReason,
   type DeclineRefusal,

@@ -67,6 +67,11 @@ export type {
   SpendingLimit,
 } from './core/limits.js'
 export type {
+  DecideDoubt,
+  DecideDoubtRefusal,
+  PaymentDoubt,
+} from './core/outgoing-payment/doubt.js'
+export type {
   ConfirmRefusal,
   DeclineByOwnerRefusal,
   ShownPayment,
@@ -110,12 +115,13 @@ export type {
 export type { Interactions } from './host/interaction.js'
 export type { InteractionView, TokenView } from './host/interaction-view.js'
 export type {
+  DoubtDecision,
   FailureReport,
   ItemBudget,
   OutgoingPaymentServices,
   SentReport,
 } from './host/outgoing-payment.js'
-export type { OutgoingPaymentScope } from './host/outgoing-payment-scope.js'
+export type { ListedPayments, OutgoingPaymentScope } from './host/outgoing-payment-scope.js'
 export type { OutgoingPaymentView } from './host/outgoing-payment-view.js'
 export type { PaymentReader } from './host/payments.js'
 export type {
@@ -246,6 +252,7 @@ export type { ReceivedFunds } from './service/incoming-payment/receive.js'
 export type { TransferOutcome } from './service/incoming-payment/transfer.js'
 export type { ListPage, PageQuery } from './service/lists.js'
 export type { MayReceiveRefusal } from './service/may-receive.js'
+export type { DoubtSummary } from './service/payment-doubts.js'
 export type { PaymentPreviewRequest, PreviewRefusal } from './service/preview.js'
 export { ContentionError, StoreTimeoutError } from './service/store-errors.js'
 export type { SweepOptions, SweepResult } from './service/sweep.js'

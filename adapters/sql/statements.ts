@@ -39,6 +39,7 @@ const kinds: readonly RecordKind[] = [
   'incoming-payment',
   'quote',
   'outgoing-payment',
+  'doubt',
   'replay',
   'transfer',
   'budget',

@@ -10,6 +10,13 @@ import {
 } from './decision.js'
 import type { Instant } from './instant.js'
 import {
+  isSameDoubt,
+  type PaymentDoubt,
+  type ReportedTotals,
+  readDoubt,
+  reportedTotals,
+} from './outgoing-payment/doubt.js'
+import {
   hasEnded,
   nextPayment,
   type OutgoingPayment,
@@ -37,6 +44,11 @@ export interface ReportSent extends Totals {
   readonly commandId: string
   /** True if the host will send no more, although the payment allows more. */
   readonly final?: boolean
+  /**
+   * What may arrive and is not proven. While the payment runs, it is not a part of the totals; in the report that ends
+   * it, `sentAmount` includes it. Default: nothing is in doubt any more.
+   */
+  readonly inDoubt?: PaymentDoubt
 }
 
 /**
@@ -46,6 +58,8 @@ export interface ReportSent extends Totals {
 export interface FailPayment extends Partial<Totals>, HostReasons {
   readonly type: 'fail'
   readonly commandId: string
+  /** The part of `sentAmount` that is not proven. Default: nothing is in doubt. */
+  readonly inDoubt?: PaymentDoubt
 }
 
 /** The resource owner or the host cancels a payment that has not been begun. */
@@ -151,13 +165,20 @@ function reportSent(
   const totals = readTotals(payment, command)
   if (!totals.ok) return totals
   const { sent, delivered } = totals.value
-  const same = sent === payment.sent && delivered === payment.delivered
-  if (payment.state === 'completed') return same ? unchanged(payment) : over(payment)
   const completed = command.final === true || isWhole(payment, totals.value)
+  const ends = completed || payment.state === 'completed'
+  const doubt = readDoubt(payment, command.inDoubt, totals.value, ends)
+  if (!doubt.ok) return doubt
+  const hasSameTotals = isSame(payment, totals.value)
+  const same = hasSameTotals && isSameDoubt(payment, doubt.value)
+  if (payment.state === 'completed') return same ? unchanged(payment) : over(payment)
   if (same && !completed) return unchanged(payment)
-  const changes = { sent, delivered, state: completed ? 'completed' : 'begun' } as const
+  const inDoubt = doubt.value && { inDoubt: doubt.value }
+  const changes = { sent, delivered, state: completed ? 'completed' : 'begun', ...inDoubt } as const
   const type = completed ? 'outgoing-payment.completed' : 'outgoing-payment.sent'
-  return nextPayment(payment, changes, type, command.commandId, now, policy)
+  const next = nextPayment(payment, changes, type, command.commandId, now, policy)
+  // Nothing was sent: the host only reports its doubt.
+  return hasSameTotals && !completed ? { ...next, events: [] } : next
 }
 
 function fail(
@@ -170,17 +191,19 @@ function fail(
   if (payment.state === 'completed') return over(payment)
   const totals = readTotals(payment, command)
   if (!totals.ok) return totals
-  const { sent, delivered } = totals.value
+  const doubt = readDoubt(payment, command.inDoubt, totals.value, true)
+  if (!doubt.ok) return doubt
   if (payment.state === 'failed') {
-    const same = sent === payment.sent && delivered === payment.delivered
+    const same = isSame(payment, totals.value) && isSameDoubt(payment, doubt.value)
     return same ? unchanged(payment) : over(payment)
   }
-  if (isWhole(payment, totals.value)) {
+  if (isWhole(payment, totals.value) && doubt.value === undefined) {
     return refused('payment_sent', 'the payment has been sent in full, so it cannot fail')
   }
   const changes = {
     ...inProportion(payment, totals.value, command),
     ...failed(command.reason, command.publicReason),
+    ...(doubt.value && { inDoubt: doubt.value }),
   }
   return nextPayment(payment, changes, 'outgoing-payment.failed', command.commandId, now, policy)
 }
@@ -218,8 +241,8 @@ function lapse(
 function readTotals(
   payment: OutgoingPayment,
   { sentAmount, deliveredAmount }: Partial<Totals>,
-): Result<SentTotals, Refused<TotalsRefusal>> {
-  const totals = { sent: payment.sent, delivered: payment.delivered }
+): Result<ReportedTotals, Refused<TotalsRefusal>> {
+  const totals = { ...reportedTotals(payment) }
   for (const [name, amount, most] of [
     ['sent', sentAmount, payment.debitAmount],
     ['delivered', deliveredAmount, payment.receiveAmount],
@@ -245,9 +268,9 @@ function readTotals(
  */
 function inProportion(
   { debitAmount, receiveAmount }: OutgoingPayment,
-  { sent, delivered }: SentTotals,
+  { sent, delivered }: ReportedTotals,
   { sentAmount, deliveredAmount }: Partial<Totals>,
-): SentTotals {
+): ReportedTotals {
   if ((sentAmount === undefined) === (deliveredAmount === undefined)) return { sent, delivered }
   const [debit, receive] = [valueOr(0n, debitAmount.value), valueOr(0n, receiveAmount.value)]
   return sentAmount === undefined
@@ -261,12 +284,16 @@ function atLeast(total: string, dividend: bigint, divisor: bigint): string {
   return quotient > valueOr(0n, total) ? quotient.toString() : total
 }
 
-type SentTotals = Pick<OutgoingPayment, 'sent' | 'delivered'>
+/** Whether the totals are those of the last report. */
+function isSame(payment: OutgoingPayment, { sent, delivered }: ReportedTotals): boolean {
+  const last = reportedTotals(payment)
+  return sent === last.sent && delivered === last.delivered
+}
 
 /** Whether the full amount has been sent or delivered. */
 function isWhole(
   { debitAmount, receiveAmount }: OutgoingPayment,
-  { sent, delivered }: SentTotals,
+  { sent, delivered }: ReportedTotals,
 ): boolean {
   return sent === debitAmount.value || delivered === receiveAmount.value
 }

@@ -1,5 +1,6 @@
 import type { Amount } from '../core/amount.js'
 import type { Instant } from '../core/instant.js'
+import type { PaymentDoubt } from '../core/outgoing-payment/doubt.js'
 import { hasFailed, type OutgoingPayment, sentAmount } from '../core/outgoing-payment/record.js'
 import type { Totals } from '../core/outgoing-payment.js'
 import type { JsonObject } from '../core/stored.js'
@@ -38,6 +39,16 @@ export interface OutgoingPaymentView extends Totals {
   readonly failure?: string
   /** The reason for the failure that the host published to the client. */
   readonly publicReason?: string
+  /**
+   * The part of which nobody knows whether it arrives. `sentAmount` does not include it while the payment is begun, and
+   * includes it once it has ended. Clients do not see it. Absent if nothing is in doubt.
+   */
+  readonly inDoubt?: PaymentDoubt
+  /**
+   * What was refunded of the part that was in doubt, which `sentAmount` no longer includes. Absent until that is
+   * decided.
+   */
+  readonly refundedAmount?: Amount
   /** The metadata that the client sent. */
   readonly metadata?: JsonObject
 }
@@ -46,7 +57,8 @@ export interface OutgoingPaymentView extends Totals {
 export function outgoingPaymentView(payment: OutgoingPayment, now: Instant): OutgoingPaymentView {
   const { id: paymentId, walletAddress, client, grantId, itemId, quoteId } = payment
   const { receiver, receiverWalletAddress, debitAmount, receiveAmount, delivered } = payment
-  const { createdAt, holdUntil, endedAt, failure, publicReason, metadata } = payment
+  const { createdAt, holdUntil, endedAt, failure, publicReason, inDoubt, decided, metadata } =
+    payment
   return {
     paymentId,
     walletAddress,
@@ -66,6 +78,10 @@ export function outgoingPaymentView(payment: OutgoingPayment, now: Instant): Out
     ...(endedAt !== undefined && { endedAt }),
     ...(failure !== undefined && { failure }),
     ...(publicReason !== undefined && { publicReason }),
+    ...(inDoubt !== undefined && {
+      inDoubt: { ...inDoubt, amount: { ...debitAmount, value: inDoubt.amount } },
+    }),
+    ...(decided !== undefined && { refundedAmount: { ...debitAmount, value: decided.refunded } }),
     ...(metadata !== undefined && { metadata }),
   }
 }

@@ -6,6 +6,11 @@ import type { HostReasons, PaymentResult } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
 import type { SpendingWindow } from '../core/interval.js'
 import type { CountedAmount } from '../core/limits.js'
+import type {
+  DecideDoubt,
+  DecideDoubtRefusal,
+  PaymentDoubt,
+} from '../core/outgoing-payment/doubt.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
 import type { OutgoingPaymentRefusals, Totals } from '../core/outgoing-payment.js'
 import type { Clock } from '../ports/host.js'
@@ -13,9 +18,12 @@ import { publicReasonLengthMax } from '../protocol/host-answers.js'
 import { type OutgoingPaymentBody, outgoingPaymentResource } from '../protocol/outgoing-payment.js'
 import type { OutgoingPayments } from '../service/outgoing-payment.js'
 import type { OwnerConfirmations } from '../service/owner-confirmation.js'
+import type { DoubtSummary } from '../service/payment-doubts.js'
 import {
   boolean,
   exactly,
+  integer,
+  integerFrom,
   type Members,
   readInput,
   string,
@@ -26,7 +34,7 @@ import { InvalidInputError } from '../util/invalid-input.js'
 import type { ItemView } from './approval.js'
 import { type ConfirmationServices, confirmationServices } from './confirmation.js'
 import { itemView } from './grant.js'
-import { byAddressOrGrant, type OutgoingPaymentScope } from './outgoing-payment-scope.js'
+import { byAddressGrantOrDoubt, type ListedPayments } from './outgoing-payment-scope.js'
 import { type OutgoingPaymentView, outgoingPaymentView } from './outgoing-payment-view.js'
 import { amount, type PaymentReader, paymentReader, record, seenResult, view } from './payments.js'
 import type { LimitServices } from './preview.js'
@@ -38,10 +46,22 @@ export interface SentReport extends Totals {
    * Default: the payment completes as soon as it reaches either amount.
    */
   readonly final?: boolean
+  /**
+   * What may arrive, and is not proven. Report only what is proven as sent while the payment runs, because totals
+   * cannot recede: the doubt comes on top of them. In the report that ends the payment, `sentAmount` includes the
+   * doubt, which stays charged until `decideDoubt`. Each report states the whole doubt. Default: nothing is in doubt.
+   */
+  readonly inDoubt?: PaymentDoubt
 }
 
 /** What a payment that failed has sent. */
-export interface FailureReport extends Partial<Totals>, HostReasons {}
+export interface FailureReport extends Partial<Totals>, HostReasons {
+  /** The part of `sentAmount` of which nobody knows whether it arrives, as in `SentReport`. Default: nothing. */
+  readonly inDoubt?: PaymentDoubt
+}
+
+/** What became of the part of a payment that was in doubt. */
+export interface DoubtDecision extends Omit<DecideDoubt, 'commandId'> {}
 
 /** What payments have spent under one granted item for outgoing payments, and what is left. */
 export interface ItemBudget {
@@ -67,7 +87,7 @@ export interface ItemBudget {
  * throws an `InvalidInputError` for an invalid argument, before it reads the store.
  */
 export interface OutgoingPaymentServices
-  extends PaymentReader<OutgoingPaymentView, OutgoingPayment, OutgoingPaymentScope>,
+  extends PaymentReader<OutgoingPaymentView, OutgoingPayment, ListedPayments>,
     LimitServices,
     ConfirmationServices {
   /** Returns the payment as clients see it. */
@@ -109,6 +129,22 @@ export interface OutgoingPaymentServices
     report?: FailureReport,
   ): Promise<PaymentResult<OutgoingPaymentView, OutgoingPaymentRefusals['fail']>>
   /**
+   * Decides the doubt of a payment that has ended. What was `refunded` is no longer sent, and counts back in the
+   * budgets of the window in which the payment was created, also after the end of that window, and in no others. In one
+   * transaction with your ledger, credit `refunded` to the payer if the result is `changed`. A repeat changes nothing;
+   * another decision is refused with `doubt_decided`. No event tells of it, because your own code decides.
+   */
+  decideDoubt(
+    paymentId: string,
+    decision: DoubtDecision,
+  ): Promise<PaymentResult<OutgoingPaymentView, DecideDoubtRefusal>>
+  /**
+   * Measures what is in doubt, such as for gauges.
+   *
+   * @param limit the most payments that are read, the oldest doubts first: 1 to 10,000. Default 1,000.
+   */
+  doubt(limit?: number): Promise<DoubtSummary>
+  /**
    * Cancels a payment that was not begun. Its whole amount returns to the budget. `reason` and `publicReason` are those
    * of `fail`.
    */
@@ -118,11 +154,28 @@ export interface OutgoingPaymentServices
   ): Promise<PaymentResult<OutgoingPaymentView, OutgoingPaymentRefusals['cancel']>>
 }
 
+const inDoubt = v.optional(
+  exactly({
+    amount,
+    since: integer,
+    reason: textOfAtMost(256),
+  } satisfies Members<PaymentDoubt>),
+)
+
 const sentReport = exactly({
   sentAmount: amount,
   deliveredAmount: amount,
   final: v.optional(boolean),
+  inDoubt,
 } satisfies Members<SentReport>)
+
+const doubtDecision = exactly({
+  refunded: amount,
+  deliveredAmount: v.optional(amount),
+} satisfies Members<DoubtDecision>)
+
+/** The most payments in doubt that one call measures. */
+const doubtLimit = v.optional(integerFrom(1, 10_000), 1_000)
 
 const failureReasons = {
   reason: v.optional(string),
@@ -132,6 +185,7 @@ const failureReasons = {
 const failureReport = exactly({
   sentAmount: v.optional(amount),
   deliveredAmount: v.optional(amount),
+  inDoubt,
   ...failureReasons,
 } satisfies Members<FailureReport>)
 
@@ -147,7 +201,7 @@ export function outgoingPaymentServices(
 ): OutgoingPaymentServices {
   const seen = (payment: OutgoingPayment) => outgoingPaymentView(payment, clock.now())
   return {
-    ...paymentReader(payments, seen, baseUrl, 'outgoing-payments', byAddressOrGrant),
+    ...paymentReader(payments, seen, baseUrl, 'outgoing-payments', byAddressGrantOrDoubt),
     ...limits,
     ...confirmationServices(confirmations, seen),
     toResource(payment) {
@@ -184,6 +238,14 @@ export function outgoingPaymentServices(
       readInput('paymentId', text, paymentId)
       const copy = readInput('report', failureReport, report)
       return seenResult(await payments.fail(paymentId, copy), seen)
+    },
+    async decideDoubt(paymentId, decision) {
+      readInput('paymentId', text, paymentId)
+      const copy = readInput('decision', doubtDecision, decision)
+      return seenResult(await payments.decideDoubt(paymentId, copy), seen)
+    },
+    async doubt(limit) {
+      return payments.doubt(readInput('limit', doubtLimit, limit))
     },
     async cancel(paymentId, report = {}) {
       readInput('paymentId', text, paymentId)

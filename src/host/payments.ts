@@ -4,11 +4,11 @@ import type { PaymentResult } from '../core/decision.js'
 import type { Stored } from '../core/stored.js'
 import { type Collection, canonicalUrl, resourceId } from '../protocol/url.js'
 import {
-  type createPaymentLists,
   type GrantScope,
   type ListPage,
   type ListScope,
   type PageQuery,
+  type PageRequest,
   readPageQuery,
 } from '../service/lists.js'
 import {
@@ -74,23 +74,25 @@ export interface PaymentReader<View, Record, Scope = { readonly walletAddress: s
 }
 
 /** The part of a service of payments that reads them. */
-type ReadablePayments<Payment extends Stored> = ReturnType<typeof createPaymentLists<Payment>> & {
-  readonly load: (paymentId: string) => Promise<Payment | undefined>
+interface ReadablePayments<Payment, Selected> {
+  load(paymentId: string): Promise<Payment | undefined>
+  list(selected: Selected, page: PageRequest): Promise<ListPage<Payment>>
+  iterate<View>(selected: Selected, seen: (payment: Payment) => View): AsyncIterable<View>
 }
 
 /** How a query selects a list of payments: the checks of its members, and what they select. */
-export interface ScopeReader<Scope> {
+export interface ScopeReader<Scope, Selected = ListScope | GrantScope> {
   readonly members: v.ObjectEntries
   /** @throws {InvalidInputError} for members that select no list. */
-  read(query: Scope): ListScope | GrantScope
+  read(query: Scope): Selected
 }
 
-export function paymentReader<Payment extends Stored, View, Scope extends object>(
-  payments: ReadablePayments<Payment>,
+export function paymentReader<Payment, View, Scope extends object, Selected>(
+  payments: ReadablePayments<Payment, Selected>,
   seen: (payment: Payment) => View,
   baseUrl: string,
   collection: Collection,
-  { members, read }: ScopeReader<Scope>,
+  { members, read }: ScopeReader<Scope, Selected>,
 ): PaymentReader<View, Payment, Scope> {
   const queryOfPayments = exactly(members)
   const pageQueryOfPayments = exactly({ ...members, ...pageMembers })

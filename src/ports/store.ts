@@ -7,6 +7,7 @@ export type RecordKind =
   | 'ended-grant'
   | 'incoming-payment'
   | 'outgoing-payment'
+  | 'doubt'
   | 'quote'
   | 'budget'
   | 'transfer'
@@ -49,7 +50,7 @@ export interface VersionGuard extends RecordKey {
  * The bounds within which the library calls a store.
  *
  * - `commitSize`: the maximum sum, over a commit, of its changes, its guards and the list entries that its
- *   changes add, move or remove. An operation on one record stays at or below 10; commits that combine several
+ *   changes add, move or remove. An operation on one record stays at or below 11; commits that combine several
  *   operations or events fill the rest.
  * - `recordLists`: the maximum number of lists of a record.
  * - `listLimit` and `dueLimit`: the maximum `limit` of `list` and of `due`. The minimum is 1.

@@ -201,6 +201,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     sweptBudgets(context, settings.hasGrants, policy.spending.budgets),
     retired('quote'),
     retired('transfer'),
+    retired('doubt'),
     sweptReplays(context, policy.spending.payments),
   ]
   return {

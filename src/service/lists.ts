@@ -53,6 +53,11 @@ export interface GrantScope {
   readonly grantId: string
 }
 
+/** The outgoing payments of which a part is in doubt. */
+export interface DoubtScope {
+  readonly inDoubt: true
+}
+
 /** A validated page query. */
 export type PageRequest = Pick<ListQuery, 'cursor' | 'forward' | 'limit'>
 

@@ -3,9 +3,14 @@ import { payingItems } from '../core/budget/paying-items.js'
 import { type Budget, type BudgetPolicy, keep, type SpentAmounts } from '../core/budget/record.js'
 import { totalSpent } from '../core/budget/spent.js'
 import { type BudgetStatus, itemStatus } from '../core/budget/status.js'
-import { hasChanged, type PaymentResult, refusedCall } from '../core/decision.js'
+import { type Decision, hasChanged, type PaymentResult, refusedCall } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import type { CreationPolicy } from '../core/outgoing-payment/create.js'
+import {
+  type DecideDoubt,
+  type DecideDoubtRefusal,
+  decideDoubt,
+} from '../core/outgoing-payment/doubt.js'
 import {
   isCreated,
   type OutgoingPayment,
@@ -22,11 +27,20 @@ import {
 } from '../core/outgoing-payment.js'
 import type { QuotePolicy } from '../core/quote.js'
 import type { ActiveToken } from '../ports/host.js'
+import type { RecordKey } from '../ports/store.js'
 import { isUuid } from '../protocol/uuid.js'
 import { budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
-import { newCall, type ServiceContext } from './context.js'
-import { createPaymentLists } from './lists.js'
+import { type Call, newCall, type ServiceContext } from './context.js'
+import type { DomainEvent } from './event-record.js'
+import {
+  createPaymentLists,
+  type DoubtScope,
+  type GrantScope,
+  type ListScope,
+  type PageRequest,
+} from './lists.js'
 import { loadGrant, loadOne, loadPublic, loadRecords, nameOf, readerOf } from './load.js'
+import { createDoubts, doubtChanges, doubtKey } from './payment-doubts.js'
 import { declineUndecided } from './reserved-payment.js'
 import type { SeenBudgets } from './seen-budgets.js'
 import { ifRetired, postpone, type SweptKind } from './sweep.js'
@@ -56,9 +70,19 @@ export function createOutgoingPayments(
   seenBudgets: SeenBudgets,
 ) {
   const deps = { context, policy, seenBudgets }
+  const lists = createPaymentLists<OutgoingPayment>(context, 'outgoing-payment')
+  const doubts = createDoubts(context)
   return {
     load: (id: string) => loadPayment(context, id),
-    ...createPaymentLists<OutgoingPayment>(context, 'outgoing-payment'),
+    list: (scope: PaymentScope, page: PageRequest) =>
+      isOfDoubt(scope) ? doubts.list(page) : lists.list(scope, page),
+    iterate: <View>(scope: PaymentScope, seen: (payment: OutgoingPayment) => View) =>
+      isOfDoubt(scope) ? doubts.iterate(seen) : lists.iterate(scope, seen),
+    doubt: (limit: number) => doubts.summary(limit),
+    decideDoubt: (id: string, said: Omit<DecideDoubt, 'commandId'>) =>
+      carryOut<DecideDoubtRefusal>(deps, id, 'decides doubt', (payment, call) =>
+        decideDoubt(payment, { ...said, commandId: call.commandId }, call.now, policy.payments),
+      ),
     loadGrant: (id: string) => loadGrant(context, id),
     budgetsUnder: (grant: Pick<ActiveToken, 'grantId' | 'access'>, now: Instant) =>
       budgetsUnder(context, grant, now),
@@ -117,44 +141,82 @@ async function spentUnder(
   return totalSpent(budgets.map(({ spent }) => spent))
 }
 
-/** Carries out a command. One commit changes the payment and returns unspent amounts to its budgets. */
-async function run<Type extends keyof OutgoingPaymentRefusals>(
+/** What selects a list of payments. */
+type PaymentScope = ListScope | GrantScope | DoubtScope
+
+function isOfDoubt(scope: PaymentScope): scope is DoubtScope {
+  return 'inDoubt' in scope
+}
+
+/** Carries out a command of the state machine. */
+function run<Type extends keyof OutgoingPaymentRefusals>(
   deps: Dependencies,
   id: string,
   said: Omit<Command<Type>, 'commandId'>,
 ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals[Type]>> {
-  const { context, policy } = deps
-  const { now, commandId } = newCall(context)
-  const command = { ...said, commandId } as Command<Type>
-  const found = await loadToChange(deps, id, command.type !== 'begin')
-  if (found === undefined) return unknownPayment
-  const { records, together, paymentKey, budgetKeys } = found
-  return context.run<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals[Type]>>({
-    reads: [paymentKey, ...budgetKeys],
-    assumed: { records },
-    together,
-    decide(read) {
-      const payment = read<OutgoingPayment>(paymentKey)
-      if (payment === undefined) return { result: unknownPayment }
-      const decision = decideOutgoingPayment<Type>(payment, command, now, policy.payments)
-      if (!decision.ok) return { result: refusedCall(decision) }
-      const { record } = decision
-      const result = {
-        ok: true,
-        payment: record,
-        changed: hasChanged(decision, commandId),
-      } as const
-      if (decision.outcome === 'unchanged') return { result }
-      const released = releasedBudgets(payment, record, budgetsIn(read))
-      return {
-        changes: [
-          { kind: 'outgoing-payment', next: record, events: decision.events },
-          ...released.map((next) => ({ kind: 'budget', next }) as const),
-        ],
-        result,
-      }
-    },
-  })
+  const { payments } = deps.policy
+  const reads = said.type === 'begin' ? 'payment' : 'inDoubt' in said ? 'decides doubt' : 'budgets'
+  return carryOut<OutgoingPaymentRefusals[Type]>(deps, id, reads, (payment, { now, commandId }) =>
+    decideOutgoingPayment<Type>(payment, { ...said, commandId } as Command<Type>, now, payments),
+  )
+}
+
+/**
+ * What a command reads beside the payment: nothing, because it does not change the amount that the payment holds; its
+ * budgets; or also the mark of its doubt. The mark is read in any case if the payment is in doubt.
+ */
+type Reads = 'payment' | 'budgets' | 'decides doubt'
+
+/**
+ * Decides about a payment. One commit changes the payment, returns unspent amounts to its budgets, and keeps the mark
+ * of its doubt.
+ */
+async function carryOut<Refusal extends string>(
+  deps: Dependencies,
+  id: string,
+  reads: Reads,
+  decideOn: (
+    payment: OutgoingPayment,
+    call: Call,
+  ) => Decision<OutgoingPayment, DomainEvent, Refusal>,
+): Promise<PaymentResult<OutgoingPayment, Refusal>> {
+  const { context } = deps
+  const call = newCall(context)
+  const namespace = await context.namespace()
+  const mark = doubtKey(namespace, id)
+  let readsMark = reads === 'decides doubt'
+  for (;;) {
+    const found = await loadToChange(deps, id, reads !== 'payment', readsMark ? [mark] : [])
+    if (found === undefined) return unknownPayment
+    const { records, together, paymentKey, budgetKeys } = found
+    const result = await context.run<PaymentResult<OutgoingPayment, Refusal> | undefined>({
+      reads: [paymentKey, ...budgetKeys, ...(readsMark ? [mark] : [])],
+      assumed: { records },
+      together,
+      decide(read) {
+        const payment = read<OutgoingPayment>(paymentKey)
+        if (payment === undefined) return { result: unknownPayment }
+        if (payment.inDoubt !== undefined && !readsMark) return { result: undefined }
+        const decision = decideOn(payment, call)
+        if (!decision.ok) return { result: refusedCall(decision) }
+        const { record } = decision
+        const changed = hasChanged(decision, call.commandId)
+        const result = { ok: true, payment: record, changed } as const
+        if (decision.outcome === 'unchanged') return { result }
+        const released = releasedBudgets(payment, record, budgetsIn(read))
+        return {
+          changes: [
+            { kind: 'outgoing-payment', next: record, events: decision.events },
+            ...released.map((next) => ({ kind: 'budget', next }) as const),
+            ...(readsMark ? doubtChanges(namespace, record, read) : []),
+          ],
+          result,
+        }
+      },
+    })
+    if (result !== undefined) return result
+    readsMark = true
+  }
 }
 
 /**
@@ -167,12 +229,13 @@ async function loadToChange(
   { context, seenBudgets }: Dependencies,
   id: string,
   readsBudgets: boolean,
+  others: readonly RecordKey[],
 ) {
   const { store } = context
   if (!isUuid(id)) return undefined
   const paymentKey = { kind: 'outgoing-payment', id } as const
   const guessed = readsBudgets ? (seenBudgets.guess(id) ?? []) : []
-  const records = await loadRecords(store, [paymentKey, ...guessed])
+  const records = await loadRecords(store, [paymentKey, ...guessed, ...others])
   const payment = readerOf(records)<PaymentRecord>(paymentKey)
   if (payment === undefined || !isCreated(payment)) return undefined
   const counting = budgetKeysOf(payment)

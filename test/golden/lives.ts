@@ -384,6 +384,46 @@ export const lives: Readonly<Record<string, Life>> = {
     },
   },
 
+  'an outgoing payment of which a part is in doubt': {
+    async begin(world, client) {
+      const { id } = await paid(world, client)
+      const { outgoingPayments } = world.resources
+      await demandOk(outgoingPayments.begin(id))
+      const sent = { sentAmount: usd(700), deliveredAmount: usd(700) }
+      const inDoubt = { amount: usd(200), since: startOfTests, reason: 'no reply from peer 1' }
+      await demandOk(outgoingPayments.fail(id, { ...sent, inDoubt }))
+      return { id }
+    },
+    async goOn({ resources }, _, { id }) {
+      const { outgoingPayments } = resources
+      const { result } = await outgoingPayments.list({ inDoubt: true })
+      demand(result[0]?.paymentId === id, 'the payment must be listed', result)
+      const { payment } = await demandOk(outgoingPayments.decideDoubt(id, { refunded: usd(150) }))
+      demand(payment.sentAmount.value === '550', 'the refund must count', payment)
+      demand((await outgoingPayments.doubt()).payments === 0, 'nothing must be in doubt')
+    },
+  },
+
+  'an outgoing payment whose doubt was decided': {
+    async begin(world, client) {
+      const { id } = await paid(world, client)
+      const { outgoingPayments } = world.resources
+      await demandOk(outgoingPayments.begin(id))
+      const sent = { sentAmount: usd(700), deliveredAmount: usd(700) }
+      const inDoubt = { amount: usd(200), since: startOfTests, reason: 'no reply from peer 1' }
+      await demandOk(outgoingPayments.fail(id, { ...sent, inDoubt }))
+      await demandOk(outgoingPayments.decideDoubt(id, { refunded: usd(150) }))
+      return { id }
+    },
+    async goOn({ resources }, _, { id }) {
+      const { outgoingPayments } = resources
+      const again = await demandOk(outgoingPayments.decideDoubt(id, { refunded: usd(150) }))
+      demand(!again.changed, 'a decision must count once', again)
+      await demandRefused(outgoingPayments.decideDoubt(id, { refunded: usd(0) }), 'doubt_decided')
+      demand((await resources.sweep()).removed === 1, 'the mark must be removed')
+    },
+  },
+
   'an outgoing payment that was completed': {
     async begin(world, client) {
       const payment = await paid(world, client)

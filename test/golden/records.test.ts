@@ -24,7 +24,16 @@ describe('this version writes', () => {
       goldenOf(current, name).records.map(({ kind }) => kind),
     )
     const payments = ['incoming-payment', 'outgoing-payment']
-    const every = ['budget', 'ended-grant', 'event', 'grant', ...payments, 'quote', 'replay']
+    const every = [
+      'budget',
+      'doubt',
+      'ended-grant',
+      'event',
+      'grant',
+      ...payments,
+      'quote',
+      'replay',
+    ]
     expect([...new Set(kinds)].toSorted()).toEqual([...every, 'server', 'transfer'])
   })
 })

@@ -116,6 +116,14 @@ function callsOn(ids: {
     },
   })
   const totals = { sentAmount: usd(1), deliveredAmount: usd(1) }
+  const inDoubt = { amount: usd(1), since: startOfTests, reason: 'peer 1' }
+  const doubtParts = {
+    'report.inDoubt': 'object or undefined',
+    ...amountAt('report.inDoubt.amount'),
+    'report.inDoubt.since': 'integer',
+    'report.inDoubt.reason': 'text',
+    'report.inDoubt.peer': 'unknown',
+  } as const
   return {
     interactions: {
       get: one('id', interaction, 'string'),
@@ -373,20 +381,21 @@ function callsOn(ids: {
       begin: one('paymentId', created),
       reportSent: {
         names: ['paymentId', 'report'],
-        good: [begun, { ...totals, final: false }],
+        good: [begun, { ...totals, final: false, inDoubt }],
         parts: {
           paymentId: 'text',
           report: 'object',
           ...amountAt('report.sentAmount'),
           ...amountAt('report.deliveredAmount'),
           'report.final': 'boolean or undefined',
+          ...doubtParts,
           'report.type': 'unknown',
           'report.commandId': 'unknown',
         },
       },
       fail: {
         names: ['paymentId', 'report'],
-        good: [begun, { ...totals, reason: 'no route', publicReason: 'failed' }],
+        good: [begun, { ...totals, reason: 'no route', publicReason: 'failed', inDoubt }],
         parts: {
           paymentId: 'text',
           report: 'object or undefined',
@@ -395,8 +404,21 @@ function callsOn(ids: {
           'report.reason': 'string or undefined',
           'report.publicReason': 'text or undefined',
           'report.sentAmout': 'unknown',
+          ...doubtParts,
         },
       },
+      decideDoubt: {
+        names: ['paymentId', 'decision'],
+        good: [begun, { refunded: usd(1), deliveredAmount: usd(1) }],
+        parts: {
+          paymentId: 'text',
+          decision: 'object',
+          ...amountAt('decision.refunded'),
+          ...amountAt('decision.deliveredAmount', 'object or undefined'),
+          'decision.refund': 'unknown',
+        },
+      },
+      doubt: one('limit', 17 as never, 'integer or undefined'),
       cancel: {
         names: ['paymentId', 'report'],
         good: [created, { reason: 'changed my mind', publicReason: 'cancelled' }],

@@ -61,6 +61,17 @@ export interface OutgoingPayment extends Stored {
   readonly publicReason?: string
   readonly metadata?: JsonObject
   /**
+   * The part of which nobody knows whether it arrives, in the asset of `debitAmount`. While the payment is begun,
+   * `sent` does not include it; once it has ended, `sent` does, until the doubt is decided.
+   */
+  readonly inDoubt?: { readonly amount: string; readonly since: Instant; readonly reason: string }
+  /** What became of the part that was in doubt: the values by which `sent` and `delivered` are less than reported. */
+  readonly decided?: {
+    readonly amount: string
+    readonly refunded: string
+    readonly undelivered: string
+  }
+  /**
    * The host was asked about it before, without an answer, and a hold of that call can take effect until this instant.
    * The event of its end is not delivered earlier.
    */
@@ -253,15 +264,24 @@ export function sentAmount({
 
 /** Returns a payment as its creation left it, for a repeat of the request that created it. */
 export function asCreated(payment: OutgoingPayment): OutgoingPayment {
-  const { endedAt: _endedAt, failure: _failure, publicReason: _publicReason, ...kept } = payment
+  const {
+    endedAt: _endedAt,
+    failure: _failure,
+    publicReason: _publicReason,
+    ...ofPayment
+  } = payment
+  const { inDoubt: _inDoubt, decided: _decided, ...kept } = ofPayment
   return { ...kept, state: 'created', sent: '0', delivered: '0', updatedAt: payment.createdAt }
 }
 
-/** Returns the next version of a payment. Every transition uses it to update version and retention. */
+/**
+ * Returns the next version of a payment. Every transition uses it to update version and retention. A payment in doubt
+ * is kept until that is decided.
+ */
 export function nextPayment(
   payment: OutgoingPayment,
   changes: Partial<
-    Pick<OutgoingPayment, 'state' | 'sent' | 'delivered' | 'failure' | 'publicReason'>
+    Pick<OutgoingPayment, 'state' | 'sent' | 'delivered' | 'failure' | 'publicReason' | 'inDoubt'>
   >,
   type: OutgoingPaymentEvent['type'],
   commandId: string,
@@ -269,17 +289,19 @@ export function nextPayment(
   policy: OutgoingPaymentPolicy,
 ): Changed<OutgoingPayment, OutgoingPaymentEvent> {
   // A payment that has been begun waits for the host, so it has no due time until it ends.
-  const { dueAt: _dueAt, ...rest } = payment
+  const { dueAt: _dueAt, inDoubt: _inDoubt, ...rest } = payment
   const version = payment.version + 1
   const moved: OutgoingPayment = { ...rest, ...changes, version, commandId, updatedAt: now }
-  const next = hasEnded(moved)
-    ? { ...moved, endedAt: now, ...retained(retainPaymentUntil(now, policy)) }
-    : moved
+  const isOver = moved.inDoubt === undefined && retained(retainPaymentUntil(now, policy))
+  const next = hasEnded(moved) ? { ...moved, endedAt: now, ...isOver } : moved
   return changed(next, outgoingPaymentEvent(type, next, now))
 }
 
-/** Returns until when a payment is kept: for `retentionMs` after it completes or fails. */
-function retainPaymentUntil(endedAt: Instant, { retentionMs }: OutgoingPaymentPolicy): Instant {
+/** Returns until when a payment is kept: for `retentionMs` after it ends, and its doubt is decided. */
+export function retainPaymentUntil(
+  endedAt: Instant,
+  { retentionMs }: OutgoingPaymentPolicy,
+): Instant {
   return endedAt + retentionMs
 }
 

@@ -55,6 +55,7 @@ export const kinds: readonly RecordKind[] = [
   'ended-grant',
   'incoming-payment',
   'outgoing-payment',
+  'doubt',
   'quote',
   'budget',
   'transfer',
