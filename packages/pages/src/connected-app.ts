@@ -158,13 +158,21 @@ const states = {
   failed: 'paymentFailed',
 } as const satisfies Record<OutgoingPaymentView['status'], TextKey>
 
+/** The states of a payment of which nobody knows yet whether a part arrives. */
+const statesInDoubt = {
+  ...states,
+  begun: 'paymentBegunInDoubt',
+  completed: 'paymentCompletedInDoubt',
+  failed: 'paymentFailedInDoubt',
+} as const satisfies Record<OutgoingPaymentView['status'], TextKey>
+
 /** A payment with the amount that it debited, or, until it ends, the maximum that it may debit. */
 function paymentHtml(
   payment: OutgoingPaymentView,
   receivers: Receivers | undefined,
   { locale }: Pick<ConnectedAppOptions, 'locale'>,
 ): Html {
-  const { status, receiver, receiverWalletAddress: walletAddress } = payment
+  const { status, receiver, receiverWalletAddress: walletAddress, inDoubt } = payment
   const known = receivers?.get(receiver) ?? (walletAddress === undefined ? {} : { walletAddress })
   const values = {
     amount: amountHtml(status === 'completed' ? payment.sentAmount : payment.debitAmount, locale),
@@ -172,6 +180,14 @@ function paymentHtml(
   }
   const date = formatInstant(payment.createdAt, locale)
   const sent = amountHtml(payment.sentAmount, locale)
+  const amount = amountHtml(payment.debitAmount, locale)
+  const state =
+    inDoubt === undefined
+      ? say(locale, states[status], { date, sent })
+      : say(locale, statesInDoubt[status], {
+          ...{ date, sent, amount },
+          checked: amountHtml(inDoubt.amount, locale),
+        })
   return html`${say(locale, 'paymentTo', values)}<br>
-    <span class="quiet small">${say(locale, states[status], { date, sent })}</span>`
+    <span class="quiet small">${state}</span>`
 }

@@ -292,6 +292,43 @@ describe('the page of one connected app', () => {
     expect(detailed({}).body).not.toContain('<h2>Payments')
   })
 
+  test.each([
+    [
+      'en',
+      '15.00 USD of 25.00 USD sent, 10.00 USD being checked',
+      'sent; 10.00 USD of it could not be confirmed',
+      'failed after 25.00 USD was sent; 10.00 USD of it could not be confirmed',
+    ],
+    [
+      'de',
+      '15,00 USD von 25,00 USD gesendet, 10,00 USD in Prüfung',
+      'gesendet; 10,00 USD davon ohne Bestätigung',
+      'fehlgeschlagen, nachdem 25,00 USD gesendet war; 10,00 USD davon ohne Bestätigung',
+    ],
+    [
+      'es',
+      'enviado 15,00 USD de 25,00 USD, 10,00 USD en verificación',
+      'enviado; 10,00 USD de ello sin confirmar',
+      'falló tras enviar 25,00 USD; 10,00 USD de ello sin confirmar',
+    ],
+    ['ar', 'قيد التحقق', 'لم يتأكد وصول', 'فشلت بعد إرسال'],
+  ] as const)('says in words that a part is in doubt: %s', (language, ...expected) => {
+    const payment = {
+      debitAmount: usd('2500'),
+      receiver: 'https://bank.example/incoming-payments/1',
+      createdAt: Date.UTC(2026, 11, 4, 9),
+      inDoubt: { amount: usd('1000'), since: now, reason: 'no reply from peer 1' },
+    } as OutgoingPaymentView
+    const payments: OutgoingPaymentView[] = [
+      { ...payment, status: 'begun', sentAmount: usd('1500') },
+      { ...payment, status: 'completed', sentAmount: usd('2500') },
+      { ...payment, status: 'failed', sentAmount: usd('2500') },
+    ]
+    const { text } = detailed({}, { payments, locale: localeFor({ headers: [] }, { language }) })
+    for (const words of expected) expect(text).toContain(words)
+    expect(text).not.toContain('peer 1')
+  })
+
   const daily = { debitAmount: usd('1000'), payments: 3, interval: periods.everyDay }
   const limited = grantOf({ conditions: { limits: [daily, { payments: 2 }] } })
 

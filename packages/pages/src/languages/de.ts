@@ -114,6 +114,10 @@ export const german: Texts = {
   paymentBegun: '{date}, wird gesendet',
   paymentCompleted: '{date}, gesendet',
   paymentFailed: '{date}, fehlgeschlagen, nachdem {sent} gesendet war',
+  paymentBegunInDoubt: '{date}, {sent} von {amount} gesendet, {checked} in Prüfung',
+  paymentCompletedInDoubt: '{date}, gesendet; {checked} davon ohne Bestätigung',
+  paymentFailedInDoubt:
+    '{date}, fehlgeschlagen, nachdem {sent} gesendet war; {checked} davon ohne Bestätigung',
   appsMay: 'Sie darf: {list}.',
   since: 'Zugestimmt am {date}',
   lastPayment: 'Letzte Zahlung: {amount} am {date}',

@@ -121,6 +121,10 @@ export const english = {
   paymentBegun: '{date}, is being sent',
   paymentCompleted: '{date}, sent',
   paymentFailed: '{date}, failed after {sent} was sent',
+  paymentBegunInDoubt: '{date}, {sent} of {amount} sent, {checked} being checked',
+  paymentCompletedInDoubt: '{date}, sent; {checked} of it could not be confirmed',
+  paymentFailedInDoubt:
+    '{date}, failed after {sent} was sent; {checked} of it could not be confirmed',
   appsMay: 'It may: {list}.',
   since: 'Approved on {date}',
   lastPayment: 'Last payment: {amount} on {date}',
