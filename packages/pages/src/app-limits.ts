@@ -51,9 +51,7 @@ interface SpentBudget extends ItemBudget {
 function withoutWaiting(budget: ItemBudget, waiting: readonly PaymentToConfirm[]): SpentBudget {
   const { item, window, spent } = budget
   const counted = waiting.filter(
-    ({ itemId, createdAt }) =>
-      itemId === item.itemId &&
-      (window === undefined || (createdAt >= window.start && createdAt < window.end)),
+    ({ itemId, createdAt }) => itemId === item.itemId && isIn(window, createdAt),
   )
   const sumOf = (name: CountedAmount) =>
     counted.reduce((sum, payment) => sum + BigInt(payment[name].value), 0n)
@@ -64,6 +62,11 @@ function withoutWaiting(budget: ItemBudget, waiting: readonly PaymentToConfirm[]
   }
   const sent = { debitAmount: less('debitAmount'), receiveAmount: less('receiveAmount') }
   return { ...budget, spent: sent, waits }
+}
+
+/** Whether an instant is in a window; without one, every instant is. */
+export function isIn(window: ItemBudget['window'], at: number): boolean {
+  return window === undefined || (at >= window.start && at < window.end)
 }
 
 function budgetHtml(

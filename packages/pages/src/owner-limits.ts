@@ -1,7 +1,14 @@
-import type { Asset, GrantView, LimitStatus, SpendingLimit } from 'open-payments-server'
+import type {
+  Asset,
+  GrantView,
+  LimitStatus,
+  PaymentToConfirm,
+  SpendingLimit,
+} from 'open-payments-server'
 import { parseInterval } from 'open-payments-server/core'
 import { describeInterval, every } from './access.js'
 import { amountHtml, readAmount } from './amounts.js'
+import { isIn } from './app-limits.js'
 import { type AppOptions, type ConnectedApp, fieldsFor, isPaying } from './connected-apps.js'
 import { isSameUrl, type OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
@@ -150,6 +157,8 @@ interface LimitsSection extends FormState {
   readonly limits: readonly SpendingLimit[]
   /** What is left of each limit. */
   readonly statuses: readonly LimitStatus[] | undefined
+  /** The payments that wait for the owner: the limits of a grant count them, those of an account do not. */
+  readonly waiting?: readonly PaymentToConfirm[] | undefined
   readonly canAdd: boolean
   readonly asset: Asset | undefined
   /** The hidden fields of each form. */
@@ -190,6 +199,7 @@ export function ownerLimitsHtml(app: ConnectedApp, options: AppOptions & FormSta
     id: ofApp,
     limits,
     statuses: app.ownerLimits,
+    waiting: app.waiting,
     canAdd,
     asset: debitedAsset(app.grant, accounts),
     fields: fieldsFor(app, options),
@@ -239,7 +249,10 @@ function periodOf(interval: string | undefined, locale: Locale): Html {
     : describeInterval(interval, { locale, intervalCounting: 'occurrences' })
 }
 
-function leftHtml(status: LimitStatus | undefined, { locale, words }: LimitsSection): Html {
+function leftHtml(
+  status: LimitStatus | undefined,
+  { locale, words, waiting = [] }: LimitsSection,
+): Html {
   if (status === undefined) return html``
   const { isOpen, window } = status
   if (!isOpen) return html`<p class="quiet">${say(locale, words.closed)}</p>`
@@ -251,7 +264,27 @@ function leftHtml(status: LimitStatus | undefined, { locale, words }: LimitsSect
     return html`<p class="quiet">${text}</p>`
   }
   return html`${debitAmount && line('left', amountHtml(debitAmount, locale))}
+    ${waitsHtml(waiting, window, locale)}
     ${payments !== undefined && line('paymentsLeft', isolated(numberText(payments, locale)))}`
+}
+
+/** What is not left although it is not spent: the payments that wait for the owner, in the window of their request. */
+function waitsHtml(
+  waiting: readonly PaymentToConfirm[],
+  window: LimitStatus['window'],
+  locale: Locale,
+): Html {
+  const counted = waiting.filter(({ createdAt }) => isIn(window, createdAt))
+  const assets = new Set(counted.map(({ debitAmount }) => debitAmount.assetCode))
+  return html`${[...assets].map((assetCode) => {
+    const amounts = counted.flatMap(({ debitAmount }) =>
+      debitAmount.assetCode === assetCode ? debitAmount : [],
+    )
+    const value = amounts.reduce((sum, each) => sum + BigInt(each.value), 0n).toString()
+    const { assetScale = 0 } = amounts[0] ?? {}
+    const amount = amountHtml({ value, assetCode, assetScale }, locale)
+    return html`<p class="quiet">${say(locale, 'waitsReserved', { amount })}</p>`
+  })}`
 }
 
 function numberText(count: number, { tag }: Locale): string {

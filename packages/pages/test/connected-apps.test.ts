@@ -355,6 +355,24 @@ describe('the page of one connected app', () => {
     expect(detailed({ grant: limited }).text).not.toContain('left')
   })
 
+  test('says what of a limit of the owner is not left because it waits for an answer', () => {
+    const window = { start: now, end: now + 86_400_000 }
+    const left = { debitAmount: usd('400'), payments: 2 }
+    const ownerLimits: readonly LimitStatus[] = [{ source: 'owner', isOpen: true, window, left }]
+    const text = (waiting: readonly PaymentToConfirm[]) =>
+      detailed({ grant: limited, ownerLimits, waiting }).text
+    const euros = { value: '70', assetCode: 'EUR', assetScale: 2 }
+    const said = text([
+      { ...waitingPayment, debitAmount: usd('200') },
+      { ...waitingPayment, debitAmount: usd('100') },
+      { ...waitingPayment, debitAmount: euros },
+      { ...waitingPayment, createdAt: now - 1 },
+    ])
+    expect(said).toMatch(/4\.00 USD left until [^.]* UTC 3\.00 USD waits for your answer/)
+    expect(said).toContain('0.70 EUR waits for your answer')
+    expect(text([{ ...waitingPayment, createdAt: window.end }])).not.toContain('USD waits for')
+  })
+
   test('offers a limit for each period that has none, and no fourth limit', () => {
     const { body, text } = detailed({ grant: limited })
     expect(text).toContain('Your limit, lower than 10.00 USD Your number of payments, less than 3')
