@@ -56,12 +56,12 @@ describe.each(engines)('in %s, a consent', (engine) => {
   afterEach(() => window?.close())
 
   /** Opens the consent page of a request that ends at this URI, as Alice. Resolves to its URL. */
-  async function opened(uri: string): Promise<string> {
+  async function opened(uri: string, value = '2550'): Promise<string> {
     const access = {
       type: 'outgoing-payment' as const,
       actions: ['create' as const, 'read' as const],
       identifier: `${running.baseUrl}/alice`,
-      limits: { debitAmount: { value: '2550', assetCode: 'USD', assetScale: 2 } },
+      limits: { debitAmount: { value, assetCode: 'USD', assetScale: 2 } },
     }
     const finish = { method: 'redirect' as const, uri, nonce: 'nonce-of-the-shop' }
     const grant = await client.grant.request(
@@ -125,6 +125,23 @@ describe.each(engines)('in %s, a consent', (engine) => {
     await expect.poll(() => text()).toContain('Approved')
     const href = `document.querySelector('a.button').href`
     expect(await window.read(href)).toMatch(/^com\.example\.shop:\/callback\?hash=.*interact_ref=/)
+  })
+
+  test('keeps an amount of 24 characters inside its card, where the page is 320 px wide', async () => {
+    await opened(`${site}/thanks`, '999999999999999')
+    expect(await text()).toContain('9,999,999,999,999.99\u00a0USD')
+    // WebKit has no windows as narrow as a phone, and the size of an amount depends on its card.
+    await window.read(
+      `void Object.assign(document.body.style, { width: '320px', fontFamily: 'DejaVu Sans' })`,
+    )
+    const overflows = await window.read(`[...document.querySelectorAll('.number')].map((number) => {
+      const box = number.closest('dd, li, .choice > span, .card')
+      const { paddingRight, borderRightWidth } = getComputedStyle(box)
+      const inside = parseFloat(paddingRight) + parseFloat(borderRightWidth)
+      return number.getBoundingClientRect().right - (box.getBoundingClientRect().right - inside)
+    })`)
+    expect(overflows).not.toEqual([])
+    for (const overflow of overflows as readonly number[]) expect(overflow).toBeLessThanOrEqual(0.5)
   })
 
   test('says that the session has ended, and goes on after a new login', async () => {
