@@ -18,6 +18,7 @@ import {
 import { requireKnownOptions } from '../src/entry-adapter.js'
 import type {
   EventHandler,
+  OutgoingPaymentServices,
   RequestOutcome,
   ServerEvents,
   Telemetry,
@@ -164,6 +165,58 @@ export function observeBacklog(
       [waiting, oldestAge, setAside],
     )
   }
+}
+
+/** Options of `observeDoubt`. */
+export interface DoubtOptions extends Omit<BacklogOptions, 'limit'> {
+  /** The most payments in doubt that are read, as in `OutgoingPaymentServices.doubt`. Default 1,000. */
+  readonly limit?: number
+}
+
+/**
+ * Measures what is in doubt of outgoing payments with `doubt`, each time that a metric reader collects. The gauges are
+ * `open_payments.doubt.payments`, in payments, `open_payments.doubt.oldest_age`, in seconds, and
+ * `open_payments.doubt.amount`, the sum of each asset in its smallest unit, with the attributes
+ * `open_payments.asset_code` and `open_payments.asset_scale`. A sum above 2^53 is rounded. An asset of which nothing is
+ * in doubt has no value.
+ *
+ * Call it once, after the global provider is set, in one process. It measures until the provider is shut down.
+ *
+ * @throws {InvalidInputError} for an unknown option.
+ *
+ * @example
+ * ```ts
+ * import { observeDoubt } from 'open-payments-server/opentelemetry'
+ *
+ * observeDoubt(wallet.resources.outgoingPayments)
+ * ```
+ */
+export function observeDoubt(
+  payments: Pick<OutgoingPaymentServices, 'doubt'>,
+  options: DoubtOptions = {},
+): void {
+  requireKnownOptions('', options, { meter: true, attributes: true, limit: true })
+  const { meter = metrics.getMeter(scope), attributes = {}, limit } = options
+  const gauge = (name: string, unit: string, description: string) =>
+    meter.createObservableGauge(`open_payments.doubt.${name}`, { unit, description })
+  const count = gauge('payments', '{payment}', 'Outgoing payments of which a part is in doubt')
+  const oldestAge = gauge('oldest_age', 's', 'Age of the oldest doubt')
+  const amount = gauge('amount', '{unit}', 'Sum in doubt, in the smallest unit of its asset')
+  meter.addBatchObservableCallback(
+    async (result) => {
+      const doubt = await payments.doubt(limit)
+      result.observe(count, doubt.payments, attributes)
+      result.observe(oldestAge, doubt.oldestAgeMs / 1_000, attributes)
+      for (const { value, assetCode, assetScale } of doubt.amounts) {
+        const asset = {
+          'open_payments.asset_code': assetCode,
+          'open_payments.asset_scale': assetScale,
+        }
+        result.observe(amount, Number(value), { ...attributes, ...asset })
+      }
+    },
+    [count, oldestAge, amount],
+  )
 }
 
 /** Boundaries in seconds, up to an hour, because a payment can wait for another wallet. */

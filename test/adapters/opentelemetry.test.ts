@@ -16,10 +16,13 @@ import {
   type OpenTelemetryOptions,
   observeBacklog,
   observeDeliveries,
+  observeDoubt,
   openTelemetry,
 } from '../../adapters/opentelemetry.js'
 import { memoryStore } from '../../src/index.js'
 import { invalidInput } from '../support/invalid-input.js'
+import { pay, usd, withKey } from '../support/spending.js'
+import { idOfPayment, payingClient } from '../support/spending-client.js'
 import { bob, createWorld, incomingAccess, resourceServer } from '../support/world.js'
 
 beforeAll(() => {
@@ -198,6 +201,60 @@ describe('with openTelemetry', () => {
     ]) {
       expect(text).not.toContain(secret)
     }
+  })
+})
+
+describe('with observeDoubt', () => {
+  async function doubtful() {
+    const { meters, histograms } = meterProvider()
+    const { world, client, token } = await payingClient()
+    const { outgoingPayments } = world.resources
+    const options = { meter: meters.getMeter('test'), attributes: { brand: 'north' } }
+    observeDoubt(outgoingPayments, options)
+    const read = async () =>
+      (await histograms()).flatMap(({ descriptor: { name, unit }, dataPoints }) =>
+        dataPoints.map(({ value, attributes }) =>
+          [name, unit, Object.values(attributes).join(' '), value].join(' '),
+        ),
+      )
+    async function doubt(key: string, value: number) {
+      const id = idOfPayment(await pay(client, token, 1_000, {}, withKey(key)))
+      await outgoingPayments.begin(id)
+      const totals = { sentAmount: usd(1_000), deliveredAmount: usd(1_000) }
+      const inDoubt = { amount: usd(value), since: world.clock.now(), reason: 'peer 1' }
+      await outgoingPayments.fail(id, { ...totals, inDoubt })
+      return id
+    }
+    return { world, read, doubt }
+  }
+
+  test('the number, the oldest age and the sums of the assets are gauges', async () => {
+    const { world, read, doubt } = await doubtful()
+    expect(await read()).toEqual([
+      'open_payments.doubt.payments {payment} north 0',
+      'open_payments.doubt.oldest_age s north 0',
+    ])
+    const id = await doubt('one', 600)
+    world.clock.advance(1_500)
+    await doubt('two', 30)
+    world.clock.advance(1_000)
+    expect(await read()).toEqual([
+      'open_payments.doubt.payments {payment} north 2',
+      'open_payments.doubt.oldest_age s north 2.5',
+      'open_payments.doubt.amount {unit} north USD 2 630',
+    ])
+    await world.resources.outgoingPayments.decideDoubt(id, { refunded: usd(600) })
+    expect(await read()).toEqual([
+      'open_payments.doubt.payments {payment} north 1',
+      'open_payments.doubt.oldest_age s north 1',
+      'open_payments.doubt.amount {unit} north USD 2 30',
+    ])
+  })
+
+  test('an unknown option is refused', () => {
+    const { outgoingPayments } = createWorld().resources
+    const unknown = { limits: 1 } as never
+    expect(() => observeDoubt(outgoingPayments, unknown)).toThrow(invalidInput('limits'))
   })
 })
 
