@@ -39,6 +39,10 @@ const receiver = 'https://shop.example/incoming-payments/1'
 const usd = (value: number) => ({ value: String(value), assetCode: 'USD', assetScale: 2 })
 const policy = { holdMs: 1_000, retentionMs: 10_000, decideMs: 30, lateMs: 200 }
 
+/** Windows of a second, of which the second begins while the payment waits. */
+const interval = 'R/1970-01-01T00:00:00.500Z/PT1S'
+const secondWindow = 1_500
+
 const item: GrantedItem = {
   itemId: '1',
   type: 'outgoing-payment',
@@ -70,7 +74,7 @@ const policies = { reservations: policy, budgets: policy }
 
 const reservation = reserveOutgoingPayment(reserving, 1_000, policies)
 if (!reservation.ok) throw new Error(reservation.reason)
-const { record: reserved, budget } = reservation
+const { record: reserved } = reservation
 
 const url = 'https://wallet.example/confirm/payment'
 const shown = { receiver, debitAmount: usd(60), receiveAmount: usd(50) }
@@ -226,8 +230,6 @@ describe('a payment that its owner must confirm', () => {
 })
 
 describe('the budgets of a payment that its owner must confirm', () => {
-  /** Windows of a second, of which the second begins while the payment waits. */
-  const interval = 'R/1970-01-01T00:00:00.500Z/PT1S'
   const account = { namespace: 'wallet01', walletAddress: alice, accountHash: 'hash' }
   const limitsAt = (now: number, budgetOf: BudgetOf, most = 100): readonly CountedLimit[] => [
     ...ownerLimits(
@@ -341,29 +343,53 @@ describe('the budgets of a payment that its owner must confirm', () => {
 type Step =
   | { readonly does: 'passes'; readonly ms: number }
   | { readonly does: 'confirms'; readonly shows: number }
+  | { readonly does: 'amends'; readonly most: number }
   | { readonly does: 'answers'; readonly answer: 'allows' | 'refuses' | 'fails' | 'is lost' }
   | { readonly does: 'repeats' | 'declines' | 'sweeps' }
 
 const steps: fc.Arbitrary<Step> = fc.oneof(
-  fc.record({ does: fc.constant('passes' as const), ms: fc.integer({ min: 1, max: 900 }) }),
-  fc.record({ does: fc.constant('confirms' as const), shows: fc.constantFrom(60, 60, 60, 61) }),
+  fc.record({
+    does: fc.constant('passes' as const),
+    ms: fc.oneof(fc.integer({ min: 1, max: 900 }), fc.integer({ min: 490, max: 600 })),
+  }),
+  fc.record({
+    does: fc.constant('confirms' as const),
+    shows: fc.constantFrom(60, 60, 60, 60, 60, 61),
+  }),
+  fc.record({ does: fc.constant('amends' as const), most: fc.constantFrom(59, 60, 61, 99) }),
   fc.record({
     does: fc.constant('answers' as const),
-    answer: fc.constantFrom('allows', 'refuses', 'fails', 'is lost'),
+    answer: fc.constantFrom('allows', 'allows', 'allows', 'refuses', 'fails', 'is lost'),
   }),
   fc.record({ does: fc.constantFrom('repeats' as const, 'declines' as const, 'sweeps' as const) }),
 )
 
-test('each payment gets one end or is created once, only if it was confirmed as it was shown', () => {
-  const seen = { created: 0, declined: 0, expired: 0 }
+const limited = reserveOutgoingPayment(
+  {
+    ...reserving,
+    limits: ownerLimits(
+      [{ debitAmount: usd(100), interval }],
+      { namespace: '', grantId: 'grant' },
+      1_000,
+    ),
+  },
+  1_000,
+  policies,
+)
+if (!limited.ok) throw new Error(limited.reason)
+const limitedWaiting = waitingWith(limited.record).record
+
+test('each payment gets one end or is created once, only if it was confirmed as it was shown, and within the limits of the window of its request', () => {
+  const seen = { created: 0, later: 0, declined: 0, overLimit: 0, expired: 0 }
   const property = fc.property(fc.array(steps, { maxLength: 12 }), (history) => {
-    let payment: PaymentRecord = waiting
-    let counted: Budget = budget
-    let [now, asks, ends] = [1_010, false, 0]
+    let payment: PaymentRecord = limitedWaiting
+    let counted: readonly Budget[] = [limited.budget, ...limited.limitBudgets]
+    const budgetOf: BudgetOf = (id) => counted.find((each) => each.id === id)
+    let [now, asks, ends, most] = [1_010, false, 0, 100]
     let isShown = false
     const commit = (next: PaymentRecord, events: readonly { readonly type: string }[] = []) => {
-      const freed = release(counted, heldBy(payment), heldBy(next), next.commandId)
-      if (freed) counted = freed
+      const [held, left] = [heldBy(payment), heldBy(next)]
+      counted = counted.map((each) => release(each, held, left, next.commandId) ?? each)
       payment = next
       ends += events.length
     }
@@ -379,6 +405,7 @@ test('each payment gets one end or is created once, only if it was confirmed as 
           asks = true
         }
       }
+      if (step.does === 'amends') most = Math.min(most, step.most)
       if (step.does === 'repeats') {
         const decision = decideRepeat(payment, { ...repeat, commandId }, now, policy)
         if (waitsForOwner(payment)) expect(decision).not.toMatchObject({ outcome: 'changed' })
@@ -409,7 +436,17 @@ test('each payment gets one end or is created once, only if it was confirmed as 
       if (step.does === 'answers' && asks && payment.state === 'reserved') {
         asks = false
         if (step.answer === 'allows') {
-          const made = createReserved(payment, { commandId, lists: [] }, now, policy)
+          const conditions = { limits: [{ debitAmount: usd(most), interval }] }
+          const rights = { access: [item], conditions }
+          const refusal = refuseByGrant(payment, rights, '', budgetOf, now)
+          // Whatever the window of this instant has left: no other payment is in that of the request.
+          expect(refusal?.refusal).toBe(most < 60 ? 'conditions_exceeded' : undefined)
+          if (refusal !== undefined) seen.overLimit++
+          else if (now >= secondWindow) seen.later++
+          const made =
+            refusal === undefined
+              ? createReserved(payment, { commandId, lists: [] }, now, policy)
+              : declinePayment(payment, refusal, commandId, now, policy)
           commit(made.record, made.events)
         }
         if (step.answer === 'fails') commit(endAsk(payment, commandId, now))
@@ -419,7 +456,9 @@ test('each payment gets one end or is created once, only if it was confirmed as 
           commit(made.record, made.events)
         }
       }
-      expect(counted.spent.debitAmount).toEqual(usd(payment.state === 'declined' ? 0 : 60))
+      for (const { spent } of counted) {
+        expect(spent.debitAmount).toEqual(usd(payment.state === 'declined' ? 0 : 60))
+      }
       expect(payment).toMatchObject({ ...shown, createdAt: 1_000 })
       expect(ends).toBe(payment.state === 'reserved' ? 0 : 1)
     }
@@ -432,5 +471,5 @@ test('each payment gets one end or is created once, only if it was confirmed as 
     if (state === 'declined') seen.declined++
   })
   fc.assert(property, { numRuns: runs(12_000, 2_000) })
-  for (const count of Object.values(seen)) expect(count).toBeGreaterThan(10)
+  for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(10)
 })
