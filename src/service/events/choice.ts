@@ -15,12 +15,11 @@ export type Run = readonly EventRecord[]
 export interface Occupation {
   /** The streams whose events it delivers. */
   readonly streams: ReadonlySet<string>
-  /** The events that it has removed, but that a lagging query may still find. */
-  readonly removed: { readonly has: (id: string) => boolean }
   /** Whether it delivers other events of the slice. */
   readonly isBusy: boolean
-  /** How many events it can take. */
+  /** How many events it can take, and how many of them of one record. */
   readonly room: number
+  readonly runMax: number
 }
 
 /**
@@ -29,11 +28,11 @@ export interface Occupation {
  * an attempt of no other event.
  */
 export function chooseRuns(due: readonly EventRecord[], occupation: Occupation): readonly Run[] {
-  const { streams: busy, removed, isBusy, room } = occupation
+  const { streams: busy, isBusy, room, runMax } = occupation
   const streams = new Map<string, EventRecord[]>()
   for (const record of due) {
     const { stream } = placeOf(record.id)
-    if (busy.has(stream) || removed.has(record.id)) continue
+    if (busy.has(stream)) continue
     const found = streams.get(stream)
     if (found === undefined) streams.set(stream, [record])
     else found.push(record)
@@ -55,7 +54,7 @@ export function chooseRuns(due: readonly EventRecord[], occupation: Occupation):
 }
 
 /** The number of events of one record that a consumer takes at a time. */
-const runMax = 20
+export const runMax = 20
 
 /** Returns the first of these events of a stream, and those that follow it without a gap. */
 function firstRun(records: readonly EventRecord[]): Run {

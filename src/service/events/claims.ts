@@ -1,4 +1,5 @@
 import type { Stored } from '../../core/stored.js'
+import { newUniqueText } from '../../protocol/credential.js'
 import { newCall, type ServiceContext } from '../context.js'
 import { sliceNamespace } from '../event-record.js'
 import { recordsOf } from '../load.js'
@@ -36,6 +37,50 @@ export type Claimed =
     }
   | { readonly isHeld: false; readonly claim: ClaimRecord }
 
+/** An attempt to claim a slice, or to renew the claim of the same holder. */
+export interface ClaimAttempt {
+  readonly id: string
+  readonly commandId: string
+  readonly holder: string
+  /** The ids of the events that the holder is about to deliver. */
+  readonly started: readonly string[]
+  readonly isRenewal: boolean
+  /** Whether a consumer that holds the slice by this claim has abandoned it. */
+  readonly isAbandoned: (claim: ClaimRecord) => boolean
+}
+
+/**
+ * Decides whether a consumer gets a slice. One that takes an abandoned slice still has to deal with the events that the
+ * holder before had begun, and begins none.
+ */
+export function decideClaim(
+  found: ClaimRecord | undefined,
+  { id, commandId, holder, started, isRenewal, isAbandoned }: ClaimAttempt,
+): Claimed {
+  const isOthers = found?.holder !== undefined && found.holder !== holder
+  const takesOver = isOthers && isAbandoned(found)
+  // A consumer that renews a claim must still have it.
+  const isLost = isRenewal && found?.holder !== holder
+  if (found !== undefined && ((isOthers && !takesOver) || isLost)) {
+    return { isHeld: false, claim: found }
+  }
+  const abandoned = takesOver ? found.started : undefined
+  const version = (found?.version ?? 0) + 1
+  const claim = { ...found, id, version, commandId, holder, started: abandoned ?? started }
+  return { isHeld: true, claim, ...(abandoned !== undefined && { abandoned }) }
+}
+
+/** Returns the record of a slice that its holder gives back, or `undefined` if another consumer has taken it. */
+export function decideRelease(
+  found: ClaimRecord | undefined,
+  holder: string | undefined,
+  commandId: string,
+): ClaimRecord | undefined {
+  if (found === undefined || found.holder !== holder) return undefined
+  const { holder: _holder, ...rest } = found
+  return { ...rest, version: rest.version + 1, commandId, started: [] }
+}
+
 /** The claims of a process, and what it has seen of those of others. */
 export type Claims = ReturnType<typeof createClaims>
 
@@ -45,8 +90,8 @@ export function createClaims(context: ServiceContext) {
   const seen = new Map<number, { readonly commandId: string; readonly since: number }>()
   /** The claims that consumers of this process have given back, which are probably still free. */
   const free = new Map<number, ClaimRecord>()
-  /** Consumers of this process that have ended without giving their slice back. */
-  const ended = new Set<string>()
+  /** The last consumer of this process that has ended without giving a slice back. */
+  const ended = new Map<number, string>()
 
   const keyOf = async (slice: number) => {
     const namespace = sliceNamespace(await context.namespace(), slice)
@@ -59,66 +104,62 @@ export function createClaims(context: ServiceContext) {
     seen.set(slice, { commandId, since: pacing.elapsedMs() })
   }
 
-  function abandonedClaim(slice: number): string | undefined {
+  /** Returns how to recognize a claim whose holder no longer renews it. */
+  function abandonedIn(slice: number): ClaimAttempt['isAbandoned'] {
     const found = seen.get(slice)
     const isOld = found !== undefined && pacing.elapsedMs() - found.since >= abandonedAfterMs
-    return isOld ? found.commandId : undefined
+    return ({ commandId, holder }) =>
+      (isOld && commandId === found.commandId) ||
+      (holder !== undefined && holder === ended.get(slice))
+  }
+
+  /** Leaves a slice to any consumer, after an error of the store. */
+  function abandon(slice: number, holder: string | undefined): void {
+    if (holder !== undefined) ended.set(slice, holder)
   }
 
   return {
-    /**
-     * Claims a slice, or extends the claim `held`, for a holder that is about to begin these deliveries. A holder that
-     * takes an abandoned slice still has to deal with the events that the holder before had begun, and begins none.
-     */
+    abandon,
+
+    /** Claims a slice for a holder that is about to begin these deliveries, or renews the claim `held`. */
     async take(
       slice: number,
-      holder: string,
       started: readonly string[],
       held: ClaimRecord | undefined,
     ): Promise<Claimed> {
       const { commandId } = newCall(context)
       const key = await keyOf(slice)
+      const holder = held?.holder ?? newUniqueText(context.random)
       const known = held ?? free.get(slice)
-      const abandonedId = abandonedClaim(slice)
+      const isAbandoned = abandonedIn(slice)
+      const isRenewal = held !== undefined
+      const attempt = { id: key.id, commandId, holder, started, isRenewal, isAbandoned }
       free.delete(slice)
-      let abandoned: readonly string[] | undefined
-      const claimed = await context.run<Claimed>({
-        reads: [key],
-        ...(known !== undefined && { assumed: { records: recordsOf('server', known) } }),
-        decide(read) {
-          const found = read<ClaimRecord>(key)
-          if (found !== undefined && found.commandId === commandId) {
-            return {
-              result: { isHeld: true, claim: found, ...(abandoned !== undefined && { abandoned }) },
+      let last: Claimed | undefined
+      try {
+        const claimed = await context.run<Claimed>({
+          reads: [key],
+          ...(known !== undefined && { assumed: { records: recordsOf('server', known) } }),
+          decide(read) {
+            const found = read<ClaimRecord>(key)
+            // An earlier commit of this call has taken effect.
+            if (last !== undefined && found?.commandId === commandId) {
+              return { result: { ...last, claim: found } }
             }
-          }
-          const isOthers = found?.holder !== undefined && found.holder !== holder
-          const isAbandoned =
-            isOthers && (found.commandId === abandonedId || ended.has(found.holder))
-          // A consumer that extends a claim must still have it.
-          const isLost = held !== undefined && found?.holder !== holder
-          if (found !== undefined && ((isOthers && !isAbandoned) || isLost)) {
-            return { result: { isHeld: false, claim: found } }
-          }
-          abandoned = isAbandoned ? found.started : undefined
-          const claim: ClaimRecord = {
-            ...found,
-            id: key.id,
-            version: (found?.version ?? 0) + 1,
-            commandId,
-            holder,
-            started: abandoned ?? started,
-          }
-          const result = {
-            isHeld: true,
-            claim,
-            ...(abandoned !== undefined && { abandoned }),
-          } as const
-          return { changes: [{ kind: 'server', next: claim }], result }
-        },
-      })
-      if (!claimed.isHeld) see(slice, claimed.claim)
-      return claimed
+            const result = decideClaim(found, attempt)
+            last = result
+            return result.isHeld
+              ? { changes: [{ kind: 'server', next: result.claim }], result }
+              : { result }
+          },
+        })
+        if (!claimed.isHeld) see(slice, claimed.claim)
+        return claimed
+      } catch (error) {
+        // The commit may have taken effect.
+        if (!isRenewal) abandon(slice, holder)
+        throw error
+      }
     },
 
     /** Gives a slice back, unless another consumer has taken it. */
@@ -131,18 +172,13 @@ export function createClaims(context: ServiceContext) {
         decide(read) {
           const found = read<ClaimRecord>(key)
           if (found?.commandId === commandId) return { result: found }
-          if (found === undefined || found.holder !== held.holder) return { result: undefined }
-          const { holder: _holder, ...rest } = found
-          const next: ClaimRecord = { ...rest, version: rest.version + 1, commandId, started: [] }
-          return { changes: [{ kind: 'server', next }], result: next }
+          const next = decideRelease(found, held.holder, commandId)
+          return next === undefined
+            ? { result: undefined }
+            : { changes: [{ kind: 'server', next }], result: next }
         },
       })
       if (released !== undefined) free.set(slice, released)
-    },
-
-    /** Leaves a slice to any consumer, after an error of the store. */
-    abandon({ holder }: ClaimRecord): void {
-      if (holder !== undefined) ended.add(holder)
     },
   }
 }

@@ -1,83 +1,64 @@
+import type { Instant } from '../../core/instant.js'
 import { newCall, type ServiceContext } from '../context.js'
 import type { EventRecord } from '../event-record.js'
 import { changeEvents, removeEvents } from './changes.js'
-import type { DrainSettings } from './delivery.js'
-import type { Delivery, Ended } from './handlers.js'
-
-/** How many deliveries succeeded, and how many failed. */
-export interface Outcomes {
-  readonly delivered: number
-  readonly failed: number
-}
+import { type DrainSettings, deliveredEvent } from './delivery.js'
+import type { Delivery } from './state.js'
 
 /**
  * Records the outcomes of deliveries: removes the delivered events, and postpones those that failed or sets them aside.
  */
-export async function settleDeliveries(
+export async function acknowledge(
   context: ServiceContext,
   settings: DrainSettings,
-  ended: readonly Ended[],
-): Promise<Outcomes> {
-  const done = ended.filter(({ failure }) => failure === undefined)
+  ended: readonly Delivery[],
+): Promise<void> {
+  const done = ended.filter(({ end }) => end?.handled.type === 'done')
   await removeEvents(
     context,
-    done.map(({ delivery: { record } }) => record),
+    done.map(({ record }) => record),
   )
-  const failed = ended.filter(({ failure }) => failure !== undefined)
-  await postponeFailed(context, settings, failed)
-  return { delivered: done.length, failed: failed.length }
+  const failed = ended.flatMap((delivery) => {
+    const handled = delivery.end?.handled
+    return handled?.type === 'failed' ? { ...delivery, error: handled.error } : []
+  })
+  if (failed.length > 0) await postponeFailed(context, settings, failed)
 }
 
 async function postponeFailed(
   context: ServiceContext,
   settings: DrainSettings,
-  failed: readonly Ended[],
+  failed: readonly (Delivery & { readonly error: unknown })[],
 ): Promise<void> {
-  if (failed.length === 0) return
   const { now } = newCall(context)
   const list = await setAsideList(context)
-  const changes = failed.map(({ delivery: { record, attempt } }) => {
-    const { dueAt: _dueAt, ...rest } = record
-    const counted = { ...rest, attempts: attempt }
-    if (attempt >= settings.attemptsMax) {
-      const next: EventRecord = { ...counted, setAsideAt: now, lists: [{ list, at: now }] }
-      return { before: record, next }
-    }
-    const dueAt = now + backoffMs(settings, attempt)
-    return { before: record, next: { ...counted, dueAt, failedAt: now } }
+  const namespace = await context.namespace()
+  const changes = failed.map(({ record, attempt }) => {
+    return { before: record, next: failedRecord(record, attempt, settings, list, now) }
   })
   const changed = await changeEvents(context, changes)
-  for (const { delivery, failure } of failed) {
-    const { event, attempt, record } = delivery
+  for (const { record, attempt, error } of failed) {
+    const event = deliveredEvent(context, namespace, record)
     // If another consumer has taken the event, it may be delivered at any time.
     const { dueAt: retryAt } = changed.get(record.id) ?? { dueAt: now }
-    const again = retryAt !== undefined && { retryAt }
-    settings.onFailure?.({ event, attempt, error: failure?.error, ...again })
+    settings.onFailure?.({ event, attempt, error, ...(retryAt !== undefined && { retryAt }) })
   }
 }
 
 /**
- * Gives deliveries leases of their own: no other consumer delivers these events until the lease ends. A delivery whose
- * event another writer has changed is lost.
+ * Gives deliveries leases of their own: no other consumer delivers these events until the lease ends. Resolves to the
+ * new records, without those that another writer has changed.
  */
-export async function leaseDeliveries(
+export async function leaseEvents(
   context: ServiceContext,
-  { leaseMs, skewMaxMs }: DrainSettings,
+  settings: DrainSettings,
   deliveries: readonly Delivery[],
-): Promise<void> {
-  // A consumer whose clock is ahead must not see the end of the lease before the handler is stopped.
-  const dueAt = context.clock.now() + leaseMs + skewMaxMs
+): Promise<ReadonlyMap<string, EventRecord>> {
+  const now = context.clock.now()
   const changes = deliveries.map(({ record, attempt }) => {
-    const { failedAt: _failedAt, ...rest } = record
-    return { before: record, next: { ...rest, attempts: attempt, dueAt } }
+    return { before: record, next: leasedRecord(record, attempt, settings, now) }
   })
-  const leased = await changeEvents(context, changes)
-  for (const delivery of deliveries) {
-    const record = leased.get(delivery.record.id)
-    if (record === undefined) delivery.lose(new Error('another consumer has taken the event'))
-    else delivery.record = record
-    delivery.isLeased = true
-  }
+  return changeEvents(context, changes)
 }
 
 /** Counts an attempt of each event that a dead consumer may have begun to deliver, and postpones it. */
@@ -87,17 +68,55 @@ export async function suspectEvents(
   records: Iterable<EventRecord>,
 ): Promise<void> {
   const now = context.clock.now()
-  const changes = Array.from(records, (record) => {
-    const { failedAt: _failedAt, ...rest } = record
-    const attempts = record.attempts + 1
-    const next = { ...rest, attempts, dueAt: now + backoffMs(settings, attempts) }
-    return { before: record, next }
+  const changes = Array.from(records, (before) => {
+    return { before, next: suspectRecord(before, settings, now) }
   })
   await changeEvents(context, changes)
 }
 
+/** Returns an event after a failed delivery: due again after a pause, or set aside. */
+export function failedRecord(
+  record: EventRecord,
+  attempts: number,
+  settings: Pick<DrainSettings, 'attemptsMax' | 'backoffMs' | 'backoffMaxMs'>,
+  list: string,
+  now: Instant,
+): EventRecord {
+  const { dueAt: _dueAt, ...rest } = record
+  if (attempts >= settings.attemptsMax) {
+    return { ...rest, attempts, setAsideAt: now, lists: [{ list, at: now }] }
+  }
+  return { ...rest, attempts, dueAt: now + backoffMs(settings, attempts), failedAt: now }
+}
+
+/** Returns an event in delivery with a lease. */
+export function leasedRecord(
+  record: EventRecord,
+  attempts: number,
+  { leaseMs, skewMaxMs }: Pick<DrainSettings, 'leaseMs' | 'skewMaxMs'>,
+  now: Instant,
+): EventRecord {
+  const { failedAt: _failedAt, ...rest } = record
+  // A consumer whose clock is ahead must not see the end of the lease before the handler is stopped.
+  return { ...rest, attempts, dueAt: now + leaseMs + skewMaxMs }
+}
+
+/** Returns an event whose delivery may have ended its process. */
+export function suspectRecord(
+  record: EventRecord,
+  settings: Pick<DrainSettings, 'backoffMs' | 'backoffMaxMs'>,
+  now: Instant,
+): EventRecord {
+  const { failedAt: _failedAt, ...rest } = record
+  const attempts = record.attempts + 1
+  return { ...rest, attempts, dueAt: now + backoffMs(settings, attempts) }
+}
+
 /** Returns the pause after an attempt. */
-function backoffMs({ backoffMs, backoffMaxMs }: DrainSettings, attempt: number): number {
+function backoffMs(
+  { backoffMs, backoffMaxMs }: Pick<DrainSettings, 'backoffMs' | 'backoffMaxMs'>,
+  attempt: number,
+): number {
   return Math.min(backoffMaxMs, backoffMs * 2 ** (attempt - 1))
 }
 

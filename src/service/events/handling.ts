@@ -1,0 +1,77 @@
+import type { Pacing } from '../time.js'
+import type { DeliveredEvent, EventHandler } from './delivery.js'
+import type { Handled } from './state.js'
+
+/**
+ * Lets a signal check the time whenever `aborted` is read. After a pause of the process, a handler may go on before the
+ * timer that aborts the signal.
+ */
+function checkedWhenRead(signal: AbortSignal, check: () => void): AbortSignal {
+  const isAborted = (): boolean => Reflect.get(AbortSignal.prototype, 'aborted', signal)
+  return Object.defineProperties(signal, {
+    aborted: {
+      get() {
+        if (!isAborted()) check()
+        return isAborted()
+      },
+    },
+    throwIfAborted: {
+      value() {
+        if (signal.aborted) throw signal.reason
+      },
+    },
+  })
+}
+
+/** A call of the handler for one event. */
+export interface Handling {
+  readonly event: DeliveredEvent
+  readonly attempt: number
+  /** How long it may take, in milliseconds. */
+  readonly leaseMs: number
+  /** Why another consumer may have begun the delivery too, judged by the time alone. */
+  readonly overdue: () => string | undefined
+  readonly ended: (handled: Handled) => void
+}
+
+/** Calls the handler for an event, until its lease ends. Returns how to end the delivery before. */
+export function handle(
+  pacing: Pacing,
+  handler: EventHandler,
+  { event, attempt, leaseMs, overdue, ended }: Handling,
+): (reason: string) => void {
+  const lease = new AbortController()
+  const handled = new AbortController()
+  const late = `the handler did not finish within ${leaseMs} ms`
+
+  function end(result: Handled): void {
+    if (handled.signal.aborted) return
+    handled.abort()
+    ended(result)
+  }
+  function stop(reason: string): void {
+    if (handled.signal.aborted) return
+    lease.abort()
+    end({ type: 'failed', error: new Error(reason) })
+  }
+  async function limit(): Promise<void> {
+    await pacing.sleep(leaseMs, handled.signal)
+    stop(late)
+  }
+  async function call(): Promise<void> {
+    const begunAt = pacing.elapsedMs()
+    const signal = checkedWhenRead(lease.signal, () => {
+      const why = pacing.elapsedMs() - begunAt >= leaseMs ? late : overdue()
+      if (why !== undefined) stop(why)
+    })
+    try {
+      await handler(event, { attempt, signal })
+      end({ type: 'done' })
+    } catch (error) {
+      end({ type: 'failed', error })
+    }
+  }
+  void limit()
+  void call()
+  return stop
+}
