@@ -252,18 +252,21 @@ export function observeDeliveries(
   return async (event, delivery) => {
     const startedAt = performance.now()
     const about = { ...options.attributes, 'open_payments.event': event.type }
-    const end = (outcome: 'delivered' | 'failed') => {
+    const end = (outcome: 'delivered' | 'failed' | 'postponed') => {
       const seconds = (performance.now() - startedAt) / 1_000
       histograms().duration.record(seconds, { ...about, 'open_payments.outcome': outcome })
     }
+    let result: Awaited<ReturnType<EventHandler>>
     try {
-      await handler(event, delivery)
+      result = await handler(event, delivery)
     } catch (error) {
       end('failed')
       throw error
     }
-    end('delivered')
-    histograms().delay.record(Math.max(0, Date.now() - event.at) / 1_000, about)
+    const isPostponed = result?.retryAt !== undefined
+    end(isPostponed ? 'postponed' : 'delivered')
+    if (!isPostponed) histograms().delay.record(Math.max(0, Date.now() - event.at) / 1_000, about)
+    return result
   }
 }
 

@@ -244,6 +244,7 @@ export type {
   DrainOptions,
   EventHandler,
   FailedDelivery,
+  PostponedDelivery,
   ServerEvents,
   SetAsideEvent,
 } from './service/events/delivery.js'

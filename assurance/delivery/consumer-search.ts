@@ -25,8 +25,8 @@ export function consumersOf(scene: Scene, mistake: Mistake = {}, inPeace = true)
     begins: [moved('all begin', begins)],
     moves: movesOf,
     broken: (world) => (inPeace ? brokenInPeace(world) : undefined),
-    parts: ({ now, left, handled, stored, consumers }) => [
-      `${now} ${Object.values(left).join()} ${[...handled].join()}`,
+    parts: ({ now, left, handled, wanted, stored, consumers }) => [
+      `${now} ${Object.values(left).join()} ${[...handled].join()} ${[...wanted].join()}`,
       textOfStored(stored),
       ...consumers.map(textOfConsumer),
     ],
@@ -76,10 +76,15 @@ function* movesOfConsumer(world: World, index: number, consumer: Consumer): Iter
     }
   }
   for (const { id } of running) {
-    yield moved(`${known.name} has handled ${shortName(id)}`, end(world, index, id, true))
-    if (left.failures === 0) continue
-    const failed = end(spent(world, 'failures'), index, id, false)
-    yield moved(`${known.name} fails to handle ${shortName(id)}`, failed)
+    yield moved(`${known.name} has handled ${shortName(id)}`, end(world, index, id, 'done'))
+    if (left.failures > 0) {
+      const failed = end(spent(world, 'failures'), index, id, 'failed')
+      yield moved(`${known.name} fails to handle ${shortName(id)}`, failed)
+    }
+    if (left.postponements > 0) {
+      const postponed = end(spent(world, 'postponements'), index, id, 'postponed')
+      yield moved(`${known.name} postpones ${shortName(id)}`, postponed)
+    }
   }
   if (state.isOver) return
   if (left.deaths > 0) {

@@ -6,6 +6,7 @@ import {
   type Answer,
   beginningAt,
   type ConsumerBounds,
+  type Delivery,
   type Handled,
   isOverdue,
   type Observed,
@@ -43,6 +44,8 @@ export interface Scene {
 
 export interface Budget {
   readonly failures: number
+  /** How often a handler wants an event again 5 s later. */
+  readonly postponements: number
   readonly lateAnswers: number
   readonly storeFaults: number
   readonly deaths: number
@@ -89,6 +92,8 @@ export interface World {
   readonly consumers: readonly Consumer[]
   /** The events whose handler has resolved. */
   readonly handled: ReadonlySet<string>
+  /** When the handler wants an event again. */
+  readonly wanted: ReadonlyMap<string, number>
   /** The holders that have left a slice to others without a word. */
   readonly lost: ReadonlySet<string>
   readonly left: Budget
@@ -121,6 +126,7 @@ export function worldOf(scene: Scene, mistake: Mistake): World {
     stored,
     consumers,
     handled: new Set(),
+    wanted: new Map(),
     lost: new Set(),
     left: may,
   }
@@ -166,14 +172,19 @@ function perform(world: World, index: number, action: Exclude<Action, { type: 's
     return changed(world, index, { ...consumer, named, call: { action, sentAt: world.now } })
   }
   const { id } = action.delivery.record
-  const broken = world.broken ?? brokenByBeginning(world, consumer, id)
+  const broken = world.broken ?? brokenByBeginning(world, consumer, action.delivery)
   const running = [...consumer.running, { id, begunAt: world.now }]
   const next = changed(world, index, { ...consumer, running })
   return broken === undefined ? next : { ...next, broken }
 }
 
 /** Says which law is broken if a consumer begins a delivery now. */
-function brokenByBeginning(world: World, consumer: Consumer, id: string): string | undefined {
+function brokenByBeginning(
+  world: World,
+  consumer: Consumer,
+  delivery: Delivery,
+): string | undefined {
+  const { id } = delivery.record
   const { stream, place } = placeOf(id)
   const earlier = [...world.stored.events.values()].find(
     (other) =>
@@ -182,6 +193,11 @@ function brokenByBeginning(world: World, consumer: Consumer, id: string): string
       placeOf(other.id).place < place &&
       !world.handled.has(other.id),
   )
+  const wantedAt = world.wanted.get(id) ?? world.now
+  if (wantedAt > world.now) return `later: ${shortName(id)} was begun too early`
+  const isCounted = delivery.attempt > 1
+  if (isCounted && world.scene.may.postponements > 0)
+    return `later: ${shortName(id)} lost an attempt`
   if (earlier !== undefined) return `order: ${shortName(id)} overtook ${shortName(earlier.id)}`
   for (const other of world.consumers) {
     const beside = other.running.find((each) => placeOf(each.id).stream === stream)
@@ -218,10 +234,12 @@ export function withoutHandler(world: World, index: number, id: string): World {
 }
 
 /** Lets a handler end. */
-export function end(world: World, index: number, id: string, isDone: boolean): World {
-  const handled: Handled = isDone ? { type: 'done' } : { type: 'failed', error: 'no' }
-  const handledIds = isDone ? new Set(world.handled).add(id) : world.handled
-  const next = withoutHandler({ ...world, handled: handledIds }, index, id)
+export function end(world: World, index: number, id: string, type: Handled['type']): World {
+  const retryAt = world.now + 5_000
+  const handled: Handled = type === 'failed' ? { type, error: 'no' } : { type, retryAt }
+  const handledIds = type === 'done' ? new Set(world.handled).add(id) : world.handled
+  const wanted = type === 'postponed' ? new Map(world.wanted).set(id, retryAt) : world.wanted
+  const next = withoutHandler({ ...world, handled: handledIds, wanted }, index, id)
   return observe(next, index, [{ type: 'ended', id, handled }])
 }
 
@@ -270,7 +288,7 @@ export function wakeAll(world: World, now: number): World {
   for (const [index, { running, wakeAt, state, isDead, isPaused }] of world.consumers.entries()) {
     if (isDead || isPaused) continue
     for (const { id, begunAt } of running) {
-      if (now - begunAt >= deliverySettings.leaseMs) next = end(next, index, id, false)
+      if (now - begunAt >= deliverySettings.leaseMs) next = end(next, index, id, 'failed')
     }
     if (wakeAt <= now && !state.isOver) next = observe(next, index, [{ type: 'time' }])
   }

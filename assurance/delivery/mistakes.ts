@@ -1,5 +1,5 @@
 import type { ClaimRecord } from '../../src/service/events/claims.js'
-import type { Action, Observed, StoreAction } from '../../src/service/events/state.js'
+import type { Action, Handled, Observed, StoreAction } from '../../src/service/events/state.js'
 import { type Stepped, step } from '../../src/service/events/step.js'
 import type { Mistake } from './consumers.js'
 import type { SceneName } from './scenes.js'
@@ -55,6 +55,9 @@ function storing(
     },
   }
 }
+
+const soon = (handled: Handled): Handled =>
+  handled.type === 'postponed' ? { ...handled, retryAt: 0 } : handled
 
 export const planted: Readonly<Record<string, Planted>> = {
   // What the library did before: look-ups that read no more than the oldest events.
@@ -183,6 +186,29 @@ export const planted: Readonly<Record<string, Planted>> = {
     },
     law: /^(memory|end|claims|at least once)/,
     moves: 1,
+  },
+  'forget when a handler wants an event': {
+    scene: 'a handler that wants an event later',
+    mistake: storing((action, stored) => {
+      if (action.type !== 'acknowledge') return [action, stored]
+      const deliveries = action.deliveries.map((each) => ({
+        ...each,
+        ...(each.end && { end: { ...each.end, handled: soon(each.end.handled) } }),
+      }))
+      return [{ ...action, deliveries }, stored]
+    }),
+    law: /^later: .* early/,
+    moves: 5,
+  },
+  'count an attempt when a handler wants an event later': {
+    scene: 'a handler that wants an event later',
+    mistake: storing((action, stored) => {
+      if (action.type !== 'acknowledge') return [action, stored]
+      const deliveries = action.deliveries.map((each) => ({ ...each, attempt: each.attempt + 1 }))
+      return [{ ...action, deliveries }, stored]
+    }),
+    law: /^later: .* attempt/,
+    moves: 5,
   },
   'forget an event whose delivery has failed': {
     scene: 'a handler that fails',

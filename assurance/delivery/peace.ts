@@ -65,7 +65,7 @@ function next(world: World): World {
       return acted.broken === undefined ? answer(acted, index) : acted
     }
     const done = running.find(({ id, begunAt }) => world.now >= begunAt + handlerMsOf(world, id))
-    if (done !== undefined) return end(world, index, done.id, true)
+    if (done !== undefined) return end(world, index, done.id, 'done')
   }
   const over = world.consumers.findIndex(({ state }) => state.isOver)
   const ends = world.consumers.flatMap(({ running }) =>

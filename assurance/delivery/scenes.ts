@@ -3,12 +3,20 @@ import type { Budget, Scene } from './consumers.js'
 import { beginsAt } from './consumers.js'
 import { eventsOf } from './stored.js'
 
-const none: Budget = { failures: 0, lateAnswers: 0, storeFaults: 0, deaths: 0, pauses: 0, leaps: 0 }
+const none: Budget = {
+  failures: 0,
+  postponements: 0,
+  lateAnswers: 0,
+  storeFaults: 0,
+  deaths: 0,
+  pauses: 0,
+  leaps: 0,
+}
 const bounds = { slices: 1, batchMax: 2, runMax: 2, dueLimit: 100 }
 const dueAt = beginsAt - 120_000
 const events = (count: number, name = 'a', slice = 0) => eventsOf(name, count, slice, dueAt)
 
-const common = { consumers: 2, concurrency: 2, bounds, may: none, depth: isLong ? 12 : 9 }
+const common = { consumers: 2, concurrency: 2, bounds, may: none, depth: isLong ? 12 : 8 }
 
 /** Small worlds whose paths are searched in all orders. */
 export const scenes = {
@@ -22,22 +30,28 @@ export const scenes = {
     ...common,
     events: events(1),
     may: { ...none, deaths: 1 },
-    depth: isLong ? 15 : 10,
+    depth: isLong ? 15 : 8,
   },
   'two consumers, one of which stands still': {
     ...common,
     events: events(1),
     may: { ...none, pauses: 1 },
-    depth: isLong ? 15 : 10,
+    depth: isLong ? 15 : 8,
   },
   'a late answer': {
     ...common,
     events: events(1),
     may: { ...none, lateAnswers: 1, leaps: 1 },
     handlerMs: { a: 30_000 },
-    depth: isLong ? 12 : 7,
+    depth: isLong ? 12 : 5,
   },
   'a handler that fails': { ...common, events: events(2), may: { ...none, failures: 1 } },
+  'a handler that wants an event later': {
+    ...common,
+    events: events(2),
+    may: { ...none, postponements: 2 },
+    isPrompt: true,
+  },
   'a store that fails': { ...common, events: events(1), may: { ...none, storeFaults: 1 } },
   'a record beside one with many events': {
     ...common,

@@ -10,7 +10,12 @@ import {
   decideClaim,
   decideRelease,
 } from '../../src/service/events/claims.js'
-import { failedRecord, leasedRecord, suspectRecord } from '../../src/service/events/outcomes.js'
+import {
+  failedRecord,
+  leasedRecord,
+  postponedRecord,
+  suspectRecord,
+} from '../../src/service/events/outcomes.js'
 import type { Answer, Delivery, StoreAction } from '../../src/service/events/state.js'
 
 /** What the consumers of the model share. */
@@ -120,9 +125,12 @@ function acknowledge(
   const events = new Map(stored.events)
   for (const { record, attempt, end } of deliveries) {
     if (events.get(record.id)?.version !== record.version) continue
-    const next = failedRecord(record, attempt, deliverySettings, 'set-aside', now)
-    if (end?.handled.type === 'failed') {
+    const write = (next: EventRecord) =>
       events.set(record.id, { ...next, version: record.version + 1 })
+    if (end?.handled.type === 'failed') {
+      write(failedRecord(record, attempt, deliverySettings, 'set-aside', now))
+    } else if (end?.handled.type === 'postponed') {
+      write(postponedRecord(record, attempt, deliverySettings, end.handled.retryAt, now))
     } else events.delete(record.id)
   }
   return { stored: { ...stored, events }, known, answer: { type: 'acknowledged' } }

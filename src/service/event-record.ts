@@ -64,7 +64,7 @@ export interface EventRecord extends Stored {
   readonly after?: string
   /** The number of deliveries that failed, have a lease, or may have begun in a consumer that has died. */
   readonly attempts: number
-  /** When the last delivery failed; absent if its outcome is not known, and before the first. */
+  /** When a delivery last failed; absent if the outcome of the last one is not known, and before the first. */
   readonly failedAt?: Instant
   /** The event must not be delivered before this instant, even if nothing else precedes it. */
   readonly notBefore?: Instant

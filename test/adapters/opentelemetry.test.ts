@@ -344,6 +344,7 @@ describe('observeDeliveries', () => {
       () => {
         attempts += 1
         if (attempts === 1) throw new Error('no')
+        return attempts === 2 ? { retryAt: 7 } : undefined
       },
       { meter: meters.getMeter('test'), attributes: { brand: 'north' } },
     )
@@ -351,7 +352,8 @@ describe('observeDeliveries', () => {
     const event = { type: 'incoming-payment.completed', at } as never
     const delivery = { attempt: 1, signal: new AbortController().signal }
     await expect(handler(event, delivery)).rejects.toThrow('no')
-    await handler(event, delivery)
+    expect(await handler(event, delivery)).toEqual({ retryAt: 7 })
+    expect(await handler(event, delivery)).toBeUndefined()
     const points = (await histograms()).flatMap(({ descriptor, dataPoints }) =>
       dataPoints.map(({ attributes, value }) => {
         const { count, sum = 0 } = value as { readonly count: number; readonly sum?: number }
@@ -365,6 +367,7 @@ describe('observeDeliveries', () => {
     )
     expect(points).toEqual([
       'open_payments.delivery.duration s failed 1 false',
+      'open_payments.delivery.duration s postponed 1 false',
       'open_payments.delivery.duration s delivered 1 false',
       'open_payments.delivery.delay s any 1 true',
     ])

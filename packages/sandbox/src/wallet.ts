@@ -256,11 +256,11 @@ async function shownTo(
 }
 
 /** Notes the deliveries that are in progress. */
-function counted(handler: EventHandler, inProgress: Set<Promise<void>>): EventHandler {
+function counted(handler: EventHandler, inProgress: Set<Promise<unknown>>): EventHandler {
   return async (event, delivery) => {
     const delivering = Promise.resolve(handler(event, delivery))
     inProgress.add(delivering)
-    await delivering.finally(() => inProgress.delete(delivering))
+    return delivering.finally(() => inProgress.delete(delivering))
   }
 }
 

@@ -160,6 +160,14 @@ describe('the suite', () => {
     expect(await first(...how)).toBe(message)
   })
 
+  test('says that no time passes for a host that postpones an event', async () => {
+    const { open } = ledger()
+    const postponing = (balance: bigint) => ({ ...open(balance), onEvent: () => ({ retryAt: 1 }) })
+    const problems = await Promise.all(holdConformance(postponing).map(problemOf))
+    const message = /^onEvent postponed outgoing-payment\.\w+; expected it to handle the event$/
+    expect(problems).toContainEqual(expect.stringMatching(message))
+  })
+
   test('closes every account that it has opened, also after a failure', async () => {
     const close = vi.fn()
     const open = vi.fn((balance: bigint) => ({ ...ledger().open(balance), close }))

@@ -29,9 +29,18 @@ export type DeliveredEvent = (
   readonly server: string
 }
 
+/** What a handler resolves to if it can deal with an event only later. */
+export interface PostponedDelivery {
+  /**
+   * When the event is delivered again, in milliseconds since 1970, at most 30 days ahead, and not before `backoffMs`
+   * has passed. The delivery counts neither as an attempt nor as a failure. The later events of the record wait.
+   */
+  readonly retryAt: Instant
+}
+
 /**
- * Handles an event. The event is done when the handler resolves. If it rejects, or does not finish within the
- * lease, the event is delivered again later.
+ * Handles an event. The event is done when the handler resolves, unless to a `PostponedDelivery`. If it rejects, does
+ * not finish within the lease, or resolves to an invalid `retryAt`, the event is delivered again later.
  */
 export type EventHandler = (
   event: DeliveredEvent,
@@ -44,7 +53,8 @@ export type EventHandler = (
      */
     readonly signal: AbortSignal
   },
-) => Promise<void> | void
+) => // biome-ignore lint/suspicious/noConfusingVoidType: a handler may return nothing
+Promise<PostponedDelivery | void> | PostponedDelivery | void
 
 /** A failed delivery. */
 export interface FailedDelivery {
@@ -136,6 +146,9 @@ export interface ServerEvents {
 
 /** The longest that an event waits after a failure, in milliseconds. */
 export const backoffMaxMs = 3_600_000
+
+/** How far ahead a handler may postpone an event, in milliseconds: 30 days. */
+export const postponedMaxMs = 30 * 86_400_000
 
 /** The default number of events of a call of `drain` or `listSetAside`. */
 export const eventLimit = 100

@@ -57,6 +57,7 @@ export async function drain(
       attempt,
       leaseMs,
       overdue: () => (isOverdue(state, id, now()) ? claimEnded : undefined),
+      now: () => clock.now(),
       ended(result) {
         handled.delete(id)
         observe({ type: 'ended', id, handled: result })

@@ -1,5 +1,7 @@
+import type { Instant } from '../../core/instant.js'
+import { InvalidInputError } from '../../util/invalid-input.js'
 import type { Pacing } from '../time.js'
-import type { DeliveredEvent, EventHandler } from './delivery.js'
+import { type DeliveredEvent, type EventHandler, postponedMaxMs } from './delivery.js'
 import type { Handled } from './state.js'
 
 /**
@@ -31,14 +33,34 @@ export interface Handling {
   readonly leaseMs: number
   /** Why another consumer may have begun the delivery too, judged by the time alone. */
   readonly overdue: () => string | undefined
+  readonly now: () => Instant
   readonly ended: (handled: Handled) => void
+}
+
+/** Reads what a handler has resolved to. Any value without `retryAt` means that the event is done. */
+function handledBy(result: unknown, now: Instant): Handled {
+  if (typeof result !== 'object' || result === null || !('retryAt' in result)) {
+    return { type: 'done' }
+  }
+  const { retryAt } = result
+  if (!isInstant(retryAt)) {
+    const problem = 'must be an instant in milliseconds since 1970'
+    return { type: 'failed', error: new InvalidInputError('retryAt', problem) }
+  }
+  return retryAt > now + postponedMaxMs
+    ? { type: 'failed', error: new InvalidInputError('retryAt', 'must be at most 30 days ahead') }
+    : { type: 'postponed', retryAt }
+}
+
+function isInstant(value: unknown): value is Instant {
+  return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
 /** Calls the handler for an event, until its lease ends. Returns how to end the delivery before. */
 export function handle(
   pacing: Pacing,
   handler: EventHandler,
-  { event, attempt, leaseMs, overdue, ended }: Handling,
+  { event, attempt, leaseMs, overdue, now, ended }: Handling,
 ): (reason: string) => void {
   const lease = new AbortController()
   const handled = new AbortController()
@@ -65,8 +87,7 @@ export function handle(
       if (why !== undefined) stop(why)
     })
     try {
-      await handler(event, { attempt, signal })
-      end({ type: 'done' })
+      end(handledBy(await handler(event, { attempt, signal }), now()))
     } catch (error) {
       end({ type: 'failed', error })
     }

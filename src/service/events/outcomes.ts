@@ -6,7 +6,8 @@ import { type DrainSettings, deliveredEvent } from './delivery.js'
 import type { Delivery } from './state.js'
 
 /**
- * Records the outcomes of deliveries: removes the delivered events, and postpones those that failed or sets them aside.
+ * Records the outcomes of deliveries: removes the delivered events, reschedules those that were postponed or failed,
+ * and sets those aside whose attempts are used up.
  */
 export async function acknowledge(
   context: ServiceContext,
@@ -18,26 +19,29 @@ export async function acknowledge(
     context,
     done.map(({ record }) => record),
   )
-  const failed = ended.flatMap((delivery) => {
-    const handled = delivery.end?.handled
-    return handled?.type === 'failed' ? { ...delivery, error: handled.error } : []
-  })
-  if (failed.length > 0) await postponeFailed(context, settings, failed)
+  if (done.length < ended.length) await reschedule(context, settings, ended)
 }
 
-async function postponeFailed(
+async function reschedule(
   context: ServiceContext,
   settings: DrainSettings,
-  failed: readonly (Delivery & { readonly error: unknown })[],
+  ended: readonly Delivery[],
 ): Promise<void> {
   const { now } = newCall(context)
   const list = await setAsideList(context)
   const namespace = await context.namespace()
-  const changes = failed.map(({ record, attempt }) => {
-    return { before: record, next: failedRecord(record, attempt, settings, list, now) }
+  const changes = ended.flatMap(({ record, attempt, end }) => {
+    if (end?.handled.type === 'failed') {
+      return { before: record, next: failedRecord(record, attempt, settings, list, now) }
+    }
+    if (end?.handled.type !== 'postponed') return []
+    const { retryAt } = end.handled
+    return { before: record, next: postponedRecord(record, attempt, settings, retryAt, now) }
   })
   const changed = await changeEvents(context, changes)
-  for (const { record, attempt, error } of failed) {
+  for (const { record, attempt, end } of ended) {
+    if (end?.handled.type !== 'failed') continue
+    const { error } = end.handled
     const event = deliveredEvent(context, namespace, record)
     // If another consumer has taken the event, it may be delivered at any time.
     const { dueAt: retryAt } = changed.get(record.id) ?? { dueAt: now }
@@ -87,6 +91,22 @@ export function failedRecord(
     return { ...rest, attempts, setAsideAt: now, lists: [{ list, at: now }] }
   }
   return { ...rest, attempts, dueAt: now + backoffMs(settings, attempts), failedAt: now }
+}
+
+/** Returns an event that its handler wants again at an instant. The delivery counts as no attempt. */
+export function postponedRecord(
+  record: EventRecord,
+  attempt: number,
+  { backoffMs }: Pick<DrainSettings, 'backoffMs'>,
+  retryAt: Instant,
+  now: Instant,
+): EventRecord {
+  // A lease has counted it.
+  const attempts = attempt - 1
+  const at = Math.max(retryAt, now + backoffMs)
+  const { failedAt = now, ...rest } = record
+  // Without the instant, the outcome of an earlier attempt would not be known.
+  return { ...rest, attempts, dueAt: at, notBefore: at, ...(attempts > 0 && { failedAt }) }
 }
 
 /** Returns an event in delivery with a lease. */

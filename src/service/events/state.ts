@@ -21,6 +21,8 @@ export interface Moment {
 /** What became of a delivery. */
 export type Handled =
   | { readonly type: 'done' }
+  /** The handler wants the event again, not before an instant. */
+  | { readonly type: 'postponed'; readonly retryAt: Instant }
   | { readonly type: 'failed'; readonly error: unknown }
 
 /** An event that waits for the handler, that the handler is processing, or whose outcome is not yet recorded. */
@@ -176,6 +178,7 @@ export interface State {
   readonly begun: number
   readonly delivered: number
   readonly failed: number
+  readonly postponed: number
   readonly isStopped: boolean
   /** The first error of the store after which no handler ran. */
   readonly error?: { readonly error: unknown }
@@ -202,6 +205,7 @@ export function beginningAt(
     begun: 0,
     delivered: 0,
     failed: 0,
+    postponed: 0,
     isStopped: false,
     isOver: false,
   }
@@ -229,7 +233,7 @@ export function waiting(state: State): number {
 /** The number of deliveries that have begun or wait to begin. */
 export const taken = (state: State) => state.begun + inPhase(state, 'waits').length
 
-export const settled = ({ delivered, failed }: State) => delivered + failed
+export const settled = ({ delivered, failed, postponed }: State) => delivered + failed + postponed
 
 /** Whether another consumer may hold events that are due, and it is not known whether it lives. */
 export const isWaiting = ({ others }: State) =>

@@ -134,7 +134,9 @@ function noteAcknowledged(state: Draft, ids: readonly string[]): void {
     if (found === undefined) continue
     state.deliveries.delete(id)
     if (state.behind.delete(found.slice)) state.soon.add(found.slice)
-    if (found.end?.handled.type === 'failed') state.failed += 1
+    const type = found.end?.handled.type
+    if (type === 'failed') state.failed += 1
+    else if (type === 'postponed') state.postponed += 1
     else state.delivered += 1
   }
 }

@@ -9,11 +9,12 @@ import {
   memoryStore,
   type Store,
 } from '../../../src/index.js'
+import { isInDelivery } from '../../../src/service/event-record.js'
 import { manualClock, turns, whileTimePasses } from '../../support/clock.js'
 import { invalidInput } from '../../support/invalid-input.js'
 import { paymentServices, positionOf, type Setup, storedEvents } from '../../support/outbox.js'
 import { fates, lyingStore } from '../../support/proxy-store.js'
-import { isLong } from '../../support/runs.js'
+import { isLong, runs } from '../../support/runs.js'
 import { virtualTime } from '../../support/virtual-time.js'
 
 const second = 1_000
@@ -478,6 +479,171 @@ describe('a handler that fails', () => {
     expect(failures).toBe(1)
     expect(heard).toEqual([])
     expect(await setup.outbox.listSetAside()).toHaveLength(1)
+  })
+})
+
+describe('a handler that wants an event later', () => {
+  const day = 86_400 * second
+
+  test('receives it at that instant, as the same attempt, and the next event of the record after it', async () => {
+    const setup = paymentServices()
+    const id = await setup.newPayment()
+    await setup.receive(id)
+    const failures: FailedDelivery[] = []
+    const options = { attemptsMax: 1, onFailure: failures.push.bind(failures) }
+    const retryAt = setup.clock.now() + 5 * day
+    const told: unknown[] = []
+    const handler: EventHandler = (event, { attempt }) => {
+      told.push([positionOf(event.id).split('.').at(-1), attempt])
+      return setup.clock.now() < retryAt ? { retryAt } : undefined
+    }
+    expect(await setup.outbox.drain(handler, options)).toEqual({ delivered: 0, failed: 0 })
+    setup.clock.set(retryAt - 1)
+    expect(await setup.outbox.drain(handler, options)).toEqual({ delivered: 0, failed: 0 })
+    expect(told).toEqual([['1', 1]])
+    setup.clock.set(retryAt)
+    expect(await setup.outbox.drain(handler, options)).toEqual({ delivered: 2, failed: 0 })
+    expect(told).toEqual([
+      ['1', 1],
+      ['1', 1],
+      ['2', 1],
+    ])
+    expect([failures, await storedEvents(setup)]).toEqual([[], []])
+  })
+
+  test('delays no other record, and receives the event again after the pause at least', async () => {
+    const setup = paymentServices()
+    const id = await setup.newPayment()
+    let postponed = 0
+    const handler: EventHandler = (event) => {
+      if (!positionOf(event.id).startsWith(id)) return undefined
+      postponed += 1
+      return { retryAt: 0 }
+    }
+    await setup.outbox.drain(handler)
+    await setup.newPayment()
+    expect(await setup.outbox.drain(handler)).toEqual({ delivered: 1, failed: 0 })
+    expect(postponed).toBe(1)
+    setup.clock.advance(second)
+    await setup.outbox.drain(handler)
+    expect(postponed).toBe(2)
+  })
+
+  test('counts no attempt also if the delivery has got a lease, or an earlier one failed', async () => {
+    const setup = paymentServices()
+    await setup.newPayment()
+    await setup.outbox.drain(() => Promise.reject(new Error('no')))
+    setup.clock.advance(second)
+    const { open, opened } = gate()
+    const draining = setup.outbox.drain(async () => {
+      await opened
+      return { retryAt: setup.clock.now() + 60 * second }
+    })
+    for (let passed = 0; passed < 5; passed++) {
+      await turns()
+      setup.clock.advance(second)
+    }
+    expect(await storedEvents(setup)).toMatchObject([{ attempts: 2 }])
+    open()
+    await whileTimePasses(setup.clock, draining)
+    const [event] = await storedEvents(setup)
+    expect([event?.attempts, event !== undefined && isInDelivery(event)]).toEqual([1, false])
+  })
+
+  test.each([
+    ['a date', new Date(), 'must be an instant in milliseconds since 1970'],
+    ['a text', '2026-12-01T00:00:00Z', 'must be an instant in milliseconds since 1970'],
+    ['a fraction', 1.5, 'must be an instant in milliseconds since 1970'],
+    ['no number', Number.NaN, 'must be an instant in milliseconds since 1970'],
+    ['nothing', undefined, 'must be an instant in milliseconds since 1970'],
+    ['negative', -1, 'must be an instant in milliseconds since 1970'],
+    ['31 days ahead', manualClock().now() + 31 * day, 'must be at most 30 days ahead'],
+  ])('has failed if the instant is %s', async (_, retryAt, problem) => {
+    const setup = paymentServices()
+    await setup.newPayment()
+    const failures: FailedDelivery[] = []
+    const onFailure = failures.push.bind(failures)
+    const message = `retryAt ${problem}`
+    const handler = () => ({ retryAt: retryAt as number })
+    expect(await setup.outbox.drain(handler, { onFailure })).toEqual({ delivered: 0, failed: 1 })
+    expect(failures).toMatchObject([
+      {
+        attempt: 1,
+        error: invalidInput('retryAt', { message }),
+        retryAt: setup.clock.now() + second,
+      },
+    ])
+  })
+
+  test('has a type for what it resolves to', () => {
+    const handlers: EventHandler[] = [
+      () => undefined,
+      async () => {},
+      () => ({ retryAt: 1 }),
+      async () => (Math.random() < 0.5 ? { retryAt: 1 } : undefined),
+      // @ts-expect-error an instant is a number of milliseconds
+      () => ({ retryAt: new Date() }),
+      // @ts-expect-error the instant is the only member
+      async () => ({ again: 1 }),
+      // @ts-expect-error a text says nothing to the consumer
+      async () => 'later',
+    ]
+    expect(handlers).toHaveLength(7)
+  })
+
+  test('has handled it if the value has no such member', async () => {
+    const setup = paymentServices()
+    for (const value of [null, 0, 'later', {}, []]) {
+      await setup.newPayment()
+      const handler = () => value as never
+      expect(await setup.outbox.drain(handler)).toEqual({ delivered: 1, failed: 0 })
+    }
+  })
+
+  test('counts exactly the failures, and keeps the order, however often it fails and postpones', async () => {
+    const outcomes = fc.array(
+      fc.oneof(
+        fc.constant({ type: 'done' } as const),
+        fc.constant({ type: 'failed' } as const),
+        fc.record({
+          type: fc.constant('postponed' as const),
+          ms: fc.integer({ min: 0, max: 600_000 }),
+        }),
+      ),
+      { maxLength: 20 },
+    )
+    await fc.assert(
+      fc.asyncProperty(outcomes, async (given) => {
+        const setup = paymentServices()
+        const id = await setup.newPayment()
+        for (let i = 0; i < 2; i++) await setup.receive(id)
+        const left = [...given]
+        const failures = new Map<string, number>()
+        const done: string[] = []
+        let [wanted, wantedAt] = ['', 0]
+        const handler: EventHandler = (event, { attempt }) => {
+          const place = positionOf(event.id).split('.').at(-1) ?? ''
+          expect(place).toBe(`${done.length + 1}`)
+          expect(attempt).toBe((failures.get(place) ?? 0) + 1)
+          if (place === wanted) expect(setup.clock.now()).toBeGreaterThanOrEqual(wantedAt)
+          const outcome = left.shift() ?? { type: 'done' }
+          if (outcome.type === 'failed') {
+            failures.set(place, attempt)
+            throw new Error('no')
+          }
+          if (outcome.type === 'done') return void done.push(place)
+          wanted = place
+          wantedAt = setup.clock.now() + outcome.ms
+          return { retryAt: wantedAt }
+        }
+        for (let calls = 0; done.length < 3 && calls < 60; calls++) {
+          await setup.outbox.drain(handler, { backoffMaxMs: 600_000, attemptsMax: 100 })
+          setup.clock.advance(600_000)
+        }
+        expect([done, await storedEvents(setup)]).toEqual([['1', '2', '3'], []])
+      }),
+      { numRuns: runs(40) },
+    )
   })
 })
 

@@ -112,7 +112,12 @@ export function testAccount(subject: HoldSubject) {
   async function deliver(payment: TestPayment, type: 'begun' | 'sent' | End, sent = 0n) {
     const event = eventOf(payment, `outgoing-payment.${type}`, sent)
     const delivery = { attempt: 1, signal: new AbortController().signal }
-    await call('onEvent', () => subject.onEvent(structuredClone(event), delivery))
+    const result = await call('onEvent', () => subject.onEvent(structuredClone(event), delivery))
+    // No time passes in a case, so that a later delivery would be the same one.
+    demand(
+      result?.retryAt === undefined,
+      () => `onEvent postponed ${event.type}; expected it to handle the event`,
+    )
   }
 
   /** Lets the host debit what was sent, before the event of the end. */

@@ -136,8 +136,9 @@ export function checking({ onEvent, problem }: SpendingHost, { events }: Resourc
     const deliver: EventHandler = async (event, delivery) => {
       if (event.type === 'outgoing-payment.created') return // the search begins payments itself
       try {
-        await handler(event, delivery)
-        if (++deliveries % 2 === 0) await handler(event, delivery)
+        const result = await handler(event, delivery)
+        if (result?.retryAt !== undefined || ++deliveries % 2 === 1) return result
+        return await handler(event, delivery)
       } catch (error) {
         errors.push(error)
       }
