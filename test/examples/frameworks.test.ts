@@ -26,7 +26,7 @@ const starts: Readonly<Record<string, (port: number) => readonly string[]>> = {
 
 /** The frameworks in front of whose own handler the wallet stands. They need a newer Node.js than the tests. */
 const inFront: typeof starts = Object.fromEntries(
-  ['sveltekit', 'astro', 'nuxt', 'hapi'].map((name) => [
+  ['sveltekit', 'astro', 'nuxt', 'react-router', 'adonis', 'hapi'].map((name) => [
     name,
     () => [`${bin}/node`, '--import', 'tsx', 'start.ts', name],
   ]),
@@ -74,7 +74,7 @@ describe.each(rows)('on %s, the example', (name, commandFor, folder, script) => 
     const port = await freePort()
     origin = `http://localhost:${port}`
     const [command, ...args] = commandFor(port) as [string, ...string[]]
-    const env = { ...process.env, PORT: String(port), ORIGIN: origin }
+    const env = { ...process.env, PORT: String(port), HOST: 'localhost', ORIGIN: origin }
     server = spawn(command, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [server.stdout, server.stderr]) {
       stream?.on('data', (chunk: Buffer) => {
