@@ -73,6 +73,25 @@ test('no comment is wider than 120 characters, which the formatter does not chec
   expect(wide).toEqual([])
 })
 
+test('no docstring goes on in a new line although the next word fits into 100 characters', () => {
+  const prose = /^( *\* )(?![-@|`\d])\S.*[^.:?]$/
+  const sources = ['src', 'adapters'].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => join(folder, name)),
+  )
+  const broken = sources.flatMap((path) => {
+    const lines = read(path)
+      .replace(/^ *\* ```[\s\S]*?```$/gm, '')
+      .split('\n')
+    return lines.filter((line, i) => {
+      const [, next = ''] = /^ *\* (?=[a-z`])(\S+)/.exec(lines[i + 1] ?? '') ?? []
+      return prose.test(line) && next !== '' && `${line} ${next}`.length <= 100
+    })
+  })
+  expect(broken).toEqual([])
+})
+
 describe.each(workflows)('the workflow %s', (path) => {
   test('has jobs with steps, or calls an existing workflow', () => {
     const jobs = Object.values(jobsOf(path))

@@ -23,8 +23,7 @@ export interface InteractionView {
   readonly grantId: string
   /**
    * The status of the grant, as in `GrantView`. The owner can decide while it is `pending`, and repeat an approval
-   * until
-   * `issuedAt`.
+   * until `issuedAt`.
    */
   readonly status: GrantStatus
   /** When the client first received the granted access or subject: the interaction is over. */
@@ -72,9 +71,8 @@ export interface InteractionView {
   /** Once approved, the owner's conditions for payments, if any. */
   readonly conditions?: GrantConditions
   /**
-   * The subject identifier that the client requests; once approved, the one that it receives. Show
-   * it to the owner, because the client learns who consented. Until then it is text that the
-   * client chose: do not render it as a link.
+   * The subject identifier that the client requests; once approved, the one that it receives. Show it to the owner,
+   * because the client learns who consented. Until then it is text that the client chose: do not render it as a link.
    */
   readonly subject?: SubjectId
   /** The client's finish URI, to which the browser is redirected, if any. Show it to the owner. */

@@ -29,8 +29,7 @@ export interface RefusalReport {
 
 /**
  * Hooks by which the host observes a server and limits its clients. A hook may be asynchronous; no response waits for
- * it, except for
- * `rateLimit`, and its error does not change a response.
+ * it, except for `rateLimit`, and its error does not change a response.
  */
 export interface ServerHooks {
   /** Receives each refused request, with the precise reason, which the client does not see. Default: none. */

@@ -93,14 +93,12 @@ type Settings = v.InferOutput<typeof remoteGrantsOptions>
 /**
  * Creates the option `grants` of `createResourceServer` for an authorization server in another process, whose access
  * tokens it introspects (RFC 9767 section 3.3). Requests are signed with the key of the resource server, which must be
- * registered in the option
- * `resourceServers` of the authorization server.
+ * registered in the option `resourceServers` of the authorization server.
  *
  * Introspection does not follow redirects and reads at most 64 KiB. It sends at most 128 requests at the same time, one
  * for each token and `keyid`, and lets at most 256 wait: half of them for tokens that were active before with the key
- * that was asked about, half for others. It
- * rejects if there are more, or if there is no valid response in time. Clients then get 503 with `Retry-After`, and the
- * token is treated neither as active nor as inactive.
+ * that was asked about, half for others. It rejects if there are more, or if there is no valid response in time.
+ * Clients then get 503 with `Retry-After`, and the token is treated neither as active nor as inactive.
  *
  * @throws {InvalidInputError} for an invalid option.
  *

@@ -18,8 +18,8 @@ interface JwkProblem extends Problem {
 }
 
 /**
- * Screens a JSON Web Key that a client presents or publishes: an Ed25519 public key with `kid`
- * and `alg`, in its canonical encoding, on the curve and not of small order.
+ * Screens a JSON Web Key that a client presents or publishes: an Ed25519 public key with `kid` and `alg`, in its
+ * canonical encoding, on the curve and not of small order.
  *
  * @see RFC 9635 section 7.1; RFC 8037
  */
