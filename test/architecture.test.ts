@@ -43,7 +43,7 @@ const mayImport: Record<string, readonly string[]> = {
   doctor: ['index', 'entry-adapter', 'testing', 'programs'],
   cli: ['testing', 'programs'],
   kysely: ['index', 'entry-adapter', 'adapters'],
-  ilp: ['index', 'entry-core', 'entry-adapter'],
+  ilp: ['index', 'entry-core', 'entry-adapter', 'entry-attempts'],
   pages: ['index', 'entry-core', 'entry-adapter'],
   examples: [
     'index',

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { rateOf } from 'create-open-payments-server/wallet/exchange'
 import type { Sql } from 'create-open-payments-server/wallet/sql'
 import type { Wallet } from 'create-open-payments-server/wallet/wallet'
-import { isFulfill } from 'ilp-packet'
+import { deserializeIlpPrepare, deserializeIlpReply, isFulfill } from 'ilp-packet'
 import {
   closeOverHttp,
   createRail,
@@ -14,9 +14,6 @@ import {
 } from 'open-payments-ilp'
 import type { Amount, Asset, IlpPaymentMethods } from 'open-payments-server'
 import { arrive } from '../created-wallet/arrive.js'
-import { createConnector, type Peer, routeTo } from './connector.js'
-import { readPrepare, readReply } from './packet.js'
-import { balanceOf } from './peer-balances.js'
 
 /** Another wallet that sends and receives packets. */
 export interface PeerWallet {
@@ -24,11 +21,8 @@ export interface PeerWallet {
   readonly ilpAddress: string
   /** The URL where it receives packets from this wallet. */
   readonly url: string
-  /**
-   * Whether the peer counts a packet once that it gets twice, as the wallets of this example do. Default `false`: a
-   * packet without a reply is not repeated, and counts as sent.
-   */
-  readonly countsRepeats?: boolean
+  /** Whether it can close packets, as the wallets of this example do. Default: false. */
+  readonly closes?: boolean
 }
 
 export interface RailSettings {
@@ -52,9 +46,6 @@ export interface FulfilledPacket extends Amount {
 
 /** All peers settle in dollars with nine decimal places: rounding errors are far below a cent. */
 export const linkAsset: Asset = { assetCode: 'USD', assetScale: 9 }
-/** A packet carries at most 10.00, in the currency of the sending account. */
-const accountPacketMax = 1_000n
-const linkPacketMax = 20_000_000_000n
 const creditDefault = 10_000_000_000_000n
 
 /** Returns the default ILP address of a wallet, which is derived from its URL. */
@@ -68,7 +59,7 @@ export function ilpAddressOf(baseUrl: string): string {
  */
 export function peerWallet(baseUrl: string, ownAddress: string): PeerWallet {
   const url = `${baseUrl}/ilp/${ownAddress}`
-  return { ilpAddress: ilpAddressOf(baseUrl), url, countsRepeats: true }
+  return { ilpAddress: ilpAddressOf(baseUrl), url, closes: true }
 }
 
 export interface WalletRailOptions extends RailSettings {
@@ -91,78 +82,28 @@ export function createWalletRail(options: WalletRailOptions): Rail {
     paymentMethods: options.paymentMethods,
     incomingPayments: { get: (id) => options.wallet().resources.incomingPayments.get(id) },
     receive: (id, transfer, fulfill) => arrive(options.wallet(), id, transfer, fulfill),
-    peers: peers.map(({ ilpAddress: peer, url }) => {
+    peers: peers.map(({ ilpAddress: peer, url, closes = false }) => {
       const access = { url, token: tokenFor(token, ilpAddress, peer) }
       return {
         ilpAddress: peer,
         asset: linkAsset,
-        send: sendOverHttp(access),
-        close: closeOverHttp(access),
+        send: watched(sendOverHttp(access), peer, options.onPacket),
+        ...(closes && { close: closeOverHttp(access) }),
         token: tokenFor(token, peer, ilpAddress),
-        packetAmountMax: linkPacketMax,
         creditMax,
       }
     }),
   })
 }
 
-/** Sends packets from the accounts to the peers. */
-export interface Sending {
-  /** Returns a handler that sends packets from an account in this asset. */
-  from(asset: Asset): IlpHandler
-  /** The same for packets that nobody can fulfill. */
-  probesFrom(asset: Asset): IlpHandler
-  /** Whether the peer with a route to an address counts a packet once that it gets twice. */
-  countsRepeats(ilpAddress: string): boolean
-  /** The rate at which this wallet exchanges. */
-  readonly rateOf: RateOf
-}
-
-export function createSending(options: WalletRailOptions): Sending {
-  const { ilpAddress, peers, assets, book, onError } = options
-  const nothing: IlpHandler = () => Promise.reject(new Error('the rail receives the packets'))
-  const accounts: readonly Peer[] = assets.map((asset) => ({
-    ilpAddress: addressFor(ilpAddress, asset),
-    asset,
-    send: nothing,
-    packetAmountMax: accountPacketMax,
-  }))
-  const links = peers.map((peer) => ({
-    ilpAddress: peer.ilpAddress,
-    asset: linkAsset,
-    balance: balanceOf(book, peer.ilpAddress),
-    send: linkTo(peer, options),
-    countsRepeats: peer.countsRepeats ?? false,
-  }))
-  const rates = options.rateOf ?? rateOf
-  const connector = createConnector({
-    ilpAddress,
-    peers: [...accounts, ...links],
-    rateOf: rates,
-    onError,
-  })
-  return {
-    from: (asset) => connector.from(addressFor(ilpAddress, asset)),
-    probesFrom: (asset) => connector.probesFrom(addressFor(ilpAddress, asset)),
-    countsRepeats: (address) => routeTo(peers, address)?.countsRepeats ?? false,
-    rateOf: rates,
-  }
-}
-
-function addressFor(ilpAddress: string, { assetCode }: Asset): string {
-  return `${ilpAddress}.${assetCode.toLowerCase()}`
-}
-
-function linkTo(
-  { ilpAddress: peer, url }: PeerWallet,
-  { ilpAddress, token, onPacket }: WalletRailOptions,
-): IlpHandler {
-  const send = sendOverHttp({ url, token: tokenFor(token, ilpAddress, peer) })
+/** Tells of each packet with money that the peer has fulfilled. */
+function watched(send: IlpHandler, peer: string, onPacket: RailSettings['onPacket']): IlpHandler {
   if (onPacket === undefined) return send
   return async (packet) => {
     const reply = await send(packet)
-    const { amount: value = '0' } = readPrepare(packet) ?? {}
-    if (isFulfill(readReply(reply)) && value !== '0') onPacket({ peer, value, ...linkAsset })
+    const { amount: value } = deserializeIlpPrepare(Buffer.from(packet))
+    const isFulfilled = isFulfill(deserializeIlpReply(Buffer.from(reply)))
+    if (isFulfilled && value !== '0') onPacket({ peer, value, ...linkAsset })
     return reply
   }
 }

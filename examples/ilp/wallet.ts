@@ -4,6 +4,7 @@ import {
   handle,
   startBackground,
 } from 'create-open-payments-server/wallet/background'
+import { rateOf } from 'create-open-payments-server/wallet/exchange'
 import { type Account, ledgerOn } from 'create-open-payments-server/wallet/ledger'
 import { ownReceivers } from 'create-open-payments-server/wallet/pricing'
 import type { WalletSettings } from 'create-open-payments-server/wallet/settings'
@@ -13,7 +14,16 @@ import {
   type Wallet,
   type WalletPorts,
 } from 'create-open-payments-server/wallet/wallet'
-import { createPacketTables, type Rail, railPaymentMethods, sqlBook } from 'open-payments-ilp'
+import {
+  createPacketTables,
+  type PaymentSender,
+  type PaymentSenderOptions,
+  paymentSender,
+  type Rail,
+  railPaymentMethods,
+  sqlBook,
+  sqlSendingBook,
+} from 'open-payments-ilp'
 import {
   type Asset,
   type EventHandler,
@@ -22,15 +32,8 @@ import {
 } from 'open-payments-server'
 import { foreignReceivers } from './foreign-receivers.js'
 import { guardedClient } from './guarded-client.js'
-import {
-  createSending,
-  createWalletRail,
-  type RailSettings,
-  type WalletRailOptions,
-} from './rail.js'
+import { createWalletRail, type RailSettings } from './rail.js'
 import { noReceiver, type Receivers } from './receivers.js'
-import { paymentSender, type SenderOptions } from './sending.js'
-import { memorySendingBook, type SendingBook } from './sending-book.js'
 
 export interface IlpSettings extends RailSettings {
   /** The currencies of the accounts. */
@@ -39,13 +42,13 @@ export interface IlpSettings extends RailSettings {
   readonly timeoutMs: number
   /** Whether other wallets may be on this machine. */
   readonly allowLoopback: boolean
-  /** The packets in progress. Default: in memory, so a process that ends forgets them. */
-  readonly book?: SendingBook
 }
 
 /** A created wallet that also pays, and is paid by, other wallets over Interledger. */
 export interface IlpWallet extends Wallet {
   readonly rail: Rail
+  /** Sends the payments to other wallets, and lists what is in doubt. */
+  readonly sender: PaymentSender
 }
 
 /** Creates the wallet with a rail to its peers, and what it does between requests. */
@@ -57,7 +60,8 @@ export async function createIlpWallet(
 ): Promise<{ readonly wallet: IlpWallet; readonly work: () => Background }> {
   await createPacketTables(database)
   const { baseUrl, paymentDetailsSecret } = settings
-  const { book = memorySendingBook(), ilpAddress, assets } = ilp
+  const { ilpAddress, assets } = ilp
+  const book = sqlBook(database)
   const onError = ports.onError ?? console.error
   const paymentMethods = railPaymentMethods({ ilpAddress, secret: paymentDetailsSecret }, assets)
   const operator = operatorOf(baseUrl)
@@ -72,23 +76,19 @@ export async function createIlpWallet(
     receivers: (url) => ownReceivers(created.resources.incomingPayments, elsewhere)(url),
   })
   const { resources } = created
-  const options: WalletRailOptions = {
-    ...ilp,
-    paymentMethods,
-    wallet: () => created,
-    book: sqlBook(database),
-    onError,
-  }
-  const rail = createWalletRail(options)
-  const send = paymentSender({
-    resources: debiting(created),
-    receivers: elsewhere,
-    rail: createSending(options),
+  const rail = createWalletRail({ ...ilp, paymentMethods, wallet: () => created, book, onError })
+  const sender = paymentSender({
+    rail,
+    rateOf: ilp.rateOf ?? rateOf,
     book,
+    sendings: sqlSendingBook(database),
+    outgoingPayments: debiting(created),
+    receivers: elsewhere,
   })
   const wallet = {
     ...created,
     rail,
+    sender,
     handle: async (request) =>
       request.url.startsWith('/ilp/') ? rail.handle(request) : created.handle(request),
   } satisfies IlpWallet
@@ -96,7 +96,7 @@ export async function createIlpWallet(
     wallet,
     work() {
       const stopping = new AbortController()
-      const sendElsewhere = send(stopping.signal)
+      const sendElsewhere = sender.handler(stopping.signal)
       const handler: EventHandler = (event, delivery) =>
         event.type === 'outgoing-payment.created' &&
         resources.incomingPayments.idOf(event.receiver) === undefined
@@ -152,7 +152,11 @@ function receiversElsewhere(
 }
 
 /** The services of the wallet, which debit the account in the transaction in which a payment ends. */
-function debiting({ database, ledger, resources }: Wallet): SenderOptions['resources'] {
+function debiting({
+  database,
+  ledger,
+  resources,
+}: Wallet): PaymentSenderOptions['outgoingPayments'] {
   type Outgoing = ResourceServices['outgoingPayments']
   type Ended = Awaited<ReturnType<Outgoing['fail' | 'reportSent']>>
 
@@ -171,11 +175,8 @@ function debiting({ database, ledger, resources }: Wallet): SenderOptions['resou
 
   const { outgoingPayments } = resources
   return {
-    ...resources,
-    outgoingPayments: {
-      ...outgoingPayments,
-      fail: (id, report) => debited((payments) => payments.fail(id, report)),
-      reportSent: (id, report) => debited((payments) => payments.reportSent(id, report)),
-    },
+    ...outgoingPayments,
+    fail: (id, report) => debited((payments) => payments.fail(id, report)),
+    reportSent: (id, report) => debited((payments) => payments.reportSent(id, report)),
   }
 }

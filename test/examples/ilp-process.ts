@@ -1,11 +1,9 @@
 import { PGlite } from '@electric-sql/pglite'
 import { openAccount } from 'create-open-payments-server/wallet/ledger'
 import { migrate } from 'create-open-payments-server/wallet/tables'
-import { fromPglite } from '../../adapters/postgres.js'
 import { databaseOn } from '../../examples/created-wallet/embedded-database.js'
 import { startDemoWallet } from '../../examples/demo/wallet.js'
 import { ilpAddressOf, peerWallet } from '../../examples/ilp/rail.js'
-import { postgresSendingBook } from '../../examples/ilp/sending-book.js'
 import { createIlpWallet } from '../../examples/ilp/wallet.js'
 
 // A wallet with a peer, which a test kills and starts again. All that it knows is in its directory.
@@ -28,7 +26,6 @@ const ilp = {
   assets: [asset],
   timeoutMs: 60_000,
   allowLoopback: true,
-  book: await postgresSendingBook(fromPglite(lite), baseUrl),
 }
 const { stop } = await startDemoWallet({
   adapter: 'express',

@@ -68,6 +68,7 @@ export interface PacketBook<Transaction = unknown> {
     decision: Decision,
     proof?: { readonly fulfillment?: string; readonly inside?: Transaction },
   ): Promise<PacketState | undefined>
+  get(key: PacketKey): Promise<PacketRow | undefined>
   /**
    * Returns the packet. Without one, records it as released, so that it can never be reserved.
    *

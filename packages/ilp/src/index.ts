@@ -42,4 +42,18 @@ export {
   payOverIlp,
   type Sent,
 } from './sender.js'
+export {
+  type PaymentSender,
+  type PaymentSenderOptions,
+  paymentSender,
+  type Receiver,
+  type Receivers,
+  type SendingInDoubt,
+} from './sending.js'
+export {
+  memorySendingBook,
+  type Sending,
+  type SendingBook,
+  sqlSendingBook,
+} from './sending-book.js'
 export { createPacketTables, type Sql, type SqlDatabase, sqlBook } from './sql-book.js'

@@ -50,6 +50,7 @@ export function memoryBook(): PacketBook {
       write({ ...known, ...proof, state: decision }, known)
       return decision
     },
+    get: async (key) => rows.get(orderOf(key)),
     async close(key, now) {
       const known = rows.get(orderOf(key)) ?? closedPacket(key, now)
       rows.set(orderOf(key), known)

@@ -123,6 +123,14 @@ export function rejectsOf(triggeredBy: string) {
     serializeIlpReject({ code, triggeredBy, message, data })
 }
 
+/** Returns the data of an F08 reject: the received amount and the maximum. */
+export function pair(received: bigint, maximum: bigint): Buffer {
+  const data = Buffer.alloc(16)
+  data.writeBigUInt64BE(received, 0)
+  data.writeBigUInt64BE(maximum, 8)
+  return data
+}
+
 /** Returns a `Buffer` over the same memory, which the packet codecs need. */
 function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength)

@@ -9,7 +9,14 @@ import type {
 import { accountAddress, sameAsset } from './address.js'
 import type { PacketBook, PacketKey, Settlement } from './book.js'
 import { type Closed, ilpOverHttp } from './over-http.js'
-import { type IlpHandler, isWithin, packetAmountMax, readPrepare, rejectsOf } from './packet.js'
+import {
+  type IlpHandler,
+  isWithin,
+  packetAmountMax,
+  pair,
+  readPrepare,
+  rejectsOf,
+} from './packet.js'
 import { type Claim, claimingReceiver, PacketReleasedError, type Received } from './receiver.js'
 
 /** Units of one asset for each unit of another: `numerator / denominator`. */
@@ -261,12 +268,4 @@ function receiverIn<Transaction>(
     ...(now !== undefined && { now }),
     ...(onError !== undefined && { onError }),
   })
-}
-
-/** Returns the data of an F08 reject: the received amount and the maximum. */
-function pair(received: bigint, maximum: bigint): Buffer {
-  const data = Buffer.alloc(16)
-  data.writeBigUInt64BE(received, 0)
-  data.writeBigUInt64BE(maximum, 8)
-  return data
 }

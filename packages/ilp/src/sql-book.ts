@@ -27,7 +27,8 @@ export interface SqlDatabase {
 }
 
 /**
- * * Creates the tables of `sqlBook`, unless they exist: `ilp_packets`, `ilp_settlements` and `ilp_peers`.
+ * Creates the tables of `sqlBook` and `sqlSendingBook`, unless they exist: `ilp_packets`, `ilp_settlements`,
+ * `ilp_peers` and `ilp_sendings`.
  *
  * @example
  * ```ts
@@ -70,6 +71,12 @@ const tables = [
     amount VARCHAR(40) NOT NULL,
     PRIMARY KEY (peer, settlement)
   )`,
+  `ilp_sendings (
+    payment VARCHAR(255) NOT NULL PRIMARY KEY,
+    writer VARCHAR(64) NOT NULL,
+    doubtful INTEGER NOT NULL,
+    record TEXT NOT NULL
+  )`,
   `ilp_peers (
     peer VARCHAR(255) NOT NULL PRIMARY KEY,
     balance VARCHAR(40) NOT NULL,
@@ -80,6 +87,7 @@ const tables = [
 const indexes = [
   'ilp_packets_open ON ilp_packets (state, expires_at)',
   'ilp_packets_payment ON ilp_packets (payment)',
+  'ilp_sendings_doubtful ON ilp_sendings (doubtful, payment)',
 ]
 
 /**
@@ -140,6 +148,7 @@ export function sqlBook({ sql, transaction }: SqlDatabase): PacketBook<Sql> {
         return decision
       })
     },
+    get: (key) => rowOf(sql, key),
     close: (key, now) =>
       withPeer(key.peer, async (inside) => {
         const known = await rowOf(inside, key)

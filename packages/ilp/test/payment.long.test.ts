@@ -7,7 +7,6 @@ import {
   Packet,
 } from 'ilp-protocol-stream/dist/src/packet.js'
 import { afterAll, describe, expect, test } from 'vitest'
-import { createConnector, memoryBalance, type Peer } from '../../../examples/ilp/connector.js'
 import type { Asset } from '../../../src/index.js'
 import {
   createNetwork,
@@ -20,6 +19,7 @@ import {
   streamReply,
   streamRequest,
 } from '../../../test/support/ilp.js'
+import { createConnector, memoryBalance, type Peer } from '../../../test/support/ilp-connector.js'
 import { kindsOfReceivers } from '../../../test/support/stream-receivers.js'
 import { carol } from '../../../test/support/world.js'
 import {

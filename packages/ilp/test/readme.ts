@@ -1,12 +1,16 @@
 import {
   createPacketTables,
   createRail,
+  type PaymentSender,
+  paymentSender,
   type Rail,
   type RateOf,
+  type Receivers,
   type Sql,
   type SqlDatabase,
   sendOverHttp,
   sqlBook,
+  sqlSendingBook,
 } from 'open-payments-ilp'
 import type { IlpPaymentMethods, ResourceServer, Store } from 'open-payments-server'
 
@@ -51,3 +55,17 @@ export async function openRail(
   })
 }
 // #endregion rail
+
+// #region sender
+/** Sends payments to other wallets. Pass `handler(stopping)` to your event consumer. */
+export function openSender(
+  database: Database,
+  rail: Rail,
+  { outgoingPayments }: ResourceServer, // with a debit in the transaction of each end
+  receivers: Receivers, // reads incoming payments at other wallets
+  rateOf: RateOf, // also between the asset of the link and those of accounts
+): PaymentSender {
+  const books = { book: sqlBook(database), sendings: sqlSendingBook(database) }
+  return paymentSender({ rail, rateOf, ...books, outgoingPayments, receivers })
+}
+// #endregion sender

@@ -105,6 +105,7 @@ export function createWallet(books: Books, peers: readonly string[], world: Worl
   return {
     ...wallet,
     book,
+    paymentMethods,
     /** A rail with only the state of a new process. */
     rail(process = alive, more: Partial<RailOptions<Sql>> = {}) {
       const rail = createRail<Sql>({

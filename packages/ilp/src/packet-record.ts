@@ -1,0 +1,247 @@
+import { type IlpPrepare, type IlpReject, isFulfill, serializeIlpPrepare } from 'ilp-packet'
+import {
+  type Conclusion,
+  concludeFrom,
+  decideAttempt,
+  doubtsOf,
+  type Evidence,
+  forgetProven,
+  type Reply,
+  recordReply,
+  reserveAttempt,
+  type Settlement,
+  totalsOf,
+} from 'open-payments-server/attempts'
+import type { PacketBook, PacketKey } from './book.js'
+import {
+  fulfills,
+  type IlpHandler,
+  isFulfillable,
+  isUnknown,
+  pair,
+  readPrepare,
+  readReply,
+  readStream,
+  rejectsOf,
+} from './packet.js'
+import { largestOf, type Peer, type Rate } from './rail.js'
+import type { Sending, SendingBook } from './sending-book.js'
+
+export interface PacketRecordOptions {
+  readonly book: PacketBook
+  readonly sendings: SendingBook
+  readonly paymentId: string
+  readonly writer: string
+  readonly sending: Sending
+  readonly peer: Peer
+  /** Units of the receiver's asset for units of the peer's. */
+  readonly rate: Rate
+  /** What the receiver may deny before nothing more is sent to it, in its asset. */
+  readonly trustMax: bigint
+  readonly now: () => number
+}
+
+/** The packets of one payment. Each is recorded before it is sent. */
+export type PacketRecord = ReturnType<typeof packetRecord>
+
+/**
+ * How long after its expiry a packet may still arrive: the difference of the clocks, and the time in which the receiver
+ * commits what it has accepted before the expiry.
+ */
+const marginMs = 10_000
+
+/** After another process has taken over the payment, it sends nothing new: the amount might arrive twice. */
+export function packetRecord(options: PacketRecordOptions) {
+  const { book, sendings, paymentId, writer, peer, rate, trustMax, now } = options
+  const reject = rejectsOf('')
+  const secret = Buffer.from(options.sending.receiver.sharedSecret, 'base64url')
+  let { sending } = options
+  let stopped = false
+  let writing: Promise<unknown> = Promise.resolve()
+
+  /** Writes the latest state, one write at a time. Resolves to false if the payment has another writer. */
+  function write(): Promise<boolean> {
+    const written = writing.then(() =>
+      sendings.write(paymentId, writer, sending, doubtsOf(sending.settlement).length > 0),
+    )
+    writing = written.catch(() => undefined)
+    return written
+  }
+
+  async function writeAll(): Promise<void> {
+    if (!(await write()))
+      throw new Error(`${paymentId}: another process has taken over the payment`)
+  }
+
+  /** Replaces the settlement. What is proven or refused leaves the record, and what was sent of it stays as a sum. */
+  function replace(settlement: Settlement): void {
+    const next = forgetProven(settlement)
+    const left = new Set(next.attempts.map(({ reference }) => reference))
+    const proven = settlement.attempts.filter(({ outcome }) => outcome.state === 'proven')
+    const gone = proven.filter(({ reference }) => !left.has(reference))
+    const sent = gone.reduce(
+      (sum, { reference }) => sum + BigInt(sending.packets[reference] ?? 0),
+      BigInt(sending.sent),
+    )
+    const kept = Object.entries(sending.packets).filter(([reference]) => left.has(reference))
+    sending = {
+      ...sending,
+      settlement: next,
+      packets: Object.fromEntries(kept),
+      sent: `${sent}`,
+    }
+  }
+
+  function record(reference: string, reply: Reply): void {
+    const recorded = recordReply(sending.settlement, reference, reply, now())
+    if (recorded.ok) replace(recorded.record)
+  }
+
+  const keyOf = (condition: string): PacketKey => ({
+    peer: peer.ilpAddress,
+    direction: 'out',
+    condition,
+  })
+
+  /** Records a packet before it is sent. Resolves to why it must not be sent. */
+  async function reserve(reference: string, prepare: IlpPrepare): Promise<string | undefined> {
+    const amount = BigInt(prepare.amount)
+    const expiresAt = prepare.expiresAt.getTime()
+    const asked = await askedBy(secret, prepare.data)
+    const arriving = (amount * rate.numerator) / rate.denominator
+    const order = {
+      reference,
+      // At the rate of this wallet, more may arrive than the packet asks for.
+      amount: asked > arriving ? asked : arriving,
+      notAfter: expiresAt,
+    }
+    const reserved = reserveAttempt(sending.settlement, order, trustMax, now())
+    if (!reserved.ok) return reserved.reason
+    const packets = { ...sending.packets, [reference]: `${amount}` }
+    sending = { ...sending, settlement: reserved.record, packets }
+    const row = { ...keyOf(reference), amount, expiresAt, reservedAt: now(), paymentId }
+    try {
+      if ((await write()) && (await book.reserve(row)).ok) return undefined
+    } catch {
+      // It is not sent, so it cannot arrive.
+    }
+    record(reference, { outcome: 'refused', reason: 'not sent', retryAt: now() })
+    return 'the packet could not be recorded'
+  }
+
+  async function settle(reference: string, prepare: IlpPrepare, bytes: Uint8Array): Promise<void> {
+    const reply = readReply(bytes)
+    if (reply !== undefined && isFulfill(reply) && fulfills(reply, prepare)) {
+      const arrived = await deliveredBy(secret, prepare.data, reply.data)
+      const proof = reply.fulfillment.toString('base64url')
+      await book.decide(keyOf(reference), 'fulfilled', { fulfillment: proof })
+      record(reference, { outcome: 'proven', arrived, proof })
+    } else if (reply === undefined || isUnknown(reply) || isFulfill(reply)) {
+      record(reference, { outcome: 'unknown', reason: whyUnknown(reply as IlpReject | undefined) })
+    } else {
+      await book.decide(keyOf(reference), 'released')
+      const reason = `${reply.code} ${reply.message}`
+      record(reference, { outcome: 'refused', reason, retryAt: now() })
+    }
+    // If this cannot be written, the outcome is unknown to the next process.
+    write().catch(() => undefined)
+  }
+
+  /** Brings the book of the peer to what was decided, and takes proofs from it that a process did not record. */
+  async function align(): Promise<void> {
+    for (const { reference, outcome, amount } of sending.settlement.attempts) {
+      const key = keyOf(reference)
+      const [decision] =
+        outcome.state !== 'decided' ? [] : [outcome.arrived === '0' ? 'released' : 'unproven']
+      const state =
+        decision === undefined
+          ? (await book.get(key))?.state
+          : await book.decide(key, decision as 'released')
+      if (state !== 'fulfilled') continue
+      const { fulfillment } = (await book.get(key)) ?? {}
+      const proof = fulfillment === undefined ? {} : { proof: fulfillment }
+      record(reference, { outcome: 'proven', arrived: BigInt(amount), ...proof })
+    }
+  }
+
+  return {
+    totals: () => totalsOf(sending.settlement),
+    settlement: () => sending.settlement,
+    /** What the packets cost that may arrive, in the asset of the peer. */
+    spent(): bigint {
+      let sum = BigInt(sending.sent)
+      for (const { reference, outcome } of sending.settlement.attempts) {
+        const isFree = outcome.state === 'decided' && outcome.arrived === '0'
+        if (!isFree) sum += BigInt(sending.packets[reference] ?? 0)
+      }
+      return sum
+    },
+    /** Sends packets to the receiver. Probes, which nobody can fulfill, are not recorded. */
+    send: (async (bytes) => {
+      if (stopped) return reject('F00', 'The sender has stopped')
+      const prepare = readPrepare(bytes)
+      if (prepare === undefined) return reject('F01', 'The packet is not an ILP Prepare')
+      const [amount, most] = [BigInt(prepare.amount), largestOf(peer)]
+      if (amount > most) return reject('F08', 'The amount is too large', pair(amount, most))
+      if (!isFulfillable(prepare, secret)) return peer.send(bytes)
+      const reference = prepare.executionCondition.toString('base64url')
+      const problem = await reserve(reference, prepare)
+      if (problem !== undefined) {
+        stopped = true
+        return reject('F00', problem)
+      }
+      const reply = await peer.send(serializeIlpPrepare(prepare))
+      await settle(reference, prepare, reply)
+      return reply
+    }) satisfies IlpHandler,
+    /** Asks the peer to close the packets without an outcome, if it can: its word about them is exact. */
+    async close(): Promise<void> {
+      await align()
+      for (const { reference, outcome, amount } of sending.settlement.attempts) {
+        const isOpen = outcome.state === 'reserved' || outcome.state === 'unknown'
+        const closed = isOpen ? await peer.close?.(reference) : undefined
+        if (closed?.outcome === 'fulfilled') {
+          const { fulfillment } = closed
+          await book.decide(keyOf(reference), 'fulfilled', { fulfillment })
+          record(reference, { outcome: 'proven', arrived: BigInt(amount), proof: fulfillment })
+        } else if (closed?.outcome === 'never') {
+          const by = { by: 'close' } as const
+          const decided = decideAttempt(sending.settlement, reference, 'never', by, now())
+          if (decided.ok) replace(decided.record)
+        }
+      }
+      await writeAll()
+      await align()
+    },
+    /** Concludes from what the receiver has received. */
+    async conclude(evidence: Evidence | undefined): Promise<Conclusion> {
+      const conclusion = concludeFrom(sending.settlement, evidence, marginMs, now())
+      if (conclusion.isChanged) {
+        replace(conclusion.settlement)
+        await writeAll()
+        await align()
+      }
+      return conclusion
+    },
+    /** Resolves once everything is written. Rejects if another process has taken over the payment. */
+    written: writeAll,
+  }
+}
+
+function whyUnknown(reply: IlpReject | undefined): string {
+  return reply?.code === undefined ? 'no reply' : `${reply.code} ${reply.message}`
+}
+
+/** Returns what a packet asks the receiver for. */
+async function askedBy(secret: Buffer, data: Buffer): Promise<bigint> {
+  const request = await readStream(secret, data)
+  return BigInt(request?.prepareAmount.toString() ?? 0)
+}
+
+/** Returns what a packet delivered: what the receiver acknowledges, at least what the packet asked for. */
+async function deliveredBy(secret: Buffer, request: Buffer, answered: Buffer): Promise<bigint> {
+  const asked = await askedBy(secret, request)
+  const answer = await readStream(secret, answered)
+  const told = BigInt(answer?.prepareAmount.toString() ?? 0)
+  return told > asked ? told : asked
+}

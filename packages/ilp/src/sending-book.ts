@@ -1,0 +1,129 @@
+import type { Settlement } from 'open-payments-server/attempts'
+import type { Sql, SqlDatabase } from './sql-book.js'
+
+/** What is recorded of a payment that is sent. It is plain JSON. */
+export interface Sending {
+  /** ILP address of the peer that its packets go to. */
+  readonly peer: string
+  /** The details of the receiver, the same for all packets. `sharedSecret`: base64url. */
+  readonly receiver: { readonly ilpAddress: string; readonly sharedSecret: string }
+  /** An attempt for each packet whose reference is the condition. Amounts are what arrives, in the receiver's asset. */
+  readonly settlement: Settlement
+  /** The amount of each of these packets in the asset of the peer, by its condition. */
+  readonly packets: Readonly<Record<string, string>>
+  /** The sum of the fulfilled packets that are no longer among these, in the asset of the peer. */
+  readonly sent: string
+}
+
+/**
+ * Records each packet of a payment before it is sent, so that the record survives a process that ends between two
+ * packets. Each payment has one writer at a time.
+ */
+export interface SendingBook {
+  /** Makes `writer` the only writer of a payment, and returns its record. */
+  take(paymentId: string, writer: string): Promise<Sending | undefined>
+  /** Resolves to false if another writer has taken over the payment: nothing is written. */
+  write(paymentId: string, writer: string, sending: Sending, isDoubtful: boolean): Promise<boolean>
+  /** Removes a payment that is over, unless another writer has taken it over. */
+  forget(paymentId: string, writer: string): Promise<void>
+  /** Returns at most 100 payments with something that is not proven, in the order of their ids. */
+  listed(
+    after?: string,
+  ): Promise<readonly { readonly paymentId: string; readonly sending: Sending }[]>
+}
+
+export const listedMax = 100
+
+/**
+ * A book in the memory of this process, for tests and demonstrations: a process that ends forgets its packets.
+ *
+ * @example
+ * ```ts
+ * import { memorySendingBook } from 'open-payments-ilp'
+ *
+ * console.log(await memorySendingBook().listed()) // []
+ * ```
+ */
+export function memorySendingBook(): SendingBook {
+  interface Page {
+    readonly writer: string
+    readonly sending?: Sending
+    readonly isDoubtful: boolean
+  }
+  const pages = new Map<string, Page>()
+  return {
+    async take(paymentId, writer) {
+      const page = { isDoubtful: false, ...pages.get(paymentId), writer }
+      pages.set(paymentId, page)
+      return page.sending
+    },
+    async write(paymentId, writer, sending, isDoubtful) {
+      if (pages.get(paymentId)?.writer !== writer) return false
+      pages.set(paymentId, { writer, sending, isDoubtful })
+      return true
+    },
+    async forget(paymentId, writer) {
+      if (pages.get(paymentId)?.writer === writer) pages.delete(paymentId)
+    },
+    async listed(after = '') {
+      return [...pages]
+        .sort(([one], [other]) => (one < other ? -1 : 1))
+        .flatMap(([paymentId, { sending, isDoubtful }]) =>
+          isDoubtful && sending !== undefined && paymentId > after ? [{ paymentId, sending }] : [],
+        )
+        .slice(0, listedMax)
+    },
+  }
+}
+
+/**
+ * A book in the table `ilp_sendings` of the wallet's database, which `createPacketTables` creates.
+ *
+ * @example
+ * ```ts
+ * import { createPacketTables, type SqlDatabase, sqlSendingBook } from 'open-payments-ilp'
+ *
+ * async function openBook(database: SqlDatabase) {
+ *   await createPacketTables(database)
+ *   return sqlSendingBook(database)
+ * }
+ * ```
+ */
+export function sqlSendingBook({ sql, transaction }: SqlDatabase): SendingBook {
+  const writerOf = async (inside: Sql, paymentId: string) =>
+    (await inside('SELECT writer FROM ilp_sendings WHERE payment = ?', paymentId))[0]?.['writer']
+  const own = 'WHERE payment = ? AND writer = ?'
+
+  return {
+    take: (paymentId, writer) =>
+      transaction(async (inside) => {
+        await inside('UPDATE ilp_sendings SET writer = ? WHERE payment = ?', writer, paymentId)
+        const [row] = await inside('SELECT record FROM ilp_sendings WHERE payment = ?', paymentId)
+        if (row === undefined) {
+          await inside("INSERT INTO ilp_sendings VALUES (?, ?, 0, '')", paymentId, writer)
+        }
+        const text = `${row?.['record'] ?? ''}`
+        return text === '' ? undefined : JSON.parse(text)
+      }),
+    write: (paymentId, writer, sending, isDoubtful) =>
+      transaction(async (inside) => {
+        const values = [isDoubtful ? 1 : 0, JSON.stringify(sending), paymentId, writer]
+        await inside(`UPDATE ilp_sendings SET doubtful = ?, record = ? ${own}`, ...values)
+        return (await writerOf(inside, paymentId)) === writer
+      }),
+    async forget(paymentId, writer) {
+      await sql(`DELETE FROM ilp_sendings ${own}`, paymentId, writer)
+    },
+    async listed(after = '') {
+      const rows = await sql(
+        `SELECT payment, record FROM ilp_sendings WHERE doubtful = 1 AND payment > ?
+          ORDER BY payment LIMIT ${listedMax}`,
+        after,
+      )
+      return rows.map((row) => ({
+        paymentId: `${row['payment']}`,
+        sending: JSON.parse(`${row['record']}`),
+      }))
+    },
+  }
+}

@@ -1,0 +1,347 @@
+import { randomUUID } from 'node:crypto'
+import type { Sql } from 'create-open-payments-server/wallet/sql'
+import type { OutgoingPayment } from '../../../src/index.js'
+import { type Details, outcomeOf } from '../../../test/support/ilp.js'
+import {
+  createSpendingWorld,
+  grantToPay,
+  outgoingItem,
+  pay,
+} from '../../../test/support/spending.js'
+import { alice, bob, carol } from '../../../test/support/world.js'
+import {
+  memorySendingBook,
+  type PacketBook,
+  type PaymentSenderOptions,
+  type Peer,
+  paymentSender,
+  type Receivers,
+  sqlSendingBook,
+} from '../src/index.js'
+import { type IlpHandler, readPrepare, rejectsOf } from '../src/packet.js'
+import {
+  type Books,
+  createWallet,
+  eur,
+  killedBefore,
+  link,
+  rateOf,
+  type Step,
+  usd,
+} from './receiving-wallet.js'
+
+const realNow = Date.now
+let skippedMs = 0
+
+/** The time of both wallets and of the STREAM sender: real, plus what was skipped. */
+export const skippingClock = {
+  now: () => Date.now(),
+  advance(ms: number) {
+    skippedMs += ms
+  },
+  set() {
+    throw new Error('it cannot go back')
+  },
+  /** Lets `Date.now` follow the clock, until the returned function is called. */
+  install() {
+    Date.now = () => realNow() + skippedMs
+    return () => {
+      Date.now = realNow
+    }
+  },
+}
+
+/** What happens to a packet with money between the two wallets. */
+export type Fate =
+  | { readonly how: 'arrives' | 'is lost' | 'its reply is lost' | 'arrives twice' }
+  | { readonly how: 'is answered by a proxy'; readonly status: number; readonly forwards: boolean }
+  | { readonly how: 'is late'; readonly lateMs: number }
+  | { readonly how: 'its receiver is killed'; readonly before: Step }
+  | {
+      readonly how:
+        | 'its sender is killed before it leaves'
+        | 'its sender is killed before its reply'
+    }
+
+export interface Setting {
+  /** The books of the wallet that pays, and of the one that receives. */
+  readonly here: Books
+  readonly there: Books
+  readonly receiver: 'USD' | 'EUR'
+  readonly payer?: 'USD' | 'EUR'
+  readonly isInvoice?: boolean
+  readonly amount: bigint
+  /** Whether the wallet that receives is one of ours. Another counts each packet that it gets, and closes none. */
+  readonly isOurs: boolean
+  /** By how much the clock of the wallet that receives is behind. */
+  readonly skewMs?: number
+  readonly mistake?: (options: PaymentSenderOptions) => Partial<PaymentSenderOptions>
+  readonly trustMax?: bigint
+}
+
+/** Two wallets, and the link between them. */
+export async function createLink(setting: Setting) {
+  const { here, there, isOurs, skewMs = 0, amount } = setting
+  const clock = skippingClock
+  const behind = { now: () => clock.now() - skewMs }
+  const hereAddress = 'test.here'
+  const receiving = createWallet(there, [hereAddress], { clock: { ...clock, now: behind.now } })
+  const account = setting.receiver === 'USD' ? bob : carol
+  const asset = setting.receiver === 'USD' ? usd : eur
+  const payerAsset = setting.payer === 'EUR' ? eur : usd
+  const rate = rateOf(asset, payerAsset) ?? { numerator: 1n, denominator: 1n }
+  const debit = (amount * rate.numerator + rate.denominator - 1n) / rate.denominator
+  const debitAmount = { value: `${debit}`, ...payerAsset }
+  const receiveAmount = { value: `${amount}`, ...asset }
+  const paying = createSpendingWorld({
+    clock,
+    ...(here.database !== undefined && { store: here.database.store }),
+    auth: { random: crypto },
+    resources: {
+      random: crypto,
+      ...(setting.payer === 'EUR' && {
+        walletAddresses: { find: async (url: string) => ({ url, ...eur, keys: [] }) },
+      }),
+      pricing: {
+        price: async () => ({ ok: true, debitAmount, receiveAmount }),
+      },
+    },
+  })
+  const details: Details = await receiving.createPayment(
+    setting.isInvoice === true ? { incomingAmount: receiveAmount } : {},
+    account,
+  )
+  const client = paying.client()
+  const { token } = await grantToPay(paying, client, [outgoingItem(undefined, alice)])
+  const { body } = await pay(client, token, 0n, { debitAmount })
+  const { outgoingPayments, events } = paying.resources
+  if (body.id === undefined) throw new Error(JSON.stringify(body))
+  const id = outgoingPayments.idOf(body.id) ?? ''
+
+  const sendings = here.database === undefined ? memorySendingBook() : sqlSendingBook(here.database)
+  let othersPaid = 0n
+  let foreignOwed = 0n
+  const late: { readonly at: number; readonly packet: Uint8Array }[] = []
+
+  /** The other wallet, which counts each packet that it gets unless it is ours. */
+  const count: IlpHandler = async (packet) => {
+    return isOurs
+      ? receiving.rail(undefined, { now: behind.now }).send(hereAddress, packet)
+      : countingEach(packet)
+  }
+  const countingEach: IlpHandler = async (packet) => {
+    const { amount: sent = '0' } = readPrepare(packet) ?? {}
+    const rate = rateOf(link, asset) ?? { numerator: 1n, denominator: 1n }
+    const converted = (BigInt(sent) * rate.numerator) / rate.denominator
+    const { createStreamReceiver } = await import('../src/receiver.js')
+    const { serializeIlpPrepare } = await import('ilp-packet')
+    const { get, receive } = receiving.resources.incomingPayments
+    const prepare = readPrepare(packet)
+    if (prepare === undefined) throw new Error('it is not a packet')
+    const reply = await createStreamReceiver({
+      ilpAddress: 'test.wallet',
+      paymentMethods: receiving.paymentMethods,
+      incomingPayments: {
+        get,
+        receive: (to, funds) => receive(to, { ...funds, transferId: randomUUID() }),
+      },
+      now: behind.now,
+    })(serializeIlpPrepare({ ...prepare, amount: `${converted}` }))
+    if (outcomeOf(reply) === 'fulfill') foreignOwed += BigInt(sent)
+    return reply
+  }
+
+  /** How often the receiver still cannot be read. */
+  let unreadable = 0
+  let lies = false
+  const receivers: Receivers = async () => {
+    if (unreadable > 0) {
+      unreadable -= 1
+      return { ok: false, reason: 'it does not respond', temporary: true }
+    }
+    const payment = await receiving.resources.incomingPayments.get(details.id)
+    if (payment === undefined) return { ok: false, reason: 'it is gone' }
+    const value = lies ? '0' : payment.receivedAmount.value
+    const receivedAmount = { ...asset, value }
+    if (payment.status !== 'open') return { ok: false, reason: 'it is complete', receivedAmount }
+    const wanted = BigInt(payment.incomingAmount?.value ?? 0) - BigInt(value)
+    return {
+      ok: true,
+      receiver: {
+        asset,
+        receivedAmount,
+        ilp: details,
+        ...(payment.incomingAmount !== undefined && { wanted: { ...asset, value: `${wanted}` } }),
+      },
+    }
+  }
+
+  /** A process that handles the event of the payment, and how the link treats its packets with money. */
+  function process(fates: Fate[], onFate: (how: string) => void = () => {}) {
+    let isDead = false
+    let end = () => {}
+    const killed = new Promise<void>((resolve) => {
+      end = resolve
+    })
+    const never = () => {
+      isDead = true
+      end()
+      return new Promise<never>(() => {})
+    }
+    const unless = async <Result>(work: () => Promise<Result>) => (isDead ? never() : work())
+    const reject = rejectsOf('')
+    const lost = () => reject('R00', 'no reply')
+    const carry: IlpHandler = async (packet) => {
+      if (isDead) return never()
+      if (!(await isMoney(packet))) return count(packet)
+      const fate = fates.shift() ?? { how: 'arrives' }
+      onFate(fate.how)
+      switch (fate.how) {
+        case 'is lost':
+          return lost()
+        case 'its reply is lost':
+          await count(packet)
+          return lost()
+        case 'arrives twice':
+          await count(packet)
+          return count(packet)
+        case 'is answered by a proxy':
+          if (fate.forwards) await count(packet)
+          return reject('R00', `The response has status ${fate.status}, and no ILP packet`)
+        case 'is late':
+          late.push({ at: clock.now() + fate.lateMs, packet })
+          return lost()
+        case 'its receiver is killed': {
+          if (!isOurs) return lost()
+          const killed = killedBefore(fate.before)
+          const rail = receiving.rail(killed, { now: behind.now })
+          await Promise.race([rail.send(hereAddress, packet), killed.ended])
+          return lost()
+        }
+        case 'its sender is killed before it leaves':
+          return never()
+        case 'its sender is killed before its reply':
+          await count(packet)
+          return never()
+        default:
+          return count(packet)
+      }
+    }
+    async function isMoney(packet: Uint8Array): Promise<boolean> {
+      const { isFulfillable } = await import('../src/packet.js')
+      const prepare = readPrepare(packet)
+      return (
+        prepare !== undefined &&
+        isFulfillable(prepare, Buffer.from(details.sharedSecret, 'base64url'))
+      )
+    }
+    const peer: Peer = {
+      ilpAddress: 'test.wallet',
+      asset: link,
+      send: carry,
+      token: '',
+      packetAmountMax: 2_500_000_000n,
+      ...(isOurs && {
+        close: (condition) =>
+          unless(async () =>
+            unreadable > 0
+              ? undefined
+              : receiving.rail(undefined, { now: behind.now }).close(hereAddress, condition),
+          ),
+      }),
+    }
+    const book = here.book as PacketBook<Sql>
+    const guarded = <Port extends object>(port: Port): Port =>
+      new Proxy(port, {
+        get: (target, name: keyof Port & string) =>
+          typeof target[name] !== 'function'
+            ? target[name]
+            : (...given: never[]) =>
+                unless(() => (target[name] as (...of: never[]) => Promise<never>)(...given)),
+      })
+    const options: PaymentSenderOptions = {
+      rail: { peerFor: () => peer },
+      rateOf,
+      book: guarded(book as PacketBook),
+      sendings: guarded(sendings),
+      outgoingPayments: guarded(outgoingPayments),
+      receivers: (url) => unless(() => receivers(url)),
+      now: clock.now,
+      ...(setting.trustMax !== undefined && { trustMax: () => setting.trustMax ?? 0n }),
+    }
+    const sender = paymentSender({ ...options, ...setting.mistake?.(options) })
+    const stopping = new AbortController()
+    const handler = sender.handler(stopping.signal)
+    return {
+      sender,
+      stop: () => stopping.abort(),
+      run: () => Promise.race([events.drain(handler, { leaseMs: 60_000, skewMaxMs: 0 }), killed]),
+    }
+  }
+
+  /** Lets time pass. What is late arrives, or is too late. */
+  async function advance(ms: number): Promise<void> {
+    const until = clock.now() + ms
+    for (const each of late.splice(0).sort((one, other) => one.at - other.at)) {
+      if (each.at > until) {
+        late.push(each)
+        continue
+      }
+      if (each.at > clock.now()) clock.advance(each.at - clock.now())
+      await count(each.packet)
+    }
+    if (until > clock.now()) clock.advance(until - clock.now())
+  }
+
+  async function state() {
+    const record = (await outgoingPayments.getRecord(id)) as OutgoingPayment
+    let [inDoubt, byWord, denied, excess, difference] = [0n, 0n, 0n, 0n, 0n]
+    for await (const { doubts, amount: most } of process([]).sender.inDoubt()) {
+      difference += most
+      for (const { kind, amount: value } of doubts) {
+        if (kind === 'in_doubt') inDoubt += BigInt(value)
+        if (kind === 'by_word') byWord += BigInt(value)
+        if (kind === 'denied') denied += BigInt(value)
+        if (kind === 'excess') excess += BigInt(value)
+      }
+    }
+    const owed = isOurs ? await receiving.book.balance(hereAddress) : foreignOwed
+    return {
+      state: record.state,
+      debited: BigInt(record.sent),
+      delivered: BigInt(record.delivered),
+      arrived: (await receiving.received(details)) - othersPaid,
+      /** What the wallet that pays says it owes, and what the other says it is owed. */
+      owing: -(await here.book.balance('test.wallet')),
+      owed,
+      inDoubt,
+      byWord,
+      denied,
+      excess,
+      difference,
+      othersPaid,
+    }
+  }
+
+  return {
+    id,
+    clock,
+    details,
+    receiving,
+    process,
+    advance,
+    state,
+    isOver: async () => (await state()).state === 'completed' || (await state()).state === 'failed',
+    beUnreadable(times: number) {
+      unreadable = times
+    },
+    lie() {
+      lies = true
+    },
+    async payByOther(value: bigint) {
+      const transfer = { transferId: randomUUID(), amount: { value: `${value}`, ...asset } }
+      const received = await receiving.resources.incomingPayments.receive(details.id, transfer)
+      if (received.ok) othersPaid += value
+    },
+  }
+}

@@ -1,0 +1,261 @@
+import type { Database } from 'create-open-payments-server/wallet/sql'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { PaymentSenderOptions, Peer } from '../src/index.js'
+import { readReply, rejectsOf } from '../src/packet.js'
+import { clear, postgres } from './databases.js'
+import { createLink, type Fate, skippingClock } from './paying-wallet.js'
+import { booksIn, cent } from './receiving-wallet.js'
+
+let databases: readonly [Database, Database]
+let uninstall = () => {}
+beforeAll(async () => {
+  databases = [await postgres(), await postgres()]
+  uninstall = skippingClock.install()
+})
+afterAll(async () => {
+  uninstall()
+  await Promise.all(databases.map((database) => database.close()))
+})
+
+const kinds = [
+  'is lost',
+  'its reply is lost',
+  'its sender is killed before it leaves',
+  'its sender is killed before its reply',
+] as const
+const fate: fc.Arbitrary<Fate> = fc.oneof(
+  { weight: 3, arbitrary: fc.constant({ how: 'arrives' } as const) },
+  { weight: 3, arbitrary: fc.record({ how: fc.constantFrom(...kinds) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      how: fc.constant('its receiver is killed' as const),
+      before: fc.constantFrom('reserves', 'credits', 'replies'),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      how: fc.constant('is answered by a proxy' as const),
+      status: fc.constantFrom(503, 429, 408, 404, 500, 502),
+      forwards: fc.boolean(),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      how: fc.constant('is late' as const),
+      lateMs: fc.constantFrom(500, 8_000, 15_000, 31_000),
+    }),
+  },
+)
+
+const history = fc.record({
+  fates: fc.array(fate, { maxLength: 7 }),
+  waits: fc.array(fc.constantFrom(1_000, 5_000, 12_000, 25_000, 45_000, 3_600_000), {
+    maxLength: 6,
+  }),
+  isOurs: fc.boolean(),
+  isInvoice: fc.boolean(),
+  receiver: fc.constantFrom('USD' as const, 'EUR' as const),
+  /** After which packet the receiver cannot be read, and how many reads fail. */
+  unreadable: fc.option(fc.record({ after: fc.nat(4), reads: fc.constantFrom(1, 2, 1_000) }), {
+    nil: undefined,
+    freq: 3,
+  }),
+  /** What another payer pays, after which attempt. */
+  other: fc.option(fc.record({ after: fc.nat(3), amount: fc.constantFrom(100n, 250n) }), {
+    nil: undefined,
+    freq: 3,
+  }),
+  skewMs: fc.constantFrom(0, 4_000),
+})
+type History = typeof history extends fc.Arbitrary<infer Value> ? Value : never
+type Mistake = (options: PaymentSenderOptions) => Partial<PaymentSenderOptions>
+
+const amount = 1_000n
+
+async function run(where: string, given: Partial<History>, mistake?: Mistake) {
+  const each = { ...quiet, ...given }
+  if (where === 'on PostgreSQL') for (const database of databases) await clear(database)
+  const [here, there] = where === 'on PostgreSQL' ? databases : [undefined, undefined]
+  const link = await createLink({
+    ...each,
+    here: booksIn(here),
+    there: booksIn(there),
+    amount,
+    ...(mistake !== undefined && { mistake }),
+  })
+  const fates = [...each.fates]
+  let packets = 0
+  const onFate = () => {
+    if (each.unreadable?.after === packets) link.beUnreadable(each.unreadable.reads)
+    packets += 1
+  }
+  for (const [attempt, wait] of each.waits.entries()) {
+    if (await link.isOver()) break
+    await link.process(fates, onFate).run()
+    if (each.other?.after === attempt && !each.isInvoice) await link.payByOther(each.other.amount)
+    await link.advance(wait)
+  }
+  // The link is healed. What is late arrives, or is too late.
+  for (let healed = 0; healed < 16 && !(await link.isOver()); healed++) {
+    await link.process([]).run()
+    await link.advance(healed < 2 ? 45_000 : 3_600_000)
+  }
+  await link.advance(3_600_000)
+  return { ...(await link.state()), each }
+}
+
+const quiet: History = {
+  fates: [],
+  waits: [1_000, 5_000, 45_000, 45_000],
+  isOurs: false,
+  isInvoice: false,
+  receiver: 'USD',
+  unreadable: undefined,
+  other: undefined,
+  skewMs: 0,
+}
+
+type End = Awaited<ReturnType<typeof run>>
+
+/** What is debited for an amount that arrives: a euro costs 1.08 dollars. */
+const priceOf = (value: bigint, { each }: End) =>
+  each.receiver === 'USD' ? value : (value * 108n + 99n) / 100n
+
+/** What an amount of the receiver costs at most in the asset of the peers. */
+const linkOf = (value: bigint, { each }: End) =>
+  each.receiver === 'USD' || value === 0n ? value * cent : ((value + 2n) * cent * 108n) / 100n
+
+const laws: Readonly<Record<string, (end: End) => boolean>> = {
+  'L1: what is debited has arrived, or is listed': (end) =>
+    end.debited >= priceOf(end.arrived < amount ? end.arrived : amount, end) - 1n &&
+    end.debited <= priceOf(end.arrived + end.inDoubt + end.byWord, end) + 1n,
+  'L2: never more arrives than was debited': (end) => end.arrived <= amount,
+  'L3: the books differ by what is listed at most': (end) =>
+    // A packet that arrived in part by the receiver's word is owed as a whole.
+    end.owing - end.owed <= linkOf(end.inDoubt + (end.byWord > 0n ? end.byWord + 250n : 0n), end) &&
+    end.owing - end.owed <= end.difference &&
+    end.owed - end.owing <= linkOf(end.denied, end),
+  'L4: the payment ends': ({ state }) => state === 'completed' || state === 'failed',
+  'L5: what is delivered by the record has arrived, or is listed': (end) =>
+    end.delivered <= end.arrived + end.byWord,
+  'L6: a completed payment has arrived, or is listed': (end) =>
+    end.state !== 'completed' || end.arrived >= amount || end.inDoubt + end.byWord > 0n,
+  'L7: nothing is in doubt if the receiver can be read': ({ inDoubt, each }) =>
+    each.unreadable?.reads === 1_000 || inDoubt === 0n,
+  'L8: everything arrives if the link heals in time': ({ arrived, each, othersPaid }) =>
+    each.waits.length > 2 || each.unreadable !== undefined || othersPaid > 0n || arrived === amount,
+}
+
+function broken(end: End): readonly string[] {
+  return Object.keys(laws).filter((law) => !laws[law]?.(end))
+}
+
+const runsOf = (all: number) => Number(process.env['RUNS'] ?? all)
+
+describe.each([
+  ['in memory', 120],
+  ['on PostgreSQL', 40],
+])('two wallets %s', (where, count) => {
+  test('keep the laws of a rail, whatever the link does and whoever is killed', async () => {
+    await fc.assert(
+      fc.asyncProperty(history, async (each) => {
+        const end = await run(where, each)
+        expect(broken(end), text(end)).toEqual([])
+      }),
+      { numRuns: runsOf(count) },
+    )
+  })
+})
+
+function text(end: End): string {
+  return JSON.stringify(end, (_, value) => (typeof value === 'bigint' ? `${value}n` : value))
+}
+
+/** Puts something between the sender and its peer. */
+const between =
+  (change: (peer: Peer) => Partial<Peer>): Mistake =>
+  ({ rail }) => ({
+    rail: {
+      peerFor(address) {
+        const peer = rail.peerFor(address)
+        return peer && { ...peer, ...change(peer) }
+      },
+    },
+  })
+
+/** A status that is taken as the word of the peer. */
+const believing = (code: 'T03' | 'F00') =>
+  between(({ send }) => ({
+    async send(packet) {
+      const bytes = await send(packet)
+      const reply = readReply(bytes)
+      const isStatus = reply !== undefined && 'code' in reply && /status/.test(reply.message)
+      return isStatus ? rejectsOf('')(code, 'the peer is busy') : bytes
+    },
+  }))
+
+const ok: Fate = { how: 'arrives' }
+const late: Partial<History> = {
+  fates: [ok, { how: 'is late', lateMs: 15_000 }],
+  waits: [5_000, 5_000, 45_000],
+}
+const forwarded: Partial<History> = {
+  fates: [ok, { how: 'is answered by a proxy', status: 503, forwards: true }],
+}
+const unreadable: Partial<History> = {
+  fates: [ok, { how: 'is lost' }],
+  unreadable: { after: 1, reads: 1_000 },
+}
+
+/** Mistakes, with a history in which each shows, and a law that it breaks. */
+const mistakes: Readonly<Record<string, readonly [Mistake, Partial<History>, string]>> = {
+  'a status of HTTP means that the packet may be sent again': [believing('T03'), forwarded, 'L2'],
+  'a status of HTTP means that the packet was refused': [believing('F00'), forwarded, 'L3'],
+  'the receiver is believed before the packet has expired': [
+    ({ now = () => Date.now() }) => ({ now: () => now() + 120_000 }),
+    late,
+    'L2',
+  ],
+  'what is in doubt is not listed': [
+    ({ sendings }) => ({ sendings: { ...sendings, listed: async () => [] } }),
+    unreadable,
+    'L3',
+  ],
+  'what did not arrive stays in the book of the peer': [
+    ({ book }) => ({
+      book: {
+        ...book,
+        reserve: (...packet) => book.reserve(...packet),
+        get: (key) => book.get(key),
+        decide: async (key, decision, proof) =>
+          decision === 'released' ? 'released' : book.decide(key, decision, proof),
+      },
+    }),
+    { fates: [ok, { how: 'is lost' }] },
+    'L3',
+  ],
+  'a payment is given up at the first packet without a reply': [
+    ({ receivers }) => {
+      let reads = 0
+      return {
+        receivers: async (url) =>
+          ++reads > 2 ? { ok: false, reason: 'it is gone' } : receivers(url),
+      }
+    },
+    { fates: [ok, { how: 'is lost' }], waits: [45_000] },
+    'L8',
+  ],
+}
+
+test.each(Object.entries(mistakes))(
+  'the laws find a mistake: %s',
+  async (_, [mistake, each, law]) => {
+    expect(broken(await run('in memory', each))).toEqual([])
+    const found = broken(await run('in memory', each, mistake))
+    expect(found.map((name) => name.slice(0, 2))).toContain(law)
+  },
+)

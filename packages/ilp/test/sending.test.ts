@@ -1,0 +1,188 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { isLong } from '../../../test/support/runs.js'
+import { createLink, type Fate, type Setting, skippingClock } from './paying-wallet.js'
+import { booksIn, cent } from './receiving-wallet.js'
+
+let uninstall = () => {}
+beforeAll(() => {
+  uninstall = skippingClock.install()
+})
+afterAll(() => uninstall())
+
+const open = (more: Partial<Setting> = {}) =>
+  createLink({
+    here: booksIn(),
+    there: booksIn(),
+    receiver: 'USD',
+    isOurs: true,
+    amount: 1_000n,
+    ...more,
+  })
+
+/** Lets the payment end, in new processes, while the link works again. */
+async function finish(
+  link: Awaited<ReturnType<typeof open>>,
+  waits = [1_000, 5_000, 45_000, 45_000],
+) {
+  for (const wait of [...waits, ...Array.from({ length: 12 }, () => 3_600_000)]) {
+    if (await link.isOver()) break
+    await link.process([]).run()
+    await link.advance(wait)
+  }
+  return link.state()
+}
+
+describe('a payment to another wallet', () => {
+  test('is sent in packets, and leaves nothing in doubt', async () => {
+    const link = await open()
+    await link.process([]).run()
+    expect(await link.state()).toMatchObject({
+      state: 'completed',
+      debited: 1_000n,
+      delivered: 1_000n,
+      arrived: 1_000n,
+      owing: 1_000n * cent,
+      owed: 1_000n * cent,
+      difference: 0n,
+    })
+  })
+
+  test.each([
+    ['USD', 'USD'],
+    ['USD', 'EUR'],
+    ['EUR', 'EUR'],
+    ['EUR', 'USD'],
+  ] as const)(
+    'from %s to %s brings exactly what was quoted, to an open receiver and to an invoice',
+    async (payer, receiver) => {
+      for (const amount of isLong ? [1n, 99n, 345n, 926n, 1_234n, 2_777n] : [926n]) {
+        for (const isInvoice of isLong ? [false, true] : [payer === 'USD']) {
+          const link = await open({ payer, receiver, amount, isInvoice })
+          await link.process([]).run()
+          expect(await link.state(), `${amount}`).toMatchObject({
+            state: 'completed',
+            arrived: amount,
+          })
+        }
+      }
+    },
+  )
+})
+
+/** The cases of `npm test`: a payment takes half a second, because the STREAM sender paces its packets. */
+const first = /^(?:one|the sender killed before its|forwarded and answered with 503)/
+
+const ok: Fate = { how: 'arrives' }
+const statuses = [503, 429, 408, 404, 502]
+const faults: Readonly<Record<string, readonly Fate[]>> = {
+  'one request lost': [ok, { how: 'is lost' }],
+  'three requests lost': [ok, { how: 'is lost' }, { how: 'is lost' }, { how: 'is lost' }],
+  'one reply lost': [ok, { how: 'its reply is lost' }],
+  'the sender killed before its packet leaves': [
+    ok,
+    { how: 'its sender is killed before it leaves' },
+  ],
+  'the sender killed before the reply': [ok, { how: 'its sender is killed before its reply' }],
+  ...Object.fromEntries(
+    statuses.flatMap((status) => [
+      [
+        `forwarded and answered with ${status}`,
+        [ok, { how: 'is answered by a proxy', status, forwards: true } as const],
+      ],
+      [
+        `not forwarded and answered with ${status}`,
+        [ok, { how: 'is answered by a proxy', status, forwards: false } as const],
+      ],
+    ]),
+  ),
+}
+
+describe.each([
+  ['ours', true],
+  ['another one, which closes no packets', false],
+])('a payment to a wallet that is %s', (_, isOurs) => {
+  test.each(
+    Object.entries(faults)
+      .flatMap(([name, fates]) =>
+        [false, true].map((isInvoice) => [name, isInvoice, fates] as const),
+      )
+      .filter(([name, isInvoice]) => isLong || (!isInvoice && first.test(name))),
+  )('with %s (invoice: %s) arrives once, and is debited once', async (_, isInvoice, fates) => {
+    const link = await open({ isOurs, isInvoice })
+    await link.process([...fates]).run()
+    await link.advance(1_000)
+    const end = await finish(link)
+    expect(end).toMatchObject({ state: 'completed', debited: 1_000n, arrived: 1_000n, inDoubt: 0n })
+    expect(end.owing).toBe(end.owed)
+    if (isOurs) expect(end.difference).toBe(0n)
+  })
+
+  test('is listed if its receiver can never be read', async () => {
+    const link = await open({ isOurs })
+    const onFate = (how: string) => void (how === 'is lost' && link.beUnreadable(1_000))
+    await link.process([ok, { how: 'is lost' }], onFate).run()
+    const end = await finish(link)
+    expect(end.state).toBe('failed')
+    expect(end.inDoubt).toBeGreaterThan(0n)
+    expect(end.debited - end.arrived).toBe(end.inDoubt)
+    expect(end.owing - end.owed).toBe(end.difference)
+    // An operator compares the books, and decides.
+    const { sender } = link.process([])
+    expect(await sender.decide(link.id, 'never', 'ada')).toBe(true)
+    const decided = await link.state()
+    expect([decided.inDoubt, decided.owing - decided.owed]).toEqual([0n, 0n])
+  })
+})
+
+describe('a packet that is late', () => {
+  test.each([
+    [15_000, 0],
+    [31_000, 4_000],
+  ])('by %i ms, at a receiver that is %i ms behind, is not sent again', async (lateMs, skewMs) => {
+    const link = await open({ isOurs: false, skewMs })
+    await link.process([ok, { how: 'is late', lateMs }]).run()
+    const end = await finish(link, [5_000, 5_000, 20_500, 45_000, 45_000])
+    expect(end).toMatchObject({ state: 'completed', debited: 1_000n, arrived: 1_000n })
+    expect(end.owing).toBe(end.owed)
+  })
+
+  test('is refused by a wallet that has closed it', async () => {
+    const link = await open()
+    await link.process([ok, { how: 'is late', lateMs: 15_000 }]).run()
+    const end = await finish(link, [5_000, 20_500])
+    expect(end).toMatchObject({
+      state: 'completed',
+      debited: 1_000n,
+      arrived: 1_000n,
+      difference: 0n,
+    })
+  })
+})
+
+describe('a receiver', () => {
+  test('that another payer pays meanwhile costs the payer at most what is listed', async () => {
+    const link = await open({ isOurs: false })
+    await link.process([ok, { how: 'is lost' }]).run()
+    await link.payByOther(250n)
+    const end = await finish(link)
+    expect(end.debited - end.arrived).toBe(250n)
+    expect([end.byWord, end.inDoubt]).toEqual([250n, 0n])
+    expect(end.owing - end.owed).toBe(end.difference)
+  })
+
+  test('that withholds its replies and denies what it has gets at most what is trusted, and a window', async () => {
+    const link = await open({ isOurs: false, trustMax: 250n })
+    link.lie()
+    const fates = (): Fate[] => Array.from({ length: 60 }, () => ({ how: 'its reply is lost' }))
+    for (let attempt = 0; attempt < 20 && !(await link.isOver()); attempt++) {
+      await link.process(fates()).run()
+      await link.advance(45_000)
+    }
+    const end = await link.state()
+    expect(end.state).toBe('failed')
+    expect(end.arrived).toBeGreaterThan(250n)
+    expect(end.arrived).toBeLessThanOrEqual(250n + 1_000n)
+    expect(end.arrived - end.debited).toBe(end.denied)
+    expect(end.owed - end.owing).toBe(end.difference)
+  })
+})
