@@ -87,7 +87,7 @@ const sweepOptions = optionsOf({ limit: sweepLimit, signal: v.optional(abortSign
  *   },
  * })
  * const settled = await transfers.settle({ id: 'payment-1', amount: 2_500n })
- * if (settled.state === 'again') console.log('call it again at', settled.at)
+ * if (settled.state === 'again') console.log('call it again at', settled.retryAt)
  * ```
  */
 export function attempts<Request extends SettleRequest>(

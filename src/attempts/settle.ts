@@ -63,7 +63,7 @@ export async function settle<Request extends SettleRequest>(
     const { why, until, at } = done.wait
     const next = at ?? nextQuestionAt(record.settlement, until, policy, now())
     if (next !== undefined) {
-      return { state: 'again', at: next, why, totals: totalsOf(record.settlement) }
+      return { state: 'again', retryAt: next, why, totals: totalsOf(record.settlement) }
     }
     const isOpenStill = record.settlement.attempts.some(isOpen)
     record = await stop(isOpenStill ? 'it was not decided in time' : 'it could not be sent in time')

@@ -14,7 +14,7 @@ export type Settled =
   /** Call `settle` again at this instant. Something is in doubt that may be decided, or may be sent later. */
   | {
       readonly state: 'again'
-      readonly at: Instant
+      readonly retryAt: Instant
       readonly why: Undecided | 'refused'
       readonly totals: SettlementTotals
     }

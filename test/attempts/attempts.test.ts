@@ -76,10 +76,10 @@ describe('a settlement', () => {
   test('waits for nothing: it returns when to be called again', async () => {
     const { driver, clock } = opened({ found: ['absent', 'absent', 'absent'] })
     const again = { state: 'again', why: 'may_take_effect', totals: { inDoubt: 1_000n } }
-    expect(await driver.settle(request)).toMatchObject({ ...again, at: startOfTests + 1_000 })
+    expect(await driver.settle(request)).toMatchObject({ ...again, retryAt: startOfTests + 1_000 })
     clock.advance(40_000)
     // Twice as old as at the question before, but not after the answer can decide.
-    expect(await driver.settle(request)).toMatchObject({ ...again, at: startOfTests + 70_000 })
+    expect(await driver.settle(request)).toMatchObject({ ...again, retryAt: startOfTests + 70_000 })
   })
 
   test('is sent again after "never", under a new reference', async () => {
@@ -110,7 +110,7 @@ describe('a settlement', () => {
     const { driver, clock, orders } = opened({
       replies: [{ outcome: 'refused', reason: 'busy', retryAt }, { outcome: 'proven' }],
     })
-    const again = { state: 'again', at: retryAt, why: 'refused', totals: { inDoubt: 0n } }
+    const again = { state: 'again', retryAt, why: 'refused', totals: { inDoubt: 0n } }
     expect(await driver.settle(request)).toMatchObject(again)
     clock.set(retryAt)
     expect(await driver.settle(request)).toMatchObject({ state: 'ended', arrived: 1_000n })
@@ -135,7 +135,7 @@ describe('a settlement', () => {
 
   test('reads the sum before it sends, and sends nothing while nobody answers', async () => {
     const { driver, orders } = opened({ sums: [] })
-    const again = { state: 'again', why: 'unreadable', at: startOfTests + 1_000 }
+    const again = { state: 'again', why: 'unreadable', retryAt: startOfTests + 1_000 }
     expect(await driver.settle(request)).toMatchObject(again)
     expect(orders).toEqual([])
   })

@@ -59,7 +59,7 @@ export async function runHistory(
     last.count += 1
     checkWhileRunning(world, called, isHonest)
     if (called.state === 'ended') return
-    const at = called.state === 'again' ? called.at : clock.now() + redeliveredMs
+    const at = called.state === 'again' ? called.retryAt : clock.now() + redeliveredMs
     await world.advanceTo(Math.max(clock.now() + 1, at + lagMs))
   }
 
