@@ -19,6 +19,7 @@ export async function start(baseUrl: string) {
   app.setGlobalPrefix('api', { exclude: ['ready'] }) // of your own controllers
   app.enableCors(crossOrigin)
   app.enableShutdownHooks()
+  app.getHttpServer().keepAliveTimeout = 65_000 // proxies keep connections for 60 s
   await app.listen(new URL(baseUrl).port)
   return app
 }
