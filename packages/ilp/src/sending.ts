@@ -375,13 +375,27 @@ async function end(
   const { sentAmount, deliveredAmount } = totals
   const isComplete =
     deliveredAmount.value === receiveAmount.value || sentAmount.value === debitAmount.value
+  const known = totalsFor(payment, proven + byWord, 0n)
+  const doubt = BigInt(sentAmount.value) - BigInt(known.sentAmount.value)
+  const report = {
+    ...totals,
+    ...(attempt !== undefined && doubt > 0n && { inDoubt: paymentDoubt(attempt, doubt) }),
+  }
   const ended = isComplete
-    ? await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
-    : await outgoingPayments.fail(paymentId, { ...totals, reason: problem })
+    ? await outgoingPayments.reportSent(paymentId, { ...report, final: true })
+    : await outgoingPayments.fail(paymentId, { ...report, reason: problem })
   if (!ended.ok && ended.refusal !== 'payment_over')
     throw new Error(`${paymentId}: ${ended.reason}`)
   if (attempt === undefined || doubtsOf(attempt.record.settlement()).length > 0) return
   await sendings.forget(paymentId, attempt.writer)
+}
+
+/** Returns the part of a payment that nobody knows about, as the record of the payment has it. */
+function paymentDoubt({ payment, peer, record }: Attempt, doubt: bigint) {
+  const open = doubtsOf(record.settlement()).filter(({ kind }) => kind === 'in_doubt')
+  const since = Math.floor(open[0]?.since ?? payment.createdAt)
+  const reason = `no reply of ${peer.ilpAddress}`.slice(0, 256)
+  return { amount: valued(doubt, payment.debitAmount), since, reason }
 }
 
 /**

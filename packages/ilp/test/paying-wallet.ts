@@ -308,6 +308,8 @@ export async function createLink(setting: Setting) {
     const owed = isOurs ? await receiving.book.balance(hereAddress) : foreignOwed
     return {
       state: record.state,
+      /** What the record of the payment says, in the asset of the payer. */
+      recordedDoubt: BigInt(record.inDoubt?.amount ?? 0),
       debited: BigInt(record.sent),
       delivered: BigInt(record.delivered),
       arrived: (await receiving.received(details)) - othersPaid,

@@ -125,6 +125,7 @@ describe.each([
     expect(end.state).toBe('failed')
     expect(end.inDoubt).toBeGreaterThan(0n)
     expect(end.debited - end.arrived).toBe(end.inDoubt)
+    expect(end.recordedDoubt).toBe(end.inDoubt)
     expect(end.owing - end.owed).toBe(end.difference)
     // An operator compares the books, and decides.
     const { sender } = link.process([])
