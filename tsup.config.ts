@@ -150,6 +150,15 @@ const testing: Options = {
   external: [...installed, 'fast-check'],
 }
 
+/** Contains the functions of the library's protocol that it calls, and the schemas that these are made of. */
+const client: Options = {
+  ...shared,
+  entry: { index: 'packages/client/src/index.ts' },
+  outDir: 'packages/client/dist',
+  external: installed,
+  noExternal: ['valibot'],
+}
+
 /** Contains the SQL of the library's adapters, which import the library by path. */
 const kysely: Options = {
   ...shared,
@@ -212,6 +221,13 @@ export default defineConfig([
   { ...kysely, ...declarations },
   { ...ilp, format: 'esm', clean: true },
   { ...ilp, ...declarations },
+  {
+    ...client,
+    format: 'esm',
+    clean: true,
+    onSuccess: async () => writeLicenses('packages/client/dist', ['valibot']),
+  },
+  { ...client, ...declarations },
   { ...pages, format: 'esm', clean: true },
   { ...pages, ...declarations },
   { ...testing, format: 'esm', clean: true },

@@ -23,6 +23,7 @@ const typescriptMin = '5.4.5'
 /** The other packages, with the bytes that each may have unpacked. */
 const annexes = [
   { name: 'testing', bytesMax: 700_000, isImported: true },
+  { name: 'client', bytesMax: 150_000, isImported: true },
   { name: 'doctor', bytesMax: 240_000, isImported: true },
   { name: 'cli', bytesMax: 120_000, isImported: false },
   { name: 'sandbox', bytesMax: 1_700_000, isImported: true },
@@ -41,6 +42,7 @@ const peers: Readonly<Record<string, readonly string[]>> = {
 }
 /** The packages whose names do not begin with that of the library. */
 const named: Readonly<Record<string, string>> = {
+  '-client': 'open-payments-client',
   '-doctor': 'open-payments-doctor',
   '-ilp': 'open-payments-ilp',
   '-pages': 'open-payments-pages',
@@ -264,6 +266,7 @@ function checkTypes(): void {
     import fc from 'fast-check'
     import type { Kysely } from 'kysely'
     import { createPages, type PagesOptions } from 'open-payments-pages'
+    import { type Client, createClient } from 'open-payments-client'
     import { serverConformance } from 'open-payments-doctor'
     import { type Sandbox, startSandbox } from 'open-payments-sandbox'
     import { spendingProperty, type StoreSubject, storeConformance } from 'open-payments-server-testing'
@@ -273,6 +276,8 @@ function checkTypes(): void {
     export const holds = () => fc.assert(spendingProperty(fc, subject), { numRuns: 1 })
     export const storeOn = (db: Kysely<unknown>) => kyselyStore(db, { dialect: 'sqlite' })
     export const pagesOf = (options: PagesOptions) => toExpress(createPages(options).consent)
+    export const client = (privateKey: Parameters<typeof createClient>[0]['privateKey']): Client =>
+      createClient({ keyId: '1', privateKey })
     export const sandbox = (): Promise<Sandbox> => startSandbox({ approve: ['all'] })
     export const serverCases = serverConformance({ walletAddress: 'https://wallet.example/alice' })
     export const mount = (options: Parameters<typeof createAuthorizationServer>[0]) =>
@@ -403,6 +408,7 @@ async function checkBundles(): Promise<void> {
   for (const name of [
     'open-payments-server/postgres',
     'open-payments-server-kysely',
+    'open-payments-client',
     'open-payments-pages',
   ]) {
     check(`a bundle of ${name} needs no module of Node.js`, (await bundledBytes('*', name)) > 0)

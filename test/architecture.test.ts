@@ -41,6 +41,7 @@ const mayImport: Record<string, readonly string[]> = {
   testing: ['index', 'entry-core', 'entry-adapter', 'entry-attempts'],
   programs: ['index', 'testing'],
   doctor: ['index', 'entry-adapter', 'testing', 'programs'],
+  client: ['index', 'entry-core', 'entry-adapter', 'protocol'],
   cli: ['testing', 'programs'],
   kysely: ['index', 'entry-adapter', 'adapters'],
   ilp: ['index', 'entry-core', 'entry-adapter', 'entry-attempts'],
@@ -74,6 +75,7 @@ const mayImport: Record<string, readonly string[]> = {
 
 /** The layers whose sources a package contains, and therefore imports by path. */
 const contains: Record<string, readonly string[]> = {
+  client: ['protocol'],
   kysely: ['adapters'],
   sandbox: ['protocol', 'http', 'adapters'],
 }
@@ -101,7 +103,8 @@ const packages: Record<string, string | RegExp> = {
   'node:tls': 'packages/doctor/src/network.ts',
   'node:util': /^(?:programs.src.arguments|packages.doctor.src.conformance.expectations)\.ts$/,
   // Neither the state machines nor the contracts of the ports.
-  valibot: /^src.(?!core|ports)\w+/,
+  valibot:
+    /^(?:src.(?!core|ports)\w+|packages.client.src.(?:bodies|grant|outgoing-payments|quotes|receiver)\.ts)/,
   '@noble/ed25519': /^src.protocol.http-signature.ed25519(?:-portable)?\.ts$/,
   'structured-headers': /^src.protocol.(?:http-signature.|idempotency-key\.ts)/,
   'date-fns/addMonths': 'src/core/interval.ts',
@@ -130,8 +133,8 @@ function filesIn(...folders: readonly string[]): string[] {
   )
 }
 
-const annexes = ['testing', 'doctor', 'cli', 'kysely', 'ilp', 'pages', 'sandbox'].map((name) =>
-  join('packages', name, 'src'),
+const annexes = ['testing', 'client', 'doctor', 'cli', 'kysely', 'ilp', 'pages', 'sandbox'].map(
+  (name) => join('packages', name, 'src'),
 )
 const files = filesIn('src', 'adapters', 'examples', join('programs', 'src'), ...annexes)
 
@@ -158,6 +161,7 @@ function importsOf(file: string): Import[] {
 /** Returns the file of an import, or `undefined` for another package. */
 function target(file: string, specifier: string): string | undefined {
   const [, annex, entry] = /^open-payments-server(?:-(\w+)|\/(.+))?$/.exec(specifier) ?? []
+  if (specifier === 'open-payments-client') return join('packages', 'client', 'src', 'index.ts')
   if (specifier === 'open-payments-ilp') return join('packages', 'ilp', 'src', 'index.ts')
   if (specifier === 'open-payments-pages') return join('packages', 'pages', 'src', 'index.ts')
   if (specifier === 'open-payments-programs') return join('programs', 'src', 'index.ts')

@@ -209,11 +209,12 @@ describe('the workflow for releases', () => {
 })
 
 describe('the packages', () => {
-  test('are the library, the testing kit, the doctor, the client, the sandbox, the pages, the Kysely store, the rail and the creator of wallets', () => {
+  test('are the library, the testing kit, the doctor, the clients, the sandbox, the pages, the Kysely store, the rail and the creator of wallets', () => {
     expect(library.name).toBe('open-payments-server')
     expect(annexes.map(({ manifest }) => manifest.name).sort()).toEqual([
       'create-open-payments-server',
       'open-payments-cli',
+      'open-payments-client',
       'open-payments-doctor',
       'open-payments-ilp',
       'open-payments-pages',

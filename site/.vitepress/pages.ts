@@ -211,6 +211,12 @@ export const sections: readonly Section[] = [
         description: 'Two wallets for the tests of apps and SDKs, with a clock and faults.',
       },
       {
+        title: 'Pay and receive at other wallets',
+        source: 'packages/client/README.md',
+        path: 'client.md',
+        description: 'A client for hosts and apps: receivers, grants, quotes and payments.',
+      },
+      {
         title: 'Pay on the command line',
         source: 'packages/cli/README.md',
         path: 'cli.md',

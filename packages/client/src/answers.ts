@@ -1,0 +1,105 @@
+import { isObject } from '../../../src/protocol/json.js'
+import type { Answer, Outgoing } from './message.js'
+import {
+  type CallRefusal,
+  confirmationRequired,
+  type ErrorAnswer,
+  outcomeUnknown,
+  type Refused,
+  refused,
+} from './refusal.js'
+
+/** Resource servers and authorization servers write errors in the same way, some of them without a code. */
+export function errorIn({ status, body }: Pick<Answer, 'status' | 'body'>): ErrorAnswer {
+  const error = isObject(body) ? body['error'] : undefined
+  // RFC 9635 section 3.6 permits a code alone.
+  if (typeof error === 'string') return { status, code: error }
+  if (!isObject(error)) return { status }
+  const { code, description, details } = error
+  return {
+    status,
+    ...(typeof code === 'string' && { code }),
+    ...(typeof description === 'string' && { description }),
+    ...(details !== undefined && details !== null && { details }),
+  }
+}
+
+const codes: Readonly<Record<string, CallRefusal>> = {
+  signature_used: 'signature_used',
+  too_fast: 'too_fast',
+  invalid_client: 'client_refused',
+  invalid_signature: 'client_refused',
+}
+
+const statuses: Readonly<Record<number, CallRefusal>> = {
+  401: 'unauthenticated',
+  403: 'forbidden',
+  404: 'not_found',
+  409: 'conflict',
+  422: 'conflict',
+  429: 'rate_limited',
+}
+
+function refusalOf({ status, code = '', description = '' }: ErrorAnswer): CallRefusal {
+  const known = Object.hasOwn(codes, code) ? codes[code] : undefined
+  if (known !== undefined && status < 500) return known
+  // Rafiki's resource server has the status as its code, and tells these apart in words alone.
+  if (status === 401 && description.startsWith('Signature validation error')) {
+    return 'client_refused'
+  }
+  if (status === 403 && description === 'Inactive Token') return 'unauthenticated'
+  if (status >= 300 && status < 400) return 'redirected'
+  if (status >= 500 || status === 408) return 'unavailable'
+  return statuses[status] ?? (status >= 400 ? 'request_refused' : 'response_invalid')
+}
+
+/** A redirect with which the server says that the request belongs elsewhere, unchanged. */
+const unprocessed: readonly number[] = [307, 308]
+
+/**
+ * The refusal of an answer that is not the one that was asked for. If the request creates something, only an answer
+ * that says that nothing was created counts as a refusal.
+ */
+export function refusedBy(request: Outgoing, answer: Answer): Refused {
+  const error = errorIn(answer)
+  const refusal = refusalOf(error)
+  const { status, code, description } = error
+  const said = [code, description].filter((text) => text !== undefined).join(': ')
+  const reason = `${request.method} ${request.url} responded with status ${status}${said && `: ${said}`}`
+  const retryAfterMs = retryAfterIn(answer)
+  const more = { answer: error, ...(retryAfterMs !== undefined && { retryAfterMs }) }
+  const { creates } = request
+  const isUndone = unprocessed.includes(status) || (status >= 400 && status < 500 && status !== 408)
+  if (creates !== undefined && (!isUndone || refusal === 'signature_used')) {
+    return outcomeUnknown(creates, reason, more)
+  }
+  if (code === 'confirmation_required') {
+    const page = confirmationIn(error)
+    if (page !== undefined) return confirmationRequired(page, reason, more)
+  }
+  return code === 'not_permitted_now'
+    ? refused(refusal, reason, { ...more, isTemporary: true })
+    : refused(refusal, reason, more)
+}
+
+function confirmationIn({ details }: ErrorAnswer) {
+  if (!isObject(details)) return undefined
+  const { url, until } = details
+  if (typeof url !== 'string' || !isPage(url)) return undefined
+  const at = typeof until === 'string' ? Date.parse(until) : Number.NaN
+  return { url, ...(!Number.isNaN(at) && { until: at }) }
+}
+
+/** Whether a text is the URL of a web page. Another scheme could run something on the device of the owner. */
+export function isPage(text: string): boolean {
+  return /^https?:\/\/[\x21-\x7e]+$/.test(text) && URL.canParse(text)
+}
+
+const retryAfterMaxMs = 24 * 60 * 60 * 1_000
+
+/** Reads the seconds of `Retry-After` (RFC 9110 section 10.2.3); dates are not read. */
+function retryAfterIn({ headers }: Pick<Answer, 'headers'>): number | undefined {
+  const text = headers['retry-after'] ?? ''
+  if (!/^\d{1,9}$/.test(text)) return undefined
+  return Math.min(Number(text) * 1_000, retryAfterMaxMs)
+}

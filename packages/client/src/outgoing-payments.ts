@@ -1,0 +1,120 @@
+import type { Amount } from 'open-payments-server'
+import type * as v from 'valibot'
+import { hasOriginOf, outgoingPaymentBody, readBody } from './bodies.js'
+import type { Context } from './context.js'
+import type { Call } from './deadline.js'
+import { invalid } from './exchange.js'
+import type { IssuedGrant } from './grant.js'
+import type { Outgoing } from './message.js'
+import { type Refused, refused } from './refusal.js'
+import { type Address, addressFrom, collectionAt } from './wallet-address.js'
+
+/** What both kinds of payments have. */
+export interface PaymentTerms {
+  /** The wallet address that pays, or the result of `addressOf`. */
+  readonly walletAddress: string | Address
+  readonly grant: IssuedGrant
+  readonly metadata?: Readonly<Record<string, unknown>>
+}
+
+/** A payment by its quote, which pays once, however often the call is made. */
+export interface PaymentByQuote extends PaymentTerms {
+  /** The URL of the quote. */
+  readonly quote: string
+}
+
+/** A payment without a quote. */
+export interface DirectPayment extends PaymentTerms {
+  /** The URL of the incoming payment. */
+  readonly receiver: string
+  readonly debitAmount: Amount
+  /**
+   * Names the payment, so that a repeat gets the same one: 1 to 255 printable ASCII characters. Servers other than
+   * open-payments-server may ignore it; there, a repeat pays again.
+   */
+  readonly idempotencyKey: string
+}
+
+/** An outgoing payment to create. */
+export type PaymentRequest = PaymentByQuote | DirectPayment
+
+export interface Payment {
+  readonly id: string
+  readonly receiver: string
+  readonly failed: boolean
+  readonly debitAmount: Amount
+  readonly receiveAmount?: Amount
+  /** What has been sent until now. */
+  readonly sentAmount: Amount
+  /** What the grant has spent, in the answer to a creation. */
+  readonly spent?: { readonly debitAmount?: Amount; readonly receiveAmount?: Amount }
+}
+
+/** The result of `createPayment` and `getPayment`. */
+export type FoundPayment = { readonly ok: true; readonly payment: Payment } | Refused
+
+export async function createPaymentAt(
+  context: Context,
+  call: Call,
+  asked: PaymentRequest,
+): Promise<FoundPayment> {
+  const { grant, metadata } = asked
+  const address = await addressFrom(context, call, asked.walletAddress)
+  if (!address.ok) return address
+  const { id, authServer } = address.value
+  const url = collectionAt(address.value, 'outgoing-payments')
+  // The address may lie: another server must not get the token.
+  if (authServer !== grant.authServer) {
+    return refused(
+      'response_invalid',
+      `${id} names ${authServer}, but the grant is of ${grant.authServer}`,
+    )
+  }
+  const common = { walletAddress: id, ...(metadata !== undefined && { metadata }) }
+  const byQuote = 'quote' in asked
+  const body = byQuote
+    ? { ...common, quoteId: asked.quote }
+    : { ...common, incomingPayment: asked.receiver, debitAmount: asked.debitAmount }
+  const request: Outgoing = {
+    ...{ method: 'POST', url, body, token: grant.token },
+    ...(byQuote
+      ? { creates: 'same_quote' }
+      : { idempotencyKey: asked.idempotencyKey, creates: 'same_key' }),
+  }
+  const sent = await context.exchange(call, request)
+  if (!sent.ok) return sent
+  const read = readBody(outgoingPaymentBody, sent.answer, request)
+  if (!read.ok) return read
+  const isAsked = byQuote || read.value.receiver === asked.receiver
+  if (!isAsked || !hasOriginOf(read.value.id, url)) return invalid(request, 'with another payment')
+  return { ok: true, payment: paymentOf(read.value) }
+}
+
+export async function getPaymentAt(
+  { exchange }: Context,
+  call: Call,
+  grant: IssuedGrant,
+  url: string,
+): Promise<FoundPayment> {
+  const request: Outgoing = { method: 'GET', url, token: grant.token }
+  const sent = await exchange(call, request)
+  if (!sent.ok) return sent
+  const read = readBody(outgoingPaymentBody, sent.answer, request)
+  if (!read.ok) return read
+  if (read.value.id !== url) return invalid(request, 'with another payment')
+  return { ok: true, payment: paymentOf(read.value) }
+}
+
+function paymentOf(body: v.InferOutput<typeof outgoingPaymentBody>): Payment {
+  const { id, receiver, failed, debitAmount, receiveAmount, sentAmount } = body
+  const { grantSpentDebitAmount: debit, grantSpentReceiveAmount: receive } = body
+  const spent = {
+    ...(debit !== undefined && { debitAmount: debit }),
+    ...(receive !== undefined && { receiveAmount: receive }),
+  }
+  return {
+    ...{ id, receiver, failed, debitAmount, sentAmount },
+    ...(receiveAmount !== undefined && { receiveAmount }),
+    ...((debit ?? receive) !== undefined && { spent }),
+  }
+}
