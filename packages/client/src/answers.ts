@@ -64,8 +64,9 @@ export function refusedBy(request: Outgoing, answer: Answer): Refused {
   const error = errorIn(answer)
   const refusal = refusalOf(error)
   const { status, code, description } = error
-  const said = [code, description].filter((text) => text !== undefined).join(': ')
-  const reason = `${request.method} ${request.url} responded with status ${status}${said && `: ${said}`}`
+  const said = code === undefined ? `${status}` : `${status} ${code}`
+  const why = description === undefined ? '' : `: ${description}`
+  const reason = `${request.method} ${request.url} responded with ${said}${why}`
   const retryAfterMs = retryAfterIn(answer)
   const more = { answer: error, ...(retryAfterMs !== undefined && { retryAfterMs }) }
   const { creates } = request

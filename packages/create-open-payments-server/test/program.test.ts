@@ -103,6 +103,7 @@ describe('the questions', () => {
       '@hono/node-server',
       '@opentelemetry/api',
       'hono',
+      'open-payments-client',
       'open-payments-pages',
       'open-payments-server',
       'pg',

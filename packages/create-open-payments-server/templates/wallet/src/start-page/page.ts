@@ -12,8 +12,7 @@ import {
 } from 'open-payments-pages'
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import { accountCard, english, type ShownAccount } from './accounts.js'
-import type { ClientInstance } from './client.js'
-import { clientPayments, failed, type Order, type Outcome } from './payment.js'
+import { type ClientInstance, clientPayments, failed, type Order, type Outcome } from './payment.js'
 import { requestList, requestListScript, requestListStyle, rowsOf } from './request-list.js'
 import type { RequestLog } from './requests.js'
 

@@ -1,7 +1,20 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
+import { lookup } from 'node:dns/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Amount } from 'open-payments-server'
-import { type ClientInstance, send } from './client.js'
+import {
+  type Client,
+  type ClientOptions,
+  createClient,
+  type PendingGrant,
+  type Refused,
+  verifyFinish,
+} from 'open-payments-client'
+import { type Amount, guardedFetch } from 'open-payments-server'
+
+/** A client instance: its wallet address, and the key that it publishes there. */
+export type ClientInstance = Pick<ClientOptions, 'keyId' | 'privateKey'> & {
+  readonly walletAddress: string
+}
 
 /** A payment between two wallet addresses. */
 export interface Order {
@@ -28,34 +41,11 @@ export interface ClientPayments {
   outcomeOf(id: string): Promise<Outcome | undefined>
 }
 
-interface Wallet {
-  readonly authServer: string
-  readonly resourceServer: string
-}
-
-interface Token {
-  readonly access_token: { readonly value: string }
-}
-
-interface PendingGrant {
-  readonly interact: { readonly redirect: string; readonly finish: string }
-  readonly continue: Token & { readonly uri: string }
-}
-
-interface Payment {
-  readonly id: string
-  readonly debitAmount: Amount
-  readonly sentAmount: Amount
-  readonly failed?: boolean
-}
-
 /** What the client remembers while the owner decides. */
 interface Waiting {
   readonly from: string
-  readonly wallet: Wallet
-  readonly quoteId: string
-  readonly nonce: string
-  readonly grant: PendingGrant
+  readonly quote: string
+  readonly pending: PendingGrant
   outcome?: Promise<Outcome>
   /** A redirect has said that the owner denied. It has no hash, so anybody may have sent it. */
   isSaidDenied?: true
@@ -64,6 +54,7 @@ interface Waiting {
 const waitingMax = 100
 const readsMax = 20
 const pauseMs = 250
+const receiverLifetimeMs = 24 * 60 * 60 * 1_000
 
 /**
  * Pays as an app does: an incoming payment and a quote, so that the owner sees who gets how much; a grant for exactly
@@ -73,81 +64,50 @@ const pauseMs = 250
  */
 export function clientPayments(client: () => ClientInstance, finishUri: string): ClientPayments {
   const payments = new Map<string, Waiting>()
+  const fetch = fetchAt(finishUri)
+  const app = () => createClient({ ...client(), fetch })
 
   async function begin({ from, to, amount }: Order): Promise<string> {
-    const [payer, payee] = await Promise.all([walletAt(from), walletAt(to)])
-    const { id: receiver } = await post<{ id: string }>(
-      `${payee.resourceServer}/incoming-payments`,
-      await tokenFor(payee, { type: 'incoming-payment', actions: ['create'] }),
-      { walletAddress: to, incomingAmount: amount },
+    const paying = app()
+    const expiresAt = Date.now() + receiverLifetimeMs
+    const { url: receiver } = done(
+      await paying.createReceiver({ walletAddress: to, incomingAmount: amount, expiresAt }),
     )
-    const quote = await post<{ id: string; debitAmount: Amount }>(
-      `${payer.resourceServer}/quotes`,
-      await tokenFor(payer, { type: 'quote', actions: ['create'] }),
-      { walletAddress: from, receiver, method: 'ilp' },
-    )
-    const [id, nonce] = [randomUUID(), randomUUID()]
-    const finish = { method: 'redirect', uri: `${finishUri}?payment=${id}`, nonce }
+    const { quote } = done(await paying.createQuote({ walletAddress: from, receiver }))
+    const id = randomUUID()
     const limits = { receiver, debitAmount: quote.debitAmount }
-    const item = { type: 'outgoing-payment', actions: ['create', 'read'], identifier: from, limits }
-    const grant = await requestGrant<PendingGrant>(payer, item, { start: ['redirect'], finish })
-    payments.set(id, { from, wallet: payer, quoteId: quote.id, nonce, grant })
+    const asked = await paying.requestGrant({
+      walletAddress: from,
+      access: [{ type: 'outgoing-payment', actions: ['create', 'read'], identifier: from, limits }],
+      interact: { finishUri: `${finishUri}?payment=${id}` },
+    })
+    const state = done(asked)
+    if (state.status === 'issued') throw new Error('the wallet did not ask for consent')
+    const { pending } = state
+    payments.set(id, { from, quote: quote.id, pending })
     for (const oldest of payments.keys()) {
       if (payments.size <= waitingMax) break
       payments.delete(oldest)
     }
-    return grant.interact.redirect
+    return pending.redirect ?? ''
   }
 
   async function finish(query: URLSearchParams): Promise<Outcome | undefined> {
     const waiting = payments.get(query.get('payment') ?? '')
     if (waiting === undefined) return undefined
-    const reference = query.get('interact_ref')
-    if (reference === null) {
-      waiting.isSaidDenied = true
-      return outcomeIn(waiting)
+    const verified = await verifyFinish(waiting.pending, query)
+    if (verified.ok) {
+      waiting.outcome ??= complete(app(), waiting, verified.interactRef).catch(failed)
+      return waiting.outcome
     }
-    if (!hashOf(waiting, reference).equals(bytesOf(query.get('hash')))) return undefined
-    waiting.outcome ??= complete(waiting, reference).catch(failed)
-    return waiting.outcome
+    if (verified.refusal !== 'consent_denied') return undefined
+    waiting.isSaidDenied = true
+    return outcomeIn(waiting)
   }
 
   /** What a redirect with a hash has led to counts, before or after one that says that the owner denied. */
   async function outcomeIn({ outcome, isSaidDenied }: Waiting): Promise<Outcome | undefined> {
     return outcome ?? (isSaidDenied && { status: 'denied' })
-  }
-
-  async function complete(waiting: Waiting, reference: string): Promise<Outcome> {
-    const { from, wallet, quoteId, grant } = waiting
-    const { uri, access_token: continuation } = grant.continue
-    const issued = await post<Token>(uri, continuation.value, { interact_ref: reference })
-    const { value: token } = issued.access_token
-    const url = `${wallet.resourceServer}/outgoing-payments`
-    const { id } = await post<Payment>(url, token, { walletAddress: from, quoteId })
-    for (let reads = 0; reads < readsMax; reads += 1) {
-      const payment = await send<Payment>(client(), { method: 'GET', url: id, token })
-      if (payment.failed) return { status: 'failed', reason: 'The wallet could not send it.' }
-      if (payment.sentAmount.value === payment.debitAmount.value) return { status: 'paid' }
-      await sleep(pauseMs)
-    }
-    return { status: 'pending' }
-  }
-
-  const walletAt = (url: string) => send<Wallet>(client(), { method: 'GET', url })
-
-  const post = <Answer>(url: string, token: string, body: object) =>
-    send<Answer>(client(), { method: 'POST', url, token, body })
-
-  function requestGrant<Answer>({ authServer: url }: Wallet, item: object, interact?: object) {
-    const app = client()
-    const access = { access_token: { access: [item] }, client: app.walletAddress }
-    const body = { ...access, ...(interact && { interact }) }
-    return send<Answer>(app, { method: 'POST', url, body })
-  }
-
-  /** Requests access that needs no consent. */
-  async function tokenFor(wallet: Wallet, item: object): Promise<string> {
-    return (await requestGrant<Token>(wallet, item)).access_token.value
   }
 
   async function outcomeOf(id: string): Promise<Outcome | undefined> {
@@ -158,15 +118,40 @@ export function clientPayments(client: () => ClientInstance, finishUri: string):
   return { begin, finish, outcomeOf }
 }
 
-/** The hash by which a client knows that the redirect is from the authorization server (RFC 9635 section 4.2.3). */
-function hashOf({ nonce, grant, wallet }: Waiting, reference: string): Buffer {
-  const base = [nonce, grant.interact.finish, reference, wallet.authServer].join('\n')
-  return createHash('sha256').update(base).digest()
+async function complete(
+  app: Client,
+  { from, quote, pending }: Waiting,
+  interactRef: string,
+): Promise<Outcome> {
+  const issued = done(await app.continueGrant(pending, { interactRef }))
+  if (issued.status === 'pending') return { status: 'pending' }
+  const { grant } = issued
+  const created = done(await app.createPayment({ walletAddress: from, grant, quote }))
+  for (let reads = 0; reads < readsMax; reads += 1) {
+    const { payment } = done(await app.getPayment(grant, created.payment.id))
+    if (payment.failed) return { status: 'failed', reason: 'The wallet could not send it.' }
+    if (payment.sentAmount.value === payment.debitAmount.value) return { status: 'paid' }
+    await sleep(pauseMs)
+  }
+  return { status: 'pending' }
 }
 
-/** Reads base64, which deployed servers send, and base64url, as in the RFC. */
-function bytesOf(hash: string | null): Buffer {
-  return Buffer.from(hash ?? '', 'base64')
+/** Sends requests to the own wallet, which may have a private address and a name in the hosts file. */
+function fetchAt(url: string) {
+  return guardedFetch({
+    allowLoopback: true,
+    privateHosts: [new URL(url).hostname],
+    timeoutMs: 10_000,
+    async resolve(name) {
+      return (await lookup(name, { all: true })).map(({ address }) => address)
+    },
+  })
+}
+
+/** Returns a result. Throws a refusal as an error that names the code and the description of the response. */
+function done<Result extends { readonly ok: true }>(result: Result | Refused): Result {
+  if (result.ok) return result
+  throw new Error(result.reason)
 }
 
 /** The outcome of a payment that met an error. */
