@@ -1,4 +1,4 @@
-import type { AccessItem, Amount } from 'open-payments-server'
+import type { AccessItem, Amount, Asset } from 'open-payments-server'
 import * as v from 'valibot'
 import {
   amountSchema,
@@ -49,16 +49,23 @@ export const publicViewBody = requestObjectOf(
   v.object({ authServer: url, receivedAmount: v.optional(amountSchema) }),
 )
 
-export const incomingPaymentBody = requestObjectOf(
-  v.object({
-    id: v.string(),
-    walletAddress: url,
-    completed: v.boolean(),
-    incomingAmount: v.optional(amountSchema),
-    receivedAmount: amountSchema,
-    expiresAt: v.optional(instant),
-    methods: v.optional(v.array(v.unknown()), []),
-  }),
+export const incomingPaymentBody = v.pipe(
+  requestObjectOf(
+    v.object({
+      id: v.string(),
+      walletAddress: url,
+      completed: v.boolean(),
+      incomingAmount: v.optional(amountSchema),
+      receivedAmount: amountSchema,
+      expiresAt: v.optional(instant),
+      methods: v.optional(v.array(v.unknown()), []),
+    }),
+  ),
+  v.check(
+    ({ incomingAmount, receivedAmount }) =>
+      incomingAmount === undefined || sameAsset(incomingAmount, receivedAmount),
+    'must have amounts of one asset',
+  ),
 )
 
 export type IncomingPaymentBody = v.InferOutput<typeof incomingPaymentBody>
@@ -158,6 +165,10 @@ export function readBody<Schema extends v.GenericSchema>(
 /** Whether a URL has the origin of another, so that a token of that server may be sent to it. */
 export function hasOriginOf(text: string, server: string): boolean {
   return URL.canParse(text) && new URL(text).origin === new URL(server).origin
+}
+
+function sameAsset(one: Asset, other: Asset): boolean {
+  return one.assetCode === other.assetCode && one.assetScale === other.assetScale
 }
 
 export function sameAmounts(one: Amount | undefined, other: Amount | undefined): boolean {
