@@ -75,6 +75,10 @@ export interface SendingEntry {
   readonly value: bigint
   begun: number
   sent: bigint
+  /** What was in doubt when it ended. */
+  inDoubt?: bigint
+  /** What was refunded of it, once that is decided. */
+  refunded?: bigint
 }
 
 /** What the actors have done, and what they were told. */

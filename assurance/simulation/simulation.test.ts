@@ -4,7 +4,7 @@ import { type LifeOptions, live } from './life.js'
 import { type MistakeName, mistakes } from './mistakes.js'
 import type { Mistake } from './world.js'
 
-const lives = runs(1_000, 25)
+const lives = runs(1_000, 35)
 const steps = runs(500, 200)
 
 const seedOf = (index: number) => String(index + 1)

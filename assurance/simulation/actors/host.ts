@@ -65,6 +65,7 @@ export async function send(world: World, server: ServerProcess): Promise<void> {
   const { draw } = scheduler
   const payment = draw.pick([...journal.sending.values()])
   if (payment === undefined) return
+  if (payment.inDoubt !== undefined && draw.chance(70)) return decideDoubt(world, server, payment)
   // Another process of the operator may try to begin a payment that has been begun.
   if (payment.begun > 0 && draw.chance(80)) return reportSent(world, server, payment)
   const { cancel } = server.resources.outgoingPayments
@@ -99,12 +100,43 @@ async function reportSent(
   const amount = usd(payment.sent)
   const totals = { sentAmount: amount, deliveredAmount: amount }
   const { outgoingPayments } = resources
-  if (draw.chance(70)) {
-    const report = { ...totals, ...(draw.chance(30) && { final: true }) }
-    await attempt(world, 'report', () => outgoingPayments.reportSent(paymentId, report))
-  } else {
-    await attempt(world, 'fail', () => outgoingPayments.fail(paymentId, totals))
+  const final = draw.chance(30)
+  const doubt = draw.chance(35) ? BigInt(1 + draw.below(Number(value))) : undefined
+  const inDoubt = doubt && {
+    amount: usd(doubt),
+    since: Math.floor(world.scheduler.now()),
+    reason: 'no reply',
   }
+  const report = { ...totals, ...(inDoubt && { inDoubt }) }
+  const result = draw.chance(70)
+    ? await attempt(world, 'report', () =>
+        outgoingPayments.reportSent(paymentId, { ...report, ...(final && { final }) }),
+      )
+    : await attempt(world, 'fail', () => outgoingPayments.fail(paymentId, report))
+  if (!result?.ok || result.payment.status === 'begun') return
+  const ended = result.payment.inDoubt
+  if (ended !== undefined) payment.inDoubt ??= BigInt(ended.amount.value)
+}
+
+/** The operator finds out what became of the part in doubt, or decides again, in the same way or not. */
+async function decideDoubt(
+  world: World,
+  { resources }: ServerProcess,
+  payment: SendingEntry,
+): Promise<void> {
+  const { draw } = world.scheduler
+  const { paymentId, inDoubt = 0n } = payment
+  const refunded =
+    payment.refunded !== undefined && draw.chance(70)
+      ? payment.refunded
+      : BigInt(draw.below(Number(inDoubt) + 1))
+  const result = await attempt(world, 'decideDoubt', () =>
+    resources.outgoingPayments.decideDoubt(paymentId, { refunded: usd(refunded) }),
+  )
+  if (!result?.ok || !result.changed) return
+  count(world.journal, 'decided doubts')
+  if (payment.refunded !== undefined) world.journal.breaches.push(`${paymentId} was refunded twice`)
+  payment.refunded = refunded
 }
 
 export async function sweep(world: World, server: ServerProcess): Promise<void> {

@@ -18,8 +18,9 @@ const steps: Readonly<Record<PaymentRecord['state'], readonly string[]>> = {
   declined: [],
   created: ['begun', 'failed'],
   begun: ['begun', 'completed', 'failed'],
-  completed: [],
-  failed: [],
+  // Only what was in doubt can still be decided.
+  completed: ['completed'],
+  failed: ['failed'],
 }
 
 const mutable = [
@@ -32,6 +33,8 @@ const mutable = [
   'delivered',
   'endedAt',
   'failure',
+  'inDoubt',
+  'decided',
   'dueAt',
   'retainUntil',
 ]
@@ -47,7 +50,10 @@ const undecided = [
   'confirmation',
 ]
 
-/** A payment is begun before it is sent; what was sent never falls nor exceeds it; an ended payment never changes. */
+/**
+ * A payment is begun before it is sent; what was sent never falls nor exceeds it; an ended payment never changes, except
+ * that its doubt is decided once: then what was sent falls by what is refunded of the doubt.
+ */
 export const sendingOnlyGoesForward: Law = (change) =>
   writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
     if (before === undefined) return []
@@ -58,6 +64,17 @@ export const sendingOnlyGoesForward: Law = (change) =>
     const isDecided = before.state !== 'reserved'
     const changed = differsIn(before, after, isDecided ? mutable : [...mutable, ...undecided])
     if (changed !== undefined) return [`${changed} of the payment ${id} changed`]
+    if (before.state === 'completed' || before.state === 'failed') {
+      const [inDoubt, refunded] = [before.inDoubt?.amount, after.decided?.refunded]
+      const isDecided =
+        inDoubt !== undefined &&
+        refunded !== undefined &&
+        after.inDoubt === undefined &&
+        BigInt(refunded) <= BigInt(inDoubt) &&
+        BigInt(sent) === BigInt(before.sent) - BigInt(refunded) &&
+        BigInt(delivered) <= BigInt(before.delivered)
+      return isDecided ? [] : [`the payment ${id}, which has ended, changed`]
+    }
     const fell = BigInt(sent) < BigInt(before.sent) || BigInt(delivered) < BigInt(before.delivered)
     const tooMuch =
       BigInt(sent) > BigInt(debitAmount.value) || BigInt(delivered) > BigInt(receiveAmount.value)

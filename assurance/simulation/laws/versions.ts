@@ -1,4 +1,5 @@
 import type { Stored } from '../../../src/entry-adapter.js'
+import type { OutgoingPayment } from '../../../src/index.js'
 import { namespaceLength } from '../database.js'
 import type { Law } from './law.js'
 
@@ -17,7 +18,10 @@ export const everyWriteIsTheNextVersion: Law = ({ written }) =>
 
 const told = ['incoming-payment', 'outgoing-payment', 'quote']
 
-/** Every change of a payment or quote has its events in the same commit, and no event is about anything else. */
+/**
+ * Every change of a payment or quote has its events in the same commit, except one of its doubt alone, which the host
+ * itself makes; and no event is about anything else.
+ */
 export const everyChangeHasItsEvents: Law = ({ written, commit }) => {
   if (commit === undefined) return []
   const created = written.flatMap(({ kind, before, after }) =>
@@ -29,8 +33,9 @@ export const everyChangeHasItsEvents: Law = ({ written, commit }) => {
     after === undefined ? [] : [eventsOf(kind, after)],
   )
   const silent = written.filter(
-    ({ kind, after }) =>
+    ({ kind, before, after }) =>
       told.includes(kind) &&
+      !isOfDoubtAlone(before, after) &&
       // Nobody sees a reserved payment.
       (after as { readonly state?: string } | undefined)?.state !== 'reserved' &&
       !(after && created.includes(`${eventsOf(kind, after)}.${after.lastEvent}`)),
@@ -40,6 +45,14 @@ export const everyChangeHasItsEvents: Law = ({ written, commit }) => {
     ...silent.map(({ kind, after }) => `${kind} ${after?.id} changed without an event`),
     ...groundless.map((id) => `the event ${id} belongs to no change of its commit`),
   ]
+}
+
+/** Whether a change reports what is in doubt of a payment, or decides it, and neither sends anything nor ends it. */
+function isOfDoubtAlone(before: Stored | undefined, after: Stored | undefined): boolean {
+  const [was, is] = [before, after] as (Partial<OutgoingPayment> | undefined)[]
+  if (was?.state === undefined || was.state !== is?.state) return false
+  const isDecided = was.inDoubt !== undefined && is.decided !== undefined
+  return isDecided || (was.sent === is.sent && was.delivered === is.delivered)
 }
 
 /** Returns what the ids of the events about a record begin with, without their namespace and slice. */
