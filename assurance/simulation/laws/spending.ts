@@ -51,8 +51,8 @@ const undecided = [
 ]
 
 /**
- * A payment is begun before it is sent; what was sent never falls nor exceeds it; an ended payment never changes, except
- * that its doubt is decided once: then what was sent falls by what is refunded of the doubt.
+ * A payment is begun before it is sent; what was sent never falls nor exceeds it; an ended payment never changes,
+ * except that its doubt is decided once: then what was sent falls by what is refunded of the doubt.
  */
 export const sendingOnlyGoesForward: Law = (change) =>
   writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
