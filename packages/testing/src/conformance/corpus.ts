@@ -210,15 +210,22 @@ async function outgoingLives(world: World): Promise<void> {
     const { id: quoteId } = await call({ method: 'POST', url, body: quote, token })
     const direct = { incomingPayment: receiver, debitAmount }
     const metadata = { note: 'Thank you' }
-    const [quoted, failed, cancelled] = [
+    const [quoted, failed, cancelled, doubted, decided] = [
       await create({ quoteId }),
       await create({ ...direct, metadata }),
       await create(direct),
+      await create(direct),
+      await create(direct),
     ]
     await create(direct)
-    for (const id of [quoted, failed]) await paying.begin(id)
+    for (const id of [quoted, failed, doubted, decided]) await paying.begin(id)
     await paying.reportSent(quoted, totals)
     await paying.fail(failed, { reason: 'the rail refused' })
+    const inDoubt = { amount: usd('40'), since: clock.now(), reason: 'no reply' }
+    for (const id of [doubted, decided]) {
+      await paying.fail(id, { ...totals, reason: 'no reply', inDoubt })
+    }
+    await paying.decideDoubt(decided, { refunded: usd('40') })
     await paying.cancel(cancelled, {})
   }
   clock.advance(dayMs / 2)
