@@ -13,10 +13,10 @@ import { build } from 'esbuild'
  */
 const root = process.cwd()
 const packagesMax = 6
-const unpackedBytesMax = 1_600_000
-const bundleBytesMax = 97_000
-const resourceServerBytesMax = 64_000
-const remoteServerBytesMax = 67_500
+const unpackedBytesMax = 1_800_000
+const bundleBytesMax = 103_000
+const resourceServerBytesMax = 69_500
+const remoteServerBytesMax = 73_000
 /** The oldest compiler that README.md names. */
 const typescriptMin = '5.4.5'
 
@@ -26,7 +26,7 @@ const annexes = [
   { name: 'client', bytesMax: 150_000, isImported: true },
   { name: 'doctor', bytesMax: 240_000, isImported: true },
   { name: 'cli', bytesMax: 120_000, isImported: false },
-  { name: 'sandbox', bytesMax: 1_700_000, isImported: true },
+  { name: 'sandbox', bytesMax: 1_900_000, isImported: true },
   { name: 'kysely', bytesMax: 230_000, isImported: true },
   { name: 'ilp', bytesMax: 260_000, isImported: true },
   { name: 'pages', bytesMax: 480_000, isImported: true },
