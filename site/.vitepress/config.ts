@@ -105,8 +105,6 @@ export default defineConfig({
   vite: { plugins: [vueOfSite], build: { chunkSizeWarningLimit: 2_000 } },
   markdown: {
     anchor: { slugify: githubSlug },
-    // The highlighter has no grammars for these.
-    languageAlias: { haproxy: 'txt', caddy: 'txt', vcl: 'txt' },
     config(md) {
       resolveLinks(md)
       renderDiagrams(md)

@@ -17,7 +17,7 @@ export type AttemptsCase = Pick<ConformanceCase, 'name' | 'run'>
  *
  * Run `attemptsConformance` as well: where an instant decides, a random history rarely contains it.
  *
- * @param fc the module `fast-check`.
+ * @param fastCheck the module `fast-check`.
  *
  * @example
  * ```ts
