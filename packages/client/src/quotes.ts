@@ -54,7 +54,8 @@ export async function createQuoteAt(
     quote.receiver === receiver &&
     hasOriginOf(quote.id, url) &&
     sameAmounts(quote.debitAmount, { ...asset, value: quote.debitAmount.value }) &&
-    (debitAmount === undefined || BigInt(quote.debitAmount.value) <= BigInt(debitAmount.value))
+    (debitAmount === undefined || BigInt(quote.debitAmount.value) <= BigInt(debitAmount.value)) &&
+    (receiveAmount === undefined || isAtLeast(quote.receiveAmount, receiveAmount))
   // A program that pays it would not compare it.
   return isAsked
     ? { ok: true, quote: quoteOf(quote) }
@@ -79,6 +80,11 @@ export async function getQuoteAt(
   if (!read.ok) return read
   if (read.value.id !== url) return invalid(request, 'with another quote')
   return { ok: true, quote: quoteOf(read.value) }
+}
+
+function isAtLeast(quoted: Amount, { value, ...asset }: Amount): boolean {
+  const isSameAsset = sameAmounts(quoted, { ...asset, value: quoted.value })
+  return isSameAsset && BigInt(quoted.value) >= BigInt(value)
 }
 
 function quoteOf(body: v.InferOutput<typeof quoteBody>): Quote {

@@ -182,6 +182,14 @@ describe('a server cannot', () => {
       (client) => client.createQuote({ walletAddress: bob, receiver, debitAmount: usd('100') }),
     ],
     [
+      'quote less for the receiver than what was asked for',
+      (path) =>
+        path === '/quotes'
+          ? { id: `${origin}/quotes/1`, receiver, debitAmount: usd('100'), receiveAmount: usd('1') }
+          : undefined,
+      (client) => client.createQuote({ walletAddress: bob, receiver, receiveAmount: usd('100') }),
+    ],
+    [
       'quote for another receiver',
       (path) =>
         path === '/quotes'
