@@ -63,7 +63,10 @@ export function createStoreActions(
         return { type: 'postponed', moved: await postponeEvents(context, action.behind) }
       case 'acknowledge':
         await acknowledge(context, settings, action.deliveries)
-        for (const { record } of action.deliveries) removed.set(record.id, pacing.elapsedMs())
+        for (const { record, end } of action.deliveries) {
+          // One that failed or was postponed is still there, and may be due again soon.
+          if (end?.handled.type === 'done') removed.set(record.id, pacing.elapsedMs())
+        }
         return { type: 'acknowledged' }
       case 'lease':
         return { type: 'leased', records: await leaseEvents(context, settings, action.deliveries) }

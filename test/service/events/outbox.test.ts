@@ -242,6 +242,28 @@ describe('draining', () => {
 })
 
 describe('a handler that fails', () => {
+  test('receives the event again in the same call, while another handler runs', async () => {
+    const setup = paymentServices()
+    await setup.newPayment()
+    await setup.newPayment()
+    const { open, opened } = gate()
+    const attempts: number[] = []
+    const handler: EventHandler = async (event, { attempt }) => {
+      if (positionOf(event.id) === slow) return opened
+      attempts.push(attempt)
+      if (attempt === 1) throw new Error('no')
+    }
+    const [slow] = (await storedEvents(setup)).map(({ id }) => positionOf(id))
+    const drained = setup.outbox.drain(handler, { backoffMs: 100 })
+    for (let i = 0; i < 20; i++) {
+      await turns(10)
+      setup.clock.advance(250)
+    }
+    expect(attempts).toEqual([1, 2])
+    open()
+    expect(await whileTimePasses(setup.clock, drained)).toEqual({ delivered: 2, failed: 1 })
+  })
+
   test('receives the event again after delays that double up to the maximum', async () => {
     const setup = paymentServices()
     await setup.newPayment()
