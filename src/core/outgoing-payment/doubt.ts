@@ -134,7 +134,7 @@ export function decideDoubt(
     return refused('totals_exceeded', 'refunded is more than the amount in doubt')
   }
   const sent = valueOr(0n, payment.sent) - value
-  const delivered = deliveredOf(payment, sent, deliveredAmount)
+  const delivered = deliveredOf(payment, { sent, refunded: value }, deliveredAmount)
   if (!delivered.ok) return delivered
   const undelivered = valueOr(0n, payment.delivered) - delivered.value
   return changed({
@@ -156,14 +156,18 @@ export function decideDoubt(
 /** Returns the total delivered after a refund, which never rises. */
 function deliveredOf(
   { debitAmount, receiveAmount, delivered }: OutgoingPayment,
-  sent: bigint,
+  { sent, refunded }: { readonly sent: bigint; readonly refunded: bigint },
   given: Amount | undefined,
 ): Result<bigint, Refused<'amount_invalid' | 'totals_exceeded'>> {
   const before = valueOr(0n, delivered)
   if (given === undefined) {
     const [debit, receive] = [valueOr(0n, debitAmount.value), valueOr(0n, receiveAmount.value)]
-    const atPrice = debit === 0n ? 0n : (sent * receive + debit - 1n) / debit
-    return ok(atPrice < before ? atPrice : before)
+    const atPrice = (value: bigint) => (debit === 0n ? 0n : (value * receive + debit - 1n) / debit)
+    if (sent === 0n) return ok(0n)
+    // More may have been delivered than the price says: a refund takes only its own part of it.
+    const rest = before - atPrice(refunded)
+    const least = atPrice(sent) > rest ? atPrice(sent) : rest
+    return ok(least < before ? least : before)
   }
   const value = sameAsset(given, receiveAmount) ? parseValue(given.value) : undefined
   if (value === undefined) {

@@ -191,6 +191,17 @@ describe('deciding a doubt', () => {
     }
   })
 
+  test.each([
+    ['nothing', 0, '20'],
+    ['a part', 4, '18'],
+    ['all in doubt', 10, '15'],
+  ])('takes back no more than the price of what was refunded: %s', (_, back, delivered) => {
+    const life = begun()
+    const totals = { sentAmount: dollars(25), deliveredAmount: euros(20), inDoubt: doubt(10) }
+    life.decide<'fail'>({ type: 'fail', commandId: life.commandId(), ...totals })
+    expect(decide(life.payment(), back)).toMatchObject({ record: { delivered } })
+  })
+
   test('happens once: a repeat changes nothing, and another decision is refused', () => {
     const decided = decide(ended().payment(), 4)
     if (decided.outcome !== 'changed') throw new Error(decided.outcome)
