@@ -77,7 +77,8 @@ export async function continueGrantWith(
     const sent = await context.exchange(call, request)
     if (sent.ok) return stateIn(sent.answer, request, { authServer, pending }, context.clock.now())
     if (sent.refusal !== 'too_fast') return deniedBy(sent)
-    waitMs = sent.retryAfterMs ?? Math.max(continueAt - context.clock.now(), 1_000)
+    // A server that asks for no wait would otherwise be asked again without one.
+    waitMs = Math.max(sent.retryAfterMs ?? continueAt - context.clock.now(), 1_000)
   }
 }
 

@@ -131,6 +131,18 @@ test('a payment that waits for its owner leads to the page of the wallet, of no 
   expect(await pay()).toMatchObject({ ok: false, refusal: 'forbidden' })
 })
 
+test('a grant is not continued again at once if its server asks for no wait', async () => {
+  const { wallet, client } = clientOf({ limitMs: 500 })
+  wallet.fault = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    return { ...error(400, 'too_fast'), headers: { 'retry-after': '0' } }
+  }
+  const continuation = { uri: `${origin}/continue/1`, token: 'c-token' }
+  const pending = { authServer: `${origin}/auth`, continuation, continueAt: now }
+  expect(await client.continueGrant(pending)).toMatchObject({ refusal: 'too_fast' })
+  expect(wallet.arrived).toHaveLength(1)
+})
+
 describe('a server cannot', () => {
   const lies: readonly (readonly [
     string,
