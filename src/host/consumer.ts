@@ -82,7 +82,8 @@ export function consumeEvents(
   const { signal } = controller
 
   const report = (error: unknown) => void callHook(() => onError(error))
-  const { onFailure = ({ error }: FailedDelivery) => report(error) } = draining
+  const { onFailure: told = ({ error }: FailedDelivery) => report(error) } = draining
+  const onFailure = (failure: FailedDelivery) => void callHook(() => told(failure), report)
   const settings = { ...draining, onFailure, signal }
 
   async function consume(source: ServerEvents): Promise<void> {

@@ -87,7 +87,7 @@ export interface DrainOptions {
   readonly backoffMaxMs?: number
   /** The number of failed deliveries after which an event is set aside. Default 16, about 4 hours. */
   readonly attemptsMax?: number
-  /** Receives each failed delivery. */
+  /** Receives each failed delivery. Its own errors are ignored; `consumeEvents` passes them to `onError`. */
   readonly onFailure?: (failure: FailedDelivery) => void
   /** Once aborted, no further delivery starts. */
   readonly signal?: AbortSignal

@@ -1,4 +1,5 @@
 import type { Instant } from '../../core/instant.js'
+import { callHook } from '../../util/errors.js'
 import { newCall, type ServiceContext } from '../context.js'
 import type { EventRecord } from '../event-record.js'
 import { changeEvents, removeEvents } from './changes.js'
@@ -45,7 +46,9 @@ async function reschedule(
     const event = deliveredEvent(context, namespace, record)
     // If another consumer has taken the event, it may be delivered at any time.
     const { dueAt: retryAt } = changed.get(record.id) ?? { dueAt: now }
-    settings.onFailure?.({ event, attempt, error, ...(retryAt !== undefined && { retryAt }) })
+    const failure = { event, attempt, error, ...(retryAt !== undefined && { retryAt }) }
+    // Its error is not one of the store, and must not end the other deliveries.
+    void callHook(() => settings.onFailure?.(failure))
   }
 }
 

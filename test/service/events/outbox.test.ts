@@ -242,6 +242,31 @@ describe('draining', () => {
 })
 
 describe('a handler that fails', () => {
+  test('delays nothing else if the callback for failures throws', async () => {
+    const setup = paymentServices()
+    await setup.newPayment()
+    const { open, opened } = gate()
+    const slow = await setup.newPayment()
+    const handler: EventHandler = async (event) => {
+      if (positionOf(event.id).startsWith(slow)) return opened
+      throw new Error('no')
+    }
+    const reported: number[] = []
+    const onFailure = ({ attempt }: FailedDelivery) => {
+      reported.push(attempt)
+      throw new Error('cannot report')
+    }
+    const drained = setup.outbox.drain(handler, { onFailure, backoffMs: 60 * second })
+    drained.catch(() => undefined)
+    for (let i = 0; i < 20; i++) {
+      await turns(10)
+      setup.clock.advance(250)
+    }
+    open()
+    expect(await whileTimePasses(setup.clock, drained)).toEqual({ delivered: 1, failed: 1 })
+    expect(reported).toEqual([1])
+  })
+
   test('receives the event again in the same call, while another handler runs', async () => {
     const setup = paymentServices()
     await setup.newPayment()
