@@ -89,7 +89,8 @@ function noteEnd(turn: Turn, id: string, handled: Handled): void {
 function noteError(turn: Turn, work: Work, error: unknown): void {
   const { state, at } = turn
   const isFirst = state.error === undefined
-  if (work.type === 'lease' || work.type === 'release') lose(turn, work.slice, 'the store failed')
+  const isLost = work.type === 'lease' || work.type === 'release' || work.type === 'suspect'
+  if (isLost) lose(turn, work.slice, 'the store failed')
   if (state.serving !== undefined) close(turn, state.serving.slice)
   delete state.serving
   if (isFirst && running(state) > 0) {
