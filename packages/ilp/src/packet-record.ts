@@ -229,7 +229,7 @@ export function packetRecord(options: PacketRecordOptions) {
 }
 
 function whyUnknown(reply: IlpReject | undefined): string {
-  return reply?.code === undefined ? 'no reply' : `${reply.code} ${reply.message}`
+  return reply?.code === undefined ? 'no reply' : `${reply.code} ${reply.message}`.slice(0, 256)
 }
 
 /** Returns what a packet asks the receiver for. */

@@ -165,7 +165,11 @@ function pluginOf({ send, signal, receiver }: PayOverIlpOptions) {
     if (prepare === undefined || !isFulfillable(prepare, sharedSecret)) return send(packet)
     if (isStopped) return stopped
     open += BigInt(prepare.amount)
-    const bytes = await send(packet)
+    // The STREAM sender takes a rejection for T00, after which it sends the amount again.
+    const bytes = await send(packet).catch((error) => {
+      isStopped = true
+      throw error
+    })
     const reply = readReply(bytes)
     if (fulfills(reply, prepare) || (!isUnknown(reply) && !isFulfill(reply))) {
       open -= BigInt(prepare.amount)

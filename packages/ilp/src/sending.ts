@@ -82,6 +82,7 @@ export interface PaymentSender {
    * The refund of what never arrived is yours.
    *
    * @param who the operator, for the record.
+   * @returns whether it was decided. A payment that has not ended is still sent, and decides them itself.
    */
   decide(paymentId: string, what: 'arrived' | 'never', who: string): Promise<boolean>
 }
@@ -129,7 +130,7 @@ type Sender = PaymentSenderOptions & { readonly now: () => number }
  */
 export function paymentSender(options: PaymentSenderOptions): PaymentSender {
   const sender: Sender = { now: () => Date.now(), ...options }
-  const { outgoingPayments, sendings, rail, book, now = () => Date.now() } = options
+  const { outgoingPayments, sendings, book, now = () => Date.now() } = options
   return {
     handler: (stopping) => async (event, delivery) => {
       if (event.type !== 'outgoing-payment.created') return
@@ -148,20 +149,19 @@ export function paymentSender(options: PaymentSenderOptions): PaymentSender {
       } while (after !== undefined)
     },
     async decide(paymentId, what, who) {
+      // Without its record, a payment that has not ended would be sent again from the beginning.
+      const payment = await outgoingPayments.get(paymentId)
+      if (payment?.status === 'created' || payment?.status === 'begun') return false
       const writer = crypto.randomUUID()
       const sending = await sendings.take(paymentId, writer)
-      const peer = sending && rail.peerFor(sending.receiver.ilpAddress)
-      if (sending === undefined || peer === undefined) return false
+      if (sending === undefined) return false
       let { settlement } = sending
       for (const { reference } of doubtsOf(settlement)) {
         const by = { by: 'operator', who } as const
         const decided = decideAttempt(settlement, reference, what, by, now())
         if (decided.ok) settlement = decided.record
         const decision = what === 'arrived' ? 'unproven' : 'released'
-        await book.decide(
-          { peer: peer.ilpAddress, direction: 'out', condition: reference },
-          decision,
-        )
+        await book.decide({ peer: sending.peer, direction: 'out', condition: reference }, decision)
       }
       // What arrived after a decision is known.
       const isDoubtful = doubtsOf(settlement).some(({ kind }) => kind !== 'excess')
@@ -228,7 +228,8 @@ async function open(
   const writer = crypto.randomUUID()
   const final = (reason: string, isTemporary = false) =>
     ({ ok: false, problem: { reason, isTemporary }, writer }) as const
-  let sending = await sendings.take(paymentId, writer)
+  const recorded = await sendings.take(paymentId, writer)
+  let sending = recorded
   if (sending === undefined) {
     const found = await receivers(payment.receiver)
     if (!found.ok) return final(found.reason, found.temporary)
@@ -250,9 +251,14 @@ async function open(
       sent: '0',
     }
   }
-  const peer = rail.peerFor(sending.receiver.ilpAddress)
+  // Another peer knows nothing about the packets that this one got.
+  const peer = rail.peerFor(sending.peer)
   const rate = peer && rateOf(peer.asset, receiveAmount)
-  if (peer === undefined || rate === undefined) return final('no peer has a route to the receiver')
+  if (peer?.ilpAddress !== sending.peer || rate === undefined) {
+    if (recorded === undefined) return final('no peer has a route to the receiver')
+    // Its packets may have arrived, so it cannot end as if nothing was sent.
+    throw new Error(`${paymentId}: the peer of its packets, or the rate, is gone`)
+  }
   const trustMax = sender.trustMax?.(payment) ?? BigInt(receiveAmount.value)
   const options = { book, sendings, paymentId, writer, sending, peer, rate, trustMax, now }
   const record = packetRecord(options)

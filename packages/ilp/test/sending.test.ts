@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isLong } from '../../../test/support/runs.js'
+import type { PaymentSenderOptions } from '../src/index.js'
 import { createLink, type Fate, type Setting, skippingClock } from './paying-wallet.js'
 import { booksIn, cent } from './receiving-wallet.js'
 
@@ -185,5 +186,71 @@ describe('a receiver', () => {
     expect(end.arrived).toBeLessThanOrEqual(250n + 1_000n)
     expect(end.arrived - end.debited).toBe(end.denied)
     expect(end.owed - end.owing).toBe(end.difference)
+  })
+})
+
+describe('a payment of which a packet is in doubt', () => {
+  const lost: Fate[] = [{ how: 'its reply is lost' }]
+  async function inDoubt(more: Partial<Setting> = {}) {
+    const link = await open({ isOurs: false, ...more })
+    await link.process([...lost], () => link.beUnreadable(1)).run()
+    await link.advance(1_000)
+    return link
+  }
+  const once = { debited: 1_000n, arrived: 1_000n }
+
+  test('is not decided by an operator before it has ended', async () => {
+    const link = await inDoubt()
+    expect(await link.process([]).sender.decide(link.id, 'arrived', 'ada')).toBe(false)
+    expect(await finish(link)).toMatchObject(once)
+  })
+
+  test('does not end as if nothing was sent while its currency has no rate', async () => {
+    let hasRate = true
+    const link = await inDoubt({
+      mistake: ({ rateOf }) => ({ rateOf: (...pair) => (hasRate ? rateOf(...pair) : undefined) }),
+    })
+    hasRate = false
+    await link.process([]).run()
+    hasRate = true
+    await link.advance(5_000)
+    expect(await finish(link)).toMatchObject(once)
+  })
+
+  test('asks the peer that got its packets, also if another one has the route now', async () => {
+    let isMoved = false
+    const mistake = ({ rail }: PaymentSenderOptions): Partial<PaymentSenderOptions> => ({
+      rail: {
+        peerFor(address) {
+          const peer = rail.peerFor(address)
+          if (peer === undefined || !isMoved || address === peer.ilpAddress) return peer
+          return {
+            ...peer,
+            ilpAddress: 'test.wallet.usd',
+            close: async () => ({ outcome: 'never' }),
+          }
+        },
+      },
+    })
+    const link = await inDoubt({ mistake })
+    isMoved = true
+    expect(await finish(link)).toMatchObject(once)
+  })
+
+  test('is not sent twice if what became of a packet cannot be recorded', async () => {
+    let failures = 2
+    const mistake = ({ book }: PaymentSenderOptions): Partial<PaymentSenderOptions> => ({
+      book: {
+        ...book,
+        async decide(...given) {
+          if (failures-- > 0) throw new Error('the database does not respond')
+          return book.decide(...given)
+        },
+      },
+    })
+    const link = await open({ isOurs: false, mistake })
+    await link.process([]).run()
+    await link.advance(1_000)
+    expect(await finish(link)).toMatchObject(once)
   })
 })
