@@ -57,7 +57,7 @@ export interface PacketBook<Transaction = unknown> {
   reserve(packet: NewPacket, balanceMax?: bigint): Promise<Reservation>
   /**
    * Decides a packet that is reserved. A packet that was decided stays as it is, but a fulfillment that comes later
-   * also proves a packet that is `unproven` or `released`.
+   * also proves an outgoing packet that is `unproven` or `released`.
    *
    * @param proof `inside`: a transaction of the caller, for an incoming packet that is fulfilled: it takes effect with
    *   the transaction.
@@ -121,9 +121,10 @@ export function owedFor({ direction, amount }: NewPacket, state: PacketState): b
   return direction === 'in' ? amount : -amount
 }
 
-/** Returns whether a decision replaces a state. */
-export function mayBecome(state: PacketState, decision: Decision): boolean {
-  return state === 'reserved' || (decision === 'fulfilled' && state !== 'fulfilled')
+/** Returns whether a decision replaces a state. A proof that comes later counts only for what went out. */
+export function mayBecome({ state, direction }: PacketRow, decision: Decision): boolean {
+  if (state === 'reserved') return true
+  return direction === 'out' && decision === 'fulfilled' && state !== 'fulfilled'
 }
 
 /** Returns the packet that `close` records for a key without one. */

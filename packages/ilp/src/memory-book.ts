@@ -45,7 +45,7 @@ export function memoryBook(): PacketBook {
     },
     async decide(key, decision, { fulfillment } = {}) {
       const known = rows.get(orderOf(key))
-      if (known === undefined || !mayBecome(known.state, decision)) return known?.state
+      if (known === undefined || !mayBecome(known, decision)) return known?.state
       const proof = fulfillment === undefined ? {} : { fulfillment }
       write({ ...known, ...proof, state: decision }, known)
       return decision

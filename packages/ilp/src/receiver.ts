@@ -213,6 +213,7 @@ async function credit(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
     return refuse(receiver, paid, 'R00', 'The packet was credited with another amount')
   }
   await claim?.release()
+  if (result.refusal === 'transfer_closed') return refuse(receiver, paid, 'R02', released)
   // The reason that your `mayReceive` gives is not for the sender.
   const isYours = /^(?:payment_not_allowed|amount_too_large)$/.test(result.refusal)
   const reason = isYours ? 'the payment is not allowed' : result.reason
@@ -232,9 +233,11 @@ async function receive(
 ): Promise<Received | 'released' | 'unknown'> {
   const { paymentId } = payment
   const credit = receiver.claim?.receive ?? receiver.incomingPayments.receive
+  // After the expiry the sender may send the amount again, however long the database takes.
+  const inTime = { ...funds, notAfter: prepare.expiresAt.getTime() }
   for (let attempt = 1; ; attempt++) {
     try {
-      return await credit(paymentId, funds)
+      return await credit(paymentId, inTime)
     } catch (error) {
       if (error instanceof PacketReleasedError) return 'released'
       if (attempt === attemptsMax || timeLeft(receiver, prepare) < replyMs + pauseMs) {

@@ -136,7 +136,7 @@ export function sqlBook({ sql, transaction }: SqlDatabase): PacketBook<Sql> {
       return withPeer(key.peer, async (within, balance) => {
         await within(`UPDATE ilp_packets SET locks = locks + 1 WHERE ${byKey}`, ...valuesOf(key))
         const row = await rowOf(within, key)
-        if (row === undefined || !mayBecome(row.state, decision)) return row?.state
+        if (row === undefined || !mayBecome(row, decision)) return row?.state
         await within(
           `UPDATE ilp_packets SET state = ?, fulfillment = ? WHERE ${byKey}`,
           decision,

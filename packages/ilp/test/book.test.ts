@@ -131,6 +131,14 @@ describe.each<readonly [string, PacketBook<Sql> | undefined]>([...books])(
       },
     )
 
+    each('never counts a packet that came in and was released', async () => {
+      const first = packet()
+      await book.reserve(first)
+      await book.decide(first, 'released')
+      expect(await book.decide(first, 'fulfilled')).toBe('released')
+      expect(await book.balance(first.peer)).toBe(0n)
+    })
+
     each('never reserves a packet that was closed before', async () => {
       const first = packet()
       const closed = { state: 'released', amount: 0n }

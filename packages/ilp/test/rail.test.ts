@@ -62,6 +62,22 @@ describe.each(['in memory', 'on PostgreSQL'])('a rail %s', (where) => {
     expect(isFulfillmentOf(row?.fulfillment ?? '', conditionOf(sent))).toBe(true)
   })
 
+  test('credits nothing once a packet has expired, however long the database takes', async () => {
+    const { rail, clock, resources, peers, packet, rowOf, owed, receivedNow } = await setUp()
+    const sent = packet()
+    const slow = rail(undefined, {
+      async receive(id, funds, fulfill) {
+        clock.advance(40_000)
+        const received = await resources.incomingPayments.receive(id, funds)
+        if (received.ok) await fulfill(async () => [])
+        return received
+      },
+    })
+    expect(outcomeOf(await slow.send(peers[0], sent))).toBe('R02')
+    expect([await receivedNow(), await owed()]).toEqual([0n, 0n])
+    expect((await rowOf(sent))?.state).toBe('released')
+  })
+
   test('exchanges into the currency of the account, rounded down', async () => {
     const { rail, peers, createPayment, packet, owed, received } = await setUp()
     const euros = await createPayment({}, carol)
