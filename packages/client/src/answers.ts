@@ -71,7 +71,9 @@ export function refusedBy(request: Outgoing, answer: Answer): Refused {
   const more = { answer: error, ...(retryAfterMs !== undefined && { retryAfterMs }) }
   const { creates } = request
   const isUndone = unprocessed.includes(status) || (status >= 400 && status < 500 && status !== 408)
-  if (creates !== undefined && (!isUndone || refusal === 'signature_used')) {
+  // Rafiki says this of a quote that has been paid before, too.
+  const mayBePaid = creates === 'same_quote' && status === 400 && description === 'invalid quote'
+  if (creates !== undefined && (!isUndone || refusal === 'signature_used' || mayBePaid)) {
     return outcomeUnknown(creates, reason, more)
   }
   if (code === 'confirmation_required') {

@@ -37,7 +37,10 @@ export async function verifyFinish(
   const input = { ...finish, interactRef, grantEndpoint: authServer }
   const expected = await interactionHash(input, 'sha-256', 'base64url')
   // The RFC says base64url. Deployed servers send standard base64, whose + is a space in a query.
-  const given = hash.replace(/[ +]/g, '-').replaceAll('/', '_').replace(/=*$/, '')
+  const given = hash
+    .replace(/[ +]/g, '-')
+    .replaceAll('/', '_')
+    .replace(/={0,2}$/, '')
   return given === expected
     ? { ok: true, interactRef }
     : refused('finish_invalid', `the hash is not one of ${authServer}`)

@@ -179,7 +179,8 @@ async function ownerOf(
   const read = sent.ok ? readBody(ownerBody, sent.answer, request) : sent
   if (!read.ok || read.value.id !== claimed) return undefined
   const collection = `${read.value.resourceServer.replace(/\/$/, '')}/incoming-payments/`
-  return url.startsWith(collection) ? claimed : undefined
+  // As it is requested: `..` in it leads out of the collection.
+  return new URL(url).href.startsWith(collection) ? claimed : undefined
 }
 
 /** Says what is wrong with a receiver, as far as its payer may know. */

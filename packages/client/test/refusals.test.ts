@@ -1,4 +1,4 @@
-import { type ClientRefusal, createClient, type Refused } from 'open-payments-client'
+import { type ClientRefusal, createClient, type Refused, verifyFinish } from 'open-payments-client'
 import type { FetchedDocument } from 'open-payments-server'
 import { describe, expect, test } from 'vitest'
 import {
@@ -129,6 +129,47 @@ test('a payment that waits for its owner leads to the page of the wallet, of no 
   })
   answering(page('javascript:alert(1)'))
   expect(await pay()).toMatchObject({ ok: false, refusal: 'forbidden' })
+})
+
+test('a quote that Rafiki does not pay a second time may have been paid', async () => {
+  const { wallet, client } = clientOf()
+  wallet.fault = async ({ method }, act) => {
+    if (method !== 'POST') return act()
+    if (wallet.created.length > 0) return error(400, '400', 'invalid quote')
+    act()
+    throw new Error('the answer is lost')
+  }
+  const grant = {
+    authServer: `${origin}/auth`,
+    token: 't',
+    manage: `${origin}/token/1`,
+    access: [],
+  }
+  const pay = () => client.createPayment({ walletAddress: bob, grant, quote: `${origin}/quotes/1` })
+  expect(await pay()).toMatchObject({ ok: false, refusal: 'outcome_unknown' })
+  expect(await pay()).toMatchObject({ ok: false, refusal: 'outcome_unknown' })
+})
+
+test('a receiver has no wallet address whose collection its URL only passes through', async () => {
+  const { wallet, client } = clientOf()
+  const url = `${origin}/incoming-payments/../mallory/incoming-payments/1`
+  wallet.fault = async ({ url: requested, headers = {} }, act) => {
+    if (!requested.includes('/mallory/')) return act()
+    const isOpen = headers['authorization'] === undefined
+    return json(200, isOpen ? { authServer: `${origin}/auth` } : incomingPayment(url))
+  }
+  const found = await client.receiverOf(url)
+  expect(found).toMatchObject({ ok: true, receiver: { ilp: {} } })
+  expect(found.ok && found.receiver).not.toHaveProperty('walletAddress')
+})
+
+test('a return with a long hash is refused at once', async () => {
+  const finish = { clientNonce: 'c', serverNonce: 's' }
+  const query = new URLSearchParams({ hash: `${'='.repeat(30_000)}x`, interact_ref: 'r' })
+  const begunAt = performance.now()
+  const found = await verifyFinish({ authServer: `${origin}/auth`, finish }, query)
+  expect(found).toMatchObject({ refusal: 'finish_invalid' })
+  expect(performance.now() - begunAt).toBeLessThan(500)
 })
 
 test('a grant is not continued again at once if its server asks for no wait', async () => {
