@@ -1,5 +1,12 @@
 import { decideAttempt } from '../core/attempts/evidence.js'
-import { type Attempt, isByWord, isOpen, type Settlement } from '../core/attempts/settlement.js'
+import { stopSettlement } from '../core/attempts/reply.js'
+import {
+  type Attempt,
+  isByWord,
+  isOpen,
+  type Settlement,
+  totalsOf,
+} from '../core/attempts/settlement.js'
 import type { Refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import type { Book } from './book.js'
@@ -59,5 +66,8 @@ function decidedBy(
     if (!decided.ok) return decided
     next = decided.record
   }
+  // It has ended: what is free now is the host's to refund, and not sent again.
+  const hasEnded = totalsOf(settlement).free === 0n && !attempts.some(isOpen)
+  if (hasEnded && totalsOf(next).free > 0n) next = stopSettlement(next, `decided by ${who}`, now)
   return { ok: true, next }
 }

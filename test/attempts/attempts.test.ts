@@ -279,6 +279,14 @@ describe('the host', () => {
     ])
   })
 
+  test('sends nothing after its end, also if an operator finds that nothing arrived', async () => {
+    const { driver, orders } = opened({ sums: [0n, 1_000n, 1_000n] })
+    expect(await driver.settle(request)).toMatchObject({ state: 'ended', arrived: 1_000n })
+    expect(await driver.decide('payment-1', 'never', 'ada')).toMatchObject({ ok: true })
+    expect(await driver.settle(request)).toMatchObject({ state: 'ended', arrived: 0n })
+    expect(orders).toHaveLength(1)
+  })
+
   test('repeats after a commit whose outcome it did not learn', async () => {
     const store = memoryStore()
     let commits = 0
