@@ -120,10 +120,13 @@ export function packetRecord(options: PacketRecordOptions) {
     const packets = { ...sending.packets, [reference]: `${amount}` }
     sending = { ...sending, settlement: reserved.record, packets }
     const row = { ...keyOf(reference), amount, expiresAt, reservedAt: now(), paymentId }
+    let mayBeInBook = false
     try {
-      if ((await write()) && (await book.reserve(row)).ok) return undefined
+      mayBeInBook = await write()
+      if (mayBeInBook && (await book.reserve(row)).ok) return undefined
     } catch {
-      // It is not sent, so it cannot arrive.
+      // It is not sent, so it cannot arrive. Once that is decided, the book releases what it may have recorded.
+      if (mayBeInBook) return 'the packet may have been recorded'
     }
     record(reference, { outcome: 'refused', reason: 'not sent', retryAt: now() })
     return 'the packet could not be recorded'

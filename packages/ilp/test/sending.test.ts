@@ -237,6 +237,26 @@ describe('a payment of which a packet is in doubt', () => {
     expect(await finish(link)).toMatchObject(once)
   })
 
+  test('leaves no packet in the book that was not sent, if the reply of the book is lost', async () => {
+    let failures = 1
+    const mistake = ({ book }: PaymentSenderOptions): Partial<PaymentSenderOptions> => ({
+      book: {
+        ...book,
+        async reserve(...given) {
+          const reserved = await book.reserve(...given)
+          if (failures-- > 0) throw new Error('the reply of the database is lost')
+          return reserved
+        },
+      },
+    })
+    const link = await open({ mistake })
+    await link.process([]).run()
+    await link.advance(1_000)
+    const end = await finish(link)
+    expect(end).toMatchObject(once)
+    expect(end.owing).toBe(end.owed)
+  })
+
   test('is not sent twice if what became of a packet cannot be recorded', async () => {
     let failures = 2
     const mistake = ({ book }: PaymentSenderOptions): Partial<PaymentSenderOptions> => ({
