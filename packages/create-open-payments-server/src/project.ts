@@ -41,7 +41,10 @@ export function filesOf(project: Project): ReadonlyMap<string, string> {
     ['README.md', readmeOf(project, readme)],
     ['.gitignore', part('gitignore').join('')],
     ['.env.example', settings],
-    ['.env', settings.replace(/^(\w+)=$/gm, (line) => line + project.newSecret())],
+    [
+      '.env',
+      settings.replace(/^\w+_(?:SECRET|PASSWORD)=$/gm, (line) => line + project.newSecret()),
+    ],
   ])
 }
 

@@ -65,6 +65,15 @@ describe.each(projects)('the wallet with $framework on $database', (project) => 
     for (const [, variable = ''] of settings.matchAll(/^(\w+)=/gm)) expect(read).toContain(variable)
   })
 
+  test('gives secrets to the variables that need one, and to no other', () => {
+    const before = files.get('.env.example')?.split('\n') ?? []
+    const after = files.get('.env')?.split('\n') ?? []
+    const filled = before.flatMap((line, index) =>
+      line === after[index] ? [] : [line.replace(/=.*/, '')],
+    )
+    expect(filled).toEqual(['SESSION_SECRET', 'PAYMENT_DETAILS_SECRET', 'DEMO_PASSWORD'])
+  })
+
   test('contains no part of a template', () => {
     const names = [...files.keys()]
     expect(names.filter((name) => /part\.|^gitignore|^env\./.test(name))).toEqual([])
