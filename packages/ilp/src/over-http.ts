@@ -104,7 +104,7 @@ export interface SendOverHttpOptions {
 }
 
 /**
- *Sends ILP packets to a peer over HTTP, each once, with their condition as `Idempotency-Key`. It rejects a packet with
+ * Sends ILP packets to a peer over HTTP, each once, with their condition as `Idempotency-Key`. It rejects a packet with
  * a temporary code, after which a sender may retry, only if no connection to the peer was established. If the outcome
  * is unknown, the code is R00: also after every response without an ILP packet, whatever its status, because something
  * between the two wallets may have sent it after it had forwarded the packet. (Interledger RFC 0035 suggests T00, after
@@ -206,6 +206,10 @@ const timeoutMax = 60_000
 
 /** Returns whether no connection was established, so that the peer has not received the packet. */
 function isUnsent(error: unknown): boolean {
-  const { cause } = error as { readonly cause?: { readonly code?: unknown } }
+  const { cause } = error as {
+    readonly cause?: { readonly code?: unknown; readonly syscall?: unknown }
+  }
+  // A connection that was established can end with the same codes.
+  if (cause?.syscall === 'read' || cause?.syscall === 'write') return false
   return ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH'].includes(String(cause?.code))
 }

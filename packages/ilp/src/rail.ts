@@ -159,6 +159,7 @@ export function createRail<Transaction>(options: RailOptions<Transaction>): Rail
     const key = keyOf(peer, packet)
     const amount = BigInt(packet.amount)
     return {
+      transferId: `${peer.ilpAddress} ${key.condition}`,
       async reserve(paymentId, fulfillment) {
         const reserved = await book.reserve(
           {

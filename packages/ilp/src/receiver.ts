@@ -54,6 +54,8 @@ export interface UncertainFunds extends ReceivedFunds {
 
 /** Records the claim on the peer that a packet came from, and credits both in one transaction. */
 export interface Claim {
+  /** Under which the packet is credited, one for each peer and condition: each peer owes for what it sends. */
+  readonly transferId: string
   /**
    * Records the packet before it is credited.
    *
@@ -199,7 +201,7 @@ async function credit(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
   if (state === 'released') return refuse(receiver, paid, 'R02', released)
   if (typeof state === 'object') return reject(...state)
   const funds: ReceivedFunds = {
-    transferId: prepare.executionCondition.toString('base64url'),
+    transferId: claim?.transferId ?? prepare.executionCondition.toString('base64url'),
     amount: { ...payment.receivedAmount, value: prepare.amount },
   }
   const result = await receive(receiver, paid, funds)

@@ -40,7 +40,7 @@ describe.each(['in memory', 'on PostgreSQL'])('a rail %s', (where) => {
       (await books.book.list({ peer: from })).find(
         ({ condition }) => condition === conditionOf(packet),
       )
-    const owed = (from = peers[0]) => books.book.balance(from)
+    const owed = (from: string = peers[0]) => books.book.balance(from)
     return {
       ...wallet,
       peers,
@@ -130,6 +130,16 @@ describe.each(['in memory', 'on PostgreSQL'])('a rail %s', (where) => {
     for (const reply of [...both, again]) expect(outcomeOf(reply)).toBe('fulfill')
     expect(replyOf(again)).toHaveProperty('fulfillment')
     expect([await receivedNow(), await owed()]).toEqual([700n, 700n * cent])
+  })
+
+  test('credits a packet as often as a peer owes for it, if two peers send the same one', async () => {
+    const { rail, peers, packet, owed, receivedNow } = await setUp()
+    const sent = packet()
+    for (const from of [...peers, ...peers]) {
+      expect(outcomeOf(await rail().send(from, sent))).toBe('fulfill')
+    }
+    expect([await owed(peers[0]), await owed(peers[1])]).toEqual([700n * cent, 700n * cent])
+    expect(await receivedNow()).toBe(1_400n)
   })
 
   test('leaves open what became of a condition that comes with another amount', async () => {
