@@ -13,9 +13,14 @@ export interface GrantContinuation {
   readonly token: string
 }
 
-/** A grant with its token. Keep it as JSON, as a secret. */
-export interface IssuedGrant {
+/** The servers of the wallet address that was asked for a grant. Its tokens are sent there alone. */
+export interface GrantServers {
   readonly authServer: string
+  readonly resourceServer: string
+}
+
+/** A grant with its token. Keep it as JSON, as a secret. */
+export interface IssuedGrant extends GrantServers {
   /** The access token: a secret. */
   readonly token: string
   /** Where the token is rotated and revoked. */
@@ -29,8 +34,7 @@ export interface IssuedGrant {
 }
 
 /** A grant that waits for its owner. Keep it as JSON, as a secret, until the owner has decided. */
-export interface PendingGrant {
-  readonly authServer: string
+export interface PendingGrant extends GrantServers {
   /** The page to which the browser of the owner is sent. Absent after a continuation. */
   readonly redirect?: string
   readonly continuation: GrantContinuation
@@ -50,7 +54,7 @@ const waitDefaultS = 5
 
 /** Where a grant stands before a response. */
 export interface Before {
-  readonly authServer: string
+  readonly servers: GrantServers
   readonly clientNonce?: string | undefined
   readonly pending?: PendingGrant
 }
@@ -59,7 +63,7 @@ export interface Before {
 export function stateIn(
   answer: Answer,
   request: Outgoing,
-  { authServer, clientNonce, pending }: Before,
+  { servers, clientNonce, pending }: Before,
   now: Instant,
 ): GrantState {
   const read = readBody(grantBody, answer, request)
@@ -67,7 +71,7 @@ export function stateIn(
   const { access_token: token, continue: continued, interact } = read.value
   const uris = [token?.manage, continued?.uri].filter((uri) => uri !== undefined)
   // A token is sent there. Another server would use it.
-  if (!uris.every((uri) => hasOriginOf(uri, authServer))) {
+  if (!uris.every((uri) => hasOriginOf(uri, servers.authServer))) {
     return invalid(request, 'with a URL of another server')
   }
   const continuation =
@@ -75,7 +79,7 @@ export function stateIn(
       ? pending?.continuation
       : { uri: continued.uri, token: continued.access_token.value }
   if (token !== undefined) {
-    return { ok: true, status: 'issued', grant: grantOf(authServer, token, continuation, now) }
+    return { ok: true, status: 'issued', grant: grantOf(servers, token, continuation, now) }
   }
   const needsFinish = clientNonce !== undefined && interact?.finish === undefined
   const needsPage = pending === undefined && interact === undefined
@@ -88,7 +92,7 @@ export function stateIn(
       ? pending?.finish
       : { clientNonce, serverNonce: interact.finish }
   const next: PendingGrant = {
-    ...{ authServer, continuation, continueAt },
+    ...{ ...servers, continuation, continueAt },
     ...(interact !== undefined && { redirect: interact.redirect }),
     ...(finish !== undefined && { finish }),
   }
@@ -97,14 +101,19 @@ export function stateIn(
 
 type TokenBody = v.InferOutput<typeof rotationBody>['access_token']
 
+/** Returns the servers alone, of a grant or of an address. */
+export function serversOf({ authServer, resourceServer }: GrantServers): GrantServers {
+  return { authServer, resourceServer }
+}
+
 export function grantOf(
-  authServer: string,
+  servers: GrantServers,
   { value, manage, expires_in, access }: TokenBody,
   continuation: GrantContinuation | undefined,
   now: Instant,
 ): IssuedGrant {
   return {
-    ...{ authServer, token: value, manage, access },
+    ...{ ...servers, token: value, manage, access },
     ...(expires_in !== undefined && { expiresAt: now + expires_in * 1_000 }),
     ...(continuation !== undefined && { continuation }),
   }

@@ -3,7 +3,14 @@ import { hasOriginOf, readBody, rotationBody } from './bodies.js'
 import type { Context } from './context.js'
 import { type Call, ended, hasTimeFor, pause } from './deadline.js'
 import { invalid } from './exchange.js'
-import { type GrantState, grantOf, type IssuedGrant, type PendingGrant, stateIn } from './grant.js'
+import {
+  type GrantState,
+  grantOf,
+  type IssuedGrant,
+  type PendingGrant,
+  serversOf,
+  stateIn,
+} from './grant.js'
 import type { Outgoing } from './message.js'
 import { type Refused, refused } from './refusal.js'
 import { type Address, addressFrom } from './wallet-address.js'
@@ -40,7 +47,8 @@ export async function requestGrantAt(
   const request: Outgoing = { method: 'POST', url: authServer, body }
   const sent = await context.exchange(call, request)
   if (!sent.ok) return sent
-  const state = stateIn(sent.answer, request, { authServer, clientNonce }, context.clock.now())
+  const before = { servers: serversOf(address.value), clientNonce }
+  const state = stateIn(sent.answer, request, before, context.clock.now())
   const isUnasked = state.ok && state.status === 'pending' && interact === undefined
   return isUnasked ? refused('consent_required', `${authServer} requires consent`) : state
 }
@@ -75,7 +83,10 @@ export async function continueGrantWith(
       return ended(call, 'the grant was continued')
     }
     const sent = await context.exchange(call, request)
-    if (sent.ok) return stateIn(sent.answer, request, { authServer, pending }, context.clock.now())
+    if (sent.ok) {
+      const before = { servers: serversOf(pending), pending }
+      return stateIn(sent.answer, request, before, context.clock.now())
+    }
     if (sent.refusal !== 'too_fast') return deniedBy(sent)
     // A server that asks for no wait would otherwise be asked again without one.
     waitMs = Math.max(sent.retryAfterMs ?? continueAt - context.clock.now(), 1_000)
@@ -136,7 +147,7 @@ export async function rotateTokenAt(
   if (!read.ok) return read
   const { access_token: next } = read.value
   if (!hasOriginOf(next.manage, authServer)) return invalid(request, 'with a URL of another server')
-  const rotated = grantOf(authServer, next, continuation, clock.now())
+  const rotated = grantOf(serversOf(grant), next, continuation, clock.now())
   const access = rotated.access.length === 0 ? grant.access : rotated.access
   return { ok: true, grant: { ...rotated, access } }
 }

@@ -6,7 +6,7 @@ import type { Call } from './deadline.js'
 import { invalid } from './exchange.js'
 import type { IssuedGrant } from './grant.js'
 import type { Outgoing } from './message.js'
-import { type Refused, refused } from './refusal.js'
+import { notAt, type Refused, refused } from './refusal.js'
 import { type Address, addressFrom, collectionAt } from './wallet-address.js'
 
 /** What both kinds of payments have. */
@@ -70,6 +70,7 @@ export async function createPaymentAt(
       `${id} names ${authServer}, but the grant is of ${grant.authServer}`,
     )
   }
+  if (!hasOriginOf(url, grant.resourceServer)) return notAt(url, grant.resourceServer)
   const common = { walletAddress: id, ...(metadata !== undefined && { metadata }) }
   const byQuote = 'quote' in asked
   const body = byQuote
@@ -96,6 +97,7 @@ export async function getPaymentAt(
   grant: IssuedGrant,
   url: string,
 ): Promise<FoundPayment> {
+  if (!hasOriginOf(url, grant.resourceServer)) return notAt(url, grant.resourceServer)
   const request: Outgoing = { method: 'GET', url, token: grant.token }
   const sent = await exchange(call, request)
   if (!sent.ok) return sent

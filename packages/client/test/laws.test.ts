@@ -73,7 +73,13 @@ const faults: Readonly<Record<string, Fault>> = {
 }
 
 const grant: IssuedGrant = {
-  ...{ authServer, token: 'p-token', manage: `${origin}/token/1`, access: [] },
+  ...{
+    authServer,
+    resourceServer: origin,
+    token: 'p-token',
+    manage: `${origin}/token/1`,
+    access: [],
+  },
   continuation: { uri: `${origin}/continue/1`, token: 'c-token' },
 }
 const receiver = `${origin}/incoming-payments/7`
@@ -91,7 +97,7 @@ const calls: Readonly<Record<string, (client: Client) => Promise<Result>>> = {
   requestGrant: (client) => client.requestGrant({ walletAddress: bob, access: [] }),
   continueGrant: (client) =>
     client.continueGrant(
-      { authServer, continuation: { uri: `${origin}/continue/1`, token: 'c' }, continueAt: now },
+      { ...grant, continuation: { uri: `${origin}/continue/1`, token: 'c' }, continueAt: now },
       { interactRef: 'ref' },
     ),
   cancelGrant: (client) => client.cancelGrant(grant),

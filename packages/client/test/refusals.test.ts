@@ -106,14 +106,28 @@ describe('a refusal', () => {
   })
 })
 
+const servers = { authServer: `${origin}/auth`, resourceServer: origin }
+const grant = { ...servers, token: 't', manage: `${origin}/token/1`, access: [] }
+
+test('a token is sent to the servers of its grant, and to no other', async () => {
+  const { wallet, client } = clientOf()
+  const elsewhere = 'https://eve.example'
+  expect(await client.getPayment(grant, `${elsewhere}/outgoing-payments/1`)).toMatchObject({
+    refusal: 'url_refused',
+  })
+  wallet.fault = async (_, act) => {
+    act()
+    return json(200, { ...addressOfBob, resourceServer: elsewhere })
+  }
+  const quote = `${origin}/quotes/1`
+  expect(await client.createPayment({ walletAddress: bob, grant, quote })).toMatchObject({
+    refusal: 'url_refused',
+  })
+  expect(wallet.arrived.filter(({ url }) => url.startsWith(elsewhere))).toEqual([])
+})
+
 test('a payment that waits for its owner leads to the page of the wallet, of no other scheme', async () => {
   const { wallet, client } = clientOf()
-  const grant = {
-    authServer: `${origin}/auth`,
-    token: 't',
-    manage: `${origin}/token/1`,
-    access: [],
-  }
   const pay = () => client.createPayment({ walletAddress: bob, grant, quote: `${origin}/quotes/1` })
   const page = (url: string) => async () =>
     error(403, 'confirmation_required', '', { details: { url, until: '2026-11-29T13:00:00Z' } })
@@ -139,12 +153,6 @@ test('a quote that Rafiki does not pay a second time may have been paid', async 
     act()
     throw new Error('the answer is lost')
   }
-  const grant = {
-    authServer: `${origin}/auth`,
-    token: 't',
-    manage: `${origin}/token/1`,
-    access: [],
-  }
   const pay = () => client.createPayment({ walletAddress: bob, grant, quote: `${origin}/quotes/1` })
   expect(await pay()).toMatchObject({ ok: false, refusal: 'outcome_unknown' })
   expect(await pay()).toMatchObject({ ok: false, refusal: 'outcome_unknown' })
@@ -165,11 +173,9 @@ test('a receiver has no wallet address whose collection its URL only passes thro
 
 test('a return with a long hash is refused at once', async () => {
   const finish = { clientNonce: 'c', serverNonce: 's' }
-  const query = new URLSearchParams({ hash: `${'='.repeat(30_000)}x`, interact_ref: 'r' })
-  const begunAt = performance.now()
+  const query = new URLSearchParams({ hash: `${'='.repeat(1_000_000)}x`, interact_ref: 'r' })
   const found = await verifyFinish({ authServer: `${origin}/auth`, finish }, query)
   expect(found).toMatchObject({ refusal: 'finish_invalid' })
-  expect(performance.now() - begunAt).toBeLessThan(500)
 })
 
 test('a grant is not continued again at once if its server asks for no wait', async () => {
@@ -179,7 +185,7 @@ test('a grant is not continued again at once if its server asks for no wait', as
     return { ...error(400, 'too_fast'), headers: { 'retry-after': '0' } }
   }
   const continuation = { uri: `${origin}/continue/1`, token: 'c-token' }
-  const pending = { authServer: `${origin}/auth`, continuation, continueAt: now }
+  const pending = { ...servers, continuation, continueAt: now }
   expect(await client.continueGrant(pending)).toMatchObject({ refusal: 'too_fast' })
   expect(wallet.arrived).toHaveLength(1)
 })
@@ -202,12 +208,7 @@ describe('a server cannot', () => {
       (client) =>
         client.createPayment({
           ...{ walletAddress: bob, quote: `${origin}/quotes/1` },
-          grant: {
-            authServer: `${origin}/auth`,
-            token: 't',
-            manage: `${origin}/token/1`,
-            access: [],
-          },
+          grant,
         }),
     ],
     [
