@@ -8,7 +8,13 @@
 export { type CallOptions, type Client, createClient } from './client.js'
 export type { CompletedReceiver, CreatedReceiver, ReceiverRequest } from './created-receiver.js'
 export { type VerifiedFinish, verifyFinish } from './finish.js'
-export type { GrantContinuation, GrantState, IssuedGrant, PendingGrant } from './grant.js'
+export type {
+  GrantContinuation,
+  GrantServers,
+  GrantState,
+  IssuedGrant,
+  PendingGrant,
+} from './grant.js'
 export type { Ended, GrantRequest, RotatedToken } from './grants.js'
 export type { ClientOptions, ExportableKey } from './options.js'
 export type {
