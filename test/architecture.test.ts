@@ -54,6 +54,7 @@ const mayImport: Record<string, readonly string[]> = {
     'adapters',
     'testing',
     'programs',
+    'client',
     'kysely',
     'ilp',
     'pages',

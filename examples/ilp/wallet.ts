@@ -14,6 +14,7 @@ import {
   type Wallet,
   type WalletPorts,
 } from 'create-open-payments-server/wallet/wallet'
+import { createClient } from 'open-payments-client'
 import {
   createPacketTables,
   type PaymentSender,
@@ -30,10 +31,8 @@ import {
   guardedFetch,
   type ResourceServices,
 } from 'open-payments-server'
-import { foreignReceivers } from './foreign-receivers.js'
-import { guardedClient } from './guarded-client.js'
 import { createWalletRail, type RailSettings } from './rail.js'
-import { noReceiver, type Receivers } from './receivers.js'
+import { noReceiver, type Receivers, receiversOf } from './receivers.js'
 
 export interface IlpSettings extends RailSettings {
   /** The currencies of the accounts. */
@@ -68,7 +67,8 @@ export async function createIlpWallet(
   const ledger = ports.ledger ?? ledgerOn(database)
   const find: typeof ledger.find = async (url) =>
     url === operator.account.url ? operator.account : ledger.find(url)
-  const elsewhere = receiversElsewhere(settings, ilp, operator, () => rail)
+  const own = () => created.resources.incomingPayments
+  const elsewhere = receiversElsewhere(settings, ilp, { operator, own, rail: () => rail })
   const created = createWallet(settings, database, {
     ...ports,
     ledger: { ...ledger, find },
@@ -131,17 +131,31 @@ function operatorOf(baseUrl: string): Operator {
   return { account: { ...named, ...asset, keys: [{ kid: keyId, x }] }, keyId, privateKey }
 }
 
+interface Elsewhere {
+  readonly operator: Operator
+  readonly own: () => ResourceServices['incomingPayments']
+  readonly rail: () => Pick<Rail, 'peerFor'>
+}
+
+/** The most that a client waits. */
+const limitMaxMs = 60_000
+
 /** Finds receivers in other wallets that a peer has a route to: others cannot be paid, so they have no price. */
 function receiversElsewhere(
   { baseUrl }: WalletSettings,
   { allowLoopback, timeoutMs }: IlpSettings,
-  { account, keyId, privateKey }: Operator,
-  rail: () => Pick<Rail, 'peerFor'>,
+  { operator: { account, keyId, privateKey }, own, rail }: Elsewhere,
 ): Receivers {
-  const fetch = guardedFetch({ allowLoopback, timeoutMs })
-  const identity = { walletAddress: account.url, keyId, privateKey }
-  const openClient = () => guardedClient(identity, fetch)
-  const found = foreignReceivers({ baseUrl, fetch, openClient, deadlineMs: 4 * timeoutMs })
+  const client = createClient({
+    ...{ walletAddress: account.url, keyId, privateKey },
+    own: {
+      baseUrl,
+      incomingPayments: { idOf: (url) => own().idOf(url), get: (id) => own().get(id) },
+    },
+    fetch: guardedFetch({ allowLoopback, timeoutMs }),
+    limitMs: Math.min(4 * timeoutMs, limitMaxMs),
+  })
+  const found = receiversOf(client)
   return async (url) => {
     const receiver = await found(url)
     const { ilp } = receiver.ok ? receiver.receiver : {}
