@@ -154,15 +154,12 @@ export function packetRecord(options: PacketRecordOptions) {
   async function align(): Promise<void> {
     for (const { reference, outcome, amount } of sending.settlement.attempts) {
       const key = keyOf(reference)
-      const [decision] =
-        outcome.state !== 'decided' ? [] : [outcome.arrived === '0' ? 'released' : 'unproven']
-      const state =
-        decision === undefined
-          ? (await book.get(key))?.state
-          : await book.decide(key, decision as 'released')
-      if (state !== 'fulfilled') continue
-      const { fulfillment } = (await book.get(key)) ?? {}
-      const proof = fulfillment === undefined ? {} : { proof: fulfillment }
+      if (outcome.state === 'decided') {
+        await book.decide(key, outcome.arrived === '0' ? 'released' : 'unproven')
+      }
+      const row = await book.get(key)
+      if (row?.state !== 'fulfilled') continue
+      const proof = row.fulfillment === undefined ? {} : { proof: row.fulfillment }
       record(reference, { outcome: 'proven', arrived: BigInt(amount), ...proof })
     }
   }
