@@ -124,6 +124,8 @@ interface State {
   readonly rules: SpendingRules
   readonly latest: Instant
   now: Instant
+  /** By how much the clock of the wallet can be ahead of `now`: a repeat after a failure may wait, see `run.ts`. */
+  aheadMs: number
   model: Model
   /** The payments that exist when a step begins: concurrent actions can only refer to these. */
   known: readonly ExpectedPayment[]
@@ -161,7 +163,7 @@ export function resolve(
 ): SpendingHistory {
   const latest = Math.min(start + longestMs, Date.UTC(9990, 0))
   const begun = { model: emptyModel, known: [], requests: [], reports: [] }
-  const state: State = { ...setting, latest, now: start, ...begun }
+  const state: State = { ...setting, latest, now: start, aheadMs: 0, ...begun }
   const single = commands.flatMap((command) =>
     command.type === 'in a row' ? command.commands : [command],
   )
@@ -177,9 +179,9 @@ export function resolve(
 function stepsFor(state: State, command: Command): SpendingStep[] {
   if (command.type === 'store fails') {
     const { command: failing, ...how } = command
-    return resolveOne(state, failing).map((action) =>
-      isInterruptible(action) ? { ...how, action } : action,
-    )
+    const actions = resolveOne(state, failing)
+    state.aheadMs += state.rules.decideMs
+    return actions.map((action) => (isInterruptible(action) ? { ...how, action } : action))
   }
   if (command.type !== 'at once') return resolveOne(state, command)
   // A request is in flight for one change of the key at most. Limits of an account change between payments: a wallet
@@ -210,15 +212,16 @@ function actionOf(state: State, command: Command): SpendingAction | undefined {
   const { model, now } = state
   switch (command.type) {
     case 'grant': {
-      const asked = unlike(command.items.map((item) => withTimeLeft(item, now, state.rules)))
+      const latest = now + state.aheadMs
+      const asked = unlike(command.items.map((item) => withTimeLeft(item, latest, state.rules)))
       const granted = command.halved ? asked.map(halved) : asked
-      const limits = limitsWithTimeLeft(command.limits, now)
+      const limits = limitsWithTimeLeft(command.limits, latest)
       const grant = model.grants.length + 1
       return { type: 'grant', grant, asked, granted, ...(limits.length > 0 && { limits }) }
     }
     case 'limit-account': {
       const walletAddress = choosePayer(state.scene, undefined, command.other)
-      const limits = limitsWithTimeLeft(command.limits, now)
+      const limits = limitsWithTimeLeft(command.limits, now + state.aheadMs)
       return { type: 'limit-account', walletAddress, limits }
     }
     case 'pay':
