@@ -24,7 +24,7 @@ export default defineConfig(({ mode }) => {
   const isLong = mode === 'long'
   // `npm run test:long` runs the files whose depth test/support/runs.ts sets, also through the list of deployments,
   // and those named for it.
-  const hasDepth = /support\/(runs|official-client)\.js'/
+  const hasDepth = /support\/(runs|official-client)(?:\.js)?'/
   const own = files.filter(({ path, text }) => {
     const isForLong = path.endsWith('.long.test.ts')
     return isLong ? isForLong || hasDepth.test(text) : !isForLong
@@ -32,7 +32,7 @@ export default defineConfig(({ mode }) => {
   // Files share the modules of their worker, except where a test replaces one of them, counts all timers or measures
   // the heap: work that the file before left in the worker may change both. To load all modules again for each file
   // would double the CPU time.
-  const needsOwn = /vi\.mock\(|getTimerCount\(|support\/(portable|heap)\.js'/
+  const needsOwn = /vi\.mock\(|getTimerCount\(|support\/(portable|heap)(?:\.js)?'/
   const alone = own.filter(({ text }) => needsOwn.test(text))
   const sharing = own.filter((file) => !alone.includes(file))
 

@@ -1,8 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
-import { openTelemetry } from '../adapters/opentelemetry.js'
-import { migrate, type PostgresPool, postgresStore } from '../adapters/postgres.js'
 import {
   arbitraries,
   expectedSpending,
@@ -10,7 +7,10 @@ import {
   startOfTests,
   storeConformance,
   testClient,
-} from '../packages/testing/src/index.js'
+} from 'open-payments-server-testing'
+import { describe, expect, test } from 'vitest'
+import { openTelemetry } from '../adapters/opentelemetry.js'
+import { migrate, type PostgresPool, postgresStore } from '../adapters/postgres.js'
 import {
   consumeEvents,
   createAuthorizationServer,

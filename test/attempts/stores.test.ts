@@ -1,7 +1,7 @@
+import { kyselyStore, migrate } from 'open-payments-server-kysely'
 import { attemptsConformance } from 'open-payments-server-testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { migrate as migrateSqlite, sqliteStore } from '../../adapters/sqlite.js'
-import { kyselyStore, migrate } from '../../packages/kysely/src/index.js'
 import { custodian } from '../../packages/testing/test/support/custodian.js'
 import { attempts } from '../../src/entry-attempts.js'
 import { memoryStore, type Store } from '../../src/index.js'

@@ -1,4 +1,3 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   type ConnectedApp,
   connectedAppScreen,
@@ -9,7 +8,8 @@ import {
   localeFor,
   page as pageOf,
   type Screen,
-} from '../../packages/pages/src/index.js'
+} from 'open-payments-pages'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { AccessItem, Amount, InteractionView, ItemBudget } from '../../src/index.js'
 import { alice } from '../support/world.js'
 import {

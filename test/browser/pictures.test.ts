@@ -1,7 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { startPageOf } from 'create-open-payments-server/wallet/start-page/page'
 import { requestLog } from 'create-open-payments-server/wallet/start-page/requests'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   type AccountLimitSettings,
   createPages,
@@ -11,7 +10,8 @@ import {
   loginScreen,
   type Owner,
   page as pageOf,
-} from '../../packages/pages/src/index.js'
+} from 'open-payments-pages'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Handler, HttpResponse } from '../../src/entry-adapter.js'
 import type { Clock, Limits, MayPay, SpendingLimit } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'

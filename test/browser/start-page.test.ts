@@ -1,7 +1,7 @@
 import { createWithStartPage } from 'create-open-payments-server/wallet/start-page/index'
+import { type Sandbox, startSandbox } from 'open-payments-sandbox'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { demoPassword } from '../../examples/demo/browser.js'
-import { type Sandbox, startSandbox } from '../../packages/sandbox/src/index.js'
 import { type CreatedWallet, noFee, startCreatedWallet } from '../support/created-wallet.js'
 import {
   accessible,

@@ -1,5 +1,5 @@
+import { storeConformance } from 'open-payments-server-testing'
 import { describe, expect, test } from 'vitest'
-import { storeConformance } from '../../packages/testing/src/index.js'
 import type { RecordChange, Stored } from '../../src/entry-adapter.js'
 import { memoryStore } from '../../src/index.js'
 import { loadOne, removeOne } from '../support/one-record.js'

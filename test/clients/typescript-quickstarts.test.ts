@@ -1,9 +1,9 @@
 import { createPrivateKey, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { AuthenticatedClient, GrantRequest } from '@interledger/open-payments'
+import { startSandbox } from 'open-payments-sandbox'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decide } from '../../examples/demo/browser.js'
-import { startSandbox } from '../../packages/sandbox/src/index.js'
 import { allWork, outcomesOf, type Snippets, variables } from '../support/clients/quickstarts.js'
 import { type Version, versions } from '../support/clients/versions.js'
 import {

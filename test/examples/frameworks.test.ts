@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { freePort } from 'open-payments-programs'
+import { type ClientRequest, testClient } from 'open-payments-server-testing'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type ClientRequest, testClient } from '../../packages/testing/src/index.js'
 import type { Handler } from '../../src/index.js'
 
 /** Where `.ci/frameworks` has installed and built the examples, and `.ci/recipes` the applications behind a wallet. */

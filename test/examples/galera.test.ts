@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { createPool, type Pool } from 'mariadb'
+import { kyselyStore, migrate } from 'open-payments-server-kysely'
+import { storeConformance } from 'open-payments-server-testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createMariadbTables, mariadbStore } from '../../examples/stores/mariadb.js'
-import { kyselyStore, migrate } from '../../packages/kysely/src/index.js'
-import { storeConformance } from '../../packages/testing/src/index.js'
 import { type FreshKysely, type HostDatabase, mysqlUrl, onMysqlServers } from '../support/kysely.js'
 
 /** The nodes of one cluster, separated by spaces. `.ci/galera` starts three and sets the variable. */

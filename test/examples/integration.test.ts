@@ -1,5 +1,6 @@
 import { perMinute } from 'create-open-payments-server/wallet/rate-limit'
 import fc from 'fast-check'
+import { testClient } from 'open-payments-server-testing'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Ledger, Market, Rail } from '../../examples/integration/host.js'
 import {
@@ -10,7 +11,6 @@ import {
   requestMoney,
 } from '../../examples/integration/payments.js'
 import { authorizationServer, resourceServer } from '../../examples/integration/two-processes.js'
-import { testClient } from '../../packages/testing/src/index.js'
 import type { OutgoingPaymentEvent } from '../../src/entry-core.js'
 import { type RequestedPayment, toFetch } from '../../src/index.js'
 import { balanceProperty } from '../support/held-balances.js'

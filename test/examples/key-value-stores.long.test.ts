@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
+import { storeConformance } from 'open-payments-server-testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createDynamodbTable, dynamodbStore } from '../../examples/stores/dynamodb.js'
 import { etcdStore } from '../../examples/stores/etcd.js'
-import { storeConformance } from '../../packages/testing/src/index.js'
 import type { Store } from '../../src/index.js'
 import { removeOne } from '../support/one-record.js'
 

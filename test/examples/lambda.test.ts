@@ -1,6 +1,6 @@
+import { type ClientRequest, testClient } from 'open-payments-server-testing'
 import { describe, expect, test } from 'vitest'
 import { handler } from '../../examples/frameworks/lambda.js'
-import { type ClientRequest, testClient } from '../../packages/testing/src/index.js'
 import type { Handler } from '../../src/index.js'
 
 const origin = 'https://wallet.example'

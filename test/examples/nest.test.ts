@@ -5,10 +5,10 @@ import {
   isPendingGrant,
 } from '@interledger/open-payments'
 import { freePort } from 'open-payments-programs'
+import { testClient } from 'open-payments-server-testing'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
-import { testClient } from '../../packages/testing/src/index.js'
 import {
   type Access,
   clientSettings,

@@ -1,15 +1,15 @@
 import fc from 'fast-check'
+import {
+  type SpendingPorts,
+  type SpendingScene,
+  spendingProperty,
+} from 'open-payments-server-testing'
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { postgresStore } from '../../adapters/postgres.js'
 import { payOwn, priceOfOwn } from '../../examples/frameworks/nest/src/own-accounts.js'
 import { holdFunds, releaseFunds } from '../../examples/host-transaction/hold-funds.js'
 import { moveFunds } from '../../examples/host-transaction/move-funds.js'
-import {
-  type SpendingPorts,
-  type SpendingScene,
-  spendingProperty,
-} from '../../packages/testing/src/index.js'
 import {
   createAuthorizationServer,
   createResourceServer,

@@ -1,5 +1,3 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { postgresStore } from '../../adapters/postgres.js'
 import {
   type ClientRequest,
   type ClientResponse,
@@ -7,7 +5,9 @@ import {
   manualClock,
   type TestClient,
   testClient,
-} from '../../packages/testing/src/index.js'
+} from 'open-payments-server-testing'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { postgresStore } from '../../adapters/postgres.js'
 import {
   type AccessItem,
   createAuthorizationServer,

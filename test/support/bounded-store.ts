@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Store } from 'open-payments-server'
+import { type Commit, type Stored, storeBounds } from 'open-payments-server/adapter'
 import { commitSizeOf } from '../../packages/testing/src/conformance/trial.js'
-import { type Commit, type Stored, storeBounds } from '../../src/entry-adapter.js'
-import type { Store } from '../../src/index.js'
 
 const idPattern = /^[A-Za-z0-9._-]{8,128}$/
 const namespacePattern = /^[A-Za-z0-9_-]{8}$/

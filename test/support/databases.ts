@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
-import { Pool, type PoolConfig } from 'pg'
+import type { Store } from 'open-payments-server'
 import {
   fromPglite,
   migrate,
   type PostgresDatabase,
   postgresStore,
-} from '../../adapters/postgres.js'
-import type { Store } from '../../src/index.js'
+} from 'open-payments-server/postgres'
+import { Pool, type PoolConfig } from 'pg'
 
 /** The servers that tests need, each with its URL, or absent. */
 export const servers = {

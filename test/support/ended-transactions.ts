@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import type { Store } from 'open-payments-server'
+import type { RecordChange } from 'open-payments-server/adapter'
 import { expect, test } from 'vitest'
-import type { RecordChange } from '../../src/entry-adapter.js'
-import type { Store } from '../../src/index.js'
 import { loadOne } from './one-record.js'
 import type { PgStatements, SentStatements } from './sent-statements.js'
 

@@ -5,10 +5,10 @@ import { createAdaptorServer } from '@hono/node-server'
 import express from 'express'
 import fastify, { type FastifyInstance } from 'fastify'
 import { Hono } from 'hono'
-import { toExpress } from '../../adapters/express.js'
-import { toFastify } from '../../adapters/fastify.js'
-import { toHono } from '../../adapters/hono.js'
-import type { Handler } from '../../src/index.js'
+import type { Handler } from 'open-payments-server'
+import { toExpress } from 'open-payments-server/express'
+import { toFastify } from 'open-payments-server/fastify'
+import { toHono } from 'open-payments-server/hono'
 
 /** A host application, and the path where a handler is mounted. */
 export interface Host {

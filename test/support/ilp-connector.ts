@@ -1,5 +1,6 @@
 import { type IlpPrepare, isFulfill, serializeIlpPrepare } from 'ilp-packet'
 import type { IlpHandler, Rate } from 'open-payments-ilp'
+import type { Asset } from 'open-payments-server'
 import {
   fulfills,
   isUnknown,
@@ -9,7 +10,6 @@ import {
   readReply,
   rejectsOf,
 } from '../../packages/ilp/src/packet.js'
-import type { Asset } from '../../src/index.js'
 
 /** A neighboring node that sends and receives packets. */
 export interface Peer {

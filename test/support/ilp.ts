@@ -3,14 +3,14 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { deserializeIlpPrepare, type IlpReply, isFulfill, serializeIlpPrepare } from 'ilp-packet'
 import { type Frame, IlpPacketType, Packet } from 'ilp-protocol-stream/dist/src/packet.js'
-import { toExpress } from '../../adapters/express.js'
+import { type IncomingPayment, ilpPaymentMethods } from 'open-payments-server'
+import { toExpress } from 'open-payments-server/express'
 import { ilpOverHttp, sendOverHttp } from '../../packages/ilp/src/over-http.js'
 import { type IlpHandler, readReply } from '../../packages/ilp/src/packet.js'
 import {
   createStreamReceiver,
   type StreamReceiverOptions,
 } from '../../packages/ilp/src/receiver.js'
-import { type IncomingPayment, ilpPaymentMethods } from '../../src/index.js'
 import { manualClock } from './clock.js'
 import { bob, createWorld, incomingAccess, type WorldOptions } from './world.js'
 

@@ -1,4 +1,4 @@
-import type { PrivateJwk } from '../../src/index.js'
+import type { PrivateJwk } from 'open-payments-server'
 import { type TestKey, testKey } from './keys.js'
 
 /** The resource server of these tests and its signing key. */

@@ -1,5 +1,5 @@
+import type { ClientKeys, PublicJwk } from 'open-payments-server'
 import { type KeyPair, keyFromText } from '../../packages/testing/src/key.js'
-import type { ClientKeys, PublicJwk } from '../../src/index.js'
 import type { ClientKeyQuery } from '../../src/ports/host.js'
 
 export { jwkOf, type KeyPair as TestKey, keyFromSeed } from '../../packages/testing/src/key.js'

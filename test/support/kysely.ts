@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Dialect, Kysely, MysqlDialect, PostgresDialect, SqliteDialect } from 'kysely'
 import { createPool, type PoolOptions } from 'mysql2'
-import type { KyselyDialect } from '../../packages/kysely/src/index.js'
+import type { KyselyDialect } from 'open-payments-server-kysely'
 import { freshPostgres, servers } from './databases.js'
 import { type SentStatements, sentByMysql, sentByPg, sentBySqlite } from './sent-statements.js'
 import { freshSqlite, sqliteDrivers } from './sqlite.js'

@@ -1,5 +1,5 @@
-import type { RecordKind, Stored } from '../../src/entry-adapter.js'
-import type { Store } from '../../src/index.js'
+import type { Store } from 'open-payments-server'
+import type { RecordKind, Stored } from 'open-payments-server/adapter'
 import { namespaceOf } from '../../src/protocol/credential.js'
 import { type PublicKind, storedId } from '../../src/service/public-ids.js'
 import { resourceServer } from './world.js'

@@ -1,4 +1,4 @@
-import type { HttpRequest } from '../../src/entry-adapter.js'
+import type { HttpRequest } from 'open-payments-server/adapter'
 
 export {
   bytesOf,

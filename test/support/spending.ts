@@ -1,4 +1,3 @@
-import { parseValue } from '../../src/entry-core.js'
 import type {
   AccessItem,
   Amount,
@@ -6,7 +5,8 @@ import type {
   PriceAnswer,
   PriceRequest,
   Pricing,
-} from '../../src/index.js'
+} from 'open-payments-server'
+import { parseValue } from 'open-payments-server/core'
 import type { SignOptions } from './sign.js'
 import {
   alice,

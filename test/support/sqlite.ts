@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { SqliteDatabase } from '../../adapters/sqlite.js'
+import type { SqliteDatabase } from 'open-payments-server/sqlite'
 
 export interface SqliteConnection extends SqliteDatabase {
   close(): unknown

@@ -5,10 +5,9 @@ import {
   type IlpReply,
   serializeIlpReply,
 } from 'ilp-packet'
-import type { IlpPaymentMethod } from 'open-payments-server'
+import { type IlpPaymentMethod, ilpPaymentMethods } from 'open-payments-server'
 import { StreamServer as FormerServer } from 'stream-receiver-0.2.2'
 import { createStreamReceiver } from '../../packages/ilp/src/receiver.js'
-import { ilpPaymentMethods } from '../../src/index.js'
 import type { StreamReceivers } from './ilp.js'
 
 /** What the published receivers have in common. */

@@ -1,4 +1,3 @@
-import type { HttpResponse } from '../../src/entry-adapter.js'
 import {
   type AccessItem,
   type AuthorizationServerOptions,
@@ -12,7 +11,8 @@ import {
   type ResourceServerOptions,
   type Store,
   type WalletAddress,
-} from '../../src/index.js'
+} from 'open-payments-server'
+import type { HttpResponse } from 'open-payments-server/adapter'
 import { boundedStore } from './bounded-store.js'
 import { type ManualClock, manualClock } from './clock.js'
 import { jwkOf, publishedKeys, type TestKey, testKey } from './keys.js'

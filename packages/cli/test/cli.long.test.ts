@@ -6,8 +6,8 @@ import {
   createAuthenticatedClient,
   isFinalizedGrantWithAccessToken,
 } from '@interledger/open-payments'
+import { startIlpPair } from 'open-payments-test-support/ilp-pair'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { startIlpPair } from '../../../test/support/ilp-pair.js'
 import { testWallet, workplace } from './support/workplace.js'
 
 const place = workplace()

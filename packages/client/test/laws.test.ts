@@ -7,8 +7,8 @@ import {
   HostUnreachableError,
   NoResponseError,
 } from 'open-payments-server'
+import { runs } from 'open-payments-test-support/runs'
 import { describe, expect, test } from 'vitest'
-import { runs } from '../../../test/support/runs.js'
 import { clientRefusals } from '../src/refusal.js'
 import {
   type Arrived,

@@ -1,12 +1,12 @@
 import { createClient, type IssuedGrant, verifyFinish } from 'open-payments-client'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { decide } from '../../../examples/demo/browser.js'
 import {
   type CreatedWallet,
   plainWallet,
   startCreatedWallet,
-} from '../../../test/support/created-wallet.js'
-import { testKey } from '../../../test/support/keys.js'
+} from 'open-payments-test-support/created-wallet'
+import { testKey } from 'open-payments-test-support/keys'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { decide } from '../../../examples/demo/browser.js'
 
 const key = testKey('app')
 let running: CreatedWallet

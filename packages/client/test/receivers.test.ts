@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import type { AddressInfo } from 'node:net'
 import { createClient } from 'open-payments-client'
 import { guardedFetch } from 'open-payments-server'
+import { testKey } from 'open-payments-test-support/keys'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { testKey } from '../../../test/support/keys.js'
 
 const operator = {
   walletAddress: 'https://wallet.example/operator',

@@ -8,10 +8,10 @@ import fc from 'fast-check'
 import { formTokens } from 'open-payments-pages'
 import type { SpendingLimit } from 'open-payments-server'
 import { amountValueMax } from 'open-payments-server/core'
+import { emptyPglite } from 'open-payments-test-support/databases'
+import { usd } from 'open-payments-test-support/spending'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { databaseOn } from '../../../examples/created-wallet/embedded-database.js'
-import { emptyPglite } from '../../../test/support/databases.js'
-import { usd } from '../../../test/support/spending.js'
 
 const url = 'https://wallet.example/alice'
 

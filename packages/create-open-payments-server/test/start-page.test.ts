@@ -1,12 +1,12 @@
 import { request } from 'node:http'
 import { createWithStartPage } from 'create-open-payments-server/wallet/start-page/index'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { decide } from '../../../examples/demo/browser.js'
 import {
   type CreatedWallet,
   noFee,
   startCreatedWallet,
-} from '../../../test/support/created-wallet.js'
+} from 'open-payments-test-support/created-wallet'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { decide } from '../../../examples/demo/browser.js'
 
 let running: CreatedWallet
 beforeAll(async () => {

@@ -3,9 +3,9 @@ import { databaseOn, openDatabase } from 'create-open-payments-server/databases/
 import { type Ledger, ledgerOn, openAccount } from 'create-open-payments-server/wallet/ledger'
 import type { Database } from 'create-open-payments-server/wallet/sql'
 import { migrate } from 'create-open-payments-server/wallet/tables'
+import { usd } from 'open-payments-test-support/spending'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { usd } from '../../../test/support/spending.js'
 
 const server = process.env['TEST_DATABASE_URL']
 

@@ -1,13 +1,13 @@
 import { freePort } from 'open-payments-programs'
 import { keyPairOf } from 'open-payments-server-testing'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   type CreatedWallet,
   plainWallet,
   startCreatedWallet,
-} from '../../../test/support/created-wallet.js'
-import { jwkOf, testKey } from '../../../test/support/keys.js'
-import { allDeployments, startDeployment } from '../../../test/support/official-client.js'
+} from 'open-payments-test-support/created-wallet'
+import { jwkOf, testKey } from 'open-payments-test-support/keys'
+import { allDeployments, startDeployment } from 'open-payments-test-support/official-client'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { serverConformance } from '../src/index.js'
 import { conformanceShop } from './support/conformance-wallet.js'
 import { type FaultyProxy, startFaultyProxy } from './support/faulty-proxy.js'

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   type CreatedWallet,
   plainWallet,
   startCreatedWallet,
-} from '../../../test/support/created-wallet.js'
-import { invalidInput } from '../../../test/support/invalid-input.js'
-import { testKey } from '../../../test/support/keys.js'
+} from 'open-payments-test-support/created-wallet'
+import { invalidInput } from 'open-payments-test-support/invalid-input'
+import { testKey } from 'open-payments-test-support/keys'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ServerConformanceOptions, serverConformance } from '../src/index.js'
 
 const walletAddress = 'http://localhost:9/alice'

@@ -3,9 +3,9 @@ import { openDatabase as openMariadb } from 'create-open-payments-server/databas
 import { databaseOn } from 'create-open-payments-server/databases/postgres'
 import type { Database } from 'create-open-payments-server/wallet/sql'
 import { createConnection } from 'mysql2/promise'
+import { emptyPglite, freshPostgres, servers } from 'open-payments-test-support/databases'
+import { mysqlUrl } from 'open-payments-test-support/kysely'
 import { databaseOn as databaseOnPglite } from '../../../examples/created-wallet/embedded-database.js'
-import { emptyPglite, freshPostgres, servers } from '../../../test/support/databases.js'
-import { mysqlUrl } from '../../../test/support/kysely.js'
 import { createPacketTables } from '../src/index.js'
 
 async function prepared(database: Database): Promise<Database> {

@@ -1,10 +1,10 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { serializeIlpFulfill, serializeIlpPrepare } from 'ilp-packet'
 import { freePort } from 'open-payments-programs'
+import { toExpress } from 'open-payments-server/express'
+import { listening, stopped } from 'open-payments-test-support/hosts'
+import { outcomeOf } from 'open-payments-test-support/ilp'
 import { afterEach, describe, expect, test } from 'vitest'
-import { toExpress } from '../../../adapters/express.js'
-import { listening, stopped } from '../../../test/support/hosts.js'
-import { outcomeOf } from '../../../test/support/ilp.js'
 import { ilpOverHttp, sendOverHttp } from '../src/over-http.js'
 import { packetBytesMax } from '../src/packet.js'
 

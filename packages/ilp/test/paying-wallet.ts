@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import type { Sql } from 'create-open-payments-server/wallet/sql'
-import type { OutgoingPayment } from '../../../src/index.js'
-import { type Details, outcomeOf } from '../../../test/support/ilp.js'
+import type { OutgoingPayment } from 'open-payments-server'
+import { type Details, outcomeOf } from 'open-payments-test-support/ilp'
 import {
   createSpendingWorld,
   grantToPay,
   outgoingItem,
   pay,
-} from '../../../test/support/spending.js'
-import { alice, bob, carol } from '../../../test/support/world.js'
+} from 'open-payments-test-support/spending'
+import { alice, bob, carol } from 'open-payments-test-support/world'
 import {
   memorySendingBook,
   type PacketBook,

@@ -6,8 +6,7 @@ import {
   IlpPacketType,
   Packet,
 } from 'ilp-protocol-stream/dist/src/packet.js'
-import { afterAll, describe, expect, test } from 'vitest'
-import type { Asset } from '../../../src/index.js'
+import type { Asset } from 'open-payments-server'
 import {
   createNetwork,
   createReceivingWallet,
@@ -18,10 +17,11 @@ import {
   replyOf,
   streamReply,
   streamRequest,
-} from '../../../test/support/ilp.js'
-import { createConnector, memoryBalance, type Peer } from '../../../test/support/ilp-connector.js'
-import { kindsOfReceivers } from '../../../test/support/stream-receivers.js'
-import { carol } from '../../../test/support/world.js'
+} from 'open-payments-test-support/ilp'
+import { createConnector, memoryBalance, type Peer } from 'open-payments-test-support/ilp-connector'
+import { kindsOfReceivers } from 'open-payments-test-support/stream-receivers'
+import { carol } from 'open-payments-test-support/world'
+import { afterAll, describe, expect, test } from 'vitest'
 import {
   type IlpHandler,
   readPrepare,

@@ -1,9 +1,9 @@
 import type { Database } from 'create-open-payments-server/wallet/sql'
 import { deserializeIlpPrepare, type IlpPrepare, serializeIlpPrepare } from 'ilp-packet'
+import { manualClock } from 'open-payments-test-support/clock'
+import { type Details, outcomeOf, replyOf, streamPacket } from 'open-payments-test-support/ilp'
+import { carol } from 'open-payments-test-support/world'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { manualClock } from '../../../test/support/clock.js'
-import { type Details, outcomeOf, replyOf, streamPacket } from '../../../test/support/ilp.js'
-import { carol } from '../../../test/support/world.js'
 import { isFulfillmentOf } from '../src/packet.js'
 import { clear, postgres } from './databases.js'
 import {

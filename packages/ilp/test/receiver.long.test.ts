@@ -7,9 +7,8 @@ import {
   IlpPacketType,
   StreamMoneyFrame,
 } from 'ilp-protocol-stream/dist/src/packet.js'
-import { describe, expect, test } from 'vitest'
-import type { MayReceive } from '../../../src/index.js'
-import { manualClock } from '../../../test/support/clock.js'
+import type { MayReceive } from 'open-payments-server'
+import { manualClock } from 'open-payments-test-support/clock'
 import {
   createReceivingWallet,
   fulfillmentOf,
@@ -19,8 +18,9 @@ import {
   replyOf,
   streamPacket,
   streamReply,
-} from '../../../test/support/ilp.js'
-import type { WorldOptions } from '../../../test/support/world.js'
+} from 'open-payments-test-support/ilp'
+import type { WorldOptions } from 'open-payments-test-support/world'
+import { describe, expect, test } from 'vitest'
 import { packetBytesMax } from '../src/packet.js'
 import type { UncertainFunds } from '../src/receiver.js'
 

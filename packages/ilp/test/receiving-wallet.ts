@@ -1,6 +1,6 @@
 import type { Database, Sql } from 'create-open-payments-server/wallet/sql'
-import { createReceivingWallet } from '../../../test/support/ilp.js'
-import type { WorldOptions } from '../../../test/support/world.js'
+import { createReceivingWallet } from 'open-payments-test-support/ilp'
+import type { WorldOptions } from 'open-payments-test-support/world'
 import {
   createRail,
   memoryBook,

@@ -1,7 +1,7 @@
 import { deserializeIlpPrepare, serializeIlpFulfill } from 'ilp-packet'
 import { createConnection } from 'ilp-protocol-stream'
+import { createNetwork, createReceivingWallet } from 'open-payments-test-support/ilp'
 import { afterAll, expect, test } from 'vitest'
-import { createNetwork, createReceivingWallet } from '../../../test/support/ilp.js'
 import type { IlpHandler } from '../src/packet.js'
 
 const network = createNetwork()

@@ -1,5 +1,5 @@
+import { outcomeOf, streamPacket } from 'open-payments-test-support/ilp'
 import { afterEach, expect, test, vi } from 'vitest'
-import { outcomeOf, streamPacket } from '../../../test/support/ilp.js'
 import { sendOverHttp } from '../src/index.js'
 
 afterEach(() => vi.unstubAllGlobals())

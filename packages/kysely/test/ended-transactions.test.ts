@@ -1,9 +1,12 @@
+import type { Store } from 'open-payments-server'
+import {
+  describeEndedTransactions,
+  type WayIn,
+} from 'open-payments-test-support/ended-transactions'
+import { type FreshKysely, kyselyDatabases } from 'open-payments-test-support/kysely'
+import { runs } from 'open-payments-test-support/runs'
+import type { SentStatements } from 'open-payments-test-support/sent-statements'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import type { Store } from '../../../src/index.js'
-import { describeEndedTransactions, type WayIn } from '../../../test/support/ended-transactions.js'
-import { type FreshKysely, kyselyDatabases } from '../../../test/support/kysely.js'
-import { runs } from '../../../test/support/runs.js'
-import type { SentStatements } from '../../../test/support/sent-statements.js'
 import { kyselyStore, migrate } from '../src/index.js'
 
 describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: create }) => {

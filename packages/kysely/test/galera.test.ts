@@ -1,5 +1,5 @@
+import { mysqlWith } from 'open-payments-test-support/mysql-variables'
 import { expect, test } from 'vitest'
-import { mysqlWith } from '../../../test/support/mysql-variables.js'
 import { DatabaseSettingsError, migrate } from '../src/index.js'
 
 /** Returns a node of a Galera cluster whose sessions wait for the commits of other nodes, or do not. */

@@ -1,18 +1,18 @@
 import { CamelCasePlugin, CompiledQuery } from 'kysely'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { InvalidInputError, type Store } from '../../../src/index.js'
-import { servers } from '../../../test/support/databases.js'
+import { InvalidInputError, type Store } from 'open-payments-server'
+import { storeConformance } from 'open-payments-server-testing'
+import { servers } from 'open-payments-test-support/databases'
 import {
   type FreshKysely,
   type HostDatabase,
   kyselyDatabases,
   mysqlUrl,
   onMysqlServers,
-} from '../../../test/support/kysely.js'
-import { mysqlWith } from '../../../test/support/mysql-variables.js'
-import { loadOne } from '../../../test/support/one-record.js'
-import { isLong } from '../../../test/support/runs.js'
-import { storeConformance } from '../../testing/src/index.js'
+} from 'open-payments-test-support/kysely'
+import { mysqlWith } from 'open-payments-test-support/mysql-variables'
+import { loadOne } from 'open-payments-test-support/one-record'
+import { isLong } from 'open-payments-test-support/runs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkTables, kyselyStore, migrate, migrationsOf } from '../src/index.js'
 
 function change(id: string, version = 1) {

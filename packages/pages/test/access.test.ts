@@ -1,12 +1,12 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import type { AccessItem, Amount, Limits, SpendingTotal } from 'open-payments-server'
 import {
   type AccessAction,
   type AccessType,
   parseInterval,
   windowAt,
-} from '../../../src/entry-core.js'
-import type { AccessItem, Amount, Limits, SpendingTotal } from '../../../src/index.js'
+} from 'open-payments-server/core'
+import { describe, expect, test } from 'vitest'
 import { describeItem, outlookOf } from '../src/access.js'
 import { localeFor } from '../src/locale.js'
 import { textOf } from './text.js'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
+import { runs } from 'open-payments-test-support/runs'
 import { describe, expect, test } from 'vitest'
-import { runs } from '../../../test/support/runs.js'
 import { formatAmount, readAmount } from '../src/amounts.js'
 
 const tags = ['en', 'en-IN', 'de', 'de-AT', 'de-CH', 'es', 'es-MX', 'fr', 'ar', 'ar-EG', 'ar-MA']

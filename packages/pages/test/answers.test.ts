@@ -1,7 +1,7 @@
+import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
+import { createSpendingWorld, usd } from 'open-payments-test-support/spending'
+import { alice, interactionId, withFinish, withoutFinish } from 'open-payments-test-support/world'
 import { describe, expect, test } from 'vitest'
-import type { HttpRequest, HttpResponse } from '../../../src/entry-adapter.js'
-import { createSpendingWorld, usd } from '../../../test/support/spending.js'
-import { alice, interactionId, withFinish, withoutFinish } from '../../../test/support/world.js'
 import { createPages, localeFor, loginScreen, type PagesOptions, seeOther } from '../src/index.js'
 import { textOf } from './text.js'
 

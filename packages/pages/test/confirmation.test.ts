@@ -1,5 +1,4 @@
-import { describe, expect, test } from 'vitest'
-import type { MayPay, RequestedPayment } from '../../../src/index.js'
+import type { MayPay, RequestedPayment } from 'open-payments-server'
 import {
   createSpendingWorld,
   euroReceiver,
@@ -7,9 +6,10 @@ import {
   pay,
   usd,
   withKey,
-} from '../../../test/support/spending.js'
-import { errorOf } from '../../../test/support/spending-client.js'
-import { alice, bob } from '../../../test/support/world.js'
+} from 'open-payments-test-support/spending'
+import { errorOf } from 'open-payments-test-support/spending-client'
+import { alice, bob } from 'open-payments-test-support/world'
+import { describe, expect, test } from 'vitest'
 import { createPages, languages, type PagesOptions, seeOther } from '../src/index.js'
 import { textOf } from './text.js'
 

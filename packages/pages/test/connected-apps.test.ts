@@ -1,13 +1,13 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
 import type {
   GrantView,
   ItemBudget,
   LimitStatus,
   OutgoingPaymentView,
   PaymentToConfirm,
-} from '../../../src/index.js'
-import { runs } from '../../../test/support/runs.js'
+} from 'open-payments-server'
+import { runs } from 'open-payments-test-support/runs'
+import { describe, expect, test } from 'vitest'
 import { type ConnectedAppOptions, connectedAppScreen } from '../src/connected-app.js'
 import {
   type ConnectedApp,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
+import type { AccessItem, Amount, InteractionView, TokenItem } from 'open-payments-server'
 import { describe, expect, test } from 'vitest'
 import { spendingTotals } from '../../../src/core/spending-total.js'
-import type { AccessItem, Amount, InteractionView, TokenItem } from '../../../src/index.js'
 import { type ConsentOptions, consentScreen } from '../src/consent.js'
 import { html } from '../src/html.js'
 import { page } from '../src/layout.js'

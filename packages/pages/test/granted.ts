@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { AccessItem, SpendingLimit, TokenItem } from '../../../src/index.js'
+import type { AccessItem, SpendingLimit, TokenItem } from 'open-payments-server'
 import { formatAmount } from '../src/amounts.js'
 import { type Locale, timesOf } from '../src/locale.js'
 import type { TextKey } from '../src/texts.js'

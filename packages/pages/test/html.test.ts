@@ -1,6 +1,6 @@
 import fc from 'fast-check'
+import { unicodeText } from 'open-payments-test-support/unicode-text'
 import { describe, expect, test } from 'vitest'
-import { unicodeText } from '../../../test/support/unicode-text.js'
 import { type HtmlValue, html, trustedHtml } from '../src/html.js'
 import { textOf } from './text.js'
 

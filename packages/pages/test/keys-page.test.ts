@@ -1,8 +1,8 @@
 import { createHash, generateKeyPairSync } from 'node:crypto'
+import type { Handler } from 'open-payments-server'
+import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
+import { jwkOf, testKey } from 'open-payments-test-support/keys'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { HttpRequest, HttpResponse } from '../../../src/entry-adapter.js'
-import type { Handler } from '../../../src/index.js'
-import { jwkOf, testKey } from '../../../test/support/keys.js'
 import { memoryKeys } from '../../sandbox/src/memory.js'
 import { createPages, formTokens, type OwnerKeys } from '../src/index.js'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
+import { runs } from 'open-payments-test-support/runs'
 import { describe, expect, test } from 'vitest'
-import { runs } from '../../../test/support/runs.js'
 import { formatAmount } from '../src/amounts.js'
 import { limitField, limitOf, lowered } from '../src/limits.js'
 import { localeFor } from '../src/locale.js'

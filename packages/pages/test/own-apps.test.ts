@@ -1,8 +1,8 @@
+import type { Handler, MayPay } from 'open-payments-server'
+import { type TestKey, testKey } from 'open-payments-test-support/keys'
+import { createSpendingWorld, outgoingItem, pay, usd } from 'open-payments-test-support/spending'
+import { alice, bob, interactionId } from 'open-payments-test-support/world'
 import { describe, expect, test } from 'vitest'
-import type { Handler, MayPay } from '../../../src/index.js'
-import { type TestKey, testKey } from '../../../test/support/keys.js'
-import { createSpendingWorld, outgoingItem, pay, usd } from '../../../test/support/spending.js'
-import { alice, bob, interactionId } from '../../../test/support/world.js'
 import { createPages, languages, type OwnedKey, type PagesOptions, seeOther } from '../src/index.js'
 import { textOf } from './text.js'
 

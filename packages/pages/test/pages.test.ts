@@ -5,21 +5,21 @@ import { getRequestListener } from '@hono/node-server'
 import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
-import { describe, expect, test } from 'vitest'
-import { toExpress } from '../../../adapters/express.js'
-import { toFastify } from '../../../adapters/fastify.js'
-import { toHono } from '../../../adapters/hono.js'
-import type { HttpRequest, HttpResponse } from '../../../src/entry-adapter.js'
 import {
   type ConsentRefusal,
   type Handler,
   type InteractionView,
   type OutgoingPaymentView,
   toFetch,
-} from '../../../src/index.js'
-import { publishedKeys, testKey } from '../../../test/support/keys.js'
-import { createSpendingWorld, usd } from '../../../test/support/spending.js'
-import { alice, bob, interactionId, withFinish } from '../../../test/support/world.js'
+} from 'open-payments-server'
+import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
+import { toExpress } from 'open-payments-server/express'
+import { toFastify } from 'open-payments-server/fastify'
+import { toHono } from 'open-payments-server/hono'
+import { publishedKeys, testKey } from 'open-payments-test-support/keys'
+import { createSpendingWorld, usd } from 'open-payments-test-support/spending'
+import { alice, bob, interactionId, withFinish } from 'open-payments-test-support/world'
+import { describe, expect, test } from 'vitest'
 import { createPages, formTokens, type PagesOptions, seeOther } from '../src/index.js'
 import { periods } from '../src/owner-limits.js'
 import { textOf } from './text.js'

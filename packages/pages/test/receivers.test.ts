@@ -1,6 +1,6 @@
 import fc from 'fast-check'
+import { type AccessItem, displayName } from 'open-payments-server'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type AccessItem, displayName } from '../../../src/index.js'
 import { html } from '../src/html.js'
 import {
   grantedReceiverHtml,

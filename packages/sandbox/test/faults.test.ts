@@ -1,6 +1,6 @@
 import type { AuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
+import { failure, tokenWithoutConsent, usd } from 'open-payments-test-support/official-client'
 import { describe, expect, test } from 'vitest'
-import { failure, tokenWithoutConsent, usd } from '../../../test/support/official-client.js'
 import type { Fault, Sandbox } from '../src/index.js'
 import { answer, invoiceOf, payerOf } from './support/payer.js'
 import { shareSandbox } from './support/shared.js'

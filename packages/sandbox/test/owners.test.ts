@@ -1,6 +1,6 @@
 import type { AuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
+import { continued, failure } from 'open-payments-test-support/official-client'
 import { describe, expect, test } from 'vitest'
-import { continued, failure } from '../../../test/support/official-client.js'
 import type { OwnerDecision, Sandbox } from '../src/index.js'
 import { askToPay, invoiceOf, payerOf } from './support/payer.js'
 import { shareSandbox } from './support/shared.js'

@@ -6,8 +6,8 @@ import {
   OpenPaymentsClientError,
 } from '@interledger/open-payments'
 import type { InteractionView } from 'open-payments-server'
+import { failure, tokenWithoutConsent, usd } from 'open-payments-test-support/official-client'
 import { describe, expect, test } from 'vitest'
-import { failure, tokenWithoutConsent, usd } from '../../../test/support/official-client.js'
 import { choiceFor } from '../src/consent.js'
 import { type Fault, type Sandbox, startSandbox } from '../src/index.js'
 import {

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
+import { type AccessItem, createAuthorizationServer, memoryStore } from 'open-payments-server'
+import { amountValueMax, parseInterval, parseValue, windowAt } from 'open-payments-server/core'
+import { invalidInput } from 'open-payments-test-support/invalid-input'
+import { runs } from 'open-payments-test-support/runs'
 import { describe, expect, test } from 'vitest'
-import { amountValueMax, parseInterval, parseValue, windowAt } from '../../../src/entry-core.js'
-import { type AccessItem, createAuthorizationServer, memoryStore } from '../../../src/index.js'
-import { invalidInput } from '../../../test/support/invalid-input.js'
-import { runs } from '../../../test/support/runs.js'
 import {
   arbitraries,
   clientKeysOf,

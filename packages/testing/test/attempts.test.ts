@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { attemptsConformance, attemptsProperty } from 'open-payments-server-testing'
+import { runs } from 'open-payments-test-support/runs'
 import { describe, test } from 'vitest'
-import { runs } from '../../../test/support/runs.js'
 import { custodian } from './support/custodian.js'
 
 describe.each(['id', 'sum'] as const)('a custodian that is asked by %s keeps the laws', (by) => {

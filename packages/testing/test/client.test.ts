@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
 import {
   createAuthorizationServer,
   createSignatureVerifier,
   type Handler,
   memoryStore,
-} from '../../../src/index.js'
-import { invalidInput } from '../../../test/support/invalid-input.js'
-import { headerOf, withHeader } from '../../../test/support/sign.js'
+} from 'open-payments-server'
+import { invalidInput } from 'open-payments-test-support/invalid-input'
+import { headerOf, withHeader } from 'open-payments-test-support/sign'
+import { describe, expect, test } from 'vitest'
 import {
   clientKeysOf,
   manualClock,

@@ -1,6 +1,5 @@
-import { describe, expect, test } from 'vitest'
-import type { RecordKind } from '../../../src/entry-adapter.js'
-import { memoryStore, type Store } from '../../../src/index.js'
+import { memoryStore, type Store } from 'open-payments-server'
+import type { RecordKind } from 'open-payments-server/adapter'
 import {
   broken,
   commits,
@@ -9,9 +8,10 @@ import {
   plantedIn,
   reads,
   values,
-} from '../../../test/support/broken-stores.js'
-import { invalidInput } from '../../../test/support/invalid-input.js'
-import { isLong } from '../../../test/support/runs.js'
+} from 'open-payments-test-support/broken-stores'
+import { invalidInput } from 'open-payments-test-support/invalid-input'
+import { isLong } from 'open-payments-test-support/runs'
+import { describe, expect, test } from 'vitest'
 import {
   type ConformanceCase,
   type ConformanceOptions,

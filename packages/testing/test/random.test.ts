@@ -1,7 +1,7 @@
 import fc from 'fast-check'
+import { runs } from 'open-payments-test-support/runs'
+import { unicodeText } from 'open-payments-test-support/unicode-text'
 import { describe, expect, test } from 'vitest'
-import { runs } from '../../../test/support/runs.js'
-import { unicodeText } from '../../../test/support/unicode-text.js'
 import { seededRandom } from '../src/index.js'
 import { seededIndex, seededWords } from '../src/random.js'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
+import { isLong, runs } from 'open-payments-test-support/runs'
 import { describe, expect, test } from 'vitest'
-import { isLong, runs } from '../../../test/support/runs.js'
 import { type SpendingHost, type SpendingPorts, spendingProperty } from '../src/index.js'
 import { serversWallet } from '../src/spending/servers.js'
 import {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
+import { memoryStore } from 'open-payments-server'
 import { afterAll, describe, expect, test } from 'vitest'
-import { memoryStore } from '../../../src/index.js'
 import {
   type StoreSubject,
   defaultScene as scene,

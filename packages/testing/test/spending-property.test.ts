@@ -1,7 +1,7 @@
 import fc from 'fast-check'
+import { memoryStore } from 'open-payments-server'
+import { isLong, runs } from 'open-payments-test-support/runs'
 import { describe, expect, test } from 'vitest'
-import { memoryStore } from '../../../src/index.js'
-import { isLong, runs } from '../../../test/support/runs.js'
 import {
   arbitraries,
   expectedSpending,

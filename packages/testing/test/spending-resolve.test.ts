@@ -1,6 +1,6 @@
 import fc from 'fast-check'
+import { runs } from 'open-payments-test-support/runs'
 import { describe, expect, test } from 'vitest'
-import { runs } from '../../../test/support/runs.js'
 import { anyHistory } from '../src/spending/generate.js'
 import type { SpendingStep } from '../src/spending/history.js'
 import { hasEnded, windowAt } from '../src/spending/windows.js'

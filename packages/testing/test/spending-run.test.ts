@@ -1,7 +1,7 @@
 import fc from 'fast-check'
+import { type AccessItem, type Amount, memoryStore, type Store } from 'open-payments-server'
+import { runs } from 'open-payments-test-support/runs'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { type AccessItem, type Amount, memoryStore, type Store } from '../../../src/index.js'
-import { runs } from '../../../test/support/runs.js'
 import {
   expectedSpending,
   type SpendingAction,

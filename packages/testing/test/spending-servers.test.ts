@@ -1,6 +1,4 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
-import { mayPay, pricing } from '../../../examples/payment-limits/own-servers.js'
 import {
   type AccessItem,
   createAuthorizationServer,
@@ -8,8 +6,10 @@ import {
   memoryStore,
   type Pricing,
   type Store,
-} from '../../../src/index.js'
-import { isLong, runs } from '../../../test/support/runs.js'
+} from 'open-payments-server'
+import { isLong, runs } from 'open-payments-test-support/runs'
+import { describe, expect, test } from 'vitest'
+import { mayPay, pricing } from '../../../examples/payment-limits/own-servers.js'
 import {
   type SpendingAction,
   type SpendingPorts,

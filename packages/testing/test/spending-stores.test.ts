@@ -1,7 +1,7 @@
+import { memoryStore, type Store } from 'open-payments-server'
+import type { RecordChange } from 'open-payments-server/adapter'
+import { loadOne } from 'open-payments-test-support/one-record'
 import { describe, expect, test } from 'vitest'
-import type { RecordChange } from '../../../src/entry-adapter.js'
-import { memoryStore, type Store } from '../../../src/index.js'
-import { loadOne } from '../../../test/support/one-record.js'
 import { racingStore } from '../src/spending/stores.js'
 
 /** A slow store that logs the start and the end of commits. */

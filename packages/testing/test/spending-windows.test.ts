@@ -1,8 +1,11 @@
 import fc from 'fast-check'
+import {
+  type IntervalCounting,
+  windowAt as libraryWindowAt,
+  parseInterval,
+} from 'open-payments-server/core'
+import { runs } from 'open-payments-test-support/runs'
 import { describe, expect, test } from 'vitest'
-import type { IntervalCounting } from '../../../src/entry-core.js'
-import { windowAt as libraryWindowAt, parseInterval } from '../../../src/entry-core.js'
-import { runs } from '../../../test/support/runs.js'
 import { arbitraries, startOfTests } from '../src/index.js'
 import { windowAt } from '../src/spending/windows.js'
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
+import { storeConformance } from 'open-payments-server-testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { migrate, postgresStore } from '../../../adapters/postgres.js'
-import { storeConformance } from '../../../packages/testing/src/index.js'
 import type { RecordKind } from '../../../src/entry-adapter.js'
 import { type FreshPostgres, freshPostgres, servers } from '../../support/databases.js'
 import { loadOne } from '../../support/one-record.js'

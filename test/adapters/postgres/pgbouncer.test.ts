@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { storeConformance } from 'open-payments-server-testing'
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
@@ -7,7 +8,6 @@ import {
   PreparedStatementError,
   postgresStore,
 } from '../../../adapters/postgres.js'
-import { storeConformance } from '../../../packages/testing/src/index.js'
 import { type FreshPostgres, freshPostgres } from '../../support/databases.js'
 
 /** PgBouncer, before the server of `TEST_DATABASE_URL`. `.ci/pgbouncer` sets it. */

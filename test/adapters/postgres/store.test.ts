@@ -1,3 +1,4 @@
+import { type ConformanceCase, storeConformance } from 'open-payments-server-testing'
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
@@ -5,7 +6,6 @@ import {
   type PostgresDatabase,
   postgresStore,
 } from '../../../adapters/postgres.js'
-import { type ConformanceCase, storeConformance } from '../../../packages/testing/src/index.js'
 import type { Commit, RecordKind } from '../../../src/entry-adapter.js'
 import type { Store } from '../../../src/index.js'
 import { type FreshPostgres, freshPglite, freshPostgres, servers } from '../../support/databases.js'

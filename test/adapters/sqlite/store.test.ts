@@ -1,3 +1,4 @@
+import { storeConformance } from 'open-payments-server-testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   DatabaseNewerError,
@@ -6,7 +7,6 @@ import {
   type SqliteStore,
   sqliteStore,
 } from '../../../adapters/sqlite.js'
-import { storeConformance } from '../../../packages/testing/src/index.js'
 import type { Store } from '../../../src/index.js'
 import { loadOne } from '../../support/one-record.js'
 import { isLong } from '../../support/runs.js'

@@ -1,4 +1,3 @@
-import { commitSizeOf } from '../../../packages/testing/src/conformance/trial.js'
 import {
   type Commit,
   type RecordChange,
@@ -6,7 +5,8 @@ import {
   type Stored,
   storeBounds,
   type VersionGuard,
-} from '../../../src/entry-adapter.js'
+} from 'open-payments-server/adapter'
+import { commitSizeOf } from '../../../packages/testing/src/conformance/trial.js'
 import type { OneRecordStore } from './one-record.js'
 
 /** Waits as long as a step in a real database might take. */

@@ -1,4 +1,4 @@
-import type { Commit, RecordChange, RecordKind, Stored } from '../../../src/entry-adapter.js'
+import type { Commit, RecordChange, RecordKind, Stored } from 'open-payments-server/adapter'
 import { type Break, on, pause } from './commits.js'
 import type { OneRecordStore } from './one-record.js'
 

@@ -1,5 +1,5 @@
-import type { RecordKey, RecordKind, Stored, VersionGuard } from '../../../src/entry-adapter.js'
-import type { Store } from '../../../src/index.js'
+import type { Store } from 'open-payments-server'
+import type { RecordKey, RecordKind, Stored, VersionGuard } from 'open-payments-server/adapter'
 import { loadOne } from '../one-record.js'
 
 /** A store as most faults are written: `load` and `remove` take one record, `loadAll` and `removeAll` several. */

@@ -1,4 +1,4 @@
-import type { RecordKind } from '../../../src/entry-adapter.js'
+import type { RecordKind } from 'open-payments-server/adapter'
 import type { OneRecordStore } from './one-record.js'
 
 /** Applies a fault to the records of one kind, as if only the table of that kind had it. */

@@ -1,5 +1,5 @@
-import type { ListQuery, RecordPage, Stored } from '../../../src/entry-adapter.js'
-import { memoryStore } from '../../../src/index.js'
+import { memoryStore } from 'open-payments-server'
+import type { ListQuery, RecordPage, Stored } from 'open-payments-server/adapter'
 import { type Break, on, pause } from './commits.js'
 import { type OneRecordStore, oneRecordStore } from './one-record.js'
 

@@ -1,4 +1,4 @@
-import type { RecordChange, RecordKind, Stored } from '../../../src/entry-adapter.js'
+import type { RecordChange, RecordKind, Stored } from 'open-payments-server/adapter'
 import { type Break, on } from './commits.js'
 import type { OneRecordStore } from './one-record.js'
 

@@ -6,7 +6,7 @@ import {
   type CreatedWallet,
   plainWallet,
   startCreatedWallet,
-} from '../../../../test/support/created-wallet.js'
+} from 'open-payments-test-support/created-wallet'
 import { runClient } from '../../src/command.js'
 import type { Machine } from '../../src/wire.js'
 import { decideAsOwner } from './browser.js'

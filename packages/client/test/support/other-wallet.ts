@@ -1,5 +1,5 @@
 import type { FetchedDocument, GuardedRequest } from 'open-payments-server'
-import { jwkOf, testKey } from '../../../../test/support/keys.js'
+import { jwkOf, testKey } from 'open-payments-test-support/keys'
 
 export const origin = 'https://bank.example'
 export const bob = `${origin}/bob`

@@ -4,8 +4,6 @@ import cors from 'cors'
 import type { Express } from 'express'
 import express, { type RequestHandler } from 'express'
 import helmet from 'helmet'
-import { expect } from 'vitest'
-import { toExpress } from '../../../../adapters/express.js'
 import {
   createWallet,
   createWalletAddressServer,
@@ -15,15 +13,17 @@ import {
   type Store,
   toFetch,
   type WalletAddresses,
-} from '../../../../src/index.js'
-import { bankId, bankKey, privateJwkOf } from '../../../../test/support/introspection.js'
-import { testKey } from '../../../../test/support/keys.js'
+} from 'open-payments-server'
+import { toExpress } from 'open-payments-server/express'
+import { bankId, bankKey, privateJwkOf } from 'open-payments-test-support/introspection'
+import { testKey } from 'open-payments-test-support/keys'
 import {
   grantEndpoint,
   origin,
   resourceServer,
   type WorldOptions,
-} from '../../../../test/support/world.js'
+} from 'open-payments-test-support/world'
+import { expect } from 'vitest'
 import { type Examination, examined, headlines, livingWorld, mounted } from './doctor.js'
 import type { ProxyFault, Reply, SeenRequest } from './faulty-proxy.js'
 

@@ -8,7 +8,7 @@ import {
   clientSettings,
   continued,
   tokenWithoutConsent,
-} from '../../../../test/support/official-client.js'
+} from 'open-payments-test-support/official-client'
 import type { Sandbox } from '../../src/index.js'
 
 export const finishUri = 'http://localhost:1/thank-you'

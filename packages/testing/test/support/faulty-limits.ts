@@ -1,6 +1,10 @@
-import type { IntervalCounting } from '../../../../src/entry-core.js'
-import { parseInterval, type RepeatingInterval, windowAt } from '../../../../src/entry-core.js'
-import type { AccessItem, Amount, SpendingLimit } from '../../../../src/index.js'
+import type { AccessItem, Amount, SpendingLimit } from 'open-payments-server'
+import {
+  type IntervalCounting,
+  parseInterval,
+  type RepeatingInterval,
+  windowAt,
+} from 'open-payments-server/core'
 import type { SpendingAmendment, SpendingScene, WalletRequest } from '../../src/index.js'
 
 /** Plausible mistakes of an implementation in counting spent amounts. */

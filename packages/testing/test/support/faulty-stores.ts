@@ -1,11 +1,11 @@
-import type { Stored } from '../../../../src/entry-adapter.js'
-import type { Store } from '../../../../src/index.js'
+import type { Store } from 'open-payments-server'
+import type { Stored } from 'open-payments-server/adapter'
 import {
   broken,
   commits,
   type OneRecordStore,
   plantedIn,
-} from '../../../../test/support/broken-stores.js'
+} from 'open-payments-test-support/broken-stores'
 
 /** Stores with which a client can spend more than its limits allow. */
 export const storeFaults = {

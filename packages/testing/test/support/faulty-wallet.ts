@@ -1,5 +1,5 @@
-import type { IntervalCounting } from '../../../../src/entry-core.js'
-import type { Amount, SpendingLimit } from '../../../../src/index.js'
+import type { Amount, SpendingLimit } from 'open-payments-server'
+import type { IntervalCounting } from 'open-payments-server/core'
 import type {
   PaymentAnswer,
   SpendingAmendment,

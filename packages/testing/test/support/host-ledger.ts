@@ -1,6 +1,3 @@
-import { pricing } from '../../../../examples/payment-limits/own-servers.js'
-import type { Commit } from '../../../../src/entry-adapter.js'
-import type { OutgoingPayment } from '../../../../src/entry-core.js'
 import {
   createAuthorizationServer,
   createResourceServer,
@@ -10,7 +7,10 @@ import {
   type RequestedPayment,
   type ResourceServer,
   type Store,
-} from '../../../../src/index.js'
+} from 'open-payments-server'
+import type { Commit } from 'open-payments-server/adapter'
+import type { OutgoingPayment } from 'open-payments-server/core'
+import { pricing } from '../../../../examples/payment-limits/own-servers.js'
 import type {
   SpendingOutcome,
   SpendingPorts,

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { RequestedPayment } from '../../../../src/index.js'
+import type { RequestedPayment } from 'open-payments-server'
 import type { HoldSubject } from '../../src/index.js'
 
 type Event = Parameters<HoldSubject['onEvent']>[0] & { readonly type: `outgoing-payment.${string}` }
