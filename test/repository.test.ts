@@ -118,6 +118,45 @@ describe.each(workflows)('the workflow %s', (path) => {
   })
 })
 
+describe('what npm installs', () => {
+  /** The oldest supported version, of the ranges that packages use: `>=20`, `^20.19.0 || >=22.12.0`, `20 || 22.x`. */
+  const oldest = [20, 19, 0]
+
+  function runsOn(range: string): boolean {
+    return range.split('||').some((alternative) =>
+      [...alternative.matchAll(/(>=|<=?|\^|~|>)?\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?/g)].every(
+        ([, comparator = '', ...numbers]) => {
+          const given = numbers.map((number) => Number(number ?? 0))
+          const at = oldest.findIndex((number, index) => number !== given[index])
+          const difference = at < 0 ? 0 : (oldest[at] ?? 0) - (given[at] ?? 0)
+          if (comparator.startsWith('<')) return difference < 0
+          return difference >= 0 && (comparator.startsWith('>') || oldest[0] === given[0])
+        },
+      ),
+    )
+  }
+
+  test.each(['.', 'examples/stack', 'examples/frameworks', 'site', 'test/browser'])(
+    'in %s runs on the oldest supported Node, or is optional, so npm warns of no engine',
+    (folder) => {
+      const { packages } = JSON.parse(read(join(folder, 'package-lock.json'))) as {
+        readonly packages: Readonly<
+          Record<
+            string,
+            { readonly optional?: true; readonly engines?: { readonly node?: string } }
+          >
+        >
+      }
+      const refusing = Object.entries(packages).flatMap(([path, { optional, engines }]) =>
+        optional || engines?.node === undefined || runsOn(engines.node)
+          ? []
+          : [`${path}: ${engines.node}`],
+      )
+      expect(refusing).toEqual([])
+    },
+  )
+})
+
 describe('the workflow for changes', () => {
   const jobs = jobsOf('.github/workflows/ci.yml')
 
