@@ -165,6 +165,10 @@ describe.each(engines)('in %s, a consent', (engine) => {
       await expect.poll(() => text()).toContain('Please choose either Approve or Deny.')
       expect(await statusOf(redirect)).toBe('pending')
       expect(await window.read(`document.getElementById('limit-0').value`)).toBe(typed)
+      // Back asks for no form to be sent again, and shows the same page.
+      await window.open(site)
+      await window.read('void history.back()')
+      await expect.poll(() => text()).toContain('Please choose either Approve or Deny.')
     },
   )
 })

@@ -121,12 +121,17 @@ test.each<[field: string | undefined, form: Form]>([
   expect(await kept.set(url, three, await kept.of(url))).toBe(true)
   const token = await formTokens(secret).value('account-limits', 'alice')
   const fields = { token, account: url, do: 'limit', interval: '', ...form }
-  const { status, body = '' } = await pages.connectedApps({
-    method: 'POST',
-    url: '/apps?limits',
-    headers: [['Host', new URL(url).host]],
-    body: new TextEncoder().encode(`${new URLSearchParams(fields)}`),
-  })
+  const headers = [['Host', new URL(url).host]] as const
+  const posted = new TextEncoder().encode(`${new URLSearchParams(fields)}`)
+  const sent = { method: 'POST', url: '/apps?limits', headers, body: posted }
+  const { headers: answer } = await pages.connectedApps(sent)
+  const shown = {
+    method: 'GET',
+    url: `/apps${answer['location']}`,
+    headers,
+    body: new Uint8Array(),
+  }
+  const { status, body = '' } = await pages.connectedApps(shown)
   expect(status).toBe(400)
   expect(body).toContain('Nothing was changed')
   const wrong = [...body.matchAll(/id="account-0-(\S+)"[^>]*aria-invalid="true"/g)]

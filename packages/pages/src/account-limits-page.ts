@@ -8,6 +8,7 @@ import {
 import type { OwnedAccount } from './consent.js'
 import { fieldsOf, queryOf } from './forms.js'
 import { seeOther } from './layout.js'
+import { outcomeOf, seeOutcome } from './outcomes.js'
 import { typedLimit, withTypedLimit } from './owner-limits.js'
 import type { OwnersVisit, Site } from './site.js'
 
@@ -48,16 +49,18 @@ export function accountLimitsPage(
 
   return async (visit) => {
     const { request, owner, locale } = visit
-    const isPosted = request.method === 'POST'
-    const given = isPosted ? fieldsOf(request) : queryOf(request)
     const accounts = await options.accountsOf(owner.id)
-    const answer = async (outcome?: AccountLimitsOptions['outcome']) => {
+    if (request.method !== 'POST') {
+      const seen = await outcomeOf<AccountLimitsOptions['outcome']>(tokens, visit)
+      const { result: outcome, given } = seen ?? { given: queryOf(request) }
       const token = await tokens.field('account-limits', owner.id)
       const all = await Promise.all(accounts.map(limited))
       const screen = screens.accountLimits(all, { locale, outcome, given, token })
       return show(screen, visit, outcome === undefined ? 200 : 400)
     }
-    if (!isPosted) return answer()
+    const given = fieldsOf(request)
+    const answer = (outcome: AccountLimitsOptions['outcome']) =>
+      seeOutcome(tokens, visit, outcome, { at: { limits: '' }, given })
     if (!(await tokens.isValid(request, 'account-limits', owner.id))) return answer('stale')
     const index = accounts.findIndex(({ url }) => url === given.get('account'))
     const account = accounts[index]

@@ -5,6 +5,7 @@ import { fieldsOf } from './forms.js'
 import { html } from './html.js'
 import type { NoticeName } from './notice.js'
 import type { PagesOptions } from './options.js'
+import { outcomeOf, seeOutcome } from './outcomes.js'
 import { ownKeysOf } from './own-keys.js'
 import { ownReceiverOf } from './own-receivers.js'
 import { namedReceivers, type Receivers } from './receivers.js'
@@ -60,25 +61,20 @@ export function confirmationHandler(site: Site): Handler {
     return isKnown ? named : new Map([[receiver, { walletAddress }]])
   }
 
-  async function decide(
-    paymentId: string,
-    payment: PaymentToConfirm | undefined,
-    visit: OwnersVisit,
-  ): Promise<HttpResponse> {
+  async function decide(paymentId: string, visit: OwnersVisit): Promise<HttpResponse> {
     const { request, owner } = visit
     const fields = fieldsOf(request)
     const [shown, decision] = [fields.get('shown') ?? '', fields.get('decision')]
     const isShown = await tokens.isValid(request, 'confirm', owner.id, paymentId, shown)
     if (!isShown || (decision !== 'confirm' && decision !== 'decline')) {
-      return payment === undefined ? notice(404, 'notWaiting', visit) : ask(payment, visit, 'stale')
+      return seeOutcome(tokens, visit, 'stale')
     }
     const resourceOwner = owner.id
     const result = await (decision === 'confirm'
       ? confirm(paymentId, { resourceOwner, ...(JSON.parse(shown) as Shown) })
       : decline(paymentId, { resourceOwner }))
-    if (result.ok) return notice(200, decision === 'confirm' ? 'confirmed' : 'declined', visit)
-    const [status, name] = refusals[result.refusal] ?? [409, 'notPaid']
-    return notice(status, name, visit)
+    const done = decision === 'confirm' ? 'confirmed' : 'declined'
+    return seeOutcome(tokens, visit, result.ok ? done : result.refusal)
   }
 
   return site.served(async (visit) => {
@@ -86,10 +82,17 @@ export function confirmationHandler(site: Site): Handler {
     const paymentId = path.split('/').at(-1) ?? ''
     const isPosted = visit.request.method === 'POST'
     const payment = await toConfirm(paymentId)
-    if (payment === undefined && !isPosted) return notice(404, 'notWaiting', visit)
+    if (payment === undefined && !isSignedIn(visit) && !isPosted) {
+      return notice(404, 'notWaiting', visit)
+    }
     if (!isSignedIn(visit)) return site.signIn(visit)
-    if (isPosted) return decide(paymentId, payment, visit)
-    return payment === undefined ? notice(404, 'notWaiting', visit) : ask(payment, visit)
+    if (isPosted) return decide(paymentId, visit)
+    const outcome = await outcomeOf<string>(tokens, visit)
+    if (outcome !== undefined && outcome.result !== 'stale') {
+      return notice(...(answers[outcome.result] ?? [409, 'notPaid']), visit)
+    }
+    if (payment === undefined) return notice(404, 'notWaiting', visit)
+    return ask(payment, visit, outcome && 'stale')
   })
 }
 
@@ -98,8 +101,10 @@ function callsOf({ resources }: PagesOptions) {
   return toConfirm && confirm && decline && { toConfirm, confirm, decline }
 }
 
-/** The answers to an owner whose decision had no effect, with their status. */
-const refusals: Readonly<Record<string, readonly [status: number, name: NoticeName]>> = {
+/** The answers to decisions: what was done, or why nothing was. */
+const answers: Readonly<Record<string, readonly [status: number, name: NoticeName]>> = {
+  confirmed: [200, 'confirmed'],
+  declined: [200, 'declined'],
   payment_unknown: [404, 'notWaiting'],
   not_the_owner: [403, 'notYours'],
   payment_confirmed: [409, 'confirmed'],

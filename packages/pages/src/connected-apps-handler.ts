@@ -20,6 +20,7 @@ import { fieldsOf, queryOf } from './forms.js'
 import { seeOther } from './layout.js'
 import { type LimitProblem, limitOf, lowered } from './limits.js'
 import type { Locale } from './locale.js'
+import { type Outcome, outcomeOf, seeOutcome } from './outcomes.js'
 import { type OwnKeyOf, ownKeysOf } from './own-keys.js'
 import { ownReceiverOf } from './own-receivers.js'
 import { debitedAsset, typedLimit, withTypedLimit } from './owner-limits.js'
@@ -177,7 +178,7 @@ export function connectedAppsHandler(site: Site): Handler {
   async function detail(
     grant: GrantView,
     visit: OwnersVisit,
-    outcome?: ConnectedAppOptions['outcome'],
+    { result: outcome, given }: Partial<Outcome<ConnectedAppOptions['outcome']>> = {},
   ): Promise<HttpResponse> {
     const { grantId, access } = grant
     const query = queryOf(visit.request)
@@ -204,7 +205,7 @@ export function connectedAppsHandler(site: Site): Handler {
       payments: paid,
       olderUrl: history && olderUrl(history.pagination, { app: grantId }),
       outcome: outcome ?? (query.get('done') === 'changed' ? 'changed' : undefined),
-      given: visit.request.method === 'POST' ? fieldsOf(visit.request) : undefined,
+      given,
     })
     return site.show(screen, visit, outcome === undefined ? 200 : 400)
   }
@@ -214,20 +215,22 @@ export function connectedAppsHandler(site: Site): Handler {
     const { request, owner, locale } = visit
     const fields = fieldsOf(request)
     const grantId = fields.get('grant') ?? ''
-    if (!(await tokens.isValid(request, 'apps', owner.id))) return list(visit, 'stale')
+    if (!(await tokens.isValid(request, 'apps', owner.id)))
+      return seeOutcome(tokens, visit, 'stale')
     const grant = await grants.get(grantId)
     if (grant?.resourceOwner !== owner.id) return notice(404, 'notApproved', visit)
     if (fields.get('do') === 'revoke') {
       await grants.revoke(grantId)
       return seeOther(`?${new URLSearchParams({ removed: grantId })}`)
     }
+    const unchanged = (result: ConnectedAppOptions['outcome']) =>
+      seeOutcome(tokens, visit, result, { at: { app: grantId }, given: fields })
     const changes = changesOf(grant, fields, locale, await options.accountsOf(owner.id))
-    if (!changes.ok) return detail(grant, visit, changes.problem)
+    if (!changes.ok) return unchanged(changes.problem)
     const amended = await grants.amend(grantId, { resourceOwner: owner.id, ...changes.value })
-    if (!amended.ok && amended.refusal === 'conditions_widened') {
-      return detail((await grants.get(grantId)) ?? grant, visit, 'widened')
+    if (!amended.ok) {
+      return unchanged(amended.refusal === 'conditions_widened' ? 'widened' : 'unchanged')
     }
-    if (!amended.ok) return detail(grant, visit, 'unchanged')
     // A form that sets a value may be repeated; these forms remove something.
     const isIdle = !amended.changed && /^(?:remove|resume)$/.test(fields.get('do') ?? '')
     const done = isIdle ? {} : { done: 'changed' }
@@ -240,10 +243,12 @@ export function connectedAppsHandler(site: Site): Handler {
     if (limitsPage && query.has('limits')) return limitsPage(visit)
     if (visit.request.method === 'POST') return change(visit)
     const grantId = query.get('app')
-    if (grantId === null) return query.has('ended') ? ended(visit) : list(visit)
+    if (grantId === null && query.has('ended')) return ended(visit)
+    const outcome = await outcomeOf<never>(tokens, visit)
+    if (grantId === null) return list(visit, outcome?.result)
     const grant = await grants.get(grantId)
     const isOwners = grant?.resourceOwner === visit.owner.id && grant.status === 'approved'
-    return isOwners ? detail(grant, visit) : notice(404, 'notApproved', visit)
+    return isOwners ? detail(grant, visit, outcome) : notice(404, 'notApproved', visit)
   })
 }
 

@@ -13,6 +13,7 @@ import { html } from './html.js'
 import { canArrive, seeOther } from './layout.js'
 import { type LimitProblem, lowered } from './limits.js'
 import { type Locale, say } from './locale.js'
+import { type Outcome, outcomeOf, seeOutcome } from './outcomes.js'
 import { ownKeysOf } from './own-keys.js'
 import { ownReceiverOf } from './own-receivers.js'
 import { namedReceivers, receiversIn } from './receivers.js'
@@ -31,8 +32,7 @@ export function consentHandler(site: Site): Handler {
   async function ask(
     view: InteractionView,
     visit: OwnersVisit,
-    problem?: ConsentOptions['problem'],
-    given?: URLSearchParams,
+    { result: problem, given }: Partial<Outcome<ConsentOptions['problem']>> = {},
   ): Promise<HttpResponse> {
     if (view.status !== 'pending') return decided(view, visit)
     const { owner, locale } = visit
@@ -54,26 +54,32 @@ export function consentHandler(site: Site): Handler {
     return site.show(screen, visit, problem === undefined ? 200 : 400)
   }
 
+  const askAgain = (
+    visit: OwnersVisit,
+    problem: ConsentOptions['problem'],
+    given?: URLSearchParams,
+  ) => seeOutcome(tokens, visit, problem, { ...(given !== undefined && { given }) })
+
   /** Shows what was decided, with a link back to the app as long as the app needs it. */
   async function decided(view: InteractionView, visit: Visit, status = 410): Promise<HttpResponse> {
     const { finishUri } = view
     if (view.status === 'interaction-expired') return notice(status, 'expired', visit)
     const isLive = leadsBack(view)
     if (!isLive || !isSignedIn(visit) || finishUri === undefined) {
-      return notice(status, outcomeOf(view), visit)
+      return notice(status, decisionOf(view), visit)
     }
     const { owner, locale } = visit
     if (isForeign(view, await accountsOf(owner.id))) return notice(403, 'notYours', visit)
     const content = html`<form method="post">${await tokenOf(view, visit)}
       <div class="buttons"><button class="primary" name="decision" value="return">
       ${say(locale, 'backTo', { place: placeOf(finishUri) })}</button></div></form>`
-    return notice(status, outcomeOf(view), visit, { content, formTarget: finishUri })
+    return notice(status, decisionOf(view), visit, { content, formTarget: finishUri })
   }
 
   async function decide(view: InteractionView, visit: OwnersVisit): Promise<HttpResponse> {
     const { request, owner, locale } = visit
     const { id } = view
-    if (!(await tokens.isValid(request, 'consent', owner.id, id))) return ask(view, visit, 'stale')
+    if (!(await tokens.isValid(request, 'consent', owner.id, id))) return askAgain(visit, 'stale')
     const fields = fieldsOf(request)
     const decision = fields.get('decision')
     const resourceOwner = owner.id
@@ -81,7 +87,7 @@ export function consentHandler(site: Site): Handler {
     if (decision === 'deny') {
       return answered(await interactions.deny(id, { resourceOwner }), 'denied', visit, view)
     }
-    if (decision !== 'approve') return ask(view, visit, 'undecided', fields)
+    if (decision !== 'approve') return askAgain(visit, 'undecided', fields)
     if (view.status !== 'pending') return decided(view, visit, 409)
     const walletAddresses = await accountsOf(owner.id)
     if (walletAddresses.length === 0) return notice(403, 'notYours', visit)
@@ -90,7 +96,7 @@ export function consentHandler(site: Site): Handler {
       return notice(403, 'notYours', visit)
     }
     const read = accessIn(view.access, fields, locale)
-    if (!read.ok) return ask(view, visit, read.problem, fields)
+    if (!read.ok) return askAgain(visit, read.problem, fields)
     const approval = {
       resourceOwner,
       walletAddresses,
@@ -99,7 +105,7 @@ export function consentHandler(site: Site): Handler {
     }
     const approved = await interactions.approve(id, approval)
     if (!approved.ok && /^(?:identifier_required|asset_mismatch)$/.test(approved.refusal)) {
-      return ask(view, visit, 'choose', fields)
+      return askAgain(visit, 'choose', fields)
     }
     return answered(approved, 'approved', visit, view)
   }
@@ -111,7 +117,7 @@ export function consentHandler(site: Site): Handler {
     if (status === 'denied') {
       return answered(await interactions.deny(id, { resourceOwner }), 'denied', visit, view)
     }
-    if (status !== 'approved') return ask(view, visit, 'undecided')
+    if (status !== 'approved') return askAgain(visit, 'undecided')
     const walletAddresses = await accountsOf(resourceOwner)
     if (walletAddresses.length === 0) return notice(403, 'notYours', visit)
     const approved = await interactions.approve(id, {
@@ -155,7 +161,8 @@ export function consentHandler(site: Site): Handler {
     const isOver = view.status !== 'pending' && !(view.status === 'approved' && leadsBack(view))
     if (!isPosted && isOver) return decided(view, visit)
     if (!isSignedIn(visit)) return site.signIn(visit)
-    return isPosted ? decide(view, visit) : ask(view, visit)
+    if (isPosted) return decide(view, visit)
+    return ask(view, visit, await outcomeOf(tokens, visit))
   })
 }
 
@@ -172,7 +179,7 @@ function leadsBack({ status, issuedAt }: InteractionView): boolean {
   return status === 'denied' || (status === 'approved' && issuedAt === undefined)
 }
 
-function outcomeOf({ status }: InteractionView): 'wasApproved' | 'wasDenied' | 'wasEnded' {
+function decisionOf({ status }: InteractionView): 'wasApproved' | 'wasDenied' | 'wasEnded' {
   return status === 'approved' ? 'wasApproved' : status === 'denied' ? 'wasDenied' : 'wasEnded'
 }
 

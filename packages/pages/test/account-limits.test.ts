@@ -10,6 +10,7 @@ import { html } from '../src/html.js'
 import { type AccountLimitSettings, createPages, formTokens, page } from '../src/index.js'
 import { languages, localeFor, visible } from '../src/locale.js'
 import { periods } from '../src/owner-limits.js'
+import { followed } from './followed.js'
 import { factsOfLimit, ownerLimit, wire } from './granted.js'
 import { textOf } from './text.js'
 
@@ -72,7 +73,8 @@ function wallet(accountLimits?: AccountLimitSettings) {
       ['Accept-Language', language],
     ] as const
     const body = new TextEncoder().encode(`${new URLSearchParams(fields)}`)
-    const response = await connectedApps({ method, url, headers, body })
+    const serve = (url: string, as: string) => connectedApps({ method: as, url, headers, body })
+    const response = await followed(await serve(url, method), url, (url) => serve(url, 'GET'))
     return { ...response, text: textOf(response.body ?? '') }
   }
   const open = (more: { url?: string; owner?: string; language?: string } = {}) => send('GET', more)

@@ -3,6 +3,7 @@ import { createSpendingWorld, usd } from 'open-payments-test-support/spending'
 import { alice, interactionId, withFinish, withoutFinish } from 'open-payments-test-support/world'
 import { describe, expect, test } from 'vitest'
 import { createPages, localeFor, loginScreen, type PagesOptions, seeOther } from '../src/index.js'
+import { followed } from './followed.js'
 import { textOf } from './text.js'
 
 const formKey = new Uint8Array(32).fill(7)
@@ -34,9 +35,10 @@ async function consentWith(uri: string | undefined, more: Partial<PagesOptions> 
     ...more,
   })
   const url = `/consent/${id}`
-  const send = (method: string, fields: Readonly<Record<string, string>> = {}) => {
+  const send = async (method: string, fields: Readonly<Record<string, string>> = {}) => {
     const body = new TextEncoder().encode(`${new URLSearchParams(fields)}`)
-    return Promise.resolve(pages.consent({ method, url, headers: [], body }))
+    const answer = await pages.consent({ method, url, headers: [], body })
+    return followed(answer, url, (url) => pages.consent({ method: 'GET', url, headers: [], body }))
   }
   const shown = await send('GET')
   const fieldOf = (name: string) =>

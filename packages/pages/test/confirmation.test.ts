@@ -11,6 +11,7 @@ import { errorOf } from 'open-payments-test-support/spending-client'
 import { alice, bob } from 'open-payments-test-support/world'
 import { describe, expect, test } from 'vitest'
 import { createPages, languages, type PagesOptions, seeOther } from '../src/index.js'
+import { followed } from './followed.js'
 import { textOf } from './text.js'
 
 const minute = 60_000
@@ -59,7 +60,9 @@ async function asked(more: Partial<PagesOptions> = {}, payment: object = {}) {
       const headers = [['cookie', owner] as const, ...more]
       const url = `/confirm/${paymentId}`
       const sent = new TextEncoder().encode(body)
-      const response = await pages.confirmation({ method, url, headers, body: sent })
+      const serve = (url: string, as: string) =>
+        pages.confirmation({ method: as, url, headers, body: sent })
+      const response = await followed(await serve(url, method), url, (url) => serve(url, 'GET'))
       return { ...response, text: textOf(response.body ?? '') }
     }
     return {

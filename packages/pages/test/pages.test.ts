@@ -22,6 +22,7 @@ import { alice, bob, interactionId, withFinish } from 'open-payments-test-suppor
 import { describe, expect, test } from 'vitest'
 import { createPages, formTokens, type PagesOptions, seeOther } from '../src/index.js'
 import { periods } from '../src/owner-limits.js'
+import { followed } from './followed.js'
 import { textOf } from './text.js'
 
 const formKey = new Uint8Array(32).fill(7)
@@ -53,7 +54,9 @@ function visitor(handle: Handler, url: string, cookie = 'alice') {
     headers: readonly (readonly [string, string])[] = [],
   ): Promise<HttpResponse> => {
     const body = new TextEncoder().encode(`${new URLSearchParams(fields)}`)
-    return handle({ method, url, headers: [['Cookie', cookie], ...headers], body })
+    const sent = { headers: [['Cookie', cookie], ...headers] as const, body }
+    const answer = await handle({ method, url, ...sent })
+    return followed(answer, url, (url) => handle({ method: 'GET', url, ...sent }))
   }
   return {
     send,

@@ -3,7 +3,7 @@ import { demoPassword } from './running-wallet.js'
 /** Opens a page, and shows what a form of it would send. */
 export interface Browser {
   open(url: string): Promise<{ status: number; text: string; token: string }>
-  /** Sends a form, and resolves to the redirect without following it. */
+  /** Sends a form, and resolves to the redirect without following it, except to what became of the form. */
   send(
     url: string,
     form: Readonly<Record<string, string>>,
@@ -16,16 +16,22 @@ export async function browserOf(baseUrl: string, owner: string): Promise<Browser
   const [, token = ''] = /name="token" value="([^"]*)"/.exec(await form.text()) ?? []
   const fields = { owner, password: demoPassword, token }
   const cookie = cookieIn(await post(`${baseUrl}/login`, cookieIn(form), fields))
+
+  async function open(url: string) {
+    const response = await fetch(url, { headers: { cookie }, redirect: 'manual' })
+    const text = await response.text()
+    const [, token = ''] = /name="token" value="([^"]*)"/.exec(text) ?? []
+    return { status: response.status, text, token }
+  }
+
   return {
-    async open(url) {
-      const response = await fetch(url, { headers: { cookie }, redirect: 'manual' })
-      const text = await response.text()
-      const [, token = ''] = /name="token" value="([^"]*)"/.exec(text) ?? []
-      return { status: response.status, text, token }
-    },
+    open,
     async send(url, form) {
       const { status, headers } = await post(url, cookie, form)
-      return { status, location: headers.get('location') }
+      const location = headers.get('location')
+      if (!new URLSearchParams(location ?? '').has('outcome')) return { status, location }
+      const page = await open(new URL(location ?? '', url).href)
+      return { status: page.status, location: null }
     },
   }
 }
