@@ -1,7 +1,7 @@
 import { hash, verify } from 'node:crypto'
 import { validateSignature, validateSignatureHeaders } from '@interledger/http-signature-utils'
 import type { HttpRequest } from 'open-payments-server/adapter'
-import { contentDigest } from '../../packages/testing/src/sign.js'
+import { contentDigest } from '../../test/support/sign.js'
 import {
   benchWallet,
   creation,

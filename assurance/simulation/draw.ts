@@ -1,4 +1,4 @@
-import { seededIndex } from '../../packages/testing/src/random.js'
+import { seededIndex } from '../../test/support/random.js'
 
 /** All random choices of one life, from one seed. */
 export interface Draw {

@@ -1,5 +1,5 @@
-import type { KeyPair } from '../../packages/testing/src/key.js'
 import type { DeliveredEvent, TokenItem } from '../../src/index.js'
+import type { KeyPair } from '../../test/support/keys.js'
 
 /** A client, and the keys that it has published so far. */
 export interface ClientEntry {

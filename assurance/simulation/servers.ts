@@ -1,4 +1,3 @@
-import { seededRandom } from '../../packages/testing/src/random.js'
 import {
   type AuthorizationServer,
   type ClientKeys,
@@ -12,6 +11,7 @@ import {
   type WalletAddress,
 } from '../../src/index.js'
 import type { Introspect } from '../../src/ports/host.js'
+import { seededRandom } from '../../test/support/random.js'
 import { usd } from '../../test/support/spending.js'
 import { alice, bob, grantEndpoint, origin, resourceServer } from '../../test/support/world.js'
 import { hourlyCap } from './laws/spending.js'

@@ -1,5 +1,5 @@
-import { type KeyPair, keyFromText } from '../../packages/testing/src/key.js'
 import type { PriceRequest, Pricing } from '../../src/index.js'
+import { type KeyPair, keyFromText } from '../../test/support/keys.js'
 import { listPrice } from '../../test/support/spending.js'
 import { birth } from './birth.js'
 import { type Climate, connect } from './connection.js'

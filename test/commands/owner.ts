@@ -1,5 +1,5 @@
 import { signIn } from '../../examples/demo/browser.js'
-import { decideAsOwner } from '../../packages/cli/test/support/browser.js'
+import { decideAsOwner } from '../support/owner-browser.js'
 
 // A browser with Alice in front of it: approves on the consent page, and adds the key with which the page of keys is
 // filled.

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type AccessItem, memoryStore, type Store } from '../../src/index.js'
-import { loadPublicRecord, removeOne } from '../support/one-record.js'
+import { removeOne } from '../support/one-record.js'
+import { loadPublicRecord } from '../support/public-record.js'
 import {
   alice,
   bob,

@@ -11,7 +11,8 @@ import {
 import { type Wiring, wired, wiringOf } from '../../src/servers/options.js'
 import { manualClock, startOfTests } from '../support/clock.js'
 import { invalidInput } from '../support/invalid-input.js'
-import { loadOne, loadPublicRecord } from '../support/one-record.js'
+import { loadOne } from '../support/one-record.js'
+import { loadPublicRecord } from '../support/public-record.js'
 import { seededRandom } from '../support/random.js'
 import {
   createSpendingWorld,

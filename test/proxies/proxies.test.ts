@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ran } from '../../packages/doctor/test/support/doctor.js'
-import type { SeenRequest } from '../../packages/doctor/test/support/faulty-proxy.js'
 import { successes } from '../support/clients/sequence.js'
 import { verdictsOf } from '../support/clients/table.js'
+import { doctor } from '../support/doctor.js'
+import type { SeenRequest } from '../support/faulty-proxy.js'
 import {
   headerOf,
   installedProxies,
@@ -50,7 +50,7 @@ describe.each(reverseProxies)('behind $name, as the document configures it,', (p
   afterAll(() => wallet.stop())
 
   const examine = () =>
-    ran(['--allow-private', '--json', '--timeout', '600', `http://localhost:${own}/alice`])
+    doctor(['--allow-private', '--json', '--timeout', '600', `http://localhost:${own}/alice`])
 
   test('the wallet keeps a connection for longer than proxies do, by default for 60 s', async () => {
     const { headers } = await fetch(`http://localhost:${wallet.links[0].upstream}/alice`)

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Reply } from '../../packages/doctor/test/support/faulty-proxy.js'
 import { typescript } from '../support/clients/all.js'
 import type { Dialect, Message } from '../support/clients/dialect.js'
 import type { Answered } from '../support/clients/send.js'
@@ -11,6 +10,7 @@ import {
   type Results,
   successes,
 } from '../support/clients/sequence.js'
+import type { Reply } from '../support/faulty-proxy.js'
 import {
   headerOf,
   installedProxies,

@@ -10,7 +10,7 @@ import {
 import { manualClock } from '../support/clock.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { publishedKeys, testKey } from '../support/keys.js'
-import { loadPublicRecord } from '../support/one-record.js'
+import { loadPublicRecord } from '../support/public-record.js'
 import { seededRandom } from '../support/random.js'
 import { runs } from '../support/runs.js'
 import { signedRequest } from '../support/sign.js'

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { commitSizeOf } from '../../packages/testing/src/conformance/trial.js'
 import { type Commit, storeBounds } from '../../src/entry-adapter.js'
 import { type MayPay, memoryStore, type Pricing, type Store } from '../../src/index.js'
+import { commitSizeOf } from '../support/bounded-store.js'
 import { runs } from '../support/runs.js'
 import {
   createSpendingWorld,

@@ -1,7 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Store } from 'open-payments-server'
-import { type Commit, type Stored, storeBounds } from 'open-payments-server/adapter'
-import { commitSizeOf } from '../../packages/testing/src/conformance/trial.js'
+import {
+  type Commit,
+  type ListEntry,
+  type RecordChange,
+  type Stored,
+  storeBounds,
+} from 'open-payments-server/adapter'
 
 const idPattern = /^[A-Za-z0-9._-]{8,128}$/
 const namespacePattern = /^[A-Za-z0-9_-]{8}$/
@@ -66,6 +71,19 @@ function remember(records: Map<string, Stored>, key: string, record: Stored): vo
 function requireLimit(method: string, limit: number, most: number): void {
   if (Number.isInteger(limit) && limit >= 1 && limit <= most) return
   throw new Error(`${method}: the limit is ${limit}, expected 1 to ${most}`)
+}
+
+/** Returns the size of a commit that `storeBounds.commitSize` limits. */
+export function commitSizeOf({ changes, guards }: Commit): number {
+  return changes.reduce((size, each) => size + 1 + movedEntries(each), guards.length)
+}
+
+/** Returns the number of list entries that a change adds, moves or removes. */
+function movedEntries({ next: { lists: after = [] }, previous }: RecordChange): number {
+  const before = previous?.lists ?? []
+  const same = (one: ListEntry, other: ListEntry) => one.list === other.list && one.at === other.at
+  const kept = after.filter((entry) => before.some((old) => same(old, entry)))
+  return new Set([...before, ...after].map(({ list }) => list)).size - kept.length
 }
 
 /** Describes how a commit leaves the bounds. */

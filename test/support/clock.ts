@@ -1,4 +1,4 @@
-export { type ManualClock, manualClock, startOfTests } from '../../packages/testing/src/clock.js'
+export { type ManualClock, manualClock, startOfTests } from 'open-payments-server-testing'
 
 /** Resolves when all code that was resumed waits for something else. */
 export async function turns(count = 20): Promise<void> {

@@ -1,16 +1,23 @@
 import { createCipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { deserializeIlpPrepare, type IlpReply, isFulfill, serializeIlpPrepare } from 'ilp-packet'
+import {
+  deserializeIlpPrepare,
+  deserializeIlpReply,
+  type IlpReply,
+  isFulfill,
+  serializeIlpPrepare,
+} from 'ilp-packet'
 import { type Frame, IlpPacketType, Packet } from 'ilp-protocol-stream/dist/src/packet.js'
-import { type IncomingPayment, ilpPaymentMethods } from 'open-payments-server'
-import { toExpress } from 'open-payments-server/express'
-import { ilpOverHttp, sendOverHttp } from '../../packages/ilp/src/over-http.js'
-import { type IlpHandler, readReply } from '../../packages/ilp/src/packet.js'
 import {
   createStreamReceiver,
+  type IlpHandler,
+  ilpOverHttp,
   type StreamReceiverOptions,
-} from '../../packages/ilp/src/receiver.js'
+  sendOverHttp,
+} from 'open-payments-ilp'
+import { type IncomingPayment, ilpPaymentMethods } from 'open-payments-server'
+import { toExpress } from 'open-payments-server/express'
 import { manualClock } from './clock.js'
 import { bob, createWorld, incomingAccess, type WorldOptions } from './world.js'
 
@@ -151,9 +158,7 @@ export function outcomeOf(reply: Uint8Array): string {
 }
 
 export function replyOf(reply: Uint8Array): IlpReply {
-  const read = readReply(reply)
-  if (read === undefined) throw new Error('the reply is not an ILP packet')
-  return read
+  return deserializeIlpReply(Buffer.from(reply))
 }
 
 /** Returns the STREAM packet in an ILP Prepare. */

@@ -1,8 +1,21 @@
-import type { ClientKeys, PublicJwk } from 'open-payments-server'
-import { type KeyPair, keyFromText } from '../../packages/testing/src/key.js'
-import type { ClientKeyQuery } from '../../src/ports/host.js'
+import { createHash, createPrivateKey } from 'node:crypto'
+import type { ClientKeyQuery, ClientKeys, PublicJwk } from 'open-payments-server'
+import { type KeyPair, keyPairOf } from 'open-payments-server-testing'
 
-export { jwkOf, type KeyPair as TestKey, keyFromSeed } from '../../packages/testing/src/key.js'
+export { jwkOf, type KeyPair, type KeyPair as TestKey } from 'open-payments-server-testing'
+
+const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+/** Derives the key pair from a seed of 32 bytes (RFC 8032 section 5.1.5). */
+export function keyFromSeed(seed: Uint8Array, kid: string): KeyPair {
+  const der = Buffer.concat([pkcs8Prefix, seed])
+  return keyPairOf(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }), kid)
+}
+
+/** Derives a key pair from a text: the same text gives the same key on every machine. */
+export function keyFromText(text: string, kid: string): KeyPair {
+  return keyFromSeed(createHash('sha256').update(text).digest(), kid)
+}
 
 const testKeys = new Map<string, KeyPair>()
 

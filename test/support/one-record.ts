@@ -1,8 +1,5 @@
 import type { Store } from 'open-payments-server'
 import type { RecordKind, Stored } from 'open-payments-server/adapter'
-import { namespaceOf } from '../../src/protocol/credential.js'
-import { type PublicKind, storedId } from '../../src/service/public-ids.js'
-import { resourceServer } from './world.js'
 
 /** Loads one record. */
 export async function loadOne<Found extends Stored = Stored>(
@@ -12,16 +9,6 @@ export async function loadOne<Found extends Stored = Stored>(
 ): Promise<Found | undefined> {
   const [found] = await store.load([{ kind, id }])
   return found as Found | undefined
-}
-
-/** Loads a payment or a quote of a server by its public id. */
-export async function loadPublicRecord<Found extends Stored = Stored>(
-  store: Store,
-  kind: PublicKind,
-  id: string,
-  serverUrl = resourceServer,
-): Promise<Found | undefined> {
-  return loadOne<Found>(store, kind, storedId(await namespaceOf(serverUrl), kind, id))
 }
 
 /** Removes one record if it is at this version; resolves to whether it did. */

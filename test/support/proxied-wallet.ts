@@ -3,14 +3,11 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { freePort } from 'open-payments-programs'
 import { openShop } from '../../examples/demo/shop.js'
-import {
-  type SeenRequest,
-  startFaultyProxy,
-} from '../../packages/doctor/test/support/faulty-proxy.js'
 import type { WalletProcess } from '../proxies/wallet-process.js'
 import { typescript } from './clients/all.js'
 import { runSequence, type SequenceOptions } from './clients/sequence.js'
 import { freshPostgres, servers } from './databases.js'
+import { type SeenRequest, startFaultyProxy } from './faulty-proxy.js'
 import { type ReverseProxy, reverseProxies, startReverseProxy } from './proxies.js'
 
 /** The names of the proxies that are installed, with commas. `.ci/proxies` sets it. */

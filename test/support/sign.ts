@@ -1,11 +1,17 @@
+import { createHash } from 'node:crypto'
 import type { HttpRequest } from 'open-payments-server/adapter'
 
-export {
-  bytesOf,
-  contentDigest,
-  type SignOptions,
-  signedRequest,
-} from '../../packages/testing/src/sign.js'
+export { type SignOptions, signedRequest } from 'open-payments-server-testing'
+
+export function contentDigest(body: Uint8Array, algorithm: 'sha-256' | 'sha-512'): string {
+  const hash = createHash(algorithm.replace('-', '')).update(body).digest('base64')
+  return `${algorithm}=:${hash}:`
+}
+
+export function bytesOf(body: string | Uint8Array | undefined): Uint8Array {
+  if (body === undefined) return new Uint8Array()
+  return typeof body === 'string' ? Buffer.from(body) : body
+}
 
 /** Replaces or adds header lines of one name. */
 export function withHeader(request: HttpRequest, name: string, ...values: string[]): HttpRequest {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { HttpRequest } from 'open-payments-server/adapter'
-import type { KeyPair } from '../../../packages/testing/src/key.js'
-import { signedRequest } from '../../../packages/testing/src/sign.js'
+import type { KeyPair } from '../../../test/support/keys.js'
+import { signedRequest } from '../../../test/support/sign.js'
 import { bob, grantEndpoint, origin, resourceServer } from '../fixtures.js'
 import type { Send } from './sender.js'
 

@@ -1,5 +1,5 @@
 import type { DocumentFetch } from 'open-payments-server'
-import { jwkOf, keyFromText } from '../../../packages/testing/src/key.js'
+import { jwkOf, keyFromText } from '../../../test/support/keys.js'
 
 export const shopCount = 20
 export const shopKeys = Array.from({ length: shopCount }, (_, index) =>

@@ -1,5 +1,5 @@
-import type { KeyPair } from '../../../packages/testing/src/key.js'
-import { signedRequest } from '../../../packages/testing/src/sign.js'
+import type { KeyPair } from '../../../test/support/keys.js'
+import { signedRequest } from '../../../test/support/sign.js'
 import type { ClientEntry, TokenEntry } from '../journal.js'
 import type { Process } from '../scheduler.js'
 import type { World } from '../world.js'

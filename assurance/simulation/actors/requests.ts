@@ -1,5 +1,5 @@
-import type { KeyPair } from '../../../packages/testing/src/key.js'
 import type { AccessItem, Limits, TokenItem } from '../../../src/index.js'
+import type { KeyPair } from '../../../test/support/keys.js'
 import { usd } from '../../../test/support/spending.js'
 import { alice, bob, finishUri, grantEndpoint } from '../../../test/support/world.js'
 import type { Draw } from '../draw.js'

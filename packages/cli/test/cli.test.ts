@@ -5,11 +5,11 @@ import fc from 'fast-check'
 import { internet, type Network } from 'open-payments-programs'
 import type { CreatedWallet } from 'open-payments-test-support/created-wallet'
 import { testKey } from 'open-payments-test-support/keys'
+import { decideAsOwner } from 'open-payments-test-support/owner-browser'
 import { runs } from 'open-payments-test-support/runs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { amountOf, durationMs, money } from '../src/money.js'
 import { redacted } from '../src/wire.js'
-import { decideAsOwner } from './support/browser.js'
 import { testWallet, workplace } from './support/workplace.js'
 
 describe('amounts', () => {

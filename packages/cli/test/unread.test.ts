@@ -3,10 +3,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { CreatedWallet } from 'open-payments-test-support/created-wallet'
+import { decideAsOwner } from 'open-payments-test-support/owner-browser'
 import { piped } from 'open-payments-test-support/piped'
 import { isLong } from 'open-payments-test-support/runs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { decideAsOwner } from './support/browser.js'
 import { testWallet, workplace } from './support/workplace.js'
 
 /** What stands in the lines that `pay` prints on stderr, in this order. */

@@ -4,9 +4,9 @@ import {
   plainWallet,
   startCreatedWallet,
 } from 'open-payments-test-support/created-wallet'
+import { decide } from 'open-payments-test-support/examples/demo'
 import { testKey } from 'open-payments-test-support/keys'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { decide } from '../../../examples/demo/browser.js'
 
 const key = testKey('app')
 let running: CreatedWallet

@@ -9,9 +9,9 @@ import { formTokens } from 'open-payments-pages'
 import type { SpendingLimit } from 'open-payments-server'
 import { amountValueMax } from 'open-payments-server/core'
 import { emptyPglite } from 'open-payments-test-support/databases'
+import { databaseOn } from 'open-payments-test-support/examples/created-wallet'
 import { usd } from 'open-payments-test-support/spending'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { databaseOn } from '../../../examples/created-wallet/embedded-database.js'
 
 const url = 'https://wallet.example/alice'
 

@@ -1,9 +1,9 @@
 import { ledgerOn, openAccount } from 'create-open-payments-server/wallet/ledger'
 import { migrate } from 'create-open-payments-server/wallet/tables'
 import { emptyPglite } from 'open-payments-test-support/databases'
+import { databaseOn } from 'open-payments-test-support/examples/created-wallet'
 import { usd } from 'open-payments-test-support/spending'
 import { expect, test } from 'vitest'
-import { databaseOn } from '../../../examples/created-wallet/embedded-database.js'
 
 test('A payment of an account to itself changes no balance, and leaves no hold', async () => {
   const database = databaseOn(await emptyPglite())

@@ -5,8 +5,8 @@ import {
   noFee,
   startCreatedWallet,
 } from 'open-payments-test-support/created-wallet'
+import { decide } from 'open-payments-test-support/examples/demo'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { decide } from '../../../examples/demo/browser.js'
 
 let running: CreatedWallet
 beforeAll(async () => {

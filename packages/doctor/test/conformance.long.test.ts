@@ -5,12 +5,12 @@ import {
   plainWallet,
   startCreatedWallet,
 } from 'open-payments-test-support/created-wallet'
+import { type FaultyProxy, startFaultyProxy } from 'open-payments-test-support/faulty-proxy'
 import { jwkOf, testKey } from 'open-payments-test-support/keys'
 import { allDeployments, startDeployment } from 'open-payments-test-support/official-client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { serverConformance } from '../src/index.js'
 import { conformanceShop } from './support/conformance-wallet.js'
-import { type FaultyProxy, startFaultyProxy } from './support/faulty-proxy.js'
 import { type Resign, resigner, serverFaults } from './support/server-faults.js'
 
 let shop: Awaited<ReturnType<typeof conformanceShop>>

@@ -1,13 +1,13 @@
 import express, { type RequestHandler } from 'express'
 import helmet from 'helmet'
 import type { InteractionView } from 'open-payments-server'
-import type { World } from 'open-payments-test-support/world'
-import { describe, expect, test } from 'vitest'
 import {
   allowReturn,
   corsBeforeServers,
   jsonBeforeServers,
-} from '../../../examples/integration/middleware.js'
+} from 'open-payments-test-support/examples/integration'
+import type { World } from 'open-payments-test-support/world'
+import { describe, expect, test } from 'vitest'
 import { reportText } from '../src/report.js'
 import { examined, findingOf, found, livingWorld, mounted } from './support/doctor.js'
 

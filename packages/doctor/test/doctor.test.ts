@@ -4,9 +4,13 @@ import express from 'express'
 import helmet from 'helmet'
 import { createWallet, ilpPaymentMethods } from 'open-payments-server'
 import { toExpress } from 'open-payments-server/express'
+import {
+  accounts,
+  app,
+  paymentDetailsKey,
+  store,
+} from 'open-payments-test-support/examples/integration'
 import { describe, expect, test } from 'vitest'
-import { accounts, paymentDetailsKey, store } from '../../../examples/integration/host.js'
-import { app } from '../../../examples/integration/server.js'
 import { checks } from '../src/doctor.js'
 import { reportText } from '../src/report.js'
 import { examined, findingOf, found } from './support/doctor.js'

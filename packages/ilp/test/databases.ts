@@ -4,8 +4,8 @@ import { databaseOn } from 'create-open-payments-server/databases/postgres'
 import type { Database } from 'create-open-payments-server/wallet/sql'
 import { createConnection } from 'mysql2/promise'
 import { emptyPglite, freshPostgres, servers } from 'open-payments-test-support/databases'
+import { databaseOn as databaseOnPglite } from 'open-payments-test-support/examples/created-wallet'
 import { mysqlUrl } from 'open-payments-test-support/kysely'
-import { databaseOn as databaseOnPglite } from '../../../examples/created-wallet/embedded-database.js'
 import { createPacketTables } from '../src/index.js'
 
 async function prepared(database: Database): Promise<Database> {

@@ -18,8 +18,6 @@ import {
   streamReply,
   streamRequest,
 } from 'open-payments-test-support/ilp'
-import { createConnector, memoryBalance, type Peer } from 'open-payments-test-support/ilp-connector'
-import { kindsOfReceivers } from 'open-payments-test-support/stream-receivers'
 import { carol } from 'open-payments-test-support/world'
 import { afterAll, describe, expect, test } from 'vitest'
 import {
@@ -31,6 +29,8 @@ import {
   streamFulfillment,
 } from '../src/packet.js'
 import { type PayOverIlpOptions, payOverIlp, type Sent } from '../src/sender.js'
+import { createConnector, memoryBalance, type Peer } from './connector.js'
+import { kindsOfReceivers } from './stream-receivers.js'
 
 const usd: Asset = { assetCode: 'USD', assetScale: 2 }
 const eur: Asset = { assetCode: 'EUR', assetScale: 2 }

@@ -1,14 +1,13 @@
 import fc from 'fast-check'
 import type { AccessItem, Amount, InteractionView, TokenItem } from 'open-payments-server'
 import { describe, expect, test } from 'vitest'
-import { spendingTotals } from '../../../src/core/spending-total.js'
 import { type ConsentOptions, consentScreen } from '../src/consent.js'
 import { html } from '../src/html.js'
 import { page } from '../src/layout.js'
 import { limitOf } from '../src/limits.js'
 import { languages, localeFor, visible } from '../src/locale.js'
 import type { TextKey } from '../src/texts.js'
-import { actions, factsOf, item, wire } from './granted.js'
+import { actions, factsOf, item, totalsOf, wire } from './granted.js'
 import { textOf } from './text.js'
 
 const alice = 'https://wallet.example/alice'
@@ -35,7 +34,7 @@ export function viewOf(
     needAccount: access.filter(
       ({ type, identifier }) => type === 'outgoing-payment' && identifier === undefined,
     ),
-    totals: spendingTotals(access),
+    totals: totalsOf(access),
     expiresAt: now + 600_000,
     ...more,
   }

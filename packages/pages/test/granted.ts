@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { AccessItem, SpendingLimit, TokenItem } from 'open-payments-server'
+import type { AccessItem, InteractionView, SpendingLimit, TokenItem } from 'open-payments-server'
 import { formatAmount } from '../src/amounts.js'
 import { type Locale, timesOf } from '../src/locale.js'
 import type { TextKey } from '../src/texts.js'
@@ -54,6 +54,49 @@ export const item: fc.Arbitrary<TokenItem> = fc
       { requiredKeys: ['type', 'actions'] },
     ),
   )
+
+/** The totals of a view: the limits of items that pay, added up for each wallet address, interval and asset. */
+export function totalsOf(items: readonly AccessItem[]): InteractionView['totals'] {
+  const paying = items.filter((each) => each.type === 'outgoing-payment')
+  const creating = paying.filter((each) => each.actions.some((action) => action === 'create'))
+  const totals = new Map<string, InteractionView['totals'][number]>()
+  for (const { identifier, limits: { interval, debitAmount, receiveAmount } = {} } of creating) {
+    const kind = debitAmount === undefined ? 'receiveAmount' : 'debitAmount'
+    const { value = '0', ...asset } = debitAmount ?? receiveAmount ?? {}
+    const key = JSON.stringify([identifier, interval, kind, asset])
+    const before = totals.get(key)
+    const sum = `${BigInt(value) + BigInt(before?.[kind]?.value ?? 0)}`
+    totals.set(key, {
+      ...(identifier !== undefined && { identifier }),
+      ...(interval !== undefined && { interval }),
+      ...('assetCode' in asset && { [kind]: { ...asset, value: sum } }),
+      items: (before?.items ?? 0) + 1,
+    })
+  }
+  return [...totals.values()]
+}
+
+/** Whether limits permit no payment that those before did not permit: each remains or is lowered, others are added. */
+export function isNarrowed(
+  before: readonly SpendingLimit[],
+  after: readonly SpendingLimit[],
+): boolean {
+  const added = after.slice(before.length).map(({ interval }) => interval)
+  if (before.some(({ interval }) => added.includes(interval))) return false
+  return before.every((wide, index) => {
+    const { interval, debitAmount, payments = Number.POSITIVE_INFINITY } = after[index] ?? {}
+    const most = wide.debitAmount
+    return (
+      after.length > index &&
+      interval === wide.interval &&
+      payments <= (wide.payments ?? Number.POSITIVE_INFINITY) &&
+      (most === undefined ||
+        (debitAmount?.assetCode === most.assetCode &&
+          debitAmount?.assetScale === most.assetScale &&
+          BigInt(debitAmount.value) <= BigInt(most.value)))
+    )
+  })
+}
 
 /** Everything that a page has to say about granted items. */
 export function factsOf(access: readonly AccessItem[], locale: Locale): readonly string[] {

@@ -3,8 +3,8 @@ import type { Handler } from 'open-payments-server'
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import { jwkOf, testKey } from 'open-payments-test-support/keys'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { memoryKeys } from '../../sandbox/src/memory.js'
 import { createPages, formTokens, type OwnerKeys } from '../src/index.js'
+import { memoryKeys } from './memory-keys.js'
 
 const formKey = new Uint8Array(32)
 const alice = 'https://wallet.example/alice'

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { attemptsConformance, attemptsProperty } from 'open-payments-server-testing'
+import { custodian } from 'open-payments-test-support/custodian'
 import { runs } from 'open-payments-test-support/runs'
 import { describe, test } from 'vitest'
-import { custodian } from './support/custodian.js'
 
 describe.each(['id', 'sum'] as const)('a custodian that is asked by %s keeps the laws', (by) => {
   for (const { name, run } of attemptsConformance(custodian(by))) test(name, run)

@@ -9,7 +9,6 @@ import {
 } from 'open-payments-server'
 import { isLong, runs } from 'open-payments-test-support/runs'
 import { describe, expect, test } from 'vitest'
-import { mayPay, pricing } from '../../../examples/payment-limits/own-servers.js'
 import {
   type SpendingAction,
   type SpendingPorts,
@@ -22,7 +21,7 @@ import {
 import { filledIn } from '../src/spending/generate.js'
 import { runHistory } from '../src/spending/run.js'
 import { serversWallet } from '../src/spending/servers.js'
-import { hostScene } from './support/host-ledger.js'
+import { hostScene, pricing } from './support/host-ledger.js'
 
 const usd = { assetCode: 'USD', assetScale: 2 }
 const url = 'https://wallet.example/pay/alice'
@@ -53,7 +52,7 @@ function serversOn(
     walletAddresses: { find: async (each) => (each === url ? { url, ...usd } : undefined) },
     paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
     pricing: prices,
-    policy: { mayPay, outgoingPayments: { decideMs } },
+    policy: { mayPay: () => ({ ok: true }), outgoingPayments: { decideMs } },
   })
   return { authorizationServer, resourceServer, grantEndpoint, baseUrl, strippedPrefix: '/pay' }
 }

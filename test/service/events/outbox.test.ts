@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { commitSizeOf } from '../../../packages/testing/src/conformance/trial.js'
 import { type Commit, storeBounds } from '../../../src/entry-adapter.js'
 import {
   type DrainOptions,
@@ -10,6 +9,7 @@ import {
   type Store,
 } from '../../../src/index.js'
 import { isInDelivery } from '../../../src/service/event-record.js'
+import { commitSizeOf } from '../../support/bounded-store.js'
 import { manualClock, turns, whileTimePasses } from '../../support/clock.js'
 import { invalidInput } from '../../support/invalid-input.js'
 import { paymentServices, positionOf, type Setup, storedEvents } from '../../support/outbox.js'

@@ -1,6 +1,5 @@
 import fc, { type Scheduler } from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { commitSizeOf } from '../../../packages/testing/src/conformance/trial.js'
 import {
   type Commit,
   type RecordKey,
@@ -21,7 +20,7 @@ import {
   type Decided,
   type Write,
 } from '../../../src/service/write/write.js'
-import { boundedStore } from '../../support/bounded-store.js'
+import { boundedStore, commitSizeOf } from '../../support/bounded-store.js'
 import { manualClock } from '../../support/clock.js'
 import { loadOne } from '../../support/one-record.js'
 import { type Fate, fates } from '../../support/proxy-store.js'

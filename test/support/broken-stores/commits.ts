@@ -6,7 +6,7 @@ import {
   storeBounds,
   type VersionGuard,
 } from 'open-payments-server/adapter'
-import { commitSizeOf } from '../../../packages/testing/src/conformance/trial.js'
+import { commitSizeOf } from '../bounded-store.js'
 import type { OneRecordStore } from './one-record.js'
 
 /** Waits as long as a step in a real database might take. */

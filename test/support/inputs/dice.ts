@@ -1,4 +1,4 @@
-import { seededIndex } from '../../../packages/testing/src/random.js'
+import { seededIndex } from '../random.js'
 
 /** Cheap choices that depend on a seed alone: a generator of fast-check is too slow for millions of inputs. */
 export interface Dice {

@@ -7,9 +7,9 @@ import {
   plainWallet,
   startCreatedWallet,
 } from 'open-payments-test-support/created-wallet'
+import { decideAsOwner } from 'open-payments-test-support/owner-browser'
 import { runClient } from '../../src/command.js'
 import type { Machine } from '../../src/wire.js'
-import { decideAsOwner } from './browser.js'
 
 /** How a person uses the program in a test. */
 export interface Person {

@@ -1,5 +1,4 @@
-import { decide } from '../../../../examples/demo/browser.js'
-import { openShop } from '../../../../examples/demo/shop.js'
+import { decide, openShop } from 'open-payments-test-support/examples/demo'
 import type { Consent, ServerConformanceOptions } from '../../src/index.js'
 
 /** Approves or denies on the consent page of a created wallet. */

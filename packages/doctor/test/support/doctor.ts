@@ -5,6 +5,11 @@ import { join } from 'node:path'
 import express, { type Express } from 'express'
 import { toExpress } from 'open-payments-server/express'
 import { manualClock } from 'open-payments-test-support/clock'
+import {
+  type FaultyProxy,
+  type ProxyFault,
+  startFaultyProxy,
+} from 'open-payments-test-support/faulty-proxy'
 import { listening, stopped } from 'open-payments-test-support/hosts'
 import { jwkOf, testKey } from 'open-payments-test-support/keys'
 import { createWorld, type World, type WorldOptions } from 'open-payments-test-support/world'
@@ -12,7 +17,6 @@ import { keepingLoneQuery } from '../../src/lone-query.js'
 import type { DoctorNetwork } from '../../src/network.js'
 import type { DoctorReport } from '../../src/report.js'
 import { runProgram } from '../../src/run.js'
-import { type FaultyProxy, type ProxyFault, startFaultyProxy } from './faulty-proxy.js'
 
 /** A wallet whose servers run on the true time. */
 export function livingWorld(options: WorldOptions = {}): World {

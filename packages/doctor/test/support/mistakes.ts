@@ -15,6 +15,7 @@ import {
   type WalletAddresses,
 } from 'open-payments-server'
 import { toExpress } from 'open-payments-server/express'
+import type { ProxyFault, Reply, SeenRequest } from 'open-payments-test-support/faulty-proxy'
 import { bankId, bankKey, privateJwkOf } from 'open-payments-test-support/introspection'
 import { testKey } from 'open-payments-test-support/keys'
 import {
@@ -25,7 +26,6 @@ import {
 } from 'open-payments-test-support/world'
 import { expect } from 'vitest'
 import { type Examination, examined, headlines, livingWorld, mounted } from './doctor.js'
-import type { ProxyFault, Reply, SeenRequest } from './faulty-proxy.js'
 
 /** What an operator does wrong, and the one finding that the doctor must report for it. */
 export interface Mistake {

@@ -1,5 +1,5 @@
 import { type KeyPair, signedRequest } from 'open-payments-server-testing'
-import type { ProxyFault, Reply, SeenRequest } from './faulty-proxy.js'
+import type { ProxyFault, Reply, SeenRequest } from 'open-payments-test-support/faulty-proxy'
 
 /** A fault of a server, as a proxy in front of a correct one shows it, and the cases that must find it. */
 export interface ServerFault {

@@ -1,7 +1,13 @@
 import type { Store } from 'open-payments-server'
 import type { AttemptsOptions, Reply, Settled, Settlement } from 'open-payments-server/attempts'
 import type { AttemptsPorts, AttemptsSubject } from 'open-payments-server-testing'
-import { askById, askSum, custodian, custodianApi, sendTo } from './custodian.js'
+import {
+  askById,
+  askSum,
+  custodian,
+  custodianApi,
+  sendTo,
+} from 'open-payments-test-support/custodian'
 
 type Fetch = AttemptsPorts['fetch']
 type Send = AttemptsOptions['send']

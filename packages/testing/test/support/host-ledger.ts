@@ -4,13 +4,13 @@ import {
   type EventHandler,
   type MayPay,
   memoryStore,
+  type Pricing,
   type RequestedPayment,
   type ResourceServer,
   type Store,
 } from 'open-payments-server'
 import type { Commit } from 'open-payments-server/adapter'
 import type { OutgoingPayment } from 'open-payments-server/core'
-import { pricing } from '../../../../examples/payment-limits/own-servers.js'
 import type {
   SpendingOutcome,
   SpendingPorts,
@@ -20,6 +20,17 @@ import type {
 
 const usd = { assetCode: 'USD', assetScale: 2 }
 const url = 'https://wallet.example/alice'
+
+/** A euro costs two dollars. */
+export const pricing: Pricing = {
+  async price({ debitAmount }) {
+    if (debitAmount === undefined) return { ok: false, refusal: 'amount_missing' }
+    const received = BigInt(debitAmount.value) / 2n
+    if (received === 0n) return { ok: false, refusal: 'amount_too_small' }
+    const receiveAmount = { value: `${received}`, assetCode: 'EUR', assetScale: 2 }
+    return { ok: true, debitAmount, receiveAmount }
+  },
+}
 
 export const hostScene: SpendingScene = {
   walletAddress: url,

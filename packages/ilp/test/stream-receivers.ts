@@ -6,9 +6,9 @@ import {
   serializeIlpReply,
 } from 'ilp-packet'
 import { type IlpPaymentMethod, ilpPaymentMethods } from 'open-payments-server'
+import type { StreamReceivers } from 'open-payments-test-support/ilp'
 import { StreamServer as FormerServer } from 'stream-receiver-0.2.2'
-import { createStreamReceiver } from '../../packages/ilp/src/receiver.js'
-import type { StreamReceivers } from './ilp.js'
+import { createStreamReceiver } from '../src/receiver.js'
 
 /** What the published receivers have in common. */
 interface Published {

@@ -1,4 +1,4 @@
-import { signIn } from '../../../../examples/demo/browser.js'
+import { signIn } from '../../examples/demo/browser.js'
 
 /** A form of a page: where it leads, its fields as the page fills them, and its buttons. */
 interface Form {

@@ -9,7 +9,7 @@ import {
   readPrepare,
   readReply,
   rejectsOf,
-} from '../../packages/ilp/src/packet.js'
+} from '../src/packet.js'
 
 /** A neighboring node that sends and receives packets. */
 export interface Peer {

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startSandbox } from 'open-payments-sandbox'
 import { afterAll, expect, test } from 'vitest'
-import { ran } from '../../doctor/test/support/doctor.js'
-import { startSandbox } from '../src/index.js'
+import { doctor } from './support/doctor.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'sandbox-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -19,7 +19,7 @@ test.each([[[]], [['all']]])(
       for (const name of ['alice', 'emil']) {
         const client = ['--client', walletAddress, '--key', key]
         const account = sandbox.account(name).walletAddress
-        const { code, out } = await ran(['--allow-private', '--json', ...client, account])
+        const { code, out } = await doctor(['--allow-private', '--json', ...client, account])
         const { findings, skipped } = JSON.parse(out)
         expect({ code, findings, skipped }).toEqual({ code: 0, findings: [], skipped: [] })
       }

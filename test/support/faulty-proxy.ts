@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request as send } from 'node:http'
 import { buffer } from 'node:stream/consumers'
-import { listening, stopped } from 'open-payments-test-support/hosts'
+import { listening, stopped } from './hosts.js'
 
 /** A request as the proxy received it. */
 export interface SeenRequest {

@@ -1,0 +1,1 @@
+export { databaseOn } from '../../../examples/created-wallet/embedded-database.js'
