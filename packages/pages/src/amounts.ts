@@ -38,7 +38,7 @@ export function formatAmount(
 }
 
 /** The lengths of amounts for which the stylesheet has a size. */
-const amountLengths = [16, 20, 24, 28, 32, 36, 40]
+const amountLengths = [6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 36, 40]
 
 /**
  * Returns an amount as HTML, which no line breaks: where it does not fit, its letters are smaller.

@@ -6,7 +6,7 @@ import type {
   OutgoingPaymentView,
   PaymentToConfirm,
 } from 'open-payments-server'
-import { alsoLine } from './abilities.js'
+import { alsoList } from './abilities.js'
 import type { DescriptionOptions } from './access.js'
 import { amountHtml } from './amounts.js'
 import { limitHtml } from './app-limits.js'
@@ -141,7 +141,7 @@ export function connectedAppHtml(app: ConnectedApp, options: ConnectedAppsOption
     ${waitingHtml(app, options)}
     ${paying.map((item) => limitHtml(item, app, options))}
     <p class="quiet">${lastPaymentHtml(app, options)}</p>
-    ${paying.length === 0 && alsoLine('appsMay', access, locale)}
+    ${paying.length === 0 && alsoList('appsMay', access, locale)}
     ${subject && html`<ul><li>${say(locale, 'learns', { id: subject.id })}</li></ul>`}
     <div class="actions"><a href="${url}" aria-label="${labelOf('appDetails', app, options)}">${say(locale, 'appDetails')}</a>
     ${pauseForm(app, options)}</div>

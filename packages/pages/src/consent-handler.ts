@@ -1,4 +1,10 @@
-import type { ConsentRefusal, HostResult, InteractionView, TokenItem } from 'open-payments-server'
+import type {
+  ConsentRefusal,
+  HostResult,
+  InteractionView,
+  SpendingLimit,
+  TokenItem,
+} from 'open-payments-server'
 import type { Handler, HttpResponse } from 'open-payments-server/adapter'
 import { readAmount } from './amounts.js'
 import {
@@ -8,6 +14,7 @@ import {
   type OwnedAccount,
   placeOf,
 } from './consent.js'
+import { limitsIn } from './consent-limit.js'
 import { fieldsOf } from './forms.js'
 import { html } from './html.js'
 import { canArrive, seeOther } from './layout.js'
@@ -83,13 +90,15 @@ export function consentHandler(site: Site): Handler {
     const fields = fieldsOf(request)
     const decision = fields.get('decision')
     const resourceOwner = owner.id
-    if (decision === 'return' || isRepeated(view, fields, locale)) return repeat(view, visit)
+    const walletAddresses = await accountsOf(owner.id)
+    if (decision === 'return' || isRepeated(view, fields, walletAddresses, locale)) {
+      return repeat(view, visit)
+    }
     if (decision === 'deny') {
       return answered(await interactions.deny(id, { resourceOwner }), 'denied', visit, view)
     }
     if (decision !== 'approve') return askAgain(visit, 'undecided', fields)
     if (view.status !== 'pending') return decided(view, visit, 409)
-    const walletAddresses = await accountsOf(owner.id)
     if (walletAddresses.length === 0) return notice(403, 'notYours', visit)
     const account = view.needAccount.length === 0 ? undefined : fields.get('account') || undefined
     if (account !== undefined && !walletAddresses.some(({ url }) => isSameUrl(url, account))) {
@@ -97,11 +106,14 @@ export function consentHandler(site: Site): Handler {
     }
     const read = accessIn(view.access, fields, locale)
     if (!read.ok) return askAgain(visit, read.problem, fields)
+    const limited = limitsIn(view, fields, { locale, accounts: walletAddresses, account })
+    if (!limited.ok) return askAgain(visit, limited.problem, fields)
     const approval = {
       resourceOwner,
       walletAddresses,
       ...(account !== undefined && { account }),
       ...read.value,
+      ...(limited.limits.length > 0 && { conditions: { limits: limited.limits } }),
     }
     const approved = await interactions.approve(id, approval)
     if (!approved.ok && /^(?:identifier_required|asset_mismatch)$/.test(approved.refusal)) {
@@ -184,7 +196,12 @@ function decisionOf({ status }: InteractionView): 'wasApproved' | 'wasDenied' | 
 }
 
 /** Whether a form, such as that of a double click, decides what was decided. */
-function isRepeated(view: InteractionView, fields: URLSearchParams, locale: Locale): boolean {
+function isRepeated(
+  view: InteractionView,
+  fields: URLSearchParams,
+  accounts: readonly OwnedAccount[],
+  locale: Locale,
+): boolean {
   if (fields.get('decision') !== 'approve' || view.status !== 'approved') return false
   const account = fields.get('account')
   const isSameAccount =
@@ -193,7 +210,9 @@ function isRepeated(view: InteractionView, fields: URLSearchParams, locale: Loca
     const typed = fields.get(field)?.trim() ?? ''
     return typed === '' || readAmount(typed, limit, locale) === limit.value
   }
-  return isSameAccount && limitFieldsOf(view.access).every(isSameLimit)
+  const limited = limitsIn(view, fields, { locale, accounts, account: account ?? undefined })
+  const isLimited = limited.ok && isSameLimits(limited.limits, view.conditions?.limits ?? [])
+  return isSameAccount && isLimited && limitFieldsOf(view.access).every(isSameLimit)
 }
 
 /** Returns the access with the lower limits that the owner typed, or nothing if there are none. */
@@ -214,4 +233,17 @@ function accessIn(
   }
   if (changes.size === 0) return { ok: true, value: {} }
   return { ok: true, value: { access: access.map((item) => changes.get(item) ?? item) } }
+}
+
+/** Whether at most one limit of a form is the one that was stored, whose members may be in another order. */
+function isSameLimits(
+  [typed, ...more]: readonly SpendingLimit[],
+  [stored, ...others]: readonly SpendingLimit[],
+): boolean {
+  return (
+    more.length === others.length &&
+    typed?.interval === stored?.interval &&
+    typed?.payments === stored?.payments &&
+    typed?.debitAmount?.value === stored?.debitAmount?.value
+  )
 }

@@ -1,6 +1,6 @@
 import type { Asset, InteractionView, TokenItem, TokenView } from 'open-payments-server'
 import { fitsAccount } from 'open-payments-server/core'
-import { accessLines, alsoLine } from './abilities.js'
+import { accessLines, alsoList } from './abilities.js'
 import {
   type DescriptionOptions,
   describeItem,
@@ -10,6 +10,7 @@ import {
 } from './access.js'
 import { amountHtml } from './amounts.js'
 import { aboutName, addressOf, type OwnKey, shortName } from './app-name.js'
+import { limitForAnyAmount, paysAnyAmount } from './consent-limit.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
 import { type LimitProblem, limitAlert, limitField, limitOf } from './limits.js'
@@ -25,6 +26,7 @@ import {
 } from './locale.js'
 import { alertOf } from './notice.js'
 import { receiverHtml } from './receivers.js'
+import { singlePaymentOf } from './single-payment.js'
 import type { TextKey } from './texts.js'
 
 /** An account of the owner. Other members, such as those of a `WalletAddress`, are ignored. */
@@ -170,7 +172,9 @@ function spendingBlock(
   const row = (key: TextKey, value: Html | string | false | undefined) =>
     value && html`<div><dt>${say(locale, key)}</dt><dd>${value}</dd></div>`
   const payer = options.accounts.find(({ url }) => isSameUrl(url, total.identifier))
-  return html`<p class="amount"><span>${amount}</span> <span>${oftenOf(total.interval, outlook, options)}</span></p>
+  const once = singlePaymentOf(total, access, options)
+  const often = oftenOf(total.interval, outlook, options)
+  return html`<p class="amount"><span>${once ?? amount}</span> <span>${once === undefined && often}</span></p>
     ${windows === 0 && html`<p class="warning">${say(locale, 'outOfTime')}</p>`}
     ${limit === undefined && html`<p class="warning">${say(locale, 'anyAmountWarning')}</p>`}
     ${isReceived && html`<p class="quiet">${say(locale, 'receivedWarning')}</p>`}
@@ -179,7 +183,7 @@ function spendingBlock(
     ${row('rowAccount', total.identifier !== undefined && accountLine(total.identifier, payer, locale))}
     ${receivers.length === 0 ? row('rowAnyReceiver', say(locale, 'anyReceiver')) : row('rowReceiver', html`${receivers.map((each) => html`<div>${receiverHtml(each, options.receivers)}</div>`)}`)}
     ${row('rowStart', startOf(outlook, options))}
-    ${row('rowEnd', endOf(outlook, options))}
+    ${once === undefined && row('rowEnd', endOf(outlook, options))}
     ${row('rowTogether', total.items > 1 && say(locale, 'together', { count: new Intl.NumberFormat(locale.tag).format(total.items) }))}
     </dl>`
 }
@@ -269,12 +273,29 @@ function misfit(
   return say(locale, 'misfit', { account: publicName || url, limit, asset: assetCode })
 }
 
-/** The fields by which an owner approves less. */
-function lower({ access }: InteractionView, { given, problem, ...options }: ConsentOptions): Html {
+/** The fields by which an owner approves less. A request for any amount needs them most: they are open. */
+function lower(view: InteractionView, { given, problem, ...options }: ConsentOptions): Html {
+  const { locale, accounts } = options
+  const { totals, access } = view
+  const limitProblem = typeof problem === 'object' ? problem : undefined
+  const open = paysAnyAmount(view) && { locale, accounts, given, problem: limitProblem }
+  return html`${open && limitForAnyAmount(view, open)}
+    ${!totals.some((total) => singlePaymentOf(total, access, options)) && lowerFields(access, { given, problem: limitProblem, ...options })}`
+}
+
+function lowerFields(
+  access: readonly TokenItem[],
+  {
+    given,
+    problem: limitProblem,
+    ...options
+  }: Omit<ConsentOptions, 'problem'> & {
+    readonly problem: LimitProblem | undefined
+  },
+): Html {
   const { locale } = options
   const fields = limitFieldsOf(access)
   if (fields.length === 0) return html``
-  const limitProblem = typeof problem === 'object' ? problem : undefined
   const isOpen = fields.some(({ field }) => given?.get(field)) || limitProblem !== undefined
   const shown = fields.map(({ field, item, limit }) => {
     const lines = fields.length > 1 ? describeItem(item, options) : []
@@ -295,7 +316,7 @@ export function limitFieldsOf(access: readonly TokenItem[]) {
 }
 
 function also({ access, totals }: InteractionView, { locale }: ConsentOptions): Html {
-  return totals.length === 0 ? html`` : alsoLine('also', access, locale)
+  return totals.length === 0 ? html`` : alsoList('also', access, locale)
 }
 
 /** Everything that is granted, item by item, and what the owner may want to know besides. */

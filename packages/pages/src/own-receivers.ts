@@ -8,8 +8,12 @@ export function ownReceiverOf({ auth, resources }: Pick<PagesOptions, 'auth' | '
     const id = payments?.idOf(url)
     const payment = id === undefined ? undefined : await payments?.get(id)
     if (payment === undefined) return undefined
-    const { walletAddress } = payment
+    const { walletAddress, incomingAmount } = payment
     const { name } = (await auth.grants.displayOf(walletAddress)) ?? {}
-    return { walletAddress, ...(name !== undefined && { name }) }
+    return {
+      walletAddress,
+      ...(name !== undefined && { name }),
+      ...(incomingAmount !== undefined && { amount: incomingAmount }),
+    }
   }
 }

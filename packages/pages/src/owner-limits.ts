@@ -125,6 +125,9 @@ function fieldsOfLimit(section: string, index: number | undefined) {
   return { most: `${id}-most`, payments: `${id}-payments`, interval: `${id}-interval` }
 }
 
+/** The ids of the fields of a new limit for one app. */
+export const newLimitFields = fieldsOfLimit(ofApp, undefined)
+
 /** Returns the asset in which all accounts from which an app may pay are debited, if it is known and the same. */
 export function debitedAsset(
   { access }: Pick<GrantView, 'access'>,
@@ -337,7 +340,7 @@ function paymentsLabel(limit: SpendingLimit | undefined, { locale, words }: Limi
 }
 
 /** The choice of a period that has no limit yet. */
-function periodField(
+export function periodField(
   id: string,
   limits: readonly SpendingLimit[],
   typed: TypedLimit | undefined,

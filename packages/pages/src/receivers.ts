@@ -1,4 +1,4 @@
-import { type AccessItem, displayName } from 'open-payments-server'
+import { type AccessItem, type Amount, displayName } from 'open-payments-server'
 import { addressOf, hostOf } from './app-name.js'
 import { type Html, html } from './html.js'
 import { isolated } from './locale.js'
@@ -9,6 +9,8 @@ export interface NamedReceiver {
   readonly walletAddress?: string
   /** The name of the account. The pages clean it with `displayName`, and show the wallet address below it. */
   readonly name?: string
+  /** What the incoming payment asks for, if it does: a grant of exactly this amount reads as one payment. */
+  readonly amount?: Amount
 }
 
 /** Receivers by the URL of the incoming payment. */
@@ -48,9 +50,10 @@ export async function namedReceivers(
   return found
 }
 
-function cleaned({ walletAddress, name }: NamedReceiver): NamedReceiver {
+function cleaned({ walletAddress, name, amount }: NamedReceiver): NamedReceiver {
   const shown = displayName(name)
   return {
+    ...(amount !== undefined && { amount }),
     ...(typeof walletAddress === 'string' && walletAddress !== '' && { walletAddress }),
     ...(shown !== undefined && { name: shown }),
   }
@@ -63,6 +66,12 @@ export function receiverHtml(url: string, receivers: Receivers = new Map()): Htm
   if (name === undefined && walletAddress !== undefined) return addressOf({ client: address })
   return html`${isolated(name ?? hostOf(url))}
     <span class="quiet small">${addressOf({ client: address })}</span>`
+}
+
+/** Returns a short name of the receiver, for a sentence: the name of the account, or a host. */
+export function receiverName(url: string, receivers: Receivers = new Map()): string {
+  const { walletAddress, name } = receivers.get(url) ?? {}
+  return name ?? hostOf(walletAddress ?? url)
 }
 
 /** Returns the receiver with the URL of the incoming payment, which is what is granted. */

@@ -73,7 +73,7 @@ describe('the consent page', () => {
       `From${alice}`,
       'StartsDecember 1, 2026',
       'EndsDecember 1, 2027',
-      'It may also: see the payments it made.',
+      'It may also:see the payments it made',
     ]) {
       expect(text).toContain(expected)
     }
@@ -129,6 +129,56 @@ describe('the consent page', () => {
     })
     expect(text).toContain('Only toBob https://wallet.example/bob')
     expect(text).toContain(`only to Bob https://wallet.example/bob ${receiver}`)
+  })
+
+  test.each<[string, Amount | undefined, AccessItem['limits'], string]>([
+    ['exactly what its receiver asks for', usd('2500'), {}, 'Pay Bob 25.00 USD, once'],
+    ['less than its receiver asks for', usd('9900'), {}, 'Up to 25.00 USD in all'],
+    ['to a receiver that names no amount', undefined, {}, 'Up to 25.00 USD in all'],
+    [
+      'the same number of another asset',
+      { ...usd('2500'), assetCode: 'EUR' },
+      {},
+      'Up to 25.00 USD in all',
+    ],
+    ['again every month', usd('2500'), monthly, 'Up to 25.00 USD every month'],
+  ])('calls a request one payment only if it is: %s', (_, amount, limits, expected) => {
+    const receiver = 'https://wallet.example/incoming-payments/1'
+    const bob = {
+      name: 'Bob',
+      walletAddress: 'https://wallet.example/bob',
+      ...(amount && { amount }),
+    }
+    const access = [pay({ receiver, debitAmount: usd('2500'), ...limits })]
+    const { text } = shown(viewOf(access), 'en', { receivers: new Map([[receiver, bob]]) })
+    expect(text).toContain(expected)
+    expect(text).toContain('Only toBob https://wallet.example/bob')
+    const isOnce = expected.startsWith('Pay ')
+    expect(text.includes('Lower the limit')).toBe(!isOnce)
+    expect(text.includes('when you end it')).toBe(!isOnce && limits?.interval === undefined)
+  })
+
+  test('says what an app may do in the words of an owner, and names each action in the details', () => {
+    const all = (
+      type: 'incoming-payment' | 'outgoing-payment' | 'quote',
+      names: readonly string[],
+    ) => ({ type, identifier: alice, actions: names }) as AccessItem
+    const own = ['create', 'complete', 'read', 'list']
+    const access = [
+      all('outgoing-payment', ['create', 'read', 'list']),
+      all('incoming-payment', own),
+      all('quote', ['create', 'read']),
+    ]
+    const { body } = shown(viewOf(access))
+    const [, list = ''] = /It may also:<\/p><ul>(.*?)<\/ul>/s.exec(body) ?? []
+    expect([...list.matchAll(/<bdi>(.*?)<\/bdi>/g)].map(([, words]) => words)).toEqual([
+      'see the payments it made',
+      'create payment requests for you',
+      'ask what a payment would cost',
+    ])
+    expect(textOf(body)).toContain('list the payment requests it made')
+    const wide = shown(viewOf([pay(), all('incoming-payment', [...own, 'list-all'])]))
+    expect(wide.text).toContain('see every payment request of your account')
   })
 
   test('says that a request is only about who the owner is', () => {
