@@ -15,10 +15,17 @@ export type {
   Question,
   SettleRequest,
 } from './attempts/options.js'
+export { askByRepeating } from './attempts/repeat.js'
+export {
+  type ReportedSettlement,
+  reportSettled,
+  type SettledPayments,
+} from './attempts/report.js'
 export type {
   DecideRefusal,
   DecideResult,
   Settled,
+  SettledDoubt,
   SettlementView,
 } from './attempts/views.js'
 export {

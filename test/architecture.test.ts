@@ -34,7 +34,7 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   'entry-core': ['core'],
   'entry-adapter': ['core', 'ports', 'http', 'util'],
-  attempts: ['core', 'ports', 'protocol', 'service', 'util'],
+  attempts: ['core', 'ports', 'protocol', 'service', 'host', 'util'],
   'entry-attempts': ['core', 'attempts'],
   library: ['index', 'entry-core', 'entry-adapter', 'entry-attempts'],
   adapters: ['index', 'entry-adapter'],

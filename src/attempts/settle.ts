@@ -1,6 +1,6 @@
 import { concludeFrom, decideAttempt, type Undecided } from '../core/attempts/evidence.js'
 import { recordReply, reserveAttempt, stopSettlement } from '../core/attempts/reply.js'
-import { isOpen, openSettlement, type Settlement, totalsOf } from '../core/attempts/settlement.js'
+import { isOpen, openSettlement, type Settlement } from '../core/attempts/settlement.js'
 import { type AttemptsPolicy, nextQuestionAt, nextStep } from '../core/attempts/step.js'
 import type { Instant } from '../core/instant.js'
 import type { Random } from '../ports/host.js'
@@ -9,7 +9,7 @@ import { InvalidInputError } from '../util/invalid-input.js'
 import type { Book, SettlementRecord } from './book.js'
 import type { Calls } from './calls.js'
 import type { AttemptsOptions, SettleRequest } from './options.js'
-import { ended, type Settled } from './views.js'
+import { again, ended, type Settled } from './views.js'
 
 /** What a driver works with. */
 export interface Driver<Request extends SettleRequest>
@@ -63,7 +63,7 @@ export async function settle<Request extends SettleRequest>(
     const { why, until, at } = done.wait
     const next = at ?? nextQuestionAt(record.settlement, until, policy, now())
     if (next !== undefined) {
-      return { state: 'again', retryAt: next, why, totals: totalsOf(record.settlement) }
+      return again(record.settlement, next, why)
     }
     const isOpenStill = record.settlement.attempts.some(isOpen)
     record = await stop(isOpenStill ? 'it was not decided in time' : 'it could not be sent in time')

@@ -17,6 +17,7 @@ export type Settled =
       readonly retryAt: Instant
       readonly why: Undecided | 'refused'
       readonly totals: SettlementTotals
+      readonly doubt?: SettledDoubt
     }
   /**
    * Nothing more is sent. `arrived` is proven or by word, all of the amount or less; `inDoubt` is what nobody knows,
@@ -27,8 +28,19 @@ export type Settled =
       readonly arrived: bigint
       readonly inDoubt: bigint
       readonly totals: SettlementTotals
+      readonly doubt?: SettledDoubt
       readonly reason?: string
     }
+
+/**
+ * Since when the oldest part that is not proven is in doubt, and why. Once the settlement has ended, what is known by
+ * word counts as arrived. Absent if nothing is in doubt.
+ */
+export interface SettledDoubt {
+  readonly since: Instant
+  /** For the operator: at most 256 characters. */
+  readonly reason: string
+}
 
 /** A settlement as an operator sees it. */
 export interface SettlementView {
@@ -52,11 +64,27 @@ export type DecideRefusal =
   | 'nothing_in_doubt'
 
 export function ended(settlement: Settlement): Settled {
-  const totals = totalsOf(settlement)
-  const { proven, byWord, inDoubt } = totals
+  const known = knownOf(settlement, false)
+  const { proven, byWord, inDoubt } = known.totals
   const reason = settlement.stopped?.reason
   const arrived = proven + byWord
-  return { state: 'ended', arrived, inDoubt, totals, ...(reason !== undefined && { reason }) }
+  return { state: 'ended', arrived, inDoubt, ...known, ...(reason !== undefined && { reason }) }
+}
+
+export function again(
+  settlement: Settlement,
+  retryAt: Instant,
+  why: Undecided | 'refused',
+): Settled {
+  return { state: 'again', retryAt, why, ...knownOf(settlement, true) }
+}
+
+function knownOf(settlement: Settlement, isByWordInDoubt: boolean) {
+  const isInDoubt = ({ kind }: Doubt) =>
+    kind === 'in_doubt' || (kind === 'by_word' && isByWordInDoubt)
+  const found = doubtsOf(settlement).find(isInDoubt)
+  const doubt = found && { since: found.since, reason: found.reason || 'no reason was given' }
+  return { totals: totalsOf(settlement), ...(doubt !== undefined && { doubt }) }
 }
 
 export function viewOf(id: string, settlement: Settlement): SettlementView {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
+import { type AttemptsOptions, askByRepeating } from 'open-payments-server/attempts'
 import { attemptsConformance, attemptsProperty } from 'open-payments-server-testing'
-import { custodian } from 'open-payments-test-support/custodian'
+import { custodian, sendTo } from 'open-payments-test-support/custodian'
 import { runs } from 'open-payments-test-support/runs'
 import { describe, test } from 'vitest'
 
@@ -9,5 +10,20 @@ describe.each(['id', 'sum'] as const)('a custodian that is asked by %s keeps the
 
   test('in random histories', async () => {
     await fc.assert(attemptsProperty(fc, custodian(by)), { numRuns: runs(6_000, 150) })
+  })
+})
+
+/** Its key for repeats is the id of the settlement, and its orders have no end. */
+const keyed = custodian('id', (_, { fetch }) => {
+  const send: AttemptsOptions['send'] = ({ request, notAfter: _notAfter, ...order }) =>
+    sendTo(fetch)({ ...order, request, reference: request.id })
+  return { send, ask: askByRepeating(send), notAfter: undefined as never }
+})
+
+describe('a custodian whose orders are repeated under one key keeps the laws', () => {
+  for (const { name, run } of attemptsConformance(keyed)) test(name, run)
+
+  test('in random histories', async () => {
+    await fc.assert(attemptsProperty(fc, keyed), { numRuns: runs(6_000, 150) })
   })
 })

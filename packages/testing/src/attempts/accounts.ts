@@ -2,6 +2,7 @@ import type { Clock, Instant } from 'open-payments-server'
 
 /** An order that the other side gets. */
 export interface ReceivedOrder {
+  /** The key of the other side for repeats: the reference of the attempt, or the id of the settlement. */
   readonly reference: string
   readonly amount: bigint
   /** The instant of the request after which it is not carried out. */

@@ -144,7 +144,7 @@ async function checkDecided(world: World): Promise<void> {
   world.makeReadable()
   for (const { kind, reference } of await world.listed()) {
     if (kind === 'excess') continue
-    await world.decide(world.accounts.hasArrived(reference) ? 'arrived' : 'never', reference)
+    await world.decide(world.hasArrived(reference) ? 'arrived' : 'never', reference)
   }
   const called = await world.settle()
   if (called.state !== 'ended') throw new AttemptsError('L4', 'it began again')

@@ -194,6 +194,9 @@ export async function createWorld(subject: AttemptsSubject, history: AttemptsHis
       state.readsFailing = 0
     },
     isReadable: () => state.readsFailing === 0,
+    /** Whether an attempt arrived, by its reference, or by the id if that is the key of the other side. */
+    hasArrived: (reference: string) =>
+      (accounts as TrueAccounts).hasArrived(reference) || (accounts as TrueAccounts).hasArrived(id),
     async listed() {
       for await (const view of process.host.inDoubt()) if (view.id === id) return view.doubts
       return []

@@ -1,5 +1,11 @@
 import type { Store } from 'open-payments-server'
-import type { AttemptsOptions, Reply, Settled, Settlement } from 'open-payments-server/attempts'
+import {
+  type AttemptsOptions,
+  askByRepeating,
+  type Reply,
+  type Settled,
+  type Settlement,
+} from 'open-payments-server/attempts'
 import type { AttemptsPorts, AttemptsSubject } from 'open-payments-server-testing'
 import {
   askById,
@@ -130,6 +136,13 @@ export const mistakes: Record<string, AttemptsSubject> = {
           return { by: 'sum', received: cache.received }
         },
       }
+    },
+  ),
+  'an order is repeated in place of a question, at a side without keys': custodian(
+    'id',
+    (_, { fetch }) => {
+      const send: Send = (order) => sendTo(fetch)({ ...order, reference: crypto.randomUUID() })
+      return { send, ask: askByRepeating(send) }
     },
   ),
   'nothing is listed': {

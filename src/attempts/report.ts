@@ -1,0 +1,104 @@
+import type { PaymentResult } from '../core/decision.js'
+import type { DecideDoubtRefusal } from '../core/outgoing-payment/doubt.js'
+import type { OutgoingPaymentRefusals, Totals } from '../core/outgoing-payment.js'
+import type { OutgoingPaymentServices } from '../host/outgoing-payment.js'
+import type { OutgoingPaymentView } from '../host/outgoing-payment-view.js'
+import type { Settled } from './views.js'
+
+/** The functions of `outgoingPayments` that `reportSettled` calls, also those of a transaction. */
+export type SettledPayments = Pick<
+  OutgoingPaymentServices,
+  'get' | 'reportSent' | 'fail' | 'decideDoubt'
+>
+
+/** The result of `reportSettled`: that of the call of `outgoingPayments` that the report needed. */
+export type ReportedSettlement = PaymentResult<
+  OutgoingPaymentView,
+  OutgoingPaymentRefusals['report-sent'] | OutgoingPaymentRefusals['fail'] | DecideDoubtRefusal
+>
+
+/**
+ * Reports to an outgoing payment, which has begun, what its settlement has brought. The amount of the settlement is the
+ * `receiveAmount` of the payment; what is debited follows from its price, rounded up.
+ *
+ * - while the settlement runs: what is proven, and what is in doubt;
+ * - once it has ended: the payment completes, or fails with what arrived and what is in doubt, which is debited;
+ * - after that: what was in doubt is decided once nothing is, and what did not arrive is refunded.
+ *
+ * With the `outgoingPayments` of a transaction, write your entries beside it if the result is `changed`. A repeat
+ * changes nothing.
+ *
+ * @param settled of `settle`, called with the id and the `receiveAmount` of the payment.
+ * @throws {InvalidInputError} for an invalid id, and the errors of the store.
+ *
+ * @example
+ * ```ts
+ * import { type Attempts, reportSettled } from 'open-payments-server/attempts'
+ *
+ * async function send(transfers: Attempts, id: string, amount: bigint) {
+ *   const settled = await transfers.settle({ id, amount })
+ *   const reported = await reportSettled(wallet.resources.outgoingPayments, id, settled)
+ *   if (!reported.ok) throw new Error(reported.reason)
+ *   return settled.state === 'again' ? settled : undefined // with `retryAt`: the event is delivered again
+ * }
+ * ```
+ */
+export async function reportSettled(
+  outgoingPayments: SettledPayments,
+  paymentId: string,
+  settled: Settled,
+): Promise<ReportedSettlement> {
+  const payment = await outgoingPayments.get(paymentId)
+  if (payment === undefined) {
+    const reason = `no outgoing payment has the id ${paymentId}`
+    return { ok: false, refusal: 'payment_unknown', reason }
+  }
+  const { debitAmount, receiveAmount, inDoubt, refundedAmount } = payment
+  const hasEnded = settled.state === 'ended'
+  const { arrived, doubtful } = knownFrom(settled)
+  const totals = totalsAt(payment, arrived)
+  if (payment.endedAt !== undefined && (inDoubt ?? refundedAmount) !== undefined) {
+    if (!hasEnded || doubtful > 0n) return { ok: true, changed: false, payment }
+    return outgoingPayments.decideDoubt(paymentId, refundAt(payment, totals))
+  }
+  const all = totalsAt(payment, arrived + doubtful)
+  const value = BigInt(all.sentAmount.value) - BigInt(totals.sentAmount.value)
+  // By rounding, it can be nothing.
+  const doubt = value > 0n &&
+    settled.doubt && {
+      inDoubt: { amount: { ...debitAmount, value: `${value}` }, ...settled.doubt },
+    }
+  if (!hasEnded) return outgoingPayments.reportSent(paymentId, { ...totals, ...doubt })
+  if (doubtful === 0n && arrived >= BigInt(receiveAmount.value)) {
+    return outgoingPayments.reportSent(paymentId, { ...totals, final: true })
+  }
+  const reason = settled.reason !== undefined && { reason: settled.reason }
+  return outgoingPayments.fail(paymentId, { ...all, ...doubt, ...reason })
+}
+
+/** While it runs, only what is proven is reported as sent, because totals cannot recede. */
+function knownFrom({ state, totals: { proven, byWord, inDoubt } }: Settled) {
+  return state === 'ended'
+    ? { arrived: proven + byWord, doubtful: inDoubt }
+    : { arrived: proven, doubtful: byWord + inDoubt }
+}
+
+function totalsAt({ debitAmount, receiveAmount }: OutgoingPaymentView, delivered: bigint): Totals {
+  const [debit, receive] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
+  const sent = receive === 0n ? 0n : (delivered * debit + receive - 1n) / receive
+  return {
+    sentAmount: { ...debitAmount, value: `${sent}` },
+    deliveredAmount: { ...receiveAmount, value: `${delivered}` },
+  }
+}
+
+/** What was debited when the payment ended, and is not what arrived, is refunded. */
+function refundAt(
+  { debitAmount, sentAmount, refundedAmount }: OutgoingPaymentView,
+  { sentAmount: arrived, deliveredAmount }: Totals,
+) {
+  const debited = BigInt(sentAmount.value) + BigInt(refundedAmount?.value ?? 0)
+  const refund = debited - BigInt(arrived.value)
+  const refunded = { ...debitAmount, value: `${refund > 0n ? refund : 0n}` }
+  return { refunded, deliveredAmount }
+}
