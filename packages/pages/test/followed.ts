@@ -1,4 +1,4 @@
-import type { HttpResponse } from '../../../src/entry-adapter.js'
+import type { HttpResponse } from 'open-payments-server/adapter'
 
 /** Follows the answer to a form to the page that says what became of it, as a browser does. */
 export async function followed(

@@ -1,14 +1,14 @@
-import { describe, expect, test } from 'vitest'
-import type { HttpResponse } from '../../../src/entry-adapter.js'
-import type { Handler, MayPay } from '../../../src/index.js'
+import type { Handler, MayPay } from 'open-payments-server'
+import type { HttpResponse } from 'open-payments-server/adapter'
 import {
   createSpendingWorld,
   grantToPay,
   outgoingItem,
   pay,
   usd,
-} from '../../../test/support/spending.js'
-import { alice, interactionId, withFinish } from '../../../test/support/world.js'
+} from 'open-payments-test-support/spending'
+import { alice, interactionId, withFinish } from 'open-payments-test-support/world'
+import { describe, expect, test } from 'vitest'
 import { createPages, formTokens, seeOther } from '../src/index.js'
 import { textOf } from './text.js'
 
