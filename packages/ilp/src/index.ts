@@ -25,9 +25,9 @@ export {
   type Peer,
   type Rail,
   type RailOptions,
-  type Rate,
   type RateOf,
 } from './rail.js'
+export type { Rate } from './rates.js'
 export {
   createStreamReceiver,
   PacketReleasedError,
@@ -48,12 +48,13 @@ export {
   paymentSender,
   type Receiver,
   type Receivers,
-  type SendingInDoubt,
 } from './sending.js'
 export {
   memorySendingBook,
+  type Route,
   type Sending,
   type SendingBook,
   sqlSendingBook,
 } from './sending-book.js'
+export type { SendingInDoubt } from './sending-end.js'
 export { createPacketTables, type Sql, type SqlDatabase, sqlBook } from './sql-book.js'

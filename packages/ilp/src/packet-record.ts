@@ -3,7 +3,6 @@ import {
   type Conclusion,
   concludeFrom,
   decideAttempt,
-  doubtsOf,
   type Evidence,
   forgetProven,
   type Reply,
@@ -24,8 +23,10 @@ import {
   readStream,
   rejectsOf,
 } from './packet.js'
-import { largestOf, type Peer, type Rate } from './rail.js'
-import type { Sending, SendingBook } from './sending-book.js'
+import { largestOf, type Peer } from './rail.js'
+import { convertedDown, type Rate } from './rates.js'
+import type { Route, Sending, SendingBook } from './sending-book.js'
+import { isListed, takenOver } from './sending-end.js'
 
 export interface PacketRecordOptions {
   readonly book: PacketBook
@@ -33,6 +34,7 @@ export interface PacketRecordOptions {
   readonly paymentId: string
   readonly writer: string
   readonly sending: Sending
+  readonly route: Route
   readonly peer: Peer
   /** Units of the receiver's asset for units of the peer's. */
   readonly rate: Rate
@@ -54,7 +56,7 @@ const marginMs = 10_000
 export function packetRecord(options: PacketRecordOptions) {
   const { book, sendings, paymentId, writer, peer, rate, trustMax, now } = options
   const reject = rejectsOf('')
-  const secret = Buffer.from(options.sending.receiver.sharedSecret, 'base64url')
+  const secret = Buffer.from(options.route.sharedSecret, 'base64url')
   let { sending } = options
   let stopped = false
   let writing: Promise<unknown> = Promise.resolve()
@@ -62,15 +64,14 @@ export function packetRecord(options: PacketRecordOptions) {
   /** Writes the latest state, one write at a time. Resolves to false if the payment has another writer. */
   function write(): Promise<boolean> {
     const written = writing.then(() =>
-      sendings.write(paymentId, writer, sending, doubtsOf(sending.settlement).length > 0),
+      sendings.write(paymentId, writer, sending, isListed(sending)),
     )
     writing = written.catch(() => undefined)
     return written
   }
 
   async function writeAll(): Promise<void> {
-    if (!(await write()))
-      throw new Error(`${paymentId}: another process has taken over the payment`)
+    if (!(await write())) throw takenOver(paymentId)
   }
 
   /** Replaces the settlement. What is proven or refused leaves the record, and what was sent of it stays as a sum. */
@@ -108,7 +109,7 @@ export function packetRecord(options: PacketRecordOptions) {
     const amount = BigInt(prepare.amount)
     const expiresAt = prepare.expiresAt.getTime()
     const asked = await askedBy(secret, prepare.data)
-    const arriving = (amount * rate.numerator) / rate.denominator
+    const arriving = convertedDown(amount, rate)
     const order = {
       reference,
       // At the rate of this wallet, more may arrive than the packet asks for.
@@ -166,7 +167,7 @@ export function packetRecord(options: PacketRecordOptions) {
 
   return {
     totals: () => totalsOf(sending.settlement),
-    settlement: () => sending.settlement,
+    sending: () => sending,
     /** What the packets cost that may arrive, in the asset of the peer. */
     spent(): bigint {
       let sum = BigInt(sending.sent)

@@ -17,13 +17,8 @@ import {
   readPrepare,
   rejectsOf,
 } from './packet.js'
+import { convertedDown, type Rate } from './rates.js'
 import { type Claim, claimingReceiver, PacketReleasedError, type Received } from './receiver.js'
-
-/** Units of one asset for each unit of another: `numerator / denominator`. */
-export interface Rate {
-  readonly numerator: bigint
-  readonly denominator: bigint
-}
 
 /** The units of `to` that one unit of `from` buys, or `undefined` if the wallet does not exchange them. */
 export type RateOf = (from: Asset, to: Asset) => Rate | undefined
@@ -148,7 +143,7 @@ export function createRail<Transaction>(options: RailOptions<Transaction>): Rail
       if (amount > amountMax) {
         return reject('F08', 'The amount is too large', pair(amount, amountMax))
       }
-      const converted = (amount * rate.numerator) / rate.denominator
+      const converted = convertedDown(amount, rate)
       if (converted > packetAmountMax) return reject('F08', 'The amount is too large')
       if (amount > 0n && converted === 0n) return reject('R01', 'The amount is too small')
       const incoming = serializeIlpPrepare({ ...packet, amount: `${converted}` })

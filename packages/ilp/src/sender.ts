@@ -25,7 +25,7 @@ import {
   readStream,
   rejectsOf,
 } from './packet.js'
-import type { Rate } from './rail.js'
+import type { Rate } from './rates.js'
 
 export interface PayOverIlpOptions {
   readonly send: IlpHandler

@@ -1,18 +1,32 @@
+import type { OutgoingPaymentView } from 'open-payments-server'
 import type { Settlement } from 'open-payments-server/attempts'
 import type { Sql, SqlDatabase } from './sql-book.js'
 
+/** Where all packets of a payment go. */
+export interface Route {
+  /** ILP address of the peer. */
+  readonly peer: string
+  /** ILP address of the receiver. */
+  readonly ilpAddress: string
+  /** Base64url. */
+  readonly sharedSecret: string
+}
+
 /** What is recorded of a payment that is sent. It is plain JSON. */
 export interface Sending {
-  /** ILP address of the peer that its packets go to. */
-  readonly peer: string
-  /** The details of the receiver, the same for all packets. `sharedSecret`: base64url. */
-  readonly receiver: { readonly ilpAddress: string; readonly sharedSecret: string }
-  /** An attempt for each packet whose reference is the condition. Amounts are what arrives, in the receiver's asset. */
+  /** Absent before the receiver could be read. */
+  readonly route?: Route
+  /**
+   * An attempt for each packet whose reference is the condition. Amounts are what arrives, in the receiver's asset.
+   * Once it is stopped, whoever has the record ends the payment with its totals, and sends nothing.
+   */
   readonly settlement: Settlement
   /** The amount of each of these packets in the asset of the peer, by its condition. */
   readonly packets: Readonly<Record<string, string>>
   /** The sum of the fulfilled packets that are no longer among these, in the asset of the peer. */
   readonly sent: string
+  /** Present if somebody else has ended the payment: its amounts, and what its record debits for it. */
+  readonly ended?: Pick<OutgoingPaymentView, 'debitAmount' | 'receiveAmount' | 'sentAmount'>
 }
 
 /**
@@ -22,11 +36,15 @@ export interface Sending {
 export interface SendingBook {
   /** Makes `writer` the only writer of a payment, and returns its record. */
   take(paymentId: string, writer: string): Promise<Sending | undefined>
-  /** Resolves to false if another writer has taken over the payment: nothing is written. */
-  write(paymentId: string, writer: string, sending: Sending, isDoubtful: boolean): Promise<boolean>
+  /**
+   * Resolves to false if another writer has taken over the payment: nothing is written.
+   *
+   * @param isListed whether an operator should know about the payment.
+   */
+  write(paymentId: string, writer: string, sending: Sending, isListed: boolean): Promise<boolean>
   /** Removes a payment that is over, unless another writer has taken it over. */
   forget(paymentId: string, writer: string): Promise<void>
-  /** Returns at most 100 payments with something that is not proven, in the order of their ids. */
+  /** Returns at most 100 payments that are listed, in the order of their ids. */
   listed(
     after?: string,
   ): Promise<readonly { readonly paymentId: string; readonly sending: Sending }[]>
@@ -48,18 +66,18 @@ export function memorySendingBook(): SendingBook {
   interface Page {
     readonly writer: string
     readonly sending?: Sending
-    readonly isDoubtful: boolean
+    readonly isListed: boolean
   }
   const pages = new Map<string, Page>()
   return {
     async take(paymentId, writer) {
-      const page = { isDoubtful: false, ...pages.get(paymentId), writer }
+      const page = { isListed: false, ...pages.get(paymentId), writer }
       pages.set(paymentId, page)
       return page.sending
     },
-    async write(paymentId, writer, sending, isDoubtful) {
+    async write(paymentId, writer, sending, isListed) {
       if (pages.get(paymentId)?.writer !== writer) return false
-      pages.set(paymentId, { writer, sending, isDoubtful })
+      pages.set(paymentId, { writer, sending, isListed })
       return true
     },
     async forget(paymentId, writer) {
@@ -68,8 +86,8 @@ export function memorySendingBook(): SendingBook {
     async listed(after = '') {
       return [...pages]
         .sort(([one], [other]) => (one < other ? -1 : 1))
-        .flatMap(([paymentId, { sending, isDoubtful }]) =>
-          isDoubtful && sending !== undefined && paymentId > after ? [{ paymentId, sending }] : [],
+        .flatMap(([paymentId, { sending, isListed }]) =>
+          isListed && sending !== undefined && paymentId > after ? [{ paymentId, sending }] : [],
         )
         .slice(0, listedMax)
     },
@@ -105,9 +123,9 @@ export function sqlSendingBook({ sql, transaction }: SqlDatabase): SendingBook {
         const text = `${row?.['record'] ?? ''}`
         return text === '' ? undefined : JSON.parse(text)
       }),
-    write: (paymentId, writer, sending, isDoubtful) =>
+    write: (paymentId, writer, sending, isListed) =>
       transaction(async (inside) => {
-        const values = [isDoubtful ? 1 : 0, JSON.stringify(sending), paymentId, writer]
+        const values = [isListed ? 1 : 0, JSON.stringify(sending), paymentId, writer]
         await inside(`UPDATE ilp_sendings SET doubtful = ?, record = ? ${own}`, ...values)
         return (await writerOf(inside, paymentId)) === writer
       }),

@@ -6,13 +6,15 @@ import type {
   OutgoingPaymentView,
   ResourceServices,
 } from 'open-payments-server'
-import { type Doubt, decideAttempt, doubtsOf, openSettlement } from 'open-payments-server/attempts'
+import { decideAttempt, doubtsOf, openSettlement } from 'open-payments-server/attempts'
 import { sameAsset } from './address.js'
 import type { PacketBook } from './book.js'
 import { type PacketRecord, packetRecord } from './packet-record.js'
-import type { Peer, Rail, Rate, RateOf } from './rail.js'
+import type { Peer, Rail, RateOf } from './rail.js'
+import { convertedUp, dividedUp } from './rates.js'
 import { payOverIlp } from './sender.js'
-import type { Sending, SendingBook } from './sending-book.js'
+import type { Route, Sending, SendingBook } from './sending-book.js'
+import { doubtIn, end, review, type SendingInDoubt, totalsFor } from './sending-end.js'
 
 /** An incoming payment in another wallet, as its resource server returns it. */
 export interface Receiver {
@@ -58,16 +60,6 @@ export interface PaymentSenderOptions {
   readonly now?: () => number
 }
 
-/** A payment with packets that are not known to have arrived or not, or only by the receiver's word. */
-export interface SendingInDoubt {
-  readonly paymentId: string
-  readonly peer: string
-  /** In the asset of the receiver, oldest first. The reference of each is the condition of the packet. */
-  readonly doubts: readonly Doubt[]
-  /** What the books of the two peers may differ by at most, in their asset. */
-  readonly amount: bigint
-}
-
 export interface PaymentSender {
   /**
    * Returns the event handler of a process, which sends each outgoing payment after the event of its creation. The
@@ -105,10 +97,9 @@ interface Problem {
 /** A payment in the process that sends it now. */
 interface Attempt {
   readonly payment: OutgoingPaymentView
-  readonly writer: string
   readonly record: PacketRecord
   readonly peer: Peer
-  readonly receiver: Sending['receiver']
+  readonly route: Route
 }
 
 type Sender = PaymentSenderOptions & { readonly now: () => number }
@@ -136,9 +127,8 @@ export function paymentSender(options: PaymentSenderOptions): PaymentSender {
       if (event.type !== 'outgoing-payment.created') return
       const id = event.outgoingPaymentId
       const begun = await outgoingPayments.begin(id)
-      if (!begun.ok && begun.refusal !== 'payment_begun') return
-      const payment = begun.ok ? begun.payment : await outgoingPayments.get(id)
-      if (payment !== undefined) await send(sender, payment, delivery, stopping)
+      if (!begun.ok && begun.refusal === 'payment_over') return review(sender, id)
+      if (begun.ok || begun.refusal === 'payment_begun') await send(sender, id, delivery, stopping)
     },
     async *inDoubt() {
       let after: string | undefined
@@ -161,7 +151,10 @@ export function paymentSender(options: PaymentSenderOptions): PaymentSender {
         const decided = decideAttempt(settlement, reference, what, by, now())
         if (decided.ok) settlement = decided.record
         const decision = what === 'arrived' ? 'unproven' : 'released'
-        await book.decide({ peer: sending.peer, direction: 'out', condition: reference }, decision)
+        await book.decide(
+          { peer: sending.route?.peer ?? '', direction: 'out', condition: reference },
+          decision,
+        )
       }
       // What arrived after a decision is known.
       const isDoubtful = doubtsOf(settlement).some(({ kind }) => kind !== 'excess')
@@ -173,31 +166,27 @@ export function paymentSender(options: PaymentSenderOptions): PaymentSender {
   }
 }
 
-function doubtIn(paymentId: string, { peer, settlement, packets }: Sending): SendingInDoubt {
-  const doubts = doubtsOf(settlement)
-  const references = new Set(doubts.map(({ reference }) => reference))
-  const amounts = [...references].map((reference) => BigInt(packets[reference] ?? 0))
-  return { paymentId, peer, doubts, amount: amounts.reduce((sum, each) => sum + each, 0n) }
-}
-
 const unknownOutcome = 'the outcome of a packet is unknown'
 
 async function send(
   sender: Sender,
-  payment: OutgoingPaymentView,
+  paymentId: string,
   delivery: Delivery,
   stopping: AbortSignal,
 ): Promise<void> {
-  const { paymentId } = payment
   const later = (problem: string) => new Error(`${paymentId}: ${problem}`)
   const lastAttempt = delivery.attempt >= attemptsMax
   const lastAttemptToKnow = delivery.attempt >= pendingAttemptsMax
-  const opened = await open(sender, payment)
+  const writer = crypto.randomUUID()
+  const recorded = await sender.sendings.take(paymentId, writer)
+  // Read after the record was taken: a process that had it before may have ended the payment, and forgotten it.
+  const payment = await sender.outgoingPayments.get(paymentId)
+  if (payment?.status !== 'begun') return review(sender, paymentId)
+  const opened = await open(sender, payment, writer, recorded)
   if (!opened.ok) {
-    const { reason, isTemporary } = opened.problem
-    if (isTemporary && (!lastAttempt || stopping.aborted)) throw later(reason)
-    await end(sender, payment, undefined, reason)
-    return sender.sendings.forget(paymentId, opened.writer)
+    const { sending, problem } = opened
+    if (problem.isTemporary && (!lastAttempt || stopping.aborted)) throw later(problem.reason)
+    return end(sender, { payment, writer, sending }, problem.reason)
   }
   const { attempt } = opened
   const { record } = attempt
@@ -211,59 +200,79 @@ async function send(
     if (isOpen && !lastAttemptToKnow) throw later(unknownOutcome)
     // What did not arrive is sent again, in packets with new conditions.
     const again = !isOpen && wasInDoubt && remainderOf(payment, record) > 0n
-    if (problem !== undefined || !again) return end(sender, payment, attempt, problem?.reason)
+    if (problem === undefined && again) continue
+    const sending = record.sending()
+    return end(sender, { payment, writer, sending }, problem?.reason ?? unknownOutcome)
   }
 }
 
-/** Takes the record of a payment, or begins one: with the receiver's details, and what it had received before. */
+type Opened =
+  | { readonly ok: true; readonly attempt: Attempt }
+  | { readonly ok: false; readonly problem: Problem; readonly sending: Sending }
+
+/** Continues with the record of a payment, or begins one: with the receiver's details, and what it had before. */
 async function open(
   sender: Sender,
   payment: OutgoingPaymentView,
-): Promise<
-  | { readonly ok: true; readonly attempt: Attempt }
-  | { readonly ok: false; readonly problem: Problem; readonly writer: string }
-> {
-  const { sendings, rail, receivers, rateOf, book, now } = sender
+  writer: string,
+  recorded: Sending | undefined,
+): Promise<Opened> {
+  const { sendings, rail, rateOf, book, now } = sender
   const { paymentId, receiveAmount } = payment
-  const writer = crypto.randomUUID()
-  const final = (reason: string, isTemporary = false) =>
-    ({ ok: false, problem: { reason, isTemporary }, writer }) as const
-  const recorded = await sendings.take(paymentId, writer)
-  let sending = recorded
-  if (sending === undefined) {
-    const found = await receivers(payment.receiver)
-    if (!found.ok) return final(found.reason, found.temporary)
-    const { asset, ilp, receivedAmount } = found.receiver
-    if (ilp === undefined || !sameAsset(asset, receiveAmount)) {
-      return final('the asset of the receiver has changed')
-    }
-    const { ilpAddress, sharedSecret } = ilp
-    const peer = rail.peerFor(ilpAddress)
-    if (peer === undefined) return final('no peer has a route to the receiver')
-    // More than the payment delivers may arrive in all, by rounding: the rail itself limits what is sent.
-    const amount = (BigInt(receiveAmount.value) * 102n) / 100n + 1_000n
-    const settlement = openSettlement({ amount, now: now(), otherSide: payment.receiver })
-    sending = {
-      peer: peer.ilpAddress,
-      receiver: { ilpAddress, sharedSecret },
-      settlement: { ...settlement, base: receivedAmount.value },
-      packets: {},
-      sent: '0',
-    }
-  }
+  const begun = recorded ?? newSending(payment, now())
+  const closed = (problem: Problem): Opened => ({ ok: false, problem, sending: begun })
+  const { stopped } = begun.settlement
+  if (stopped !== undefined) return closed(final(stopped.reason))
+  const found = await routed(sender, payment, begun)
+  if (!found.ok) return closed(found.problem)
+  const { sending, route } = found
   // Another peer knows nothing about the packets that this one got.
-  const peer = rail.peerFor(sending.peer)
+  const peer = rail.peerFor(route.peer)
   const rate = peer && rateOf(peer.asset, receiveAmount)
-  if (peer?.ilpAddress !== sending.peer || rate === undefined) {
-    if (recorded === undefined) return final('no peer has a route to the receiver')
+  if (peer?.ilpAddress !== route.peer || rate === undefined) {
+    if (recorded?.route === undefined) return closed(final('no peer has a route to the receiver'))
     // Its packets may have arrived, so it cannot end as if nothing was sent.
     throw new Error(`${paymentId}: the peer of its packets, or the rate, is gone`)
   }
   const trustMax = sender.trustMax?.(payment) ?? BigInt(receiveAmount.value)
-  const options = { book, sendings, paymentId, writer, sending, peer, rate, trustMax, now }
-  const record = packetRecord(options)
-  return { ok: true, attempt: { payment, writer, record, peer, receiver: sending.receiver } }
+  const of = { paymentId, writer, sending, route, peer, rate, trustMax }
+  const record = packetRecord({ book, sendings, now, ...of })
+  return { ok: true, attempt: { payment, record, peer, route } }
 }
+
+function newSending({ receiveAmount, receiver }: OutgoingPaymentView, now: number): Sending {
+  // More than the payment delivers may arrive in all, by rounding: the rail itself limits what is sent.
+  const amount = (BigInt(receiveAmount.value) * 102n) / 100n + 1_000n
+  const settlement = openSettlement({ amount, now, otherSide: receiver })
+  return { settlement, packets: {}, sent: '0' }
+}
+
+/** Returns where the packets of a payment go, and with the first of them, what the receiver had before. */
+async function routed(
+  { receivers, rail }: Sender,
+  payment: OutgoingPaymentView,
+  sending: Sending,
+): Promise<
+  | { readonly ok: true; readonly sending: Sending; readonly route: Route }
+  | { readonly ok: false; readonly problem: Problem }
+> {
+  const failed = (problem: Problem) => ({ ok: false, problem }) as const
+  if (sending.route !== undefined) return { ok: true, sending, route: sending.route }
+  const found = await receivers(payment.receiver)
+  if (!found.ok) return failed({ reason: found.reason, isTemporary: found.temporary ?? false })
+  const { asset, ilp, receivedAmount } = found.receiver
+  if (ilp === undefined || !sameAsset(asset, payment.receiveAmount))
+    return failed(final(otherAsset))
+  const { ilpAddress, sharedSecret } = ilp
+  const peer = rail.peerFor(ilpAddress)
+  if (peer === undefined) return failed(final('no peer has a route to the receiver'))
+  const settlement = { ...sending.settlement, base: receivedAmount.value }
+  const route = { peer: peer.ilpAddress, ilpAddress, sharedSecret }
+  return { ok: true, sending: { ...sending, route, settlement }, route }
+}
+
+const final = (reason: string): Problem => ({ reason, isTemporary: false })
+const otherAsset = 'the asset of the receiver has changed'
 
 /** Asks the receiver about the packets without a reply. Resolves to whether all of them are decided. */
 async function decided({ receivers, now }: Sender, { payment, record }: Attempt): Promise<boolean> {
@@ -287,7 +296,7 @@ function remainderOf({ receiveAmount }: OutgoingPaymentView, record: PacketRecor
 /** Sends what was not sent yet, if the receiver still accepts it. */
 async function sendRemainder(
   sender: Sender,
-  { payment, record, peer, receiver: details }: Attempt,
+  { payment, record, peer, route }: Attempt,
   ended: AbortSignal,
   stopping: AbortSignal,
 ): Promise<Problem | undefined> {
@@ -296,12 +305,11 @@ async function sendRemainder(
   const remainder = remainderOf(payment, record)
   const maxSourceAmount = mostSent(payment, peer.asset, rateOf) - record.spent()
   if (remainder <= 0n || maxSourceAmount <= 0n) return undefined
-  const final = (reason: string): Problem => ({ reason, isTemporary: false })
   const found = await receivers(payment.receiver)
   if (!found.ok) return { reason: found.reason, isTemporary: found.temporary ?? false }
   const { asset, ilp, wanted } = found.receiver
   if (ilp === undefined || !sameAsset(asset, receiveAmount)) {
-    return final('the asset of the receiver has changed')
+    return final(otherAsset)
   }
   if (wanted !== undefined && BigInt(wanted.value) < remainder) {
     return final('the receiver does not accept that much')
@@ -310,7 +318,7 @@ async function sendRemainder(
   const rate = rateOf(peer.asset, receiveAmount)
   const result = await payOverIlp({
     send: record.send,
-    receiver: { ...details, asset },
+    receiver: { ...route, asset },
     amount: { deliver: remainder },
     maxSourceAmount,
     ...(rate !== undefined && { rate }),
@@ -362,78 +370,4 @@ function mostSent(
   const most = convertedUp(BigInt(debitAmount.value), rate)
   const isPar = [debitAmount, receiveAmount].every((each) => each.assetCode === link.assetCode)
   return isPar ? most : dividedUp(most * 101n, 100n)
-}
-
-/** Reports the outcome of a payment. Its record stays while something in it is not proven. */
-async function end(
-  { outgoingPayments, sendings }: Sender,
-  payment: OutgoingPaymentView,
-  attempt: Attempt | undefined,
-  problem = unknownOutcome,
-): Promise<void> {
-  const { paymentId, debitAmount, receiveAmount } = payment
-  const { proven, byWord, inDoubt } = attempt?.record.totals() ?? {
-    proven: 0n,
-    byWord: 0n,
-    inDoubt: 0n,
-  }
-  const totals = totalsFor(payment, proven + byWord, inDoubt)
-  const { sentAmount, deliveredAmount } = totals
-  const isComplete =
-    deliveredAmount.value === receiveAmount.value || sentAmount.value === debitAmount.value
-  const known = totalsFor(payment, proven + byWord, 0n)
-  const doubt = BigInt(sentAmount.value) - BigInt(known.sentAmount.value)
-  const report = {
-    ...totals,
-    ...(attempt !== undefined && doubt > 0n && { inDoubt: paymentDoubt(attempt, doubt) }),
-  }
-  const ended = isComplete
-    ? await outgoingPayments.reportSent(paymentId, { ...report, final: true })
-    : await outgoingPayments.fail(paymentId, { ...report, reason: problem })
-  if (!ended.ok && ended.refusal !== 'payment_over')
-    throw new Error(`${paymentId}: ${ended.reason}`)
-  if (attempt === undefined || doubtsOf(attempt.record.settlement()).length > 0) return
-  await sendings.forget(paymentId, attempt.writer)
-}
-
-/** Returns the part of a payment that nobody knows about, as the record of the payment has it. */
-function paymentDoubt({ payment, peer, record }: Attempt, doubt: bigint) {
-  const open = doubtsOf(record.settlement()).filter(({ kind }) => kind === 'in_doubt')
-  const since = Math.floor(open[0]?.since ?? payment.createdAt)
-  const reason = `no reply of ${peer.ilpAddress}`.slice(0, 256)
-  return { amount: valued(doubt, payment.debitAmount), since, reason }
-}
-
-/**
- * Returns what the payer is debited for what was delivered, at the quoted price: the wallet keeps any difference to the
- * packets' cost. What is still in doubt when the payment must end is debited too, and stays listed.
- */
-function totalsFor(
-  { debitAmount, receiveAmount }: OutgoingPaymentView,
-  delivered: bigint,
-  inDoubt: bigint,
-) {
-  const [most, asked] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
-  const priceOf = (amount: bigint) => dividedUp(most * least(amount, asked), asked)
-  return {
-    sentAmount: valued(priceOf(delivered + inDoubt), debitAmount),
-    deliveredAmount: valued(least(delivered, asked), receiveAmount),
-  }
-}
-
-function valued(value: bigint, { assetCode, assetScale }: Amount): Amount {
-  return { value: `${value}`, assetCode, assetScale }
-}
-
-function convertedUp(amount: bigint, { numerator, denominator }: Rate): bigint {
-  return dividedUp(amount * numerator, denominator)
-}
-
-function least(one: bigint, other: bigint): bigint {
-  return one < other ? one : other
-}
-
-/** Divides and rounds up. */
-function dividedUp(dividend: bigint, divisor: bigint): bigint {
-  return (dividend + divisor - 1n) / divisor
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { createRequire } from 'node:module'
 import type { Sql } from 'create-open-payments-server/wallet/sql'
 import type { OutgoingPayment } from 'open-payments-server'
 import { type Details, outcomeOf } from 'open-payments-test-support/ilp'
@@ -33,6 +34,12 @@ import {
 const realNow = Date.now
 let skippedMs = 0
 
+/** What `@interledger/pay` waits with between its packets. */
+const pacing: { sleep(ms: number): Promise<unknown> } = createRequire(import.meta.url)(
+  '@interledger/pay/dist/src/utils.js',
+)
+const realSleep = pacing.sleep
+
 /** The time of both wallets and of the STREAM sender: real, plus what was skipped. */
 export const skippingClock = {
   now: () => Date.now(),
@@ -42,11 +49,16 @@ export const skippingClock = {
   set() {
     throw new Error('it cannot go back')
   },
-  /** Lets `Date.now` follow the clock, until the returned function is called. */
+  /** Lets `Date.now` follow the clock, and the STREAM sender skip its pauses, until the returned function is called. */
   install() {
     Date.now = () => realNow() + skippedMs
+    pacing.sleep = (ms) => {
+      skippedMs += ms
+      return new Promise((resolve) => setImmediate(resolve))
+    }
     return () => {
       Date.now = realNow
+      pacing.sleep = realSleep
     }
   },
 }
@@ -62,6 +74,10 @@ export type Fate =
         | 'its sender is killed before it leaves'
         | 'its sender is killed before its reply'
     }
+
+interface Pauses {
+  readonly paused?: () => Promise<void>
+}
 
 export interface Setting {
   /** The books of the wallet that pays, and of the one that receives. */
@@ -176,8 +192,15 @@ export async function createLink(setting: Setting) {
     }
   }
 
-  /** A process that handles the event of the payment, and how the link treats its packets with money. */
-  function process(fates: Fate[], onFate: (how: string) => void = () => {}) {
+  /**
+   * A process that handles the event of the payment, and how the link treats its packets with money. `paused` is
+   * awaited before each call of one of its ports.
+   */
+  function process(
+    fates: Fate[],
+    onFate: (how: string) => void = () => {},
+    { paused = async () => {}, ...more }: Partial<PaymentSenderOptions> & Pauses = {},
+  ) {
     let isDead = false
     let end = () => {}
     const killed = new Promise<void>((resolve) => {
@@ -188,12 +211,16 @@ export async function createLink(setting: Setting) {
       end()
       return new Promise<never>(() => {})
     }
-    const unless = async <Result>(work: () => Promise<Result>) => (isDead ? never() : work())
+    const unless = async <Result>(work: () => Promise<Result>) => {
+      await paused()
+      return isDead ? never() : work()
+    }
     const reject = rejectsOf('')
     const lost = () => reject('R00', 'no reply')
     const carry: IlpHandler = async (packet) => {
       if (isDead) return never()
       if (!(await isMoney(packet))) return count(packet)
+      await paused()
       const fate = fates.shift() ?? { how: 'arrives' }
       onFate(fate.how)
       switch (fate.how) {
@@ -269,12 +296,19 @@ export async function createLink(setting: Setting) {
       now: clock.now,
       ...(setting.trustMax !== undefined && { trustMax: () => setting.trustMax ?? 0n }),
     }
-    const sender = paymentSender({ ...options, ...setting.mistake?.(options) })
+    const sender = paymentSender({ ...options, ...more, ...setting.mistake?.(options) })
     const stopping = new AbortController()
     const handler = sender.handler(stopping.signal)
+    const event = { type: 'outgoing-payment.created', outgoingPaymentId: id }
     return {
       sender,
       stop: () => stopping.abort(),
+      /** Handles the event although another process may handle it too, as one does whose lease is over. */
+      deliver: (attempt = 1) =>
+        Promise.race([
+          handler(event as never, { attempt, signal: new AbortController().signal }),
+          killed,
+        ]),
       run: () => Promise.race([events.drain(handler, { leaseMs: 60_000, skewMaxMs: 0 }), killed]),
     }
   }
@@ -295,9 +329,10 @@ export async function createLink(setting: Setting) {
 
   async function state() {
     const record = (await outgoingPayments.getRecord(id)) as OutgoingPayment
-    let [inDoubt, byWord, denied, excess, difference] = [0n, 0n, 0n, 0n, 0n]
-    for await (const { doubts, amount: most } of process([]).sender.inDoubt()) {
+    let [inDoubt, byWord, denied, excess, difference, undebited] = [0n, 0n, 0n, 0n, 0n, 0n]
+    for await (const { doubts, amount: most, mismatch } of process([]).sender.inDoubt()) {
       difference += most
+      undebited += BigInt(mismatch?.due.value ?? 0) - BigInt(mismatch?.debited.value ?? 0)
       for (const { kind, amount: value } of doubts) {
         if (kind === 'in_doubt') inDoubt += BigInt(value)
         if (kind === 'by_word') byWord += BigInt(value)
@@ -321,6 +356,8 @@ export async function createLink(setting: Setting) {
       denied,
       excess,
       difference,
+      /** What is due for packets of a payment that somebody else has ended, and is not debited. */
+      undebited,
       othersPaid,
     }
   }
@@ -329,6 +366,7 @@ export async function createLink(setting: Setting) {
     id,
     clock,
     details,
+    outgoingPayments,
     receiving,
     process,
     advance,

@@ -58,6 +58,16 @@ export function killedBefore(last: Step): Process & { readonly ended: Promise<vo
   }
 }
 
+/** Runs work after the work before it has ended. */
+function oneAtATime() {
+  let last: Promise<unknown> = Promise.resolve()
+  return <Result>(work: () => Promise<Result>): Promise<Result> => {
+    const next = last.then(work)
+    last = next.catch(() => undefined)
+    return next
+  }
+}
+
 export interface Books {
   readonly book: PacketBook<Sql>
   /** Absent in memory. */
@@ -83,15 +93,19 @@ export function createWallet(books: Books, peers: readonly string[], world: Worl
   })
   const { incomingPayments } = wallet.resources
 
-  /** Counts funds and the claim in one transaction. In memory, nothing happens between the two. */
+  const alone = oneAtATime()
+
+  /** Counts funds and the claim in one transaction. In memory, no packet is decided between the two. */
   const receiveWith =
     ({ step }: Process): RailOptions<Sql>['receive'] =>
     async (id, funds, fulfill) => {
       await step('credits')
       if (database === undefined) {
-        const received = await incomingPayments.receive(id, funds)
-        if (received.ok) await fulfill(async () => [])
-        return received
+        return alone(async () => {
+          const received = await incomingPayments.receive(id, funds)
+          if (received.ok) await fulfill(async () => [])
+          return received
+        })
       }
       return database.transaction(async (sql, store) => {
         const inside = wallet.resources.within(store).incomingPayments
@@ -118,6 +132,10 @@ export function createWallet(books: Books, peers: readonly string[], world: Worl
             await process.step('reserves')
             return book.reserve(...packet)
           },
+          decide: (key, decision, proof) =>
+            database === undefined && proof?.inside === undefined
+              ? alone(() => book.decide(key, decision, proof))
+              : book.decide(key, decision, proof),
         },
         paymentMethods,
         incomingPayments,

@@ -189,6 +189,23 @@ describe('a receiver', () => {
   })
 })
 
+test('a payment that somebody else has ended is listed with what is due for its packets', async () => {
+  const link = await open()
+  const { outgoingPayments } = link
+  const killed: Fate = { how: 'its sender is killed before it leaves' }
+  const silent = { ...outgoingPayments, reportSent: () => new Promise<never>(() => {}) }
+  await link.process([ok, killed], () => {}, { outgoingPayments: silent }).run()
+  const none = { value: '0', assetCode: 'USD', assetScale: 2 }
+  const totals = { sentAmount: none, deliveredAmount: none }
+  expect(await outgoingPayments.fail(link.id, { ...totals, reason: 'by hand' })).toMatchObject({
+    ok: true,
+  })
+  await link.process([]).deliver()
+  const end = await link.state()
+  expect(end).toMatchObject({ state: 'failed', debited: 0n, arrived: 250n })
+  expect(end.undebited).toBe(end.arrived + end.inDoubt)
+})
+
 describe('a payment of which a packet is in doubt', () => {
   const lost: Fate[] = [{ how: 'its reply is lost' }]
   async function inDoubt(more: Partial<Setting> = {}) {

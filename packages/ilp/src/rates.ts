@@ -1,0 +1,22 @@
+/** Units of one asset for each unit of another: `numerator / denominator`. */
+export interface Rate {
+  readonly numerator: bigint
+  readonly denominator: bigint
+}
+
+export function convertedUp(amount: bigint, { numerator, denominator }: Rate): bigint {
+  return dividedUp(amount * numerator, denominator)
+}
+
+export function convertedDown(amount: bigint, { numerator, denominator }: Rate): bigint {
+  return (amount * numerator) / denominator
+}
+
+/** Divides and rounds up. */
+export function dividedUp(dividend: bigint, divisor: bigint): bigint {
+  return (dividend + divisor - 1n) / divisor
+}
+
+export function least(one: bigint, other: bigint): bigint {
+  return one < other ? one : other
+}
