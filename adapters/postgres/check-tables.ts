@@ -13,7 +13,7 @@ import {
 import { type MigrateOptions, versionsIn } from './migrate.js'
 import { migrationsOf } from './migrations.js'
 import { type Settings, settingsOf } from './settings.js'
-import { checkedSchema, tableIn } from './statements.js'
+import { checkedSchema, onPrimary, tableIn } from './statements.js'
 
 /** Whether the tables are there, and otherwise what is wrong. */
 export type TablesCheck =
@@ -66,7 +66,7 @@ export async function checkTables(
       return { ok: false, problem: `the tables lack ${names}: run migrate(pool)` }
     }
     const records = tableIn(schema, 'open_payments_records')
-    await queryOn(database, { text: `SELECT FROM ${records} LIMIT 0`, values: [] })
+    await queryOn(database, { text: `${onPrimary}SELECT FROM ${records} LIMIT 0`, values: [] })
     const settings = await settingsOf(database, schema)
     const loss = options.allowLostCommits === true ? undefined : settings.loss
     const refused =

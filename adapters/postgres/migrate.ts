@@ -12,7 +12,7 @@ import {
 import { migrationsOf } from './migrations.js'
 import { reportMigrationsOf } from './reports.js'
 import { requireSettings } from './settings.js'
-import { checkedSchema, tableIn } from './statements.js'
+import { checkedSchema, onPrimary, tableIn } from './statements.js'
 
 export interface MigrateOptions {
   /** The schema, as in the options of `postgresStore`. */
@@ -116,7 +116,7 @@ export async function versionsIn(
   table: string,
 ): Promise<number[] | undefined> {
   try {
-    const text = `SELECT version FROM ${table} WHERE version > 0`
+    const text = `${onPrimary}SELECT version FROM ${table} WHERE version > 0`
     const rows = await queryOn(client, { text, values: [] })
     return rows.map(({ version }) => Number(version))
   } catch (error) {

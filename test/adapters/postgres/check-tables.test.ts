@@ -1,7 +1,12 @@
 import type { PGlite } from '@electric-sql/pglite'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { checkTables, fromPglite, migrate } from '../../../adapters/postgres.js'
+import {
+  checkTables,
+  fromPglite,
+  migrate,
+  type PostgresDatabase,
+} from '../../../adapters/postgres.js'
 import { emptyPglite } from '../../support/databases.js'
 
 describe('a check of the tables', () => {
@@ -42,6 +47,24 @@ describe('a check of the tables', () => {
     const problem = 'the role of the database may not read the tables'
     expect(await check()).toEqual({ ok: false, problem })
     await lite.exec('RESET ROLE')
+  })
+
+  test('and a migration with nothing to do read from the primary alone', async () => {
+    await lite.exec('CREATE SCHEMA primary_only')
+    await migrate(fromPglite(lite), { schema: 'primary_only' })
+    const sent: string[] = []
+    const { query, transaction } = fromPglite(lite)
+    const recording: PostgresDatabase = {
+      query(statement) {
+        sent.push(statement.text)
+        return query(statement)
+      },
+      transaction,
+    }
+    expect(await checkTables(recording, { schema: 'primary_only' })).toEqual({ ok: true })
+    expect(await migrate(recording, { schema: 'primary_only' })).toEqual({ applied: [] })
+    expect(sent.length).toBeGreaterThan(3)
+    for (const text of sent) expect(text).toMatch(/^\/\*NO LOAD BALANCE\*\/ SELECT /)
   })
 
   test('is of one schema', async () => {

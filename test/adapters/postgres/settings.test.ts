@@ -238,7 +238,7 @@ describe('fsync = off, as PGlite has it,', () => {
 
 test('a standby is refused', async () => {
   const rows: Readonly<Record<string, readonly object[]>> = {
-    'SELECT version': [{ version: 1 }],
+    '/*NO LOAD BALANCE*/ SELECT version': [{ version: 1 }],
     '/*NO LOAD BALANCE*/ SELECT current_setting': [
       {
         encoding: 'UTF8',
