@@ -185,6 +185,13 @@ const pages: Options = {
   external: installed,
 }
 
+const rafiki: Options = {
+  ...shared,
+  entry: { index: 'packages/rafiki/src/index.ts' },
+  outDir: 'packages/rafiki/dist',
+  external: installed,
+}
+
 export default defineConfig([
   {
     ...modules,
@@ -230,6 +237,8 @@ export default defineConfig([
   { ...client, ...declarations },
   { ...pages, format: 'esm', clean: true },
   { ...pages, ...declarations },
+  { ...rafiki, format: 'esm', clean: true },
+  { ...rafiki, ...declarations },
   { ...testing, format: 'esm', clean: true },
   { ...testing, ...declarations },
 ])

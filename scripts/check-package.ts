@@ -30,6 +30,7 @@ const annexes = [
   { name: 'kysely', bytesMax: 230_000, isImported: true },
   { name: 'ilp', bytesMax: 260_000, isImported: true },
   { name: 'pages', bytesMax: 480_000, isImported: true },
+  { name: 'rafiki', bytesMax: 120_000, isImported: true },
   { name: 'create-open-payments-server', bytesMax: 152_000, isImported: false },
 ]
 
@@ -46,6 +47,7 @@ const named: Readonly<Record<string, string>> = {
   '-doctor': 'open-payments-doctor',
   '-ilp': 'open-payments-ilp',
   '-pages': 'open-payments-pages',
+  '-rafiki': 'open-payments-rafiki',
   '-sandbox': 'open-payments-sandbox',
 }
 const entries = [

@@ -46,6 +46,7 @@ const mayImport: Record<string, readonly string[]> = {
   kysely: ['index', 'entry-adapter', 'adapters'],
   ilp: ['index', 'entry-core', 'entry-adapter', 'entry-attempts'],
   pages: ['index', 'entry-core', 'entry-adapter'],
+  rafiki: ['index', 'entry-core', 'entry-adapter'],
   examples: [
     'index',
     'entry-core',
@@ -58,6 +59,7 @@ const mayImport: Record<string, readonly string[]> = {
     'kysely',
     'ilp',
     'pages',
+    'rafiki',
     'create-open-payments-server',
   ],
   sandbox: [
@@ -86,7 +88,7 @@ const packages: Record<string, string | RegExp> = {
   // The testing kit and programs run on Node only, and no other module there signs synchronously.
   'node:async_hooks': 'packages/sandbox/src/sandbox.ts',
   'node:child_process': 'packages/cli/src/terminal.ts',
-  'node:crypto': /^(?:programs|packages.(?:testing|doctor|cli|sandbox|ilp))\b/,
+  'node:crypto': /^(?:programs|packages.(?:testing|doctor|cli|sandbox|ilp|rafiki))\b/,
   'node:buffer': /^programs.src.exchange\.ts$/,
   'node:dns/promises': 'programs/src/network.ts',
   'node:events': 'packages/doctor/src/lone-query.ts',
@@ -118,7 +120,7 @@ const packages: Record<string, string | RegExp> = {
 }
 
 /** Programs and development tools, which run on Node only. */
-const onNode = ['testing', 'programs', 'doctor', 'cli', 'sandbox', 'ilp']
+const onNode = ['testing', 'programs', 'doctor', 'cli', 'sandbox', 'ilp', 'rafiki']
 
 /** Packages imported for their types only, and where: the caller passes in the implementation. */
 const typesOnly: Record<string, string | RegExp> = {
@@ -134,9 +136,17 @@ function filesIn(...folders: readonly string[]): string[] {
   )
 }
 
-const annexes = ['testing', 'client', 'doctor', 'cli', 'kysely', 'ilp', 'pages', 'sandbox'].map(
-  (name) => join('packages', name, 'src'),
-)
+const annexes = [
+  'testing',
+  'client',
+  'doctor',
+  'cli',
+  'kysely',
+  'ilp',
+  'pages',
+  'rafiki',
+  'sandbox',
+].map((name) => join('packages', name, 'src'))
 const files = filesIn('src', 'adapters', 'examples', join('programs', 'src'), ...annexes)
 
 function layerOf(file: string): string {
@@ -165,6 +175,7 @@ function target(file: string, specifier: string): string | undefined {
   if (specifier === 'open-payments-client') return join('packages', 'client', 'src', 'index.ts')
   if (specifier === 'open-payments-ilp') return join('packages', 'ilp', 'src', 'index.ts')
   if (specifier === 'open-payments-pages') return join('packages', 'pages', 'src', 'index.ts')
+  if (specifier === 'open-payments-rafiki') return join('packages', 'rafiki', 'src', 'index.ts')
   if (specifier === 'open-payments-programs') return join('programs', 'src', 'index.ts')
   const [, created] = /^create-open-payments-server\/(.+)$/.exec(specifier) ?? []
   if (created !== undefined) return join('packages', 'create-open-payments-server', created)

@@ -105,5 +105,5 @@ test('an option that is a URL ends in Url, or has the name of the specification'
 
 test('every package with an entry is among those', () => {
   expect(workspaces).toEqual(['packages/*', 'programs'])
-  expect(others).toHaveLength(7)
+  expect(others).toHaveLength(8)
 })

@@ -11,6 +11,7 @@ const folders = [
   'packages/ilp/src',
   'packages/kysely/src',
   'packages/pages/src',
+  'packages/rafiki/src',
 ]
 const files = folders.flatMap((folder) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })

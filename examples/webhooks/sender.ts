@@ -1,19 +1,16 @@
 import type { EventHandler } from 'open-payments-server'
-import { type RafikiOptions, rafikiWebhooks } from './rafiki.js'
-import { standardWebhooks } from './standard.js'
+import { Webhook } from 'standardwebhooks'
 
 export interface WebhookSenderOptions {
   /** The URL to POST events to. */
   readonly url: string
   /**
-   * Shared with the receiver: 24 bytes or more in base64, after `whsec_`. With `rafiki`, any text. To replace a secret,
-   * pass both, give the receiver the new one, and then pass the new one alone; `rafiki` takes one only.
+   * Shared with the receiver: 24 bytes or more in base64, after `whsec_`. To replace a secret, pass both, give the
+   * receiver the new one, and then pass the new one alone: each webhook is signed with all of them.
    */
   readonly secret: string | readonly string[]
   /** The time limit for the receiver in milliseconds, at most the lease of an event. Default 5,000. */
   readonly timeoutMs?: number
-  /** Sends the events that Rafiki has too, with its names, bodies and signature, and no others. */
-  readonly rafiki?: RafikiOptions
 }
 
 /**
@@ -21,20 +18,18 @@ export interface WebhookSenderOptions {
  * Webhooks. Every delivery of an event has the same `webhook-id`, so that the receiver can detect repeats.
  * The handler rejects, and the event is redelivered, unless the receiver responds in time with a 2xx status.
  *
+ * @throws `TypeError` if a secret is not one of Standard Webhooks, or there is none.
  * @see https://www.standardwebhooks.com
  */
 export function webhookSender(options: WebhookSenderOptions): EventHandler {
-  const { url, secret, timeoutMs = 5_000, rafiki } = options
-  const secrets = typeof secret === 'string' ? [secret] : secret
-  const write =
-    rafiki === undefined ? standardWebhooks(secrets) : rafikiWebhooks(onlyOne(secrets), rafiki)
-  const { href } = new URL(url)
+  const { secret, timeoutMs = 5_000 } = options
+  const { href } = new URL(options.url)
+  const webhooks = signersOf(typeof secret === 'string' ? [secret] : secret)
 
-  return async (event, delivery) => {
+  return async ({ id, type, at, ...data }, delivery) => {
     // The time of this attempt, not of the event: receivers refuse old timestamps.
-    const webhook = await write(event, new Date())
-    if (webhook === undefined) return
-    delivery.signal.throwIfAborted()
+    const now = new Date()
+    const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
     // Not `AbortSignal.any`: before Node 22.16 a garbage collection can remove its time-out.
     const request = new AbortController()
     const abort = () => request.abort(delivery.signal.reason)
@@ -45,8 +40,13 @@ export function webhookSender(options: WebhookSenderOptions): EventHandler {
     try {
       const response = await fetch(href, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', ...webhook.headers },
-        body: webhook.body,
+        headers: {
+          'content-type': 'application/json',
+          'webhook-id': id,
+          'webhook-timestamp': `${Math.floor(now.getTime() / 1000)}`,
+          'webhook-signature': webhooks.map((each) => each.sign(id, now, body)).join(' '),
+        },
+        body,
         // A redirect could make the wallet call addresses that only it can reach.
         redirect: 'manual',
         signal: request.signal,
@@ -60,8 +60,12 @@ export function webhookSender(options: WebhookSenderOptions): EventHandler {
   }
 }
 
-/** Receivers of Rafiki's webhooks read one signature from the header. */
-function onlyOne([secret, ...others]: readonly string[]): string {
-  if (secret === undefined || others.length > 0) throw new TypeError('secret: must be one')
-  return secret
+function signersOf(secrets: readonly string[]): readonly Webhook[] {
+  if (secrets.length === 0) throw new TypeError('secret: must be at least one')
+  return secrets.map((secret) => {
+    if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)) {
+      throw new TypeError('secret: must be whsec_ and 24 bytes or more in base64')
+    }
+    return new Webhook(secret)
+  })
 }

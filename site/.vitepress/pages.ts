@@ -240,6 +240,12 @@ export const sections: readonly Section[] = [
         path: 'ilp-package.md',
         description: 'Pays and is paid over Interledger, with books that can be proved.',
       },
+      {
+        title: 'From Rafiki',
+        source: 'packages/rafiki/README.md',
+        path: 'rafiki-package.md',
+        description: 'The webhooks of Rafiki, and the import of its grants, addresses and keys.',
+      },
     ],
   },
   {

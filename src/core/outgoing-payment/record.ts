@@ -160,6 +160,8 @@ export interface OutgoingPaymentEvent {
   readonly sentAmount: Amount
   /** Total delivered, after this event. */
   readonly deliveredAmount: Amount
+  /** Of `failed` alone: whether the host had begun the payment. If not, nothing was sent. */
+  readonly begun?: boolean
 }
 
 export function hasEnded({ state }: PaymentRecord): boolean {
@@ -294,7 +296,9 @@ export function nextPayment(
   const moved: OutgoingPayment = { ...rest, ...changes, version, commandId, updatedAt: now }
   const isOver = moved.inDoubt === undefined && retained(retainPaymentUntil(now, policy))
   const next = hasEnded(moved) ? { ...moved, endedAt: now, ...isOver } : moved
-  return changed(next, outgoingPaymentEvent(type, next, now))
+  const event = outgoingPaymentEvent(type, next, now)
+  const isFailure = type === 'outgoing-payment.failed'
+  return changed(next, isFailure ? { ...event, begun: payment.state === 'begun' } : event)
 }
 
 /** Returns until when a payment is kept: for `retentionMs` after it ends, and its doubt is decided. */

@@ -29,6 +29,24 @@ export interface TokenExchangeOptions {
  * Serves the management URIs of Rafiki for imported grants. `POST` returns a token of the library, with a management
  * URI of the library; a repeat returns the same until the client rotates that token. `DELETE` revokes the grant. As at
  * every management URI, the client presents the old token and signs with its key (RFC 9635 section 6).
+ *
+ * @example
+ * ```ts
+ * import { remoteClientKeys } from 'open-payments-server'
+ * import { toExpress } from 'open-payments-server/express'
+ * import { exchangeKey, tokenExchange } from 'open-payments-rafiki'
+ *
+ * const grantEndpoint = 'https://auth.wallet.example/cf5fd7d3'
+ * const exchange = tokenExchange({
+ *   oldServer: 'https://auth.wallet.example',
+ *   grantEndpoint,
+ *   store,
+ *   clientKeys: remoteClientKeys(),
+ *   grants: wallet.auth.grants,
+ *   key: exchangeKey(new Uint8Array(32), grantEndpoint),
+ * })
+ * const handler = toExpress(exchange) // mount it at /token, before body parsers
+ * ```
  */
 export function tokenExchange(options: TokenExchangeOptions): Handler {
   const { oldServer, clock = { now: () => Date.now() } } = options
@@ -85,7 +103,7 @@ async function signingKey(
   { client }: Grant,
   { clientKeys }: TokenExchangeOptions,
 ): Promise<PublicJwk | undefined> {
-  const kid = /;keyid="([^"\\]+)"/.exec(lineOf(request, 'signature-input'))?.[1]
+  const kid = /;keyid="([^"\\]{1,200})"/.exec(lineOf(request, 'signature-input'))?.[1]
   const { walletAddress } = client
   if (kid === undefined || walletAddress === undefined) return undefined
   return clientKeys.find({ walletAddress, kid, mayBeNew: false })
@@ -119,7 +137,10 @@ async function exchange(
     )
     if (decision.outcome !== 'changed') return undefined
     const { lists, dueAt } = grant
-    const previous = { ...(lists && { lists }), ...(dueAt !== undefined && { dueAt }) }
+    const previous = {
+      ...(lists !== undefined && { lists }),
+      ...(dueAt !== undefined && { dueAt }),
+    }
     const { version: expectedVersion } = grant
     const change = { kind: 'grant', next: decision.record, expectedVersion, previous } as const
     if (await store.commit({ changes: [change], guards: [] })) return decision.record

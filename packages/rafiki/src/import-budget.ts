@@ -6,7 +6,7 @@ import {
   type GrantPolicy,
   parseValue,
 } from 'open-payments-server/core'
-import type { RafikiPayment } from './rafiki-tables.js'
+import type { RafikiPayment } from './tables.js'
 
 const day = 86_400_000
 
@@ -22,7 +22,7 @@ export interface Charge {
  * short month the windows of an interval from the 31st begin on the 28th. The library counts from the interval's start.
  */
 function driftOf({ limits }: GrantedItem): number {
-  return /P[^T]*[YM]/.test(limits?.interval ?? '') ? 3 * day : 0
+  return /^.{0,64}P[^T]{0,64}[YM]/.test(limits?.interval ?? '') ? 3 * day : 0
 }
 
 /** Charges the payments of the window that is open now to an item, or of the whole life of the grant. */
@@ -41,7 +41,7 @@ export function budgetOf(
   let budget: Budget | undefined
   for (const payment of payments) {
     if (payment.createdAt.getTime() < since) continue
-    const candidates = [{ item, ...(budget && { budget }) }]
+    const candidates = [{ item, ...(budget !== undefined && { budget }) }]
     const receiver = item.limits?.receiver ?? payment.receiver
     const decided = decideSpending(candidates, { ...payment, receiver }, charge, now, policy)
     if (decided.ok) {

@@ -1,18 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { postgresStore } from '../../adapters/postgres.js'
-import { exchangeKey } from '../../examples/migrating/exchange-key.js'
-import { importGrants } from '../../examples/migrating/import-grants.js'
-import { walletAddresses } from '../../examples/migrating/rafiki-tables.js'
-import { tokenExchange } from '../../examples/migrating/token-exchange.js'
-import type { Limits } from '../../src/index.js'
-import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
-import {
-  type OldGrant,
-  type OldPayment,
-  type RafikiTables,
-  rafikiTables,
-} from '../support/rafiki-tables.js'
+import type { Limits } from 'open-payments-server'
+import { postgresStore } from 'open-payments-server/postgres'
+import { type FreshPostgres, freshPostgres, servers } from 'open-payments-test-support/databases'
 import {
   createSpendingWorld,
   euroReceiver,
@@ -20,8 +9,8 @@ import {
   pay,
   shopReceiver,
   usd,
-} from '../support/spending.js'
-import { errorOf, spentUnder } from '../support/spending-client.js'
+} from 'open-payments-test-support/spending'
+import { errorOf, spentUnder } from 'open-payments-test-support/spending-client'
 import {
   alice,
   answerOf,
@@ -29,7 +18,13 @@ import {
   grantEndpoint,
   type TestClient,
   type World,
-} from '../support/world.js'
+} from 'open-payments-test-support/world'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { exchangeKey } from '../src/exchange-key.js'
+import { importGrants } from '../src/import-grants.js'
+import { rafikiWalletAddresses } from '../src/tables.js'
+import { tokenExchange } from '../src/token-exchange.js'
+import { type OldGrant, type OldPayment, type RafikiTables, rafikiTables } from './rafiki-tables.js'
 
 const day = 86_400_000
 const oldServer = 'https://auth.wallet.example'
@@ -273,8 +268,9 @@ describe.skipIf(servers.PostgreSQL === undefined)('migrating from Rafiki on Post
     await rafiki.insert('walletAddressKeys', { id: randomUUID(), ...published })
     const revoked = { id: randomUUID(), ...published, kid: 'carol-0', revoked: true }
     await rafiki.insert('walletAddressKeys', revoked)
-    expect(await walletAddresses(old)).toEqual([
+    expect(await rafikiWalletAddresses(old)).toEqual([
       {
+        id,
         url: address,
         publicName: 'Carol',
         assetCode: 'EUR',

@@ -15,16 +15,25 @@ import {
 import { type ExchangeKey, hash } from './exchange-key.js'
 import { budgetOf } from './import-budget.js'
 import {
-  type Database,
   openGrants,
   paymentsUnder,
+  type RafikiDatabase,
   type RafikiGrant,
   type RafikiPayment,
-} from './rafiki-tables.js'
+} from './tables.js'
 
 const day = 86_400_000
 
-/** The defaults of the library. `Rn` of an interval is n + 1 windows, as in Rafiki; each grant stores that. */
+/**
+ * The defaults of the library. `Rn` of an interval is n + 1 windows, as in Rafiki; each grant stores that.
+ *
+ * @example
+ * ```ts
+ * import { importPolicy } from 'open-payments-rafiki'
+ *
+ * const policy = { ...importPolicy, accessTokenLifetimeMs: 3_600_000 }
+ * ```
+ */
 export const importPolicy: GrantPolicy = {
   accessTokenLifetimeMs: 600_000,
   interactionLifetimeMs: 600_000,
@@ -36,21 +45,21 @@ export const importPolicy: GrantPolicy = {
 }
 
 /** The owner whose consent a grant has, as you pass it to `interactions.approve`. Rafiki does not store who it was. */
-export interface Owner {
+export interface GrantOwner {
   readonly resourceOwner: string
   readonly walletAddresses: readonly string[]
 }
 
-export interface Import {
+export interface GrantImport {
   readonly store: Store
   readonly key: ExchangeKey
   /** Resolves to the owner of wallet addresses, or to `undefined` if they do not belong to one owner. */
-  readonly ownerOf: (walletAddresses: readonly string[]) => Promise<Owner | undefined>
+  readonly ownerOf: (walletAddresses: readonly string[]) => Promise<GrantOwner | undefined>
   readonly policy?: GrantPolicy
 }
 
 /** The id of the grant in the library, or why it was not imported. */
-export type Imported = Result<string, NotImported>
+export type ImportedGrant = Result<string, NotImported>
 
 /** The client has to request this grant again, for the reason given, or it was imported before. */
 export interface NotImported {
@@ -62,13 +71,29 @@ export interface NotImported {
  * Imports all grants that clients can still use. Resolves to the result of each, by its id in Rafiki.
  *
  * @param rafiki the databases of its two services, which must not change any more.
+ * @param now the time of the import: the open window of each limit is the one at this time.
+ *
+ * @example
+ * ```ts
+ * import { exchangeKey, importGrants } from 'open-payments-rafiki'
+ *
+ * const key = exchangeKey(new Uint8Array(32), 'https://auth.wallet.example/cf5fd7d3')
+ * const ownerOf = async (walletAddresses: readonly string[]) => ({
+ *   resourceOwner: 'alice',
+ *   walletAddresses,
+ * })
+ * const rafiki = { auth: pool, backend: pool }
+ * for (const [id, result] of await importGrants(rafiki, Date.now(), { store, key, ownerOf })) {
+ *   if (!result.ok) console.warn(id, result.reason) // its client requests it again
+ * }
+ * ```
  */
 export async function importGrants(
-  rafiki: { readonly auth: Database; readonly backend: Database },
+  rafiki: { readonly auth: RafikiDatabase; readonly backend: RafikiDatabase },
   now: number,
-  options: Import,
-): Promise<ReadonlyMap<string, Imported>> {
-  const results = new Map<string, Imported>()
+  options: GrantImport,
+): Promise<ReadonlyMap<string, ImportedGrant>> {
+  const results = new Map<string, ImportedGrant>()
   for (const grant of await openGrants(rafiki.auth)) {
     const payments = await paymentsUnder(rafiki.backend, grant.id)
     results.set(grant.id, await importGrant(grant, payments, now, options))
@@ -87,8 +112,8 @@ async function importGrant(
   old: RafikiGrant,
   payments: readonly RafikiPayment[],
   now: number,
-  { store, key, ownerOf, policy = importPolicy }: Import,
-): Promise<Imported> {
+  { store, key, ownerOf, policy = importPolicy }: GrantImport,
+): Promise<ImportedGrant> {
   const problem = problemOf(old.access)
   if (problem !== undefined) return notImported(problem)
   const owner = await ownerOf(old.access.flatMap(({ identifier }) => identifier ?? []))
@@ -134,7 +159,7 @@ function problemOf(access: readonly AccessItem[]): string | undefined {
 /** Makes the decisions of the library, at the time of the old grant: a request, and the consent of its owner. */
 function approvedGrant(
   old: RafikiGrant,
-  { resourceOwner, walletAddresses }: Owner,
+  { resourceOwner, walletAddresses }: GrantOwner,
   commandId: string,
   key: ExchangeKey,
   policy: GrantPolicy,

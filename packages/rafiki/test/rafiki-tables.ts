@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Database } from '../../examples/migrating/rafiki-tables.js'
+import type { RafikiDatabase } from '../src/tables.js'
 
 /** The tables as the published migrations of Rafiki's two services leave them, with the columns that matter here. */
 const tables = `
@@ -56,7 +56,7 @@ export interface OldGrant {
 }
 
 /** Creates the tables of Rafiki, and functions that fill them. */
-export async function rafikiTables(database: Database) {
+export async function rafikiTables(database: RafikiDatabase) {
   for (const statement of tables.split(';')) await database.query(statement)
   const insert = async (table: string, row: Readonly<Record<string, unknown>>) => {
     const names = Object.keys(row)

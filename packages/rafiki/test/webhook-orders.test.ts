@@ -1,30 +1,32 @@
+import type { DeliveredEvent } from 'open-payments-server'
+import { pay, usd } from 'open-payments-test-support/spending'
+import { idOfPayment, payingClient } from 'open-payments-test-support/spending-client'
+import { bob, createWorld, type World } from 'open-payments-test-support/world'
 import { describe, expect, test } from 'vitest'
-import { rafikiWebhooks } from '../../examples/webhooks/rafiki.js'
-import type { DeliveredEvent } from '../../src/index.js'
-import { pay, usd } from '../support/spending.js'
-import { idOfPayment, payingClient } from '../support/spending-client.js'
-import { bob, createWorld, type World } from '../support/world.js'
+import { type RafikiWebhook, type Recipient, webhookOf } from '../src/webhook.js'
+import { refusalsOf } from './hosts.js'
 
 /** A wallet with one payment: what may happen to it, and what its host's old receiver of webhooks was sent so far. */
 interface Life<Step extends string> {
   /** Takes a step, and resolves to whether it changed the payment. */
   take(step: Step): Promise<boolean>
   readonly source: Pick<World['resources'], 'events'>
-  readonly write: ReturnType<typeof rafikiWebhooks>
+  readonly write: (
+    event: DeliveredEvent,
+    recipient: Recipient,
+  ) => Promise<RafikiWebhook | undefined>
 }
 
 interface Told {
   readonly steps: readonly string[]
   /** The types of the library's events, in the order of their delivery. */
   readonly events: readonly string[]
-  /** The webhooks that were sent for them. */
-  readonly webhooks: readonly { readonly type: string; readonly data: WebhookData }[]
-}
-
-interface WebhookData {
-  readonly receivedAmount?: { readonly value: string }
-  readonly debitAmount?: { readonly value: string }
-  readonly sentAmount?: { readonly value: string }
+  /** The webhooks that the account servicing entity was sent for them. */
+  readonly webhooks: readonly RafikiWebhook[]
+  /** Those of the card service. */
+  readonly cards: readonly RafikiWebhook[]
+  /** The receivers that could not read one of them. */
+  readonly unread: readonly string[]
 }
 
 /** Takes the steps in a new life, and returns what was told, or `undefined` if the last step changed nothing. */
@@ -33,16 +35,26 @@ async function told<Step extends string>(
   steps: readonly Step[],
 ): Promise<{ readonly changed: boolean; readonly told: Told }> {
   const { take, source, write } = await begin()
-  const [events, webhooks]: [string[], Told['webhooks'][number][]] = [[], []]
+  const events: string[] = []
+  const webhooks: RafikiWebhook[] = []
+  const cards: RafikiWebhook[] = []
+  const unread: string[] = []
   const deliver = async (event: DeliveredEvent) => {
     events.push(event.type.slice(event.type.indexOf('.') + 1))
-    const webhook = await write(event, new Date())
-    if (webhook !== undefined) webhooks.push(JSON.parse(webhook.body))
+    for (const [recipient, all] of [
+      ['account servicing entity', webhooks],
+      ['card service', cards],
+    ] as const) {
+      const webhook = await write(event, recipient)
+      if (webhook === undefined) continue
+      all.push(webhook)
+      unread.push(...refusalsOf(webhook, recipient))
+    }
   }
   let changed = true
   for (const step of steps) changed = await take(step)
   await source.events.drain(deliver)
-  return { changed, told: { steps, events, webhooks } }
+  return { changed, told: { steps, events, webhooks, cards, unread } }
 }
 
 /** Explores every order of steps, of which each changes the payment, and after each of them the steps that do not. */
@@ -70,7 +82,23 @@ const orders = (found: readonly Told[]) =>
 const finals = ({ webhooks }: Told) =>
   webhooks.filter(({ type }) => /\.(completed|expired|failed|cancelled)$/.test(type))
 
-const rafiki = ({ resources }: World) => rafikiWebhooks('secret', { payments: resources })
+const card = {
+  requestId: '4f1b9f0e-7a8c-4c58-8e5a-0d9a3d3f6b11',
+  data: { signature: 's', payload: 'p' },
+  initiatedAt: '2026-11-21T12:00:00.000Z',
+}
+
+function rafiki({ resources }: World, isCard = false): Life<never>['write'] {
+  const sources = {
+    payments: resources,
+    walletAddressId: async () => '0d6b2a2c-4f5e-4a55-9a4c-2b6e7e5c1f10',
+    ...(isCard && { cardOf: async () => card }),
+  }
+  return (event, recipient) => webhookOf(event, recipient, sources)
+}
+
+const valueIn = (webhook: RafikiWebhook, name: 'receivedAmount' | 'sentAmount') =>
+  Number((webhook.data as Partial<Record<typeof name, { readonly value: string }>>)[name]?.value)
 
 type IncomingStep = 'receive 10' | 'receive 90' | 'complete' | 'pass the expiry' | 'sweep'
 
@@ -155,8 +183,10 @@ describe('an incoming payment in the webhooks of Rafiki', () => {
         what,
       ).toEqual(end !== undefined && arrived > 0 ? [`incoming_payment.${end}`] : [])
       // A receiver pays out what a final webhook says, so together they say what arrived.
-      const paidOut = said.reduce((sum, { data }) => sum + Number(data.receivedAmount?.value), 0)
+      const paidOut = said.reduce((sum, webhook) => sum + valueIn(webhook, 'receivedAmount'), 0)
       const counted = arrivals(steps, amount)
+      expect(each.unread, what).toEqual([])
+      expect(each.cards, what).toEqual([])
       expect(paidOut, what).toBe(end === undefined ? 0 : counted)
     }
   })
@@ -178,7 +208,7 @@ function arrivals(steps: readonly string[], wanted: string | undefined): number 
 
 type OutgoingStep = 'begin' | 'send 300' | 'send all' | 'end' | 'fail' | 'cancel' | 'lapse'
 
-async function outgoing(): Promise<Life<OutgoingStep>> {
+async function outgoing(isCard: boolean): Promise<Life<OutgoingStep>> {
   const { world, client, token } = await payingClient()
   const id = idOfPayment(await pay(client, token, 1000))
   const { outgoingPayments, sweep } = { ...world.resources, sweep: () => world.resources.sweep() }
@@ -200,7 +230,7 @@ async function outgoing(): Promise<Life<OutgoingStep>> {
   }
   return {
     source: world.resources,
-    write: rafiki(world),
+    write: rafiki(world, isCard),
     async take(step) {
       if (step === 'lapse') {
         world.clock.advance(2 * 86_400_000)
@@ -215,8 +245,11 @@ async function outgoing(): Promise<Life<OutgoingStep>> {
 const outgoingSteps = ['begin', 'send 300', 'send all', 'end', 'fail', 'cancel', 'lapse'] as const
 
 describe('an outgoing payment in the webhooks of Rafiki', () => {
-  test('is final once, with what was sent, in every order', async () => {
-    const found = await everyOrder(outgoingSteps, outgoing)
+  test.each([
+    ['from an app', false],
+    ['with a card', true],
+  ])('%s is final once, with what was sent, in every order', async (_, isCard) => {
+    const found = await everyOrder(outgoingSteps, () => outgoing(isCard))
     expect(orders(found)).toEqual([
       'created',
       'created begun',
@@ -238,8 +271,15 @@ describe('an outgoing payment in the webhooks of Rafiki', () => {
         'outgoing_payment.created',
         ...(end === undefined ? [] : [`outgoing_payment.${end}`]),
       ])
-      const sum = finals(each).map(({ data }) => Number(data.sentAmount?.value))
+      const sum = finals(each).map((webhook) => valueIn(webhook, 'sentAmount'))
       expect(sum, what).toEqual(end === undefined ? [] : [sentBy(steps)])
+      // The terminal that waits is told once: go on, or not.
+      const told = events.includes('begun') ? 'funded' : end === 'failed' ? 'cancelled' : undefined
+      expect(
+        each.cards.map(({ type }) => type),
+        what,
+      ).toEqual(isCard && told !== undefined ? [`outgoing_payment.${told}`] : [])
+      expect(each.unread, what).toEqual([])
     }
   })
 
@@ -251,12 +291,15 @@ describe('an outgoing payment in the webhooks of Rafiki', () => {
     })
     expect((await pay(client, token, 1000)).status).toBe(403)
     const [types, webhooks]: [string[], unknown[]] = [[], []]
-    const write = rafiki(world)
+    const write = rafiki(world, true)
     await world.resources.events.drain(async (event) => {
       types.push(event.type)
-      webhooks.push(await write(event, new Date()))
+      webhooks.push(
+        await write(event, 'account servicing entity'),
+        await write(event, 'card service'),
+      )
     })
-    expect([types, webhooks]).toEqual([['outgoing-payment.declined'], [undefined]])
+    expect([types, webhooks]).toEqual([['outgoing-payment.declined'], [undefined, undefined]])
   })
 })
 

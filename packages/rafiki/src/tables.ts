@@ -2,7 +2,7 @@ import type { WalletAddress } from 'open-payments-server'
 import type { AccessItem, Amount } from 'open-payments-server/core'
 
 /** The part of a `pg` client or pool that is used here. Rafiki's two services have a database each. */
-export interface Database {
+export interface RafikiDatabase {
   query<Row>(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly Row[] }>
 }
 
@@ -27,7 +27,7 @@ export interface RafikiPayment {
 }
 
 /** Reads the grants that clients can still use, oldest first. */
-export async function openGrants(auth: Database): Promise<readonly RafikiGrant[]> {
+export async function openGrants(auth: RafikiDatabase): Promise<readonly RafikiGrant[]> {
   const { rows } = await auth.query<RafikiGrant>(`
     SELECT g.id, g.client, g."createdAt", t.value AS token, t."managementId",
       (SELECT coalesce(json_agg(json_strip_nulls(json_build_object('type', a.type, 'actions', a.actions,
@@ -49,7 +49,7 @@ export async function openGrants(auth: Database): Promise<readonly RafikiGrant[]
  * sent before it failed.
  */
 export async function paymentsUnder(
-  backend: Database,
+  backend: RafikiDatabase,
   grantId: string,
 ): Promise<readonly RafikiPayment[]> {
   const { rows } = await backend.query<RafikiPayment>(
@@ -67,10 +67,29 @@ export async function paymentsUnder(
   return rows
 }
 
-/** Reads the wallet addresses with their keys, for a table of yours that `walletAddresses` reads. */
-export async function walletAddresses(backend: Database): Promise<readonly WalletAddress[]> {
-  const { rows } = await backend.query<WalletAddress>(`
-    SELECT w.address AS url, coalesce(w."publicName", '') AS "publicName",
+/** A wallet address of Rafiki. */
+export interface RafikiWalletAddress extends WalletAddress {
+  /** Its id in Rafiki, which webhooks name. */
+  readonly id: string
+}
+
+/**
+ * Reads the wallet addresses with their keys, for a table of yours that `walletAddresses` reads.
+ *
+ * @param backend the database of Rafiki's `backend`.
+ *
+ * @example
+ * ```ts
+ * import { rafikiWalletAddresses } from 'open-payments-rafiki'
+ *
+ * for (const { id, url, keys } of await rafikiWalletAddresses(pool)) console.log(id, url, keys)
+ * ```
+ */
+export async function rafikiWalletAddresses(
+  backend: RafikiDatabase,
+): Promise<readonly RafikiWalletAddress[]> {
+  const { rows } = await backend.query<RafikiWalletAddress>(`
+    SELECT w.id, w.address AS url, coalesce(w."publicName", '') AS "publicName",
       a.code AS "assetCode", a.scale AS "assetScale",
       w."deactivatedAt" IS NULL OR w."deactivatedAt" > now() AS active,
       (SELECT coalesce(json_agg(json_build_object('kid', k.kid, 'x', k.x) ORDER BY k."createdAt"), '[]')
