@@ -3,24 +3,32 @@ import type { Answer, Outgoing } from './message.js'
 import {
   type CallRefusal,
   confirmationRequired,
+  cut,
   type ErrorAnswer,
   outcomeUnknown,
   type Refused,
   refused,
 } from './refusal.js'
 
+const codeLengthMax = 128
+const descriptionLengthMax = 1_024
+/** As JSON. Details that are cut off would say something else. */
+const detailsLengthMax = 16_384
+
 /** Resource servers and authorization servers write errors in the same way, some of them without a code. */
 export function errorIn({ status, body }: Pick<Answer, 'status' | 'body'>): ErrorAnswer {
   const error = isObject(body) ? body['error'] : undefined
   // RFC 9635 section 3.6 permits a code alone.
-  if (typeof error === 'string') return { status, code: error }
+  if (typeof error === 'string') return { status, code: cut(error, codeLengthMax) }
   if (!isObject(error)) return { status }
   const { code, description, details } = error
+  const hasDetails = details !== undefined && details !== null
+  const isShort = hasDetails && JSON.stringify(details).length <= detailsLengthMax
   return {
     status,
-    ...(typeof code === 'string' && { code }),
-    ...(typeof description === 'string' && { description }),
-    ...(details !== undefined && details !== null && { details }),
+    ...(typeof code === 'string' && { code: cut(code, codeLengthMax) }),
+    ...(typeof description === 'string' && { description: cut(description, descriptionLengthMax) }),
+    ...(isShort && { details }),
   }
 }
 
@@ -40,14 +48,23 @@ const statuses: Readonly<Record<number, CallRefusal>> = {
   429: 'rate_limited',
 }
 
-function refusalOf({ status, code = '', description = '' }: ErrorAnswer): CallRefusal {
+/** Rafiki's resource server has the status as its code, and tells these apart in words alone. */
+function refusalInWords({ status, description = '', details }: ErrorAnswer) {
+  if (status === 403 && description === 'Inactive Token') return 'unauthenticated'
+  if (status !== 401) return undefined
+  if (description.startsWith('Signature validation error')) return 'client_refused'
+  if (description === 'invalid access token') return 'unauthenticated'
+  const why = isObject(details) ? details['description'] : undefined
+  const isUnknown = typeof why === 'string' && why.startsWith('Failed to get wallet address from ')
+  return isUnknown ? 'not_found' : undefined
+}
+
+function refusalOf(error: ErrorAnswer): CallRefusal {
+  const { status, code = '' } = error
+  const said = refusalInWords(error)
+  if (said !== undefined) return said
   const known = Object.hasOwn(codes, code) ? codes[code] : undefined
   if (known !== undefined && status < 500) return known
-  // Rafiki's resource server has the status as its code, and tells these apart in words alone.
-  if (status === 401 && description.startsWith('Signature validation error')) {
-    return 'client_refused'
-  }
-  if (status === 403 && description === 'Inactive Token') return 'unauthenticated'
   if (status >= 300 && status < 400) return 'redirected'
   if (status >= 500 || status === 408) return 'unavailable'
   return statuses[status] ?? (status >= 400 ? 'request_refused' : 'response_invalid')
@@ -93,9 +110,13 @@ function confirmationIn({ details }: ErrorAnswer) {
   return { url, ...(!Number.isNaN(at) && { until: at }) }
 }
 
+const pageLengthMax = 8_192
+
 /** Whether a text is the URL of a web page. Another scheme could run something on the device of the owner. */
 export function isPage(text: string): boolean {
-  return /^https?:\/\/[\x21-\x7e]+$/.test(text) && URL.canParse(text)
+  return (
+    text.length <= pageLengthMax && /^https?:\/\/[\x21-\x7e]+$/.test(text) && URL.canParse(text)
+  )
 }
 
 const retryAfterMaxMs = 24 * 60 * 60 * 1_000

@@ -7,9 +7,9 @@ import {
   requestObjectOf,
 } from '../../../src/protocol/schema.js'
 import { isPage } from './answers.js'
-import { invalid } from './exchange.js'
+import { type Exchanged, invalid } from './exchange.js'
 import type { Answer, Outgoing } from './message.js'
-import type { Refused } from './refusal.js'
+import { cut, type Refused } from './refusal.js'
 
 /*
  * What the client uses of the responses. Other members may be anything, and a `null` counts as absent: servers differ
@@ -17,6 +17,7 @@ import type { Refused } from './refusal.js'
  */
 
 const tokenLengthMax = 8_192
+const nameLengthMax = 256
 
 /** A URL that is requested later, or compared. Whether it may be requested is decided then. */
 const url = v.pipe(v.string(), v.maxLength(2_048), v.check(isHttp, 'must be an absolute URL'))
@@ -35,7 +36,12 @@ const instant = v.pipe(
 export const walletAddressBody = requestObjectOf(
   v.object({
     id: url,
-    publicName: v.optional(v.string()),
+    publicName: v.optional(
+      v.pipe(
+        v.string(),
+        v.transform((name) => cut(name, nameLengthMax)),
+      ),
+    ),
     ...assetMembers,
     authServer: url,
     resourceServer: url,
@@ -148,6 +154,16 @@ export const outgoingPaymentBody = requestObjectOf(
 )
 
 export type Read<Value> = { readonly ok: true; readonly value: Value } | Refused
+
+/** Waits for the response to a request, and reads its body. */
+export async function bodyOf<Schema extends v.GenericSchema>(
+  schema: Schema,
+  request: Outgoing,
+  sending: Promise<Exchanged>,
+): Promise<Read<v.InferOutput<Schema>>> {
+  const sent = await sending
+  return sent.ok ? readBody(schema, sent.answer, request) : sent
+}
 
 /** Reads the body of a response. What is wrong with it counts as a response that is not what was asked for. */
 export function readBody<Schema extends v.GenericSchema>(

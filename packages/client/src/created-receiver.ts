@@ -1,5 +1,5 @@
 import type { Amount, Instant } from 'open-payments-server'
-import { hasOriginOf, incomingPaymentBody, readBody, sameAmounts } from './bodies.js'
+import { bodyOf, hasOriginOf, incomingPaymentBody, sameAmounts } from './bodies.js'
 import type { Context } from './context.js'
 import type { Call } from './deadline.js'
 import { invalid } from './exchange.js'
@@ -45,9 +45,8 @@ export async function createReceiverAt(
   }
   const request: Outgoing = { method: 'POST', url, body, creates: 'never' }
   const use = { authServer, at: url, type: 'incoming-payment', actions: ['create'] } as const
-  const sent = await context.tokens.send(call, use, request)
-  if (!sent.ok) return sent
-  const read = readBody(incomingPaymentBody, sent.answer, request)
+  const sending = context.tokens.send(call, use, request)
+  const read = await bodyOf(incomingPaymentBody, request, sending)
   if (!read.ok) return read
   const created = read.value
   if (!hasOriginOf(created.id, url) || !sameAmounts(created.incomingAmount, incomingAmount)) {
@@ -72,10 +71,9 @@ export async function completeReceiverAt(
   const { authServer } = view
   const use = { authServer, at: url, type: 'incoming-payment', actions: ['complete'] } as const
   const request: Outgoing = { method: 'POST', url: `${url}/complete` }
-  const sent = await context.tokens.send(call, use, request)
-  if (!sent.ok) return notReceiver(sent)
-  const read = readBody(incomingPaymentBody, sent.answer, request)
-  if (!read.ok) return read
+  const sending = context.tokens.send(call, use, request)
+  const read = await bodyOf(incomingPaymentBody, request, sending)
+  if (!read.ok) return notReceiver(read)
   const { id, completed, receivedAmount } = read.value
   if (id !== url || !completed) return invalid(request, 'without completing the payment')
   return { ok: true, receivedAmount }

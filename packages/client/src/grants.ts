@@ -1,5 +1,5 @@
 import type { AccessItem } from 'open-payments-server'
-import { hasOriginOf, readBody, rotationBody } from './bodies.js'
+import { bodyOf, hasOriginOf, rotationBody } from './bodies.js'
 import type { Context } from './context.js'
 import { type Call, ended, hasTimeFor, pause } from './deadline.js'
 import { invalid } from './exchange.js'
@@ -66,6 +66,7 @@ export async function continueGrantWith(
   const { uri: url, token } = continuation
   const body = interactRef === undefined ? {} : { body: { interact_ref: interactRef } }
   const request: Outgoing = { method: 'POST', url, token, ...body }
+  const isPolled = interactRef === undefined && pending.finish !== undefined
   // The owner's return is news, so it is told at once: most servers then need no wait.
   let waitMs = interactRef === undefined ? Math.max(continueAt - context.clock.now(), 0) : 0
   for (;;) {
@@ -87,17 +88,19 @@ export async function continueGrantWith(
       const before = { servers: serversOf(pending), pending }
       return stateIn(sent.answer, request, before, context.clock.now())
     }
-    if (sent.refusal !== 'too_fast') return deniedBy(sent)
+    if (sent.refusal !== 'too_fast') return deniedBy(sent, isPolled)
     // A server that asks for no wait would otherwise be asked again without one.
     waitMs = Math.max(sent.retryAfterMs ?? continueAt - context.clock.now(), 1_000)
   }
 }
 
-function deniedBy(refusal: Refused): Refused {
+function deniedBy(refusal: Refused, isPolled: boolean): Refused {
   const { answer, reason } = refusal
   const isDenied =
     answer !== undefined && deniedCodes.includes(answer.code ?? '') && answer.status < 500
-  return isDenied ? refused('consent_denied', reason, { answer }) : refusal
+  if (!isDenied) return refusal
+  // Servers say the same of a decision that only the redirect tells, before and after it.
+  return refused(isPolled ? 'request_refused' : 'consent_denied', reason, { answer })
 }
 
 /** The result of a call that ends something. */
@@ -122,12 +125,15 @@ export async function revokeTokenAt(
   return endedBy(await exchange(call, { method: 'DELETE', url, token }))
 }
 
+/** Of a continuation token, and, in Rafiki, of an access token. */
+const goneCodes: readonly string[] = ['invalid_continuation', 'invalid_client']
+
 function endedBy(sent: { readonly ok: true } | Refused): Ended {
   if (sent.ok) return { ok: true }
   const { answer } = sent
   const isGone =
     sent.refusal === 'not_found' ||
-    (answer?.status === 401 && answer.code === 'invalid_continuation')
+    (sent.refusal === 'unauthenticated' && goneCodes.includes(answer?.code ?? ''))
   return isGone ? { ok: true } : sent
 }
 
@@ -141,9 +147,7 @@ export async function rotateTokenAt(
 ): Promise<RotatedToken> {
   const { authServer, manage: url, token, continuation } = grant
   const request: Outgoing = { method: 'POST', url, token }
-  const sent = await exchange(call, request)
-  if (!sent.ok) return sent
-  const read = readBody(rotationBody, sent.answer, request)
+  const read = await bodyOf(rotationBody, request, exchange(call, request))
   if (!read.ok) return read
   const { access_token: next } = read.value
   if (!hasOriginOf(next.manage, authServer)) return invalid(request, 'with a URL of another server')

@@ -1,6 +1,6 @@
 import type { Amount } from 'open-payments-server'
 import type * as v from 'valibot'
-import { hasOriginOf, outgoingPaymentBody, readBody } from './bodies.js'
+import { bodyOf, hasOriginOf, outgoingPaymentBody } from './bodies.js'
 import type { Context } from './context.js'
 import type { Call } from './deadline.js'
 import { invalid } from './exchange.js'
@@ -82,13 +82,34 @@ export async function createPaymentAt(
       ? { creates: 'same_quote' }
       : { idempotencyKey: asked.idempotencyKey, creates: 'same_key' }),
   }
-  const sent = await context.exchange(call, request)
-  if (!sent.ok) return sent
-  const read = readBody(outgoingPaymentBody, sent.answer, request)
-  if (!read.ok) return read
+  const read = await bodyOf(outgoingPaymentBody, request, context.exchange(call, request))
+  if (!read.ok) return byQuote ? paidBefore(context, call, asked, url, read) : read
   const isAsked = byQuote || read.value.receiver === asked.receiver
   if (!isAsked || !hasOriginOf(read.value.id, url)) return invalid(request, 'with another payment')
   return { ok: true, payment: paymentOf(read.value) }
+}
+
+/**
+ * Rafiki says of a quote that has ended and of one that was paid the same: "invalid quote". The payment of a quote has
+ * the id of the quote there, so that a read tells which of both it is.
+ */
+async function paidBefore(
+  { exchange }: Context,
+  call: Call,
+  { grant, quote }: PaymentByQuote,
+  collection: string,
+  refusal: Refused,
+): Promise<FoundPayment> {
+  const { answer, reason } = refusal
+  if (refusal.refusal !== 'outcome_unknown' || answer?.status !== 400) return refusal
+  const url = `${collection}/${quote.slice(quote.lastIndexOf('/') + 1)}`
+  const request: Outgoing = { method: 'GET', url, token: grant.token }
+  const read = await bodyOf(outgoingPaymentBody, request, exchange(call, request))
+  if (!read.ok) {
+    return read.refusal === 'not_found' ? refused('request_refused', reason, { answer }) : refusal
+  }
+  const { id, quoteId } = read.value
+  return id === url && quoteId === quote ? { ok: true, payment: paymentOf(read.value) } : refusal
 }
 
 export async function getPaymentAt(
@@ -99,9 +120,7 @@ export async function getPaymentAt(
 ): Promise<FoundPayment> {
   if (!hasOriginOf(url, grant.resourceServer)) return notAt(url, grant.resourceServer)
   const request: Outgoing = { method: 'GET', url, token: grant.token }
-  const sent = await exchange(call, request)
-  if (!sent.ok) return sent
-  const read = readBody(outgoingPaymentBody, sent.answer, request)
+  const read = await bodyOf(outgoingPaymentBody, request, exchange(call, request))
   if (!read.ok) return read
   if (read.value.id !== url) return invalid(request, 'with another payment')
   return { ok: true, payment: paymentOf(read.value) }

@@ -1,6 +1,6 @@
 import type { Amount, Instant } from 'open-payments-server'
 import type * as v from 'valibot'
-import { hasOriginOf, quoteBody, readBody, sameAmounts } from './bodies.js'
+import { bodyOf, hasOriginOf, quoteBody, sameAmounts } from './bodies.js'
 import type { Context } from './context.js'
 import type { Call } from './deadline.js'
 import { invalid } from './exchange.js'
@@ -45,9 +45,7 @@ export async function createQuoteAt(
   }
   const request: Outgoing = { method: 'POST', url, body }
   const use = { authServer, at: url, type: 'quote', actions: ['create'] } as const
-  const sent = await context.tokens.send(call, use, request)
-  if (!sent.ok) return sent
-  const read = readBody(quoteBody, sent.answer, request)
+  const read = await bodyOf(quoteBody, request, context.tokens.send(call, use, request))
   if (!read.ok) return read
   const quote = read.value
   const isAsked =
@@ -74,9 +72,7 @@ export async function getQuoteAt(
   const request: Outgoing = { method: 'GET', url }
   if (!hasOriginOf(url, resourceServer)) return notAt(url, resourceServer)
   const use = { authServer, at: url, type: 'quote', actions: ['read'] } as const
-  const sent = await context.tokens.send(call, use, request)
-  if (!sent.ok) return sent
-  const read = readBody(quoteBody, sent.answer, request)
+  const read = await bodyOf(quoteBody, request, context.tokens.send(call, use, request))
   if (!read.ok) return read
   if (read.value.id !== url) return invalid(request, 'with another quote')
   return { ok: true, quote: quoteOf(read.value) }

@@ -2,12 +2,12 @@ import type { Amount, Asset, IncomingPaymentServices, Instant } from 'open-payme
 import { parseValue } from 'open-payments-server/core'
 import * as v from 'valibot'
 import {
+  bodyOf,
   type IncomingPaymentBody,
   ilpBody,
   incomingPaymentBody,
   ownerBody,
   publicViewBody,
-  readBody,
 } from './bodies.js'
 import type { Context } from './context.js'
 import { type Call, ended, waitFor } from './deadline.js'
@@ -109,9 +109,7 @@ export async function readPublic(
   url: string,
 ): Promise<FoundPublicReceiver> {
   const request: Outgoing = { method: 'GET', url, isSigned: false }
-  const sent = await exchange(call, request)
-  if (!sent.ok) return notReceiver(sent)
-  const read = readBody(publicViewBody, sent.answer, request)
+  const read = await bodyOf(publicViewBody, request, exchange(call, request))
   if (!read.ok) return notReceiver(read)
   const { authServer, receivedAmount } = read.value
   return { ok: true, authServer, ...(receivedAmount !== undefined && { receivedAmount }) }
@@ -131,9 +129,8 @@ export async function findReceiver(
   const { authServer } = view
   const use = { authServer, at: url, type: 'incoming-payment', actions: ['read-all'] } as const
   const request: Outgoing = { method: 'GET', url }
-  const sent = await context.tokens.send(call, use, request)
-  if (!sent.ok) return notReceiver(sent)
-  const read = readBody(incomingPaymentBody, sent.answer, request)
+  const sending = context.tokens.send(call, use, request)
+  const read = await bodyOf(incomingPaymentBody, request, sending)
   if (!read.ok) return notReceiver(read)
   if (read.value.id !== url) {
     const reason = 'the receiver returned another incoming payment'
@@ -175,8 +172,7 @@ async function ownerOf(
   claimed: string,
 ): Promise<string | undefined> {
   const request: Outgoing = { method: 'GET', url: claimed, isSigned: false }
-  const sent = await exchange(call, request)
-  const read = sent.ok ? readBody(ownerBody, sent.answer, request) : sent
+  const read = await bodyOf(ownerBody, request, exchange(call, request))
   if (!read.ok || read.value.id !== claimed) return undefined
   const collection = `${read.value.resourceServer.replace(/\/$/, '')}/incoming-payments/`
   // As it is requested: `..` in it leads out of the collection.

@@ -57,9 +57,11 @@ export type CallRefusal =
 /** What a server said when it refused. */
 export interface ErrorAnswer {
   readonly status: number
+  /** At most 128 characters: a longer one is cut. */
   readonly code?: string
+  /** At most 1,024 characters: a longer one is cut. */
   readonly description?: string
-  /** As the server sent them: which member is wrong, or which limit is exceeded. */
+  /** As the server sent them: which member is wrong, or which limit is exceeded. Absent if they are very long. */
   readonly details?: unknown
 }
 
@@ -67,7 +69,7 @@ export interface ErrorAnswer {
 export interface Refusing<Refusal extends ClientRefusal> {
   readonly ok: false
   readonly refusal: Refusal
-  /** For the operator: what happened, with the URL. */
+  /** For the operator: what happened, with the URL, in at most 4,096 characters. */
   readonly reason: string
   /** For others: a constant text, which tells nothing about private networks. */
   readonly publicReason: string
@@ -156,13 +158,24 @@ export type More = Partial<
   Pick<RefusedCall, 'answer' | 'retryAfterMs' | 'publicReason' | 'isTemporary'>
 >
 
+const reasonLengthMax = 4_096
+
+/** Shortens a text, which may be of a server. */
+export function cut(text: string, lengthMax: number): string {
+  return text.length > lengthMax ? `${text.slice(0, lengthMax - 1).toWellFormed()}…` : text
+}
+
+function refusing<Refusal extends ClientRefusal>(refusal: Refusal, reason: string, more: More) {
+  const short = cut(reason, reasonLengthMax)
+  return { ok: false, refusal, reason: short, ...factsOf[refusal], ...more } as const
+}
+
 export function refused(refusal: CallRefusal, reason: string, more: More = {}): RefusedCall {
-  return { ok: false, refusal, reason, ...factsOf[refusal], ...more }
+  return refusing(refusal, reason, more)
 }
 
 export function outcomeUnknown(repeat: Repeat, reason: string, more: More = {}): UnknownOutcome {
-  const refusal = 'outcome_unknown'
-  return { ok: false, refusal, reason, ...factsOf[refusal], ...more, repeat }
+  return { ...refusing('outcome_unknown', reason, more), repeat }
 }
 
 export function confirmationRequired(
@@ -170,15 +183,12 @@ export function confirmationRequired(
   reason: string,
   more: More,
 ): ConfirmationRequired {
-  const refusal = 'confirmation_required'
   const page = until === undefined ? { url } : { url, until }
-  return { ok: false, refusal, reason, ...factsOf[refusal], ...more, ...page }
+  return { ...refusing('confirmation_required', reason, more), ...page }
 }
 
 export function receiverClosed(publicReason: string, receivedAmount: Amount): ClosedReceiver {
-  const refusal = 'receiver_closed'
-  const facts = { ...factsOf[refusal], publicReason }
-  return { ok: false, refusal, reason: publicReason, ...facts, receivedAmount }
+  return { ...refusing('receiver_closed', publicReason, { publicReason }), receivedAmount }
 }
 
 /** The refusal to send a token to another server than the one that it is for. */

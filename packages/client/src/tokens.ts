@@ -1,5 +1,5 @@
 import type { Clock, Instant } from 'open-payments-server'
-import { grantBody, readBody } from './bodies.js'
+import { bodyOf, grantBody } from './bodies.js'
 import { type Call, ended, waitFor, withinLimit } from './deadline.js'
 import type { Exchange, Exchanged } from './exchange.js'
 import type { Outgoing } from './message.js'
@@ -69,9 +69,7 @@ export function tokensWith({ exchange, clock, client, limitMs }: TokensOptions):
   async function requestToken(call: Call, { authServer, type, actions }: TokenUse): Promise<Got> {
     const body = { access_token: { access: [{ type, actions }] }, client }
     const request: Outgoing = { method: 'POST', url: authServer, body }
-    const sent = await exchange(call, request)
-    if (!sent.ok) return sent
-    const read = readBody(grantBody, sent.answer, request)
+    const read = await bodyOf(grantBody, request, exchange(call, request))
     if (!read.ok) return read
     const { access_token: issued } = read.value
     if (issued === undefined) {

@@ -1,5 +1,5 @@
 import type { Asset } from 'open-payments-server'
-import { hasOriginOf, type Read, readBody, walletAddressBody } from './bodies.js'
+import { bodyOf, hasOriginOf, type Read, walletAddressBody } from './bodies.js'
 import type { Context } from './context.js'
 import type { Call } from './deadline.js'
 import { invalid } from './exchange.js'
@@ -10,7 +10,7 @@ import { type Refused, refused } from './refusal.js'
 export interface Address {
   /** The wallet address as its server writes it. */
   readonly id: string
-  /** A name that the account's owner chose. Show it through `displayName`. */
+  /** A name that the account's owner chose, of at most 256 characters. Show it through `displayName`. */
   readonly publicName?: string
   readonly asset: Asset
   /** Where grants are requested, exactly as published: the hash of a redirect contains it. */
@@ -44,9 +44,7 @@ export async function findAddress(
     )
   }
   const request: Outgoing = { method: 'GET', url, isSigned: false }
-  const sent = await exchange(call, request)
-  if (!sent.ok) return sent
-  const read = readBody(walletAddressBody, sent.answer, request)
+  const read = await bodyOf(walletAddressBody, request, exchange(call, request))
   if (!read.ok) return read
   const { id, publicName, assetCode, assetScale, authServer, resourceServer } = read.value
   // A server could show its own servers under the name of another wallet.

@@ -38,7 +38,7 @@ async function refusalOf(answer: FetchedDocument): Promise<Refused> {
   return found
 }
 
-// The answers of open-payments-server are those of docs/errors.md, and those of Rafiki were read in its sources.
+// The answers of open-payments-server are those of docs/errors.md, and those of Rafiki are as it sends them.
 test.each<readonly [string, FetchedDocument, ClientRefusal]>([
   ['open-payments-server: a signature', error(401, 'invalid_signature'), 'client_refused'],
   ['open-payments-server: a client', error(400, 'invalid_client'), 'client_refused'],
@@ -61,6 +61,18 @@ test.each<readonly [string, FetchedDocument, ClientRefusal]>([
   ['Rafiki: a client', error(401, 'invalid_client', 'invalid signature'), 'client_refused'],
   ['Rafiki: an inactive token', error(403, '403', 'Inactive Token'), 'unauthenticated'],
   ['Rafiki: an unknown token', error(401, '401', 'Invalid Token'), 'unauthenticated'],
+  [
+    'Rafiki: a token to rotate',
+    error(401, 'invalid_client', 'invalid access token'),
+    'unauthenticated',
+  ],
+  [
+    'Rafiki: a resource',
+    error(401, '401', 'Unauthorized', {
+      details: { description: 'Failed to get wallet address from quote', id: '1' },
+    }),
+    'not_found',
+  ],
   ['Rafiki: an access', error(403, '403', 'Insufficient Grant'), 'forbidden'],
   ['Rafiki: an amount', error(403, '403', 'unauthorized'), 'forbidden'],
   ['Rafiki: a state', error(409, '409', 'wrong state'), 'conflict'],
@@ -145,17 +157,131 @@ test('a payment that waits for its owner leads to the page of the wallet, of no 
   expect(await pay()).toMatchObject({ ok: false, refusal: 'forbidden' })
 })
 
-test('a quote that Rafiki does not pay a second time may have been paid', async () => {
+describe('a token that its server no longer knows', () => {
+  test.each([
+    ['open-payments-server', error(404, 'invalid_rotation')],
+    ['Rafiki', error(401, 'invalid_client', 'invalid access token')],
+  ])('is revoked: %s', async (_, answer) => {
+    const { wallet, client } = clientOf()
+    wallet.fault = async () => answer
+    expect(await client.revokeToken(grant)).toEqual({ ok: true })
+  })
+
+  test('may live if its server refuses the client', async () => {
+    const { wallet, client } = clientOf()
+    wallet.fault = async () => error(401, 'invalid_client', 'invalid signature')
+    expect(await client.revokeToken(grant)).toMatchObject({ refusal: 'client_refused' })
+  })
+})
+
+test('a grant is denied by the word about its redirect, not by one about a poll', async () => {
   const { wallet, client } = clientOf()
-  wallet.fault = async ({ method }, act) => {
-    if (method !== 'POST') return act()
-    if (wallet.created.length > 0) return error(400, '400', 'invalid quote')
-    act()
-    throw new Error('the answer is lost')
+  wallet.fault = async () => error(401, 'request_denied', 'Grant cannot be polled')
+  const continuation = { uri: `${origin}/continue/1`, token: 'c-token' }
+  const polled = { ...servers, continuation, continueAt: now }
+  const redirected = { ...polled, finish: { clientNonce: 'c', serverNonce: 's' } }
+  expect(await client.continueGrant(polled)).toMatchObject({ refusal: 'consent_denied' })
+  expect(await client.continueGrant(redirected)).toMatchObject({ refusal: 'request_refused' })
+  expect(await client.continueGrant(redirected, { interactRef: 'r' })).toMatchObject({
+    refusal: 'consent_denied',
+  })
+})
+
+describe('a quote that Rafiki calls invalid', () => {
+  const quote = `${origin}/quotes/1`
+  const payment = `${origin}/outgoing-payments/1`
+  const found = { ...{ id: payment, quoteId: quote, walletAddress: bob, receiver }, ...amounts() }
+  const invalid = error(400, '400', 'invalid quote')
+
+  /** Pays by the quote at a server that refuses it, and has this to say about the payment with its id. */
+  async function pay(read: FetchedDocument) {
+    const { wallet, client } = clientOf()
+    wallet.fault = async ({ method, url }, act) => {
+      if (url === bob) return act()
+      return method === 'POST' ? invalid : read
+    }
+    const paid = await client.createPayment({ walletAddress: bob, grant, quote })
+    expect(wallet.to('POST', '/outgoing-payments')).toHaveLength(1)
+    expect(wallet.to('GET', '/outgoing-payments/1')).toHaveLength(1)
+    return paid
   }
-  const pay = () => client.createPayment({ walletAddress: bob, grant, quote: `${origin}/quotes/1` })
-  expect(await pay()).toMatchObject({ ok: false, refusal: 'outcome_unknown' })
-  expect(await pay()).toMatchObject({ ok: false, refusal: 'outcome_unknown' })
+
+  test('was paid before: the call gets its payment', async () => {
+    expect(await pay(json(200, found))).toMatchObject({ ok: true, payment: { id: payment } })
+  })
+
+  test('was never paid: the request is refused', async () => {
+    const answer = { status: 400, code: '400', description: 'invalid quote' }
+    const refusal = { ok: false, refusal: 'request_refused', answer }
+    const details = { description: 'Failed to get wallet address from outgoing payment', id: '1' }
+    for (const read of [error(404, '404'), error(401, '401', 'Unauthorized', { details })]) {
+      expect(await pay(read)).toMatchObject(refusal)
+    }
+  })
+
+  test.each([
+    ['cannot be read', error(503, undefined)],
+    ['may not be read', error(403, '403', 'Insufficient Grant')],
+    ['is that of another quote', json(200, { ...found, quoteId: `${origin}/quotes/2` })],
+    ['has another id', json(200, { ...found, id: `${origin}/outgoing-payments/2` })],
+  ])('has an unknown outcome if the payment with its id %s', async (_, read) => {
+    const unknown = { ok: false, refusal: 'outcome_unknown', repeat: 'same_quote' }
+    expect(await pay(read)).toMatchObject(unknown)
+  })
+})
+
+function amounts() {
+  return { debitAmount: usd('100'), receiveAmount: usd('100'), sentAmount: usd('0') }
+}
+
+describe('a text of a server is short in a refusal:', () => {
+  const long = '\u{1F40E}'.repeat(50_000)
+
+  test('its code, its description and its details', async () => {
+    for (const answer of [
+      error(400, long, long, { details: { problem: long } }),
+      json(400, { error: long }),
+    ]) {
+      const { reason, answer: said } = await refusalOf(answer)
+      expect(reason.length).toBeLessThanOrEqual(4_096)
+      expect(JSON.stringify(said).length).toBeLessThanOrEqual(4_096)
+      for (const text of [reason, said?.code ?? '', said?.description ?? '']) {
+        expect(text).toBe(text.toWellFormed())
+      }
+    }
+  })
+
+  test('details are whole, or absent', async () => {
+    const details = { path: 'a', problem: 'b'.repeat(16_000) }
+    expect(await refusalOf(error(400, 'c', '', { details }))).toMatchObject({ answer: { details } })
+    const tooLong = { path: 'a', problem: 'b'.repeat(17_000) }
+    const { answer } = await refusalOf(error(400, 'c', '', { details: tooLong }))
+    expect(answer).not.toHaveProperty('details')
+  })
+
+  test('the page of a payment that waits for its owner has at most 8,192 characters', async () => {
+    const { wallet, client } = clientOf()
+    const details = { url: `${origin}/${'a'.repeat(9_000)}` }
+    wallet.fault = async ({ method }, act) =>
+      method === 'POST' ? error(403, 'confirmation_required', '', { details }) : act()
+    const paid = await client.createPayment({
+      walletAddress: bob,
+      grant,
+      quote: `${origin}/quotes/1`,
+    })
+    expect(paid).toMatchObject({ refusal: 'forbidden' })
+  })
+
+  test('and the error of a network, and the name of an account', async () => {
+    const { wallet, client } = clientOf()
+    wallet.fault = async () => Promise.reject(new Error(long))
+    const found = await client.addressOf(bob)
+    expect(found).toMatchObject({ refusal: 'no_response' })
+    expect(!found.ok && found.reason.length).toBeLessThanOrEqual(4_096)
+    wallet.fault = async () => json(200, { ...addressOfBob, publicName: long })
+    const named = await client.addressOf(bob)
+    expect(named.ok && named.address.publicName?.length).toBe(256)
+  })
 })
 
 test('a receiver has no wallet address whose collection its URL only passes through', async () => {
