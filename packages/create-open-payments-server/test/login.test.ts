@@ -121,7 +121,7 @@ test.each([
   ['/keys', '/keys'],
   ['/keys?name=A+%22Shop%22&key=%7B%7D', '/keys?name=A+%22Shop%22&key=%7B%7D'],
   [`/keys?name='<"\r\nX: 1`, '/keys?name=%27%3C%22%0D%0AX%3A+1'],
-  ['/apps?name=Shop', '/apps'],
+  ['/apps?name=Shop', '/apps?name=Shop'],
   ['/consent/a-b_c.d', '/consent/a-b_c.d'],
   ['/confirm/a-b_c', '/confirm/a-b_c'],
   ['/elsewhere', '/apps'],
@@ -138,4 +138,55 @@ test('signing out removes the cookie of the browser, and leads back to the page 
   const { status, headers } = login.signOut(request)
   expect([status, headers['location']]).toEqual([303, '/login?next=%2Fapps'])
   expect(headers['set-cookie']).toMatch(/^__Host-wallet=; Max-Age=0; Path=\/; .*Secure$/)
+})
+
+test('the session knows when the owner signed in, and the time zone of the browser if it is one', async () => {
+  for (const [zone, timeZone] of [
+    ['Europe/Berlin', 'Europe/Berlin'],
+    ['America/Argentina/ComodRivadavia', 'America/Argentina/ComodRivadavia'],
+    ['', undefined],
+    ['x'.repeat(500), 'x'.repeat(64)],
+  ] as const) {
+    const { cookie, token } = await opened()
+    const before = Date.now()
+    const answer = await login.page({
+      method: 'POST',
+      url: '/login',
+      headers: [['Cookie', cookie]],
+      body: new TextEncoder().encode(
+        `${new URLSearchParams({ owner: 'alice', password: 'a-password', token, zone })}`,
+      ),
+    })
+    const session = `${answer.headers['set-cookie']}`.split(';', 1)[0] ?? ''
+    const request = {
+      method: 'GET',
+      url: '/apps',
+      headers: [['Cookie', session]],
+      body: new Uint8Array(),
+    } as const
+    const owner = login.ownerOf(request)
+    expect(owner).toEqual({
+      id: 'alice',
+      signedInAt: expect.any(Number),
+      ...(timeZone && { timeZone }),
+    })
+    expect(owner?.signedInAt).toBeGreaterThanOrEqual(before)
+    expect(owner?.signedInAt).toBeLessThanOrEqual(Date.now())
+    const other = session.replace(/\.[\w-]*\.([\w-]*)$/, '.QXNpYS9Ub2t5bw.$1')
+    expect(login.ownerOf({ ...request, headers: [['Cookie', other]] })).toBeUndefined()
+  }
+})
+
+test('the login leads back to a page of apps with its query', async () => {
+  const request = {
+    method: 'GET',
+    url: '/apps?limits=&account=a%2Fb',
+    headers: [],
+    body: new Uint8Array(),
+  }
+  const { headers } = login.redirect(request)
+  const { location = '' } = headers
+  expect(location).toBe(`/login?${new URLSearchParams({ next: '/apps?limits=&account=a%2Fb' })}`)
+  const answer = await posted(await opened(location), { url: location })
+  expect(answer.headers['location']).toBe('/apps?limits=&account=a%2Fb')
 })

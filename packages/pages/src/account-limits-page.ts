@@ -1,3 +1,4 @@
+import type { SpendingLimit } from 'open-payments-server'
 import type { HttpResponse } from 'open-payments-server/adapter'
 import {
   type AccountLimitSettings,
@@ -7,20 +8,47 @@ import {
 } from './account-limits.js'
 import type { OwnedAccount } from './consent.js'
 import { fieldsOf, queryOf } from './forms.js'
+import { html } from './html.js'
 import { seeOther } from './layout.js'
 import { outcomeOf, seeOutcome } from './outcomes.js'
-import { typedLimit, withTypedLimit } from './owner-limits.js'
+import {
+  allowsMore,
+  isSameLimit,
+  limitOf,
+  type TypedLimit,
+  typedLimit,
+  withLimit,
+  withTypedLimit,
+} from './owner-limits.js'
 import type { OwnersVisit, Site } from './site.js'
 
-/** How often a form is applied to limits that change meanwhile, as with a double click. */
+/** How often a change is applied to limits that change meanwhile. */
 const attemptsMax = 3
+
+/** How long after a sign-in an owner may raise and remove limits. */
+const freshMs = 5 * 60_000
+
+/** A change of one limit, as the page that checks it shows it. */
+interface Shown {
+  readonly url: string
+  readonly typed: TypedLimit
+  /** Absent if the limit is new. */
+  readonly before?: SpendingLimit | undefined
+  /** Absent if the limit is removed. */
+  readonly after?: SpendingLimit | undefined
+}
+
+type Problem = NonNullable<AccountLimitsOptions['outcome']>
 
 /** Returns what serves the page of limits for all apps. */
 export function accountLimitsPage(
-  { options, tokens, screens, notice, show }: Site,
+  site: Site,
   settings: AccountLimitSettings,
 ): (visit: OwnersVisit) => Promise<HttpResponse> {
+  const { options, tokens, screens, notice } = site
+  const { signInAgain } = options
   const payments = options.resources?.outgoingPayments
+  const mayWiden = signInAgain !== undefined
 
   async function limited(account: OwnedAccount): Promise<LimitedAccount> {
     const [limits, statuses] = await Promise.all([
@@ -31,43 +59,118 @@ export function accountLimitsPage(
     return { account, limits, ...(statuses?.length === limits.length && { statuses }) }
   }
 
-  /** Resolves to the reason why the limit that the owner typed was not set. */
-  async function save(
-    account: OwnedAccount,
-    section: string,
-    { fields, locale }: { fields: URLSearchParams } & Pick<OwnersVisit, 'locale'>,
-  ): Promise<AccountLimitsOptions['outcome']> {
-    const typed = typedLimit(fields)
-    for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      const before = await settings.of(account.url)
-      const changed = withTypedLimit(before, typed, account, locale, section)
-      if (!changed.ok) return changed.problem
-      if (await settings.set(account.url, changed.value, before)) return undefined
+  async function list(
+    visit: OwnersVisit,
+    accounts: readonly OwnedAccount[],
+    { result: outcome, given }: { result?: Problem; given: URLSearchParams },
+  ): Promise<HttpResponse> {
+    const { owner, locale } = visit
+    const token = await tokens.field('account-limits', owner.id)
+    const all = await Promise.all(accounts.map(limited))
+    const screen = screens.accountLimits(all, { locale, outcome, given, token, mayWiden })
+    return site.show(screen, visit, { status: outcome === undefined ? 200 : 400, place: 'limits' })
+  }
+
+  /** Resolves to what a form would change, or to the reason why it cannot. */
+  async function changeOf(
+    fields: URLSearchParams,
+    accounts: readonly OwnedAccount[],
+    { locale }: OwnersVisit,
+  ): Promise<{ readonly shown: Shown } | { readonly problem: Problem }> {
+    const index = accounts.findIndex(({ url }) => url === fields.get('account'))
+    const account = accounts[index]
+    const action = fields.get('do')
+    if (account === undefined || (action !== 'limit' && !(action === 'remove' && mayWiden))) {
+      return { problem: 'unchanged' }
     }
-    return 'limitsChanged'
+    const { url } = account
+    const limits = await settings.of(url)
+    const typed = typedLimit(fields)
+    const before = limitOf(limits, typed)
+    if (action === 'remove') return { shown: { url, typed, before } }
+    const section = sectionOf(index)
+    const changed = withTypedLimit(limits, typed, account, locale, { section, mayWiden })
+    if (!changed.ok) return { problem: changed.problem }
+    return { shown: { url, typed, before, after: limitOf(changed.value, typed) } }
+  }
+
+  function isFresh({ owner: { signedInAt } }: OwnersVisit): boolean {
+    const age = site.now() - (signedInAt ?? Number.NaN)
+    return age >= 0 && age < freshMs
+  }
+
+  /** Shows a change before it is saved. What allows more needs a new sign-in first. */
+  async function check(
+    fields: URLSearchParams,
+    accounts: readonly OwnedAccount[],
+    visit: OwnersVisit,
+  ): Promise<HttpResponse> {
+    const { owner, locale, request } = visit
+    const change = await changeOf(fields, accounts, visit)
+    if ('problem' in change) return list(visit, accounts, { result: change.problem, given: fields })
+    const { url, before, after } = change.shown
+    if (signInAgain && allowsMore(before, after) && !isFresh(visit)) {
+      return site.linked(await signInAgain(request), 'signInAgain', visit)
+    }
+    const account = accounts.find((each) => each.url === url)
+    if (account === undefined) return notice(403, 'notYours', visit)
+    const text = JSON.stringify(change.shown)
+    const screen = screens.limitCheck(
+      { account, before, after },
+      {
+        locale,
+        backUrl: '?limits',
+        fields: html`<input type="hidden" name="shown" value="${text}">
+        ${await tokens.field('account-limit', owner.id, text)}`,
+      },
+    )
+    return site.show(screen, visit, { place: 'limits' })
+  }
+
+  /** Saves exactly what was shown, unless somebody has changed this limit meanwhile. */
+  async function save(text: string, visit: OwnersVisit): Promise<HttpResponse> {
+    const { url, typed, before, after } = JSON.parse(text) as Shown
+    const given = new URLSearchParams({ account: url, do: 'limit', ...typed })
+    const refused = (problem: Problem) =>
+      seeOutcome(tokens, visit, problem, { at: { limits: '' }, given })
+    if (allowsMore(before, after) && !isFresh(visit)) return refused('stale')
+    const saved = () =>
+      seeOther(`?${new URLSearchParams({ limits: '', account: url, done: 'saved' })}`)
+    for (let attempt = 0; attempt < attemptsMax; attempt++) {
+      const limits = await settings.of(url)
+      const current = limitOf(limits, typed)
+      // The form was sent twice.
+      if (isSameLimit(current, after)) return saved()
+      if (!isSameLimit(current, before)) break
+      const next = withLimit(limits, typed, after)
+      if (next === undefined) break
+      if (await settings.set(url, next, limits)) return saved()
+    }
+    return refused('limitsChanged')
   }
 
   return async (visit) => {
-    const { request, owner, locale } = visit
+    const { request, owner } = visit
     const accounts = await options.accountsOf(owner.id)
     if (request.method !== 'POST') {
-      const seen = await outcomeOf<AccountLimitsOptions['outcome']>(tokens, visit)
-      const { result: outcome, given } = seen ?? { given: queryOf(request) }
-      const token = await tokens.field('account-limits', owner.id)
-      const all = await Promise.all(accounts.map(limited))
-      const screen = screens.accountLimits(all, { locale, outcome, given, token })
-      return show(screen, visit, outcome === undefined ? 200 : 400)
+      const seen = await outcomeOf<Problem | 'check'>(tokens, visit)
+      if (seen === undefined) return list(visit, accounts, { given: queryOf(request) })
+      const { result, given } = seen
+      return result === 'check'
+        ? check(given, accounts, visit)
+        : list(visit, accounts, { result, given })
     }
-    const given = fieldsOf(request)
-    const answer = (outcome: AccountLimitsOptions['outcome']) =>
-      seeOutcome(tokens, visit, outcome, { at: { limits: '' }, given })
+    const fields = fieldsOf(request)
+    const shown = fields.get('shown')
+    if (shown !== null && fields.get('do') === 'save') {
+      if (await tokens.isValid(request, 'account-limit', owner.id, shown)) return save(shown, visit)
+    }
+    const answer = (result: Problem | 'check') =>
+      seeOutcome(tokens, visit, result, { at: { limits: '' }, given: fields })
     if (!(await tokens.isValid(request, 'account-limits', owner.id))) return answer('stale')
-    const index = accounts.findIndex(({ url }) => url === given.get('account'))
-    const account = accounts[index]
-    if (account === undefined) return notice(403, 'notYours', visit)
-    if (given.get('do') !== 'limit') return answer('unchanged')
-    const problem = await save(account, sectionOf(index), { fields: given, locale })
-    if (problem !== undefined) return answer(problem)
-    return seeOther(`?${new URLSearchParams({ limits: '', account: account.url, done: 'saved' })}`)
+    const isOwners = accounts.some(({ url }) => url === fields.get('account'))
+    if (!isOwners) return notice(403, 'notYours', visit)
+    const change = await changeOf(fields, accounts, visit)
+    return answer('problem' in change ? change.problem : 'check')
   }
 }

@@ -39,6 +39,8 @@ export interface AccountLimitsOptions {
   readonly given: URLSearchParams
   /** A hidden field with the token of the forms. */
   readonly token: Html
+  /** Whether the owner can also raise and remove limits, after a new sign-in. Default: false. */
+  readonly mayWiden?: boolean | undefined
 }
 
 /**
@@ -82,7 +84,7 @@ function problemHtml(outcome: NonNullable<AccountLimitsOptions['outcome']>, loca
 function accountHtml(
   limited: LimitedAccount,
   index: number,
-  { locale, outcome, given, token }: AccountLimitsOptions,
+  { locale, outcome, given, token, mayWiden = false }: AccountLimitsOptions,
 ): Html {
   const { account, limits, statuses } = limited
   const id = sectionOf(index)
@@ -95,6 +97,7 @@ function accountHtml(
       limits,
       statuses,
       asset: account,
+      mayWiden,
       fields: html`${token}<input type="hidden" name="account" value="${account.url}">`,
       outcome,
       given: given.get('account') === account.url ? given : undefined,

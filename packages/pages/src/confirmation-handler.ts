@@ -51,7 +51,7 @@ export function confirmationHandler(site: Site): Handler {
       fields: await fieldsFor(payment, owner.id),
       problem,
     })
-    return site.show(screen, visit, problem === undefined ? 200 : 400)
+    return site.show(screen, visit, { status: problem === undefined ? 200 : 400 })
   }
 
   async function receiversOf(payment: PaymentToConfirm): Promise<Receivers> {

@@ -98,7 +98,7 @@ export function connectedAppsHandler(site: Site): Handler {
       removed: await removedBy(owner.id, query.get('removed'), ownKeyOf),
       outcome,
     })
-    return site.show(screen, visit, outcome === undefined ? 200 : 400)
+    return site.show(screen, visit, { status: outcome === undefined ? 200 : 400, place: 'apps' })
   }
 
   async function newest(ownerId: string, before: string | null) {
@@ -165,7 +165,7 @@ export function connectedAppsHandler(site: Site): Handler {
       ownKeys,
       olderUrl: olderUrl(pagination, { ended: '' }),
     })
-    return site.show(screen, visit)
+    return site.show(screen, visit, { place: 'apps' })
   }
 
   /** The app whose access the owner has ended. A link on any page can contain any id. */
@@ -207,7 +207,7 @@ export function connectedAppsHandler(site: Site): Handler {
       outcome: outcome ?? (query.get('done') === 'changed' ? 'changed' : undefined),
       given,
     })
-    return site.show(screen, visit, outcome === undefined ? 200 : 400)
+    return site.show(screen, visit, { status: outcome === undefined ? 200 : 400, place: 'apps' })
   }
 
   /** Checks that the grant belongs to the owner before changing it: a form can contain any id. */

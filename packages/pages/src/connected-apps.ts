@@ -87,18 +87,34 @@ export function connectedAppsScreen(
   const none = search === undefined ? 'appsNone' : 'appsNotFound'
   // A page of a list may be empty although there are older apps.
   const isNone = apps.length === 0 && olderUrl === undefined
+  const render = (app: ConnectedApp) => renderApp(app, options)
+  const usedUp = apps.filter(isUsedUp)
+  const waiting = apps.filter((app) => (app.waiting ?? []).length > 0)
+  const others = apps.filter((app) => !usedUp.includes(app) && !waiting.includes(app))
   const content = html`${outcome && alertOf(outcome, locale)}
     <h1>${say(locale, 'appsTitle')}</h1>
     ${removed && html`<p class="done" role="status">${sayOf('removed', removed, options)}</p>`}
     ${(apps.length > 0 || search !== undefined) && searchForm(options)}
     ${isNone && html`<p class="card">${say(locale, none)}</p>`}
     ${count && html`<p class="quiet">${say(locale, 'appsNotAll', { count })}</p>`}
-    ${apps.map((app) => renderApp(app, options))}
+    ${waiting.map(render)}${others.map(render)}
+    ${usedUp.length > 0 && html`<h2>${say(locale, 'usedUp')}</h2>${usedUp.map(render)}`}
     ${search !== undefined && html`<p><a href="?">${say(locale, 'appsAll')}</a></p>`}
     ${olderUrl && html`<p><a href="${olderUrl}">${say(locale, 'appsOlder')}</a></p>`}
     ${accountLimitsUrl && html`<p><a href="${accountLimitsUrl}">${say(locale, 'accountLimits')}</a></p>`}
     ${endedUrl && html`<p><a href="${endedUrl}">${say(locale, 'endedApps')}</a></p>`}`
   return { title: plain(locale, 'appsTitle'), content }
+}
+
+/** Whether an app can never pay again: all that it was granted, once and for all, is spent, and nothing waits. */
+export function isUsedUp({ grant, budgets, waiting = [] }: ConnectedApp): boolean {
+  const paying = grant.access.filter(isPaying)
+  const isSpent = ({ itemId, limits = {} }: ItemView) => {
+    const left = budgets?.find(({ item }) => item.itemId === itemId)?.left
+    const rest = limits.debitAmount ? left?.debitAmount : left?.receiveAmount
+    return limits.interval === undefined && rest !== undefined && BigInt(rest.value) === 0n
+  }
+  return paying.length > 0 && waiting.length === 0 && paying.every(isSpent)
 }
 
 function searchForm({ locale, search }: ConnectedAppsOptions): Html {
@@ -137,14 +153,14 @@ export function connectedAppHtml(app: ConnectedApp, options: ConnectedAppsOption
     <p class="address">${addressOf({ client })}</p>
     ${signedWithHtml(app, options)}
     <p class="quiet">${say(locale, 'appAccount', { account: accountsOf(app.grant, options) })}</p>
-    ${pausedBadge(app, options)}
+    ${!isUsedUp(app) && pausedBadge(app, options)}
     ${waitingHtml(app, options)}
     ${paying.map((item) => limitHtml(item, app, options))}
     <p class="quiet">${lastPaymentHtml(app, options)}</p>
     ${paying.length === 0 && alsoList('appsMay', access, locale)}
     ${subject && html`<ul><li>${say(locale, 'learns', { id: subject.id })}</li></ul>`}
     <div class="actions"><a href="${url}" aria-label="${labelOf('appDetails', app, options)}">${say(locale, 'appDetails')}</a>
-    ${pauseForm(app, options)}</div>
+    ${!isUsedUp(app) && pauseForm(app, options)}</div>
   </article>`
 }
 

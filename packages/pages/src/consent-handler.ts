@@ -1,10 +1,4 @@
-import type {
-  ConsentRefusal,
-  HostResult,
-  InteractionView,
-  SpendingLimit,
-  TokenItem,
-} from 'open-payments-server'
+import type { ConsentRefusal, HostResult, InteractionView, TokenItem } from 'open-payments-server'
 import type { Handler, HttpResponse } from 'open-payments-server/adapter'
 import { readAmount } from './amounts.js'
 import {
@@ -23,6 +17,7 @@ import { type Locale, say } from './locale.js'
 import { type Outcome, outcomeOf, seeOutcome } from './outcomes.js'
 import { ownKeysOf } from './own-keys.js'
 import { ownReceiverOf } from './own-receivers.js'
+import { isSameLimit } from './owner-limits.js'
 import { namedReceivers, receiversIn } from './receivers.js'
 import { isSignedIn, type OwnersVisit, type Site, type Visit } from './site.js'
 
@@ -58,7 +53,7 @@ export function consentHandler(site: Site): Handler {
       given,
       connectedAppsUrl,
     })
-    return site.show(screen, visit, problem === undefined ? 200 : 400)
+    return site.show(screen, visit, { status: problem === undefined ? 200 : 400 })
   }
 
   const askAgain = (
@@ -206,13 +201,13 @@ function isRepeated(
   const account = fields.get('account')
   const isSameAccount =
     account === null || view.access.some(({ identifier }) => isSameUrl(account, identifier))
-  const isSameLimit = ({ field, limit }: ReturnType<typeof limitFieldsOf>[number]) => {
+  const isAsTyped = ({ field, limit }: ReturnType<typeof limitFieldsOf>[number]) => {
     const typed = fields.get(field)?.trim() ?? ''
     return typed === '' || readAmount(typed, limit, locale) === limit.value
   }
   const limited = limitsIn(view, fields, { locale, accounts, account: account ?? undefined })
-  const isLimited = limited.ok && isSameLimits(limited.limits, view.conditions?.limits ?? [])
-  return isSameAccount && isLimited && limitFieldsOf(view.access).every(isSameLimit)
+  const isLimited = limited.ok && isSameLimit(limited.limits[0], view.conditions?.limits?.[0])
+  return isSameAccount && isLimited && limitFieldsOf(view.access).every(isAsTyped)
 }
 
 /** Returns the access with the lower limits that the owner typed, or nothing if there are none. */
@@ -233,17 +228,4 @@ function accessIn(
   }
   if (changes.size === 0) return { ok: true, value: {} }
   return { ok: true, value: { access: access.map((item) => changes.get(item) ?? item) } }
-}
-
-/** Whether at most one limit of a form is the one that was stored, whose members may be in another order. */
-function isSameLimits(
-  [typed, ...more]: readonly SpendingLimit[],
-  [stored, ...others]: readonly SpendingLimit[],
-): boolean {
-  return (
-    more.length === others.length &&
-    typed?.interval === stored?.interval &&
-    typed?.payments === stored?.payments &&
-    typed?.debitAmount?.value === stored?.debitAmount?.value
-  )
 }

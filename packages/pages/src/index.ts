@@ -53,12 +53,14 @@ export {
 export {
   canArrive,
   type Design,
+  type NavigationLink,
   type PageOptions,
   page,
   type Screen,
   type SignedIn,
   seeOther,
 } from './layout.js'
+export { type LimitChange, type LimitCheckOptions, limitCheckScreen } from './limit-check.js'
 export type { LimitProblem } from './limits.js'
 export {
   formatDay,

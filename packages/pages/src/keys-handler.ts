@@ -32,7 +32,7 @@ export function keysHandler(site: Site): Handler {
         problem,
         token: await tokens.field('keys', owner.id),
       })
-      return site.show(screen, visit, problem === undefined ? 200 : 400)
+      return site.show(screen, visit, { status: problem === undefined ? 200 : 400, place: 'keys' })
     }
     if (!isPosted) {
       const read = given.has('key') ? readClientKey(given.get('key') ?? '') : undefined

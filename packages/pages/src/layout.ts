@@ -1,6 +1,6 @@
 import type { HttpResponse } from 'open-payments-server/adapter'
 import { type Html, html, trustedHtml } from './html.js'
-import { type Locale, say } from './locale.js'
+import { type Locale, plain, say } from './locale.js'
 import { stylesheet } from './stylesheet.js'
 
 /** What a page shows. */
@@ -47,8 +47,18 @@ export interface SignedIn {
   readonly signOut?: { readonly url: string } | { readonly token: string } | undefined
 }
 
+/** A link to another page of the owner. */
+export interface NavigationLink {
+  readonly url: string
+  readonly text: string
+  /** Whether it leads to this page. */
+  readonly isCurrent: boolean
+}
+
 export interface PageOptions {
   readonly locale: Locale
+  /** Links to the other pages of the owner. Default: none. */
+  readonly navigation?: readonly NavigationLink[] | undefined
   /** The signed-in owner. Default: the page names nobody. */
   readonly owner?: SignedIn | undefined
   readonly design?: Design | undefined
@@ -72,7 +82,7 @@ export interface PageOptions {
  */
 export function page(
   { title, content, formTarget, script, fetches = false }: Screen,
-  { locale, owner, design = {}, status = 200, headers = {} }: PageOptions,
+  { locale, owner, navigation = [], design = {}, status = 200, headers = {} }: PageOptions,
 ): HttpResponse {
   const { tag, texts } = locale
   const { name, logo, css = '', imageSources, footer } = design
@@ -90,7 +100,7 @@ export function page(
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <style nonce="${nonce}">${trustedHtml(stylesheet + css)}</style></head>
-<body>${above}<main>${content}</main>${footer && html`<footer>${typeof footer === 'function' ? footer(locale) : footer}</footer>`}
+<body>${above}${navigationHtml(navigation, locale)}<main>${content}</main>${footer && html`<footer>${typeof footer === 'function' ? footer(locale) : footer}</footer>`}
 ${script && html`<script nonce="${nonce}">${trustedHtml(script)}</script>`}</body></html>`
   const policy = [
     "default-src 'none'",
@@ -113,6 +123,15 @@ ${script && html`<script nonce="${nonce}">${trustedHtml(script)}</script>`}</bod
     },
     body: String(body),
   }
+}
+
+function navigationHtml(links: readonly NavigationLink[], locale: Locale): Html {
+  if (links.length === 0) return html``
+  const items = links.map(
+    ({ url, text, isCurrent }) =>
+      html`<li><a href="${url}"${isCurrent && html` aria-current="page"`}>${text}</a></li>`,
+  )
+  return html`<nav aria-label="${plain(locale, 'navigationTitle')}"><ul>${items}</ul></nav>`
 }
 
 function ownerLine({ name, signOut }: SignedIn, locale: Locale): Html {

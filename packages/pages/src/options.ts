@@ -1,6 +1,7 @@
 import {
   type AuthorizationServer,
   type Clock,
+  type Instant,
   type InteractionView,
   InvalidInputError,
   type ResourceServer,
@@ -19,6 +20,7 @@ import type { ConsentOptions, OwnedAccount } from './consent.js'
 import type { endedAppsScreen } from './ended-apps.js'
 import type { keysScreen, OwnerKeys } from './keys.js'
 import type { Design, Screen } from './layout.js'
+import type { limitCheckScreen } from './limit-check.js'
 import { type Languages, type LocaleSettings, languages } from './locale.js'
 import type { noticeScreen } from './notice.js'
 import type { NamedReceiver } from './receivers.js'
@@ -30,6 +32,8 @@ export interface Owner extends LocaleSettings {
   readonly id: string
   /** How to name the owner. Default: `id`. */
   readonly name?: string
+  /** When the owner has last proved who they are, such as by a password. Needed with `signInAgain`. */
+  readonly signedInAt?: Instant | undefined
 }
 
 export interface PagesOptions {
@@ -80,6 +84,12 @@ export interface PagesOptions {
    */
   readonly signIn: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
   /**
+   * Returns or resolves to a redirect to a login that asks for the password again, and then leads back to the URL of the
+   * request, with a later `signedInAt` in `ownerOf`. With it, owners raise and remove limits for all apps within five
+   * minutes after a sign-in. Default: they can only lower them.
+   */
+  readonly signInAgain?: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
+  /**
    * How an owner signs out: the URL of your page for it, to which a link leads; or a function that ends the session of
    * the request, and returns or resolves to a response such as `seeOther('/login', { 'set-cookie': … })`. It is called
    * for a form of the pages only, never for one of another site. Its redirect becomes the link of a page, which may
@@ -97,6 +107,8 @@ export interface PagesOptions {
   readonly accountLimits?: AccountLimitSettings
   /** The path or URL of the page of connected apps, to which the other pages link. Default: no link. */
   readonly connectedAppsUrl?: string
+  /** The path or URL of the page of keys, to which the pages of apps and limits link. Default: no link. */
+  readonly keysUrl?: string
   readonly design?: Design
   /** The texts by language. Default: `languages` of this package. */
   readonly languages?: Languages
@@ -118,6 +130,7 @@ export interface PageScreens {
   readonly connectedApp: typeof connectedAppScreen
   readonly endedApps: typeof endedAppsScreen
   readonly accountLimits: typeof accountLimitsScreen
+  readonly limitCheck: typeof limitCheckScreen
   readonly keys: typeof keysScreen
   readonly notice: typeof noticeScreen
 }
@@ -129,11 +142,13 @@ const known: Readonly<Record<keyof PagesOptions, true>> = {
   accountsOf: true,
   receiverOf: true,
   signIn: true,
+  signInAgain: true,
   signOut: true,
   formKey: true,
   keys: true,
   accountLimits: true,
   connectedAppsUrl: true,
+  keysUrl: true,
   design: true,
   languages: true,
   intervalCounting: true,
@@ -148,8 +163,10 @@ export function requirePagesOptions(options: PagesOptions): void {
   for (const hook of ['ownerOf', 'accountsOf', 'signIn'] as const) {
     if (typeof options[hook] !== 'function') throw new InvalidInputError(hook, 'must be a function')
   }
-  if (!['undefined', 'function'].includes(typeof options.receiverOf)) {
-    throw new InvalidInputError('receiverOf', 'must be a function')
+  for (const hook of ['receiverOf', 'signInAgain'] as const) {
+    if (!['undefined', 'function'].includes(typeof options[hook])) {
+      throw new InvalidInputError(hook, 'must be a function')
+    }
   }
   if (!['undefined', 'string', 'function'].includes(typeof options.signOut)) {
     throw new InvalidInputError('signOut', 'must be a URL or a function')

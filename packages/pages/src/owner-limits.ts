@@ -57,14 +57,14 @@ type Limited<Value> =
  * set already stays, so that a form can be sent twice.
  *
  * @param asset of the accounts, in which an amount is typed; without it, only the number of payments can be limited.
- * @param section the prefix of the ids of the fields.
+ * @param more `section` is the prefix of the ids of the fields; `mayWiden` lets a limit become higher.
  */
 export function withTypedLimit(
   limits: readonly SpendingLimit[],
   { interval: text, most, payments }: TypedLimit,
   asset: Asset | undefined,
   locale: Pick<Locale, 'tag'>,
-  section = ofApp,
+  { section = ofApp, mayWiden = false }: { section?: string; mayWiden?: boolean } = {},
 ): Limited<readonly SpendingLimit[]> {
   const interval = text || undefined
   const index = limits.findIndex((each) => each.interval === interval)
@@ -86,14 +86,15 @@ export function withTypedLimit(
   if (most !== '') {
     if (amount === undefined) return refuse('unreadable', ids.most)
     if (BigInt(amount) === 0n) return refuse('ownersLimitZero', ids.most)
-    if (isHigher(amount, before?.debitAmount?.value)) return refuse('notNarrower', ids.most)
+    if (!mayWiden && isHigher(amount, before?.debitAmount?.value))
+      return refuse('notNarrower', ids.most)
   }
   if (payments !== '') {
     if (count === undefined || BigInt(count) > paymentsMax) {
       return refuse('countUnreadable', ids.payments)
     }
     if (BigInt(count) === 0n) return refuse('ownersLimitZero', ids.payments)
-    if (isHigher(count, before?.payments)) return refuse('notNarrower', ids.payments)
+    if (!mayWiden && isHigher(count, before?.payments)) return refuse('notNarrower', ids.payments)
   }
   if (most === '' && payments === '') {
     return refuse('limitMissing', amountAsset ? ids.most : ids.payments)
@@ -107,6 +108,52 @@ export function withTypedLimit(
     ...(interval !== undefined && { interval }),
   }
   return { ok: true, value: isNew ? [...limits, limit] : limits.with(index, limit) }
+}
+
+/** Returns the limit with the interval that was typed. */
+export function limitOf(
+  limits: readonly SpendingLimit[],
+  { interval }: Pick<TypedLimit, 'interval'>,
+): SpendingLimit | undefined {
+  return limits.find((each) => (each.interval ?? '') === interval)
+}
+
+/** Returns the limits with this one in place of that with the interval, or without it; `undefined` if too many. */
+export function withLimit(
+  limits: readonly SpendingLimit[],
+  typed: Pick<TypedLimit, 'interval'>,
+  limit: SpendingLimit | undefined,
+): readonly SpendingLimit[] | undefined {
+  const before = limitOf(limits, typed)
+  const changed = limits.flatMap((each) => (each === before ? (limit ?? []) : each))
+  const next = before === undefined && limit !== undefined ? [...limits, limit] : changed
+  return next.length > limitsMax ? undefined : next
+}
+
+/** Whether payments are allowed that were not, because a limit is gone or higher. */
+export function allowsMore(
+  before: SpendingLimit | undefined,
+  after: SpendingLimit | undefined,
+): boolean {
+  const isMore = (most: string | number | undefined, now: string | number | undefined) =>
+    most !== undefined && (now === undefined || BigInt(now) > BigInt(most))
+  return (
+    isMore(before?.debitAmount?.value, after?.debitAmount?.value) ||
+    isMore(before?.payments, after?.payments)
+  )
+}
+
+/** Whether two limits are the same, whatever the order of their members, which a database can change. */
+export function isSameLimit(
+  one: SpendingLimit | undefined,
+  other: SpendingLimit | undefined,
+): boolean {
+  return (
+    (one === undefined) === (other === undefined) &&
+    one?.interval === other?.interval &&
+    one?.payments === other?.payments &&
+    one?.debitAmount?.value === other?.debitAmount?.value
+  )
 }
 
 /** A number of payments is written as a whole amount of nothing. */
@@ -163,6 +210,8 @@ interface LimitsSection extends FormState {
   /** The payments that wait for the owner: the limits of a grant count them, those of an account do not. */
   readonly waiting?: readonly PaymentToConfirm[] | undefined
   readonly canAdd: boolean
+  /** Whether the forms can also raise and remove a limit. */
+  readonly mayWiden?: boolean
   readonly asset: Asset | undefined
   /** The hidden fields of each form. */
   readonly fields: Html
@@ -170,7 +219,10 @@ interface LimitsSection extends FormState {
 }
 
 /** The texts about limits that differ for an app and for an account. */
-type LimitWords = Readonly<Record<'pays' | 'amount' | 'payments' | 'hint' | 'closed', TextKey>>
+type LimitWords = Readonly<Record<'pays' | 'amount' | 'payments' | 'hint' | 'closed', TextKey>> & {
+  /** The button of a form that leads to another page. */
+  readonly save?: TextKey
+}
 
 const wordsForApp: LimitWords = {
   pays: 'paysAtMost',
@@ -186,6 +238,7 @@ const wordsForAccount: LimitWords = {
   payments: 'accountLimitPayments',
   hint: 'accountLimitHint',
   closed: 'accountNotNow',
+  save: 'limitCheck',
 }
 
 /**
@@ -222,6 +275,11 @@ export function accountLimitsHtml(
   return limitsHtml({ ...section, canAdd, words: wordsForAccount })
 }
 
+/** Returns what a limit for all apps permits, in words. */
+export function accountLimitTerms(limit: SpendingLimit, locale: Locale): Html {
+  return html`<ul>${termsOf(limit, { locale, words: wordsForAccount })}</ul>`
+}
+
 function limitsHtml(section: LimitsSection): Html {
   const { limits, statuses } = section
   return html`${limits.map(
@@ -235,7 +293,7 @@ function limitsHtml(section: LimitsSection): Html {
 /** What a limit permits, in words. */
 function termsOf(
   { debitAmount, payments, interval }: SpendingLimit,
-  { locale, words }: LimitsSection,
+  { locale, words }: Pick<LimitsSection, 'locale' | 'words'>,
 ) {
   const period = periodOf(interval, locale)
   const times = payments !== undefined && isolated(timesOf(payments, locale))
@@ -299,7 +357,7 @@ function limitForm(
   { limit, index }: { readonly limit?: SpendingLimit; readonly index?: number },
   section: LimitsSection,
 ): Html {
-  const { locale, limits, asset, words, outcome, given } = section
+  const { locale, limits, asset, words, outcome, given, mayWiden = false } = section
   const ids = fieldsOfLimit(section.id, index)
   const problem = typeof outcome === 'object' ? outcome : undefined
   const posted = given?.get('do') === 'limit' ? typedLimit(given) : undefined
@@ -308,20 +366,30 @@ function limitForm(
       ? !limits.some(({ interval = '' }) => interval === posted?.interval)
       : (limit.interval ?? '') === posted?.interval
   const typed = isPosted ? posted : undefined
-  const canLimitPayments = limit?.payments !== 1
+  const canLimitPayments = mayWiden || limit?.payments !== 1
   if (!canLimitPayments && !limit?.debitAmount && !asset) return html``
   const most = { field: ids.most, name: 'most', typed: typed?.most, problem }
   const payments = { field: ids.payments, name: 'payments', typed: typed?.payments, problem }
+  const lowered = mayWiden ? undefined : limit
   const period = limit
     ? html`<input type="hidden" name="interval" value="${limit.interval}">`
     : periodField(ids.interval, limits, typed, locale)
-  return html`<details${typed && html` open`}><summary>${say(locale, limit ? 'change' : 'limitAdd')}</summary><form method="post">
+  const remove =
+    mayWiden &&
+    limit &&
+    html` <button name="do" value="remove">${say(locale, 'limitRemove')}</button>`
+  return html`<details${typed && html` open`}><summary>${say(locale, summaryOf(limit, mayWiden))}</summary><form method="post">
     ${section.fields}
-    ${limit?.debitAmount ? limitField({ ...most, limit: limit.debitAmount }, locale) : amountField(most, section)}
-    ${canLimitPayments && numberField({ ...payments, label: paymentsLabel(limit, section), mode: 'numeric' }, locale)}
+    ${lowered?.debitAmount ? limitField({ ...most, limit: lowered.debitAmount }, locale) : amountField(most, section)}
+    ${canLimitPayments && numberField({ ...payments, label: paymentsLabel(lowered, section), mode: 'numeric' }, locale)}
     ${period}
-    <p class="quiet small">${say(locale, words.hint)}</p>
-    <p><button name="do" value="limit">${say(locale, limit ? 'lower' : 'limitAdd')}</button></p></form></details>`
+    <p class="quiet small">${say(locale, mayWiden ? 'accountLimitHintChecked' : words.hint)}</p>
+    <p><button name="do" value="limit">${say(locale, words.save ?? (limit ? 'lower' : 'limitAdd'))}</button>${remove}</p></form></details>`
+}
+
+function summaryOf(limit: SpendingLimit | undefined, mayWiden: boolean): TextKey {
+  if (limit === undefined) return 'limitAdd'
+  return mayWiden ? 'limitChange' : 'change'
 }
 
 function amountField(

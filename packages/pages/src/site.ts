@@ -10,7 +10,9 @@ import { type FormTokens, fieldsOf, formTokens, isForeignForm, isStartedByNoPage
 import { type Html, html } from './html.js'
 import { keysScreen } from './keys.js'
 import { page, type Screen, type SignedIn } from './layout.js'
+import { limitCheckScreen } from './limit-check.js'
 import { type Locale, languages, localeFor, say } from './locale.js'
+import { navigationAt, type Place } from './navigation.js'
 import { type NoticeName, noticeScreen } from './notice.js'
 import { type Owner, type PageScreens, type PagesOptions, requirePagesOptions } from './options.js'
 
@@ -34,12 +36,18 @@ export interface Site {
   readonly tokens: FormTokens
   readonly screens: PageScreens
   readonly now: () => Instant
-  /** Returns the response with a screen. */
-  show(screen: Screen, visit: Visit, status?: number): HttpResponse
+  /** Returns the response with a screen. With `place`, it has links to the other pages of the owner. */
+  show(screen: Screen, visit: Visit, more?: { status?: number; place?: Place }): HttpResponse
   /** Returns the response with a short answer. */
   notice(status: number, name: NoticeName, visit: Visit, more?: NoticeParts): HttpResponse
   /** Returns the way to the login. For a form it is a page, because the login may be at another origin. */
   signIn(visit: Visit): Promise<HttpResponse>
+  /** Returns a page with a link in place of a redirect, which browsers follow after a form only to this wallet. */
+  linked(
+    response: HttpResponse,
+    name: 'goodbye' | 'sessionOver' | 'signInAgain',
+    visit: Visit,
+  ): HttpResponse
   /** Returns the handler of a page, which has a page for each error. */
   served(serve: (visit: Visit) => Promise<HttpResponse>): Handler
 }
@@ -65,6 +73,7 @@ export function createSite(options: PagesOptions): Site {
     connectedApp: connectedAppScreen,
     endedApps: endedAppsScreen,
     accountLimits: accountLimitsScreen,
+    limitCheck: limitCheckScreen,
     keys: keysScreen,
     notice: noticeScreen,
     ...options.screens,
@@ -86,8 +95,10 @@ export function createSite(options: PagesOptions): Site {
     return isOwners ? options.signOut(request) : undefined
   }
 
-  const show: Site['show'] = (screen, { locale, signedIn }, status = 200) =>
-    page(screen, { locale, owner: signedIn, design, status })
+  const show: Site['show'] = (screen, { locale, signedIn }, { status = 200, place } = {}) => {
+    const navigation = place && navigationAt(place, options, locale)
+    return page(screen, { locale, owner: signedIn, navigation, design, status })
+  }
 
   const notice: Site['notice'] = (status, name, visit, { content, formTarget } = {}) => {
     const { locale } = visit
@@ -100,25 +111,18 @@ export function createSite(options: PagesOptions): Site {
         formTarget,
       },
       visit,
-      status,
+      { status },
     )
   }
 
-  /** Returns a page with a link in place of a redirect, which browsers follow after a form only to this wallet. */
-  function linked(
-    { headers, ...response }: HttpResponse,
-    name: 'goodbye' | 'sessionOver',
-    { locale, request }: Visit,
-  ): HttpResponse {
+  const linked: Site['linked'] = ({ headers, ...response }, name, { locale, request }) => {
     const { location, 'content-security-policy': _policy, ...others } = headers
     if (location === undefined) return { headers, ...response }
     const content = html`<p><a class="button" href="${location}">${say(locale, 'login')}</a></p>`
     const visit = { request, locale, owner: undefined }
-    const shown = show(
-      screens.notice(name, locale, { content }),
-      visit,
-      name === 'goodbye' ? 200 : 403,
-    )
+    const shown = show(screens.notice(name, locale, { content }), visit, {
+      status: name === 'goodbye' ? 200 : 403,
+    })
     return { ...shown, headers: { ...others, ...shown.headers } }
   }
 
@@ -134,6 +138,7 @@ export function createSite(options: PagesOptions): Site {
     now,
     show,
     notice,
+    linked,
     signIn,
     served(serve) {
       return async (request) => {

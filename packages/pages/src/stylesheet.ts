@@ -17,10 +17,13 @@ ${amountRules}
 html{-webkit-text-size-adjust:100%}
 body{margin:0;min-height:100vh;background:var(--background);color:var(--text);font:1rem/1.5 var(--font);overflow-wrap:break-word;
 padding:1.5rem 1rem 3rem}
-header,main,footer{max-width:30rem;margin:0 auto}
+header,nav,main,footer{max-width:30rem;margin:0 auto}
 header{display:flex;flex-wrap:wrap;align-items:center;gap:.25rem .6rem;font-weight:650;padding:0 .25rem 1rem}
 header svg,header img{height:2rem;width:auto;max-width:100%}
 .owner{display:flex;flex-wrap:wrap;align-items:center;gap:0 .5rem;margin-inline-start:auto;color:var(--muted);font-size:.875rem;font-weight:400}
+nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;list-style:none;margin:0;padding:0 .25rem .75rem}nav li{margin:0}
+nav a{display:inline-block;padding-block:.4rem;color:var(--muted);font-weight:500;text-decoration:none}
+nav a[aria-current]{color:var(--text);box-shadow:inset 0 -2px var(--accent)}
 footer{color:var(--muted);font-size:.875rem;padding:1rem .25rem}
 h1{font-size:1.25rem;line-height:1.3;margin:0 0 .25rem;font-weight:650}
 h2{font-size:1.125rem;line-height:1.3;margin:0;font-weight:650}

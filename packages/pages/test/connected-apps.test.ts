@@ -123,6 +123,45 @@ describe.each([
   })
 })
 
+describe('the order of connected apps', () => {
+  const once = { ...item, limits: { debitAmount: usd('5000') } }
+  const spentAll = {
+    item: once,
+    isOpen: true,
+    spent: { debitAmount: usd('5000'), receiveAmount: null },
+  }
+  const usedUp: ConnectedApp = {
+    grant: grantOf({ grantId: 'used', access: [once] }),
+    display: { name: 'Old shop' },
+    budgets: [{ ...spentAll, left: { debitAmount: usd('0') } }],
+  }
+  const active: ConnectedApp = {
+    grant: grantOf({ grantId: 'active' }),
+    display: { name: 'Magazine' },
+    budgets: [budget('5000', '0')],
+  }
+  const waiting: ConnectedApp = {
+    ...usedUp,
+    grant: grantOf({ grantId: 'waiting', access: [once] }),
+    display: { name: 'Bakery' },
+    waiting: [waitingPayment],
+  }
+
+  test('begins with what waits for the owner, and ends with what can never pay again', () => {
+    const { text, body } = seen(connectedAppsScreen([usedUp, active, waiting], base))
+    const names = [...body.matchAll(/<h2[^>]*>(?:<bdi>)?([^<]*)/g)].map(([, name]) => name)
+    expect(names).toEqual(['Bakery', 'Magazine', 'Used up', 'Old shop'])
+    expect(text.match(/Pause payments/g)).toHaveLength(2)
+  })
+
+  test('has no such end while an app can pay again, whatever it has spent', () => {
+    const some = { ...usedUp, budgets: [{ ...spentAll, left: { debitAmount: usd('1') } }] }
+    const unknown: ConnectedApp = { grant: grantOf({ access: [once] }) }
+    const { text } = seen(connectedAppsScreen([active, waiting, some, unknown], base))
+    expect(text).not.toContain('Used up')
+  })
+})
+
 describe('the page of connected apps', () => {
   test('shows the limit of an app, what it has spent, what is left, and its last payment', () => {
     const lastPayment = {

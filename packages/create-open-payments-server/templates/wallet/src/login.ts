@@ -33,6 +33,11 @@ export interface Login {
 
 const lifetimeMs = 60 * 60_000
 
+/** Tells the time zone of the browser, in which pages then show times. Without scripts, they show UTC. */
+const zoneScript = `document.getElementById('zone').value =
+  Intl.DateTimeFormat().resolvedOptions().timeZone`
+const zoneLengthMax = 64
+
 export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSettings): Login {
   const { protocol, port } = new URL(baseUrl)
   const isSecure = protocol === 'https:'
@@ -45,22 +50,26 @@ export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSett
 
   const attributes = ['Path=/', 'HttpOnly', 'SameSite=Lax', ...(isSecure ? ['Secure'] : [])]
 
-  function cookieFor(owner: string): string {
-    const session = `${owner}.${Date.now() + lifetimeMs}`
+  function cookieFor(owner: string, timeZone: string): string {
+    const zone = Buffer.from(timeZone).toString('base64url')
+    const session = `${owner}.${Date.now() + lifetimeMs}.${zone}`
     return [`${cookieName}=${session}.${mac(session)}`, ...attributes].join('; ')
   }
 
   function ownerOf(request: HttpRequest): Owner | undefined {
-    const [owner = '', until = '', given = ''] = cookieOf(request, cookieName).split('.')
-    const session = `${owner}.${until}`
+    const [owner = '', until = '', zone = '', given = ''] = cookieOf(request, cookieName).split('.')
+    const session = `${owner}.${until}.${zone}`
     if (!isEqual(given, mac(session)) || Date.now() > Number(until)) return undefined
-    return { id: owner }
+    const timeZone = Buffer.from(zone, 'base64url').toString()
+    const signedInAt = Number(until) - lifetimeMs
+    return { id: owner, signedInAt, ...(timeZone !== '' && { timeZone }) }
   }
 
   function redirect(request: HttpRequest): HttpResponse {
     const path = pathOf(request)
-    // The link of an app to the page of keys fills its form.
-    const query = new URLSearchParams(path === '/keys' ? request.url.slice(path.length) : '')
+    // The link of an app to the page of keys fills its form, and a query selects one of the pages of apps.
+    const keepsQuery = path === '/keys' || path === '/apps'
+    const query = new URLSearchParams(keepsQuery ? request.url.slice(path.length) : '')
     const next = query.size === 0 ? path : `${path}?${query}`
     return seeOther(`/login?${new URLSearchParams({ next })}`)
   }
@@ -70,9 +79,10 @@ export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSett
     const locale = localeFor(request)
     const action = `/login?${new URLSearchParams({ next: nextOf(request) })}`
     const { field, headers } = await tokens.field(request)
-    const fields = html`${alert}${field}`
+    const zone = html`<input type="hidden" id="zone" name="zone">`
+    const fields = html`${alert}${field}${zone}`
     const screen = loginScreen({ locale, action, refusedName: name, fields })
-    return page(screen, { locale, design, status, headers })
+    return page({ ...screen, script: zoneScript }, { locale, design, status, headers })
   }
 
   return {
@@ -99,7 +109,8 @@ export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSett
       if (!isCorrect || !/^[a-z]{1,32}$/.test(owner)) {
         return form(request, { name: owner, status: 401 })
       }
-      return seeOther(nextOf(request), { 'set-cookie': cookieFor(owner) })
+      const zone = (fields.get('zone') ?? '').slice(0, zoneLengthMax)
+      return seeOther(nextOf(request), { 'set-cookie': cookieFor(owner, zone) })
     },
   }
 }
@@ -120,7 +131,7 @@ function wrongMethod(request: HttpRequest): HttpResponse {
 /** Returns the page to show after the login: a path of this wallet, whatever the URL says. */
 function nextOf({ url }: HttpRequest): string {
   const next = new URLSearchParams(url.split('?')[1]).get('next') ?? ''
-  return /^\/(?:apps|keys(?:\?[\w.*%&=+-]*)?|(?:consent|confirm)\/[\w.-]+)$/.test(next)
+  return /^\/(?:(?:apps|keys)(?:\?[\w.*%&=+-]*)?|(?:consent|confirm)\/[\w.-]+)$/.test(next)
     ? next
     : '/apps'
 }

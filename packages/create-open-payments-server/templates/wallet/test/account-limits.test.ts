@@ -19,11 +19,14 @@ afterAll(async () => {
 const page = () => `${wallet.baseUrl}/apps?limits`
 const every = (period: 'D' | 'W' | 'M') => `R/2024-01-01T00:00:00Z/P1${period}`
 
-/** Sends a form of the page as a browser does. */
+/** Sends a form of the page as a browser does, and saves what the next page shows. */
 async function sent(form: Readonly<Record<string, string>>) {
   const { token } = await alice.open(page())
   const account = `${wallet.baseUrl}/alice`
-  return alice.send(page(), { token, account, do: 'limit', interval: '', ...form })
+  const checked = await alice.send(page(), { token, account, do: 'limit', interval: '', ...form })
+  const { shown } = checked
+  if (shown === undefined) return checked
+  return alice.send(page(), { token: checked.token ?? '', shown, do: 'save' })
 }
 
 /** What the page says of each limit. */

@@ -7,7 +7,13 @@ export interface Browser {
   send(
     url: string,
     form: Readonly<Record<string, string>>,
-  ): Promise<{ status: number; location: string | null }>
+  ): Promise<{
+    status: number
+    location: string | null
+    /** The hidden fields of the form on that page, if it has one. */
+    token?: string
+    shown?: string
+  }>
 }
 
 /** Signs in to the wallet as the owner of an account. */
@@ -31,7 +37,9 @@ export async function browserOf(baseUrl: string, owner: string): Promise<Browser
       const location = headers.get('location')
       if (!new URLSearchParams(location ?? '').has('outcome')) return { status, location }
       const page = await open(new URL(location ?? '', url).href)
-      return { status: page.status, location: null }
+      const shown = shownIn(page.text)
+      const fields = shown === '' ? {} : { token: page.token, shown }
+      return { status: page.status, location: null, ...fields }
     },
   }
 }
@@ -55,9 +63,13 @@ export async function answer(
   decision: 'confirm' | 'decline',
 ): Promise<number> {
   const { token, text } = await browser.open(confirmUrl)
-  const [, shown = ''] = /name="shown" value="([^"]*)"/.exec(text) ?? []
-  const fields = { token, shown: shown.replaceAll('&#34;', '"'), decision }
+  const fields = { token, shown: shownIn(text), decision }
   return (await browser.send(confirmUrl, fields)).status
+}
+
+function shownIn(page: string): string {
+  const [, shown = ''] = /name="shown" value="([^"]*)"/.exec(page) ?? []
+  return shown.replaceAll('&#34;', '"')
 }
 
 function cookieIn({ headers }: Response): string {

@@ -1,0 +1,32 @@
+import type { NavigationLink } from './layout.js'
+import { type Locale, plain } from './locale.js'
+import type { PagesOptions } from './options.js'
+
+/** A page to which the others link. */
+export type Place = 'apps' | 'limits' | 'keys'
+
+/** Returns the links between the pages of an owner, if there are several. */
+export function navigationAt(
+  place: Place,
+  {
+    connectedAppsUrl,
+    accountLimits,
+    keysUrl,
+  }: Pick<PagesOptions, 'connectedAppsUrl' | 'accountLimits' | 'keysUrl'>,
+  locale: Locale,
+): readonly NavigationLink[] {
+  const limitsUrl = accountLimits && connectedAppsUrl && withQuery(connectedAppsUrl, 'limits')
+  const places = [
+    { name: 'apps', url: connectedAppsUrl, text: plain(locale, 'navigationApps') },
+    { name: 'limits', url: limitsUrl, text: plain(locale, 'navigationLimits') },
+    { name: 'keys', url: keysUrl, text: plain(locale, 'navigationKeys') },
+  ] as const
+  const links = places.flatMap(({ name, url, text }) =>
+    url === undefined ? [] : [{ url, text, isCurrent: name === place }],
+  )
+  return links.length > 1 ? links : []
+}
+
+function withQuery(url: string, query: string): string {
+  return `${url}${url.includes('?') ? '&' : '?'}${query}`
+}
