@@ -138,11 +138,6 @@ export type { Refusal } from './http/public-errors.js'
 export type { FetchBody } from './http/request-body.js'
 export type { ServerHandlers, ServerOperation, ServerRoute } from './http/routes.js'
 export {
-  ClientKeyError,
-  type RemoteClientKeysOptions,
-  remoteClientKeys,
-} from './outbound/client-keys.js'
-export {
   type DocumentFetch,
   type FetchedDocument,
   FetchRefusedError,
@@ -151,8 +146,14 @@ export {
   type GuardedRequest,
   guardedFetch,
   HostUnreachableError,
+  isPublicAddress,
   NoResponseError,
-} from './outbound/guarded-fetch.js'
+} from './network/index.js'
+export {
+  ClientKeyError,
+  type RemoteClientKeysOptions,
+  remoteClientKeys,
+} from './outbound/client-keys.js'
 export type { IntrospectionCacheOptions } from './outbound/introspection-cache.js'
 export type { OwnAccounts } from './outbound/own-accounts.js'
 export { type RemoteGrantsOptions, remoteGrants } from './outbound/remote-grants.js'
@@ -206,7 +207,6 @@ export {
 } from './protocol/http-signature/request-signer.js'
 export type { PrivateJwk } from './protocol/http-signature/sign.js'
 export type { IncomingPaymentBody } from './protocol/incoming-payment.js'
-export { isPublicAddress } from './protocol/ip-address.js'
 export type { OutgoingPaymentBody } from './protocol/outgoing-payment.js'
 export { type ClientKeyForm, type ClientKeyRefusal, readClientKey } from './protocol/pasted-key.js'
 export type { AuthorizationPolicy } from './servers/authorization-policy.js'

@@ -13,13 +13,14 @@ const mayImport: Record<string, readonly string[]> = {
   core: [],
   util: [],
   ports: ['core'],
+  network: ['util'],
   protocol: ['core', 'ports', 'util'],
   'built-in': ['core', 'ports', 'protocol', 'util'],
   service: ['core', 'ports', 'protocol', 'util'],
   host: ['core', 'ports', 'protocol', 'service', 'util'],
-  outbound: ['core', 'ports', 'protocol', 'util'],
+  outbound: ['core', 'ports', 'protocol', 'network', 'util'],
   http: ['core', 'ports', 'protocol', 'service', 'host', 'util'],
-  servers: ['core', 'ports', 'protocol', 'service', 'host', 'outbound', 'http', 'util'],
+  servers: ['core', 'ports', 'protocol', 'service', 'host', 'network', 'outbound', 'http', 'util'],
   index: [
     'core',
     'ports',
@@ -27,6 +28,7 @@ const mayImport: Record<string, readonly string[]> = {
     'built-in',
     'service',
     'host',
+    'network',
     'outbound',
     'http',
     'servers',
@@ -243,6 +245,16 @@ describe('the direction of dependencies', () => {
         const other = target(file, specifier) ?? ''
         const own = [layer, ...(contains[layer] ?? [])]
         expect(own, `${file} imports ${specifier}`).toContain(layerOf(other))
+      }
+    }
+  })
+
+  test('the network is imported by its one face', () => {
+    const folder = join('src', 'network')
+    for (const file of files.filter((name) => !name.startsWith(folder))) {
+      for (const { specifier } of importsOf(file)) {
+        const other = target(file, specifier) ?? ''
+        if (other.startsWith(folder)) expect(other, file).toBe(join(folder, 'index.ts'))
       }
     }
   })

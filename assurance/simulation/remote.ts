@@ -1,5 +1,5 @@
+import { withDeadline } from '../../src/network/index.js'
 import { boundedIntrospect } from '../../src/outbound/bounded-introspection.js'
-import { withDeadline } from '../../src/outbound/deadline.js'
 import type { Introspect, Introspection } from '../../src/ports/host.js'
 import type { Climate } from './connection.js'
 import type { Scheduler } from './scheduler.js'

@@ -1,11 +1,15 @@
 import type { Instant } from '../core/instant.js'
+import {
+  boundedCache,
+  createGate,
+  type DocumentFetch,
+  type FetchedDocument,
+  isGateFull,
+  siteOf,
+} from '../network/index.js'
 import type { Clock } from '../ports/host.js'
 import { displayName } from '../protocol/display-name.js'
 import { isObject, jsonBasedType, parseJson } from '../protocol/json.js'
-import { boundedCache } from './bounded-cache.js'
-import { createGate, isGateFull } from './gate.js'
-import type { DocumentFetch, FetchedDocument } from './guarded-fetch.js'
-import { siteOf } from './site.js'
 
 /** How long a name is used before its document is fetched again. */
 const freshMs = 300_000

@@ -1,5 +1,16 @@
 import * as v from 'valibot'
 import { type Instant, wholeMilliseconds } from '../core/instant.js'
+import {
+  createGate,
+  type DocumentFetch,
+  fetchRefusal,
+  type GuardedFetchOptions,
+  guardedFetch,
+  guardedFetchOptions,
+  isFetchRefusal,
+  isGateFull,
+  isHostUnreachable,
+} from '../network/index.js'
 import type {
   ClientKeyQuery,
   ClientKeys,
@@ -13,16 +24,6 @@ import { callback, type Members, optionsOf, port, readInput, string } from '../u
 import { InvalidInputError } from '../util/invalid-input.js'
 import { createDisplays } from './client-displays.js'
 import { createForgets, type Forgotten } from './forgets.js'
-import { createGate, isGateFull } from './gate.js'
-import {
-  type DocumentFetch,
-  fetchRefusal,
-  type GuardedFetchOptions,
-  guardedFetch,
-  guardedFetchOptions,
-  isFetchRefusal,
-  isHostUnreachable,
-} from './guarded-fetch.js'
 import {
   createKeyCache,
   type Entry,

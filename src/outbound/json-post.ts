@@ -1,8 +1,8 @@
 import * as v from 'valibot'
+import { timeout, withDeadline } from '../network/index.js'
 import { jsonType } from '../protocol/json.js'
 import { callback } from '../util/input.js'
 import { readBounded } from '../util/read-bounded.js'
-import { timeout, withDeadline } from './deadline.js'
 
 /** Posts JSON and resolves to a JSON response with status 200 or 409. Rejects for any other response. */
 type JsonPost = (

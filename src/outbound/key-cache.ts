@@ -1,10 +1,8 @@
 import type { Result } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
+import { type BoundedCache, boundedCache, type Rank, siteOf } from '../network/index.js'
 import type { ClientKeyQuery } from '../ports/host.js'
-import { type BoundedCache, boundedCache } from './bounded-cache.js'
-import type { Rank } from './gate.js'
 import type { KeySet, KeySetFailure } from './key-set.js'
-import { siteOf } from './site.js'
 
 /** How long the key set of a proved client is used before it is fetched again. */
 const freshMs = 300_000

@@ -1,5 +1,6 @@
 import { ok, type Problem, type Result } from '../core/decision.js'
 import type { Json } from '../core/stored.js'
+import type { FetchedDocument } from '../network/index.js'
 import type { PublicJwk } from '../ports/host.js'
 import {
   kidLengthMax,
@@ -8,7 +9,6 @@ import {
   screenJwk,
 } from '../protocol/http-signature/jwk.js'
 import { isObject, jsonBasedType, parseJson } from '../protocol/json.js'
-import type { FetchedDocument } from './guarded-fetch.js'
 
 /** The keys that a client publishes: of each only `kid`, and `x` or why it cannot be used. */
 export type KeySet = readonly ListedKey[]

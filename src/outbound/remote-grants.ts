@@ -12,10 +12,11 @@ import {
 } from '../protocol/http-signature/sign.js'
 import { introspectionRequestBody, readIntrospectionAnswer } from '../protocol/introspection.js'
 import { isObject, parseJson } from '../protocol/json.js'
-import { isLoopback, parseUrl } from '../protocol/url.js'
+import { parseUrl } from '../protocol/url.js'
 import { encodeUtf8 } from '../util/bytes.js'
 import { boolean, checked, type Members, optionsOf, readInput, text } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
+import { isLoopback } from '../util/loopback.js'
 import { boundedIntrospect } from './bounded-introspection.js'
 import {
   cachedIntrospect,

@@ -1,5 +1,6 @@
+import { isLoopback } from '../util/loopback.js'
+
 const urlLengthMax = 2048
-const loopbackHosts = new Set(['localhost', '127.0.0.1', '[::1]'])
 const encodedUnreserved = /%(?:2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7[eE])/
 const malformedEscape = /%(?![0-9a-fA-F]{2})/
 const printableAscii = /^[\x21-\x7e]+$/
@@ -39,10 +40,6 @@ export function parseUrl(text: string): URL | undefined {
 /** https, or http to a loopback host. */
 export function isSecure(url: URL): boolean {
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url))
-}
-
-export function isLoopback(url: URL): boolean {
-  return loopbackHosts.has(url.hostname)
 }
 
 /** The path of a collection, relative to the URL of the resource server. */

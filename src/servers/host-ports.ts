@@ -1,5 +1,6 @@
 import type { TokenItem } from '../core/access.js'
 import type { DisplayOf } from '../host/interaction-view.js'
+import { mayBePublic } from '../network/index.js'
 import type {
   AccountLimits,
   ClientKeys,
@@ -11,13 +12,13 @@ import type {
 import { displayName } from '../protocol/display-name.js'
 import { accountSchema, keySchema, methodsSchema, subjectSchema } from '../protocol/host-answers.js'
 import { publishedJwk, screenJwk } from '../protocol/http-signature/jwk.js'
-import { mayBePublic } from '../protocol/ip-address.js'
 import { parseWith } from '../protocol/schema.js'
 import { spendingLimitsSchema } from '../protocol/spending-limits.js'
-import { canonicalUrl, isLoopback, resourceId } from '../protocol/url.js'
+import { canonicalUrl, resourceId } from '../protocol/url.js'
 import { ofDependency } from '../service/failed-dependency.js'
 import { answerInTime } from '../service/time.js'
 import { HostAnswerError } from '../util/errors.js'
+import { isLoopback } from '../util/loopback.js'
 
 // The host's ports, as the servers use them. The server responds with 503 if a port rejects, and with 500 if its answer
 // breaks its contract: otherwise each client would have to find out what is wrong.

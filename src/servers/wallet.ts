@@ -13,10 +13,10 @@ import type {
   WalletAddresses,
 } from '../ports/host.js'
 import type { Store } from '../ports/store.js'
-import { isLoopback } from '../protocol/url.js'
 import { given } from '../util/given.js'
 import { group, type Members, optionsOf, port, readInput } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
+import { isLoopback } from '../util/loopback.js'
 import { type AuthorizationPolicy, authorizationPolicyOptions } from './authorization-policy.js'
 import {
   type AuthorizationServer,

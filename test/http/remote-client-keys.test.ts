@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type ClientKeys, remoteClientKeys } from '../../src/index.js'
-import type { FetchedDocument } from '../../src/outbound/guarded-fetch.js'
+import type { FetchedDocument } from '../../src/network/index.js'
 import { manualClock } from '../support/clock.js'
 import { jwkOf, testKey } from '../support/keys.js'
 import { createWorld, grantEndpoint, incomingAccess } from '../support/world.js'

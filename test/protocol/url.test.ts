@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { canonicalUrl, isLoopback, isSecure, parseUrl } from '../../src/protocol/url.js'
+import { canonicalUrl, isSecure, parseUrl } from '../../src/protocol/url.js'
+import { isLoopback } from '../../src/util/loopback.js'
 import { runs } from '../support/runs.js'
 import { unicodeText } from '../support/unicode-text.js'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { boundedCache } from '../../src/outbound/bounded-cache.js'
+import { boundedCache } from '../../src/network/bounded-cache.js'
 
 const cached = (owner: string, bytes: number) => ({ value: `${owner} ${bytes}`, owner, bytes })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { siteOf } from '../../src/outbound/site.js'
+import { siteOf } from '../../src/network/site.js'
 
 describe('the site of a host', () => {
   test.each([

@@ -1,7 +1,7 @@
 import { BlockList } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { addressIn, isLoopbackAddress, isPublicAddress } from '../../src/protocol/ip-address.js'
+import { addressIn, isLoopbackAddress, isPublicAddress } from '../../src/network/ip-address.js'
 import { runs } from '../support/runs.js'
 
 /** IANA special-purpose registries, multicast, and IPv6 ranges that embed an IPv4 address. */

@@ -11,7 +11,7 @@ import {
   HostUnreachableError,
   isFetchRefusal,
   NoResponseError,
-} from '../../src/outbound/guarded-fetch.js'
+} from '../../src/network/guarded-fetch.js'
 import { invalidInput } from '../support/invalid-input.js'
 
 const local = { allowLoopback: true }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createGate, type Rank } from '../../src/outbound/gate.js'
+import { createGate, type Rank } from '../../src/network/gate.js'
 
 interface Answer {
   readonly responded: boolean

@@ -2,7 +2,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import dns from 'node:dns'
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
-import { dnsResolve } from '../../src/outbound/guarded-fetch.js'
+import { dnsResolve } from '../../src/network/guarded-fetch.js'
 
 const never = new AbortController().signal
 

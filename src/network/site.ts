@@ -1,4 +1,4 @@
-import { addressIn } from '../protocol/ip-address.js'
+import { addressIn } from './ip-address.js'
 
 /**
  * Returns the domain that was probably registered for a hostname: its last two labels, or three below a registry of a

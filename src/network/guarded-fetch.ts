@@ -3,13 +3,6 @@ import type * as NodeHttp from 'node:http'
 import type * as NodeHttps from 'node:https'
 import type * as NodeNet from 'node:net'
 import * as v from 'valibot'
-import {
-  addressIn,
-  isLocalName,
-  isLoopbackAddress,
-  isPublicAddress,
-} from '../protocol/ip-address.js'
-import { isLoopback } from '../protocol/url.js'
 import { hasCode } from '../util/errors.js'
 import {
   boolean,
@@ -20,8 +13,10 @@ import {
   readInput,
 } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
+import { isLoopback } from '../util/loopback.js'
 import { isCloudflareWorkers, nodeModule } from '../util/runtime.js'
 import { timeout, withDeadline } from './deadline.js'
+import { addressIn, isLocalName, isLoopbackAddress, isPublicAddress } from './ip-address.js'
 
 /**
  * Fetches a document of at most 64 KiB from a URL that an untrusted party chose. Rejects with a `FetchRefusedError` if
