@@ -39,6 +39,7 @@ export {
   type Verdict,
   verdictOn,
 } from './core/attempts/evidence.js'
+export { decideByOperator, type OperatorDecision } from './core/attempts/operator.js'
 export {
   forgetProven,
   type NewAttempt,

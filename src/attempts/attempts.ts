@@ -128,7 +128,8 @@ export function attempts<Request extends SettleRequest>(
       readInput('what', what, outcome)
       readInput('who', text, who)
       const { reference } = readInput('options', decideOptions, given)
-      return decide(driver, id, outcome, who, reference)
+      const decision = { what: outcome, who, ...(reference !== undefined && { reference }) }
+      return decide(driver, id, decision)
     },
     async sweep(given = {}) {
       const { limit } = readInput('', sweepOptions, given)

@@ -57,16 +57,20 @@ export interface PacketBook<Transaction = unknown> {
   reserve(packet: NewPacket, balanceMax?: bigint): Promise<Reservation>
   /**
    * Decides a packet that is reserved. A packet that was decided stays as it is, but a fulfillment that comes later
-   * also proves an outgoing packet that is `unproven` or `released`.
+   * also proves an outgoing packet that is `unproven` or `released`, and an operator who knows decides it otherwise.
    *
-   * @param proof `inside`: a transaction of the caller, for an incoming packet that is fulfilled: it takes effect with
+   * @param proof `by`: an operator decides. `inside`: a transaction of the caller, for an incoming packet that is fulfilled: it takes effect with
    *   the transaction.
    * @returns the state after the call, or `undefined` if there is no such packet.
    */
   decide(
     key: PacketKey,
     decision: Decision,
-    proof?: { readonly fulfillment?: string; readonly inside?: Transaction },
+    proof?: {
+      readonly fulfillment?: string
+      readonly by?: 'operator'
+      readonly inside?: Transaction
+    },
   ): Promise<PacketState | undefined>
   get(key: PacketKey): Promise<PacketRow | undefined>
   /**
@@ -121,10 +125,15 @@ export function owedFor({ direction, amount }: NewPacket, state: PacketState): b
   return direction === 'in' ? amount : -amount
 }
 
-/** Returns whether a decision replaces a state. A proof that comes later counts only for what went out. */
-export function mayBecome({ state, direction }: PacketRow, decision: Decision): boolean {
+/** Returns whether a decision replaces a state. What came in, and what has a proof, stays. */
+export function mayBecome(
+  { state, direction }: PacketRow,
+  decision: Decision,
+  by: 'operator' | undefined,
+): boolean {
   if (state === 'reserved') return true
-  return direction === 'out' && decision === 'fulfilled' && state !== 'fulfilled'
+  if (state === 'fulfilled' || direction === 'in') return false
+  return decision === 'fulfilled' || (by === 'operator' && decision !== state)
 }
 
 /** Returns the packet that `close` records for a key without one. */

@@ -56,5 +56,6 @@ export {
   type SendingBook,
   sqlSendingBook,
 } from './sending-book.js'
+export type { SendingDecided, SendingDecision, SendingRefusal } from './sending-decision.js'
 export type { SendingInDoubt } from './sending-end.js'
 export { createPacketTables, type Sql, type SqlDatabase, sqlBook } from './sql-book.js'

@@ -43,9 +43,9 @@ export function memoryBook(): PacketBook {
       write(row)
       return { ok: true, row, isNew: true }
     },
-    async decide(key, decision, { fulfillment } = {}) {
+    async decide(key, decision, { fulfillment, by } = {}) {
       const known = rows.get(orderOf(key))
-      if (known === undefined || !mayBecome(known, decision)) return known?.state
+      if (known === undefined || !mayBecome(known, decision, by)) return known?.state
       const proof = fulfillment === undefined ? {} : { fulfillment }
       write({ ...known, ...proof, state: decision }, known)
       return decision

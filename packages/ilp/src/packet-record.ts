@@ -151,18 +151,8 @@ export function packetRecord(options: PacketRecordOptions) {
     write().catch(() => undefined)
   }
 
-  /** Brings the book of the peer to what was decided, and takes proofs from it that a process did not record. */
   async function align(): Promise<void> {
-    for (const { reference, outcome, amount } of sending.settlement.attempts) {
-      const key = keyOf(reference)
-      if (outcome.state === 'decided') {
-        await book.decide(key, outcome.arrived === '0' ? 'released' : 'unproven')
-      }
-      const row = await book.get(key)
-      if (row?.state !== 'fulfilled') continue
-      const proof = row.fulfillment === undefined ? {} : { proof: row.fulfillment }
-      record(reference, { outcome: 'proven', arrived: BigInt(amount), ...proof })
-    }
+    replace(await aligned(book, peer.ilpAddress, sending.settlement, now()))
   }
 
   return {
@@ -227,6 +217,30 @@ export function packetRecord(options: PacketRecordOptions) {
     /** Resolves once everything is written. Rejects if another process has taken over the payment. */
     written: writeAll,
   }
+}
+
+/** Brings the book of the peer to what was decided, and takes proofs from it that no process has recorded. */
+export async function aligned(
+  book: PacketBook,
+  peer: string,
+  settlement: Settlement,
+  now: number,
+): Promise<Settlement> {
+  let next = settlement
+  for (const { reference: condition, outcome, amount } of settlement.attempts) {
+    const key: PacketKey = { peer, direction: 'out', condition }
+    if (outcome.state === 'decided') {
+      const decision = outcome.arrived === '0' ? 'released' : 'unproven'
+      await book.decide(key, decision, outcome.by === 'operator' ? { by: 'operator' } : {})
+    }
+    const row = await book.get(key)
+    if (row?.state !== 'fulfilled') continue
+    const proof = row.fulfillment === undefined ? {} : { proof: row.fulfillment }
+    const reply = { outcome: 'proven', arrived: BigInt(amount), ...proof } as const
+    const proven = recordReply(next, condition, reply, now)
+    if (proven.ok) next = proven.record
+  }
+  return next
 }
 
 function whyUnknown(reply: IlpReject | undefined): string {

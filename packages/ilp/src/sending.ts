@@ -6,7 +6,7 @@ import type {
   OutgoingPaymentView,
   ResourceServices,
 } from 'open-payments-server'
-import { decideAttempt, doubtsOf, openSettlement } from 'open-payments-server/attempts'
+import { openSettlement } from 'open-payments-server/attempts'
 import { sameAsset } from './address.js'
 import type { PacketBook } from './book.js'
 import { type PacketRecord, packetRecord } from './packet-record.js'
@@ -14,6 +14,7 @@ import type { Peer, Rail, RateOf } from './rail.js'
 import { convertedUp, dividedUp } from './rates.js'
 import { payOverIlp } from './sender.js'
 import type { Route, Sending, SendingBook } from './sending-book.js'
+import { decideSending, type SendingDecided, type SendingDecision } from './sending-decision.js'
 import { doubtIn, end, review, type SendingInDoubt, totalsFor } from './sending-end.js'
 
 /** An incoming payment in another wallet, as its resource server returns it. */
@@ -70,13 +71,10 @@ export interface PaymentSender {
   /** Returns all payments with something that is not proven, for a `for await` loop. */
   inDoubt(): AsyncIterable<SendingInDoubt>
   /**
-   * Decides, by an operator who knows, what became of all packets of a payment that has ended with something in doubt.
-   * The refund of what never arrived is yours.
-   *
-   * @param who the operator, for the record.
-   * @returns whether it was decided. A payment that has not ended is still sent, and decides them itself.
+   * Decides, by an operator who knows, what became of packets of a payment that has ended, in the record of the payment
+   * and in the book. The refund of what never arrived is yours: see `outgoingPayments.decideDoubt`.
    */
-  decide(paymentId: string, what: 'arrived' | 'never', who: string): Promise<boolean>
+  decide(paymentId: string, decision: SendingDecision): Promise<SendingDecided>
 }
 
 /** The maximum attempts while the other wallet or the peer does not respond: about 15 s in total. */
@@ -121,7 +119,7 @@ type Sender = PaymentSenderOptions & { readonly now: () => number }
  */
 export function paymentSender(options: PaymentSenderOptions): PaymentSender {
   const sender: Sender = { now: () => Date.now(), ...options }
-  const { outgoingPayments, sendings, book, now = () => Date.now() } = options
+  const { outgoingPayments, sendings } = options
   return {
     handler: (stopping) => async (event, delivery) => {
       if (event.type !== 'outgoing-payment.created') return
@@ -138,31 +136,7 @@ export function paymentSender(options: PaymentSenderOptions): PaymentSender {
         after = page.at(-1)?.paymentId
       } while (after !== undefined)
     },
-    async decide(paymentId, what, who) {
-      // Without its record, a payment that has not ended would be sent again from the beginning.
-      const payment = await outgoingPayments.get(paymentId)
-      if (payment?.status === 'created' || payment?.status === 'begun') return false
-      const writer = crypto.randomUUID()
-      const sending = await sendings.take(paymentId, writer)
-      if (sending === undefined) return false
-      let { settlement } = sending
-      for (const { reference } of doubtsOf(settlement)) {
-        const by = { by: 'operator', who } as const
-        const decided = decideAttempt(settlement, reference, what, by, now())
-        if (decided.ok) settlement = decided.record
-        const decision = what === 'arrived' ? 'unproven' : 'released'
-        await book.decide(
-          { peer: sending.route?.peer ?? '', direction: 'out', condition: reference },
-          decision,
-        )
-      }
-      // What arrived after a decision is known.
-      const isDoubtful = doubtsOf(settlement).some(({ kind }) => kind !== 'excess')
-      if (!(await sendings.write(paymentId, writer, { ...sending, settlement }, isDoubtful)))
-        return false
-      if (!isDoubtful) await sendings.forget(paymentId, writer)
-      return true
-    },
+    decide: (paymentId, decision) => decideSending(sender, paymentId, decision),
   }
 }
 

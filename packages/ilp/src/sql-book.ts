@@ -131,12 +131,12 @@ export function sqlBook({ sql, transaction }: SqlDatabase): PacketBook<Sql> {
         await setBalance(inside, packet.peer, owed)
         return { ok: true, row, isNew: true }
       }),
-    decide(key, decision, { fulfillment = '', inside } = {}) {
+    decide(key, decision, { fulfillment = '', by, inside } = {}) {
       if (inside !== undefined) return credit(inside, key)
       return withPeer(key.peer, async (within, balance) => {
         await within(`UPDATE ilp_packets SET locks = locks + 1 WHERE ${byKey}`, ...valuesOf(key))
         const row = await rowOf(within, key)
-        if (row === undefined || !mayBecome(row, decision)) return row?.state
+        if (row === undefined || !mayBecome(row, decision, by)) return row?.state
         await within(
           `UPDATE ilp_packets SET state = ?, fulfillment = ? WHERE ${byKey}`,
           decision,

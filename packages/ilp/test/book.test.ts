@@ -131,6 +131,24 @@ describe.each<readonly [string, PacketBook<Sql> | undefined]>([...books])(
       },
     )
 
+    each('lets an operator decide otherwise what went out without a proof', async () => {
+      const sent = packet({ direction: 'out' })
+      const by = 'operator'
+      await book.reserve(sent)
+      await book.decide(sent, 'unproven')
+      expect(await book.decide(sent, 'released')).toBe('unproven')
+      expect(await book.decide(sent, 'released', { by })).toBe('released')
+      expect(await book.balance(sent.peer)).toBe(0n)
+      expect(await book.decide(sent, 'unproven', { by })).toBe('unproven')
+      expect(await book.balance(sent.peer)).toBe(-100n)
+      await book.decide(sent, 'fulfilled')
+      expect(await book.decide(sent, 'released', { by })).toBe('fulfilled')
+      const received = packet()
+      await book.reserve(received)
+      await book.decide(received, 'released')
+      expect(await book.decide(received, 'unproven', { by })).toBe('released')
+    })
+
     each('never counts a packet that came in and was released', async () => {
       const first = packet()
       await book.reserve(first)

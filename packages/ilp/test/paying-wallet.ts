@@ -302,6 +302,7 @@ export async function createLink(setting: Setting) {
     const event = { type: 'outgoing-payment.created', outgoingPaymentId: id }
     return {
       sender,
+      options,
       stop: () => stopping.abort(),
       /** Handles the event although another process may handle it too, as one does whose lease is over. */
       deliver: (attempt = 1) =>

@@ -1,6 +1,6 @@
 import { isLong } from 'open-payments-test-support/runs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { PaymentSenderOptions } from '../src/index.js'
+import type { PaymentSender, PaymentSenderOptions, SendingInDoubt } from '../src/index.js'
 import { createLink, type Fate, type Setting, skippingClock } from './paying-wallet.js'
 import { booksIn, cent } from './receiving-wallet.js'
 
@@ -19,6 +19,12 @@ const open = (more: Partial<Setting> = {}) =>
     amount: 1_000n,
     ...more,
   })
+
+async function listOf(sender: PaymentSender): Promise<readonly SendingInDoubt[]> {
+  const listed: SendingInDoubt[] = []
+  for await (const each of sender.inDoubt()) listed.push(each)
+  return listed
+}
 
 /** Lets the payment end, in new processes, while the link works again. */
 async function finish(
@@ -130,7 +136,8 @@ describe.each([
     expect(end.owing - end.owed).toBe(end.difference)
     // An operator compares the books, and decides.
     const { sender } = link.process([])
-    expect(await sender.decide(link.id, 'never', 'ada')).toBe(true)
+    const decision = { what: 'never', who: 'ada' } as const
+    expect(await sender.decide(link.id, decision)).toEqual({ ok: true, changed: true })
     const decided = await link.state()
     expect([decided.inDoubt, decided.owing - decided.owed]).toEqual([0n, 0n])
   })
@@ -189,6 +196,80 @@ describe('a receiver', () => {
   })
 })
 
+describe('an operator', () => {
+  /** Of a payment of 10.00, 2.50 was lost, which somebody else has paid. */
+  async function byWord() {
+    const link = await open({ isOurs: false })
+    await link.process([ok, { how: 'is lost' }]).run()
+    await link.payByOther(250n)
+    const end = await finish(link)
+    expect([end.byWord, end.owing - end.owed]).toEqual([250n, 250n * cent])
+    return link
+  }
+  const never = { what: 'never', who: 'ada' } as const
+  const doubts = ({ inDoubt, byWord, denied }: Awaited<ReturnType<typeof finish>>) =>
+    inDoubt + byWord + denied
+
+  test('who decides that a packet never arrived corrects the book of the peer too', async () => {
+    const link = await byWord()
+    const { sender } = link.process([])
+    expect(await sender.decide(link.id, never)).toEqual({ ok: true, changed: true })
+    const end = await link.state()
+    expect([doubts(end), end.owing - end.owed]).toEqual([0n, 0n])
+    expect(await sender.decide(link.id, never)).toMatchObject({ refusal: 'payment_unknown' })
+  })
+
+  test('who confirms that it arrived leaves the book as it is', async () => {
+    const link = await byWord()
+    const decided = await link.process([]).sender.decide(link.id, { what: 'arrived', who: 'ada' })
+    expect(decided).toEqual({ ok: true, changed: true })
+    const end = await link.state()
+    expect([doubts(end), end.owing - end.owed]).toEqual([0n, 250n * cent])
+  })
+
+  test('decides one packet of several, and the others stay listed', async () => {
+    const link = await open({ isOurs: false })
+    const lost: Fate = { how: 'is lost' }
+    await link.process([ok, lost]).run()
+    await link.advance(1_000)
+    await link.process([lost], () => link.beUnreadable(1_000)).run()
+    const before = await finish(link)
+    expect(before.inDoubt).toBeGreaterThan(250n)
+    const { sender } = link.process([])
+    const [listed] = await listOf(sender)
+    const reference = listed?.doubts[0]?.reference ?? ''
+    const decided = await sender.decide(link.id, { ...never, reference })
+    expect(decided).toMatchObject({ ok: true, changed: true })
+    const end = await link.state()
+    expect(end.inDoubt).toBe(before.inDoubt - 250n)
+    expect(end.owing).toBe(before.owing - 250n * cent)
+    expect(await sender.decide(link.id, { ...never, reference })).toMatchObject({ changed: false })
+    expect(await sender.decide(link.id, { what: 'arrived', who: 'ada', reference })).toMatchObject({
+      refusal: 'attempt_decided',
+    })
+    const unknown = await sender.decide(link.id, { ...never, reference: 'another one' })
+    expect(unknown).toMatchObject({ refusal: 'attempt_unknown' })
+  })
+
+  test('whose decision is interrupted makes it again, and it stays listed until then', async () => {
+    const link = await byWord()
+    const failing = ({ book }: PaymentSenderOptions) => ({
+      ...book,
+      decide: () => Promise.reject(new Error('the database does not respond')),
+    })
+    const { options } = link.process([])
+    const interrupted = link.process([], () => {}, { book: failing(options) })
+    await expect(interrupted.sender.decide(link.id, never)).rejects.toThrow('does not respond')
+    const { sender } = link.process([])
+    expect(await listOf(sender)).toHaveLength(1)
+    const again = await sender.decide(link.id, never)
+    expect(again).toMatchObject({ refusal: 'nothing_in_doubt' })
+    const end = await link.state()
+    expect([doubts(end), end.owing - end.owed]).toEqual([0n, 0n])
+    expect(await listOf(sender)).toEqual([])
+  })
+})
+
 test('a payment that somebody else has ended is listed with what is due for its packets', async () => {
   const link = await open()
   const { outgoingPayments } = link
@@ -202,8 +283,15 @@ test('a payment that somebody else has ended is listed with what is due for its 
   })
   await link.process([]).deliver()
   const end = await link.state()
-  expect(end).toMatchObject({ state: 'failed', debited: 0n, arrived: 250n })
+  expect(end).toMatchObject({ state: 'failed', debited: 0n })
+  expect(end.arrived).toBeGreaterThan(0n)
   expect(end.undebited).toBe(end.arrived + end.inDoubt)
+  const { sender } = link.process([])
+  await sender.decide(link.id, { what: 'never', who: 'ada' })
+  expect((await link.state()).undebited).toBe(end.arrived)
+  const corrected = await sender.decide(link.id, { what: 'corrected', who: 'ada' })
+  expect(corrected).toEqual({ ok: true, changed: true })
+  expect((await link.state()).undebited).toBe(0n)
 })
 
 describe('a payment of which a packet is in doubt', () => {
@@ -218,7 +306,10 @@ describe('a payment of which a packet is in doubt', () => {
 
   test('is not decided by an operator before it has ended', async () => {
     const link = await inDoubt()
-    expect(await link.process([]).sender.decide(link.id, 'arrived', 'ada')).toBe(false)
+    const decision = { what: 'arrived', who: 'ada' } as const
+    expect(await link.process([]).sender.decide(link.id, decision)).toMatchObject({
+      refusal: 'payment_not_ended',
+    })
     expect(await finish(link)).toMatchObject(once)
   })
 

@@ -1,0 +1,121 @@
+import type { HostResult } from 'open-payments-server'
+import { decideByOperator, type Settlement } from 'open-payments-server/attempts'
+import { aligned } from './packet-record.js'
+import type { PaymentSenderOptions } from './sending.js'
+import type { Sending } from './sending-book.js'
+import { doubtIn, isListed, type SendingInDoubt } from './sending-end.js'
+
+/**
+ * What an operator decides about the packets of a payment that has ended.
+ *
+ * - `arrived`, `never`: all packets that nobody knows about, or if there is none, those that were decided by the
+ *   receiver's word alone, whose amounts `arrived` confirms.
+ * - `corrected`: the payer's account has what is due for what is proven, so neither `mismatch` nor `excess` is listed
+ *   any more.
+ */
+export interface SendingDecision {
+  readonly what: 'arrived' | 'never' | 'corrected'
+  /** The operator, for the record: at most 64 characters. */
+  readonly who: string
+  /** The packet that is decided, by its condition: `arrived` or `never` as a whole. */
+  readonly reference?: string
+}
+
+/** The result of a decision: what an operator should still know about the payment, if anything. */
+export type SendingDecided = HostResult<{ readonly left?: SendingInDoubt }, SendingRefusal>
+
+/** Why a decision is refused. */
+export type SendingRefusal =
+  /** It is still sent, and decides its packets itself. */
+  | 'payment_not_ended'
+  /** No packets of it are recorded: it is unknown, or nothing in it is in doubt. */
+  | 'payment_unknown'
+  /** Another operator decides at the same time. */
+  | 'payment_taken_over'
+  | 'nothing_in_doubt'
+  | 'attempt_unknown'
+  | 'attempt_decided'
+
+type Ports = Pick<PaymentSenderOptions, 'outgoingPayments' | 'sendings' | 'book'> & {
+  readonly now: () => number
+}
+
+const whoMax = 64
+
+/**
+ * Decides in the record of a payment first, which has one writer and keeps the decision, and then in the book of the
+ * peer. A decision that was interrupted between the two stays listed, and its repeat completes it.
+ */
+export async function decideSending(
+  ports: Ports,
+  paymentId: string,
+  { what, who, reference }: SendingDecision,
+): Promise<SendingDecided> {
+  const { outgoingPayments, sendings, book, now } = ports
+  const payment = await outgoingPayments.get(paymentId)
+  if (payment?.status === 'created' || payment?.status === 'begun') {
+    return refused('payment_not_ended', 'the payment is still sent')
+  }
+  const writer = crypto.randomUUID()
+  const sending = await sendings.take(paymentId, writer)
+  const peer = sending?.route?.peer
+  if (sending === undefined) {
+    await sendings.forget(paymentId, writer)
+    return refused('payment_unknown', `no packets of ${paymentId} are recorded`)
+  }
+  const overtaken = refused('payment_taken_over', `another decision about ${paymentId} is made`)
+  const operator = { who: who.slice(0, whoMax), ...(reference !== undefined && { reference }) }
+  const decided =
+    what === 'corrected'
+      ? corrected(sending)
+      : withSettlement(sending, decideByOperator(sending.settlement, { what, ...operator }, now()))
+  if (!decided.ok && decided.refusal !== 'nothing_in_doubt') return decided
+  let next = decided.ok ? decided.sending : sending
+  if (!(await sendings.write(paymentId, writer, next, true))) return overtaken
+  if (peer !== undefined) {
+    next = { ...next, settlement: await aligned(book, peer, next.settlement, now()) }
+  }
+  if (!isListed(next)) await sendings.forget(paymentId, writer)
+  else if (!(await sendings.write(paymentId, writer, next, true))) return overtaken
+  if (!decided.ok) return decided
+  const { changed } = decided
+  return { ok: true, changed, ...(isListed(next) && { left: doubtIn(paymentId, next) }) }
+}
+
+function refused<Refusal extends string>(refusal: Refusal, reason: string) {
+  return { ok: false, refusal, reason } as const
+}
+
+function withSettlement(sending: Sending, decided: ReturnType<typeof decideByOperator>) {
+  if (decided.ok) {
+    const { record: settlement, outcome } = decided
+    return {
+      ok: true,
+      changed: outcome === 'changed',
+      sending: { ...sending, settlement },
+    } as const
+  }
+  const { refusal, reason } = decided
+  // Only `confirmed` is refused for an open attempt, and it is not decided for one.
+  return refused(refusal === 'attempt_open' ? 'attempt_unknown' : refusal, reason)
+}
+
+function corrected({ ended, ...sending }: Sending) {
+  const settlement = withoutExcess(sending.settlement)
+  const changed = ended !== undefined || settlement !== sending.settlement
+  if (!changed) return refused('nothing_in_doubt', 'nothing of the payment was to be corrected')
+  return { ok: true, changed, sending: { ...sending, settlement } } as const
+}
+
+function withoutExcess(settlement: Settlement): Settlement {
+  const hasExcess = settlement.attempts.some(
+    ({ outcome }) => outcome.state === 'proven' && outcome.excess !== undefined,
+  )
+  if (!hasExcess) return settlement
+  const attempts = settlement.attempts.map((attempt) => {
+    if (attempt.outcome.state !== 'proven') return attempt
+    const { excess: _excess, ...outcome } = attempt.outcome
+    return { ...attempt, outcome }
+  })
+  return { ...settlement, attempts }
+}
