@@ -74,7 +74,8 @@ export interface PacketBook<Transaction = unknown> {
   ): Promise<PacketState | undefined>
   get(key: PacketKey): Promise<PacketRow | undefined>
   /**
-   * Returns the packet. Without one, records it as released, so that it can never be reserved.
+   * Returns the packet. Without one, records it as released, so that it can never be reserved: until it can no longer
+   * arrive, for five minutes.
    *
    * @param now milliseconds since 1970.
    */
@@ -92,8 +93,13 @@ export interface PacketBook<Transaction = unknown> {
   /**
    * Removes packets that were decided and have expired before an instant. They stay in the balance. Do not call it for
    * packets that a peer may still contest: their fulfillments go with them.
+   *
+   * @param limit the most to remove in one call. Default: 1,000.
    */
-  prune(expiredBefore: number): Promise<void>
+  prune(
+    expiredBefore: number,
+    limit?: number,
+  ): Promise<{ readonly removed: number; readonly more: boolean }>
 }
 
 /** A transfer between this wallet and a peer outside of Interledger, such as by a bank. */
@@ -118,6 +124,7 @@ export interface PacketQuery {
 }
 
 export const listMax = 1_000
+export const pruneMax = 1_000
 
 /** Returns what a packet in a state adds to what the peer owes. */
 export function owedFor({ direction, amount }: NewPacket, state: PacketState): bigint {
@@ -136,11 +143,17 @@ export function mayBecome(
   return decision === 'fulfilled' || (by === 'operator' && decision !== state)
 }
 
+/**
+ * How long a packet may live. Wallets send and accept no packet that expires later, so that the mark of a packet that
+ * was closed before it came can go after this time. Senders use 20 to 60 seconds; the rest is for clocks that differ.
+ */
+export const lifetimeMaxMs = 300_000
+
 /** Returns the packet that `close` records for a key without one. */
 export function closedPacket(key: PacketKey, now: number): PacketRow {
   const { peer, direction, condition } = key
   const none = { amount: 0n, state: 'released', paymentId: '' } as const
-  return { peer, direction, condition, ...none, expiresAt: now, reservedAt: now }
+  return { peer, direction, condition, ...none, expiresAt: now + lifetimeMaxMs, reservedAt: now }
 }
 
 /** Orders packets by their keys. */

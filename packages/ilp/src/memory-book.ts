@@ -7,6 +7,7 @@ import {
   type PacketBook,
   type PacketQuery,
   type PacketRow,
+  pruneMax,
 } from './book.js'
 
 /**
@@ -70,10 +71,13 @@ export function memoryBook(): PacketBook {
       found.sort((one, other) => (orderOf(one) < orderOf(other) ? -1 : 1))
       return found.slice(0, query.limit ?? listMax)
     },
-    async prune(expiredBefore) {
-      for (const [key, { state, expiresAt }] of rows) {
-        if (state !== 'reserved' && expiresAt < expiredBefore) rows.delete(key)
-      }
+    async prune(expiredBefore, limit = pruneMax) {
+      const old = [...rows.values()].filter(
+        ({ state, expiresAt }) => state !== 'reserved' && expiresAt < expiredBefore,
+      )
+      const removed = old.slice(0, limit)
+      for (const row of removed) rows.delete(orderOf(row))
+      return { removed: removed.length, more: old.length >= limit }
     },
   }
 }

@@ -11,7 +11,7 @@ import {
   type Settlement,
   totalsOf,
 } from 'open-payments-server/attempts'
-import type { PacketBook, PacketKey } from './book.js'
+import { lifetimeMaxMs, type PacketBook, type PacketKey } from './book.js'
 import {
   fulfills,
   type IlpHandler,
@@ -175,6 +175,10 @@ export function packetRecord(options: PacketRecordOptions) {
       const [amount, most] = [BigInt(prepare.amount), largestOf(peer)]
       if (amount > most) return reject('F08', 'The amount is too large', pair(amount, most))
       if (!isFulfillable(prepare, secret)) return peer.send(bytes)
+      // The peer could not keep "never" about it for so long.
+      if (prepare.expiresAt.getTime() > now() + lifetimeMaxMs) {
+        return reject('F00', 'The packet expires more than five minutes from now')
+      }
       const reference = prepare.executionCondition.toString('base64url')
       const problem = await reserve(reference, prepare)
       if (problem !== undefined) {

@@ -7,7 +7,7 @@ import type {
   ReceivedFunds,
 } from 'open-payments-server'
 import { accountAddress, sameAsset } from './address.js'
-import type { PacketBook, PacketKey, Settlement } from './book.js'
+import { lifetimeMaxMs, type PacketBook, type PacketKey, type Settlement } from './book.js'
 import { type Closed, ilpOverHttp } from './over-http.js'
 import {
   type IlpHandler,
@@ -133,6 +133,10 @@ export function createRail<Transaction>(options: RailOptions<Transaction>): Rail
     async (bytes) => {
       const packet = readPrepare(bytes)
       if (packet === undefined) return reject('F01', 'The packet is not an ILP Prepare')
+      // Its mark might be gone when it comes after it was closed.
+      if (packet.expiresAt.getTime() > now() + lifetimeMaxMs) {
+        return reject('F00', 'The packet expires more than five minutes from now')
+      }
       const account = accounts.find(({ address }) => isWithin(packet.destination, address))
       const rate = account && options.rateOf(peer.asset, account.asset)
       if (account === undefined || rate === undefined) {

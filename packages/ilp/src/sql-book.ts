@@ -8,6 +8,7 @@ import {
   type PacketQuery,
   type PacketRow,
   type PacketState,
+  pruneMax,
 } from './book.js'
 
 /** Runs a statement with a value for each `?`, and returns its rows. */
@@ -171,12 +172,7 @@ export function sqlBook({ sql, transaction }: SqlDatabase): PacketBook<Sql> {
       }),
     balance: async (peer) => (await balanceOf(sql, peer)) ?? 0n,
     list: (query) => list(sql, query),
-    async prune(expiredBefore) {
-      await sql(
-        "DELETE FROM ilp_packets WHERE state <> 'reserved' AND expires_at < ?",
-        expiredBefore,
-      )
-    },
+    prune: (expiredBefore, limit = pruneMax) => prune(sql, expiredBefore, limit),
   }
 }
 
@@ -230,6 +226,52 @@ async function credit(sql: Sql, key: PacketKey): Promise<PacketState | undefined
     ...valuesOf(key),
   )
   return (await rowOf(sql, key))?.state
+}
+
+/** The most that one statement removes: what others wait for, and how many values it has. */
+const statementMax = 100
+
+/** Removes packets that were decided, page by page. What is decided stays so. */
+async function prune(sql: Sql, expiredBefore: number, limit: number) {
+  let removed = 0
+  while (removed < limit) {
+    const most = Math.min(statementMax, limit - removed)
+    const rows = await sql(
+      `SELECT peer, direction, packet FROM ilp_packets
+        WHERE state IN ('fulfilled', 'unproven', 'released') AND expires_at < ?
+        ORDER BY peer, direction LIMIT ${Math.trunc(most)}`,
+      expiredBefore,
+    )
+    for (const [first, ...others] of groupsOf(rows)) {
+      const keys = [first, ...others].map((row) => `${row['packet']}`)
+      await sql(
+        `DELETE FROM ilp_packets WHERE peer = ? AND direction = ?
+          AND packet IN (${keys.map(() => '?').join(', ')}) AND expires_at < ?`,
+        `${first['peer']}`,
+        `${first['direction']}`,
+        ...keys,
+        expiredBefore,
+      )
+    }
+    removed += rows.length
+    if (rows.length < most) return { removed, more: false }
+  }
+  return { removed, more: true }
+}
+
+type Row = Awaited<ReturnType<Sql>>[number]
+
+/** Groups rows, in their order, by the peer and the direction. */
+function groupsOf(rows: readonly Row[]): readonly (readonly [Row, ...Row[]])[] {
+  const groups: [Row, ...Row[]][] = []
+  for (const row of rows) {
+    const last = groups.at(-1)
+    const [first] = last ?? []
+    const isSame = first?.['peer'] === row['peer'] && first?.['direction'] === row['direction']
+    if (last !== undefined && isSame) last.push(row)
+    else groups.push([row])
+  }
+  return groups
 }
 
 async function rowOf(sql: Sql, key: PacketKey): Promise<PacketRow | undefined> {

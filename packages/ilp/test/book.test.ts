@@ -203,6 +203,29 @@ describe.each<readonly [string, PacketBook<Sql> | undefined]>([...books])(
       expect(await book.balance(peer)).toBe(300n)
     })
 
+    each('keeps that a packet was closed until it can no longer arrive', async () => {
+      const first = packet()
+      await book.close(first, 5_000)
+      await book.prune(5_000 + 300_000)
+      expect(await book.reserve(first)).toMatchObject({ isNew: false, row: { state: 'released' } })
+      await book.prune(5_000 + 300_001)
+      expect(await book.get(first)).toBeUndefined()
+    })
+
+    each('removes at most as many as it is told to in one call', async () => {
+      const { peer } = packet()
+      const old = Array.from({ length: 7 }, (_, index) =>
+        packet({ peer, expiresAt: 10, direction: index < 2 ? 'out' : 'in' }),
+      )
+      for (const each of old) await book.reserve(each)
+      for (const each of old) await book.decide(each, 'released')
+      while ((await book.prune(9)).more);
+      expect(await book.prune(11, 5)).toEqual({ removed: 5, more: true })
+      expect(await book.list({ peer })).toHaveLength(2)
+      expect(await book.prune(11, 5)).toEqual({ removed: 2, more: false })
+      expect(await book.list({ peer })).toEqual([])
+    })
+
     test.skipIf(given === undefined || name === 'in memory')(
       'fulfills a packet with a transaction of the host, or not at all',
       async () => {

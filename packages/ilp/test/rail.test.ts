@@ -93,6 +93,7 @@ describe.each(['in memory', 'on PostgreSQL'])('a rail %s', (where) => {
     ['that is larger than the maximum', 'F08', { amount: `${1_000n * cent + 1n}` }],
     ['that is worth less than a cent', 'R01', { amount: `${cent - 1n}` }],
     ['that has expired', 'R02', { expiresAt: new Date(Date.now() - 60_000) }],
+    ['that lives for too long', 'F00', { expiresAt: new Date(Date.now() + 600_000) }],
     ['that nobody can fulfill', 'F99', { executionCondition: Buffer.alloc(32, 1) }],
     ['that carries less than was asked', 'F99', { amount: `${699n * cent}` }],
   ])('refuses a packet %s, and claims nothing', async (_, code, more) => {
