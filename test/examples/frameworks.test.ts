@@ -26,10 +26,10 @@ const starts: Readonly<Record<string, (port: number) => readonly string[]>> = {
 
 /** The frameworks in front of whose own handler the wallet stands. They need a newer Node.js than the tests. */
 const inFront: typeof starts = Object.fromEntries(
-  ['sveltekit', 'astro', 'nuxt', 'react-router', 'adonis', 'hapi'].map((name) => [
-    name,
-    () => [`${bin}/node`, '--import', 'tsx', 'start.ts', name],
-  ]),
+  [
+    ...['sveltekit', 'astro', 'nuxt', 'react-router', 'adonis', 'hapi'],
+    ...['express', 'connect', 'koa', 'polka', 'restify', 'h3'],
+  ].map((name) => [name, () => [`${bin}/node`, '--import', 'tsx', 'start.ts', name]]),
 )
 
 const rows = [

@@ -3,6 +3,7 @@ import hapi from '@hapi/hapi'
 import { createRequestListener } from '@react-router/node'
 import type { NodeHandler } from 'open-payments-server/express'
 import { inFront } from '../in-front.js'
+import { routers } from './routers.js'
 
 const port = Number(process.env['PORT'] ?? 3000)
 const serve = (application: NodeHandler) => inFront(application, port).listen(port)
@@ -36,6 +37,7 @@ const starts: Readonly<Record<string, () => Promise<unknown>>> = {
 }
 
 const [name = ''] = process.argv.slice(2)
-const start = starts[name]
-if (start === undefined) throw new Error(`one of ${Object.keys(starts).join(', ')}`)
-await start()
+const [start, router] = [starts[name], routers[name]]
+if (router !== undefined) serve(router())
+else if (start !== undefined) await start()
+else throw new Error(`one of ${Object.keys({ ...starts, ...routers }).join(', ')}`)
