@@ -5,6 +5,7 @@ import { commitCases } from './conformance/commits.js'
 import { corpus } from './conformance/corpus.js'
 import { dueCases } from './conformance/due.js'
 import { type ConformanceRule, RuleError } from './conformance/expectations.js'
+import { fullSizeCases } from './conformance/full-sizes.js'
 import { listCases } from './conformance/lists.js'
 import { raceCases } from './conformance/races.js'
 import { readCases } from './conformance/reads.js'
@@ -153,6 +154,7 @@ function settingsOf(options: ConformanceOptions): Settings {
 const definitions: readonly CaseDefinition[] = [
   ...commitCases,
   ...raceCases,
+  ...fullSizeCases,
   ...readCases,
   ...valueCases,
   ...listCases,

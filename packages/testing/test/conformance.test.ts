@@ -7,6 +7,7 @@ import {
   type OneRecordStore,
   plantedIn,
   reads,
+  sizes,
   values,
 } from 'open-payments-test-support/broken-stores'
 import { invalidInput } from 'open-payments-test-support/invalid-input'
@@ -409,6 +410,20 @@ const faults: Readonly<
   'list entries of records that were removed together': [
     commits.removesTogetherWithoutPlaces,
     'records that are removed together',
+  ],
+  'a load in parts': [sizes.loadsInParts, 'one load of the maximum number of keys is one snapshot'],
+  'a commit in parts': [
+    sizes.commitsInParts,
+    'one load of the maximum number of keys is one snapshot',
+    'loses a race with a commit of the maximum size',
+  ],
+  'a removal in parts, of which the first compares versions': [
+    sizes.removesInParts,
+    'of the maximum number of records that are removed at once',
+  ],
+  'a page in parts, by their distance from its cursor': [
+    sizes.pagesByOffset,
+    'pages of the maximum length have each earlier record once',
   ],
   'load in another order': [reads.loadAllInItsOwnOrder, 'returns a record for each key'],
   'load without missing records': [reads.loadAllWithoutMissing, 'undefined for none'],
