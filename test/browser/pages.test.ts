@@ -270,6 +270,10 @@ describe('in Chromium, the pages for owners', () => {
       await fill(page, { 'account-0-new-most': most, 'account-0-new-payments': '3' })
       await fill(page, { 'account-0-new-interval': month })
       await click(page, 'button[value=limit]')
+      expect(await textOf(page)).toContain(amount)
+      expect(await violations(page)).toEqual([])
+      await expectToFitAPhone(page)
+      await click(page, 'button[value=save]')
       expect(await accessible(page)).toContain('status')
       expect(await textOf(page)).toContain(amount)
       await page.evaluate(unfold)
@@ -293,6 +297,24 @@ describe('in Chromium, the pages for owners', () => {
       expect(await violations(page)).toEqual([])
       await expectToFitAPhone(page)
     })
+  })
+
+  test('link to each other side by side, and mark the page that is open', async () => {
+    const page = await opened(`${running.baseUrl}/apps?limits`)
+    const links = `[...document.querySelectorAll('nav a')].map((link) => {
+      const { left, right } = link.getBoundingClientRect()
+      return { text: link.textContent, left, right, current: link.getAttribute('aria-current') }
+    })`
+    const [apps, limits, keys] = (await page.evaluate(links)) as readonly {
+      readonly text: string
+      readonly left: number
+      readonly right: number
+      readonly current: string | null
+    }[]
+    expect([apps?.text, limits?.text, keys?.text]).toEqual(['Apps', 'Limits', 'Keys'])
+    expect([apps?.current, limits?.current, keys?.current]).toEqual([null, 'page', null])
+    expect(limits?.left).toBeGreaterThan(apps?.right ?? 0)
+    expect(keys?.left).toBeGreaterThan(limits?.right ?? 0)
   })
 
   test('let an owner approve with the keyboard alone, and lead back to the app', async () => {
@@ -430,12 +452,13 @@ describe('in Chromium, the pages for owners', () => {
     const apps = `document.querySelectorAll('article').length`
     const before = Number(await page.evaluate(apps))
     expect(before).toBeGreaterThan(0)
-    expect(await tabTo(page, 'Search')).toEqual(['Not you? Sign out', '', 'Search'])
+    const header = ['Not you? Sign out', 'Apps', 'Limits', 'Keys']
+    expect(await tabTo(page, 'Search')).toEqual([...header, '', 'Search'])
     await press(page, 'Tab')
     expect(await focused(page)).toBe('Details and payments')
     await follow(page, 'Enter')
     expect(await tabTo(page, 'Remove access')).toEqual([
-      'Not you? Sign out',
+      ...header,
       'All connected apps',
       'Lower the limit',
       'Add a limit',

@@ -61,11 +61,17 @@ function walletOf(owner: Partial<Owner> = {}, accountLimits?: AccountLimitSettin
     resources: world.resources,
     ownerOf: () => ({ id: 'alice', name: 'Alice', ...owner }),
     accountsOf: () => accounts,
-    receiverOf: () => ({ name: 'City Tax Office', walletAddress: 'https://bank.example/taxes' }),
+    receiverOf: () => ({
+      name: 'City Tax Office',
+      walletAddress: 'https://bank.example/taxes',
+      amount: usd(12_500),
+    }),
     signIn: () => ({ status: 401, headers: {} }),
     signOut: '/logout',
     formKey,
+    signInAgain: () => ({ status: 303, headers: { location: '/login' } }),
     connectedAppsUrl: '/apps',
+    keysUrl: '/keys',
     ...(accountLimits && { accountLimits }),
     design,
     clock,
@@ -123,7 +129,8 @@ function walletOf(owner: Partial<Owner> = {}, accountLimits?: AccountLimitSettin
     const token = await formTokens(formKey).value('account-limits', 'alice')
     const body = new TextEncoder().encode(`${new URLSearchParams({ token, ...form })}`)
     const posted = { method: 'POST', url: '/apps?limits', headers: [], body }
-    return pages.connectedApps(posted)
+    const { headers } = await pages.connectedApps(posted)
+    return apps(headers['location'])
   }
   return { world, asked, connected, waiting, consent, confirmation, apps, limit }
 }
@@ -172,8 +179,11 @@ async function connectedApp(): Promise<HttpResponse> {
   return wallet.apps(`?app=${grantId}`)
 }
 
-/** The limits for all apps of an account, of which two apps have spent a part, and a form that is refused. */
-async function limitsForAllApps(): Promise<HttpResponse> {
+/**
+ * The limits for all apps of an account, of which two apps have spent a part, and a form: one that is refused, or one
+ * that leads to the check of a limit.
+ */
+async function limitsForAllApps(form: Readonly<Record<string, string>>): Promise<HttpResponse> {
   const limits: readonly SpendingLimit[] = [
     { debitAmount: usd(10_000), payments: 20, interval: 'R/2024-01-01T00:00:00Z/P1M' },
     { payments: 5, interval: 'R/2024-01-01T00:00:00Z/P1D' },
@@ -186,14 +196,15 @@ async function limitsForAllApps(): Promise<HttpResponse> {
   ] as const) {
     await wallet.connected({ debitAmount: usd(5000) }, app, spent)
   }
-  return wallet.limit({
-    account: `${origin}/savings`,
-    do: 'limit',
-    interval: 'R/2024-01-01T00:00:00Z/P1W',
-    most: '12,50',
-    payments: '',
-  })
+  return wallet.limit({ do: 'limit', payments: '', ...form })
 }
+
+const unreadable = {
+  account: `${origin}/savings`,
+  interval: 'R/2024-01-01T00:00:00Z/P1W',
+  most: '12,5,0',
+}
+const lowered = { account: alice, interval: 'R/2024-01-01T00:00:00Z/P1M', most: '80' }
 
 async function answered(): Promise<HttpResponse> {
   const wallet = walletOf()
@@ -298,10 +309,19 @@ const pictures: readonly Picture[] = [
       ),
   },
   { name: 'consent-any-amount', of: () => consentTo({}) },
+  {
+    name: 'consent-once',
+    of: () =>
+      consentTo({
+        debitAmount: usd(12_500),
+        receiver: 'https://bank.example/incoming-payments/usd-1',
+      }),
+  },
   { name: 'connected-apps', of: () => connectedApps() },
   { name: 'connected-apps-dark', scheme: 'dark', of: () => connectedApps() },
   { name: 'connected-app', of: connectedApp },
-  { name: 'account-limits', of: limitsForAllApps },
+  { name: 'account-limits', of: () => limitsForAllApps(unreadable) },
+  { name: 'limit-check', of: () => limitsForAllApps(lowered) },
   { name: 'already-answered', of: answered },
   { name: 'confirmation', of: confirmation },
   { name: 'login', of: refused },
@@ -324,6 +344,7 @@ describe('in Chromium, the pages of the package', () => {
   test.each(pictures)('look as in $name, and break no rule of axe', async (picture) => {
     const { name, width = 390, scheme = 'light', of } = picture
     const { body = '' } = await of()
+    expect(body).toContain('<h1')
     await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }])
     await page.setViewport({ width, height: 300, deviceScaleFactor: 1.75 })
     await page.setContent(body)

@@ -1,5 +1,6 @@
-import type { PaymentToConfirm } from 'open-payments-server'
+import type { OutgoingPaymentView, PaymentToConfirm } from 'open-payments-server'
 import type { Handler, HttpResponse } from 'open-payments-server/adapter'
+import { paymentHtml } from './connected-app.js'
 import { isSameUrl } from './consent.js'
 import { fieldsOf } from './forms.js'
 import { html } from './html.js'
@@ -54,7 +55,29 @@ export function confirmationHandler(site: Site): Handler {
     return site.show(screen, visit, { status: problem === undefined ? 200 : 400 })
   }
 
-  async function receiversOf(payment: PaymentToConfirm): Promise<Receivers> {
+  /** Says to its owner what became of a payment that no longer waits. */
+  async function decided(paymentId: string, visit: OwnersVisit): Promise<HttpResponse> {
+    const payment = await options.resources?.outgoingPayments.get?.(paymentId)
+    if (payment === undefined || !(await isOwners(payment, visit))) {
+      return notice(404, 'notWaiting', visit)
+    }
+    const line = paymentHtml(payment, await receiversOf(payment), visit)
+    return notice(200, 'wasDecided', visit, { content: html`<p>${line}</p>` })
+  }
+
+  async function isOwners(
+    { grantId, walletAddress }: OutgoingPaymentView,
+    { owner }: OwnersVisit,
+  ): Promise<boolean> {
+    const grant = await options.auth.grants.get(grantId)
+    if (grant?.resourceOwner !== undefined) return grant.resourceOwner === owner.id
+    const accounts = await options.accountsOf(owner.id)
+    return accounts.some(({ url }) => isSameUrl(url, walletAddress))
+  }
+
+  async function receiversOf(
+    payment: Pick<PaymentToConfirm, 'receiver' | 'receiverWalletAddress'>,
+  ): Promise<Receivers> {
     const { receiver, receiverWalletAddress: walletAddress } = payment
     const named = await namedReceivers([receiver], receiverOf)
     const isKnown = named.has(receiver) || walletAddress === undefined
@@ -82,16 +105,13 @@ export function confirmationHandler(site: Site): Handler {
     const paymentId = path.split('/').at(-1) ?? ''
     const isPosted = visit.request.method === 'POST'
     const payment = await toConfirm(paymentId)
-    if (payment === undefined && !isSignedIn(visit) && !isPosted) {
-      return notice(404, 'notWaiting', visit)
-    }
     if (!isSignedIn(visit)) return site.signIn(visit)
     if (isPosted) return decide(paymentId, visit)
     const outcome = await outcomeOf<string>(tokens, visit)
     if (outcome !== undefined && outcome.result !== 'stale') {
       return notice(...(answers[outcome.result] ?? [409, 'notPaid']), visit)
     }
-    if (payment === undefined) return notice(404, 'notWaiting', visit)
+    if (payment === undefined) return decided(paymentId, visit)
     return ask(payment, visit, outcome && 'stale')
   })
 }

@@ -1,10 +1,10 @@
 import type { InteractionView, PaymentToConfirm } from 'open-payments-server'
 import { amountHtml } from './amounts.js'
 import { aboutName, addressOf, type OwnKey, shortName } from './app-name.js'
-import { isSameUrl, type OwnedAccount } from './consent.js'
+import { accountLine, isSameUrl, type OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
-import { formatInstant, isolated, type Locale, plain, say } from './locale.js'
+import { formatDeadline, type Locale, plain, say } from './locale.js'
 import { alertOf } from './notice.js'
 import { type Receivers, receiverHtml } from './receivers.js'
 
@@ -48,7 +48,7 @@ export function confirmationScreen(
   const { client, walletAddress, receiver, debitAmount, receiveAmount, until } = payment
   const app = { client, display, ownKey }
   const name = shortName(app, locale)
-  const { publicName } = accounts.find(({ url }) => isSameUrl(url, walletAddress)) ?? {}
+  const account = accounts.find(({ url }) => isSameUrl(url, walletAddress))
   const { value, assetCode, assetScale } = debitAmount
   const arrivesAsPaid =
     value === receiveAmount.value &&
@@ -65,10 +65,9 @@ export function confirmationScreen(
     <dl>
     <div><dt>${say(locale, 'rowTo')}</dt><dd>${receiverHtml(receiver, receivers)}</dd></div>
     ${!arrivesAsPaid && arrives}
-    <div><dt>${say(locale, 'rowAccount')}</dt><dd>${publicName && html`${isolated(publicName)} `}
-      <span${publicName && html` class="quiet small"`}>${isolated(walletAddress)}</span></dd></div>
+    <div><dt>${say(locale, 'rowAccount')}</dt><dd>${accountLine(walletAddress, account, locale)}</dd></div>
     </dl>
-    <p>${say(locale, 'confirmBy', { time: formatInstant(until, locale) })}</p>
+    <p>${say(locale, 'confirmBy', { time: formatDeadline(until, locale) })}</p>
     <div class="buttons"><button class="primary" id="decision" name="decision" value="confirm">
     ${say(locale, 'confirm')}</button>
     <button name="decision" value="decline">${say(locale, 'decline')}</button></div>

@@ -166,8 +166,8 @@ const statesInDoubt = {
   failed: 'paymentFailedInDoubt',
 } as const satisfies Record<OutgoingPaymentView['status'], TextKey>
 
-/** A payment with the amount that it debited, or, until it ends, the maximum that it may debit. */
-function paymentHtml(
+/** Returns a payment with the amount that it debited, or, until it ends, the maximum that it may debit. */
+export function paymentHtml(
   payment: OutgoingPaymentView,
   receivers: Receivers | undefined,
   { locale }: Pick<ConnectedAppOptions, 'locale'>,

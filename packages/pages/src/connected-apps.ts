@@ -14,7 +14,16 @@ import { addressOf, type OwnKey, ownKeyHtml, shortName } from './app-name.js'
 import { isSameUrl, type OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
-import { formatDay, formatInstant, isolated, listed, plain, say, visible } from './locale.js'
+import {
+  formatDay,
+  formatDeadline,
+  formatInstant,
+  isolated,
+  listed,
+  plain,
+  say,
+  visible,
+} from './locale.js'
 import { alertOf } from './notice.js'
 import type { TextKey } from './texts.js'
 
@@ -173,7 +182,7 @@ export function waitingHtml(
   const items = waiting.map(({ url, until, debitAmount, receiver, receiverWalletAddress }) => {
     const to = receiverWalletAddress ?? receiver
     const values = { amount: amountHtml(debitAmount, locale), receiver: isolated(to) }
-    const time = formatInstant(until, locale)
+    const time = formatDeadline(until, locale)
     return html`<li>${say(locale, 'paymentTo', values)}<br>
       <span class="quiet small">${say(locale, 'waitsUntil', { time })}</span><br>
       <a href="${url}">${say(locale, 'waitsAnswer')}</a></li>`

@@ -16,7 +16,7 @@ import type { Screen } from './layout.js'
 import { type LimitProblem, limitAlert, limitField, limitOf } from './limits.js'
 import {
   formatDay,
-  formatInstant,
+  formatDeadline,
   isolated,
   type Locale,
   plain,
@@ -220,7 +220,8 @@ function endOf({ end, windows }: SpendingOutlook, { locale }: ConsentOptions): H
   return isolated(formatDay(end, locale))
 }
 
-function accountLine(url: string, known: OwnedAccount | undefined, locale: Locale): Html {
+/** Returns an account as its owner knows it, with its balance. */
+export function accountLine(url: string, known: OwnedAccount | undefined, locale: Locale): Html {
   const { publicName } = known ?? {}
   return html`${publicName && html`${isolated(publicName)} `}<span${publicName && html` class="quiet small"`}>${isolated(url)}</span>
     ${known && balanceHtml(known, locale)}`
@@ -323,7 +324,7 @@ function also({ access, totals }: InteractionView, { locale }: ConsentOptions): 
 function details(view: InteractionView, options: ConsentOptions): Html {
   const { locale } = options
   const { tokens, subject, expiresAt, conditions } = view
-  const time = formatInstant(expiresAt, locale)
+  const time = formatDeadline(expiresAt, locale)
   return html`<details><summary>${say(locale, 'details')}</summary>
     ${tokens.map((token) => tokenDetails(token, options))}
     <ul>${subject && html`<li>${say(locale, 'learns', { id: subject.id })}</li>`}

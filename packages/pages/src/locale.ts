@@ -186,6 +186,11 @@ export function formatInstant(instant: number, locale: Locale): string {
   )
 }
 
+/** Formats the end of a time for an answer, at most a minute early: nobody plans by seconds. */
+export function formatDeadline(instant: number, locale: Locale): string {
+  return formatInstant(Math.floor(instant / 60_000) * 60_000, locale)
+}
+
 /**
  * Formats the day of an instant in the owner's time zone.
  *

@@ -59,7 +59,7 @@ export interface PagesOptions {
       Partial<
         Pick<
           ResourceServer['outgoingPayments'],
-          'toConfirm' | 'listToConfirm' | 'confirm' | 'decline'
+          'get' | 'toConfirm' | 'listToConfirm' | 'confirm' | 'decline'
         >
       >
   }

@@ -21,7 +21,7 @@ header,nav,main,footer{max-width:30rem;margin:0 auto}
 header{display:flex;flex-wrap:wrap;align-items:center;gap:.25rem .6rem;font-weight:650;padding:0 .25rem 1rem}
 header svg,header img{height:2rem;width:auto;max-width:100%}
 .owner{display:flex;flex-wrap:wrap;align-items:center;gap:0 .5rem;margin-inline-start:auto;color:var(--muted);font-size:.875rem;font-weight:400}
-nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;list-style:none;margin:0;padding:0 .25rem .75rem}nav li{margin:0}
+nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;list-style:none;margin:0;padding:0 .25rem .75rem}nav li{container-type:normal;margin:0}
 nav a{display:inline-block;padding-block:.4rem;color:var(--muted);font-weight:500;text-decoration:none}
 nav a[aria-current]{color:var(--text);box-shadow:inset 0 -2px var(--accent)}
 footer{color:var(--muted);font-size:.875rem;padding:1rem .25rem}

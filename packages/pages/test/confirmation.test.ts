@@ -107,6 +107,33 @@ describe('the page that confirms a payment', () => {
     expect(text).toContain('Arrives6.25 EUR')
   })
 
+  test('shows the balance of the account, and no seconds in the time', async () => {
+    const account = { url: alice, publicName: 'Alice', assetCode: 'USD', assetScale: 2 }
+    const { as, world } = await asked({ accountsOf: () => [{ ...account, balance: 12_345n }] })
+    world.clock.advance(1_234)
+    const { text } = await as('alice').open()
+    expect(text).toContain('Balance: 123.45 USD')
+    expect(text).toMatch(/until \w+, \w+ \d+, \d{4}, \d\d:\d\d UTC/)
+  })
+
+  test('says to its owner alone what became of a payment that was confirmed', async () => {
+    const { as, world, id } = await asked()
+    await as('alice').open()
+    const alices = as('alice')
+    await alices.open()
+    await alices.post({ decision: 'confirm' })
+    const { status, text } = await as('alice').open()
+    expect([status, text]).toEqual([200, expect.stringContaining('Already decided')])
+    expect(text).toMatch(/12\.50 USD to .*waits to be sent/)
+    const { outgoingPayments } = world.resources
+    expect(await outgoingPayments.begin(id)).toMatchObject({ ok: true })
+    expect((await as('alice').open()).text).toContain('is being sent')
+    const bobs = await as('bob').open()
+    expect([bobs.status, bobs.text]).toEqual([404, expect.not.stringContaining('12.50')])
+    const nobodys = await as('').open()
+    expect([nobodys.status, nobodys.text]).toEqual([303, expect.not.stringContaining('12.50')])
+  })
+
   test.each(['en', 'de', 'es', 'ar'] as const)('is in the language %s', async (language) => {
     const { as } = await asked({ ownerOf: () => ({ id: 'alice', language }) })
     const { text, body } = await as('alice').open()
@@ -132,8 +159,8 @@ describe('the page that confirms a payment', () => {
     expect(requested).toHaveLength(2)
     const reopened = await alices.open()
     expect([reopened.status, reopened.text]).toEqual([
-      404,
-      expect.stringContaining('Nothing to confirm'),
+      200,
+      expect.stringContaining('Already decided'),
     ])
   })
 

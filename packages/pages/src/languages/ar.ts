@@ -259,6 +259,8 @@ export const arabic: Texts = {
   declined: 'لن يُدفع شيء. يمكنك العودة إلى التطبيق.',
   notWaitingTitle: 'لا شيء للتأكيد',
   notWaiting: 'هذه الدفعة لا تنتظر ردًا، أو لم تعد تنتظره.',
+  wasDecidedTitle: 'تم البت فيها من قبل',
+  wasDecided: 'لم تعد هذه الدفعة تنتظر ردًا.',
   answeredLateTitle: 'فات الأوان',
   answeredLate: 'انتهى وقت الرد. لم يُدفع شيء.',
   noFundsTitle: 'الرصيد غير كافٍ',

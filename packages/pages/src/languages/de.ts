@@ -263,6 +263,8 @@ export const german: Texts = {
   declined: 'Es wird nichts gezahlt. Sie können zu der App zurückkehren.',
   notWaitingTitle: 'Nichts zu bestätigen',
   notWaiting: 'Diese Zahlung wartet nicht oder nicht mehr auf eine Antwort.',
+  wasDecidedTitle: 'Schon entschieden',
+  wasDecided: 'Diese Zahlung wartet nicht mehr auf eine Antwort.',
   answeredLateTitle: 'Zu spät',
   answeredLate: 'Die Zeit für Ihre Antwort ist vorbei. Es wurde nichts gezahlt.',
   noFundsTitle: 'Nicht genug Guthaben',

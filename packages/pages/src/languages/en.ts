@@ -270,6 +270,8 @@ export const english = {
   declined: 'Nothing is paid. You can return to the app.',
   notWaitingTitle: 'Nothing to confirm',
   notWaiting: 'This payment does not wait for an answer, or no longer.',
+  wasDecidedTitle: 'Already decided',
+  wasDecided: 'This payment no longer waits for an answer.',
   answeredLateTitle: 'Too late',
   answeredLate: 'The time for your answer is over. Nothing was paid.',
   noFundsTitle: 'Not enough money',

@@ -259,6 +259,8 @@ export const spanish: Texts = {
   declined: 'No se paga nada. Puede volver a la aplicación.',
   notWaitingTitle: 'Nada que confirmar',
   notWaiting: 'Este pago no espera una respuesta, o ya no la espera.',
+  wasDecidedTitle: 'Ya está decidido',
+  wasDecided: 'Este pago ya no espera una respuesta.',
   answeredLateTitle: 'Demasiado tarde',
   answeredLate: 'El plazo para su respuesta ha terminado. No se ha pagado nada.',
   noFundsTitle: 'Saldo insuficiente',
