@@ -24,7 +24,7 @@ import {
   rejectsOf,
 } from './packet.js'
 import { largestOf, type Peer } from './rail.js'
-import { convertedDown, type Rate } from './rates.js'
+import { convertedDown, convertedUp, greatest, inverseOf, least, type Rate } from './rates.js'
 import type { Route, Sending, SendingBook } from './sending-book.js'
 import { isListed, takenOver } from './sending-end.js'
 
@@ -51,6 +51,11 @@ export type PacketRecord = ReturnType<typeof packetRecord>
  * commits what it has accepted before the expiry.
  */
 const marginMs = 10_000
+
+/** The most packets without a proof in the record of a payment, which then stays below 64 KiB, as MariaDB demands. */
+const recordedMax = 100
+
+type Reserved = { readonly amount: bigint } | { readonly refusal: readonly ['F00' | 'T03', string] }
 
 /** After another process has taken over the payment, it sends nothing new: the amount might arrive twice. */
 export function packetRecord(options: PacketRecordOptions) {
@@ -104,22 +109,40 @@ export function packetRecord(options: PacketRecordOptions) {
     condition,
   })
 
-  /** Records a packet before it is sent. Resolves to why it must not be sent. */
-  async function reserve(reference: string, prepare: IlpPrepare): Promise<string | undefined> {
-    const amount = BigInt(prepare.amount)
-    const expiresAt = prepare.expiresAt.getTime()
+  /** Records a packet before it is sent. Resolves to the amount to send, or to why it must not be sent. */
+  async function reserve(reference: string, prepare: IlpPrepare): Promise<Reserved> {
+    const notAfter = prepare.expiresAt.getTime()
     const asked = await askedBy(secret, prepare.data)
-    const arriving = convertedDown(amount, rate)
-    const order = {
-      reference,
-      // At the rate of this wallet, more may arrive than the packet asks for.
-      amount: asked > arriving ? asked : arriving,
-      notAfter: expiresAt,
-    }
+    const { attempts } = sending.settlement
+    if (attempts.length >= recordedMax) return stop('too many packets of the payment have no proof')
+    // A larger one would bring more than the payment delivers.
+    const enough = convertedUp(totalsOf(sending.settlement).free, inverseOf(rate))
+    const amount = least(BigInt(prepare.amount), enough)
+    // At the rate of this wallet, more may arrive than the packet asks for.
+    const order = { reference, amount: greatest(asked, convertedDown(amount, rate)), notAfter }
     const reserved = reserveAttempt(sending.settlement, order, trustMax, now())
-    if (!reserved.ok) return reserved.reason
+    if (!reserved.ok) {
+      // What is in flight may bring less than it may.
+      const isInFlight = attempts.some(({ outcome }) => outcome.state === 'reserved')
+      const mayWait = isInFlight && reserved.refusal === 'amount_not_free'
+      return mayWait ? { refusal: ['T03', reserved.reason] } : stop(reserved.reason)
+    }
     const packets = { ...sending.packets, [reference]: `${amount}` }
     sending = { ...sending, settlement: reserved.record, packets }
+    return (await recorded(reference, amount, notAfter)) ?? { amount }
+  }
+
+  function stop(reason: string): Reserved {
+    stopped = true
+    return { refusal: ['F00', reason] }
+  }
+
+  /** Writes a packet that is reserved. Resolves to why it must not be sent. */
+  async function recorded(
+    reference: string,
+    amount: bigint,
+    expiresAt: number,
+  ): Promise<Reserved | undefined> {
     const row = { ...keyOf(reference), amount, expiresAt, reservedAt: now(), paymentId }
     let mayBeInBook = false
     try {
@@ -127,10 +150,10 @@ export function packetRecord(options: PacketRecordOptions) {
       if (mayBeInBook && (await book.reserve(row)).ok) return undefined
     } catch {
       // It is not sent, so it cannot arrive. Once that is decided, the book releases what it may have recorded.
-      if (mayBeInBook) return 'the packet may have been recorded'
+      if (mayBeInBook) return stop('the packet may have been recorded')
     }
     record(reference, { outcome: 'refused', reason: 'not sent', retryAt: now() })
-    return 'the packet could not be recorded'
+    return stop('the packet could not be recorded')
   }
 
   async function settle(reference: string, prepare: IlpPrepare, bytes: Uint8Array): Promise<void> {
@@ -141,10 +164,10 @@ export function packetRecord(options: PacketRecordOptions) {
       await book.decide(keyOf(reference), 'fulfilled', { fulfillment: proof })
       record(reference, { outcome: 'proven', arrived, proof })
     } else if (reply === undefined || isUnknown(reply) || isFulfill(reply)) {
-      record(reference, { outcome: 'unknown', reason: whyUnknown(reply as IlpReject | undefined) })
+      record(reference, { outcome: 'unknown', reason: reasonOf(reply as IlpReject | undefined) })
     } else {
       await book.decide(keyOf(reference), 'released')
-      const reason = `${reply.code} ${reply.message}`
+      const reason = reasonOf(reply)
       record(reference, { outcome: 'refused', reason, retryAt: now() })
     }
     // If this cannot be written, the outcome is unknown to the next process.
@@ -180,12 +203,11 @@ export function packetRecord(options: PacketRecordOptions) {
         return reject('F00', 'The packet expires more than five minutes from now')
       }
       const reference = prepare.executionCondition.toString('base64url')
-      const problem = await reserve(reference, prepare)
-      if (problem !== undefined) {
-        stopped = true
-        return reject('F00', problem)
-      }
-      const reply = await peer.send(serializeIlpPrepare(prepare))
+      const reserved = await reserve(reference, prepare)
+      if ('refusal' in reserved) return reject(...reserved.refusal)
+      const reply = await peer.send(
+        serializeIlpPrepare({ ...prepare, amount: `${reserved.amount}` }),
+      )
       await settle(reference, prepare, reply)
       return reply
     }) satisfies IlpHandler,
@@ -247,8 +269,9 @@ export async function aligned(
   return next
 }
 
-function whyUnknown(reply: IlpReject | undefined): string {
-  return reply?.code === undefined ? 'no reply' : `${reply.code} ${reply.message}`.slice(0, 256)
+function reasonOf(reply: IlpReject | undefined): string {
+  if (reply === undefined) return 'no reply'
+  return `${reply.code} ${reply.message}`.replace(/[^ !#-[\]-~]/g, '?').slice(0, 64)
 }
 
 /** Returns what a packet asks the receiver for. */

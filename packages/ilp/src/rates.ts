@@ -12,6 +12,10 @@ export function convertedDown(amount: bigint, { numerator, denominator }: Rate):
   return (amount * numerator) / denominator
 }
 
+export function inverseOf({ numerator, denominator }: Rate): Rate {
+  return { numerator: denominator, denominator: numerator }
+}
+
 /** Divides and rounds up. */
 export function dividedUp(dividend: bigint, divisor: bigint): bigint {
   return (dividend + divisor - 1n) / divisor
@@ -19,4 +23,8 @@ export function dividedUp(dividend: bigint, divisor: bigint): bigint {
 
 export function least(one: bigint, other: bigint): bigint {
   return one < other ? one : other
+}
+
+export function greatest(one: bigint, other: bigint): bigint {
+  return one > other ? one : other
 }

@@ -64,7 +64,10 @@ export async function decideSending(
     return refused('payment_unknown', `no packets of ${paymentId} are recorded`)
   }
   const overtaken = refused('payment_taken_over', `another decision about ${paymentId} is made`)
-  const operator = { who: who.slice(0, whoMax), ...(reference !== undefined && { reference }) }
+  const operator = {
+    who: who.replace(/[\p{Cc}"\\]/gu, ' ').slice(0, whoMax),
+    ...(reference !== undefined && { reference }),
+  }
   const decided =
     what === 'corrected'
       ? corrected(sending)

@@ -52,7 +52,7 @@ export async function end(ports: Ports, ending: Ending, reason: string): Promise
   const { outgoingPayments, sendings, now } = ports
   const { payment, writer } = ending
   const { paymentId } = payment
-  const settlement = stopSettlement(ending.sending.settlement, reason, now())
+  const settlement = stopSettlement(ending.sending.settlement, reason.slice(0, 256), now())
   const sending = { ...ending.sending, settlement }
   if (!(await sendings.write(paymentId, writer, sending, isListed(sending)))) {
     throw takenOver(paymentId)

@@ -215,8 +215,7 @@ async function open(
 }
 
 function newSending({ receiveAmount, receiver }: OutgoingPaymentView, now: number): Sending {
-  // More than the payment delivers may arrive in all, by rounding: the rail itself limits what is sent.
-  const amount = (BigInt(receiveAmount.value) * 102n) / 100n + 1_000n
+  const amount = BigInt(receiveAmount.value)
   const settlement = openSettlement({ amount, now, otherSide: receiver })
   return { settlement, packets: {}, sent: '0' }
 }

@@ -79,8 +79,11 @@ describe.each(cases)('a process %s, whose lease is over, beside %s', (one = '', 
       const end = await link.state()
       const { debited, arrived, undebited, inDoubt, owing, owed, difference } = end
       expect(['completed', 'failed'], `paused before call ${nth}`).toContain(end.state)
-      expect({ debited: debited + undebited, nth }).toEqual({ debited: arrived + inDoubt, nth })
-      expect({ owing, nth }).toEqual({ owing: owed + difference, nth })
+      const due = debited + undebited
+      expect(due, `paused before call ${nth}`).toBeGreaterThanOrEqual(arrived)
+      expect(due, `paused before call ${nth}`).toBeLessThanOrEqual(arrived + inDoubt)
+      expect(owing - owed, `paused before call ${nth}`).toBeLessThanOrEqual(difference)
+      expect(owing, `paused before call ${nth}`).toBeGreaterThanOrEqual(owed)
       expect(arrived).toBeLessThanOrEqual(500n)
       if (where === 'ended') break
     }
