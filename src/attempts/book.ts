@@ -78,7 +78,7 @@ export function bookOn(options: {
       kind,
       next,
       expectedVersion: previous?.version ?? 0,
-      ...(previous !== undefined && { previous }),
+      ...(previous !== undefined && { previous: replaced(previous) }),
     }
     const commit = (inside: Store) => inside.commit({ changes: [change], guards: [] })
     try {
@@ -144,6 +144,11 @@ export function bookOn(options: {
       return removed.filter(Boolean).length
     },
   }
+}
+
+/** Where a record was found, which its next version replaces. */
+function replaced({ lists, dueAt }: SettlementRecord): NonNullable<RecordChange['previous']> {
+  return { ...(lists !== undefined && { lists }), ...(dueAt !== undefined && { dueAt }) }
 }
 
 function listOf(namespace: string): string {

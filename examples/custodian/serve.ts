@@ -1,0 +1,31 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+
+/** Serves a function on a port of this machine. Without a response, it breaks the connection. */
+export async function serve(
+  port: number,
+  handle: (request: Request) => Promise<Response | undefined>,
+): Promise<void> {
+  const server = createServer(async (request, response) => {
+    try {
+      const body: Buffer[] = []
+      for await (const chunk of request) body.push(chunk)
+      const { method = 'GET', url = '/', headers } = request
+      const answer = await handle(
+        new Request(new URL(url, `http://localhost:${port}`), {
+          method,
+          headers: { authorization: headers.authorization ?? '' },
+          ...(body.length > 0 && { body: Buffer.concat(body) }),
+        }),
+      )
+      if (answer === undefined) return void request.socket.destroy()
+      response.writeHead(answer.status, { 'content-type': 'application/json' })
+      response.end(await answer.text())
+    } catch (error) {
+      console.error(error)
+      response.writeHead(500).end()
+    }
+  })
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+}
