@@ -6,9 +6,10 @@ import { createDynamodbTable, dynamodbStore } from '../../examples/stores/dynamo
 import { etcdStore } from '../../examples/stores/etcd.js'
 import type { Store } from '../../src/index.js'
 import { removeOne } from '../support/one-record.js'
+import { patient } from '../support/runs.js'
 
 function keepsTheContract(makeStore: () => Store): void {
-  for (const { name, rule, run } of storeConformance(makeStore, { sameData: true })) {
+  for (const { name, rule, run } of storeConformance(makeStore, patient)) {
     test(`${name} (${rule})`, run)
   }
 }

@@ -17,3 +17,6 @@ export function runs(all: number, short?: number): number {
   if (depth === 'mutation') return Math.ceil(short === undefined ? all / 16 : short / 2)
   return isLong ? all : (short ?? Math.ceil(all / 12))
 }
+
+/** Options of the suite for stores on servers that a busy machine makes slow: only a case that hangs takes longer. */
+export const patient = { sameData: true, timeoutMs: 600_000 }
