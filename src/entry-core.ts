@@ -134,8 +134,15 @@ export {
   type SpendingLimit,
 } from './core/limits.js'
 export {
+  type AllOrNone,
+  isUnderGrant,
+  type Requester,
+  type UnderGrant,
+} from './core/outgoing-payment/authority.js'
+export {
   type CreatedPayment,
   type CreateOutgoingPayment,
+  type CreateUnderGrant,
   createOutgoingPayment,
 } from './core/outgoing-payment/create.js'
 export {
@@ -152,6 +159,7 @@ export {
   heldBy,
   type OutgoingPayment,
   type OutgoingPaymentEvent,
+  type OutgoingPaymentFields,
   type OutgoingPaymentPolicy,
   type PaymentRecord,
   type ReservedPayment,

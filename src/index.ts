@@ -66,6 +66,7 @@ export type {
   LimitsRefusal,
   SpendingLimit,
 } from './core/limits.js'
+export type { AllOrNone, Requester, UnderGrant } from './core/outgoing-payment/authority.js'
 export type {
   DecideDoubt,
   DecideDoubtRefusal,
@@ -81,6 +82,7 @@ export type {
   DeclineRefusal,
   OutgoingPayment,
   OutgoingPaymentEvent,
+  OutgoingPaymentFields,
 } from './core/outgoing-payment/record.js'
 export type {
   OutgoingPaymentRefusals,
@@ -122,7 +124,7 @@ export type {
   SentReport,
 } from './host/outgoing-payment.js'
 export type { ListedPayments, OutgoingPaymentScope } from './host/outgoing-payment-scope.js'
-export type { OutgoingPaymentView } from './host/outgoing-payment-view.js'
+export type { ClientOfPayment, OutgoingPaymentView } from './host/outgoing-payment-view.js'
 export type { PaymentReader } from './host/payments.js'
 export type {
   LimitScope,

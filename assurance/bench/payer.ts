@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Amount, OutgoingPayment } from 'open-payments-server'
 import type { HttpRequest, Stored } from 'open-payments-server/adapter'
 import type { Budget } from 'open-payments-server/core'
+import { underGrant } from '../../test/support/under-grant.js'
 import { type BenchWallet, bob, client, grantEndpoint, resourceServer, signed } from './fixtures.js'
 
 const receiver = 'https://bank.example/incoming-payments/7f3c'
@@ -93,7 +94,7 @@ export async function completePayments(payer: Payer, count: number): Promise<voi
   for (let i = 0; i < copies.length; i += 1_000) {
     await create(wallet, 'outgoing-payment', copies.slice(i, i + 1_000))
   }
-  const budget = (await load(wallet, 'budget', payment.budgetId)) as Budget
+  const budget = (await load(wallet, 'budget', underGrant(payment).budgetId)) as Budget
   const times = (value: string) => String(BigInt(value) * BigInt(count))
   const spent = {
     debitAmount: { ...payment.debitAmount, value: times(payment.sent) },

@@ -2,7 +2,10 @@ import type { Budget } from '../../src/core/budget/record.js'
 import type { Grant } from '../../src/core/grant/record.js'
 import { decideGrant } from '../../src/core/grant.js'
 import type { SpendingLimit } from '../../src/core/limits.js'
-import { createOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
+import {
+  type CreateUnderGrant,
+  createOutgoingPayment,
+} from '../../src/core/outgoing-payment/create.js'
 import {
   budgetIdsOf,
   type OutgoingPayment,
@@ -18,7 +21,11 @@ import { remembered } from './search.js'
 
 /** The decisions that the services make, of which a planted mistake replaces some. */
 export const limitDecisions = {
-  createOutgoingPayment,
+  createOutgoingPayment: (
+    command: CreateUnderGrant,
+    now: number,
+    policy: Parameters<typeof createOutgoingPayment>[2],
+  ) => createOutgoingPayment(command, now, policy),
   releasedBudgets,
   /** Whether the commit of a payment fails if its grant is at another version. */
   guards: true,

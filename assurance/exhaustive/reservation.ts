@@ -30,6 +30,7 @@ import {
 } from '../../src/core/outgoing-payment/reservation.js'
 import { decideOutgoingPayment } from '../../src/core/outgoing-payment.js'
 import { type EventRecord, eventRecords } from '../../src/service/event-record.js'
+import { underGrant } from '../../test/support/under-grant.js'
 import { type Move, remembered, type System } from './search.js'
 
 /** The decisions that the services make, of which a planted mistake replaces some. */
@@ -465,7 +466,7 @@ export function reservations(
       const isRotated = decisions.renews && tokenOf(world.grant) !== tokenOf(seen)
       const rights = isRotated ? undefined : rightsOf(world.grant, now)
       const refusal = rights
-        ? decisions.refuseByGrant(reserved, rights, '', () => world.budget, now)
+        ? decisions.refuseByGrant(underGrant(reserved), rights, '', () => world.budget, now)
         : ({ refusal: 'grant_ended', reason: 'ended' } as const)
       if (refusal !== undefined) {
         const wrong = refusal.refusal === 'grant_ended' && !world.grant.finalized

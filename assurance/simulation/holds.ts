@@ -1,3 +1,4 @@
+import { isUnderGrant } from '../../src/core/outgoing-payment/authority.js'
 import type { PaymentRecord } from '../../src/core/outgoing-payment/record.js'
 import type { DeliveredEvent, MayPay, RequestedPayment } from '../../src/index.js'
 import type { Climate } from './connection.js'
@@ -71,7 +72,8 @@ export function createHolds(
   function overheld(outgoingPaymentId: string): readonly string[] {
     const open = [...holds].flatMap((id) => {
       const record = database.peek('outgoing-payment', id) as PaymentRecord | undefined
-      if (record === undefined || isOver(record)) return []
+      // No window counts what the owner orders.
+      if (record === undefined || isOver(record) || !isUnderGrant(record)) return []
       return [{ record, place: windowOfPayment(database, record) }]
     })
     const own = open.find(({ record }) => record.id === outgoingPaymentId)
@@ -98,7 +100,7 @@ export function createHolds(
       journal.breaches.push(`the host was asked about another payment ${id}`)
     }
     asked.set(id, text)
-    if (draw.chance(10)) {
+    if (grantId !== undefined && draw.chance(10)) {
       const conditions = { pausedUntil: Math.ceil(scheduler.now()) + 60_000 }
       await auditor().auth.grants.amend(grantId, { conditions })
     }

@@ -1,6 +1,7 @@
 import { type Amount, type Asset, parseValue, sameAmount, sameAsset } from './amount.js'
 import { type Changed, changed, ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
+import { isSameClient } from './outgoing-payment/authority.js'
 import { refusedPublicly } from './public-reasons.js'
 import { retained, type Stored } from './stored.js'
 
@@ -11,8 +12,8 @@ import { retained, type Stored } from './stored.js'
  */
 export interface Quote extends Stored {
   readonly walletAddress: string
-  /** The client that created the quote. No other may use it. See `clientId`. */
-  readonly client: string
+  /** The client that created the quote. No other may use it. See `clientId`. Absent if the owner requested it. */
+  readonly client?: string
   /** URL of the incoming payment to pay. */
   readonly receiver: string
   /** Wallet address of the receiver; absent if the price did not name it. */
@@ -25,13 +26,14 @@ export interface Quote extends Stored {
   readonly expiresAt: Instant
 }
 
-/** A client received a quote. */
+/** A client, or the owner of the account, received a quote. */
 export interface QuoteEvent {
   readonly type: 'quote.created'
   readonly at: Instant
   readonly quoteId: string
   readonly walletAddress: string
-  readonly client: string
+  /** Absent if the owner of the account requested it. */
+  readonly client?: string
   readonly receiver: string
   readonly debitAmount: Amount
   readonly receiveAmount: Amount
@@ -91,7 +93,7 @@ export interface CreateQuote extends Price {
   readonly commandId: string
   readonly id: string
   readonly walletAddress: string
-  readonly client: string
+  readonly client?: string
   readonly receiver: string
 }
 
@@ -118,24 +120,24 @@ function retainQuoteUntil(expiresAt: Instant, { retentionMs }: QuotePolicy): Ins
   return expiresAt + retentionMs
 }
 
-/** The client that pays with a quote, and the wallet address it pays from. */
+/** The client that pays with a quote, if it is not the owner, and the wallet address it pays from. */
 interface QuoteUse {
   readonly walletAddress: string
-  readonly client: string
+  readonly client?: string
 }
 
 export type QuoteRefusal = 'quote_unknown' | 'quote_expired' | 'quote_mismatch'
 
-/** Checks that a client can use a quote. Other clients cannot tell that the quote exists. */
+/** Checks that a client, or the owner, can use a quote. Others cannot tell that the quote exists. */
 export function usableQuote(
   quote: Quote | undefined,
-  { walletAddress, client }: QuoteUse,
+  use: QuoteUse,
   now: Instant,
 ): Result<Quote, Refused<QuoteRefusal>> {
-  if (quote === undefined || quote.client !== client) {
-    return refused('quote_unknown', 'this client has no such quote')
+  if (quote === undefined || !isSameClient(quote, use)) {
+    return refused('quote_unknown', 'there is no such quote of this client or owner')
   }
-  if (quote.walletAddress !== walletAddress) {
+  if (quote.walletAddress !== use.walletAddress) {
     return refusedPublicly(
       'quote_mismatch',
       'walletAddress',
@@ -150,6 +152,9 @@ export function usableQuote(
 function quoteEvent(quote: Quote): QuoteEvent {
   const { id: quoteId, createdAt: at, walletAddress, client } = quote
   const { receiver, debitAmount, receiveAmount } = quote
-  const amounts = { debitAmount, receiveAmount }
-  return { type: 'quote.created', at, quoteId, walletAddress, client, receiver, ...amounts }
+  const ofClient = client !== undefined && { client }
+  return {
+    type: 'quote.created',
+    ...{ at, quoteId, walletAddress, ...ofClient, receiver, debitAmount, receiveAmount },
+  }
 }

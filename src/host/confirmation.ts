@@ -2,6 +2,7 @@ import type { Amount } from '../core/amount.js'
 import { type HostResult, refusedCall } from '../core/decision.js'
 import type { ClientKeyId } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
+import type { AllOrNone } from '../core/outgoing-payment/authority.js'
 import type {
   ConfirmRefusal,
   DeclineByOwnerRefusal,
@@ -15,20 +16,27 @@ import type { ConfirmablePayment, OwnerConfirmations } from '../service/owner-co
 import { exactly, type Members, readInput, string, text } from '../util/input.js'
 import { clientKeyOf } from './client-key.js'
 import { byAddressOrGrant, type OutgoingPaymentScope } from './outgoing-payment-scope.js'
-import type { OutgoingPaymentView } from './outgoing-payment-view.js'
+import {
+  type ClientOfPayment,
+  clientOfPayment,
+  type OutgoingPaymentView,
+} from './outgoing-payment-view.js'
 import { amount, pageMembers, requirePage } from './payments.js'
 
-/** A payment that its resource owner has to confirm. Its amounts and its receiver do not change. */
-export interface PaymentToConfirm {
+/**
+ * A payment that its resource owner has to confirm. Its amounts and its receiver do not change. It has `client`,
+ * `grantId` and `itemId`, or none of them if the owner ordered it with `create`.
+ */
+export type PaymentToConfirm = AllOrNone<ClientOfPayment> & {
   readonly paymentId: string
   /** The wallet address that pays. */
   readonly walletAddress: string
-  /** Wallet address of the client that requested it, or the URN of its key's thumbprint. */
-  readonly client: string
-  /** The key that signed for its grant, as in `GrantView`. Absent with `remoteGrants`. */
+  /** The key that signed for its grant, as in `GrantView`. Absent with `remoteGrants`, and without a grant. */
   readonly clientKey?: ClientKeyId
-  readonly grantId: string
-  /** The owner who consented to the grant. Absent with `remoteGrants`, and if the grant needed no consent. */
+  /**
+   * The owner who consented to the grant. Absent with `remoteGrants`, and if the grant needed no consent. Without a
+   * grant, the `resourceOwner` that you gave to `create`, if any.
+   */
   readonly resourceOwner?: string
   /** URL of the incoming payment to pay. */
   readonly receiver: string
@@ -38,8 +46,8 @@ export interface PaymentToConfirm {
   readonly receiveAmount: Amount
   /** The metadata that the client sent. */
   readonly metadata?: JsonObject
-  /** The granted item that it is charged to: see `ItemView`. */
-  readonly itemId: string
+  /** The data that you gave to `create`. */
+  readonly data?: JsonObject
   /** When its request arrived: the limits of the grant count it in the windows of this instant. */
   readonly createdAt: Instant
   /** URL of your page where the owner confirms it, as `policy.mayPay` returned it. */
@@ -148,24 +156,23 @@ export function confirmationServices(
 }
 
 function paymentToConfirm({ payment, grant }: ConfirmablePayment): PaymentToConfirm {
-  const { id: paymentId, walletAddress, client, grantId, receiver, metadata } = payment
-  const { receiverWalletAddress, debitAmount, receiveAmount, itemId } = payment
+  const { id: paymentId, walletAddress, receiver, metadata, data } = payment
+  const { receiverWalletAddress, debitAmount, receiveAmount } = payment
   const { createdAt, confirmation, dueAt: until } = payment
   const { url } = confirmation
-  const { resourceOwner } = grant?.consent ?? {}
+  const { resourceOwner } = grant?.consent ?? confirmation
   return {
     paymentId,
     walletAddress,
-    client,
+    ...clientOfPayment(payment),
     ...(grant !== undefined && { clientKey: clientKeyOf(grant) }),
-    grantId,
     ...(resourceOwner !== undefined && { resourceOwner }),
     receiver,
     ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
     debitAmount,
     receiveAmount,
     ...(metadata !== undefined && { metadata }),
-    itemId,
+    ...(data !== undefined && { data }),
     createdAt,
     url,
     until,

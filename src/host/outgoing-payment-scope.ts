@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import type { DoubtScope, GrantScope, ListScope } from '../service/lists.js'
+import type { AddressScope, DoubtScope, GrantScope } from '../service/lists.js'
 import { text } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import { type ScopeReader, scopeOf } from './payments.js'
@@ -27,7 +27,7 @@ export const byAddressOrGrant: ScopeReader<OutgoingPaymentScope> = {
 
 export const byAddressGrantOrDoubt: ScopeReader<
   ListedPayments,
-  ListScope | GrantScope | DoubtScope
+  AddressScope | GrantScope | DoubtScope
 > = {
   members: { ...ofAddressOrGrant, inDoubt: v.optional(v.literal(true, 'must be true')) },
   read({ inDoubt, ...others }) {

@@ -4,9 +4,9 @@ import type { PaymentResult } from '../core/decision.js'
 import type { Stored } from '../core/stored.js'
 import { type Collection, canonicalUrl, resourceId } from '../protocol/url.js'
 import {
+  type AddressScope,
   type GrantScope,
   type ListPage,
-  type ListScope,
   type PageQuery,
   type PageRequest,
   readPageQuery,
@@ -81,7 +81,7 @@ interface ReadablePayments<Payment, Selected> {
 }
 
 /** How a query selects a list of payments: the checks of its members, and what they select. */
-export interface ScopeReader<Scope, Selected = ListScope | GrantScope> {
+export interface ScopeReader<Scope, Selected = AddressScope | GrantScope> {
   readonly members: v.ObjectEntries
   /** @throws {InvalidInputError} for members that select no list. */
   read(query: Scope): Selected
@@ -143,7 +143,7 @@ export const byWalletAddress: ScopeReader<OfWalletAddress> = {
   read: scopeOf,
 }
 
-export function scopeOf({ walletAddress }: OfWalletAddress): ListScope {
+export function scopeOf({ walletAddress }: OfWalletAddress): AddressScope {
   const canonical = canonicalUrl(walletAddress)
   if (canonical !== undefined) return { walletAddress: canonical }
   throw new InvalidInputError('query.walletAddress', 'must be a valid https URL')

@@ -11,8 +11,9 @@ import {
   type PreviewRefusal,
   preview,
 } from '../service/preview.js'
-import { boolean, exactly, type Members, readInput, text } from '../util/input.js'
+import { boolean, exactly, having, type Members, readInput, text } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
+import { readObject } from './host-data.js'
 
 /** Whether a payment would be created at this instant, or why it would be refused. */
 export type PaymentPreview =
@@ -36,7 +37,7 @@ export type PaymentPreview =
       readonly limits: readonly LimitStatus[]
     }
 
-/** Selects the limits that an owner has set: for a grant, or for all payments of an account. */
+/** Selects the limits that an owner has set: for a grant, or for all payments that apps make from an account. */
 export type LimitScope =
   | { readonly grantId: string; readonly walletAddress?: undefined }
   | { readonly walletAddress: string; readonly grantId?: undefined }
@@ -45,9 +46,10 @@ export type LimitScope =
 export interface LimitServices {
   /**
    * Resolves to the decision that a payment would get if its request arrived now, and to what is left of each limit.
-   * The payment is priced. `policy.mayPay` is asked only if you want it.
+   * The payment is priced. `policy.mayPay` is asked only if you want it. Without `grantId`, it is the decision about a
+   * payment that the owner of the account orders with `create`, such as for a page that sends money.
    *
-   * @throws {InvalidInputError} for an invalid request, and without `pricing` or with `remoteGrants`.
+   * @throws {InvalidInputError} for an invalid request, without `pricing`, and for a `grantId` with `remoteGrants`.
    */
   preview(request: PaymentPreviewRequest): Promise<PaymentPreview>
   /**
@@ -61,8 +63,10 @@ export interface LimitServices {
 }
 
 const previewRequest = exactly({
-  grantId: text,
+  grantId: v.optional(text),
   label: v.optional(text),
+  data: v.optional(having({})),
+  countsInAccountLimits: v.optional(boolean),
   walletAddress: urlSchema,
   receiver: receiverSchema,
   debitAmount: v.optional(amountSchema),
@@ -74,6 +78,18 @@ const limitScope = exactly({
   grantId: v.optional(text),
   walletAddress: v.optional(urlSchema),
 } satisfies Members<LimitScope>)
+
+/** @throws {InvalidInputError} for members of an order together with a grant, and for a label without one. */
+function requireOneAuthority({ grantId, label, ...order }: PaymentPreviewRequest): void {
+  const { data, countsInAccountLimits } = order
+  if (grantId === undefined && label !== undefined) {
+    throw new InvalidInputError('request.label', 'needs grantId')
+  }
+  if (grantId !== undefined && (data ?? countsInAccountLimits) !== undefined) {
+    const problem = 'must not be used together with data or countsInAccountLimits'
+    throw new InvalidInputError('request.grantId', problem)
+  }
+}
 
 export function limitServices(
   {
@@ -92,12 +108,14 @@ export function limitServices(
   return {
     async preview(request) {
       const asked = readInput('request', previewRequest, request)
-      requireGrants('request.grantId')
+      if (asked.grantId !== undefined) requireGrants('request.grantId')
+      requireOneAuthority(asked)
       if (quotes === undefined) throw new InvalidInputError('request', 'needs the option pricing')
       if (asked.debitAmount !== undefined && asked.receiveAmount !== undefined) {
         throw new InvalidInputError('request', 'must not have both amounts')
       }
-      const previewed = await preview({ ...deps, quotes }, asked)
+      const data = readObject('request', 'data', asked.data)
+      const previewed = await preview({ ...deps, quotes }, { ...asked, ...data })
       if (previewed.ok) return previewed
       const { ok, refusal, reason, details, limits } = previewed
       return { ok, refusal, reason, ...(details !== undefined && { details }), limits }

@@ -4,6 +4,7 @@ import type { HostReasons } from '../core/decision.js'
 import type { SubjectId } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import type { GrantConditions, SpendingLimit } from '../core/limits.js'
+import type { Requester } from '../core/outgoing-payment/authority.js'
 import type { Price, PriceQuery } from '../core/quote.js'
 import type { JsonObject } from '../core/stored.js'
 
@@ -211,8 +212,11 @@ export interface PaymentMethods {
 export interface PriceRequest extends PriceQuery {
   /** The account that the payment would debit. */
   readonly account: WalletAddress
-  /** The client that asks: its wallet address, or the URN of its key's thumbprint. */
-  readonly client: string
+  /**
+   * The client that asks: its wallet address, or the URN of its key's thumbprint. Absent if the owner of the account
+   * asks, in your own app.
+   */
+  readonly client?: string
   readonly method: 'ilp'
 }
 
@@ -249,15 +253,15 @@ export interface Pricing {
   price(request: PriceRequest): Promise<PriceAnswer>
 }
 
-/** An outgoing payment that is priced, permitted by its grant and counted in its budget, before anybody sees it. */
-export interface RequestedPayment {
+/**
+ * An outgoing payment that is priced, permitted by its grant and counted in its budget, before anybody sees it. It has
+ * neither `client` nor `grantId` if the owner of the account orders it with `outgoingPayments.create`.
+ */
+export type RequestedPayment = Requester & {
   /** The id of the payment. Hold `debitAmount` once for it. */
   readonly outgoingPaymentId: string
   /** The wallet address to debit. */
   readonly walletAddress: string
-  /** Wallet address of the client, or the URN of its key's thumbprint. */
-  readonly client: string
-  readonly grantId: string
   /** URL of the incoming payment to pay. */
   readonly receiver: string
   /** Wallet address of the receiver; absent if `pricing` did not name it. */
@@ -266,6 +270,8 @@ export interface RequestedPayment {
   readonly receiveAmount: Amount
   /** The metadata that the client sent. */
   readonly metadata?: JsonObject
+  /** The data that you gave to `outgoingPayments.create`. */
+  readonly data?: JsonObject
   /** The resource owner's conditions, which the payment meets; `data` is for you to enforce. */
   readonly conditions?: GrantConditions
   /** True if `preview` asks: there is no such payment. Hold nothing, because no event will end it. */
@@ -320,9 +326,9 @@ export interface ConfirmationRequired {
 export type MayPay = (payment: RequestedPayment) => MayPayAnswer | Promise<MayPayAnswer>
 
 /**
- * Returns the limits that the owner of an account has set for all its payments, whatever their grants: at most three,
- * each with another interval, in the asset of the account. An empty array if there are none. Called before each new
- * payment, so that a lower limit applies to the next one; what is reserved stays.
+ * Returns the limits that the owner of an account has set for all payments that apps make, whatever their grants: at
+ * most three, each with another interval, in the asset of the account. An empty array if there are none. Called before
+ * each new payment that they count, so that a lower limit applies to the next one; what is reserved stays.
  */
 export type AccountLimits = (
   walletAddress: string,

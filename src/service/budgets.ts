@@ -5,6 +5,7 @@ import type { Budget, CountedLimit } from '../core/budget/record.js'
 import type { BudgetCandidate } from '../core/budget.js'
 import type { Instant } from '../core/instant.js'
 import { hasOtherAsset } from '../core/limits.js'
+import { isUnderGrant, type Requester } from '../core/outgoing-payment/authority.js'
 import { budgetIdsOf, type PaymentRecord } from '../core/outgoing-payment/record.js'
 import {
   accountLimits,
@@ -62,7 +63,7 @@ export function countedIn(limits: readonly SetLimit[], read: Read): readonly Cou
   })
 }
 
-/** Resolves to the limits that the owner of an account has set for all its payments. */
+/** Resolves to the limits that the owner of an account has set for all payments that apps make. */
 export async function limitsOfAccount(
   {
     context: { grantNamespace },
@@ -87,17 +88,19 @@ export async function limitsOfAccount(
 
 /**
  * Returns the name under which writes of payments share commits: all writes of one grant change the same budget, and
- * those of an account whose owner has set limits do, whatever their grants.
+ * those of an account whose owner has set limits do, whatever their grants. Without either, no budget counts the
+ * payment, so its write has a commit of its own.
  */
 export function sharedCommit(
-  { grantId, walletAddress }: Pick<PaymentRecord, 'grantId' | 'walletAddress'>,
+  payment: { readonly walletAddress: string } & Requester,
   isAccountLimited: boolean,
-): string {
-  return isAccountLimited ? `account ${walletAddress}` : `grant ${grantId}`
+): string | undefined {
+  if (isAccountLimited) return `account ${payment.walletAddress}`
+  return isUnderGrant(payment) ? `grant ${payment.grantId}` : undefined
 }
 
 /** Returns the same for a payment that exists. */
-export function sharedCommitOf(payment: PaymentRecord): string {
+export function sharedCommitOf(payment: PaymentRecord): string | undefined {
   const { limitBudgetIds = [] } = payment
   return sharedCommit(payment, limitBudgetIds.some(isOfAccount))
 }

@@ -1,19 +1,24 @@
 import type { SpentAmounts } from '../core/budget/record.js'
-import { type Refused, type Result, refused } from '../core/decision.js'
+import { ok, type Refused, type Result, refused } from '../core/decision.js'
+import type { AllOrNone } from '../core/outgoing-payment/authority.js'
 import { waitsUnderOther } from '../core/outgoing-payment/confirmation.js'
 import type { CreationPolicy, Terms } from '../core/outgoing-payment/create.js'
 import { asCreated, isCreated, type OutgoingPayment } from '../core/outgoing-payment/record.js'
 import type { SetLimit } from '../core/spending-limits.js'
 import type { ActiveToken, TokenRefusal } from '../ports/host.js'
 import { budgetKeysOf, limitsOfAccount } from './budgets.js'
-import type { ServiceContext } from './context.js'
+import { newCall, type ServiceContext } from './context.js'
 import {
   type CreationRefused,
   decideRepeated,
   paymentWrite,
 } from './create-outgoing-payment/decision.js'
-import type { Dependencies, PaymentCreationPorts } from './create-outgoing-payment/dependencies.js'
-import { identify, type PaymentInput } from './create-outgoing-payment/request.js'
+import type {
+  Dependencies,
+  Payer,
+  PaymentCreationPorts,
+} from './create-outgoing-payment/dependencies.js'
+import { identify, type PaymentCall, type PaymentInput } from './create-outgoing-payment/request.js'
 import { preloadFor, snapshotOf, withLimits } from './create-outgoing-payment/snapshot.js'
 import { termsOf } from './create-outgoing-payment/terms.js'
 import type { Preload } from './preload.js'
@@ -32,6 +37,9 @@ interface Spender {
   readonly preload?: Preload | undefined
 }
 
+/** The owner of the account, who needs no token. */
+const owner: AllOrNone<Spender> = {}
+
 /**
  * A payment, and the amounts spent under the token in the windows that are open when its request arrives. A repeat with
  * the same signature gets the payment as it was created, without these amounts.
@@ -40,6 +48,8 @@ export interface PaymentAnswer {
   readonly ok: true
   readonly payment: OutgoingPayment
   readonly spent?: SpentAmounts
+  /** Whether this request created it. */
+  readonly changed: boolean
 }
 
 /** Another request waits for the host's decision about the same payment: a repeat gets it. */
@@ -50,6 +60,11 @@ type PaymentCreationRefused =
   | Refused<TokenRefusal>
   | PricingRefused
   | CreationRefused
+
+/** The key of an order names a payment that was removed. */
+type Removed = Refused<'payment_unknown'>
+
+type Paid = PaymentAnswer | PaymentCreationRefused | Removed | Replayed
 
 /** Creates an outgoing payment, or returns the one that an identical earlier request created. */
 export type PaymentCreation = ReturnType<typeof createPaymentCreation>
@@ -74,52 +89,65 @@ export function createPaymentCreation(
   return {
     preloadFor: (input: PaymentInput) => preloadFor(deps, input),
     create: (input: PaymentInput, spender: Spender, call: SignedCall, idempotencyKey?: string) =>
-      pay(deps, input, spender, call, idempotencyKey),
+      pay(deps, input, spender, call, idempotencyKey) as Promise<
+        // Only the key of an order outlives its payment.
+        Exclude<Paid, Removed>
+      >,
+    /**
+     * Creates a payment that the owner of the account orders: without a client, a grant or a signature.
+     *
+     * @param idempotencyKey absent for a payment by a quote.
+     */
+    order: (input: PaymentInput, idempotencyKey: string | undefined) =>
+      pay(deps, input, owner, { ...newCall(context), run: context.run }, idempotencyKey) as Promise<
+        // An order has neither a signature nor a token.
+        Exclude<Paid, Replayed | Refused<TokenRefusal>>
+      >,
   }
 }
 
 async function pay(
   deps: Dependencies,
   input: PaymentInput,
-  spender: Spender,
-  call: SignedCall,
+  spender: AllOrNone<Spender>,
+  call: PaymentCall,
   idempotencyKey: string | undefined,
-): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
+): Promise<Paid> {
   const { context, mayPay } = deps
   const newEnd = () => context.pacing.elapsedMs() + context.storeTimeoutMs
   let endsAt = newEnd()
 
   // 1. Identify the payment, and determine what makes another request a repeat of this one.
   const request = await identify(context, input, spender.client, call, idempotencyKey)
-  let { token } = spender
+  let payer: Payer = spender
+  const isAccountLimited = payer.token !== undefined || input.countsInAccountLimits === true
   let terms: Terms | undefined
   let ofAccount: readonly SetLimit[] = []
 
   for (;;) {
     // 2. Load what the payment depends on. If another request is asking the host about it, wait for that decision. If
     // its owner can no longer confirm it, decline it.
-    let snapshot = await snapshotOf(deps, request, token, ofAccount, spender.preload)
-    const { reserved, isAsked } = snapshot
+    let snapshot = await snapshotOf(deps, request, payer, ofAccount, spender.preload)
+    const { reserved, isAsked, removed } = snapshot
+    if (removed !== undefined) return removed
     if (reserved !== undefined) {
       if (isAsked) {
         if (await waitForDecision(deps, reserved, endsAt)) continue
         return askedAlready
       }
-      const isOfOther = waitsUnderOther(reserved, token.grantId)
+      const isOfOther = payer.token && waitsUnderOther(reserved, payer.token.grantId)
       if (isOfOther && (await declineIfGrantEnded(deps, reserved))) continue
     }
 
     // 3. Determine the terms of a new payment, and get the limits of its account.
     if (snapshot.isNew && terms === undefined) {
-      const agreed = await termsOf(deps, request)
+      const agreed = await termsOf(deps, request, payer.client)
       if (!agreed.ok) return agreed
-      const { walletAddress } = input
-      ofAccount = await limitsOfAccount(
-        deps,
-        { ...agreed.value.account, walletAddress },
-        request.receivedAt,
-      )
-      snapshot = await withLimits(deps, token, snapshot, ofAccount)
+      if (isAccountLimited) {
+        const account = { ...agreed.value.account, walletAddress: input.walletAddress }
+        ofAccount = await limitsOfAccount(deps, account, request.receivedAt)
+        snapshot = await withLimits(deps, payer, snapshot, ofAccount)
+      }
       terms = agreed.value.terms
       // The host may have taken long for the price and the limits. It now gets its whole time to decide, and this
       // request its whole time for races.
@@ -128,32 +156,45 @@ async function pay(
     }
 
     // 4. Decide: create or reserve the payment, if the grant is as it was introspected.
-    const attempt = { request: snapshot.request, token, snapshot, terms }
+    const attempt = { request: snapshot.request, payer, snapshot, terms }
     const answer = await call.run(paymentWrite(deps, attempt), (read) =>
       decideRepeated(deps, attempt, read),
     )
     if (!answer.ok && answer.refusal !== 'outdated') return answer
     if (!answer.ok) {
       // This also loads what the payment depends on, if there is a preload.
-      const renewed = await spender.renew()
+      const renewed = await renew(spender)
       if (!renewed.ok) return renewed
       if (context.pacing.elapsedMs() > endsAt) throw new ContentionError()
-      token = renewed.value
+      payer = renewed.value
       continue
     }
     const { payment, spent } = answer
     deps.seenBudgets.see(payment.id, budgetKeysOf(payment))
-    if (isCreated(payment)) return answerWith(payment, spent)
+    if (isCreated(payment)) {
+      return answerWith(payment, spent, payment.commandId === request.commandId)
+    }
 
     // 5. Ask the host about the reserved payment, and create or decline it, or let it wait for its owner.
-    const settled = await settleReserved(deps, mayPay, payment, token)
-    if (settled.ok) return answerWith(settled.payment, spent)
+    const settled = await settleReserved(deps, mayPay, payment, payer.token ?? { order: input })
+    if (settled.ok) return answerWith(settled.payment, spent, true)
     if (settled.refusal !== 'outdated') return settled
   }
 }
 
-function answerWith(payment: OutgoingPayment, spent: SpentAmounts | undefined): PaymentAnswer {
+/** Returns who pays, with the token as it is now. The owner has none. */
+async function renew(spender: AllOrNone<Spender>): Promise<Result<Payer, Refused<TokenRefusal>>> {
+  if (spender.token === undefined) return ok({})
+  const renewed = await spender.renew()
+  return renewed.ok ? ok({ client: spender.client, token: renewed.value }) : renewed
+}
+
+function answerWith(
+  payment: OutgoingPayment,
+  spent: SpentAmounts | undefined,
+  changed: boolean,
+): PaymentAnswer {
   return spent === undefined
-    ? { ok: true, payment: asCreated(payment) }
-    : { ok: true, payment, spent }
+    ? { ok: true, payment: asCreated(payment), changed }
+    : { ok: true, payment, spent, changed }
 }

@@ -1,13 +1,8 @@
 import { ok } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
+import { isUnderGrant, type Requester } from '../core/outgoing-payment/authority.js'
 import type { ListEntry, Stored } from '../core/stored.js'
-import {
-  type ListQuery,
-  type RecordKind,
-  type RecordPage,
-  type Store,
-  storeBounds,
-} from '../ports/store.js'
+import { type ListQuery, type RecordPage, type Store, storeBounds } from '../ports/store.js'
 import type { Parsed } from '../protocol/schema.js'
 import { decodeUtf8, encodeUtf8, fromBase64url, toBase64url } from '../util/bytes.js'
 import type { ServiceContext } from './context.js'
@@ -41,11 +36,16 @@ export interface ListPage<Item> {
   readonly result: readonly Item[]
 }
 
-/** The payments in a list: all of a wallet address, or only the payments that one client created. */
-export interface ListScope {
+/** The payments of a wallet address. */
+export interface AddressScope {
   readonly walletAddress: string
-  readonly client?: string
   readonly grantId?: undefined
+}
+
+/** The payments that a client created at a wallet address. */
+export interface ClientScope {
+  readonly walletAddress: string
+  readonly client: string
 }
 
 /** The outgoing payments that were created under one grant. */
@@ -72,32 +72,43 @@ const stepsMax = 2
 const limitMax = storeBounds.listLimit
 const cursorLengthMax = 256
 
-/** Returns the name of a list, as used by `Stored.lists` and `Store.list`. */
-export function listName(namespace: string, { walletAddress, client }: ListScope): string {
-  const all = `${namespace} ${walletAddress}`
-  return client === undefined ? all : `${all} ${client}`
+/** Returns the name of the list of the payments of a wallet address that clients see with `list-all`. */
+export function sharedListName(namespace: string, { walletAddress }: AddressScope): string {
+  return `${namespace} ${walletAddress}`
 }
 
-/** The lists that contain a payment: all payments of the wallet address, and those that its client created there. */
+/** Returns the name of the list of the payments that one client created at a wallet address. */
+export function clientListName(namespace: string, { walletAddress, client }: ClientScope): string {
+  return `${namespace} ${walletAddress} ${client}`
+}
+
+/** Returns the name of the list of the payments that the owner ordered at a wallet address: no client sees them. */
+export function ownerListName(namespace: string, { walletAddress }: AddressScope): string {
+  // A client is a URL or a URN, so none has this name.
+  return `${namespace} ${walletAddress} owner`
+}
+
+/** The lists that contain an incoming payment: the shared one and, unless the host created it, that of its client. */
 export function listsOf(
   namespace: string,
   walletAddress: string,
   client: string | undefined,
   at: Instant,
 ): readonly ListEntry[] {
-  const ofAll = { list: listName(namespace, { walletAddress }), at }
-  if (client === undefined) return [ofAll]
-  return [ofAll, { list: listName(namespace, { walletAddress, client }), at }]
+  const shared = { list: sharedListName(namespace, { walletAddress }), at }
+  if (client === undefined) return [shared]
+  return [shared, { list: clientListName(namespace, { walletAddress, client }), at }]
 }
 
-/** The lists that contain an outgoing payment: those of `listsOf`, and the payments under its grant. */
+/** The lists that contain an outgoing payment: the shared one and those of its client and grant, or only the owner's. */
 export function paymentListsOf(
   namespace: string,
-  payment: { readonly walletAddress: string; readonly client: string; readonly grantId: string },
+  payment: { readonly walletAddress: string } & Requester,
   at: Instant,
 ): readonly ListEntry[] {
-  const { walletAddress, client } = payment
-  const underGrant = { list: grantListName(namespace, payment), at }
+  if (!isUnderGrant(payment)) return [{ list: ownerListName(namespace, payment), at }]
+  const { walletAddress, client, grantId } = payment
+  const underGrant = { list: grantListName(namespace, { grantId }), at }
   return [...listsOf(namespace, walletAddress, client, at), underGrant]
 }
 
@@ -107,7 +118,7 @@ export function grantListName(namespace: string, { grantId }: GrantScope): strin
 }
 
 /** Returns the name of a list of the payments that wait for their owner: of a wallet address, or under a grant. */
-export function waitingListName(namespace: string, scope: ListScope | GrantScope): string {
+export function waitingListName(namespace: string, scope: AddressScope | GrantScope): string {
   const { grantId } = scope
   return `${namespace} waiting ${grantId === undefined ? scope.walletAddress : `grant ${grantId}`}`
 }
@@ -115,13 +126,14 @@ export function waitingListName(namespace: string, scope: ListScope | GrantScope
 /** The lists that contain a payment while it waits for its owner. */
 export function waitingListsOf(
   namespace: string,
-  { walletAddress, grantId }: { readonly walletAddress: string; readonly grantId: string },
+  payment: { readonly walletAddress: string } & Requester,
   at: Instant,
 ): readonly ListEntry[] {
-  return [
-    { list: waitingListName(namespace, { walletAddress }), at },
-    { list: waitingListName(namespace, { grantId }), at },
-  ]
+  const { walletAddress } = payment
+  const ofAccount = { list: waitingListName(namespace, { walletAddress }), at }
+  if (!isUnderGrant(payment)) return [ofAccount]
+  const { grantId } = payment
+  return [ofAccount, { list: waitingListName(namespace, { grantId }), at }]
 }
 
 export function readPageQuery({ first, last, cursor }: PageQuery): Parsed<PageRequest> {
@@ -146,8 +158,8 @@ type Keep<Item> = (item: Item) => boolean
 
 /** The source of pages: a list, a part of a list, or several lists. */
 export interface Source<Item extends Stored> {
-  /** The name of the list, or of all of them. */
-  readonly list: string
+  /** The names of the lists. */
+  readonly lists: readonly string[]
   /** Resolves to the records that belong to a page, and whether more of them may follow. */
   read(request: PageRequest, steps?: number): Promise<ItemPage<Item>>
 }
@@ -166,22 +178,22 @@ export function sourceOf<Item extends Stored>(
 ): Source<Item> {
   const read = async (request: PageRequest) =>
     (await store.list({ ...list, ...request })) as ItemPage<Item>
-  const all = { list: list.list, read }
+  const all = { lists: [list.list], read }
   if (keep === undefined) return all
   return { ...all, read: (request, steps = stepsMax) => readKept(all, request, keep, steps) }
 }
 
 /**
- * Returns two lists of the same name as one, in which each id occurs once. A record of the first may be removed once
- * the second has one with its id, in the same place of the list.
+ * Returns two lists as one, in which each id occurs once. A record of the first may be removed once the second has one
+ * with its id, in the same place of the list.
  */
 export function mergedSource<First extends Stored, Second extends Stored>(
   first: Source<First>,
   second: Source<Second>,
 ): Source<First | Second> {
-  const { list } = first
+  const lists = [...new Set([...first.lists, ...second.lists])]
   return {
-    list,
+    lists,
     async read(request, steps) {
       // The lists are read one after the other: an item whose record in the first is removed during the call is found
       // in the second.
@@ -191,11 +203,11 @@ export function mergedSource<First extends Stored, Second extends Stored>(
       const found = [...new Map(all.map((each) => [each.id, each])).values()]
       const order = orderOf(request)
       // Beyond the place up to which both were read, records of one may be missing.
-      const ends = [endOf(one, request, list), endOf(other, request, list)]
+      const ends = [endOf(one, request, lists), endOf(other, request, lists)]
       const [reached] = ends.flatMap((place) => place ?? []).sort(order)
       const known = found
         .flatMap((record) => {
-          const place = placeIn(record, list)
+          const place = placeIn(record, lists)
           const isKnown = place && (reached === undefined || order(place, reached) <= 0)
           return isKnown ? [{ record, place }] : []
         })
@@ -216,9 +228,9 @@ export function mergedSource<First extends Stored, Second extends Stored>(
 function endOf(
   { records, more, reached }: ItemPage<Stored>,
   { forward }: PageRequest,
-  list: string,
+  lists: readonly string[],
 ): Place | undefined {
-  return more ? (reached ?? placeIn(records.at(forward ? -1 : 0), list)) : undefined
+  return more ? (reached ?? placeIn(records.at(forward ? -1 : 0), lists)) : undefined
 }
 
 /** Compares places as a list is read in a direction. */
@@ -229,7 +241,7 @@ function orderOf({ forward }: Pick<PageRequest, 'forward'>) {
 }
 
 async function readKept<Item extends Stored>(
-  { list, read }: Source<Item>,
+  { lists, read }: Source<Item>,
   request: PageRequest,
   keep: Keep<Item>,
   steps: number,
@@ -250,7 +262,7 @@ async function readKept<Item extends Stored>(
       if (kept.length === limit) return page(true)
       kept.push(record)
     }
-    const reached = more ? placeIn(found.at(-1), list) : undefined
+    const reached = more ? placeIn(found.at(-1), lists) : undefined
     if (reached === undefined) return page(false)
     if (kept.length === limit || step === steps) return page(true, reached)
     next = { ...next, cursor: reached }
@@ -262,12 +274,12 @@ async function readKept<Item extends Stored>(
  * reveals none of its items. A page with a cursor takes a second query.
  */
 export async function readPage<Item extends Stored>(
-  { list, read }: Source<Item>,
+  { lists, read }: Source<Item>,
   request: PageRequest,
 ): Promise<ListPage<Item>> {
   const { forward, cursor } = request
   const { records, more, reached } = await read(request)
-  const [first, last] = [records.at(0), records.at(-1)].map((record) => placeIn(record, list))
+  const [first, last] = [records.at(0), records.at(-1)].map((record) => placeIn(record, lists))
   const start = (forward ? undefined : reached) ?? first ?? reached
   const end = (forward ? reached : undefined) ?? last ?? reached
   const nearest = forward ? start : end
@@ -304,12 +316,12 @@ export function iterateList<Item extends Stored, View>(
 ): AsyncIterable<View> {
   return {
     async *[Symbol.asyncIterator]() {
-      const { list, read } = await findSource()
+      const { lists, read } = await findSource()
       let page: PageRequest | undefined = { forward: true, limit: limitMax }
       while (page !== undefined) {
         const found: ItemPage<Item> = await read(page)
         for (const record of found.records) if (keep(record)) yield view(record)
-        const cursor = endOf(found, page, list)
+        const cursor = endOf(found, page, lists)
         page = cursor && { ...page, cursor: beyond(page, cursor) }
       }
     },
@@ -319,25 +331,34 @@ export function iterateList<Item extends Stored, View>(
 /** Creates the readers of the lists of payments: pages, and all payments. */
 export function createPaymentLists<Payment extends Stored>(
   { store, namespace }: Pick<ServiceContext, 'store' | 'namespace'>,
-  kind: RecordKind,
+  kind: 'incoming-payment' | 'outgoing-payment',
 ) {
-  async function listOf(scope: ListScope | GrantScope): Promise<Source<Payment>> {
-    const list =
-      scope.grantId === undefined
-        ? listName(await namespace(), scope)
-        : grantListName(await namespace(), scope)
-    return sourceOf(store, { kind, list })
+  const source = (list: string) => sourceOf<Payment>(store, { kind, list })
+
+  async function hostsList(scope: AddressScope | GrantScope): Promise<Source<Payment>> {
+    const own = await namespace()
+    if (scope.grantId !== undefined) return source(grantListName(own, scope))
+    const shared = source(sharedListName(own, scope))
+    const isOrdered = kind === 'outgoing-payment'
+    return isOrdered ? mergedSource(shared, source(ownerListName(own, scope))) : shared
   }
   return {
-    list: async (scope: ListScope | GrantScope, page: PageRequest) =>
-      readPage(await listOf(scope), page),
-    iterate: <View>(scope: ListScope | GrantScope, seen: (payment: Payment) => View) =>
-      iterateList(() => listOf(scope), seen),
+    /** Resolves to a page of what the host may see: all of it. */
+    list: async (scope: AddressScope | GrantScope, page: PageRequest) =>
+      readPage(await hostsList(scope), page),
+    iterate: <View>(scope: AddressScope | GrantScope, seen: (payment: Payment) => View) =>
+      iterateList(() => hostsList(scope), seen),
+    /** Resolves to a page of what a client with `list-all` may see: nothing that the owner ordered. */
+    listShared: async (scope: AddressScope, page: PageRequest) =>
+      readPage(source(sharedListName(await namespace(), scope)), page),
+    /** Resolves to a page of what a client with `list` may see: what it created. */
+    listOfClient: async (scope: ClientScope, page: PageRequest) =>
+      readPage(source(clientListName(await namespace(), scope)), page),
   }
 }
 
-function placeIn(record: Stored | undefined, list: string): Place | undefined {
-  const entry = record?.lists?.find(({ list: wanted }) => wanted === list)
+function placeIn(record: Stored | undefined, lists: readonly string[]): Place | undefined {
+  const entry = record?.lists?.find(({ list }) => lists.includes(list))
   return record && entry && { at: entry.at, id: record.id }
 }
 

@@ -1,6 +1,7 @@
 import type { Refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
+import { requesterOf } from '../core/outgoing-payment/authority.js'
 import { confirmationMaxMs } from '../core/outgoing-payment/confirmation.js'
 import type { ReservedPayment } from '../core/outgoing-payment/record.js'
 import type { ConfirmationRequired, MayPay, MayPayAnswer, RequestedPayment } from '../ports/host.js'
@@ -34,18 +35,17 @@ export async function askMayPay(
   conditions: GrantConditions | undefined,
   isPreview?: true,
 ): Promise<MayPayRefused | undefined> {
-  const { id: outgoingPaymentId, walletAddress, client, grantId, receiver } = payment
-  const { receiverWalletAddress, debitAmount, receiveAmount, metadata, askUntil } = payment
+  const { id: outgoingPaymentId, walletAddress, receiver } = payment
+  const { receiverWalletAddress, debitAmount, receiveAmount, metadata, data, askUntil } = payment
   const requested: RequestedPayment = {
     outgoingPaymentId,
     walletAddress,
-    client,
-    grantId,
+    ...requesterOf(payment),
     receiver,
     ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
     debitAmount,
     receiveAmount,
-    ...given({ metadata, conditions, isPreview }),
+    ...given({ metadata, data, conditions, isPreview }),
     ...(payment.confirmation?.given !== undefined && { isConfirmed: true }),
   }
   // A copy, so that the host cannot change what is created.

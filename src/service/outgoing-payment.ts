@@ -33,10 +33,10 @@ import { budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
 import type { DomainEvent } from './event-record.js'
 import {
+  type AddressScope,
   createPaymentLists,
   type DoubtScope,
   type GrantScope,
-  type ListScope,
   type PageRequest,
 } from './lists.js'
 import { loadGrant, loadOne, loadPublic, loadRecords, nameOf, readerOf } from './load.js'
@@ -73,6 +73,7 @@ export function createOutgoingPayments(
   const lists = createPaymentLists<OutgoingPayment>(context, 'outgoing-payment')
   const doubts = createDoubts(context)
   return {
+    ...lists,
     load: (id: string) => loadPayment(context, id),
     list: (scope: PaymentScope, page: PageRequest) =>
       isOfDoubt(scope) ? doubts.list(page) : lists.list(scope, page),
@@ -142,7 +143,7 @@ async function spentUnder(
 }
 
 /** What selects a list of payments. */
-type PaymentScope = ListScope | GrantScope | DoubtScope
+type PaymentScope = AddressScope | GrantScope | DoubtScope
 
 function isOfDoubt(scope: PaymentScope): scope is DoubtScope {
   return 'inDoubt' in scope

@@ -1,6 +1,11 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
-import { confirmationDeclined, waitsForOwner } from '../core/outgoing-payment/confirmation.js'
+import { isUnderGrant } from '../core/outgoing-payment/authority.js'
+import {
+  confirmationDeclined,
+  waitingLimitsOf,
+  waitsForOwner,
+} from '../core/outgoing-payment/confirmation.js'
 import type { CreationPolicy } from '../core/outgoing-payment/create.js'
 import { refuseByGrant, rightsOf } from '../core/outgoing-payment/granted-rights.js'
 import {
@@ -21,7 +26,7 @@ import {
   type ReservedPayment,
 } from '../core/outgoing-payment/record.js'
 import { declinedFor, reservedByOther } from '../core/outgoing-payment/reservation.js'
-import { type SetLimit, waitingLimit } from '../core/spending-limits.js'
+import type { SetLimit } from '../core/spending-limits.js'
 import type { AccountLimits, MayPay, WalletAddresses } from '../ports/host.js'
 import { storeBounds } from '../ports/store.js'
 import { type AccountRefusal, activeAccount } from './accounts.js'
@@ -36,9 +41,9 @@ import {
 } from './budgets.js'
 import { newCall, type ServiceContext } from './context.js'
 import {
+  type AddressScope,
   type GrantScope,
   type ListPage,
-  type ListScope,
   type PageRequest,
   readPage,
   sourceOf,
@@ -84,7 +89,7 @@ export type OwnerConfirmations = ReturnType<typeof createOwnerConfirmations>
 export function createOwnerConfirmations(deps: Dependencies) {
   return {
     find: (id: string) => find(deps, id),
-    list: (scope: ListScope | GrantScope, page: PageRequest) => list(deps, scope, page),
+    list: (scope: AddressScope | GrantScope, page: PageRequest) => list(deps, scope, page),
     confirm: (id: string, resourceOwner: string, shown: ShownPayment) =>
       confirm(deps, id, resourceOwner, shown),
     decline: (id: string, resourceOwner: string) => declineAsOwner(deps, id, resourceOwner),
@@ -105,7 +110,7 @@ async function find(deps: Dependencies, id: string): Promise<ConfirmablePayment 
  */
 async function list(
   deps: Dependencies,
-  scope: ListScope | GrantScope,
+  scope: AddressScope | GrantScope,
   request: PageRequest,
 ): Promise<ListPage<ConfirmablePayment>> {
   const { store, namespace } = deps.context
@@ -129,6 +134,7 @@ async function confirmableOf(
   if (!hasGrants) return open.map((payment) => ({ payment }))
   const grants = await loadGrants(context, open)
   return open.flatMap((payment) => {
+    if (!isUnderGrant(payment)) return { payment }
     const grant = grants.get(payment.grantId)
     return grant === undefined || rightsOf(grant, now) === undefined ? [] : { payment, grant }
   })
@@ -138,7 +144,7 @@ async function loadGrants(
   { store }: ServiceContext,
   payments: readonly ReservedPayment[],
 ): Promise<ReadonlyMap<string, Grant>> {
-  const ids = [...new Set(payments.map(({ grantId }) => grantId))]
+  const ids = [...new Set(payments.flatMap(({ grantId }) => grantId ?? []))]
   const grants = new Map<string, Grant>()
   for (let i = 0; i < ids.length; i += storeBounds.loadKeys) {
     const keys = ids
@@ -159,7 +165,7 @@ async function declineForbidden(deps: Dependencies, grantId: string): Promise<vo
   const name = waitingListName(await namespace(), { grantId })
   const page = { forward: true, limit: storeBounds.listLimit }
   const { records } = await store.list({ kind: 'outgoing-payment', list: name, ...page })
-  const waiting = (records as readonly PaymentRecord[]).filter(waitsForOwner)
+  const waiting = (records as readonly PaymentRecord[]).filter(waitsForOwner).filter(isUnderGrant)
   if (waiting.length === 0) return
   const { now } = newCall(context)
   const grant = await loadGrant(context, grantId)
@@ -193,20 +199,21 @@ async function confirm(
     const owned = await loadOwned(deps, id, resourceOwner)
     if (!owned.ok) return owned
     const { payment } = owned.value
-    const { walletAddress, grantId } = payment
+    const { walletAddress, confirmation } = payment
+    const isLimited = isUnderGrant(payment) || confirmation?.countsInAccountLimits === true
     const now = context.clock.now()
     let limits: readonly SetLimit[] = []
     if (payment.state === 'reserved') {
       const account = await activeAccount(deps.walletAddresses, walletAddress)
       if (!account.ok) return account
       const charged = { ...account.value, walletAddress }
-      if (waitsForOwner(payment)) limits = await limitsOfAccount(deps, charged, now)
+      if (isLimited && waitsForOwner(payment)) limits = await limitsOfAccount(deps, charged, now)
     }
     const namespace = await context.grantNamespace()
-    const waiting = waitingLimit(namespace, grantId)
+    const waiting = waitingLimitsOf(payment, namespace).map(budgetKey)
     const confirmed = await context.run<ConfirmDecision>({
-      reads: [key, budgetKey(waiting), ...openBudgetKeys(limits)],
-      together: sharedCommit({ walletAddress, grantId }, limits.length > 0),
+      reads: [key, ...waiting, ...openBudgetKeys(limits)],
+      together: sharedCommit(payment, limits.length > 0),
       decide(read) {
         const command = {
           ...{ commandId, resourceOwner, shown, namespace },
@@ -232,7 +239,7 @@ async function confirm(
     const rights = owned.value.grant && rightsOf(owned.value.grant, now)
     const { conditions } = rights ?? record.confirmation ?? {}
     const settled =
-      hasGrants && rights === undefined
+      hasGrants && isUnderGrant(record) && rights === undefined
         ? await decline(deps, record, grantEnded)
         : await settleReserved(deps, mayPay, record, { conditions })
     if (settled.ok) return { ...settled, changed: true }
@@ -275,7 +282,8 @@ interface OwnedPayment {
 
 /**
  * Loads a payment whose confirmation the host has required, and refuses anybody but the owner who consented to its
- * grant. The host vouches for the owner if this server knows none: the grant is remote, or needed no consent.
+ * grant, or who ordered it. The host vouches for the owner if this server knows none: the grant is remote, or needed no
+ * consent, or the order named nobody.
  */
 async function loadOwned(
   { context, hasGrants }: Dependencies,
@@ -284,9 +292,10 @@ async function loadOwned(
 ): Promise<Result<OwnedPayment, Refused<'payment_unknown' | 'not_the_owner'>>> {
   const payment = await loadPublic<PaymentRecord>(context.store, 'outgoing-payment', id)
   if (payment?.confirmation === undefined) return unknownConfirmation
-  const grant = hasGrants ? await loadGrant(context, payment.grantId) : undefined
-  const owner = grant?.consent?.resourceOwner
+  const { grantId, confirmation } = payment
+  const grant = hasGrants && grantId !== undefined ? await loadGrant(context, grantId) : undefined
+  const owner = grantId === undefined ? confirmation.resourceOwner : grant?.consent?.resourceOwner
   return owner === undefined || owner === resourceOwner
     ? ok({ payment, grant })
-    : refused('not_the_owner', 'another owner consented to the grant')
+    : refused('not_the_owner', 'another owner consented to the grant or ordered the payment')
 }

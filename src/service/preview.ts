@@ -3,15 +3,19 @@ import type { Amount } from '../core/amount.js'
 import { payingItems } from '../core/budget/paying-items.js'
 import type { Budget } from '../core/budget/record.js'
 import { itemLimitStatus, type LimitStatus, limitStatus } from '../core/budget/status.js'
-import { type Refused, refused } from '../core/decision.js'
+import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import { clientId } from '../core/grant/record.js'
+import type { Instant } from '../core/instant.js'
+import { isUnderGrant, type Requester } from '../core/outgoing-payment/authority.js'
 import { awaitConfirmation, confirmationRequired } from '../core/outgoing-payment/confirmation.js'
 import { type CreationPolicy, reserveOutgoingPayment } from '../core/outgoing-payment/create.js'
-import { rightsOf } from '../core/outgoing-payment/granted-rights.js'
+import { type GrantedRights, rightsOf } from '../core/outgoing-payment/granted-rights.js'
 import { unexpired } from '../core/quote.js'
 import { ownerLimits, waitingLimit } from '../core/spending-limits.js'
+import type { JsonObject } from '../core/stored.js'
 import type { AccountLimits, MayPay, WalletAddresses } from '../ports/host.js'
 import { newUuid } from '../protocol/uuid.js'
+import { given } from '../util/given.js'
 import { activeAccount } from './accounts.js'
 import {
   budgetKey,
@@ -26,11 +30,18 @@ import { loadGrant, loadRecords, readerOf } from './load.js'
 import { askMayPay } from './may-pay.js'
 import type { QuoteOperations } from './quote.js'
 
-/** A payment that a client could request. It has at most one of the two amounts. */
+/**
+ * A payment that a client could request, or the owner could order. It has at most one of the two amounts. What belongs
+ * to an order is not allowed with `grantId`.
+ */
 export interface PaymentPreviewRequest {
-  readonly grantId: string
+  /** The grant under which the client would pay. Absent if the owner of the account would, with `create`. */
+  readonly grantId?: string
   /** The label of the token to pay with, if the grant has several. */
   readonly label?: string
+  /** As in `create`: the data that `mayPay` gets, and whether the limits of the account count the payment. */
+  readonly data?: JsonObject
+  readonly countsInAccountLimits?: boolean
   /** The wallet address to debit. */
   readonly walletAddress: string
   /** URL of the incoming payment to pay. */
@@ -85,42 +96,32 @@ export type Previewed =
 /** Decides about a payment, with canonical URLs, as its creation would at this instant. Writes nothing. */
 export async function preview(
   deps: PreviewDependencies,
-  { grantId, label, walletAddress, receiver, asksMayPay, ...amounts }: PaymentPreviewRequest,
+  request: PaymentPreviewRequest,
 ): Promise<Previewed> {
   const { context, quotes, policy, mayPay } = deps
+  const { walletAddress, receiver, debitAmount, receiveAmount, data } = request
   const { now, commandId } = newCall(context)
   const namespace = await context.grantNamespace()
-  const asks = asksMayPay ? mayPay : undefined
+  const asks = request.asksMayPay ? mayPay : undefined
 
-  const grant = await loadGrant(context, grantId)
-  if (grant === undefined) return unlimited(refused('grant_unknown', 'the grant does not exist'))
-  const rights = rightsOf(grant, now)
-  if (rights === undefined) {
-    return unlimited(refused('token_unknown', 'the grant is not approved, or has ended'))
-  }
-  const { conditions } = rights
-  const access = itemsOf(rights.access, label)
-  if (access.length === 0) {
-    return unlimited(refused('token_unknown', 'the grant has no live token with this label'))
-  }
-  const type = 'outgoing-payment'
-  if (!permits(access, type, 'create')) return unlimited(insufficient(type, 'create'))
-  if (!permits(access, type, 'create', walletAddress)) {
-    return unlimited(foreignIdentifier('walletAddress'))
-  }
-
-  const client = clientId(grant.client)
-  const priced = await quotes.price({ walletAddress, receiver, ...amounts }, client)
+  const payer = await payerOf(deps, request, now)
+  if (!payer.ok) return unlimited(payer)
+  const { requester, access, conditions } = payer.value
+  const amounts = given({ debitAmount, receiveAmount })
+  const priced = await quotes.price({ walletAddress, receiver, ...amounts }, requester.client)
   if (!priced.ok) return unlimited(priced)
   const current = unexpired(priced.value, now)
   if (!current.ok) return unlimited(current)
   const price = current.value
 
-  const ofAccount = await limitsOfAccount(deps, { ...price.debitAmount, walletAddress }, now)
-  const items = payingItems(access, { namespace, grantId }, now)
-  const set = [...ownerLimits(conditions?.limits, { namespace, grantId }, now), ...ofAccount]
-  const waiting = waitingLimit(namespace, grantId)
-  const keys = [...openBudgetKeys([...items, ...set]), ...(asks ? [budgetKey(waiting)] : [])]
+  const isLimited = isUnderGrant(requester) || request.countsInAccountLimits === true
+  const account = { ...price.debitAmount, walletAddress }
+  const ofAccount = isLimited ? await limitsOfAccount(deps, account, now) : []
+  const grant = isUnderGrant(requester) && { namespace, grantId: requester.grantId }
+  const items = grant ? payingItems(access, grant, now) : []
+  const set = [...(grant ? ownerLimits(conditions?.limits, grant, now) : []), ...ofAccount]
+  const waiting = asks && grant ? [budgetKey(waitingLimit(namespace, grant.grantId))] : []
+  const keys = [...openBudgetKeys([...items, ...set]), ...waiting]
   const read = readerOf(await loadRecords(context.store, keys))
   const candidates = candidatesIn(items, walletAddress, read)
   const counted = countedIn(set, read)
@@ -134,9 +135,9 @@ export async function preview(
   const id = newUuid(now, context.random)
   const decision = reserveOutgoingPayment(
     {
-      ...{ id, commandId, client, grantId, namespace, walletAddress, requestHash: '' },
+      ...{ id, commandId, ...requester, namespace, walletAddress, requestHash: '' },
       ...{ ...price, receiver, candidates, limits: counted },
-      ...(conditions !== undefined && { conditions }),
+      ...given({ conditions, data }),
       askedAt: context.clock.now(),
     },
     now,
@@ -150,6 +151,34 @@ export async function preview(
   const command = { commandId, namespace, confirmation: refusal, lists: [] }
   const waits = awaitConfirmation(record, command, budgetsIn(read), now, policy.budgets)
   return { ...(waits.ok ? confirmationRequired(refusal) : waits), limits }
+}
+
+/** What allows the payment: the rights of a grant, or none if its owner orders it. */
+interface PreviewedPayer extends GrantedRights {
+  readonly requester: Requester
+}
+
+async function payerOf(
+  { context }: PreviewDependencies,
+  { grantId, label, walletAddress }: PaymentPreviewRequest,
+  now: Instant,
+): Promise<Result<PreviewedPayer, Refused<PreviewRefusal>>> {
+  if (grantId === undefined) return ok({ requester: {}, access: [] })
+  const grant = await loadGrant(context, grantId)
+  if (grant === undefined) return refused('grant_unknown', 'the grant does not exist')
+  const rights = rightsOf(grant, now)
+  if (rights === undefined) {
+    return refused('token_unknown', 'the grant is not approved, or has ended')
+  }
+  const access = itemsOf(rights.access, label)
+  if (access.length === 0) {
+    return refused('token_unknown', 'the grant has no live token with this label')
+  }
+  const type = 'outgoing-payment'
+  if (!permits(access, type, 'create')) return insufficient(type, 'create')
+  if (!permits(access, type, 'create', walletAddress)) return foreignIdentifier('walletAddress')
+  const requester = { client: clientId(grant.client), grantId }
+  return ok({ requester, access, conditions: rights.conditions })
 }
 
 function unlimited<Refusal extends string>(refusal: Refused<Refusal>) {
@@ -167,7 +196,7 @@ export async function limitsOfGrant(
   return statuses(context, ownerLimits(grant?.conditions?.limits, { namespace, grantId }, now))
 }
 
-/** Resolves to what is left of the limits that the owner of an account has set for all its payments. */
+/** Resolves to what is left of the limits that the owner of an account has set for all payments that apps make. */
 export async function limitsLeftOfAccount(
   deps: Pick<PreviewDependencies, 'context' | 'walletAddresses' | 'accountLimits'>,
   walletAddress: string,

@@ -1,5 +1,5 @@
 import { parseValue, sameAsset } from '../core/amount.js'
-import type { Refused, Result } from '../core/decision.js'
+import { ok, type Refused, type Result } from '../core/decision.js'
 import { refusedPublicly } from '../core/public-reasons.js'
 import {
   createQuote,
@@ -15,11 +15,11 @@ import { newUuid } from '../protocol/uuid.js'
 import { HostAnswerError } from '../util/errors.js'
 import { given } from '../util/given.js'
 import { type AccountRefusal, activeAccount } from './accounts.js'
-import type { ServiceContext } from './context.js'
+import { type Call, newCall, type ServiceContext } from './context.js'
 import { refusedFor } from './host-answer.js'
 import { loadPublic } from './load.js'
 import type { Replayed, SignedCall } from './signed-call.js'
-import { creationWrite } from './write/write.js'
+import { creationWrite, type Write } from './write/write.js'
 
 interface QuotePorts {
   readonly walletAddresses: WalletAddresses
@@ -46,9 +46,12 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
   const deps = { ...ports, context, policy }
   return {
     load: (id: string) => loadPublic<Quote>(context.store, 'quote', id),
-    price: (request: QuoteRequest, client: string) => price(ports, request, client),
+    /** @param client absent if the owner of the account asks. */
+    price: (request: QuoteRequest, client?: string) => price(ports, request, client),
     create: (request: QuoteRequest, client: string, call: SignedCall) =>
       create(deps, request, client, call),
+    /** Creates a quote for the owner of the account, with which no client can pay. */
+    createForOwner: (request: QuoteRequest) => createForOwner(deps, request),
   }
 }
 
@@ -56,7 +59,7 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
 async function price(
   ports: QuotePorts,
   request: QuoteRequest,
-  client: string,
+  client: string | undefined,
 ): Promise<Result<Price, PricingRefused>> {
   const found = await activeAccount(ports.walletAddresses, request.walletAddress)
   if (!found.ok) return found
@@ -73,7 +76,7 @@ async function price(
     const problem = 'must be in the asset of the wallet address'
     return refusedPublicly('amount_invalid', 'debitAmount', problem)
   }
-  const asked = { ...query, account, client, method: 'ilp' } as const
+  const asked = { ...query, account, ...given({ client }), method: 'ilp' } as const
   const answer = readPriceAnswer(await ports.pricing.price(asked))
   if (!answer.ok) throw wrongPrice(`${answer.path} ${answer.problem}`)
   const priced = answer.value
@@ -84,21 +87,40 @@ async function price(
 }
 
 async function create(
-  { context, policy, ...ports }: QuoteDependencies,
+  deps: QuoteDependencies,
   request: QuoteRequest,
   client: string,
   call: SignedCall,
 ): Promise<QuoteAnswer | PricingRefused | Replayed> {
+  const quoted = await newQuote(deps, request, client, call)
+  return quoted.ok ? call.run(quoted.value) : quoted
+}
+
+async function createForOwner(
+  deps: QuoteDependencies,
+  request: QuoteRequest,
+): Promise<QuoteAnswer | PricingRefused> {
+  const { context } = deps
+  const quoted = await newQuote(deps, request, undefined, newCall(context))
+  return quoted.ok ? context.run(quoted.value) : quoted
+}
+
+/** Prices a payment, and resolves to the write of its quote. */
+async function newQuote(
+  { context, policy, ...ports }: QuoteDependencies,
+  request: QuoteRequest,
+  client: string | undefined,
+  { now, commandId }: Call,
+): Promise<Result<Write<QuoteAnswer>, PricingRefused>> {
   const priced = await price(ports, request, client)
   if (!priced.ok) return priced
   const { walletAddress, receiver } = request
-  const { now, commandId } = call
   const id = newUuid(now, context.random)
-  const command = { ...priced.value, commandId, id, walletAddress, client, receiver }
+  const command = { ...priced.value, commandId, id, walletAddress, ...given({ client }), receiver }
   const decision = createQuote(command, now, policy)
   if (!decision.ok) return decision
   const result = { ok: true, quote: decision.record } as const
-  return call.run<QuoteAnswer>(creationWrite('quote', decision, result))
+  return ok(creationWrite<QuoteAnswer>('quote', decision, result))
 }
 
 function queryOf({ receiver, debitAmount, receiveAmount }: QuoteRequest): PriceQuery {

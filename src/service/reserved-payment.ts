@@ -2,9 +2,11 @@ import type { Budget } from '../core/budget/record.js'
 import { type Refused, refused } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
 import type { GrantConditions } from '../core/limits.js'
+import { isUnderGrant } from '../core/outgoing-payment/authority.js'
 import {
   awaitConfirmation,
   confirmationRequired,
+  waitingLimitsOf,
   waitsForOwner,
 } from '../core/outgoing-payment/confirmation.js'
 import type { CreationPolicy } from '../core/outgoing-payment/create.js'
@@ -31,9 +33,9 @@ import {
   endAsk,
   undecided,
 } from '../core/outgoing-payment/reservation.js'
-import { waitingLimit } from '../core/spending-limits.js'
 import { type ListEntry, sameJson } from '../core/stored.js'
 import type { MayPay } from '../ports/host.js'
+import { given } from '../util/given.js'
 import { budgetKey, budgetKeysOf, budgetsIn, sharedCommitOf } from './budgets.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
 import { paymentListsOf, waitingListsOf } from './lists.js'
@@ -74,10 +76,7 @@ export async function settleReserved(
   deps: SettlingDependencies,
   mayPay: MayPay | undefined,
   payment: ReservedPayment,
-  {
-    conditions,
-    grantVersion,
-  }: { readonly conditions?: GrantConditions | undefined; readonly grantVersion?: number },
+  { conditions, grantVersion, order = {} }: Told,
 ): Promise<Settled> {
   // If another request has reserved the payment, the grant may have been amended between.
   const version = payment.lateHoldsUntil === undefined ? grantVersion : undefined
@@ -97,11 +96,21 @@ export async function settleReserved(
     } else if (refusal.refusal === 'confirmation_required') {
       const { url, until } = refusal
       const remote = !deps.hasGrants && conditions !== undefined && { conditions }
-      return requireConfirmation(deps, payment, { url, until, ...remote })
+      const { resourceOwner, countsInAccountLimits } = order
+      const ordered = given({ resourceOwner, countsInAccountLimits })
+      return requireConfirmation(deps, payment, { url, until, ...remote, ...ordered })
     } else {
       return decline(deps, payment, refusal)
     }
   }
+}
+
+/** What allows a payment, as the request knows it. */
+interface Told {
+  readonly conditions?: GrantConditions | undefined
+  readonly grantVersion?: number
+  /** The order of the owner, of a payment without a grant. */
+  readonly order?: Pick<Confirmation, 'resourceOwner' | 'countsInAccountLimits'>
 }
 
 /** The grant of a payment as it was when the host was asked. */
@@ -140,9 +149,9 @@ async function requireConfirmation(
   const key = keyOf(payment)
   const namespace = await context.grantNamespace()
   const lists = waitingListsOf(await context.namespace(), payment, now)
-  const waiting = budgetKey(waitingLimit(namespace, payment.grantId))
+  const waiting = waitingLimitsOf(payment, namespace).map(budgetKey)
   return context.run<Settled>({
-    reads: [key, waiting, ...budgetKeysOf(payment)],
+    reads: [key, ...waiting, ...budgetKeysOf(payment)],
     together: sharedCommitOf(payment),
     decide(read) {
       const found = read<PaymentRecord>(key)
@@ -185,7 +194,7 @@ async function createUnderGrant(
   const call = newCall(context)
   const lists = paymentListsOf(await context.namespace(), payment, call.now)
   const budgetNamespace = await context.grantNamespace()
-  const isUnknown = hasGrants && told.version === undefined
+  const isUnknown = hasGrants && isUnderGrant(payment) && told.version === undefined
   let grant: KnownGrant | undefined = isUnknown ? await lookUpGrant(context, payment, call) : told
   for (;;) {
     if (grant === undefined) return decline(deps, payment, grantEnded)
@@ -202,12 +211,14 @@ async function createUnderGrant(
   }
 }
 
-/** Resolves to `undefined` if the grant has ended. */
+/** Resolves to `undefined` if the grant has ended. A payment that its owner ordered has none, which never ends. */
 async function lookUpGrant(
   { store }: ServiceContext,
-  { grantId }: ReservedPayment,
+  payment: ReservedPayment,
   { now }: Call,
 ): Promise<KnownGrant | undefined> {
+  if (!isUnderGrant(payment)) return {}
+  const { grantId } = payment
   const grant = await loadOne<Grant>(store, { kind: 'grant', id: grantId })
   const rights = grant && rightsOf(grant, now)
   return grant && rights && { version: grant.version, rights }
@@ -227,22 +238,28 @@ function settlementWrite(
   { version, rights }: KnownGrant,
 ): Write<Settled | typeof grantChanged> {
   const key = keyOf(payment)
-  const guarded = { kind: 'grant', id: payment.grantId } as const
+  const underGrant = isUnderGrant(payment) ? payment : undefined
   return {
     ...(rights
       ? { reads: [key, ...budgetKeysOf(payment)] }
       : { reads: [key], assumed: { records: recordsOf('outgoing-payment', payment) } }),
     together: sharedCommitOf(payment),
     ...(hasGrants &&
+      underGrant !== undefined &&
       version !== undefined && {
-        guard: { record: { ...guarded, version }, ifChanged: grantChanged },
+        guard: {
+          record: { kind: 'grant', id: underGrant.grantId, version },
+          ifChanged: grantChanged,
+        },
       }),
     decide(read) {
       const found = read<PaymentRecord>(key)
       if (found?.commandId === commandId) return { result: settledAs(found), tookEffect: true }
       if (!isAsRead(found, payment)) return { result: outdated }
       const refusal =
-        rights && refuseByGrant(payment, rights, budgetNamespace, budgetsIn(read), now)
+        rights &&
+        underGrant &&
+        refuseByGrant(underGrant, rights, budgetNamespace, budgetsIn(read), now)
       if (refusal !== undefined) return declined(payment, refusal, commandId, now, read, policy)
       const { record, events } = createReserved(payment, { commandId, lists }, now, policy.payments)
       return { changes: [{ ...key, next: record, events }], result: settledAs(record) }

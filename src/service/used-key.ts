@@ -1,3 +1,4 @@
+import { type Refused, refused } from '../core/decision.js'
 import type { Stored } from '../core/stored.js'
 import { shortHashText } from '../util/hash.js'
 import type { ServiceContext } from './context.js'
@@ -13,18 +14,39 @@ export interface UsedKey extends Stored {
 }
 
 /**
- * Returns the id of the record of a key.
- *
- * @param owner who chose the key: a client, or nobody for the host. The ids of other replay records are hashes of texts
- *   that begin with a thumbprint.
+ * The record of a key of the host. It outlives its payment, so it contains the hash of the request itself: the key never
+ * pays for another one.
+ */
+export interface HostKey extends UsedKey {
+  readonly requestHash: string
+}
+
+/** Returns the refusal of a request with a key of the host that was used for another one. */
+export function otherThan(
+  { requestHash }: HostKey,
+  request: Pick<HostKey, 'requestHash'>,
+): Refused<'request_differs'> | undefined {
+  return requestHash === request.requestHash
+    ? undefined
+    : refused('request_differs', 'this idempotency key was used for another payment')
+}
+
+/** How long the key of a payment that an owner ordered is kept at least, in milliseconds: longer than a year. */
+export const orderKeyMs = 400 * 86_400_000
+
+/** Who chose a key: the host for incoming payments, a client, or the owner of an account through the host. */
+type KeyOwner = 'host' | `client ${string}` | `owner ${string}`
+
+/**
+ * Returns the id of the record of a key. The ids of other replay records are hashes of texts that begin with a
+ * thumbprint. Neither a client nor a wallet address contains a space.
  */
 export async function usedKeyId(
   namespace: string,
   idempotencyKey: string,
-  owner?: string,
+  owner: KeyOwner,
 ): Promise<string> {
-  const text = owner === undefined ? `host ${idempotencyKey}` : `client ${owner} ${idempotencyKey}`
-  return namespace + (await shortHashText(text))
+  return namespace + (await shortHashText(`${owner} ${idempotencyKey}`))
 }
 
 /** Returns the record of a key that names a payment: the first, or the next after a payment that was removed. */
@@ -37,8 +59,9 @@ export function nextUsedKey(
 }
 
 /**
- * Sweeps replay records: those of signatures and of the host's keys when their retention ends. The key of a client is
- * kept as long as its payment, so each time it is due, a sweep looks whether the payment is gone.
+ * Sweeps replay records: those of signatures, and of the host's keys for incoming payments, when their retention ends.
+ * The key of an outgoing payment is kept as long as its payment, so each time it is due, a sweep looks whether the
+ * payment is gone.
  */
 export function sweptReplays(
   context: ServiceContext,

@@ -323,7 +323,9 @@ function callsOn(ids: {
         ],
         parts: {
           request: 'object',
-          'request.grantId': 'text',
+          'request.grantId': 'text or undefined',
+          'request.data': 'object or undefined',
+          'request.countsInAccountLimits': 'boolean or undefined',
           'request.label': 'text or undefined',
           'request.walletAddress': 'url',
           'request.receiver': 'url',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { storeBounds } from '../../src/entry-adapter.js'
 import { type AccessItem, memoryStore, type Store } from '../../src/index.js'
-import { listName } from '../../src/service/lists.js'
+import { clientListName } from '../../src/service/lists.js'
 import { testKey } from '../support/keys.js'
 import { createSpendingWorld } from '../support/spending.js'
 import {
@@ -83,7 +83,7 @@ test('the largest grant that a client and an owner can make is within the bounds
 })
 
 test('the longest list name has two URLs of the greatest length', () => {
-  const name = listName('namespac', {
+  const name = clientListName('namespac', {
     walletAddress: longUrl('https://wallet.example/'),
     client: longUrl('https://shop.example/'),
   })

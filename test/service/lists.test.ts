@@ -3,15 +3,16 @@ import { describe, expect, test } from 'vitest'
 import type { Stored } from '../../src/entry-adapter.js'
 import { memoryStore, type RecordKind, type Store } from '../../src/index.js'
 import {
+  clientListName,
   iterateList,
   type ListPage,
-  listName,
   listsOf,
   mergedSource,
   type PageQuery,
   readPage,
   readPageQuery,
   type Source,
+  sharedListName,
   sourceOf,
 } from '../../src/service/lists.js'
 import { removeOne } from '../support/one-record.js'
@@ -429,8 +430,11 @@ describe('the lists of a payment', () => {
   test('are the list of its wallet address and the list of its client at that address', () => {
     const lists = listsOf('namespac', bob, 'https://shop.example', 7)
     expect(lists).toEqual([
-      { list: listName('namespac', { walletAddress: bob }), at: 7 },
-      { list: listName('namespac', { walletAddress: bob, client: 'https://shop.example' }), at: 7 },
+      { list: sharedListName('namespac', { walletAddress: bob }), at: 7 },
+      {
+        list: clientListName('namespac', { walletAddress: bob, client: 'https://shop.example' }),
+        at: 7,
+      },
     ])
     expect(new Set(lists.map(({ list: wanted }) => wanted)).size).toBe(2)
   })

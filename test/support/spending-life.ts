@@ -5,7 +5,7 @@ import type { Budget } from '../../src/core/budget/record.js'
 import { release } from '../../src/core/budget/release.js'
 import type { Instant } from '../../src/core/instant.js'
 import {
-  type CreateOutgoingPayment,
+  type CreateUnderGrant,
   createOutgoingPayment,
 } from '../../src/core/outgoing-payment/create.js'
 import {
@@ -54,7 +54,7 @@ export function item(limits?: Limits, itemId = '1') {
   }
 }
 
-export function creation(more: Partial<CreateOutgoingPayment> = {}): CreateOutgoingPayment {
+export function creation(more: Partial<CreateUnderGrant> = {}): CreateUnderGrant {
   return {
     commandId: 'command-0',
     id: 'namespac-payment',
@@ -72,7 +72,7 @@ export function creation(more: Partial<CreateOutgoingPayment> = {}): CreateOutgo
   }
 }
 
-export function created(more: Partial<CreateOutgoingPayment> = {}) {
+export function created(more: Partial<CreateUnderGrant> = {}) {
   const policy = { ...paymentPolicy, ...budgetPolicy }
   const decision = createOutgoingPayment(deepFreeze(creation(more)), startOfTests, policy)
   if (decision.outcome === 'refused') throw new Error(decision.reason)
@@ -89,9 +89,9 @@ export interface Turn {
 }
 
 /** Creates a payment with its budget and its own clock. Every decision is committed. */
-export function outgoingLife(more: Partial<CreateOutgoingPayment> = {}) {
+export function outgoingLife(more: Partial<CreateUnderGrant> = {}) {
   const first = created(more)
-  let payment = first.record
+  let payment: OutgoingPayment = first.record
   let budget: Budget = first.budget
   let now = startOfTests
   let commands = 0

@@ -191,7 +191,8 @@ async function payBarely(caller: Caller, held: Held): Promise<void> {
 /** A payment is charged to an item of the token that created it. */
 function requireOwnItem({ world }: Caller, { label }: TokenEntry, paymentId: string): void {
   const payment = world.database.peek('outgoing-payment', paymentId) as OutgoingPayment | undefined
-  const grant = payment && (world.database.peek('grant', payment.grantId) as Grant | undefined)
+  const { grantId = '' } = payment ?? {}
+  const grant = world.database.peek('grant', grantId) as Grant | undefined
   const item = grant?.granted?.find(({ itemId }) => itemId === payment?.itemId)
   if (item === undefined || item.label === label) return
   world.journal.breaches.push(`${paymentId} is charged to an item of another token`)

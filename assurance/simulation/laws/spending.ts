@@ -1,3 +1,4 @@
+import { isUnderGrant, type UnderGrant } from '../../../src/core/outgoing-payment/authority.js'
 import type { PaymentRecord } from '../../../src/core/outgoing-payment/record.js'
 import type { Stored } from '../../../src/entry-adapter.js'
 import type { GrantedItem } from '../../../src/entry-core.js'
@@ -94,7 +95,7 @@ export function noWindowIsOverspent(): Law {
     )
   return (change) => {
     // One commit may create several payments: all of them count before the first is compared with the budget.
-    const written = writesOf<OutgoingPayment>(change, 'outgoing-payment').map(({ after }) => {
+    const written = paymentsUnderGrants(change).map(({ after }) => {
       const { group, item, window, grant } = windowOfPayment(change.database, after)
       groups.set(
         group,
@@ -142,10 +143,14 @@ export function noOwnersLimitIsExceeded(isRemote: boolean): Law {
       const all = [...payments.values()]
       const hourOf = ({ createdAt, confirmation }: OutgoingPayment) =>
         Math.floor(((confirmation?.given?.at ?? createdAt) - birth) / 3_600_000)
-      const charged = all.filter((each) => !waits(each) && hourOf(each) === hourOf(after))
-      const ofHour = waits(after) ? 0n : sum(charged)
+      const charged = all
+        .filter(countsForAccount)
+        .filter((each) => !waits(each) && hourOf(each) === hourOf(after))
+      const ofHour = waits(after) || !countsForAccount(after) ? 0n : sum(charged)
       const exceeded = ofHour > hourlyCap ? [`${ofHour} is spent in the hour of ${after.id}`] : []
-      const waiting = all.filter((each) => waits(each) && each.grantId === after.grantId).length
+      const { grantId } = after
+      const isOfGrant = (each: OutgoingPayment) => isUnderGrant(each) && each.grantId === grantId
+      const waiting = all.filter((each) => waits(each) && isOfGrant(each)).length
       const crowded = waiting > 10 ? [`${waiting} payments wait under ${after.grantId}`] : []
       const { limitBudgetIds = [] } = after
       const miscounted = limitBudgetIds.flatMap((id) => {
@@ -158,7 +163,7 @@ export function noOwnersLimitIsExceeded(isRemote: boolean): Law {
           ? []
           : [`${id} has ${is}, not ${count} ${sum(counted)}`]
       })
-      const grant = change.database.peek('grant', after.grantId) as Grant | undefined
+      const grant = change.database.peek('grant', grantId ?? '') as Grant | undefined
       const ofOwner = limitBudgetIds.find((id) => id.includes('.owner.life'))
       const allowed = grant?.conditions?.limits?.[0]?.payments ?? Number.POSITIVE_INFINITY
       const made = ofOwner
@@ -173,8 +178,20 @@ export function noOwnersLimitIsExceeded(isRemote: boolean): Law {
   }
 }
 
+/** The written payments that a client requested: no grant allows the others. */
+function paymentsUnderGrants(change: Parameters<Law>[0]) {
+  return writesOf<OutgoingPayment>(change, 'outgoing-payment').flatMap(({ before, after }) =>
+    isUnderGrant(after) ? { before, after } : [],
+  )
+}
+
+/** Whether the limits of the account count a payment: those of clients, and what the owner ordered to be counted. */
+function countsForAccount(payment: OutgoingPayment): boolean {
+  return isUnderGrant(payment) || (payment.limitBudgetIds ?? []).length > 0
+}
+
 /** The item and the window that a payment is charged to, and a name for both. */
-export function windowOfPayment(database: Database, payment: PaymentRecord) {
+export function windowOfPayment(database: Database, payment: PaymentRecord & UnderGrant) {
   const { grantId, itemId, createdAt } = payment
   const grant = database.peek('grant', grantId) as Grant | undefined
   const item = grant?.granted?.find((each) => each.itemId === itemId)
@@ -224,7 +241,7 @@ function isCreation({
 export const noEndedGrantPays =
   (isRemote: boolean): Law =>
   (change) =>
-    writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
+    paymentsUnderGrants(change).flatMap(({ before, after }) => {
       if (!isCreation({ before, after })) return []
       const grant = change.database.peek('grant', after.grantId) as Grant | undefined
       if (grant?.granted && !grant.finalized) return []
@@ -243,7 +260,7 @@ export function everyPaymentMeetsItsConditions(isRemote: boolean): Law {
   const changedAt = new Map<string, number>()
   return (change) => {
     for (const { after } of writesOf<Grant>(change, 'grant')) changedAt.set(after.id, change.at)
-    return writesOf<PaymentRecord>(change, 'outgoing-payment').flatMap(({ before, after }) => {
+    return paymentsUnderGrants(change).flatMap(({ before, after }) => {
       if (!isCreation({ before, after })) return []
       const { id, grantId, createdAt, updatedAt, debitAmount } = after
       const latest = isRemote ? (changedAt.get(grantId) ?? 0) + change.skewMaxMs : 0

@@ -36,18 +36,21 @@ export function confirmationHandler(site: Site): Handler {
     problem?: 'stale',
   ): Promise<HttpResponse> {
     const { owner, locale } = visit
-    const { resourceOwner, walletAddress, client } = payment
+    const { resourceOwner, walletAddress, client, clientKey } = payment
     const accounts = await options.accountsOf(owner.id)
     const isOwners =
       resourceOwner === undefined
         ? accounts.some(({ url }) => isSameUrl(url, walletAddress))
         : resourceOwner === owner.id
     if (!isOwners) return notice(403, 'notYours', visit)
+    const app = client !== undefined && {
+      ownKey: await ownKeysOf(accounts, options.keys)({ client, clientKey }),
+      display: await options.auth.grants.displayOf(client),
+    }
     const screen = screens.confirmation(payment, {
       locale,
       accounts,
-      ownKey: await ownKeysOf(accounts, options.keys)(payment),
-      display: await options.auth.grants.displayOf(client),
+      ...app,
       receivers: await receiversOf(payment),
       fields: await fieldsFor(payment, owner.id),
       problem,
@@ -69,7 +72,7 @@ export function confirmationHandler(site: Site): Handler {
     { grantId, walletAddress }: OutgoingPaymentView,
     { owner }: OwnersVisit,
   ): Promise<boolean> {
-    const grant = await options.auth.grants.get(grantId)
+    const grant = grantId === undefined ? undefined : await options.auth.grants.get(grantId)
     if (grant?.resourceOwner !== undefined) return grant.resourceOwner === owner.id
     const accounts = await options.accountsOf(owner.id)
     return accounts.some(({ url }) => isSameUrl(url, walletAddress))

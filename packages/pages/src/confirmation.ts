@@ -27,7 +27,7 @@ export interface ConfirmationOptions {
 
 /**
  * Returns the page on which an owner confirms one payment, or declines it: the amount, the payer, the receiver, and
- * until when the owner can confirm.
+ * until when the owner can confirm. It names the app that asks, if it is not the owner's own payment.
  *
  * @example
  * ```ts
@@ -46,8 +46,8 @@ export function confirmationScreen(
   { locale, accounts, display, ownKey, receivers, fields, problem }: ConfirmationOptions,
 ): Screen {
   const { client, walletAddress, receiver, debitAmount, receiveAmount, until } = payment
-  const app = { client, display, ownKey }
-  const name = shortName(app, locale)
+  const app = client !== undefined && { client, display, ownKey }
+  const values = app && { app: shortName(app, locale) }
   const account = accounts.find(({ url }) => isSameUrl(url, walletAddress))
   const { value, assetCode, assetScale } = debitAmount
   const arrivesAsPaid =
@@ -58,9 +58,12 @@ export function confirmationScreen(
   const content = html`<form method="post" class="card">
     ${problem && alertOf(problem, locale, '#decision')}
     ${fields}
-    <h1>${say(locale, 'asksToConfirm', { app: name })}</h1>
-    <p class="address">${addressOf(app)}</p>
-    ${aboutName(app, locale)}
+    <h1>${values ? say(locale, 'asksToConfirm', values) : say(locale, 'confirmOwn')}</h1>
+    ${
+      app &&
+      html`<p class="address">${addressOf(app)}</p>
+    ${aboutName(app, locale)}`
+    }
     <p class="amount"><span>${amountHtml(debitAmount, locale)}</span></p>
     <dl>
     <div><dt>${say(locale, 'rowTo')}</dt><dd>${receiverHtml(receiver, receivers)}</dd></div>
@@ -71,6 +74,7 @@ export function confirmationScreen(
     <div class="buttons"><button class="primary" id="decision" name="decision" value="confirm">
     ${say(locale, 'confirm')}</button>
     <button name="decision" value="decline">${say(locale, 'decline')}</button></div>
-    <p class="quiet small">${say(locale, 'returns')}</p></form>`
-  return { title: plain(locale, 'asksToConfirm', { app: name }), content }
+    ${app && html`<p class="quiet small">${say(locale, 'returns')}</p>`}</form>`
+  const title = values ? plain(locale, 'asksToConfirm', values) : plain(locale, 'confirmOwn')
+  return { title, content }
 }

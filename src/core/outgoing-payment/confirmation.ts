@@ -2,8 +2,9 @@ import type { Budget, BudgetPolicy } from '../budget/record.js'
 import { chargeTo } from '../budget.js'
 import { ok, type Refused, type Result, refused } from '../decision.js'
 import { formatInstant, type Instant } from '../instant.js'
-import { isOfAccount, waitingLimit, waitingMax } from '../spending-limits.js'
+import { isOfAccount, type OpenLimit, waitingLimit, waitingMax } from '../spending-limits.js'
 import type { ListEntry } from '../stored.js'
+import { isUnderGrant } from './authority.js'
 import {
   type Confirmation,
   heldBy,
@@ -16,9 +17,7 @@ import {
 export const confirmationMaxMs = 86_400_000
 
 /** A reserved payment that its owner has to confirm. The host is not asked about it meanwhile. */
-export interface WaitingPayment extends ReservedPayment {
-  readonly confirmation: Confirmation
-}
+export type WaitingPayment = ReservedPayment & { readonly confirmation: Confirmation }
 
 /** Whether a payment waits for its owner, or its owner's time has ended. */
 export function waitsForOwner(payment: PaymentRecord): payment is WaitingPayment {
@@ -31,7 +30,7 @@ export function waitsUnderOther(
   payment: PaymentRecord,
   grantId: string,
 ): payment is WaitingPayment {
-  return waitsForOwner(payment) && payment.grantId !== grantId
+  return waitsForOwner(payment) && isUnderGrant(payment) && payment.grantId !== grantId
 }
 
 /** A payment must wait for its owner. */
@@ -53,7 +52,7 @@ export interface Moved<Payment extends ReservedPayment = ReservedPayment> {
 /**
  * Lets a payment wait for its owner, after the host has answered that the owner must confirm it. Until then the limits
  * of the account do not count it: what one client asks for takes nothing from another. Refuses if as many payments of
- * the grant wait already as may.
+ * the grant wait already as may. Payments that the owner orders wait in any number.
  */
 export function awaitConfirmation(
   payment: ReservedPayment,
@@ -62,14 +61,9 @@ export function awaitConfirmation(
   now: Instant,
   policy: BudgetPolicy,
 ): Result<Moved<WaitingPayment>, Refused<'conditions_exceeded'>> {
-  const open = waitingLimit(namespace, payment.grantId)
-  const waiting = chargeTo(
-    [{ open, budget: budgetOf(open.budgetId) }],
-    payment,
-    { commandId },
-    now,
-    policy,
-  )
+  const limits = waitingLimitsOf(payment, namespace)
+  const counted = limits.map((open) => ({ open, budget: budgetOf(open.budgetId) }))
+  const waiting = chargeTo(counted, payment, { commandId }, now, policy)
   if (!waiting.ok) {
     const reason = `${waitingMax} payments of the grant wait for their owner already`
     return refused('conditions_exceeded', reason)
@@ -83,7 +77,10 @@ export function awaitConfirmation(
     commandId,
     confirmation,
     lists,
-    limitBudgetIds: [...limitBudgetIds.filter((id) => !isOfAccount(id)), open.budgetId],
+    limitBudgetIds: [
+      ...limitBudgetIds.filter((id) => !isOfAccount(id)),
+      ...limits.map(({ budgetId }) => budgetId),
+    ],
     ...{ updatedAt: now, askUntil: until, dueAt: until },
   }
   const freed = releaseFrom(ofAccount, budgetOf, {
@@ -92,6 +89,11 @@ export function awaitConfirmation(
     commandId,
   })
   return ok({ record, budgets: [...freed, ...waiting.value] })
+}
+
+/** Returns the limit of the payments of the grant of a payment that wait. Empty if its owner ordered it. */
+export function waitingLimitsOf(payment: PaymentRecord, namespace: string): readonly OpenLimit[] {
+  return isUnderGrant(payment) ? [waitingLimit(namespace, payment.grantId)] : []
 }
 
 /** The refusal of requests for a payment that waits for its owner. The client shows the owner the URL. */

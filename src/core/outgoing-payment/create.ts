@@ -1,10 +1,17 @@
 import type { Budget, BudgetPolicy, CountedLimit } from '../budget/record.js'
-import { type BudgetCandidate, type Charge, type ChargeRefusal, decideSpending } from '../budget.js'
+import {
+  type BudgetCandidate,
+  type Charge,
+  type ChargeRefusal,
+  chargeTo,
+  decideSpending,
+} from '../budget.js'
 import { type Changed, changed, ok, type Refused, type Result } from '../decision.js'
 import type { Instant } from '../instant.js'
 import type { GrantConditions, Spending } from '../limits.js'
 import { type Quote, type QuoteRefusal, usableQuote } from '../quote.js'
 import type { JsonObject, ListEntry } from '../stored.js'
+import { type AllOrNone, isUnderGrant, type Requester, type UnderGrant } from './authority.js'
 import {
   type OutgoingPayment,
   type OutgoingPaymentEvent,
@@ -14,14 +21,21 @@ import {
 } from './record.js'
 import { askTimes, type ReservationPolicy } from './reservation.js'
 
+/** `Omit` for each member of a union. */
+type WithoutMembers<Union, Name extends PropertyKey> = Union extends unknown
+  ? Omit<Union, Name>
+  : never
+
 /** What is paid, and to whom: as in a quote, or at a price that was determined for the request. */
 export type Terms =
   | { readonly type: 'quote'; readonly quoteId: string }
   | { readonly type: 'price'; readonly price: Spending }
 
-/** A client requests a payment. */
-export interface RequestPayment
-  extends Omit<CreateOutgoingPayment, 'quoteId' | keyof Spending | keyof CreationRecords> {
+/** A client requests a payment, or the owner of the account orders it. */
+export type RequestPayment = WithoutMembers<
+  CreateOutgoingPayment,
+  'quoteId' | keyof Spending | keyof CreationRecords
+> & {
   readonly terms: Terms
   /**
    * The time at which the host is asked about the payment, which is then only reserved. Absent if the host does not
@@ -47,13 +61,16 @@ export interface CreationPolicy {
   readonly budgets: BudgetPolicy
 }
 
-/** Decides whether a payment that does not exist is created or reserved: by its terms, then by its grant. */
+/** Decides whether a payment that does not exist is created or reserved: by its terms, then by its grant or owner. */
 export function decideCreation(
   request: RequestPayment,
   { quote, candidates, limits }: CreationRecords,
   now: Instant,
   policy: CreationPolicy,
-): CreatedPayment | CreatedReservation | Refused<QuoteRefusal | ChargeRefusal> {
+):
+  | CreatedPayment<AllOrNone<UnderGrant>>
+  | CreatedReservation<AllOrNone<UnderGrant>>
+  | Refused<QuoteRefusal | ChargeRefusal> {
   const { terms, askedAt } = request
   const agreed: Result<Spending, Refused<QuoteRefusal>> = terms.type === 'price'
     ? ok(terms.price)
@@ -79,27 +96,37 @@ export function decideCreation(
     : reserveOutgoingPayment({ askedAt, ...command }, now, policy)
 }
 
-/** A client creates a payment, from a quote or at a price that is determined now. */
-export interface CreateOutgoingPayment extends Charge, Spending {
-  readonly id: string
-  readonly walletAddress: string
-  readonly client: string
-  readonly quoteId?: string
-  readonly requestHash: string
-  readonly metadata?: JsonObject
-  readonly lists: readonly ListEntry[]
-  /** The granted items that allow payments from the wallet address, in the order in which they were granted. */
-  readonly candidates: readonly BudgetCandidate[]
-  /** The resource owner's conditions for payments under the grant. */
-  readonly conditions?: GrantConditions
-  /** All limits that the owner has set: in `conditions`, and for the account. Default: none. */
-  readonly limits?: readonly CountedLimit[]
-}
+/**
+ * A client creates a payment, from a quote or at a price that is determined now. Without `client` and `grantId`, the
+ * owner of the account does: no granted item has to cover it, and only `limits` count it.
+ */
+export type CreateOutgoingPayment = Requester &
+  Omit<Charge, 'grantId'> &
+  Spending & {
+    readonly id: string
+    readonly walletAddress: string
+    readonly quoteId?: string
+    readonly requestHash: string
+    readonly metadata?: JsonObject
+    /** Data of the host, which clients do not see. */
+    readonly data?: JsonObject
+    readonly lists: readonly ListEntry[]
+    /** The granted items that allow payments from the wallet address, in the order in which they were granted. */
+    readonly candidates: readonly BudgetCandidate[]
+    /** The resource owner's conditions for payments under the grant. */
+    readonly conditions?: GrantConditions
+    /** All limits that the owner has set and that count it: in `conditions`, and for the account. Default: none. */
+    readonly limits?: readonly CountedLimit[]
+  }
+
+/** The command of a client. */
+export type CreateUnderGrant = Extract<CreateOutgoingPayment, { readonly grantId: string }>
 
 /** A new payment and the budgets that count it. */
-export interface CreatedPayment extends Changed<OutgoingPayment, OutgoingPaymentEvent> {
-  /** The budget, including the amounts that the payment reserves. */
-  readonly budget: Budget
+export interface CreatedPayment<Authority extends AllOrNone<UnderGrant> = UnderGrant>
+  extends Changed<Extract<OutgoingPayment, Authority>, OutgoingPaymentEvent> {
+  /** The budget, including the amounts that the payment reserves; `undefined` if the owner creates it. */
+  readonly budget: Authority extends UnderGrant ? Budget : undefined
   /** The budgets of the limits that the owner has set, each including these amounts. */
   readonly limitBudgets: readonly Budget[]
 }
@@ -133,10 +160,20 @@ export interface CreatedPayment extends Changed<OutgoingPayment, OutgoingPayment
  * ```
  */
 export function createOutgoingPayment(
+  command: CreateUnderGrant,
+  now: Instant,
+  policy: Pick<OutgoingPaymentPolicy, 'holdMs'> & BudgetPolicy,
+): CreatedPayment | Refused<ChargeRefusal>
+export function createOutgoingPayment(
   command: CreateOutgoingPayment,
   now: Instant,
   policy: Pick<OutgoingPaymentPolicy, 'holdMs'> & BudgetPolicy,
-): CreatedPayment | Refused<ChargeRefusal> {
+): CreatedPayment<AllOrNone<UnderGrant>> | Refused<ChargeRefusal>
+export function createOutgoingPayment(
+  command: CreateOutgoingPayment,
+  now: Instant,
+  policy: Pick<OutgoingPaymentPolicy, 'holdMs'> & BudgetPolicy,
+): CreatedPayment<AllOrNone<UnderGrant>> | Refused<ChargeRefusal> {
   const counted = countInBudgets(command, now, policy)
   if (!counted.ok) return counted
   const { payment, budget, limitBudgets } = counted.value
@@ -150,9 +187,11 @@ export function createOutgoingPayment(
 }
 
 /** A reserved payment and the budgets that count it. */
-export interface CreatedReservation
-  extends Changed<ReservedPayment, OutgoingPaymentEvent>,
-    Pick<CreatedPayment, 'budget' | 'limitBudgets'> {}
+export interface CreatedReservation<Authority extends AllOrNone<UnderGrant> = UnderGrant>
+  extends Changed<Extract<ReservedPayment, Authority>, OutgoingPaymentEvent>,
+    Pick<CreatedPayment<Authority>, 'budget' | 'limitBudgets'> {}
+
+type UnlistedPayment = WithoutMembers<CreateOutgoingPayment, 'lists'>
 
 /**
  * Reserves a payment, as `createOutgoingPayment` would create it for a request that arrives now. The command that
@@ -161,10 +200,20 @@ export interface CreatedReservation
  * @param command `askedAt` is when it asks: later than the request arrived, by as long as the payment took to price.
  */
 export function reserveOutgoingPayment(
-  command: Omit<CreateOutgoingPayment, 'lists'> & { readonly askedAt: Instant },
+  command: WithoutMembers<CreateUnderGrant, 'lists'> & { readonly askedAt: Instant },
+  now: Instant,
+  policy: Pick<CreationPolicy, 'reservations' | 'budgets'>,
+): CreatedReservation | Refused<ChargeRefusal>
+export function reserveOutgoingPayment(
+  command: UnlistedPayment & { readonly askedAt: Instant },
+  now: Instant,
+  policy: Pick<CreationPolicy, 'reservations' | 'budgets'>,
+): CreatedReservation<AllOrNone<UnderGrant>> | Refused<ChargeRefusal>
+export function reserveOutgoingPayment(
+  command: UnlistedPayment & { readonly askedAt: Instant },
   now: Instant,
   { reservations, budgets }: Pick<CreationPolicy, 'reservations' | 'budgets'>,
-): CreatedReservation | Refused<ChargeRefusal> {
+): CreatedReservation<AllOrNone<UnderGrant>> | Refused<ChargeRefusal> {
   const counted = countInBudgets(command, now, budgets)
   if (!counted.ok) return counted
   const { payment, budget, limitBudgets } = counted.value
@@ -177,23 +226,16 @@ export function reserveOutgoingPayment(
  * Counts a new payment in the budgets of the current windows, if its grant and its owner allow it. Its record then
  * lacks only its state and its times.
  */
-function countInBudgets(
-  command: Omit<CreateOutgoingPayment, 'lists'>,
-  now: Instant,
-  policy: BudgetPolicy,
-) {
-  const charged = decideSpending(command.candidates, command, command, now, policy, command)
+function countInBudgets(command: UnlistedPayment, now: Instant, policy: BudgetPolicy) {
+  const charged = charge(command, now, policy)
   if (!charged.ok) return charged
-  const { item, budget, limitBudgets } = charged.value
-  const { quoteId, receiverWalletAddress, metadata } = command
+  const { authority, budget, limitBudgets } = charged.value
+  const { quoteId, receiverWalletAddress, metadata, data } = command
   const payment = {
     id: command.id,
     version: 1,
     commandId: command.commandId,
-    grantId: command.grantId,
-    itemId: item.itemId,
-    budgetId: budget.id,
-    client: command.client,
+    ...authority,
     requestHash: command.requestHash,
     walletAddress: command.walletAddress,
     receiver: command.receiver,
@@ -206,7 +248,34 @@ function countInBudgets(
     ...(quoteId !== undefined && { quoteId }),
     ...(receiverWalletAddress !== undefined && { receiverWalletAddress }),
     ...(metadata !== undefined && { metadata }),
+    ...(data !== undefined && { data }),
     ...(limitBudgets.length > 0 && { limitBudgetIds: limitBudgets.map(({ id }) => id) }),
   }
   return ok({ payment, budget, limitBudgets })
+}
+
+/** Charges a payment to the granted item that covers it, if there is a grant, and to the limits that count it. */
+function charge(
+  command: UnlistedPayment,
+  now: Instant,
+  policy: BudgetPolicy,
+): Result<
+  {
+    readonly authority: AllOrNone<UnderGrant>
+    readonly budget: Budget | undefined
+    readonly limitBudgets: readonly Budget[]
+  },
+  Refused<ChargeRefusal>
+> {
+  if (!isUnderGrant(command)) {
+    const counted = chargeTo(command.limits ?? [], command, command, now, policy)
+    if (!counted.ok) return counted
+    return ok({ authority: {}, budget: undefined, limitBudgets: counted.value })
+  }
+  const charged = decideSpending(command.candidates, command, command, now, policy, command)
+  if (!charged.ok) return charged
+  const { item, budget, limitBudgets } = charged.value
+  const { client, grantId } = command
+  const authority = { client, grantId, itemId: item.itemId, budgetId: budget.id }
+  return ok({ authority, budget, limitBudgets })
 }

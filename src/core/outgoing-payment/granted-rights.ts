@@ -13,6 +13,7 @@ import {
   refuseByConditions,
 } from '../limits.js'
 import { ownerLimits, type SetLimit } from '../spending-limits.js'
+import type { UnderGrant } from './authority.js'
 import { budgetIdsOf, type ReservedPayment } from './record.js'
 
 /** What a grant allows at one of its versions. */
@@ -42,7 +43,7 @@ export function rightsOf(grant: Grant, now: Instant): GrantedRights | undefined 
  * @param budgetOf returns a budget that counts the payment.
  */
 export function refuseByGrant(
-  payment: ReservedPayment,
+  payment: ReservedPayment & UnderGrant,
   { access, conditions = {} }: GrantedRights,
   namespace: string,
   budgetOf: (id: string) => Budget | undefined,

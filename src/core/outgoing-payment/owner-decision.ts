@@ -4,11 +4,11 @@ import { chargeTo } from '../budget.js'
 import { ok, type Refused, type Result, refused, type Unchanged, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
 import type { AccountLimitRefusal } from '../limits.js'
-import { waitingLimit } from '../spending-limits.js'
 import {
   confirmationExpired,
   type Moved,
   type WaitingPayment,
+  waitingLimitsOf,
   waitsForOwner,
 } from './confirmation.js'
 import {
@@ -41,7 +41,7 @@ export interface ConfirmPayment {
   readonly shown: ShownPayment
   /** The prefix of the ids of budgets. */
   readonly namespace: string
-  /** The limits of the account at the instant of the confirmation. */
+  /** The limits of the account at the instant of the confirmation, if they count the payment. */
   readonly limits: readonly CountedLimit[]
 }
 
@@ -107,9 +107,9 @@ export function confirmByOwner(
     )
   }
   const { limitBudgetIds = [], ...kept } = found
-  const { budgetId: waiting } = waitingLimit(namespace, found.grantId)
+  const waiting = waitingLimitsOf(found, namespace).map(({ budgetId }) => budgetId)
   const counting = [
-    ...limitBudgetIds.filter((id) => id !== waiting),
+    ...limitBudgetIds.filter((id) => !waiting.includes(id)),
     ...charged.value.map(({ id }) => id),
   ]
   const next = {
@@ -121,7 +121,7 @@ export function confirmByOwner(
     ...askTimes(now, reservations),
     confirmation: { ...confirmation, given: { resourceOwner, at: now } },
   }
-  const freed = releaseFrom([waiting], budgetOf, {
+  const freed = releaseFrom(waiting, budgetOf, {
     payment: found,
     held: heldBy(found),
     commandId,

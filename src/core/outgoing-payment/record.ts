@@ -10,6 +10,13 @@ import type {
   LimitsRefusal,
 } from '../limits.js'
 import { type JsonObject, retained, type Stored } from '../stored.js'
+import {
+  type AllOrNone,
+  isUnderGrant,
+  type Requester,
+  requesterOf,
+  type UnderGrant,
+} from './authority.js'
 
 /**
  * The record of an outgoing payment: `created → begun → completed | failed`. The host sends the payment; the
@@ -17,15 +24,11 @@ import { type JsonObject, retained, type Stored } from '../stored.js'
  *
  * @see Open Payments OpenAPI, schema `outgoing-payment`
  */
-export interface OutgoingPayment extends Stored {
+export type OutgoingPayment = OutgoingPaymentFields & AllOrNone<UnderGrant>
+
+/** The members of an outgoing payment, whatever allows it. */
+export interface OutgoingPaymentFields extends Stored {
   readonly walletAddress: string
-  /** The client that created it and may read it: see `clientId`. */
-  readonly client: string
-  readonly grantId: string
-  /** The granted item that it was charged to. */
-  readonly itemId: string
-  /** Id of the budget of the window in which it was created. */
-  readonly budgetId: string
   /**
    * Ids of the other budgets that count it, for the limits that an owner has set; absent if there are none. While it
    * waits for its owner, the budget of the waiting payments of its grant instead of those of the account.
@@ -60,6 +63,8 @@ export interface OutgoingPayment extends Stored {
   /** The reason for the failure, as text that the host published to the client. */
   readonly publicReason?: string
   readonly metadata?: JsonObject
+  /** Data of the host, such as about the card that its owner pays with. No client sees it, and no event contains it. */
+  readonly data?: JsonObject
   /**
    * The part of which nobody knows whether it arrives, in the asset of `debitAmount`. While the payment is begun,
    * `sent` does not include it; once it has ended, `sent` does, until the doubt is decided.
@@ -80,7 +85,7 @@ export interface OutgoingPayment extends Stored {
   readonly confirmation?: Confirmation
 }
 
-/** The confirmation of one payment by the resource owner of its grant. */
+/** The confirmation of one payment by the resource owner of its grant, or by the owner who ordered it. */
 export interface Confirmation {
   /** URL of the host's page where the owner confirms. */
   readonly url: string
@@ -90,6 +95,10 @@ export interface Confirmation {
   readonly given?: { readonly resourceOwner: string; readonly at: Instant }
   /** The owner's conditions for payments, if the grant is not in this store and has some. */
   readonly conditions?: GrantConditions
+  /** The owner who ordered the payment, if the host has named one. */
+  readonly resourceOwner?: string
+  /** Whether the limits of the account count a payment that the owner ordered. They count every other one. */
+  readonly countsInAccountLimits?: true
 }
 
 /**
@@ -98,21 +107,22 @@ export interface Confirmation {
  * only in those of payments that wait for their owner, and clients do not find it. It is kept after it was declined, so
  * that repeats of its request get the same refusal.
  */
-export interface ReservedPayment extends Omit<OutgoingPayment, 'state' | 'holdUntil'> {
-  readonly state: 'reserved' | 'declined'
-  /**
-   * The host is being asked until this instant. A repeat of the request may ask again afterwards. While the payment
-   * waits for its owner, this is when the owner's time ends.
-   */
-  readonly askUntil: Instant
-  /**
-   * When nobody can hold funds for it any more, or the owner's time ends: a sweep declines it from then on, and removes
-   * it once declined.
-   */
-  readonly dueAt: Instant
-  /** Why it was declined. Absent while it is reserved. */
-  readonly refusal?: DeclineReason
-}
+export type ReservedPayment = AllOrNone<UnderGrant> &
+  Omit<OutgoingPaymentFields, 'state' | 'holdUntil'> & {
+    readonly state: 'reserved' | 'declined'
+    /**
+     * The host is being asked until this instant. A repeat of the request may ask again afterwards. While the payment
+     * waits for its owner, this is when the owner's time ends.
+     */
+    readonly askUntil: Instant
+    /**
+     * When nobody can hold funds for it any more, or the owner's time ends: a sweep declines it from then on, and removes
+     * it once declined.
+     */
+    readonly dueAt: Instant
+    /** Why it was declined. Absent while it is reserved. */
+    readonly refusal?: DeclineReason
+  }
 
 /** The refusal of a repeat of the request for a declined payment. */
 export type DeclineReason = Pick<Refused<DeclineRefusal>, 'refusal' | 'reason' | 'details'>
@@ -138,8 +148,8 @@ export interface OutgoingPaymentPolicy {
   readonly retentionMs: number
 }
 
-/** What happened to an outgoing payment. */
-export interface OutgoingPaymentEvent {
+/** What happened to an outgoing payment. Without `client` and `grantId`, the owner of the account ordered it. */
+export type OutgoingPaymentEvent = Requester & {
   readonly type:
     | 'outgoing-payment.created'
     | 'outgoing-payment.begun'
@@ -150,8 +160,6 @@ export interface OutgoingPaymentEvent {
   readonly at: Instant
   readonly outgoingPaymentId: string
   readonly walletAddress: string
-  readonly client: string
-  readonly grantId: string
   /** URL of the incoming payment that is paid. */
   readonly receiver: string
   readonly debitAmount: Amount
@@ -213,8 +221,9 @@ export function heldBy(payment: PaymentRecord): HeldAmounts {
 }
 
 /** The ids of all budgets that count a payment. */
-export function budgetIdsOf({ budgetId, limitBudgetIds = [] }: PaymentRecord): readonly string[] {
-  return [budgetId, ...limitBudgetIds]
+export function budgetIdsOf(payment: PaymentRecord): readonly string[] {
+  const { limitBudgetIds = [] } = payment
+  return isUnderGrant(payment) ? [payment.budgetId, ...limitBudgetIds] : limitBudgetIds
 }
 
 /** Releases what a payment no longer reserves, in each of its budgets. Returns those that change. */
@@ -314,15 +323,14 @@ export function outgoingPaymentEvent(
   payment: PaymentRecord,
   at: Instant,
 ): OutgoingPaymentEvent {
-  const { id: outgoingPaymentId, walletAddress, client, grantId, receiver } = payment
+  const { id: outgoingPaymentId, walletAddress, receiver } = payment
   const { debitAmount, receiveAmount, delivered } = payment
   return {
     type,
     at,
     outgoingPaymentId,
     walletAddress,
-    client,
-    grantId,
+    ...requesterOf(payment),
     receiver,
     debitAmount,
     receiveAmount,

@@ -10,12 +10,14 @@ import {
 } from '../decision.js'
 import type { Instant } from '../instant.js'
 import { type ListEntry, retained } from '../stored.js'
+import { isSameClient, type MayHaveClient, type Requester } from './authority.js'
 import { confirmationExpired, confirmationRequired, waitsForOwner } from './confirmation.js'
 import {
   type DeclineReason,
   type DeclineRefusal,
   type OutgoingPayment,
   type OutgoingPaymentEvent,
+  type OutgoingPaymentFields,
   type OutgoingPaymentPolicy,
   outgoingPaymentEvent,
   type PaymentRecord,
@@ -36,11 +38,11 @@ export interface ReservationPolicy {
  * or has failed, the request asks again, with a token of the same grant. While the payment waits for its owner, the
  * request is refused as the first one was.
  *
- * @returns `undefined` if there is no payment, or another client requested it.
+ * @returns `undefined` if there is no payment, or another client or the owner requested it.
  */
 export function decideRepeat(
   found: PaymentRecord | undefined,
-  request: Pick<OutgoingPayment, 'client' | 'requestHash' | 'commandId' | 'grantId'>,
+  request: Requester & Pick<OutgoingPaymentFields, 'requestHash' | 'commandId'>,
   now: Instant,
   policy: ReservationPolicy,
 ):
@@ -58,6 +60,7 @@ export function decideRepeat(
   if (waitsForOwner(payment) && now < payment.confirmation.until) {
     return confirmationRequired(payment.confirmation)
   }
+  // The owner has no grant: then both have none, because both have the same client.
   return mayAskAgain(payment, now) && payment.grantId === request.grantId
     ? changed(askAgain(payment, request.commandId, now, policy))
     : unchanged(payment)
@@ -67,14 +70,15 @@ export function decideRepeat(
  * Checks whether a request repeats the one that created a payment. A repeat gets the same payment, even if the
  * quote has expired, the window has ended or the budget is spent.
  *
- * @returns `undefined` if there is no payment, or another client created it.
+ * @returns `undefined` if there is no payment, or another client or the owner created it.
  */
 export function repeated(
   payment: PaymentRecord | undefined,
-  { client, requestHash }: Pick<OutgoingPayment, 'client' | 'requestHash'>,
+  request: MayHaveClient & Pick<OutgoingPaymentFields, 'requestHash'>,
 ): Result<PaymentRecord, Refused<'request_differs'>> | undefined {
-  if (payment?.client !== client) return undefined
-  return payment.requestHash === requestHash
+  // The owner has no client, and neither has a payment that does not exist.
+  if (payment === undefined || !isSameClient(payment, request)) return undefined
+  return payment.requestHash === request.requestHash
     ? ok(payment)
     : refused('request_differs', 'this quote or key was used for another payment')
 }

@@ -34,7 +34,10 @@ interface Authorized {
   readonly proof: Proof
   /** Returns the access item that allows an action at the wallet address, or at any if it is omitted. */
   permitted(type: AccessType, action: AccessAction, walletAddress?: string): GrantedItem | undefined
-  /** Whether the token allows reading a resource: the client's own with `read`, any with `read-all`. */
+  /**
+   * Whether the token allows reading a resource: the client's own with `read`, and with `read-all` that of any client.
+   * Only an incoming payment is shared if the host created it.
+   */
   readable(type: AccessType, resource: { walletAddress: string; client?: string }): boolean
 }
 
@@ -130,9 +133,13 @@ export async function authorize(
         client,
         proof: proof.value,
         permitted,
-        readable: (type, { walletAddress, client: creator }) =>
-          permitted(type, 'read-all', walletAddress) !== undefined ||
-          (permitted(type, 'read', walletAddress) !== undefined && creator === client),
+        readable(type, { walletAddress, client: creator }) {
+          if (creator === undefined && type !== 'incoming-payment') return false
+          return (
+            permitted(type, 'read-all', walletAddress) !== undefined ||
+            (permitted(type, 'read', walletAddress) !== undefined && creator === client)
+          )
+        },
       })
     }
     if (proof.refusal === 'rate_limited') return proof

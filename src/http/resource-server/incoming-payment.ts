@@ -45,7 +45,7 @@ export function listIncomingPayments(deps: IncomingPaymentDependencies): Serve {
   const { payments } = deps
   return listResources(deps, {
     type,
-    list: payments.list,
+    lists: payments,
     toBody: (payment: IncomingPayment) => incomingPaymentBody(payment, urlOf(payment, deps)),
   })
 }

@@ -98,7 +98,7 @@ export function listOutgoingPayments(deps: OutgoingPaymentDependencies): Serve {
   const { context, payments, baseUrl } = deps
   return listResources(deps, {
     type,
-    list: payments.list,
+    lists: payments,
     toBody: (payment: OutgoingPayment) =>
       outgoingPaymentResource(payment, baseUrl, context.clock.now()),
   })

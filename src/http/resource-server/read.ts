@@ -7,8 +7,9 @@ import type { SignedMessage } from '../../protocol/http-signature/components.js'
 import type { Parsed } from '../../protocol/schema.js'
 import { canonicalUrl } from '../../protocol/url.js'
 import {
+  type AddressScope,
+  type ClientScope,
   type ListPage,
-  type ListScope,
   type PageRequest,
   readPageQuery,
 } from '../../service/lists.js'
@@ -25,7 +26,10 @@ interface Readable<Resource> {
   toBody(resource: Resource, now: Instant): object | Promise<object>
 }
 
-/** Serves a resource to the client that created it, and to others whose token allows `read-all`. */
+/**
+ * Serves a resource to the client that created it, and to others whose token allows `read-all`. No client reads what the
+ * owner of an account ordered.
+ */
 export function getResource<Resource extends { walletAddress: string; client?: string }>(
   deps: ResourceDependencies,
   { type, load, toBody }: Readable<Resource>,
@@ -50,20 +54,25 @@ interface ListRequest {
 /** A resource type with a list operation. */
 interface Listing<Resource> {
   readonly type: AccessType
-  list(scope: ListScope, page: PageRequest): Promise<ListPage<Resource>>
+  readonly lists: {
+    /** Resolves to what a client created. */
+    listOfClient(scope: ClientScope, page: PageRequest): Promise<ListPage<Resource>>
+    /** Resolves to what all clients may see with `list-all`. */
+    listShared(scope: AddressScope, page: PageRequest): Promise<ListPage<Resource>>
+  }
   /** Returns the body of a resource in the list. */
   toBody(resource: Resource): object
 }
 
 /**
  * Serves a list of a wallet address: the resources that the requesting client created, or with `list-all` the resources
- * of all clients.
+ * of all clients. What its owner paid without a client is in neither.
  *
  * @see Open Payments OpenAPI, `list-incoming-payments`, `list-outgoing-payments`
  */
 export function listResources<Resource extends Stored>(
   deps: ResourceDependencies,
-  { type, list, toBody }: Listing<Resource>,
+  { type, lists, toBody }: Listing<Resource>,
 ): Serve {
   return authorized(deps, async (exchange, { permitted, client }) => {
     if (permitted(type, 'list') === undefined) return insufficient(type, 'list')
@@ -73,9 +82,10 @@ export function listResources<Resource extends Stored>(
     if (permitted(type, 'list', walletAddress) === undefined) {
       return foreignIdentifier('wallet-address')
     }
-    const ofAll = permitted(type, 'list-all', walletAddress) !== undefined
-    const scope = ofAll ? { walletAddress } : { walletAddress, client }
-    const { pagination, result } = await list(scope, page)
+    const seesAll = permitted(type, 'list-all', walletAddress) !== undefined
+    const { pagination, result } = seesAll
+      ? await lists.listShared({ walletAddress }, page)
+      : await lists.listOfClient({ walletAddress, client }, page)
     return json(200, { pagination, result: result.map(toBody) })
   })
 }

@@ -11,22 +11,20 @@ import {
 import type { DeclineRefusal, PaymentRecord } from '../../core/outgoing-payment/record.js'
 import { decideRepeat, reservedByOther } from '../../core/outgoing-payment/reservation.js'
 import type { Quote, QuoteRefusal } from '../../core/quote.js'
-import type { ActiveToken } from '../../ports/host.js'
-import type { RecordKey } from '../../ports/store.js'
 import { budgetKey, candidatesIn, countedIn, sharedCommit } from '../budgets.js'
 import { paymentListsOf } from '../lists.js'
 import type { Read } from '../load.js'
 import { type Outdated, outdated } from '../reserved-payment.js'
-import { nextUsedKey } from '../used-key.js'
+import { nextUsedKey, orderKeyMs } from '../used-key.js'
 import type { Change, Decided, Write } from '../write/write.js'
-import type { Dependencies } from './dependencies.js'
-import { type IdentifiedRequest, paymentKey, quoteKey } from './request.js'
+import { type Dependencies, type Payer, requesterOf } from './dependencies.js'
+import { type IdentifiedRequest, type Naming, paymentKey, quoteKey } from './request.js'
 import type { Snapshot } from './snapshot.js'
 
 /** Everything that the decision about a request depends on. */
 interface Attempt {
   readonly request: IdentifiedRequest
-  readonly token: ActiveToken
+  readonly payer: Payer
   readonly snapshot: Snapshot
   /** Absent for a repeat: its terms are those of the payment that exists. */
   readonly terms: Terms | undefined
@@ -49,15 +47,15 @@ type PaymentOutcome = CreatedOrReserved | CreationRefused | Outdated
 
 /** The write that creates or reserves the payment, unless an identical earlier request has done so. */
 export function paymentWrite(deps: Dependencies, attempt: Attempt): Write<PaymentOutcome> {
-  const { request, token, snapshot } = attempt
+  const { request, payer, snapshot } = attempt
   const { reads, records, isNew, limits } = snapshot
-  const { grantId: id, grantVersion: version } = token
-  const isGuarded = deps.hasGrants && version !== undefined
+  const { grantId: id, grantVersion: version } = payer.token ?? {}
+  const isGuarded = deps.hasGrants && id !== undefined && version !== undefined
   return {
     reads,
     assumed: { records, hostAskedSince: isNew },
     together: sharedCommit(
-      { grantId: id, walletAddress: request.input.walletAddress },
+      { walletAddress: request.input.walletAddress, ...requesterOf(payer) },
       limits.some(({ source }) => source === 'account'),
     ),
     ...(isGuarded && { guard: { record: { kind: 'grant', id, version }, ifChanged: outdated } }),
@@ -97,13 +95,13 @@ function decideNamed(
 /** Decides about a repeat of the request whose payment exists. */
 function decideEarlier(
   { policy }: Dependencies,
-  { request, token: { grantId }, snapshot: { now, items } }: Attempt,
+  { request, payer, snapshot: { now, items } }: Attempt,
   read: Read,
 ): Decided<PaymentOutcome> | undefined {
   const { commandId } = request
   const earlier = decideRepeat(
     read(paymentKey(request)),
-    { grantId, ...request },
+    { ...request, ...requesterOf(payer) },
     now,
     policy.reservations,
   )
@@ -130,25 +128,26 @@ function namedBySignature({ id, naming }: IdentifiedRequest): { readonly resultI
 /** Decides about a payment that does not exist. */
 function decideNew(
   { policy, mayPay }: Dependencies,
-  { request, token, snapshot, terms }: Attempt,
+  { request, payer, snapshot, terms }: Attempt,
   read: Read,
 ): Decided<PaymentOutcome> {
   // The payment was in the snapshot, and has been removed since.
   if (terms === undefined) return { result: outdated, isInterim: true }
-  const { input, id, commandId, receivedAt, client, requestHash, namespace, naming } = request
-  const { walletAddress, metadata } = input
-  const { grantId, conditions } = token
+  const { input, id, commandId, receivedAt, requestHash, namespace, naming } = request
+  const { walletAddress, metadata, data } = input
+  const { conditions } = payer.token ?? {}
+  const requester = requesterOf(payer)
   const requested = {
-    client,
+    ...requester,
     requestHash,
     commandId,
     id,
     namespace: request.grantNamespace,
-    grantId,
     walletAddress,
     ...(metadata !== undefined && { metadata }),
+    ...(data !== undefined && { data }),
     ...(conditions !== undefined && { conditions }),
-    lists: paymentListsOf(namespace, { walletAddress, client, grantId }, receivedAt),
+    lists: paymentListsOf(namespace, { walletAddress, ...requester }, receivedAt),
     terms,
     ...(mayPay !== undefined && { askedAt: snapshot.now }),
   }
@@ -162,8 +161,10 @@ function decideNew(
   return {
     changes: [
       { kind: 'outgoing-payment', next: payment, events },
-      ...[budget, ...limitBudgets].map((next) => ({ kind: 'budget', next }) as const),
-      ...(naming?.isOfKey ? [nameByKey(naming.key, payment, read, policy)] : []),
+      ...[...(budget ? [budget] : []), ...limitBudgets].map(
+        (next) => ({ kind: 'budget', next }) as const,
+      ),
+      ...(naming?.isOfKey ? [nameByKey(naming, payment, read, policy)] : []),
     ],
     ...namedBySignature(request),
     result: { ok: true, payment, spent: spentOf(items, read, budget) },
@@ -172,13 +173,15 @@ function decideNew(
 
 /** Returns the change that lets an idempotency key name a new payment. */
 function nameByKey(
-  key: RecordKey,
-  { id: resultId, commandId, createdAt }: PaymentRecord,
+  { key, isOfOrder }: Naming,
+  { id: resultId, commandId, createdAt, requestHash }: PaymentRecord,
   read: Read,
-  { payments }: CreationPolicy,
+  { payments: { holdMs, retentionMs } }: CreationPolicy,
 ): Change {
-  const dueAt = createdAt + payments.holdMs + payments.retentionMs
-  const next = { ...nextUsedKey(key.id, read(key), { resultId, commandId }), dueAt }
+  const used = nextUsedKey(key.id, read(key), { resultId, commandId })
+  const next = isOfOrder
+    ? { ...used, requestHash, dueAt: createdAt + Math.max(holdMs + retentionMs, orderKeyMs) }
+    : { ...used, dueAt: createdAt + holdMs + retentionMs }
   return { ...key, next }
 }
 
@@ -186,7 +189,8 @@ function nameByKey(
 function spentOf(items: readonly PayingItem[], read: Read, charged?: Budget): SpentAmounts {
   const spent = items.map((item) => {
     const budget = item.open && read<Budget>(budgetKey(item.open))
-    return itemStatus(item, item.open?.budgetId === charged?.id ? charged : budget).spent
+    const isCharged = charged !== undefined && item.open?.budgetId === charged.id
+    return itemStatus(item, isCharged ? charged : budget).spent
   })
   return totalSpent(spent)
 }

@@ -1,5 +1,6 @@
+import type { AllOrNone, Requester } from '../../core/outgoing-payment/authority.js'
 import type { CreationPolicy } from '../../core/outgoing-payment/create.js'
-import type { AccountLimits, MayPay, WalletAddresses } from '../../ports/host.js'
+import type { AccountLimits, ActiveToken, MayPay, WalletAddresses } from '../../ports/host.js'
 import type { ServiceContext } from '../context.js'
 import type { QuoteOperations } from '../quote.js'
 import type { SeenBudgets } from '../seen-budgets.js'
@@ -14,6 +15,13 @@ export interface PaymentCreationPorts {
   readonly mayPay?: MayPay | undefined
   /** Returns the limits of an account. Default: none has any. */
   readonly accountLimits?: AccountLimits | undefined
+}
+
+/** Who pays: a client with a token, or else the owner of the account. */
+export type Payer = AllOrNone<{ readonly client: string; readonly token: ActiveToken }>
+
+export function requesterOf({ client, token }: Payer): Requester {
+  return token === undefined ? {} : { client, grantId: token.grantId }
 }
 
 /** What the steps of a creation need. */

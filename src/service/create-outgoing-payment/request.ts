@@ -1,27 +1,45 @@
 import type { Amount } from '../../core/amount.js'
 import type { Instant } from '../../core/instant.js'
-import type { OutgoingPayment } from '../../core/outgoing-payment/record.js'
 import type { JsonObject, Stored } from '../../core/stored.js'
 import type { RecordKey } from '../../ports/store.js'
 import { canonicalJson } from '../../protocol/json.js'
 import { isUuid, newUuid } from '../../protocol/uuid.js'
 import { shortHashText } from '../../util/hash.js'
-import type { ServiceContext } from '../context.js'
+import type { Call, ServiceContext } from '../context.js'
 import { isSameSignature, type SignedCall, type UsedSignature } from '../signed-call.js'
 import { type UsedKey, usedKeyId } from '../used-key.js'
 
 /** The payment to create: from a quote, or directly to an incoming payment, which is priced now. */
-export type PaymentInput = {
+export type PaymentInput = OrderMembers & {
   readonly walletAddress: string
   readonly metadata?: JsonObject
 } & (
-  | { readonly quoteId: string }
-  | { readonly incomingPayment: string; readonly debitAmount: Amount }
-)
+    | { readonly quoteId: string }
+    | {
+        readonly incomingPayment: string
+        /** A client always sends it. The owner may give either amount, or none. */
+        readonly debitAmount?: Amount
+        readonly receiveAmount?: Amount
+      }
+  )
+
+/** What only the order of the owner contains. */
+interface OrderMembers {
+  readonly data?: JsonObject
+  readonly resourceOwner?: string
+  readonly countsInAccountLimits?: true
+}
+
+/** The call that requests a payment: signed by a client, or made by the host for the owner. */
+export interface PaymentCall extends Call, Pick<SignedCall, 'run'> {
+  readonly replay?: SignedCall['replay']
+}
 
 /** A request for a payment, and the records that it is about. */
-export interface IdentifiedRequest extends Pick<OutgoingPayment, 'client' | 'requestHash'> {
+export interface IdentifiedRequest {
   readonly input: PaymentInput
+  /** The short hash of the request, by which a repeat is recognized. */
+  readonly requestHash: string
   /** The id of the payment: the quote's, or that of the payment that exists, or else a new one. */
   readonly id: string
   readonly commandId: string
@@ -38,8 +56,10 @@ export interface Naming {
   readonly key: RecordKey
   /** The records to load: this one, and that of an earlier request with the same bytes, which was refused. */
   readonly keys: readonly RecordKey[]
-  /** Whether the record is that of an idempotency key. */
+  /** Whether the record is that of an idempotency key: of a client, or of an order. */
   readonly isOfKey: boolean
+  /** Whether the record names its payment also after that was removed, so that the key never pays again. */
+  readonly isOfOrder: boolean
   /** The payment that the record names, and that was removed since. */
   readonly removedId?: string
   /** Returns the id of the payment that the record names. */
@@ -50,8 +70,8 @@ export interface Naming {
 export async function identify(
   context: ServiceContext,
   input: PaymentInput,
-  client: string,
-  call: SignedCall,
+  client: string | undefined,
+  call: PaymentCall,
   idempotencyKey: string | undefined,
 ): Promise<IdentifiedRequest> {
   const { now: receivedAt, commandId } = call
@@ -62,13 +82,14 @@ export async function identify(
       ? undefined
       : idempotencyKey === undefined
         ? namingSignature(call)
-        : namingKey(await usedKeyId(namespace, idempotencyKey, client), call)
+        : client === undefined
+          ? namingOrder(await usedKeyId(namespace, idempotencyKey, `owner ${input.walletAddress}`))
+          : namingKey(await usedKeyId(namespace, idempotencyKey, `client ${client}`), call)
   return {
     input,
     id,
     commandId,
     receivedAt,
-    client,
     requestHash: await shortHashText(canonicalJson(input)),
     ...(naming !== undefined && { naming }),
     namespace,
@@ -76,24 +97,32 @@ export async function identify(
   }
 }
 
-function namingKey(id: string, { replay }: SignedCall): Naming {
+function namingKey(id: string, { replay }: PaymentCall): Naming {
   const key = { kind: 'replay', id } as const
   return {
     key,
     // A success that does not write the other record cannot assume that it does not exist.
     keys: replay === undefined || replay.bySuccess ? [key] : [key, replay.key],
     isOfKey: true,
+    isOfOrder: false,
     idIn: (record) => (record as UsedKey | undefined)?.resultId,
   }
 }
 
+function namingOrder(id: string): Naming {
+  const key = { kind: 'replay', id } as const
+  const idIn = (record: Stored | undefined) => (record as UsedKey | undefined)?.resultId
+  return { key, keys: [key], isOfKey: true, isOfOrder: true, idIn }
+}
+
 /** Without a quote or a key, only a byte-identical repeat of the request is about the same payment. */
-function namingSignature({ replay }: SignedCall): Naming | undefined {
+function namingSignature({ replay }: PaymentCall): Naming | undefined {
   if (replay === undefined) return undefined
   return {
     key: replay.key,
     keys: [replay.key],
     isOfKey: false,
+    isOfOrder: false,
     idIn(record) {
       const used = record as UsedSignature | undefined
       return used && isSameSignature(used, replay) ? used.resultId : undefined

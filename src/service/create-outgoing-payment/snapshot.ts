@@ -1,14 +1,15 @@
 import { budgetId, type PayingItem, payingItems } from '../../core/budget/paying-items.js'
+import { type Refused, refused } from '../../core/decision.js'
 import type { Instant } from '../../core/instant.js'
 import type { PaymentRecord, ReservedPayment } from '../../core/outgoing-payment/record.js'
 import { decideRepeat, reservedByOther } from '../../core/outgoing-payment/reservation.js'
 import { ownerLimits, type SetLimit } from '../../core/spending-limits.js'
-import type { ActiveToken } from '../../ports/host.js'
 import type { RecordKey } from '../../ports/store.js'
 import { budgetKey, openBudgetKeys } from '../budgets.js'
 import { loadRecords, nameOf, type Records, readerOf } from '../load.js'
 import { createPreload, type Preload } from '../preload.js'
-import type { Dependencies } from './dependencies.js'
+import { type HostKey, otherThan } from '../used-key.js'
+import { type Dependencies, type Payer, requesterOf } from './dependencies.js'
 import { type IdentifiedRequest, keysOfPayment, type PaymentInput, paymentKey } from './request.js'
 
 /**
@@ -45,6 +46,8 @@ export interface Snapshot {
   readonly isNew: boolean
   /** The payment, if an earlier request of the client has reserved it: it waits for the host or for its owner. */
   readonly reserved: ReservedPayment | undefined
+  /** Why the request has no payment: its key names one that was removed since. */
+  readonly removed?: Refused<'payment_unknown'> | Refused<'request_differs'>
   /** Whether this request cannot ask the host about it now: another may be asking, or its grant is another one. */
   readonly isAsked: boolean
 }
@@ -53,35 +56,36 @@ export interface Snapshot {
 export async function snapshotOf(
   deps: Dependencies,
   request: IdentifiedRequest,
-  token: ActiveToken,
+  payer: Payer,
   ofAccount: readonly SetLimit[],
   preload: Preload | undefined,
 ): Promise<Snapshot> {
   const { clock, store } = deps.context
   const { policy, seenBudgets } = deps
-  const { access, grantId, conditions } = token
-  const { naming, receivedAt, grantNamespace: namespace } = request
+  const { naming } = request
   const now = clock.now()
-  const items = payingItems(access, { namespace, grantId }, receivedAt)
-  const limits = [
-    ...ownerLimits(conditions?.limits, { namespace, grantId }, receivedAt),
-    ...ofAccount,
-  ]
+  const { items, limits: ofGrant } = underGrant(request, payer)
+  const limits = [...ofGrant, ...ofAccount]
   const counting = openBudgetKeys([...items, ...limits])
-  seenBudgets.see(grantId, counting)
+  if (payer.token !== undefined) seenBudgets.see(payer.token.grantId, counting)
   const reads = [...(naming?.keys ?? []), ...keysOfPayment(request), ...counting]
   const records = preload?.takeIfComplete(reads) ?? (await loadRecords(store, reads))
   const read = readerOf(records)
   const named = naming?.idIn(read(naming.key))
   if (naming !== undefined && named !== undefined && named !== request.id) {
-    const ofNamed = await snapshotOf(deps, { ...request, id: named }, token, ofAccount, preload)
+    const ofNamed = await snapshotOf(deps, { ...request, id: named }, payer, ofAccount, preload)
     if (!ofNamed.isNew) return ofNamed
+    const ofOrder = naming.isOfOrder ? read<HostKey>(naming.key) : undefined
+    if (ofOrder !== undefined) {
+      return { ...ofNamed, removed: otherThan(ofOrder, request) ?? paymentRemoved }
+    }
     // The id of a removed payment is not used again: the host may know how that payment ended.
     const renamed = { ...request, naming: { ...naming, removedId: named } }
     return { ...ofNamed, request: renamed, reads: [...reads, ...ofNamed.reads] }
   }
   const found = read<PaymentRecord>(paymentKey(request))
-  const earlier = decideRepeat(found, { grantId, ...request }, now, policy.reservations)
+  const repeat = { ...request, ...requesterOf(payer) }
+  const earlier = decideRepeat(found, repeat, now, policy.reservations)
   return {
     request,
     now,
@@ -95,19 +99,39 @@ export async function snapshotOf(
   }
 }
 
+const paymentRemoved = refused(
+  'payment_unknown',
+  'the payment of this idempotency key was removed after its retention',
+)
+
+/** Returns the items of the token and the limits of its grant. The owner has neither. */
+function underGrant(
+  { receivedAt, grantNamespace: namespace }: IdentifiedRequest,
+  { token }: Payer,
+): Pick<Snapshot, 'items' | 'limits'> {
+  if (token === undefined) return { items: [], limits: [] }
+  const { access, grantId, conditions } = token
+  return {
+    items: payingItems(access, { namespace, grantId }, receivedAt),
+    limits: ownerLimits(conditions?.limits, { namespace, grantId }, receivedAt),
+  }
+}
+
 /**
  * Loads the budgets of the account's limits that the snapshot lacks. The two loads are not one snapshot, so the commit
  * compares their versions.
  */
 export async function withLimits(
   { context: { store }, seenBudgets }: Dependencies,
-  { grantId }: ActiveToken,
+  { token }: Payer,
   snapshot: Snapshot,
   ofAccount: readonly SetLimit[],
 ): Promise<Snapshot> {
   if (ofAccount.length === 0) return snapshot
   const limits = [...snapshot.limits, ...ofAccount]
-  seenBudgets.see(grantId, openBudgetKeys([...snapshot.items, ...limits]))
+  if (token !== undefined) {
+    seenBudgets.see(token.grantId, openBudgetKeys([...snapshot.items, ...limits]))
+  }
   const keys = openBudgetKeys(ofAccount)
   const missing = keys.filter((key) => !snapshot.records.has(nameOf(key)))
   const records = new Map([...snapshot.records, ...(await loadRecords(store, missing))])

@@ -2,6 +2,7 @@ import type { Asset } from '../../core/amount.js'
 import { ok, type Result } from '../../core/decision.js'
 import type { Terms } from '../../core/outgoing-payment/create.js'
 import { unexpired } from '../../core/quote.js'
+import { given } from '../../util/given.js'
 import { activeAccount } from '../accounts.js'
 import type { PricingRefused } from '../quote.js'
 import type { Dependencies } from './dependencies.js'
@@ -16,7 +17,8 @@ interface Agreed {
 /** Prices a payment without a quote. A quote contains its price, so only its account is checked. */
 export async function termsOf(
   { walletAddresses, quotes }: Dependencies,
-  { input, client, receivedAt }: IdentifiedRequest,
+  { input, receivedAt }: IdentifiedRequest,
+  client: string | undefined,
 ): Promise<Result<Agreed, PricingRefused>> {
   const { walletAddress } = input
   if ('quoteId' in input) {
@@ -24,11 +26,12 @@ export async function termsOf(
     if (!account.ok) return account
     return ok({ terms: { type: 'quote', quoteId: input.quoteId }, account: account.value })
   }
-  const { incomingPayment: receiver, debitAmount } = input
-  const priced = await quotes.price({ walletAddress, receiver, debitAmount }, client)
+  const { incomingPayment: receiver, debitAmount, receiveAmount } = input
+  const asked = { walletAddress, receiver, ...given({ debitAmount, receiveAmount }) }
+  const priced = await quotes.price(asked, client)
   if (!priced.ok) return priced
   const current = unexpired(priced.value, receivedAt)
   if (!current.ok) return current
   const price = { ...current.value, receiver }
-  return ok({ terms: { type: 'price', price }, account: debitAmount })
+  return ok({ terms: { type: 'price', price }, account: price.debitAmount })
 }

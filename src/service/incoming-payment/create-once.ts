@@ -8,17 +8,12 @@ import { shortHashText } from '../../util/hash.js'
 import { newCall } from '../context.js'
 import { loadOne } from '../load.js'
 import { askMayReceive } from '../may-receive.js'
-import { nextUsedKey, type UsedKey, usedKeyId } from '../used-key.js'
+import { type HostKey, nextUsedKey, otherThan, usedKeyId } from '../used-key.js'
 import { type CreationRefusal, newPayment } from './create.js'
 import type { Dependencies } from './dependencies.js'
 import { unknownPayment } from './unknown.js'
 
 type CreatedOnce = PaymentResult<IncomingPayment, CreationRefusal | 'request_differs'>
-
-/** The record of a key of the host. */
-interface HostKey extends UsedKey {
-  readonly requestHash: string
-}
 
 /** Creates a payment for the host, or resolves to the one that an equal call with the same key created. */
 export async function createOnce(
@@ -29,16 +24,14 @@ export async function createOnce(
   const { context } = deps
   const call = newCall(context)
   const namespace = await context.namespace()
-  const id = await usedKeyId(namespace, idempotencyKey)
+  const id = await usedKeyId(namespace, idempotencyKey, 'host')
   const key = { kind: 'replay', id } as const
   const requestHash = await shortHashText(canonicalJson({ ...request }))
   for (;;) {
     const used = await loadOne<HostKey>(context.store, { kind: 'replay', id })
     if (used !== undefined) {
-      if (used.requestHash !== requestHash) {
-        const reason = 'this idempotency key was used for another payment'
-        return { ok: false, refusal: 'request_differs', reason }
-      }
+      const differs = otherThan(used, { requestHash })
+      if (differs !== undefined) return refusedCall(differs)
       const payment = await loadOne<IncomingPayment>(context.store, {
         kind: 'incoming-payment',
         id: used.resultId,

@@ -55,7 +55,7 @@ export interface Write<Result> {
   /** A record whose version the commit guards, and the result if it has another version. */
   readonly guard?: { readonly record: VersionGuard; readonly ifChanged: Result }
   /** Concurrent writes with the same name share a commit. Default: the write has a commit of its own. */
-  readonly together?: string
+  readonly together?: string | undefined
   /** Reads its records as the writes before this one leave them. */
   decide(read: Read): Decided<Result>
 }

@@ -31,6 +31,7 @@ import {
 } from '../../../src/core/outgoing-payment/reservation.js'
 import { accountLimits, ownerLimits } from '../../../src/core/spending-limits.js'
 import { runs } from '../../support/runs.js'
+import { underGrant } from '../../support/under-grant.js'
 
 type BudgetOf = (id: string) => Budget | undefined
 
@@ -330,10 +331,10 @@ describe('the budgets of a payment that its owner must confirm', () => {
     const limits = [{ debitAmount: usd(60), interval }]
     const rights = { access: [item], conditions: { limits } }
     for (const now of [1_010, 1_499, 1_500, 1_999]) {
-      expect(refuseByGrant(record, rights, 'wallet01', budgetOf, now)).toBeUndefined()
+      expect(refuseByGrant(underGrant(record), rights, 'wallet01', budgetOf, now)).toBeUndefined()
     }
     const lower = { ...rights, conditions: { limits: [{ debitAmount: usd(59), interval }] } }
-    expect(refuseByGrant(record, lower, 'wallet01', budgetOf, 1_999)).toMatchObject({
+    expect(refuseByGrant(underGrant(record), lower, 'wallet01', budgetOf, 1_999)).toMatchObject({
       refusal: 'conditions_exceeded',
     })
   })
@@ -438,7 +439,7 @@ test('each payment gets one end or is created once, only if it was confirmed as 
         if (step.answer === 'allows') {
           const conditions = { limits: [{ debitAmount: usd(most), interval }] }
           const rights = { access: [item], conditions }
-          const refusal = refuseByGrant(payment, rights, '', budgetOf, now)
+          const refusal = refuseByGrant(underGrant(payment), rights, '', budgetOf, now)
           // Whatever the window of this instant has left: no other payment is in that of the request.
           expect(refusal?.refusal).toBe(most < 60 ? 'conditions_exceeded' : undefined)
           if (refusal !== undefined) seen.overLimit++

@@ -104,7 +104,7 @@ describe('a requested payment', () => {
     const capped = { ...atPrice, conditions: { paymentMax: usd(59) } }
     expect(decide(capped)).toMatchObject(refusedWith('conditions_exceeded'))
     const first = decide(atPrice)
-    if (!first.ok) throw new Error(first.reason)
+    if (!first.ok || first.budget === undefined) throw new Error('the first is not created')
     const spent = { candidates: [{ item, budget: first.budget }] }
     expect(decide({ ...atPrice, id: 'second' }, spent)).toMatchObject(
       refusedWith('limits_exceeded'),

@@ -22,6 +22,7 @@ import {
   outgoingLife,
   paymentPolicy,
 } from '../../support/spending-life.js'
+import { underGrant } from '../../support/under-grant.js'
 
 const start = startOfTests
 const refusedWith = (refusal: string) => ({ ok: false, outcome: 'refused', refusal })
@@ -412,7 +413,7 @@ describe('windows with doubt', () => {
         releasedBudgets(before, after, budgetOf) {
           if (after.decided === undefined) return releasedBudgets(before, after, budgetOf)
           const open = `namespacnamespac-grant.1.${Math.floor(after.updatedAt / hour) * hour}`
-          return releasedBudgets({ ...before, budgetId: open }, after, budgetOf)
+          return releasedBudgets({ ...underGrant(before), budgetId: open }, after, budgetOf)
         },
       },
     ],

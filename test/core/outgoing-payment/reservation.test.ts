@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { ReservedPayment } from '../../../src/core/outgoing-payment/record.js'
 import {
   createReserved,
   decideRepeat,
@@ -30,7 +31,8 @@ describe('a reserved payment', () => {
   })
 
   test('is continued by a repeat only when its call is over, and before it is due', () => {
-    const at = (now: number, payment = reserved) => decideRepeat(payment, repeat, now, policy)
+    const at = (now: number, payment: ReservedPayment = reserved) =>
+      decideRepeat(payment, repeat, now, policy)
     expect(at(1_029)).toMatchObject({ outcome: 'unchanged', record: reserved })
     expect(at(1_030)).toMatchObject({
       outcome: 'changed',

@@ -99,6 +99,7 @@ export const arabic: Texts = {
   navigationKeys: 'المفاتيح',
 
   asksToConfirm: 'يطلب منك {app} تأكيد دفعة',
+  confirmOwn: 'أكّد دفعتك',
   rowTo: 'إلى',
   rowArrives: 'يصل',
   confirmBy: 'يمكنك التأكيد حتى {time}. من دون ردك لن يُدفع شيء.',

@@ -97,6 +97,7 @@ export const german: Texts = {
   navigationKeys: 'Schlüssel',
 
   asksToConfirm: '{app} bittet Sie, eine Zahlung zu bestätigen',
+  confirmOwn: 'Bestätigen Sie Ihre Zahlung',
   rowTo: 'An',
   rowArrives: 'Kommt an',
   confirmBy: 'Sie können bis {time} bestätigen. Ohne Ihre Antwort wird nichts gezahlt.',

@@ -103,6 +103,7 @@ export const english = {
 
   // The confirmation of a payment.
   asksToConfirm: '{app} asks you to confirm a payment',
+  confirmOwn: 'Confirm your payment',
   rowTo: 'To',
   rowArrives: 'Arrives',
   confirmBy: 'You can confirm until {time}. Without your answer, nothing is paid.',

@@ -97,6 +97,7 @@ export const spanish: Texts = {
   navigationKeys: 'Claves',
 
   asksToConfirm: '{app} le pide que confirme un pago',
+  confirmOwn: 'Confirme su pago',
   rowTo: 'A',
   rowArrives: 'Llega',
   confirmBy: 'Puede confirmar hasta el {time}. Sin su respuesta, no se paga nada.',

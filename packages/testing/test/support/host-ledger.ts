@@ -5,7 +5,6 @@ import {
   type MayPay,
   memoryStore,
   type Pricing,
-  type RequestedPayment,
   type ResourceServer,
   type Store,
 } from 'open-payments-server'
@@ -158,8 +157,10 @@ export function hostServers(
     add(account, 'held', -hold.amount)
   }
 
-  const idOf = (payment: Pick<RequestedPayment, 'outgoingPaymentId' | 'grantId'>) =>
-    makes('two payments under a grant share a hold') ? payment.grantId : payment.outgoingPaymentId
+  const idOf = (payment: { readonly outgoingPaymentId: string; readonly grantId?: string }) =>
+    makes('two payments under a grant share a hold') && payment.grantId !== undefined
+      ? payment.grantId
+      : payment.outgoingPaymentId
 
   const mayPay: MayPay = async (requested) => {
     const { outgoingPaymentId: payment, debitAmount } = requested
@@ -195,7 +196,7 @@ export function hostServers(
           add(account, 'balance', BigInt(debitAmount.value) - BigInt(sentAmount.value))
         } else add(account, 'balance', -BigInt(sentAmount.value))
       }
-      release(account, idOf({ outgoingPaymentId: id, grantId }))
+      release(account, idOf({ outgoingPaymentId: id, ...(grantId !== undefined && { grantId }) }))
       return result
     }
     if (makes('the ledger is written in another transaction than the report')) {
