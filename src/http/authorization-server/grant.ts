@@ -19,16 +19,11 @@ import type { ServiceContext } from '../../service/context.js'
 import { ofDependency } from '../../service/failed-dependency.js'
 import type { Grants } from '../../service/grant.js'
 import { readHostAnswer, refusedByHost } from '../../service/host-answer.js'
-import {
-  countOnce,
-  type Proof,
-  type RepeatRule,
-  type SignedCall,
-} from '../../service/signed-call.js'
+import type { Proof, RepeatRule } from '../../service/signed-call.js'
 import type { KeyLookup } from '../../service/signing-key.js'
 import { authenticateHolder, inspect, proveClient } from '../authenticate.js'
 import { json, noContent, notEmpty, readBody, readContent, refuseProblem } from '../body.js'
-import { type Exchange, type Serve, unsigned } from '../exchange.js'
+import { type Exchange, type Serve, signed, unsigned } from '../exchange.js'
 import { type HttpRefusal, type HttpResult, refuse } from '../refusals.js'
 import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
 
@@ -48,11 +43,10 @@ interface GrantDependencies extends GrantUrls, KeyLookup {
 
 /** `POST {grantEndpoint}` (RFC 9635 section 2). Only `client` is read before its signature is verified. */
 export function requestGrant(deps: GrantDependencies): Serve {
-  return async (exchange) => {
-    const identified = await identifyClient(exchange, deps)
-    if (!identified.ok) return identified
-    const { client, proof, body } = identified.value
-    return countOnce(deps.context, exchange.call, proof, deps.repeats, async (call) => {
+  return signed(deps.context, {
+    authenticate: (exchange) => identifyClient(exchange, deps),
+    rule: deps.repeats,
+    async serve({ call }, { client, body }) {
       const request = readGrantRequest(body, deps.intervalMinMs)
       if (!request.ok) return refuseProblem('body_invalid', request)
       const unwelcome = await refuseAsked(request.value, client, deps)
@@ -71,8 +65,8 @@ export function requestGrant(deps: GrantDependencies): Serve {
         ...interactBody(answer, deps),
         ...grantBody(answer, answer.continuationSecret, call, deps),
       })
-    })
-  }
+    },
+  })
 }
 
 /** The client that requests a grant, and the body of its request. */
@@ -120,19 +114,18 @@ async function refuseAsked(
 
 /** `POST /continue/{id}` (RFC 9635 sections 5.1 and 5.2). */
 export function continueGrant(deps: GrantDependencies): Serve {
-  return async (exchange) => {
-    const holder = await continuationHolder(exchange, deps)
-    if (!holder.ok) return holder
-    const { grant, secret, proof } = holder.value
-    return countOnce(deps.context, exchange.call, proof, 'refuse', async (call) => {
-      const request = readContent(exchange.message, readContinuation)
+  return signed(deps.context, {
+    authenticate: (exchange) => continuationHolder(exchange, deps),
+    rule: 'refuse',
+    async serve({ message, call }, { grant, secret }) {
+      const request = readContent(message, readContinuation)
       if (!request.ok) return request
       const { interactRef } = request.value
       const input = interactRef === undefined ? { secret } : { secret, interactRef }
       const answer = await deps.grants.continue(grant, input, call)
       return answer.ok ? json(200, grantBody(answer, secret, call, deps)) : answer
-    })
-  }
+    },
+  })
 }
 
 /** Finds a grant by its continuation URI and token together, and authenticates its client. */
@@ -150,35 +143,33 @@ function continuationHolder(exchange: Exchange, deps: GrantDependencies) {
 
 /** `DELETE /continue/{id}` (RFC 9635 section 5.4). */
 export function cancelGrant(deps: GrantDependencies): Serve {
-  return async (exchange) => {
-    const holder = await continuationHolder(exchange, deps)
-    if (!holder.ok) return holder
-    const { grant, proof } = holder.value
-    const cancel = async (call: SignedCall) => {
+  return signed(deps.context, {
+    authenticate: (exchange) => continuationHolder(exchange, deps),
+    rule: deps.repeats,
+    async serve({ call }, { grant }) {
       const command = { type: 'cancel', commandId: call.commandId } as const
       const answer = await deps.grants.runSigned(grant, command, call)
       return answer.ok ? noContent : answer
-    }
-    return countOnce(deps.context, exchange.call, proof, deps.repeats, cancel, doneAgain)
-  }
+    },
+    again: doneAgain,
+  })
 }
 
 /** A repeat of a cancellation or a revocation gets the answer of the first. */
-const doneAgain = { again: async () => noContent }
+const doneAgain = async () => noContent
 
 /** `POST /token/{id}` (RFC 9635 section 6.1). Checks the managed token itself, in addition to the key. */
 export function rotateToken(deps: GrantDependencies): Serve {
-  return async (exchange) => {
-    const holder = await managedTokenHolder(exchange, deps)
-    if (!holder.ok) return holder
-    const { grant, presented, proof } = holder.value
-    return countOnce(deps.context, exchange.call, proof, 'refuse', async (call) => {
-      const unwanted = unwantedRotationBody(exchange)
+  return signed(deps.context, {
+    authenticate: (exchange) => managedTokenHolder(exchange, deps),
+    rule: 'refuse',
+    async serve({ message, call }, { grant, presented }) {
+      const unwanted = unwantedRotationBody(message)
       if (unwanted !== undefined) return unwanted
       const answer = await deps.grants.rotate(grant, presented, call)
       return answer.ok ? json(200, accessTokenBody(answer, call, deps)) : answer
-    })
-  }
+    },
+  })
 }
 
 /** Finds a grant by a management URI and its token, and authenticates its client. */
@@ -194,7 +185,7 @@ function managedTokenHolder(exchange: Exchange, deps: GrantDependencies) {
 /**
  * Refuses content: rotation has none, and `{ key }` would request a key rotation (RFC 9635 section 6.1.1).
  */
-function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
+function unwantedRotationBody(message: Exchange['message']): HttpRefusal | undefined {
   const body = readBody(message)
   if (!body.ok) return body
   if (body.value === undefined) return undefined
@@ -209,19 +200,18 @@ function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
 
 /** `DELETE /token/{id}` (RFC 9635 section 6.2). Succeeds for an expired or revoked token too. */
 export function revokeToken(deps: GrantDependencies): Serve {
-  return async (exchange) => {
-    const holder = await managedTokenHolder(exchange, deps)
-    if (!holder.ok) return holder
-    const { grant, presented, proof } = holder.value
-    const revoke = async (call: SignedCall) => {
+  return signed(deps.context, {
+    authenticate: (exchange) => managedTokenHolder(exchange, deps),
+    rule: deps.repeats,
+    async serve({ call }, { grant, presented }) {
       const { hash, manage } = presented
       const { commandId } = call
       const command = { type: 'revoke-token', commandId, presented: { hash, manage } } as const
       const answer = await deps.grants.runSigned(grant, command, call)
       return answer.ok ? noContent : answer
-    }
-    return countOnce(deps.context, exchange.call, proof, deps.repeats, revoke, doneAgain)
-  }
+    },
+    again: doneAgain,
+  })
 }
 
 /**

@@ -11,10 +11,10 @@ import {
 } from '../../protocol/introspection.js'
 import type { ServiceContext } from '../../service/context.js'
 import { introspected } from '../../service/introspection.js'
-import { countOnce, type Proof, type RepeatRule } from '../../service/signed-call.js'
+import type { Proof, RepeatRule } from '../../service/signed-call.js'
 import { type Candidates, inspect, prove } from '../authenticate.js'
 import { json, readBody, refuseProblem } from '../body.js'
-import type { Exchange, Serve } from '../exchange.js'
+import { type Exchange, type Serve, signed } from '../exchange.js'
 import { type HttpResult, refuse } from '../refusals.js'
 import type {
   RegisteredResourceServer,
@@ -36,21 +36,19 @@ interface IntrospectionDependencies {
  * signs with its own key. Only `resource_server` of the body is read before the signature is verified.
  */
 export function introspectToken(deps: IntrospectionDependencies): Serve {
-  return async (exchange) => {
-    const identified = await identifyResourceServer(exchange, deps)
-    if (!identified.ok) return identified
-    const { resourceServer, proof, body } = identified.value
-    const operation = async () => {
+  return signed(deps.context, {
+    authenticate: (exchange) => identifyResourceServer(exchange, deps),
+    rule: deps.repeats,
+    async serve(_, { resourceServer, body }) {
       const request = readIntrospectionRequest(body)
       if (!request.ok) return refuseProblem('body_invalid', request)
       const token = await tokenFor(request.value, resourceServer, deps.introspect)
       if (!token.ok) return token
       const { value } = token
       return isBare(value) ? inactive : json(200, introspectionBody(value, deps.grantEndpoint))
-    }
-    const isHarmless = (answer: unknown) => answer === inactive
-    return countOnce(deps.context, exchange.call, proof, deps.repeats, operation, { isHarmless })
-  }
+    },
+    isHarmless: (answer) => answer === inactive,
+  })
 }
 
 function isBare(token: Introspection): boolean {

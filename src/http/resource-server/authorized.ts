@@ -4,14 +4,15 @@ import { clientId } from '../../core/grant/record.js'
 import type { ActiveToken, TokenRefusal } from '../../ports/host.js'
 import type { ServiceContext } from '../../service/context.js'
 import { type IntrospectWithPreload, introspected } from '../../service/introspection.js'
-import {
-  countOnce,
-  type Proof,
-  type RepeatRule,
-  type SignedCall,
-} from '../../service/signed-call.js'
+import type { Proof, RepeatRule } from '../../service/signed-call.js'
 import { inspect, presentedToken, prove, signatureBy } from '../authenticate.js'
-import type { Exchange, Serve } from '../exchange.js'
+import {
+  type AnswerAgain,
+  type Exchange,
+  type Serve,
+  type SignedExchange,
+  signed,
+} from '../exchange.js'
 import type { HttpResponse } from '../message.js'
 import { type HttpRefusal, type HttpResult, refuse } from '../refusals.js'
 
@@ -41,25 +42,10 @@ interface Authorized {
   readable(type: AccessType, resource: { walletAddress: string; client?: string }): boolean
 }
 
-/** The part of a request that an operation needs once the signature has been verified. */
-interface SignedExchange extends Pick<Exchange, 'id' | 'message'> {
-  readonly call: SignedCall
-}
-
 export type ServeAuthorized = (
   exchange: SignedExchange,
   authorized: Authorized,
 ) => Promise<HttpResult<HttpResponse>>
-
-/**
- * Answers a repeat of a request that succeeded. Resolves to `undefined` to refuse it.
- *
- * @param resultId the id of what the request created.
- */
-type AnswerAgain = (
-  exchange: Pick<Exchange, 'id'>,
-  resultId: string | undefined,
-) => Promise<HttpResult<HttpResponse> | undefined>
 
 /**
  * Serves a request once, after its signature and token have been verified.
@@ -71,20 +57,8 @@ export function authorized(
   serve: ServeAuthorized,
   again?: AnswerAgain,
 ): Serve {
-  return async (exchange) => {
-    const authorization = await authorize(exchange, deps)
-    if (!authorization.ok) return authorization
-    const { value } = authorization
-    const { id, message } = exchange
-    return countOnce<HttpResult<HttpResponse>>(
-      deps.context,
-      exchange.call,
-      value.proof,
-      deps.repeats,
-      (call) => serve({ id, message, call }, value),
-      again && { again: (resultId) => again(exchange, resultId) },
-    )
-  }
+  const authenticate = (exchange: Exchange) => authorize(exchange, deps)
+  return signed(deps.context, { authenticate, rule: deps.repeats, serve, again })
 }
 
 const tokenInactive = refused('token_unknown', 'the token is not active')

@@ -12,9 +12,9 @@ import { resourceId } from '../../protocol/url.js'
 import type { PaymentInput } from '../../service/create-outgoing-payment/request.js'
 import type { PaymentAnswer, PaymentCreation } from '../../service/create-outgoing-payment.js'
 import type { OutgoingPayments } from '../../service/outgoing-payment.js'
-import { countOnce, type RepeatRule, type SignedCall } from '../../service/signed-call.js'
+import type { RepeatRule, SignedCall } from '../../service/signed-call.js'
 import { json, readContent, refuseProblem } from '../body.js'
-import type { Exchange, Serve } from '../exchange.js'
+import { type Exchange, type Serve, signed } from '../exchange.js'
 import type { HttpResponse } from '../message.js'
 import type { HttpRefusal, HttpResult } from '../refusals.js'
 import { authorize, authorized, type ResourceDependencies } from './authorized.js'
@@ -33,20 +33,24 @@ const type = 'outgoing-payment'
  * repeats a `quoteId`, or an `Idempotency-Key`, with an equal body gets the existing payment.
  */
 export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
-  const { context, creation, baseUrl } = deps
-  return async (exchange) => {
-    // The body is read before the signature is verified, because the quote's id determines what to load with the grant.
-    // The answer to an invalid body still comes after authentication.
-    const content = readContent(exchange.message, readOutgoingPaymentRequest)
-    const request = content.ok ? ok(inputOf(content.value, baseUrl)) : content
-    const preload = request.ok ? await creation.preloadFor(request.value) : undefined
-    // The owner may have paused, lowered or revoked the grant since its token was cached.
-    const introspect: Introspect = (query) => deps.introspect({ ...query, isFresh: true }, preload)
-    const authorization = await authorize(exchange, { context, introspect })
-    if (!authorization.ok) return authorization
-    const { client, token, renew, permitted, proof } = authorization.value
-
-    const operation = async (call: SignedCall) => {
+  const { context, creation, baseUrl, repeats } = deps
+  return signed(context, {
+    async authenticate(exchange) {
+      // The body is read before the signature is verified, because the quote's id determines what to load with the
+      // grant. The answer to an invalid body still comes after authentication.
+      const content = readContent(exchange.message, readOutgoingPaymentRequest)
+      const request = content.ok ? ok(inputOf(content.value, baseUrl)) : content
+      const preload = request.ok ? await creation.preloadFor(request.value) : undefined
+      // The owner may have paused, lowered or revoked the grant since its token was cached.
+      const introspect: Introspect = (query) =>
+        deps.introspect({ ...query, isFresh: true }, preload)
+      const authorization = await authorize(exchange, { context, introspect })
+      if (!authorization.ok) return authorization
+      const key = request.ok ? readIdempotencyKey(exchange, request.value) : ok(undefined)
+      return ok({ ...authorization.value, request, key, preload })
+    },
+    rule: ({ request, key }) => (request.ok ? ruleFor(request.value, key, repeats) : repeats),
+    async serve({ call }, { client, token, renew, permitted, request, key, preload }) {
       if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
       if (!request.ok) return request
       const input = request.value
@@ -57,11 +61,9 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
       const spender = { client, token, renew, preload }
       const answer = await creation.create(input, spender, call, key.value)
       return answer.ok ? json(201, createdBody(answer, call, baseUrl)) : nameReceiver(answer, input)
-    }
-    const key = request.ok ? readIdempotencyKey(exchange, request.value) : ok(undefined)
-    const rule = request.ok ? ruleFor(request.value, key, deps.repeats) : deps.repeats
-    return countOnce(context, exchange.call, proof, rule, operation, { isHarmless: isBusy })
-  }
+    },
+    isHarmless: isBusy,
+  })
 }
 
 /**
