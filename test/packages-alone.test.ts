@@ -1,7 +1,13 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join, normalize, sep } from 'node:path'
+import { readdirSync } from 'node:fs'
+import { join, sep } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { importsIn } from './support/imports.js'
+import {
+  importedByPath,
+  importsIn,
+  importsOf,
+  modulesIn,
+  modulesThatNeed,
+} from './support/imports.js'
 
 const packages = readdirSync('packages')
 
@@ -12,29 +18,22 @@ const contains: Readonly<Record<string, readonly RegExp[]>> = {
   sandbox: [/^src.(?:protocol|http)\b/, /^adapters.node-request\b/],
 }
 
+/** The packages whose programs and modules need another package, which is removed with them. */
+const users: Readonly<Record<string, readonly string[]>> = {
+  client: ['create-open-payments-server', 'sandbox'],
+  'create-open-payments-server': ['sandbox'],
+  doctor: ['create-open-payments-server'],
+  kysely: ['create-open-payments-server'],
+  pages: ['create-open-payments-server', 'sandbox'],
+  testing: ['cli', 'create-open-payments-server', 'doctor', 'sandbox'],
+}
+
+/** The tests of the library alone: those of its layers. */
+const layers =
+  /^test.(?:built-in|core|host|http|network|openapi|outbound|protocol|servers|service|util)\b/
+
 /** A page of a program, which a browser opens: the program publishes no module. */
 const opened = ['test/browser/pages.test.ts imports packages/cli/src/finish-page.ts']
-
-function filesIn(folder: string): readonly string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts') && !/\b(?:node_modules|dist)\b/.test(name))
-    .map((name) => join(folder, name))
-}
-
-const imports = new Map<string, readonly string[]>()
-
-function importsOf(file: string): readonly string[] {
-  const known = imports.get(file) ?? importsIn(readFileSync(file, 'utf8'))
-  imports.set(file, known)
-  return known
-}
-
-/** The files that a file imports by their paths. */
-function importedBy(file: string): readonly string[] {
-  return importsOf(file)
-    .filter((specifier) => specifier.startsWith('.'))
-    .map((specifier) => normalize(join(file, '..', specifier)).replace(/\.js$/, '.ts'))
-}
 
 /** The files of the support that a package's tests use, directly or through others. */
 function supportOf(name: string): ReadonlySet<string> {
@@ -43,11 +42,11 @@ function supportOf(name: string): ReadonlySet<string> {
   const visit = (file: string): void => {
     if (used.has(file)) return
     used.add(file)
-    importedBy(file)
+    importedByPath(file)
       .filter((other) => other.startsWith(join('test', 'support') + sep))
       .forEach(visit)
   }
-  for (const file of filesIn(join('packages', name))) {
+  for (const file of modulesIn(join('packages', name))) {
     for (const specifier of importsOf(file)) {
       const [, module] = support.exec(specifier) ?? []
       if (module !== undefined) visit(join('test', 'support', `${module}.ts`))
@@ -74,9 +73,9 @@ describe.each(packages)('the package in packages/%s', (name) => {
   const folder = join('packages', name) + sep
 
   test('imports no file outside of its folder', () => {
-    const reached = filesIn(folder).flatMap((file) => {
+    const reached = modulesIn(folder).flatMap((file) => {
       const own = file.startsWith(join(folder, 'src')) ? (contains[name] ?? []) : []
-      return importedBy(file)
+      return importedByPath(file)
         .filter((other) => !other.startsWith(folder) && !own.some((each) => each.test(other)))
         .map((other) => `${file} imports ${other}`)
     })
@@ -85,7 +84,7 @@ describe.each(packages)('the package in packages/%s', (name) => {
 
   test('has tests whose support imports the library and the other packages by their names', () => {
     const reached = [...supportOf(name)].flatMap((file) =>
-      importedBy(file)
+      importedByPath(file)
         .filter((other) => /^(?:src|adapters|packages|programs)\b/.test(other))
         .map((other) => `${file} imports ${other}`),
     )
@@ -94,11 +93,24 @@ describe.each(packages)('the package in packages/%s', (name) => {
 
   test('is imported by its name, never by a path', () => {
     const outside = ['src', 'adapters', 'examples', 'programs', 'test', 'assurance', 'scripts']
-    const reached = outside.flatMap(filesIn).flatMap((file) =>
-      importedBy(file)
+    const reached = outside.flatMap(modulesIn).flatMap((file) =>
+      importedByPath(file)
         .filter((other) => other.startsWith(folder))
         .map((other) => `${file} imports ${other}`),
     )
     expect(reached.filter((each) => !opened.includes(each.replaceAll(sep, '/')))).toEqual([])
+  })
+
+  test('can be removed with what needs it, and leaves the library, its tests and the other packages', () => {
+    const needing = [...modulesThatNeed(name)]
+    const others = needing.filter((file) => /^packages.[\w-]+.(?:src|templates)\b/.test(file))
+    expect([...new Set(others.map((file) => file.split(sep)[1]))].toSorted()).toEqual(
+      users[name] ?? [],
+    )
+    const left = needing.filter((file) => /^(?:src|adapters)\b/.test(file))
+    expect(left).toEqual([])
+    // All tests use the testing kit.
+    if (name === 'testing') return
+    expect(needing.filter((file) => /^programs\b/.test(file) || layers.test(file))).toEqual([])
   })
 })

@@ -1,5 +1,5 @@
+import { isLong } from 'open-payments-test-support/runs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { isLong } from '../../../test/support/runs.js'
 import type { PaymentSenderOptions } from '../src/index.js'
 import { createLink, type Fate, skippingClock } from './paying-wallet.js'
 import { booksIn } from './receiving-wallet.js'
