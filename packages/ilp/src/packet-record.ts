@@ -11,7 +11,13 @@ import {
   type Settlement,
   totalsOf,
 } from 'open-payments-server/attempts'
-import { lifetimeMaxMs, type PacketBook, type PacketKey } from './book.js'
+import {
+  lifetimeMaxMs,
+  type PacketBook,
+  type PacketKey,
+  type PacketRow,
+  type Reservation,
+} from './book.js'
 import {
   fulfills,
   type IlpHandler,
@@ -147,7 +153,7 @@ export function packetRecord(options: PacketRecordOptions) {
     let mayBeInBook = false
     try {
       mayBeInBook = await write()
-      if (mayBeInBook && (await book.reserve(row)).ok) return undefined
+      if (mayBeInBook && isReserved(await book.reserve(row))) return undefined
     } catch {
       // It is not sent, so it cannot arrive. Once that is decided, the book releases what it may have recorded.
       if (mayBeInBook) return stop('the packet may have been recorded')
@@ -259,14 +265,33 @@ export async function aligned(
       const decision = outcome.arrived === '0' ? 'released' : 'unproven'
       await book.decide(key, decision, outcome.by === 'operator' ? { by: 'operator' } : {})
     }
-    const row = await book.get(key)
-    if (row?.state !== 'fulfilled') continue
-    const proof = row.fulfillment === undefined ? {} : { proof: row.fulfillment }
-    const reply = { outcome: 'proven', arrived: BigInt(amount), ...proof } as const
-    const proven = recordReply(next, condition, reply, now)
-    if (proven.ok) next = proven.record
+    // What is not in the book was not sent. Closed there, it never will be.
+    const isOpen = outcome.state === 'reserved'
+    const row = isOpen ? await book.close(key, now) : await book.get(key)
+    const reply = row && replyIn(row, BigInt(amount), now)
+    if (reply === undefined || (reply.outcome === 'refused' && !isOpen)) continue
+    const recorded = recordReply(next, condition, reply, now)
+    if (recorded.ok) next = recorded.record
   }
   return next
+}
+
+/** What the book says of a packet whose process may have ended before it recorded that. */
+function replyIn(
+  { state, fulfillment }: PacketRow,
+  arrived: bigint,
+  now: number,
+): Reply | undefined {
+  if (state === 'released') {
+    return { outcome: 'refused', reason: 'not sent, or rejected', retryAt: now }
+  }
+  if (state !== 'fulfilled') return undefined
+  return { outcome: 'proven', arrived, ...(fulfillment !== undefined && { proof: fulfillment }) }
+}
+
+/** Whether the book has a packet that may be sent. Another process may have closed it before. */
+function isReserved(reservation: Reservation): boolean {
+  return reservation.ok && reservation.row.state === 'reserved'
 }
 
 function reasonOf(reply: IlpReject | undefined): string {
