@@ -38,7 +38,7 @@ export async function decide(
     body: new URLSearchParams({ token: tokenOf(page), decision, ...(account && { account }) }),
   })
   const location = answered.headers.get('location')
-  return { page, location: location === null ? undefined : new URL(location), cookie }
+  return { page, location: location === null ? undefined : new URL(location, redirect), cookie }
 }
 
 /** Acts as Alice on the page that confirms a payment. Resolves to the text that she reads. */

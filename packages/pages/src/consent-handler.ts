@@ -56,11 +56,15 @@ export function consentHandler(site: Site): Handler {
     return site.show(screen, visit, { status: problem === undefined ? 200 : 400 })
   }
 
-  const askAgain = (
+  async function askAgain(
+    view: InteractionView,
     visit: OwnersVisit,
     problem: ConsentOptions['problem'],
     given?: URLSearchParams,
-  ) => seeOutcome(tokens, visit, problem, { ...(given !== undefined && { given }) })
+  ): Promise<HttpResponse> {
+    if (view.status !== 'pending') return decided(view, visit)
+    return seeOutcome(tokens, visit, problem, { ...(given !== undefined && { given }) })
+  }
 
   /** Shows what was decided, with a link back to the app as long as the app needs it. */
   async function decided(view: InteractionView, visit: Visit, status = 410): Promise<HttpResponse> {
@@ -81,7 +85,8 @@ export function consentHandler(site: Site): Handler {
   async function decide(view: InteractionView, visit: OwnersVisit): Promise<HttpResponse> {
     const { request, owner, locale } = visit
     const { id } = view
-    if (!(await tokens.isValid(request, 'consent', owner.id, id))) return askAgain(visit, 'stale')
+    if (!(await tokens.isValid(request, 'consent', owner.id, id)))
+      return askAgain(view, visit, 'stale')
     const fields = fieldsOf(request)
     const decision = fields.get('decision')
     const resourceOwner = owner.id
@@ -92,7 +97,7 @@ export function consentHandler(site: Site): Handler {
     if (decision === 'deny') {
       return answered(await interactions.deny(id, { resourceOwner }), 'denied', visit, view)
     }
-    if (decision !== 'approve') return askAgain(visit, 'undecided', fields)
+    if (decision !== 'approve') return askAgain(view, visit, 'undecided', fields)
     if (view.status !== 'pending') return decided(view, visit, 409)
     if (walletAddresses.length === 0) return notice(403, 'notYours', visit)
     const account = view.needAccount.length === 0 ? undefined : fields.get('account') || undefined
@@ -100,9 +105,9 @@ export function consentHandler(site: Site): Handler {
       return notice(403, 'notYours', visit)
     }
     const read = accessIn(view.access, fields, locale)
-    if (!read.ok) return askAgain(visit, read.problem, fields)
+    if (!read.ok) return askAgain(view, visit, read.problem, fields)
     const limited = limitsIn(view, fields, { locale, accounts: walletAddresses, account })
-    if (!limited.ok) return askAgain(visit, limited.problem, fields)
+    if (!limited.ok) return askAgain(view, visit, limited.problem, fields)
     const approval = {
       resourceOwner,
       walletAddresses,
@@ -112,7 +117,7 @@ export function consentHandler(site: Site): Handler {
     }
     const approved = await interactions.approve(id, approval)
     if (!approved.ok && /^(?:identifier_required|asset_mismatch)$/.test(approved.refusal)) {
-      return askAgain(visit, 'choose', fields)
+      return askAgain(view, visit, 'choose', fields)
     }
     return answered(approved, 'approved', visit, view)
   }
@@ -124,7 +129,7 @@ export function consentHandler(site: Site): Handler {
     if (status === 'denied') {
       return answered(await interactions.deny(id, { resourceOwner }), 'denied', visit, view)
     }
-    if (status !== 'approved') return askAgain(visit, 'undecided')
+    if (status !== 'approved') return askAgain(view, visit, 'undecided')
     const walletAddresses = await accountsOf(resourceOwner)
     if (walletAddresses.length === 0) return notice(403, 'notYours', visit)
     const approved = await interactions.approve(id, {
