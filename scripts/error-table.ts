@@ -1,5 +1,6 @@
 import { publicReasons } from '../src/core/public-reasons.js'
 import type { Refusal, ServerOperation } from '../src/index.js'
+import { refusalMeanings } from './refusal-meanings.js'
 import { refusals } from './refusals.js'
 
 type PublicError = NonNullable<(typeof refusals)[Refusal]['resourceServer']>
@@ -49,6 +50,14 @@ export function errorTable(): string {
     '|---|---|---|',
     ...rows,
   ].join('\n')
+}
+
+/** Returns the table of what each refusal means, and what helps, as Markdown. */
+export function meaningTable(): string {
+  const rows = Object.entries(refusalMeanings).map(([refusal, [meaning, remedy]]) => {
+    return `| \`${refusal}\` | ${meaning} | ${remedy} |`
+  })
+  return ['| meaning of | because | what helps |', '|---|---|---|', ...rows].join('\n')
 }
 
 /** Returns the table of the reasons that clients learn as Markdown. */

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { memberTable, optionTables, valueTable } from './api-table.js'
 import { writtenClientTable } from './client-table.js'
-import { errorTable, publicReasonTable } from './error-table.js'
+import { errorTable, meaningTable, publicReasonTable } from './error-table.js'
 
 /** Replaces the table of a document whose first heading cell is `heading`. */
 function replaceTable(file: string, heading: string, table: string): void {
@@ -31,5 +31,6 @@ for (const [name, table] of optionTables()) {
   replaceTable('docs/options.md', `option of \`${name}\``, table)
 }
 replaceTable('docs/errors.md', 'refusal', errorTable())
+replaceTable('docs/errors.md', 'meaning of', meaningTable())
 replaceTable('docs/errors.md', 'public reason of', publicReasonTable())
 replaceTable('docs/clients.md', 'call', await writtenClientTable())

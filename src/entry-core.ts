@@ -1,6 +1,6 @@
 /**
  * The state machines and their records: pure functions of records, a command and the time. For hosts that test
- * or embed them.
+ * or embed them. Unstable: a minor version may change or remove what this entry exports, except stored records.
  *
  * @module open-payments-server/core
  */

@@ -2,8 +2,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { memberTable, optionTables, valueTable } from '../scripts/api-table.js'
-import { errorTable, publicReasonTable } from '../scripts/error-table.js'
+import { errorTable, meaningTable, publicReasonTable } from '../scripts/error-table.js'
+import { refusalMeanings } from '../scripts/refusal-meanings.js'
 import { sections } from '../site/.vitepress/pages.js'
+import { precedence } from '../src/http/public-errors.js'
 import { compatibilityGroup } from '../src/servers/compatibility.js'
 import { readInput } from '../src/util/input.js'
 
@@ -260,7 +262,15 @@ test('the pages of the API and of its options list what the main entry exports',
 
 test('docs/errors.md contains the generated tables of errors (`npm run docs:tables` updates it)', () => {
   expect(read('docs/errors.md')).toContain(errorTable())
+  expect(read('docs/errors.md')).toContain(meaningTable())
   expect(read('docs/errors.md')).toContain(publicReasonTable())
+})
+
+test('each refusal has a meaning and a remedy, in the order of the other table', () => {
+  expect(Object.keys(refusalMeanings)).toEqual([...precedence])
+  for (const texts of Object.values(refusalMeanings)) {
+    for (const text of texts) expect(text).toMatch(/^\S.{3,}[^.\s]$/)
+  }
 })
 
 /** Returns the tests that a document quotes, each with its file. */

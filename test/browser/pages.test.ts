@@ -366,6 +366,7 @@ describe('in Chromium, the pages for owners', () => {
     expect(decline).toBeGreaterThan(0)
     expect(confirm).toBeGreaterThan(decline)
     expect(await violations(page)).toEqual([])
+    await click(page, 'button[value=decline]') // what waits comes first on the page of apps
   })
 
   test('show what is wrong with a form that confirms, and let it be sent again', async () => {
