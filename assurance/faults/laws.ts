@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Stored } from '../../src/entry-adapter.js'
 import type { DeliveredEvent } from '../../src/index.js'
-import { deliveredId } from '../../src/service/event-record.js'
+import { deliveredId, subjectOf } from '../../src/service/event-record.js'
 import { grantEndpoint, resourceServer } from '../../test/support/world.js'
 import type { Evidence } from './evidence.js'
 import { type GrantEntry, type Journal, sumOf } from './journal.js'
@@ -230,7 +230,7 @@ function eventOf({ id, event }: Evidence['pending'][number]): DeliveredEvent {
   const isOfGrant = placeOf(id).kind === 'grant'
   const server = isOfGrant ? grantEndpoint : resourceServer
   const namespace = createHash('sha256').update(server).digest('base64url').slice(0, 8)
-  return { ...event, id: deliveredId(namespace, { id }), server }
+  return { ...event, id: deliveredId(namespace, { id }), subject: subjectOf(event), server }
 }
 
 function toldIds({ pending, delivered }: Evidence): ReadonlySet<string> {

@@ -129,6 +129,11 @@ export const sections: readonly Section[] = [
           'Consume each change at least once and in order, and end what has expired.',
         ),
       ),
+      guide(
+        'brokers',
+        'Events in a broker',
+        'RabbitMQ, NATS, pg-boss, SQS, Kafka and Temporal: what is once, and what is in order.',
+      ),
       essential(
         guide(
           'storage',

@@ -192,6 +192,14 @@ export function deliveredId(namespace: string, { id }: Pick<EventRecord, 'id'>):
   return namespace + id.slice(namespaceEnd)
 }
 
+/** Returns the record of an event as the host knows it: its kind and its id. */
+export function subjectOf(event: DomainEvent): string {
+  const kind = event.type.slice(0, event.type.indexOf('.'))
+  if ('incomingPaymentId' in event) return `${kind}/${event.incomingPaymentId}`
+  if ('outgoingPaymentId' in event) return `${kind}/${event.outgoingPaymentId}`
+  return 'quoteId' in event ? `${kind}/${event.quoteId}` : `${kind}/${event.grantId}`
+}
+
 /** Returns the id of the record of an event that the host knows by an id. */
 export function eventRecordId(deliveredId: string): string {
   const [recordId = '', kind = '', ...mark] = deliveredId.split('.')

@@ -11,6 +11,7 @@ const secret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`
 
 const event: DeliveredEvent = {
   id: 'AbCdEfGhpayment.incoming-payment.2.1',
+  subject: 'incoming-payment/payment',
   server: 'https://wallet.example',
   type: 'incoming-payment.received',
   at: Date.UTC(2026, 10, 21, 12),

@@ -27,13 +27,15 @@ import {
 
 const shop = 'https://shop.example'
 
-/** Delivers and returns all events since the last call. */
-/** Returns the events without their server, which is checked here. */
+/** Delivers and returns all events since the last call, without their server and subject, which are checked here. */
 async function heard({ auth, resources }: World): Promise<readonly Heard[]> {
   const events: Heard[] = []
   const drain = (source: ServerEvents, from: string) =>
-    source.drain(({ server, ...event }) => {
+    source.drain(({ server, subject, ...event }) => {
       expect(server).toBe(from)
+      // The id of an event begins with the record whose stream it is in: for a payment, after its namespace.
+      const [record = '', kind] = event.id.split('.')
+      expect([`${kind}/${record}`, `${kind}/${record.slice(8)}`]).toContain(subject)
       events.push(event as Heard)
     })
   await drain(auth.events, grantEndpoint)

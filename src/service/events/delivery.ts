@@ -13,7 +13,7 @@ import {
   positiveInteger,
 } from '../../util/input.js'
 import type { ServiceContext } from '../context.js'
-import { deliveredId, type EventRecord } from '../event-record.js'
+import { deliveredId, type EventRecord, subjectOf } from '../event-record.js'
 import { clockDifferenceMaxMs } from '../time.js'
 
 /** An event as passed to a handler. */
@@ -25,6 +25,11 @@ export type DeliveredEvent = (
 ) & {
   /** The same in every delivery of an event, so that a handler can detect repeats. */
   readonly id: string
+  /**
+   * The record that changed, as `<kind>/<id>`: the events of one subject are delivered in order, and a broker keeps
+   * the order by it. It is unique among servers, has at most 64 characters, and no spaces.
+   */
+  readonly subject: string
   /** The URL of the server that recorded the event: its `grantEndpoint` or `baseUrl`, without a slash at the end. */
   readonly server: string
 }
@@ -181,5 +186,7 @@ export function deliveredEvent(
   namespace: string,
   record: EventRecord,
 ): DeliveredEvent {
-  return { ...record.event, id: deliveredId(namespace, record), server: serverUrl }
+  const { event } = record
+  const [id, subject] = [deliveredId(namespace, record), subjectOf(event)]
+  return { ...event, id, subject, server: serverUrl }
 }

@@ -181,6 +181,7 @@ describe('draining', () => {
       client: 'https://shop.example',
       receivedAmount: { value: '0', assetCode: 'USD', assetScale: 2 },
       incomingAmount: { value: '5', assetCode: 'USD', assetScale: 2 },
+      subject: `incoming-payment/${id}`,
       server: 'https://wallet.example/op',
     }
     expect(told).toEqual([[event, { attempt: 1, signal: expect.any(AbortSignal) }]])

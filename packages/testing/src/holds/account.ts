@@ -102,6 +102,7 @@ export function testAccount(subject: HoldSubject) {
       sentAmount: { ...asset, value: `${sent}` },
       deliveredAmount: { ...payment.receiveAmount, value: `${arrivingFor(sent)}` },
       id: `${requested.outgoingPaymentId}.${type}`,
+      subject: `outgoing-payment/${requested.outgoingPaymentId}`,
       server: new URL(walletAddress).origin,
     }
     events.set(type, event)

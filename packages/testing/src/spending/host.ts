@@ -111,6 +111,7 @@ function createdEvent(payment: OutgoingPaymentView, server: string) {
   return {
     id: `${paymentId}.created`,
     type: 'outgoing-payment.created' as const,
+    subject: `outgoing-payment/${paymentId}`,
     server,
     at: createdAt,
     outgoingPaymentId: paymentId,
