@@ -57,6 +57,8 @@ export default defineConfig(({ mode }) => {
     },
   })
   return {
+    // The set-up before all projects imports the library, too.
+    resolve: { alias },
     test: {
       globalSetup: ['test/support/announce.ts'],
       // One line for each file, and for a test only if it takes long.

@@ -2,9 +2,9 @@ import type { Database } from 'create-open-payments-server/wallet/sql'
 import fc from 'fast-check'
 import { deserializeIlpPrepare, serializeIlpPrepare } from 'ilp-packet'
 import { openSettlement } from 'open-payments-server/attempts'
+import { type Details, streamPacket } from 'open-payments-test-support/ilp'
+import { runs } from 'open-payments-test-support/runs'
 import { afterAll, describe, expect, test } from 'vitest'
-import { type Details, streamPacket } from '../../../test/support/ilp.js'
-import { runs } from '../../../test/support/runs.js'
 import {
   memoryBook,
   memorySendingBook,
