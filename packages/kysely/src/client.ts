@@ -1,4 +1,4 @@
-import type { CompiledQuery, Kysely } from 'kysely'
+import type { CompiledQuery, Kysely, Transaction } from 'kysely'
 import {
   isWithoutTables,
   type PostgresClient,
@@ -32,6 +32,24 @@ export function clientOf<Database>(db: Kysely<Database>): Client {
 function compiled(sql: string, parameters: readonly unknown[]): CompiledQuery<Row> {
   const query = { kind: 'RawNode', sqlFragments: [sql], parameters: [] } as const
   return { sql, parameters, query, queryId: { queryId: 'open-payments' } }
+}
+
+/**
+ * Runs work on the connection of a transaction. Kysely refuses each statement once it has rolled back, also those that
+ * would end what the library has begun since.
+ */
+export function onConnectionOf<Database, Result>(
+  trx: Transaction<Database>,
+  work: (client: Client) => Promise<Result>,
+): Promise<Result> {
+  return trx.getExecutor().provideConnection((connection) =>
+    work({
+      async run(text, values = []) {
+        const { rows, numAffectedRows } = await connection.executeQuery<Row>(compiled(text, values))
+        return { rows, found: Number(numAffectedRows ?? rows.length) }
+      },
+    }),
+  )
 }
 
 /** Runs work on one connection. */

@@ -14,10 +14,16 @@ import {
   type TransactionResult,
   whileWorking,
 } from '../../../adapters/sql/transactions.js'
-import { type Client, clientOf, onOneConnection, postgresClientOf } from './client.js'
+import {
+  type Client,
+  clientOf,
+  onConnectionOf,
+  onOneConnection,
+  postgresClientOf,
+} from './client.js'
 import { type Engine, engineOf, type KyselyDialect, namedSteps, requireDialect } from './engines.js'
 import { type Alone, missingOf, operations, type Run, runOn } from './operations.js'
-import { requireOpen, storeInTransaction } from './transaction.js'
+import { type Held, requireOpen, storeInTransaction } from './transaction.js'
 
 export interface KyselyStoreOptions {
   /** The SQL that the database understands: `mysql` also for MariaDB. */
@@ -117,11 +123,14 @@ function inTransaction<Database>(trx: Transaction<Database>, options: KyselyStor
   if (dialect === 'postgres') {
     return postgresStore.inTransaction(postgresClientOf(trx), { prepare: false })
   }
-  return storeOn(clientOf(trx), engineOf(dialect))
+  const client: Client = {
+    run: (...given) => onConnectionOf(trx, (connection) => connection.run(...given)),
+  }
+  return storeOn(client, engineOf(dialect), (work) => onConnectionOf(trx, work))
 }
 
-function storeOn(client: Client, engine: Engine): Store {
-  const { run, alone, commit } = storeInTransaction(client, engine)
+function storeOn(client: Client, engine: Engine, held?: Held): Store {
+  const { run, alone, commit } = storeInTransaction(client, engine, held)
   return { ...operations(run, alone, engine), commit }
 }
 

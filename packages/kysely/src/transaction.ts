@@ -12,21 +12,28 @@ import type { Client } from './client.js'
 import { type Engine, namedSteps } from './engines.js'
 import { type Alone, missingOf, type Run, runOn } from './operations.js'
 
+/** Holds the connection of a transaction, so that a commit can end what it has begun. */
+export type Held = <Result>(work: (client: Client) => Promise<Result>) => Promise<Result>
+
 /**
  * The operations of a store inside the host's transaction. A commit that loses is rolled back to a savepoint and
  * leaves the transaction usable. The host may end the transaction between two statements: those that follow find and
  * write nothing, except on MySQL.
  */
-export function storeInTransaction(client: Client, engine: Engine) {
+export function storeInTransaction(
+  client: Client,
+  engine: Engine,
+  held: Held = (work) => work(client),
+) {
   const runPlainly = runOn(client, engine)
-  let inside: Promise<Statements> | undefined
+  let marked: Promise<Statements> | undefined
   // The savepoints of concurrent operations would interleave.
   const enqueue = createSerialQueue()
 
   function queued<Result>(call: (statements: () => Promise<Statements>) => Promise<Result>) {
     const statements = () => {
-      inside ??= engine.statementsInside((text) => client.run(text))
-      return inside
+      marked ??= engine.statementsInside((text) => client.run(text))
+      return marked
     }
     return enqueue(async () => {
       try {
@@ -46,9 +53,10 @@ export function storeInTransaction(client: Client, engine: Engine) {
     commit(requested: Commit): Promise<boolean> {
       const steps = stepsOf(requested)
       return queued(async (statements) => {
-        const isCommitted = await commitOrRollBack(client, engine, steps, await statements())
+        const inside = await statements()
+        const isCommitted = await held((client) => commitOrRollBack(client, engine, steps, inside))
         // A host that rolls back to a savepoint of its own removes a mark: the next commit sets it again.
-        if (!isCommitted) inside = undefined
+        if (!isCommitted) marked = undefined
         return isCommitted
       })
     },
