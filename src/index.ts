@@ -116,6 +116,7 @@ export type {
 } from './host/incoming-payment.js'
 export type { Interactions } from './host/interaction.js'
 export type { InteractionView, TokenView } from './host/interaction-view.js'
+export type { OrderRefusal, OrderServices, OutgoingPaymentCreation } from './host/order.js'
 export type {
   DoubtDecision,
   FailureReport,
@@ -131,6 +132,13 @@ export type {
   LimitServices,
   PaymentPreview,
 } from './host/preview.js'
+export type {
+  QuoteCreation,
+  QuoteCreationRefusal,
+  QuoteServices,
+  QuoteView,
+  RefusedOrder,
+} from './host/quote.js'
 export { type RunSweepsOptions, runSweeps } from './host/sweep-runner.js'
 export type { RegisteredResourceServer } from './http/authorization-server/resource-server-registry.js'
 export { type FetchRequest, RawBodyError, toFetch } from './http/fetch.js'

@@ -16,6 +16,7 @@ import type { OutgoingPaymentRefusals, Totals } from '../core/outgoing-payment.j
 import type { Clock } from '../ports/host.js'
 import { publicReasonLengthMax } from '../protocol/host-answers.js'
 import { type OutgoingPaymentBody, outgoingPaymentResource } from '../protocol/outgoing-payment.js'
+import type { PaymentCreation } from '../service/create-outgoing-payment.js'
 import type { OutgoingPayments } from '../service/outgoing-payment.js'
 import type { OwnerConfirmations } from '../service/owner-confirmation.js'
 import type { DoubtSummary } from '../service/payment-doubts.js'
@@ -34,6 +35,7 @@ import { InvalidInputError } from '../util/invalid-input.js'
 import type { ItemView } from './approval.js'
 import { type ConfirmationServices, confirmationServices } from './confirmation.js'
 import { itemView } from './grant.js'
+import { type OrderServices, orderServices } from './order.js'
 import { byAddressGrantOrDoubt, type ListedPayments } from './outgoing-payment-scope.js'
 import { type OutgoingPaymentView, outgoingPaymentView } from './outgoing-payment-view.js'
 import { amount, type PaymentReader, paymentReader, record, seenResult, view } from './payments.js'
@@ -89,7 +91,8 @@ export interface ItemBudget {
 export interface OutgoingPaymentServices
   extends PaymentReader<OutgoingPaymentView, OutgoingPayment, ListedPayments>,
     LimitServices,
-    ConfirmationServices {
+    ConfirmationServices,
+    OrderServices {
   /** Returns the payment as clients see it. */
   toResource(payment: OutgoingPaymentView): OutgoingPaymentBody
   /**
@@ -198,12 +201,14 @@ export function outgoingPaymentServices(
   hasGrants: boolean,
   limits: LimitServices,
   confirmations: OwnerConfirmations,
+  creation: Pick<PaymentCreation, 'order'> | undefined,
 ): OutgoingPaymentServices {
   const seen = (payment: OutgoingPayment) => outgoingPaymentView(payment, clock.now())
   return {
     ...paymentReader(payments, seen, baseUrl, 'outgoing-payments', byAddressGrantOrDoubt),
     ...limits,
     ...confirmationServices(confirmations, seen),
+    ...orderServices(creation, seen, baseUrl),
     toResource(payment) {
       readInput('payment', view, payment)
       const { paymentId: id, status: state, sentAmount } = payment

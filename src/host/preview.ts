@@ -114,7 +114,7 @@ export function limitServices(
       if (asked.debitAmount !== undefined && asked.receiveAmount !== undefined) {
         throw new InvalidInputError('request', 'must not have both amounts')
       }
-      const data = readObject('request', 'data', asked.data)
+      const data = readObject('request', 'data', request.data)
       const previewed = await preview({ ...deps, quotes }, { ...asked, ...data })
       if (previewed.ok) return previewed
       const { ok, refusal, reason, details, limits } = previewed

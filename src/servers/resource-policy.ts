@@ -58,9 +58,9 @@ export interface ResourcePolicy {
    */
   readonly mayReceive?: MayReceive
   /**
-   * Returns the limits that the owner of an account has set for all its payments. They are counted in the commit of the
-   * payment. An exception, a rejection, or an answer after `outgoingPayments.decideMs`, results in 503, an invalid
-   * answer in 500; nothing is created. Default: no account has limits.
+   * Returns the limits that the owner of an account has set for all payments that apps make. They are counted in the
+   * commit of the payment. An exception, a rejection, or an answer after `outgoingPayments.decideMs`, results in 503,
+   * an invalid answer in 500; nothing is created. Default: no account has limits.
    */
   readonly accountLimits?: AccountLimits
 }

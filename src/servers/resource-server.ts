@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import { type IncomingPaymentServices, incomingPaymentServices } from '../host/incoming-payment.js'
 import { type OutgoingPaymentServices, outgoingPaymentServices } from '../host/outgoing-payment.js'
 import { limitServices } from '../host/preview.js'
+import { type QuoteServices, quoteServices } from '../host/quote.js'
 import { hooksOf } from '../http/hooks.js'
 import type { Handler } from '../http/message.js'
 import { createHandlers, varies } from '../http/pipeline.js'
@@ -123,6 +124,7 @@ const resourceServerOptions = optionsOf({
 /** The services for the host's own code. `ResourceServer.within` returns them on another store. */
 export interface ResourceServices {
   readonly incomingPayments: IncomingPaymentServices
+  readonly quotes: QuoteServices
   readonly outgoingPayments: OutgoingPaymentServices
 }
 
@@ -268,6 +270,13 @@ function servicesIn(context: ServiceContext, settings: Settings) {
     { context, walletAddresses, quotes, mayPay, accountLimits, policy: spending },
     hasGrants,
   )
+  const creation =
+    quotes &&
+    createPaymentCreation(
+      context,
+      { hasGrants, walletAddresses, quotes, seenBudgets, mayPay, accountLimits },
+      spending,
+    )
   const confirmations = createOwnerConfirmations({
     ...{ context, hasGrants, walletAddresses, mayPay, accountLimits },
     policy: spending,
@@ -281,12 +290,14 @@ function servicesIn(context: ServiceContext, settings: Settings) {
       hasGrants,
       limits,
       confirmations,
+      creation,
     ),
+    quotes: quoteServices(quotes),
   }
-  return { incoming, outgoing, quotes, confirmations, forHost }
+  return { incoming, outgoing, quotes, creation, confirmations, forHost }
 }
 
-function pipelineOf(settings: Settings, { incoming, outgoing, quotes }: Services) {
+function pipelineOf(settings: Settings, { incoming, outgoing, quotes, creation }: Services) {
   const { context, url, strippedPrefix, baseUrl, repeats } = settings
   const { introspect, grantEndpoint, watch } = settings
   const deps = { context, introspect, baseUrl, repeats }
@@ -299,7 +310,8 @@ function pipelineOf(settings: Settings, { incoming, outgoing, quotes }: Services
     serve: {
       ...incomingPaymentOperations({ ...deps, payments: incoming, grantEndpoint }),
       ...(quotes !== undefined &&
-        spendingOperations({ ...deps, payments: outgoing }, settings, quotes)),
+        creation !== undefined &&
+        spendingOperations({ ...deps, payments: outgoing, creation }, quotes)),
     },
     context,
     challenge: `GNAP as_uri=${grantEndpoint}`,
@@ -317,23 +329,13 @@ function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
   }
 }
 
-function spendingOperations(
-  deps: Omit<OutgoingPaymentDependencies, 'creation'>,
-  settings: Settings,
-  quotes: QuoteOperations,
-) {
-  const { context } = deps
-  const { walletAddresses, hasGrants, policy, seenBudgets } = settings
-  const { spending, mayPay, accountLimits } = policy
-  const ports = { hasGrants, walletAddresses, quotes, seenBudgets, mayPay, accountLimits }
-  const creation = createPaymentCreation(context, ports, spending)
-  const paying = { ...deps, creation }
+function spendingOperations(deps: OutgoingPaymentDependencies, quotes: QuoteOperations) {
   return {
     createQuote: createQuote({ ...deps, quotes }),
     getQuote: getQuote({ ...deps, quotes }),
-    createOutgoingPayment: createOutgoingPayment(paying),
-    listOutgoingPayments: listOutgoingPayments(paying),
-    getOutgoingPayment: getOutgoingPayment(paying),
-    getOutgoingPaymentGrant: getOutgoingPaymentGrant(paying),
+    createOutgoingPayment: createOutgoingPayment(deps),
+    listOutgoingPayments: listOutgoingPayments(deps),
+    getOutgoingPayment: getOutgoingPayment(deps),
+    getOutgoingPaymentGrant: getOutgoingPaymentGrant(deps),
   }
 }

@@ -15,6 +15,7 @@ import {
   createResourceServer,
   type EventHandler,
   type ResourceServer,
+  type ResourceServices,
   type Store,
 } from '../../src/index.js'
 import { servers } from '../support/databases.js'
@@ -34,7 +35,7 @@ type Move = typeof moveFunds
 /** The handler of events of production. */
 function paymentsOn(
   pool: Pool,
-  resources: Pick<ResourceServer, 'incomingPayments' | 'outgoingPayments' | 'within'>,
+  resources: ResourceServices & Pick<ResourceServer, 'within'>,
   move: Move = moveFunds,
 ): EventHandler {
   const release = releaseFunds(pool)

@@ -290,6 +290,26 @@ function callsOn(ids: {
       },
       complete: one('paymentId', incoming),
     },
+    quotes: {
+      get: one('quoteId', created, 'string'),
+      create: {
+        names: ['request'],
+        good: [
+          {
+            walletAddress: alice,
+            receiver: 'https://bank.example/incoming-payments/1',
+            debitAmount: usd(1),
+          },
+        ],
+        parts: {
+          request: 'object',
+          'request.walletAddress': 'url',
+          'request.receiver': 'url',
+          ...amountAt('request.debitAmount', 'object or undefined'),
+          'request.client': 'unknown',
+        },
+      },
+    },
     outgoingPayments: {
       ...reads(created),
       toResource: {
@@ -301,6 +321,29 @@ function callsOn(ids: {
         names: ['query'],
         good: [{ grantId: grant }],
         parts: { query: 'object', 'query.grantId': 'text or undefined', ...pageParts },
+      },
+      create: {
+        names: ['payment'],
+        good: [
+          {
+            walletAddress: alice,
+            receiver: 'https://bank.example/incoming-payments/1',
+            debitAmount: usd(1),
+            idempotencyKey: 'rent-1',
+          },
+        ],
+        parts: {
+          payment: 'object',
+          'payment.walletAddress': 'url',
+          'payment.receiver': 'url',
+          'payment.idempotencyKey': 'text',
+          ...amountAt('payment.debitAmount', 'object or undefined'),
+          'payment.metadata': 'object or undefined',
+          'payment.data': 'object or undefined',
+          'payment.resourceOwner': 'text or undefined',
+          'payment.countsInAccountLimits': 'boolean or undefined',
+          'payment.client': 'unknown',
+        },
       },
       budgetsOf: {
         names: ['grant'],
@@ -483,6 +526,7 @@ async function setUp() {
     interactions: auth.interactions,
     grants: auth.grants,
     incomingPayments: resources.incomingPayments,
+    quotes: resources.quotes,
     outgoingPayments: resources.outgoingPayments,
   }
   const inside = { ...auth.within(store), ...resources.within(store) }

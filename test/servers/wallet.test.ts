@@ -225,6 +225,7 @@ describe('a wallet', () => {
       'incomingPayments',
       'interactions',
       'outgoingPayments',
+      'quotes',
     ])
   })
 
