@@ -32,7 +32,8 @@ async function sent(form: Readonly<Record<string, string>>) {
 /** What the page says of each limit. */
 async function shown(): Promise<readonly string[]> {
   const { text } = await alice.open(page())
-  return [...text.matchAll(/<ul>(.*?)<\/ul>/gs)].map(([, terms = '']) =>
+  const main = text.slice(text.indexOf('<main>'))
+  return [...main.matchAll(/<ul>(.*?)<\/ul>/gs)].map(([, terms = '']) =>
     terms.replaceAll(/<[^>]*>/g, ''),
   )
 }
