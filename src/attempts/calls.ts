@@ -115,7 +115,9 @@ function isAnswer(value: Answer, evidence: Evidence['by']): boolean {
     const isInstant = answer['askedAt'] === undefined || Number.isSafeInteger(answer['askedAt'])
     return answer['received'] !== undefined && isAmount(answer['received']) && isInstant
   }
-  return Object.values(Object(answer['attempts']) as Record<string, FoundById>).every(
+  const { attempts } = answer
+  if (typeof attempts !== 'object' || attempts === null) return false
+  return Object.values(attempts as Record<string, FoundById>).every(
     (each) =>
       /^(?:arrived|never|pending|absent)$/.test(String(Object(each).found)) &&
       isAmount(Object(each).arrived),

@@ -183,6 +183,12 @@ describe('a settlement', () => {
     expect(String(errors[2])).toContain('the answer of send is wrong')
   })
 
+  test('takes an answer by reference without attempts as none', async () => {
+    const { driver, errors } = opened({ ask: async () => ({ by: 'id' }) as never })
+    expect(await driver.settle(request)).toMatchObject({ state: 'again', why: 'unreadable' })
+    expect(String(errors[0])).toContain('the answer of ask is wrong')
+  })
+
   test('waits for a reply for a limited time', async () => {
     const { driver, errors } = opened({ send: () => new Promise(() => undefined), replyMs: 1 })
     expect(await driver.settle(request)).toMatchObject({ state: 'again' })
