@@ -246,6 +246,13 @@ export function packetRecord(options: PacketRecordOptions) {
       }
       return conclusion
     },
+    /** Records that nothing gets through. */
+    async wait(waiting: Sending['waiting']): Promise<void> {
+      const { waiting: before, ...rest } = sending
+      if (waiting === before) return
+      sending = { ...rest, ...(waiting !== undefined && { waiting }) }
+      await writeAll()
+    },
     /** Resolves once everything is written. Rejects if another process has taken over the payment. */
     written: writeAll,
   }

@@ -25,6 +25,8 @@ export interface Sending {
   readonly packets: Readonly<Record<string, string>>
   /** The sum of the fulfilled packets that are no longer among these, in the asset of the peer. */
   readonly sent: string
+  /** Present while nothing gets through and nothing is decided: since when, and how often it was tried. */
+  readonly waiting?: { readonly since: number; readonly tries: number }
   /** Present if somebody else has ended the payment: its amounts, and what its record debits for it. */
   readonly ended?: Pick<OutgoingPaymentView, 'debitAmount' | 'receiveAmount' | 'sentAmount'>
 }

@@ -15,7 +15,7 @@ import { convertedUp, dividedUp } from './rates.js'
 import { payOverIlp } from './sender.js'
 import type { Route, Sending, SendingBook } from './sending-book.js'
 import { decideSending, type SendingDecided, type SendingDecision } from './sending-decision.js'
-import { doubtIn, end, review, type SendingInDoubt, totalsFor } from './sending-end.js'
+import { doubtIn, end, review, type SendingInDoubt, takenOver, totalsFor } from './sending-end.js'
 
 /** An incoming payment in another wallet, as its resource server returns it. */
 export interface Receiver {
@@ -63,9 +63,9 @@ export interface PaymentSenderOptions {
 
 export interface PaymentSender {
   /**
-   * Returns the event handler of a process, which sends each outgoing payment after the event of its creation. The
-   * event is redelivered, also to another process, until the payment is over. After `stopping` is aborted it sends no
-   * more packets.
+   * Returns the event handler of a process, which sends each outgoing payment after the event of its creation. Until
+   * the payment is over, it resolves to when to deliver the event again, also to another process, which counts no
+   * failure. After `stopping` is aborted it sends no more packets.
    */
   handler(stopping: AbortSignal): EventHandler
   /** Returns all payments with something that is not proven, for a `for await` loop. */
@@ -77,10 +77,12 @@ export interface PaymentSender {
   decide(paymentId: string, decision: SendingDecision): Promise<SendingDecided>
 }
 
-/** The maximum attempts while the other wallet or the peer does not respond: about 15 s in total. */
-const attemptsMax = 5
-/** The maximum attempts while the outcome of a packet may still become known: about half an hour in total. */
-const pendingAttemptsMax = 12
+/** How long a payment waits for another wallet, or a peer, that does not respond. */
+const awayMs = 120_000
+/** How long a payment waits for what became of a packet, before it ends with a doubt. */
+const unknownMs = 1_800_000
+/** How often it tries at least, however late its event is delivered. */
+const triesMin = 5
 /** Well below the lease of an event, after which another process may take over the payment. */
 const attemptMs = 30_000
 
@@ -126,7 +128,9 @@ export function paymentSender(options: PaymentSenderOptions): PaymentSender {
       const id = event.outgoingPaymentId
       const begun = await outgoingPayments.begin(id)
       if (!begun.ok && begun.refusal === 'payment_over') return review(sender, id)
-      if (begun.ok || begun.refusal === 'payment_begun') await send(sender, id, delivery, stopping)
+      if (!begun.ok && begun.refusal !== 'payment_begun') return
+      const retryAt = await send(sender, id, delivery, stopping)
+      return retryAt === undefined ? undefined : { retryAt }
     },
     async *inDoubt() {
       let after: string | undefined
@@ -142,42 +146,82 @@ export function paymentSender(options: PaymentSenderOptions): PaymentSender {
 
 const unknownOutcome = 'the outcome of a packet is unknown'
 
+/** Sends a payment as far as it goes now. Resolves to when to go on, or to nothing if it is over. */
 async function send(
   sender: Sender,
   paymentId: string,
   delivery: Delivery,
   stopping: AbortSignal,
-): Promise<void> {
-  const later = (problem: string) => new Error(`${paymentId}: ${problem}`)
-  const lastAttempt = delivery.attempt >= attemptsMax
-  const lastAttemptToKnow = delivery.attempt >= pendingAttemptsMax
+): Promise<number | undefined> {
+  const { outgoingPayments, sendings, now } = sender
   const writer = crypto.randomUUID()
-  const recorded = await sender.sendings.take(paymentId, writer)
+  const recorded = await sendings.take(paymentId, writer)
   // Read after the record was taken: a process that had it before may have ended the payment, and forgotten it.
-  const payment = await sender.outgoingPayments.get(paymentId)
-  if (payment?.status !== 'begun') return review(sender, paymentId)
+  const payment = await outgoingPayments.get(paymentId)
+  if (payment?.status !== 'begun') return over(review(sender, paymentId))
   const opened = await open(sender, payment, writer, recorded)
   if (!opened.ok) {
     const { sending, problem } = opened
-    if (problem.isTemporary && (!lastAttempt || stopping.aborted)) throw later(problem.reason)
-    return end(sender, { payment, writer, sending }, problem.reason)
+    const waiting = waitingSince(sending.waiting, now())
+    if (!problem.isTemporary || isGivenUp(waiting, awayMs, sender, stopping)) {
+      return over(end(sender, { payment, writer, sending }, problem.reason))
+    }
+    if (!(await sendings.write(paymentId, writer, { ...sending, waiting }, false))) {
+      throw takenOver(paymentId)
+    }
+    return nextAt(waiting.since, now())
   }
   const { attempt } = opened
   const { record } = attempt
   await record.close()
+  const { proven } = record.totals()
   for (;;) {
     const problem = await sendRemainder(sender, attempt, delivery.signal, stopping)
     const wasInDoubt = record.totals().inDoubt > 0n
     if (wasInDoubt) await record.close()
-    const isOpen = record.totals().inDoubt > 0n && !(await decided(sender, attempt))
-    if (problem?.isTemporary && (!lastAttempt || stopping.aborted)) throw later(problem.reason)
-    if (isOpen && !lastAttemptToKnow) throw later(unknownOutcome)
+    const { isOpen, until } = await decided(sender, attempt)
+    const { waiting: before } = record.totals().proven > proven ? {} : record.sending()
+    const maxMs = isOpen ? unknownMs : awayMs
+    const waiting = isOpen || problem?.isTemporary ? waitingSince(before, now()) : undefined
+    await record.wait(waiting)
+    if (waiting !== undefined && !isGivenUp(waiting, maxMs, sender, stopping)) {
+      return nextAt(waiting.since, now(), until)
+    }
     // What did not arrive is sent again, in packets with new conditions.
     const again = !isOpen && wasInDoubt && remainderOf(payment, record) > 0n
     if (problem === undefined && again) continue
     const sending = record.sending()
-    return end(sender, { payment, writer, sending }, problem?.reason ?? unknownOutcome)
+    return over(end(sender, { payment, writer, sending }, problem?.reason ?? unknownOutcome))
   }
+}
+
+async function over(ended: Promise<void>): Promise<undefined> {
+  await ended
+}
+
+type Waiting = NonNullable<Sending['waiting']>
+
+function waitingSince(before: Sending['waiting'], now: number): Waiting {
+  return { since: before?.since ?? now, tries: (before?.tries ?? 0) + 1 }
+}
+
+/** A process that is stopping gives up nothing, nor does one that comes late before it has tried as often. */
+function isGivenUp(
+  { since, tries }: Waiting,
+  ms: number,
+  { now }: Sender,
+  stopping: AbortSignal,
+): boolean {
+  return !stopping.aborted && tries >= triesMin && now() - since >= ms
+}
+
+const [waitMinMs, waitMaxMs] = [1_000, 300_000]
+
+/** Returns when to go on: each wait is as long as all before, and none goes beyond the instant that decides. */
+function nextAt(since: number, now: number, until?: number): number {
+  const wait = Math.min(Math.max(now - since, waitMinMs), waitMaxMs)
+  const next = now + wait
+  return Math.ceil(until !== undefined && until > now ? Math.min(next, until) : next)
 }
 
 type Opened =
@@ -247,8 +291,12 @@ async function routed(
 const final = (reason: string): Problem => ({ reason, isTemporary: false })
 const otherAsset = 'the asset of the receiver has changed'
 
-/** Asks the receiver about the packets without a reply. Resolves to whether all of them are decided. */
-async function decided({ receivers, now }: Sender, { payment, record }: Attempt): Promise<boolean> {
+/** Asks the receiver about the packets without a reply, if there are any. */
+async function decided(
+  { receivers, now }: Sender,
+  { payment, record }: Attempt,
+): Promise<{ readonly isOpen: boolean; readonly until?: number }> {
+  if (record.totals().inDoubt === 0n) return { isOpen: false }
   const askedAt = now()
   const found = await receivers(payment.receiver)
   const { receivedAmount } = found.ok ? found.receiver : found
@@ -256,8 +304,8 @@ async function decided({ receivers, now }: Sender, { payment, record }: Attempt)
     receivedAmount !== undefined && sameAsset(receivedAmount, payment.receiveAmount)
   const received = isReadable ? BigInt(receivedAmount.value) : 0n
   const evidence = { by: 'sum', askedAt, received } as const
-  const { undecided } = await record.conclude(isReadable ? evidence : undefined)
-  return undecided === undefined
+  const { undecided, until } = await record.conclude(isReadable ? evidence : undefined)
+  return { isOpen: undecided !== undefined, ...(until !== undefined && { until }) }
 }
 
 /** What is left to deliver if everything in doubt arrives. */

@@ -73,7 +73,7 @@ test('a process that goes on after another has taken over sends nothing more', a
   await stale
   for (let more = 0; more < 4 && !(await link.isOver()); more += 1) {
     await link.advance(60_000)
-    await link.process([]).deliver(12)
+    await link.process([]).deliver()
   }
   expect(await link.state()).toMatchObject(right)
 })

@@ -49,10 +49,14 @@ export const skippingClock = {
   set() {
     throw new Error('it cannot go back')
   },
-  /** Lets `Date.now` follow the clock, and the STREAM sender skip its pauses, until the returned function is called. */
-  install() {
+  /**
+   * Lets `Date.now` follow the clock, until the returned function is called. The STREAM sender then skips its pauses,
+   * unless they are `real`: beside a slow database, its packets would expire.
+   */
+  install(pauses: 'skipped' | 'real' = 'skipped') {
     Date.now = () => realNow() + skippedMs
     pacing.sleep = (ms) => {
+      if (pauses === 'real') return realSleep(ms)
       skippedMs += ms
       return new Promise((resolve) => setImmediate(resolve))
     }
@@ -305,9 +309,9 @@ export async function createLink(setting: Setting) {
       options,
       stop: () => stopping.abort(),
       /** Handles the event although another process may handle it too, as one does whose lease is over. */
-      deliver: (attempt = 1) =>
+      deliver: () =>
         Promise.race([
-          handler(event as never, { attempt, signal: new AbortController().signal }),
+          handler(event as never, { attempt: 1, signal: new AbortController().signal }),
           killed,
         ]),
       run: () => Promise.race([events.drain(handler, { leaseMs: 60_000, skewMaxMs: 0 }), killed]),

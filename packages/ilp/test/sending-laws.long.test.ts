@@ -11,7 +11,7 @@ let databases: readonly [Database, Database]
 let uninstall = () => {}
 beforeAll(async () => {
   databases = [await postgres(), await postgres()]
-  uninstall = skippingClock.install()
+  uninstall = skippingClock.install('real')
 })
 afterAll(async () => {
   uninstall()

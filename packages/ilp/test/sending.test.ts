@@ -208,6 +208,62 @@ describe('a receiver', () => {
   })
 })
 
+describe('a payment that must wait', () => {
+  test('says when to go on, until the packet without a reply can be decided, and counts no failure', async () => {
+    const link = await open({ isOurs: false })
+    const sent = await link.process([ok, { how: 'is lost' }]).deliver()
+    expect(sent).toEqual({ retryAt: expect.any(Number) })
+    let waits = 0
+    for (let next = sent; next !== undefined; waits++) {
+      const { retryAt } = next as { readonly retryAt: number }
+      expect(retryAt).toBeGreaterThan(link.clock.now())
+      await link.advance(retryAt - link.clock.now())
+      next = await link.process([]).deliver()
+    }
+    expect(waits).toBeLessThan(10)
+    expect(await link.state()).toMatchObject({ state: 'completed', debited: 1_000n, inDoubt: 0n })
+  })
+
+  test('arrives if its receiver can be read again within two minutes', async () => {
+    const link = await open()
+    link.beUnreadable(1_000)
+    await link.process([]).deliver()
+    await link.advance(110_000)
+    link.beUnreadable(0)
+    await link.process([]).deliver()
+    expect(await link.state()).toMatchObject({ state: 'completed', arrived: 1_000n })
+  })
+
+  test('fails if its receiver can never be read, after two minutes and several tries', async () => {
+    const link = await open()
+    link.beUnreadable(1_000)
+    const begun = link.clock.now()
+    // Its event is late.
+    await link.process([]).deliver()
+    await link.advance(600_000)
+    for (let next = await link.process([]).deliver(); next !== undefined; ) {
+      const { retryAt } = next as { readonly retryAt: number }
+      expect(retryAt).toBeGreaterThan(link.clock.now())
+      await link.advance(retryAt - link.clock.now())
+      next = await link.process([]).deliver()
+    }
+    expect(link.clock.now() - begun).toBeGreaterThanOrEqual(600_000)
+    expect(await link.state()).toMatchObject({ state: 'failed', debited: 0n, arrived: 0n })
+  })
+
+  test('asks again after its event was late, before it ends with a doubt', async () => {
+    const link = await open({ isOurs: false })
+    await link.process([{ how: 'its reply is lost' }], () => link.beUnreadable(1)).deliver()
+    await link.advance(3_600_000)
+    link.beUnreadable(1)
+    await link.process([]).deliver()
+    expect(await link.isOver()).toBe(false)
+    await link.advance(300_000)
+    await link.process([]).deliver()
+    expect(await link.state()).toMatchObject({ state: 'completed', arrived: 1_000n, inDoubt: 0n })
+  })
+})
+
 describe('an operator', () => {
   /** Of a payment of 10.00, 2.50 was lost, which somebody else has paid. */
   async function byWord() {

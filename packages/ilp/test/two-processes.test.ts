@@ -60,7 +60,7 @@ describe.each(cases)('a process %s, whose lease is over, beside %s', (one = '', 
       const link = await open()
       const paused = pausing(nth)
       const stale = link.process([], () => {}, { ...first[one], paused: paused.paused })
-      const ending = stale.deliver(12).then(
+      const ending = stale.deliver().then(
         () => 'ended',
         () => 'ended',
       )
@@ -73,7 +73,7 @@ describe.each(cases)('a process %s, whose lease is over, beside %s', (one = '', 
         await link.advance(60_000)
         await link
           .process([])
-          .deliver(12)
+          .deliver()
           .catch(() => undefined)
       }
       const end = await link.state()
