@@ -24,9 +24,10 @@ await serve(Number(PORT), async (request) => {
   const { pathname } = new URL(request.url)
   if (/^\/(?:accounts|arrivals|books)/.test(pathname)) return handle(request)
   counts.calls += 1
-  if (Math.random() * 100 >= failing) return handle(request)
-  counts.lost += 1
-  console.log(`calls ${counts.calls} lost ${counts.lost}`)
+  const isLost = Math.random() * 100 < failing
+  if (isLost) counts.lost += 1
+  console.log(`${counts.lost} of ${counts.calls} calls lost`)
+  if (!isLost) return handle(request)
   const later = (work: () => Promise<unknown>) => void setTimeout(work, Math.random() * 3_000)
   return carry(handle, request, { fate: pick(fates), status: pick(statuses) }, later)
 })
