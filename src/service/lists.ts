@@ -84,8 +84,9 @@ export function clientListName(namespace: string, { walletAddress, client }: Cli
 
 /** Returns the name of the list of the payments that the owner ordered at a wallet address: no client sees them. */
 export function ownerListName(namespace: string, { walletAddress }: AddressScope): string {
-  // A client is a URL or a URN, so none has this name.
-  return `${namespace} ${walletAddress} owner`
+  // The name of every other list has a space here. As in the shared list, the views for reports take the account from
+  // the tenth character on.
+  return `${namespace}!${walletAddress}`
 }
 
 /** The lists that contain an incoming payment: the shared one and, unless the host created it, that of its client. */

@@ -2,7 +2,15 @@ import fc from 'fast-check'
 import type { RecordKind, Stored } from '../../src/entry-adapter.js'
 import { type MayPay, memoryStore, type Store } from '../../src/index.js'
 import { paymentEnds } from '../../src/service/event-record.js'
-import { createSpendingWorld, newQuote, outgoingItem, pay, payByQuote, usd } from './spending.js'
+import {
+  createSpendingWorld,
+  newQuote,
+  outgoingItem,
+  pay,
+  payByQuote,
+  shopReceiver,
+  usd,
+} from './spending.js'
 import { alice, bob, interactionId, type TestClient } from './world.js'
 
 /** What a step does, to which of the things that exist, and how much. */
@@ -15,7 +23,7 @@ export interface LifeStep {
 const deeds = [
   ...['fail', 'cancel', 'wait', 'sweep'],
   ...['request', 'decide', 'continue', 'rotate', 'revoke', 'invoice', 'invoice', 'receive'],
-  ...['complete', 'quote', 'pay', 'pay', 'begin', 'begin', 'report', 'report'],
+  ...['complete', 'quote', 'pay', 'pay', 'order', 'begin', 'begin', 'report', 'report'],
 ] as const
 
 /** Three grants to pay: in windows, with a limit on what is received, and without limits. */
@@ -133,6 +141,16 @@ export async function playLife(steps: readonly LifeStep[]) {
         ? pay(client, token.value, value, more)
         : payByQuote(client, token.value, quote, more))
       if (made.status === 201) payments?.push(idIn(made.body.id))
+    },
+    async order(to, value) {
+      const walletAddress = to % 2 === 0 ? alice : bob
+      const asked = { walletAddress, receiver: shopReceiver, debitAmount: usd(value) }
+      const quoted = value % 2 === 0 && (await resources.quotes.create(asked))
+      const order = quoted
+        ? { walletAddress, quoteId: quoted.ok ? quoted.quote.quoteId : 'none' }
+        : { ...asked, idempotencyKey: `${payments?.length}` }
+      const made = await resources.outgoingPayments.create(order).catch(() => undefined)
+      if (made?.ok) payments?.push(made.payment.paymentId)
     },
     begin: (to) => resources.outgoingPayments.begin(payments?.[to] ?? 'none'),
     report: (to, value) =>

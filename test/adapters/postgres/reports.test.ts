@@ -256,6 +256,12 @@ const removedGrants: readonly LifeStep[] = [
   { does: 'sweep', to: 0, value: 1 },
 ]
 
+/** The owner orders a payment by key, and one by quote. */
+const orders: readonly LifeStep[] = [
+  { does: 'order', to: 0, value: 5 },
+  { does: 'order', to: 0, value: 6 },
+]
+
 describe('the views', () => {
   test('show what the servers answer at the same time, after any history', async () => {
     const seen = new Set<string>()
@@ -275,7 +281,7 @@ describe('the views', () => {
           }
         }
       }),
-      { numRuns: runs(240), examples: [[removedGrants]] },
+      { numRuns: runs(240), examples: [[removedGrants], [orders]] },
     )
     if (isLong) expect([...seen].sort()).toEqual(expect.arrayContaining(everyStatus))
   })
