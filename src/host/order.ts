@@ -76,12 +76,12 @@ export interface OrderServices {
    * tell of it as of any other payment; it has no `client`, and no client can list or read it.
    *
    * A repeat with the same `quoteId` or `idempotencyKey` and equal members resolves to the same payment, with
-   * `changed: false`, or to the refusal of `mayPay` or of the owner; other members are refused with `request_differs`. A
-   * key is kept for 400 days at least, and as long as its payment: after the payment was removed, a repeat is refused
+   * `changed: false`, or to the refusal of `mayPay` or of the owner; other members are refused with `request_differs`.
+   * A key is kept for 400 days at least, and as long as its payment: after the payment was removed, a repeat is refused
    * with `payment_unknown`, and never pays again.
    *
-   * If `mayPay` demands a confirmation, `create` is refused with `confirmation_required`, and `details` has its `url` and
-   * `until`.
+   * If `mayPay` demands a confirmation, `create` is refused with `confirmation_required`, and `details` has its `url`
+   * and `until`.
    *
    * @throws {InvalidInputError} for invalid members, and without `pricing`.
    * @throws {ContentionError} if an earlier call for the payment is still undecided. Repeat the call.

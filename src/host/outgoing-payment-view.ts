@@ -61,8 +61,8 @@ export type OutgoingPaymentView = AllOrNone<ClientOfPayment> &
     /** The reason for the failure that the host published to the client. */
     readonly publicReason?: string
     /**
-     * The part of which nobody knows whether it arrives. `sentAmount` does not include it while the payment is begun, and
-     * includes it once it has ended. Clients do not see it. Absent if nothing is in doubt.
+     * The part of which nobody knows whether it arrives. `sentAmount` does not include it while the payment is begun,
+     * and includes it once it has ended. Clients do not see it. Absent if nothing is in doubt.
      */
     readonly inDoubt?: PaymentDoubt
     /**

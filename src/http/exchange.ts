@@ -76,8 +76,8 @@ export function signed<Signer extends { readonly proof: Proof }>(
       typeof rule === 'function' ? rule(signer) : rule,
       (call) => serve({ id: exchange.id, message: exchange.message, call }, signer),
       {
-        ...(again && { again: (resultId) => again(exchange, resultId) }),
-        ...(isHarmless && { isHarmless }),
+        ...(again !== undefined && { again: (resultId) => again(exchange, resultId) }),
+        ...(isHarmless !== undefined && { isHarmless }),
       },
     )
     return answer as Served

@@ -101,7 +101,9 @@ export function listsOf(
   return [shared, { list: clientListName(namespace, { walletAddress, client }), at }]
 }
 
-/** The lists that contain an outgoing payment: the shared one and those of its client and grant, or only the owner's. */
+/**
+ * The lists that contain an outgoing payment: the shared one and those of its client and grant, or only the owner's.
+ */
 export function paymentListsOf(
   namespace: string,
   payment: { readonly walletAddress: string } & Requester,

@@ -14,8 +14,8 @@ export interface UsedKey extends Stored {
 }
 
 /**
- * The record of a key of the host. It outlives its payment, so it contains the hash of the request itself: the key never
- * pays for another one.
+ * The record of a key of the host. It outlives its payment, so it contains the hash of the request itself: the key
+ * never pays for another one.
  */
 export interface HostKey extends UsedKey {
   readonly requestHash: string

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
-import { describe, test } from 'vitest'
-import { custodianAt } from '../../examples/custodian/custodian.js'
 import {
   type AttemptsSubject,
   attemptsConformance,
   attemptsProperty,
   type OtherAccounts,
-} from '../../packages/testing/src/index.js'
+} from 'open-payments-server-testing'
+import { describe, test } from 'vitest'
+import { custodianAt } from '../../examples/custodian/custodian.js'
 import { askByRepeating, attempts } from '../../src/entry-attempts.js'
 import { runs } from '../support/runs.js'
 

@@ -59,8 +59,8 @@ export interface PacketBook<Transaction = unknown> {
    * Decides a packet that is reserved. A packet that was decided stays as it is, but a fulfillment that comes later
    * also proves an outgoing packet that is `unproven` or `released`, and an operator who knows decides it otherwise.
    *
-   * @param proof `by`: an operator decides. `inside`: a transaction of the caller, for an incoming packet that is fulfilled: it takes effect with
-   *   the transaction.
+   * @param proof `by`: an operator decides. `inside`: a transaction of the caller, for an incoming packet that is
+   *   fulfilled: it takes effect with the transaction.
    * @returns the state after the call, or `undefined` if there is no such packet.
    */
   decide(

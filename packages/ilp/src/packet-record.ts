@@ -61,7 +61,9 @@ const marginMs = 10_000
 /** The most packets without a proof in the record of a payment, which then stays below 64 KiB, as MariaDB demands. */
 const recordedMax = 100
 
-type Reserved = { readonly amount: bigint } | { readonly refusal: readonly ['F00' | 'T03', string] }
+type Reserved =
+  | { readonly ok: true; readonly amount: bigint }
+  | { readonly ok: false; readonly refusal: readonly ['F00' | 'T03', string] }
 
 /** After another process has taken over the payment, it sends nothing new: the amount might arrive twice. */
 export function packetRecord(options: PacketRecordOptions) {
@@ -131,16 +133,16 @@ export function packetRecord(options: PacketRecordOptions) {
       // What is in flight may bring less than it may.
       const isInFlight = attempts.some(({ outcome }) => outcome.state === 'reserved')
       const mayWait = isInFlight && reserved.refusal === 'amount_not_free'
-      return mayWait ? { refusal: ['T03', reserved.reason] } : stop(reserved.reason)
+      return mayWait ? { ok: false, refusal: ['T03', reserved.reason] } : stop(reserved.reason)
     }
     const packets = { ...sending.packets, [reference]: `${amount}` }
     sending = { ...sending, settlement: reserved.record, packets }
-    return (await recorded(reference, amount, notAfter)) ?? { amount }
+    return (await recorded(reference, amount, notAfter)) ?? { ok: true, amount }
   }
 
   function stop(reason: string): Reserved {
     stopped = true
-    return { refusal: ['F00', reason] }
+    return { ok: false, refusal: ['F00', reason] }
   }
 
   /** Writes a packet that is reserved. Resolves to why it must not be sent. */
@@ -210,7 +212,7 @@ export function packetRecord(options: PacketRecordOptions) {
       }
       const reference = prepare.executionCondition.toString('base64url')
       const reserved = await reserve(reference, prepare)
-      if ('refusal' in reserved) return reject(...reserved.refusal)
+      if (!reserved.ok) return reject(...reserved.refusal)
       const reply = await peer.send(
         serializeIlpPrepare({ ...prepare, amount: `${reserved.amount}` }),
       )
@@ -270,7 +272,8 @@ export async function aligned(
     const key: PacketKey = { peer, direction: 'out', condition }
     if (outcome.state === 'decided') {
       const decision = outcome.arrived === '0' ? 'released' : 'unproven'
-      await book.decide(key, decision, outcome.by === 'operator' ? { by: 'operator' } : {})
+      const isOperators = outcome.by === 'operator'
+      await book.decide(key, decision, { ...(isOperators && { by: 'operator' as const }) })
     }
     // What is not in the book was not sent. Closed there, it never will be.
     const isOpen = outcome.state === 'reserved'

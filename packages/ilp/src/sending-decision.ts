@@ -1,8 +1,8 @@
-import type { HostResult } from 'open-payments-server'
+import type { HostResult, ResourceServices } from 'open-payments-server'
 import { decideByOperator, type Settlement } from 'open-payments-server/attempts'
+import type { PacketBook } from './book.js'
 import { aligned } from './packet-record.js'
-import type { PaymentSenderOptions } from './sending.js'
-import type { Sending } from './sending-book.js'
+import type { Sending, SendingBook } from './sending-book.js'
 import { doubtIn, isListed, type SendingInDoubt } from './sending-end.js'
 
 /**
@@ -36,7 +36,10 @@ export type SendingRefusal =
   | 'attempt_unknown'
   | 'attempt_decided'
 
-type Ports = Pick<PaymentSenderOptions, 'outgoingPayments' | 'sendings' | 'book'> & {
+interface Ports {
+  readonly outgoingPayments: Pick<ResourceServices['outgoingPayments'], 'get'>
+  readonly sendings: SendingBook
+  readonly book: PacketBook
   readonly now: () => number
 }
 

@@ -6,11 +6,11 @@ import {
   type LimitedAccount,
   sectionOf,
 } from './account-limits.js'
-import type { OwnedAccount } from './consent.js'
 import { fieldsOf, queryOf } from './forms.js'
 import { html } from './html.js'
 import { seeOther } from './layout.js'
 import { outcomeOf, seeOutcome } from './outcomes.js'
+import type { OwnedAccount } from './owned-account.js'
 import {
   allowsMore,
   isSameLimit,
@@ -39,6 +39,11 @@ interface Shown {
 }
 
 type Problem = NonNullable<AccountLimitsOptions['outcome']>
+
+/** What a form would change, or why it cannot. */
+type Change =
+  | { readonly ok: true; readonly shown: Shown }
+  | { readonly ok: false; readonly problem: Problem }
 
 /** Returns what serves the page of limits for all apps. */
 export function accountLimitsPage(
@@ -71,27 +76,26 @@ export function accountLimitsPage(
     return site.show(screen, visit, { status: outcome === undefined ? 200 : 400, place: 'limits' })
   }
 
-  /** Resolves to what a form would change, or to the reason why it cannot. */
   async function changeOf(
     fields: URLSearchParams,
     accounts: readonly OwnedAccount[],
     { locale }: OwnersVisit,
-  ): Promise<{ readonly shown: Shown } | { readonly problem: Problem }> {
+  ): Promise<Change> {
     const index = accounts.findIndex(({ url }) => url === fields.get('account'))
     const account = accounts[index]
     const action = fields.get('do')
     if (account === undefined || (action !== 'limit' && !(action === 'remove' && mayWiden))) {
-      return { problem: 'unchanged' }
+      return { ok: false, problem: 'unchanged' }
     }
     const { url } = account
     const limits = await settings.of(url)
     const typed = typedLimit(fields)
     const before = limitOf(limits, typed)
-    if (action === 'remove') return { shown: { url, typed, before } }
+    if (action === 'remove') return { ok: true, shown: { url, typed, before } }
     const section = sectionOf(index)
     const changed = withTypedLimit(limits, typed, account, locale, { section, mayWiden })
-    if (!changed.ok) return { problem: changed.problem }
-    return { shown: { url, typed, before, after: limitOf(changed.value, typed) } }
+    if (!changed.ok) return { ok: false, problem: changed.problem }
+    return { ok: true, shown: { url, typed, before, after: limitOf(changed.value, typed) } }
   }
 
   function isFresh({ owner: { signedInAt } }: OwnersVisit): boolean {
@@ -107,7 +111,7 @@ export function accountLimitsPage(
   ): Promise<HttpResponse> {
     const { owner, locale, request } = visit
     const change = await changeOf(fields, accounts, visit)
-    if ('problem' in change) return list(visit, accounts, { result: change.problem, given: fields })
+    if (!change.ok) return list(visit, accounts, { result: change.problem, given: fields })
     const { url, before, after } = change.shown
     if (signInAgain && allowsMore(before, after) && !isFresh(visit)) {
       return site.linked(await signInAgain(request), 'signInAgain', visit)
@@ -171,6 +175,6 @@ export function accountLimitsPage(
     const isOwners = accounts.some(({ url }) => url === fields.get('account'))
     if (!isOwners) return notice(403, 'notYours', visit)
     const change = await changeOf(fields, accounts, visit)
-    return answer('problem' in change ? change.problem : 'check')
+    return answer(change.ok ? 'check' : change.problem)
   }
 }

@@ -1,10 +1,10 @@
 import type { LimitStatus, SpendingLimit } from 'open-payments-server'
-import type { OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
 import { type LimitProblem, limitAlert } from './limits.js'
 import { isolated, type Locale, plain, say } from './locale.js'
 import { alertOf } from './notice.js'
+import type { OwnedAccount } from './owned-account.js'
 import { accountLimitsHtml } from './owner-limits.js'
 
 /** Where the host keeps the limits that owners set for all payments from an account: see `policy.accountLimits`. */

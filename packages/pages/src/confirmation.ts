@@ -1,11 +1,11 @@
 import type { InteractionView, PaymentToConfirm } from 'open-payments-server'
 import { amountHtml } from './amounts.js'
 import { aboutName, addressOf, type OwnKey, shortName } from './app-name.js'
-import { accountLine, isSameUrl, type OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
 import { formatDeadline, type Locale, plain, say } from './locale.js'
 import { alertOf } from './notice.js'
+import { accountLine, isSameUrl, type OwnedAccount } from './owned-account.js'
 import { type Receivers, receiverHtml } from './receivers.js'
 
 /** The values that the page that confirms a payment needs in addition to the payment. */

@@ -15,7 +15,6 @@ import {
   searchLengthMax,
   untilResumed,
 } from './connected-apps.js'
-import type { OwnedAccount } from './consent.js'
 import { fieldsOf, queryOf } from './forms.js'
 import { seeOther } from './layout.js'
 import { type LimitProblem, limitOf, lowered } from './limits.js'
@@ -23,6 +22,7 @@ import type { Locale } from './locale.js'
 import { type Outcome, outcomeOf, seeOutcome } from './outcomes.js'
 import { type OwnKeyOf, ownKeysOf } from './own-keys.js'
 import { ownReceiverOf } from './own-receivers.js'
+import type { OwnedAccount } from './owned-account.js'
 import { debitedAsset, typedLimit, withTypedLimit } from './owner-limits.js'
 import { namedReceivers, receiversIn } from './receivers.js'
 import { isSignedIn, type OwnersVisit, type Site } from './site.js'

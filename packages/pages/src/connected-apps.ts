@@ -11,7 +11,6 @@ import type { DescriptionOptions } from './access.js'
 import { amountHtml } from './amounts.js'
 import { limitHtml } from './app-limits.js'
 import { addressOf, type OwnKey, ownKeyHtml, shortName } from './app-name.js'
-import { isSameUrl, type OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
 import {
@@ -25,6 +24,7 @@ import {
   visible,
 } from './locale.js'
 import { alertOf } from './notice.js'
+import { isSameUrl, type OwnedAccount } from './owned-account.js'
 import type { TextKey } from './texts.js'
 
 /** An app with access, and what it has done with it. */

@@ -1,13 +1,7 @@
 import type { ConsentRefusal, HostResult, InteractionView, TokenItem } from 'open-payments-server'
 import type { Handler, HttpResponse } from 'open-payments-server/adapter'
 import { readAmount } from './amounts.js'
-import {
-  type ConsentOptions,
-  isSameUrl,
-  limitFieldsOf,
-  type OwnedAccount,
-  placeOf,
-} from './consent.js'
+import { type ConsentOptions, limitFieldsOf, placeOf } from './consent.js'
 import { limitsIn } from './consent-limit.js'
 import { fieldsOf } from './forms.js'
 import { html } from './html.js'
@@ -17,6 +11,7 @@ import { type Locale, say } from './locale.js'
 import { type Outcome, outcomeOf, seeOutcome } from './outcomes.js'
 import { ownKeysOf } from './own-keys.js'
 import { ownReceiverOf } from './own-receivers.js'
+import { isSameUrl, type OwnedAccount } from './owned-account.js'
 import { isSameLimit } from './owner-limits.js'
 import { namedReceivers, receiversIn } from './receivers.js'
 import { isSignedIn, type OwnersVisit, type Site, type Visit } from './site.js'

@@ -1,8 +1,8 @@
 import type { Asset, InteractionView, SpendingLimit } from 'open-payments-server'
-import { accountsFor, isSameUrl, type OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import { type LimitProblem, numberField } from './limits.js'
 import { type Locale, say } from './locale.js'
+import { accountsFor, isSameUrl, type OwnedAccount } from './owned-account.js'
 import {
   debitedAsset,
   newLimitFields,

@@ -1,5 +1,4 @@
-import type { Asset, InteractionView, TokenItem, TokenView } from 'open-payments-server'
-import { fitsAccount } from 'open-payments-server/core'
+import type { InteractionView, TokenItem, TokenView } from 'open-payments-server'
 import { accessLines, alsoList } from './abilities.js'
 import {
   type DescriptionOptions,
@@ -25,21 +24,16 @@ import {
   visible,
 } from './locale.js'
 import { alertOf } from './notice.js'
+import {
+  accountLine,
+  accountsFor,
+  balanceHtml,
+  isSameUrl,
+  type OwnedAccount,
+} from './owned-account.js'
 import { receiverHtml } from './receivers.js'
 import { singlePaymentOf } from './single-payment.js'
 import type { TextKey } from './texts.js'
-
-/** An account of the owner. Other members, such as those of a `WalletAddress`, are ignored. */
-export interface OwnedAccount extends Asset {
-  /** The wallet address. */
-  readonly url: string
-  /** How the owner knows the account. */
-  readonly publicName?: string
-  /** The balance that pages show to the owner, in the smallest units of the asset. Default: they show none. */
-  readonly balance?: bigint
-  /** The keys of the account. A key that the owner registers cannot have the `kid` of one of them. */
-  readonly keys?: readonly { readonly kid: string }[]
-}
 
 /** The values that the consent page needs in addition to the view of the interaction. */
 export interface ConsentOptions extends DescriptionOptions {
@@ -220,19 +214,6 @@ function endOf({ end, windows }: SpendingOutlook, { locale }: ConsentOptions): H
   return isolated(formatDay(end, locale))
 }
 
-/** Returns an account as its owner knows it, with its balance. */
-export function accountLine(url: string, known: OwnedAccount | undefined, locale: Locale): Html {
-  const { publicName } = known ?? {}
-  return html`${publicName && html`${isolated(publicName)} `}<span${publicName && html` class="quiet small"`}>${isolated(url)}</span>
-    ${known && balanceHtml(known, locale)}`
-}
-
-function balanceHtml({ balance, assetCode, assetScale }: OwnedAccount, locale: Locale): Html {
-  if (balance === undefined) return html``
-  const amount = amountHtml({ value: balance.toString(), assetCode, assetScale }, locale)
-  return html`<small class="quiet">${say(locale, 'balance', { amount })}</small>`
-}
-
 /** The question for which account the access is, where the app has not said it. */
 function account({ needAccount, totals }: InteractionView, options: ConsentOptions): Html {
   const { accounts, locale, given } = options
@@ -254,14 +235,6 @@ function account({ needAccount, totals }: InteractionView, options: ConsentOptio
   )
   const question = totals.length > 0 ? 'accountQuestion' : 'accountQuestionForAccess'
   return html`<fieldset><legend>${say(locale, question)}</legend>${choices}</fieldset>${misfits}`
-}
-
-/** Returns the accounts to which all items that need an account can apply. */
-export function accountsFor<Account extends OwnedAccount>(
-  needAccount: InteractionView['needAccount'],
-  accounts: readonly Account[],
-): readonly Account[] {
-  return accounts.filter((each) => needAccount.every((item) => fitsAccount(item, each)))
 }
 
 function misfit(
@@ -363,12 +336,4 @@ export function placeOf(url: string): string {
   if (!URL.canParse(url)) return visible(url)
   const { host, protocol } = new URL(url)
   return host || protocol
-}
-
-/** Whether two URLs of wallet addresses are the same, as the library compares them. */
-export function isSameUrl(one: string, other: string | undefined): boolean {
-  if (one === other) return true
-  if (other === undefined || !URL.canParse(one) || !URL.canParse(other)) return false
-  const canonical = (text: string) => new URL(text).href.replace(/\/$/, '')
-  return canonical(one) === canonical(other)
 }

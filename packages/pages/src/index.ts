@@ -28,7 +28,6 @@ export {
   type ConsentSections,
   consentScreen,
   consentSections,
-  type OwnedAccount,
 } from './consent.js'
 export { type EndedAppsOptions, endedAppsScreen } from './ended-apps.js'
 export {
@@ -75,6 +74,7 @@ export {
 } from './locale.js'
 export { alertOf, type LoginOptions, loginScreen, type NoticeName, noticeScreen } from './notice.js'
 export type { Owner, PageScreens, PagesOptions } from './options.js'
+export type { OwnedAccount } from './owned-account.js'
 export { createPages, type Pages } from './pages.js'
 export type { NamedReceiver, Receivers } from './receivers.js'
 export type { PluralCategory, TextKey, Texts } from './texts.js'

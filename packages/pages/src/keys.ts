@@ -1,9 +1,9 @@
 import { type ClientKeyRefusal, type PublicJwk, readClientKey } from 'open-payments-server'
-import type { OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
 import { formatDay, isolated, type Locale, plain, say, visible } from './locale.js'
 import { alertOf } from './notice.js'
+import type { OwnedAccount } from './owned-account.js'
 import type { TextKey } from './texts.js'
 
 /** A public key that the owner of an account registered for an app. */

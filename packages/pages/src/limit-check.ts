@@ -1,8 +1,8 @@
 import type { SpendingLimit } from 'open-payments-server'
-import type { OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import type { Screen } from './layout.js'
 import { isolated, type Locale, plain, say } from './locale.js'
+import type { OwnedAccount } from './owned-account.js'
 import { accountLimitTerms } from './owner-limits.js'
 
 /** A change of one of the limits for all payments from an account. */

@@ -16,13 +16,14 @@ import type { AccountLimitSettings, accountLimitsScreen } from './account-limits
 import type { confirmationScreen } from './confirmation.js'
 import type { connectedAppScreen } from './connected-app.js'
 import type { ConnectedApp, ConnectedAppsOptions } from './connected-apps.js'
-import type { ConsentOptions, OwnedAccount } from './consent.js'
+import type { ConsentOptions } from './consent.js'
 import type { endedAppsScreen } from './ended-apps.js'
 import type { keysScreen, OwnerKeys } from './keys.js'
 import type { Design, Screen } from './layout.js'
 import type { limitCheckScreen } from './limit-check.js'
 import { type Languages, type LocaleSettings, languages } from './locale.js'
 import type { noticeScreen } from './notice.js'
+import type { OwnedAccount } from './owned-account.js'
 import type { NamedReceiver } from './receivers.js'
 import { requireTexts } from './texts.js'
 
@@ -84,9 +85,9 @@ export interface PagesOptions {
    */
   readonly signIn: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
   /**
-   * Returns or resolves to a redirect to a login that asks for the password again, and then leads back to the URL of the
-   * request, with a later `signedInAt` in `ownerOf`. With it, owners raise and remove limits for all apps within five
-   * minutes after a sign-in. Default: they can only lower them.
+   * Returns or resolves to a redirect to a login that asks for the password again, and then leads back to the URL of
+   * the request, with a later `signedInAt` in `ownerOf`. With it, owners raise and remove limits for all apps within
+   * five minutes after a sign-in. Default: they can only lower them.
    */
   readonly signInAgain?: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>
   /**

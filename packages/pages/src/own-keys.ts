@@ -1,7 +1,7 @@
 import { type ClientKeyId, displayName } from 'open-payments-server'
 import type { OwnKey } from './app-name.js'
-import { isSameUrl, type OwnedAccount } from './consent.js'
 import { type OwnedKey, type OwnerKeys, thumbprintOf } from './keys.js'
+import { isSameUrl, type OwnedAccount } from './owned-account.js'
 
 /** A client, and the key that signed. */
 export interface SigningApp {

@@ -10,10 +10,10 @@ import { describeInterval, every } from './access.js'
 import { amountHtml, readAmount } from './amounts.js'
 import { isIn } from './app-limits.js'
 import { type AppOptions, type ConnectedApp, fieldsFor, isPaying } from './connected-apps.js'
-import { isSameUrl, type OwnedAccount } from './consent.js'
 import { type Html, html } from './html.js'
 import { type LimitProblem, limitField, numberField } from './limits.js'
 import { formatInstant, isolated, type Locale, say, timesOf } from './locale.js'
+import { isSameUrl, type OwnedAccount } from './owned-account.js'
 import type { TextKey } from './texts.js'
 
 /** The most limits that a grant can have, and the most payments that a limit can permit. */

@@ -116,8 +116,8 @@ export type ReservedPayment = AllOrNone<UnderGrant> &
      */
     readonly askUntil: Instant
     /**
-     * When nobody can hold funds for it any more, or the owner's time ends: a sweep declines it from then on, and removes
-     * it once declined.
+     * When nobody can hold funds for it any more, or the owner's time ends: a sweep declines it from then on, and
+     * removes it once declined.
      */
     readonly dueAt: Instant
     /** Why it was declined. Absent while it is reserved. */

@@ -27,8 +27,8 @@ interface Readable<Resource> {
 }
 
 /**
- * Serves a resource to the client that created it, and to others whose token allows `read-all`. No client reads what the
- * owner of an account ordered.
+ * Serves a resource to the client that created it, and to others whose token allows `read-all`. No client reads what
+ * the owner of an account ordered.
  */
 export function getResource<Resource extends { walletAddress: string; client?: string }>(
   deps: ResourceDependencies,

@@ -173,7 +173,8 @@ export const fullSizeCases = [
             try {
               let cursor: { readonly at: number; readonly id: string } | undefined
               for (let more = true; more; ) {
-                const query = { forward, limit: storeBounds.listLimit, ...(cursor && { cursor }) }
+                const limit = storeBounds.listLimit
+                const query = { forward, limit, ...(cursor !== undefined && { cursor }) }
                 const page = await t.page(list, query)
                 const last = page.records.at(forward ? -1 : 0)
                 const place = last?.lists?.find((each) => each.list === list)
