@@ -186,7 +186,8 @@ test.each([
     await pay(other, '400')
     expect(await save(daily, '24')).toBe(303)
     expect(await failure(pay(other, '1'))).toMatchObject(refused)
-    expect(await save(daily, '25')).toBe(400)
+    // By the clock that was moved, the sign-in is too old to raise a limit.
+    expect(await save(daily, '25')).toBe(403)
     await own.advance('P1D')
     await pay(await payerAs('bruno'), '2400') // earlier tokens have expired
     await own.stop()
