@@ -53,7 +53,7 @@ export async function reportSettled(
     const reason = `no outgoing payment has the id ${paymentId}`
     return { ok: false, refusal: 'payment_unknown', reason }
   }
-  const { debitAmount, receiveAmount, inDoubt, refundedAmount } = payment
+  const { debitAmount, inDoubt, refundedAmount } = payment
   const hasEnded = settled.state === 'ended'
   const { arrived, doubtful } = knownFrom(settled)
   const totals = totalsAt(payment, arrived)
@@ -62,18 +62,34 @@ export async function reportSettled(
     return outgoingPayments.decideDoubt(paymentId, refundAt(payment, totals))
   }
   const all = totalsAt(payment, arrived + doubtful)
-  const value = BigInt(all.sentAmount.value) - BigInt(totals.sentAmount.value)
+  const isDebited = [totals, all].every(({ sentAmount: { value } }) => {
+    return value === payment.sentAmount.value
+  })
+  // By rounding, what is delivered of it may differ.
+  if (hasEnded && payment.endedAt !== undefined && isDebited) {
+    return { ok: true, changed: false, payment }
+  }
+  const known = hasEnded ? totals : belowWhole(payment, totals)
+  const value = BigInt(all.sentAmount.value) - BigInt(known.sentAmount.value)
   // By rounding, it can be nothing.
   const doubt = value > 0n &&
     settled.doubt && {
       inDoubt: { amount: { ...debitAmount, value: `${value}` }, ...settled.doubt },
     }
-  if (!hasEnded) return outgoingPayments.reportSent(paymentId, { ...totals, ...doubt })
-  if (doubtful === 0n && arrived >= BigInt(receiveAmount.value)) {
+  if (!hasEnded) return outgoingPayments.reportSent(paymentId, { ...known, ...doubt })
+  if (totals.sentAmount.value === debitAmount.value) {
     return outgoingPayments.reportSent(paymentId, { ...totals, final: true })
   }
   const reason = settled.reason !== undefined && { reason: settled.reason }
   return outgoingPayments.fail(paymentId, { ...all, ...doubt, ...reason })
+}
+
+/** By rounding, a part can have the whole price. It must not complete the payment while the rest may still arrive. */
+function belowWhole({ debitAmount, receiveAmount }: OutgoingPaymentView, totals: Totals): Totals {
+  const { sentAmount, deliveredAmount } = totals
+  const isWhole = deliveredAmount.value === receiveAmount.value
+  if (isWhole || sentAmount.value !== debitAmount.value) return totals
+  return { ...totals, sentAmount: { ...debitAmount, value: `${BigInt(debitAmount.value) - 1n}` } }
 }
 
 /** While it runs, only what is proven is reported as sent, because totals cannot recede. */
@@ -83,8 +99,10 @@ function knownFrom({ state, totals: { proven, byWord, inDoubt } }: Settled) {
     : { arrived: proven, doubtful: byWord + inDoubt }
 }
 
-function totalsAt({ debitAmount, receiveAmount }: OutgoingPaymentView, delivered: bigint): Totals {
+/** More than was ordered can arrive, if a word of the other side was wrong. The totals of the driver have it. */
+function totalsAt({ debitAmount, receiveAmount }: OutgoingPaymentView, arrived: bigint): Totals {
   const [debit, receive] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
+  const delivered = arrived < receive ? arrived : receive
   const sent = receive === 0n ? 0n : (delivered * debit + receive - 1n) / receive
   return {
     sentAmount: { ...debitAmount, value: `${sent}` },

@@ -195,3 +195,96 @@ test('debits what arrived and what is in doubt, and at last what arrived, in any
   )
   await fc.assert(property, { numRuns: runs(600, 12) })
 })
+
+test('ends, and debits no more than the payment allows, whatever the other side says, at any price', async () => {
+  const answer = fc.oneof(
+    fc.record({
+      found: fc.constant('arrived' as const),
+      arrived: fc.bigInt({ min: 0n, max: 15n }),
+    }),
+    fc.record({ found: fc.constantFrom('never' as const, 'pending' as const, 'absent' as const) }),
+  )
+  const amount = fc.integer({ min: 1, max: 12 })
+  const property = fc.asyncProperty(
+    fc.array(fc.array(answer, { minLength: 1, maxLength: 3 }), { maxLength: 6 }),
+    fc.constantFrom<FoundById>({ found: 'never' }, { found: 'arrived' }),
+    amount,
+    amount,
+    async (answers, last, debit, receive) => {
+      const price = async () => ({
+        ok: true as const,
+        debitAmount: usd(debit),
+        receiveAmount: eur(receive),
+      })
+      const store = memoryStore()
+      const { world, client, token } = await payingClient({
+        store,
+        resources: { pricing: { price } },
+      })
+      const created = await pay(
+        client,
+        token,
+        debit,
+        { incomingPayment: euroReceiver },
+        withKey('1'),
+      )
+      const id = idOfPayment(created)
+      const { outgoingPayments } = world.resources
+      await outgoingPayments.begin(id)
+      const references: string[] = []
+      let said: readonly FoundById[] = []
+      const { settle, inDoubt } = attempts({
+        name: 'bank',
+        store,
+        clock: world.clock,
+        evidence: 'id',
+        notAfter: (now) => now,
+        marginMs: 0,
+        async send({ reference }) {
+          references.push(reference)
+          return { outcome: 'unknown', reason: 'no reply' }
+        },
+        // Also about those that were decided: an earlier word may have been wrong.
+        async ask() {
+          const found = references.map((each, index) => [each, said[index % said.length]] as const)
+          return { by: 'id', attempts: Object.fromEntries(found) as Record<string, FoundById> }
+        },
+      })
+      const work = async () => {
+        const settled = await settle({ id, amount: BigInt(receive) })
+        const reported = await reportSettled(outgoingPayments, id, settled)
+        expect(reported).toMatchObject({ ok: true })
+        return settled
+      }
+      const most = (arrived: bigint) => (arrived < BigInt(receive) ? arrived : BigInt(receive))
+      const priceOf = (arrived: bigint) =>
+        Number((most(arrived) * BigInt(debit) + BigInt(receive) - 1n) / BigInt(receive))
+      const check = async ({ state, totals }: Awaited<ReturnType<typeof work>>) => {
+        const seen = await outgoingPayments.get(id)
+        const { proven, excess } = totals
+        expect(seen?.endedAt !== undefined).toBe(state === 'ended' || proven >= BigInt(receive))
+        if (state === 'ended') {
+          expect(seen?.sentAmount).toEqual(usd(priceOf(proven + totals.inDoubt)))
+          expect(Number(seen?.deliveredAmount.value)).toBeGreaterThanOrEqual(Number(most(proven)))
+        }
+        let listed = 0n
+        for await (const { doubts } of inDoubt()) {
+          for (const { amount } of doubts) listed += BigInt(amount)
+        }
+        expect(listed).toBe(totals.inDoubt + excess)
+      }
+      for (const each of answers) {
+        said = each
+        await check(await work())
+        world.clock.advance(60_000)
+      }
+      world.clock.advance(halfAnHour)
+      said = [{ found: 'pending' }]
+      await check(await work())
+      said = [last]
+      await check(await work())
+      expect(await outgoingPayments.get(id)).not.toHaveProperty('inDoubt')
+    },
+  )
+  await fc.assert(property, { numRuns: runs(600, 40) })
+})
