@@ -4,6 +4,7 @@ import {
   euroReceiver,
   grantToPay,
   pay,
+  shopReceiver,
   usd,
   withKey,
 } from 'open-payments-test-support/spending'
@@ -239,5 +240,61 @@ describe('the page that confirms a payment', () => {
     const { toConfirm: _, ...outgoingPayments } = world.resources.outgoingPayments
     const without = await asked({ resources: { outgoingPayments } })
     expect((await without.as('alice').open()).status).toBe(404)
+  })
+})
+
+describe('the page of a payment that its owner ordered in the own app', () => {
+  const order = {
+    ...{ walletAddress: alice, receiver: shopReceiver, debitAmount: usd(700) },
+    data: { card: 'secret' },
+    idempotencyKey: 'rent 2026-11',
+  }
+
+  async function ordered(more: Partial<PagesOptions> = {}, members: object = {}) {
+    const wallet = await asked(more)
+    const { outgoingPayments } = wallet.world.resources
+    const create = () => outgoingPayments.create({ ...order, ...members })
+    expect(await create()).toMatchObject({ refusal: 'confirmation_required' })
+    const id = wallet.requested.at(-1)?.outgoingPaymentId
+    return { ...wallet, create, as: (owner: string) => wallet.as(owner, id) }
+  }
+
+  test.each([
+    ['that the host named', { resourceOwner: 'alice' }],
+    ['of the account', {}],
+  ])('is for the owner %s, names no app, and makes the payment', async (_, members) => {
+    const { as, create } = await ordered({}, members)
+    const bobs = as('bob')
+    expect((await bobs.open()).status).toBe(403)
+    expect((await bobs.post({ decision: 'confirm' })).status).toBe(403)
+    const alices = as('alice')
+    const { status, text, body } = await alices.open()
+    expect(status).toBe(200)
+    const parts = ['Confirm your payment', '7.00 USD', `Tobank.example ${shopReceiver}`]
+    for (const part of [...parts, `FromAlice ${alice}`]) expect(text).toContain(part)
+    for (const part of ['Shop', 'shop.example', 'chose its name', 'return to the app', 'secret']) {
+      expect(body).not.toContain(part)
+    }
+    expect((await alices.post({ decision: 'confirm' })).text).toContain('Payment confirmed')
+    expect(await create()).toMatchObject({ ok: true, changed: false })
+    const [again, others] = [await alices.open(), await as('bob').open()]
+    expect([again.status, again.text]).toEqual([200, expect.stringContaining('7.00 USD')])
+    expect([others.status, others.text]).toEqual([404, expect.not.stringContaining('7.00')])
+  })
+
+  test('declines it for good', async () => {
+    const { as, create } = await ordered()
+    const alices = as('alice')
+    await alices.open()
+    expect((await alices.post({ decision: 'decline' })).text).toContain('Payment declined')
+    expect(await create()).toMatchObject({ ok: false, refusal: 'confirmation_declined' })
+  })
+
+  test.each(['en', 'de', 'es', 'ar'] as const)('is in the language %s', async (language) => {
+    const { as } = await ordered({ ownerOf: () => ({ id: 'alice', language }) })
+    const { text } = await as('alice').open()
+    const { confirmOwn, confirm, decline, returns } = languages[language]
+    for (const part of [confirmOwn, confirm, decline]) expect(text).toContain(part)
+    expect(text).not.toContain(returns)
   })
 })

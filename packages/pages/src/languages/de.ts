@@ -271,7 +271,7 @@ export const german: Texts = {
   noFundsTitle: 'Nicht genug Guthaben',
   noFunds: 'Ihr Konto kann diesen Betrag nicht zahlen. Es wurde nichts gezahlt.',
   notPaidTitle: 'Nicht gezahlt',
-  notPaid: 'Die App darf diese Zahlung nicht mehr ausführen. Es wurde nichts gezahlt.',
+  notPaid: 'Diese Zahlung ist nicht mehr erlaubt. Es wurde nichts gezahlt.',
   goodbyeTitle: 'Sie sind abgemeldet',
   goodbye: 'Sie können die Seite schließen oder sich wieder anmelden.',
   sessionOverTitle: 'Sie wurden abgemeldet',

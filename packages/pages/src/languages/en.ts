@@ -278,7 +278,7 @@ export const english = {
   noFundsTitle: 'Not enough money',
   noFunds: 'Your account cannot pay this amount. Nothing was paid.',
   notPaidTitle: 'Payment not made',
-  notPaid: 'The app may no longer make this payment. Nothing was paid.',
+  notPaid: 'This payment is no longer allowed. Nothing was paid.',
   goodbyeTitle: 'You are signed out',
   goodbye: 'You can close this page, or sign in again.',
   sessionOverTitle: 'You were signed out',

@@ -267,7 +267,7 @@ export const spanish: Texts = {
   noFundsTitle: 'Saldo insuficiente',
   noFunds: 'Su cuenta no puede pagar este importe. No se ha pagado nada.',
   notPaidTitle: 'Pago no realizado',
-  notPaid: 'La aplicación ya no puede hacer este pago. No se ha pagado nada.',
+  notPaid: 'Este pago ya no está permitido. No se ha pagado nada.',
   goodbyeTitle: 'Ha cerrado la sesión',
   goodbye: 'Puede cerrar esta página o iniciar sesión otra vez.',
   sessionOverTitle: 'Su sesión ha terminado',
