@@ -83,6 +83,9 @@ export interface OrderServices {
    * If `mayPay` demands a confirmation, `create` is refused with `confirmation_required`, and `details` has its `url`
    * and `until`.
    *
+   * In a transaction of yours, use it only if `mayPay` holds nothing: a rollback also removes what was reserved before
+   * `mayPay` was asked, so no event follows that would release a hold.
+   *
    * @throws {InvalidInputError} for invalid members, and without `pricing`.
    * @throws {ContentionError} if an earlier call for the payment is still undecided. Repeat the call.
    */

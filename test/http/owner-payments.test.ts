@@ -431,11 +431,7 @@ test.skipIf(servers.PostgreSQL === undefined)(
   'a transaction of the host that rolls back leaves nothing, and the same key pays afterwards',
   async () => {
     const { pool, schema, drop } = await freshPostgres()
-    const world = createSpendingWorld({
-      store: postgresStore(pool, { schema }),
-      resources: { policy: { mayPay: () => ({ ok: true }) } },
-    })
-    const { outgoingPayments } = world.resources
+    const { world, asked, outgoingPayments, drained } = walletOn(postgresStore(pool, { schema }))
     const attempt = (fails: boolean) =>
       postgresStore.transaction(
         pool,
@@ -448,8 +444,12 @@ test.skipIf(servers.PostgreSQL === undefined)(
       )
     await expect(attempt(true)).rejects.toThrow('rolls back')
     expect((await outgoingPayments.list({ walletAddress: alice })).result).toEqual([])
+    // No event would release a hold of mayPay, so a mayPay that holds must be asked outside of the transaction.
+    expect(await drained()).toEqual([])
     expect(await attempt(false)).toMatchObject({ ok: true, changed: true })
+    expect(new Set(asked.map(({ outgoingPaymentId }) => outgoingPaymentId)).size).toBe(2)
     expect(await outgoingPayments.create(keyed)).toMatchObject({ ok: true, changed: false })
+    expect(typesOf(await drained())).toEqual(['outgoing-payment.created'])
     await drop()
   },
 )
