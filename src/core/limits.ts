@@ -35,7 +35,7 @@ export interface Allowance {
 
 export type LimitsRefusal = 'limits_exceeded'
 
-/** A payment exceeds a limit that the owner has set for all payments of the account. */
+/** A payment exceeds a limit that the owner has set for all payments that apps make from the account. */
 export type AccountLimitRefusal = 'account_limit_exceeded'
 
 /**

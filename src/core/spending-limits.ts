@@ -8,11 +8,14 @@ export const spendingLimitsMax = 3
 
 /**
  * Who sets a limit: the client in the access that it requests, the owner of the account in the conditions of a grant,
- * or the owner for all grants of the account.
+ * or the owner for all payments that apps make from the account.
  */
 export type LimitSource = 'client' | 'owner' | 'account'
 
-/** The payments that a budget counts: those under a granted item, those under a grant, or those of an account. */
+/**
+ * The payments that a budget counts: those under a granted item, those under a grant, or those that apps make from an
+ * account, with what its owner orders to be counted there.
+ */
 export type BudgetScope =
   | { readonly grantId: string; readonly itemId: string }
   | { readonly grantId: string }
@@ -61,7 +64,7 @@ export function ownerLimits(
 }
 
 /**
- * Returns the limits that the owner has set for all payments of an account.
+ * Returns the limits that the owner has set for all payments that apps make from an account.
  *
  * @param account `accountHash` is a hash of the wallet address, which may be too long for an id.
  *

@@ -53,9 +53,10 @@ export interface LimitServices {
    */
   preview(request: PaymentPreviewRequest): Promise<PaymentPreview>
   /**
-   * Resolves to what is left of the limits that the owner has set for a grant or an account, such as for the owner's
-   * page. Empty if there are none, and if the id or wallet address is unknown. What waits for the owner is not left
-   * of a limit of its grant, and is left of those of the account, which count it from its confirmation on.
+   * Resolves to what is left of the limits that the owner has set for a grant, or for all payments that apps make from
+   * an account, such as for the owner's page. Empty if there are none, and if the id or wallet address is unknown. What
+   * waits for the owner is not left of a limit of its grant, and is left of those of the account, which count it from
+   * its confirmation on.
    *
    * @throws {InvalidInputError} for an invalid scope, and for a `grantId` with `remoteGrants`.
    */

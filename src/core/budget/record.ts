@@ -9,7 +9,7 @@ import { retained, type Stored } from '../stored.js'
  * limits that an owner sets, under one grant or from one account. Its size does not depend on the number of payments.
  */
 export interface Budget extends Stored {
-  /** Absent if the budget counts all payments of an account. */
+  /** Absent if the budget counts the payments that apps make from an account. */
   readonly grantId?: string
   /** The granted item; absent if the budget counts for a limit that an owner has set. */
   readonly itemId?: string
