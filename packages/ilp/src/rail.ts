@@ -7,7 +7,13 @@ import type {
   ReceivedFunds,
 } from 'open-payments-server'
 import { accountAddress, sameAsset } from './address.js'
-import { lifetimeMaxMs, type PacketBook, type PacketKey, type Settlement } from './book.js'
+import {
+  lifetimeMaxMs,
+  type PacketBook,
+  type PacketKey,
+  type PacketRow,
+  type Settlement,
+} from './book.js'
 import { type Closed, ilpOverHttp } from './over-http.js'
 import {
   type IlpHandler,
@@ -173,23 +179,31 @@ export function createRail<Transaction>(options: RailOptions<Transaction>): Rail
         )
         if (!reserved.ok) return ['T04', 'The peer owes too much to send this amount']
         const { state, amount: known } = reserved.row
-        if (state === 'released' || known === amount) return state
-        return ['R00', 'The condition was sent with another amount']
+        return state === 'released' || known === amount ? state : otherAmount
       },
       receive: (paymentId, funds) =>
         options.receive(paymentId, funds, async (inside) => {
           if ((await book.decide(key, 'fulfilled', { inside })) === 'fulfilled') return
           throw new PacketReleasedError('the packet was released while it was credited')
         }),
-      release: () => book.decide(key, 'released'),
+      async release() {
+        const known = await fulfilled(key)
+        if (known === undefined) return 'released'
+        return known.amount === amount ? 'fulfilled' : otherAmount
+      },
     }
   }
 
-  async function close(peer: Peer, condition: string): Promise<Closed> {
-    const key = { peer: peer.ilpAddress, direction: 'in', condition } as const
+  /** Returns a packet that was credited. Otherwise it never will be. */
+  async function fulfilled(key: PacketKey): Promise<PacketRow | undefined> {
     const known = await book.close(key, now())
     const state = known.state === 'reserved' ? await book.decide(key, 'released') : known.state
-    if (state !== 'fulfilled') return { outcome: 'never' }
+    return state === 'fulfilled' ? known : undefined
+  }
+
+  async function close(peer: Peer, condition: string): Promise<Closed> {
+    const known = await fulfilled({ peer: peer.ilpAddress, direction: 'in', condition })
+    if (known === undefined) return { outcome: 'never' }
     return { outcome: 'fulfilled', fulfillment: known.fulfillment ?? '' }
   }
 
@@ -225,6 +239,8 @@ export function createRail<Transaction>(options: RailOptions<Transaction>): Rail
     },
   }
 }
+
+const otherAmount = ['R00', 'The condition was sent with another amount'] as const
 
 /** Returns the key of a packet that comes from a peer. */
 function keyOf(peer: Peer, { executionCondition }: IlpPrepare): PacketKey {

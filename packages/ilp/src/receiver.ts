@@ -63,8 +63,11 @@ export interface Claim {
    */
   reserve(paymentId: string, fulfillment: Buffer): Promise<PacketState | Refusal>
   readonly receive: (paymentId: string, funds: ReceivedFunds) => Promise<Received>
-  /** The packet was refused: the peer owes nothing for it. */
-  release(): Promise<unknown>
+  /**
+   * The packet is refused, or comes too late: unless it has been credited, the peer owes nothing for it, and it never
+   * will be. A repeat may be refused after the packet was credited.
+   */
+  release(): Promise<'fulfilled' | 'released' | Refusal>
 }
 
 export type Received = HostResult<{ readonly payment: IncomingPaymentView }>
@@ -92,7 +95,7 @@ interface Paid {
   readonly payment: IncomingPaymentView
 }
 
-type Refusal = Parameters<ReturnType<typeof rejectsOf>>
+type Refusal = Readonly<Parameters<ReturnType<typeof rejectsOf>>>
 
 /** A receiver's options, and its rejects. */
 interface Receiver extends StreamReceiverOptions {
@@ -155,7 +158,9 @@ async function readPaid(receiver: Receiver, packet: Uint8Array): Promise<Read> {
   const refused = (...reason: Refusal): Read => ({ ok: false, reason })
   const prepare = readPrepare(packet)
   if (prepare === undefined) return refused('F01', 'The packet is not an ILP Prepare')
-  if (timeLeft(receiver, prepare) <= 0) return refused('R02', 'The packet has expired')
+  // With a claim, it may be the repeat of a packet that was credited.
+  const isLate = receiver.claim === undefined && timeLeft(receiver, prepare) <= 0
+  if (isLate) return refused('R02', 'The packet has expired')
 
   const credentials = await paymentMethods.credentialsOf(prepare.destination)
   if (credentials === undefined) return refused('F02', 'The address is not one of this receiver')
@@ -188,9 +193,19 @@ async function answer(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
     return refuse(receiver, paid, 'F99', 'Less arrived than was asked')
   }
   if (timeLeft(receiver, prepare) < replyMs) {
-    return refuse(receiver, paid, 'R02', 'Too little time is left')
+    return (await credited(receiver, paid)) ?? refuse(receiver, paid, 'R02', tooLate)
   }
   return amount === 0n ? fulfill(paid, closing(receiver, payment)) : credit(receiver, paid)
+}
+
+const tooLate = 'Too little time is left'
+
+/** Resolves to the reply to a repeat of a packet that was credited. Otherwise the packet never will be. */
+async function credited({ claim, reject }: Receiver, paid: Paid): Promise<Uint8Array | undefined> {
+  if (claim === undefined || paid.prepare.amount === '0') return undefined
+  const state = await claim.release()
+  if (typeof state === 'object') return reject(...state)
+  return state === 'fulfilled' ? fulfill(paid) : undefined
 }
 
 async function credit(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
@@ -214,7 +229,8 @@ async function credit(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
   if (result.refusal === 'transfer_mismatch') {
     return refuse(receiver, paid, 'R00', 'The packet was credited with another amount')
   }
-  await claim?.release()
+  const repeated = await credited(receiver, paid)
+  if (repeated !== undefined) return repeated
   if (result.refusal === 'transfer_closed') return refuse(receiver, paid, 'R02', released)
   // The reason that your `mayReceive` gives is not for the sender.
   const isYours = /^(?:payment_not_allowed|amount_too_large)$/.test(result.refusal)

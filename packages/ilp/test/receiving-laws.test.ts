@@ -1,12 +1,12 @@
 import type { Database, Sql } from 'create-open-payments-server/wallet/sql'
 import fc from 'fast-check'
-import { deserializeIlpPrepare, serializeIlpPrepare } from 'ilp-packet'
+import { deserializeIlpPrepare, isFulfill, serializeIlpPrepare } from 'ilp-packet'
 import { manualClock } from 'open-payments-test-support/clock'
-import { outcomeOf, streamPacket } from 'open-payments-test-support/ilp'
+import { streamPacket } from 'open-payments-test-support/ilp'
 import { runs } from 'open-payments-test-support/runs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { PacketBook, RailOptions } from '../src/index.js'
-import { isFulfillmentOf } from '../src/packet.js'
+import { isFulfillmentOf, isUnknown, readReply } from '../src/packet.js'
 import { clear, postgres } from './databases.js'
 import {
   alive,
@@ -41,6 +41,8 @@ const event = fc.record({
         'arrives twice at once' as const,
         'is closed' as const,
         'is closed while it arrives' as const,
+        'is repeated too late' as const,
+        'is repeated while the wallet refuses it' as const,
       ),
     },
     {
@@ -73,19 +75,29 @@ async function holds(
     const made = streamPacket(details, { amount, expiresAt, sequence: index + 1 })
     return serializeIlpPrepare({ ...deserializeIlpPrepare(made), amount: `${value * cent}` })
   })
+  const conditionAt = (index: number) => conditionOf(packets[index] as Buffer)
   const rail = (process: Process = alive) => wallet.rail(process, mistake(wallet, process))
   const peerOf = (index: number) => peers[index % peers.length] ?? ''
   const closed = new Set<number>()
   const fulfilled = new Set<number>()
+  const rejected = new Set<number>()
 
   async function send(index: number, from = rail()) {
-    const reply = await from.send(peerOf(index), packets[index] ?? Buffer.alloc(0))
-    if (outcomeOf(reply) === 'fulfill') fulfilled.add(index)
+    const reply = readReply(await from.send(peerOf(index), packets[index] ?? Buffer.alloc(0)))
+    if (reply !== undefined && isFulfill(reply)) fulfilled.add(index)
+    else if (!isUnknown(reply)) rejected.add(index)
   }
+  /** A process whose wallet refuses a packet after other work, when another process has perhaps credited it. */
+  const refusing = (work: () => Promise<void>) =>
+    wallet.rail(alive, {
+      ...mistake(wallet, alive),
+      async receive() {
+        await work()
+        return { ok: false, refusal: 'payment_not_allowed', reason: 'not now' }
+      },
+    })
   async function close(index: number) {
-    const { executionCondition } = deserializeIlpPrepare(packets[index] as Buffer)
-    const condition = executionCondition.toString('base64url')
-    const { outcome } = await rail().close(peerOf(index), condition)
+    const { outcome } = await rail().close(peerOf(index), conditionAt(index))
     if (outcome === 'never') closed.add(index)
     else fulfilled.add(index)
   }
@@ -104,6 +116,14 @@ async function holds(
         return close(index)
       case 'is closed while it arrives':
         return Promise.all([send(index), close(index)])
+      case 'is repeated too late':
+        clock.advance(Math.max(0, expiresAt - 200 - clock.now()))
+        return send(index)
+      case 'is repeated while the wallet refuses it':
+        return send(
+          index,
+          refusing(() => send(index)),
+        )
       case 'expires':
         clock.advance(100_000)
         return rail().recover()
@@ -124,8 +144,12 @@ async function holds(
       expect(isFulfillmentOf(fulfillment, condition), `${when}: a claim has its proof`).toBe(true)
     }
     // What the peer was told is what the books say.
-    const told = [...fulfilled].map((index) => conditionOf(packets[index] as Buffer))
+    const told = [...fulfilled].map((index) => conditionAt(index))
     expect(counted.map(({ condition }) => condition)).toEqual(expect.arrayContaining(told))
+    for (const index of rejected) {
+      const { state } = rows.find(({ condition }) => condition === conditionAt(index)) ?? {}
+      expect(state, `${when}: what was rejected does not count`).not.toBe('fulfilled')
+    }
     for (const index of closed) expect(fulfilled.has(index), 'closed, and fulfilled').toBe(false)
     return claimed
   }
