@@ -92,7 +92,8 @@ export interface PacketBook<Transaction = unknown> {
   list(query: PacketQuery): Promise<readonly PacketRow[]>
   /**
    * Removes packets that were decided and have expired before an instant. They stay in the balance. Do not call it for
-   * packets that a peer may still contest: their fulfillments go with them.
+   * packets that a peer may still contest: their fulfillments go with them. `sqlBook` keeps those of a payment that
+   * has a record in `sqlSendingBook`, until the payment is over and nothing of it is listed.
    *
    * @param limit the most to remove in one call. Default: 1,000.
    */

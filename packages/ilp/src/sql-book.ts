@@ -231,7 +231,10 @@ async function credit(sql: Sql, key: PacketKey): Promise<PacketState | undefined
 /** The most that one statement removes: what others wait for, and how many values it has. */
 const statementMax = 100
 
-/** Removes packets that were decided, page by page. What is decided stays so. */
+/**
+ * Removes packets that were decided, page by page. What is decided stays so, unless its payment still has a record: by
+ * that, an operator may decide it otherwise, or a process that goes on would take a packet that is gone for unsent.
+ */
 async function prune(sql: Sql, expiredBefore: number, limit: number) {
   let removed = 0
   while (removed < limit) {
@@ -239,6 +242,7 @@ async function prune(sql: Sql, expiredBefore: number, limit: number) {
     const rows = await sql(
       `SELECT peer, direction, packet FROM ilp_packets
         WHERE state IN ('fulfilled', 'unproven', 'released') AND expires_at < ?
+          AND NOT EXISTS (SELECT 1 FROM ilp_sendings WHERE ilp_sendings.payment = ilp_packets.payment)
         ORDER BY peer, direction LIMIT ${Math.trunc(most)}`,
       expiredBefore,
     )

@@ -1,6 +1,12 @@
 import type { Database, Sql } from 'create-open-payments-server/wallet/sql'
 import { afterAll, describe, expect, test } from 'vitest'
-import { memoryBook, type NewPacket, type PacketBook, sqlBook } from '../src/index.js'
+import {
+  memoryBook,
+  type NewPacket,
+  type PacketBook,
+  sqlBook,
+  sqlSendingBook,
+} from '../src/index.js'
 import { mariadb, postgres, sqlite } from './databases.js'
 
 const opened: Database[] = []
@@ -226,11 +232,35 @@ describe.each<readonly [string, PacketBook<Sql> | undefined]>([...books])(
       expect(await book.list({ peer })).toEqual([])
     })
 
+    const database =
+      opened[books.filter(([, one]) => one).findIndex(([, one]) => one === given) - 1]
+
+    test.skipIf(database === undefined)(
+      'keeps what was decided about a payment while its record may still decide it otherwise',
+      async () => {
+        const sendings = sqlSendingBook(database as Database)
+        const paymentId = `payment of ${packet().peer}`
+        const { peer } = packet()
+        const sent = packet({ peer, direction: 'out', paymentId, expiresAt: 10 })
+        const others = packet({ peer, direction: 'out', expiresAt: 10 })
+        await sendings.take(paymentId, 'writer')
+        for (const key of [sent, others]) {
+          await book.reserve(key)
+          await book.decide(key, 'released')
+        }
+        await book.prune(11)
+        expect([await book.get(sent), await book.get(others)]).toMatchObject([sent, undefined])
+        expect(await book.decide(sent, 'unproven', { by: 'operator' })).toBe('unproven')
+        expect(await book.balance(peer)).toBe(-100n)
+        await sendings.forget(paymentId, 'writer')
+        await book.prune(11)
+        expect(await book.get(sent)).toBeUndefined()
+      },
+    )
+
     test.skipIf(given === undefined || name === 'in memory')(
       'fulfills a packet with a transaction of the host, or not at all',
       async () => {
-        const database =
-          opened[books.filter(([, one]) => one).findIndex(([, one]) => one === given) - 1]
         const first = packet()
         await book.reserve(first)
         const failed = database?.transaction(async (inside) => {
