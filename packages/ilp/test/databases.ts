@@ -29,7 +29,8 @@ export async function clear({ sql }: Database): Promise<void> {
   const names = tables
     .map((row) => `${row['table_name']}`)
     .filter((name) => !/migration/.test(name))
-  await sql(`TRUNCATE ${names.join(', ')}`)
+  // On small tables, TRUNCATE takes much longer: it makes new files and waits for the disk.
+  for (const name of names) await sql(`DELETE FROM ${name}`)
 }
 
 /** SQLite in memory, or `undefined` if this Node.js has none. */
