@@ -365,8 +365,10 @@ function progressOf(
   let isReporting = false
   return () => {
     if (isReporting) return
-    isReporting = true
     const totals = totalsFor(payment, record.totals().proven, 0n)
+    // By rounding, a part can have the whole price. Its report would complete the payment.
+    if (totals.sentAmount.value === payment.debitAmount.value) return
+    isReporting = true
     outgoingPayments
       .reportSent(payment.paymentId, totals)
       // What clients read may lag behind: the report at the end counts.

@@ -55,6 +55,15 @@ describe('a payment to another wallet', () => {
     })
   })
 
+  test('is not complete before all of it has arrived, although a part has the whole price', async () => {
+    // 250 of 251 cents cost 232 euro cents, rounded up to 233, as all of them do.
+    const link = await open({ payer: 'EUR', amount: 251n })
+    const killed: Fate = { how: 'its sender is killed before it leaves' }
+    await link.process([{ how: 'arrives' }, killed]).run()
+    expect(await link.state()).toMatchObject({ state: 'begun', arrived: 250n })
+    expect(await finish(link)).toMatchObject({ state: 'completed', debited: 233n, arrived: 251n })
+  })
+
   test.each([
     ['USD', 'USD'],
     ['USD', 'EUR'],
