@@ -4,6 +4,7 @@ import { shortHashText } from '../util/hash.js'
 import type { ServiceContext } from './context.js'
 import { loadOne } from './load.js'
 import { ifRetired, postpone, type SweptKind } from './sweep.js'
+import { replayMarginMs } from './time.js'
 
 /**
  * The record of an idempotency key, which names the payment that was created with it. The id of the payment is not
@@ -31,8 +32,11 @@ export function otherThan(
     : refused('request_differs', 'this idempotency key was used for another payment')
 }
 
-/** How long the key of a payment that an owner ordered is kept at least, in milliseconds: longer than a year. */
-export const orderKeyMs = 400 * 86_400_000
+/**
+ * How long the key of a payment that an owner ordered is kept at least, in milliseconds: 400 days, also if the clock that
+ * removes it is ahead of the one that created it.
+ */
+export const orderKeyMs = 400 * 86_400_000 + replayMarginMs
 
 /** Who chose a key: the host for incoming payments, a client, or the owner of an account through the host. */
 type KeyOwner = 'host' | `client ${string}` | `owner ${string}`

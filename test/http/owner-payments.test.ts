@@ -12,6 +12,7 @@ import {
   type SpendingLimit,
   type Store,
 } from '../../src/index.js'
+import { clockDifferenceMaxMs } from '../../src/service/time.js'
 import { manualClock } from '../support/clock.js'
 import { freshPostgres, freshStores, servers } from '../support/databases.js'
 import { runs } from '../support/runs.js'
@@ -352,6 +353,20 @@ describe('the key of an owner’s payment', () => {
       { numRuns: runs(1_000, 60) },
     )
     expect([...met].sort()).toEqual(['changed false', 'changed true', 'payment_unknown'])
+  })
+
+  test('is kept for 400 days also if the clock of the process that created it is behind', async () => {
+    const [store, clock] = [memoryStore(), manualClock()]
+    const behind = manualClock(clock.now() - clockDifferenceMaxMs)
+    const setting = { retentionMs: 7 * day }
+    const { payment } = await walletOn(store, { ...setting, clock: behind }).create(keyed)
+    const { world, outgoingPayments } = walletOn(store, { ...setting, clock })
+    await outgoingPayments.cancel(payment.paymentId)
+    for (const days of [100, 300]) {
+      clock.advance(days * day - 1)
+      while ((await world.resources.sweep()).more);
+    }
+    expect(await outgoingPayments.create(keyed)).toMatchObject({ refusal: 'payment_unknown' })
   })
 
   test('is kept as long as its payment, if that is longer', async () => {
