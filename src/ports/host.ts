@@ -319,8 +319,8 @@ export interface ConfirmationRequired {
  *   the funds then. If the owner declines, or is too late, you get the event `outgoing-payment.declined`.
  * - Release whatever you hold for the id at the event `outgoing-payment.completed`, `.failed` or `.declined`. Each
  *   payment that you were asked about gets exactly one of them, even if it was never created, and even if you threw.
- *   Release there even if you have released it when you settled. Only after a rollback of your own transaction, in which
- *   you called `outgoingPayments.create`, does none follow: call it outside of a transaction if you hold funds.
+ *   Release there even if you have released it when you settled. Only after a rollback of your own transaction, in
+ *   which you called `outgoingPayments.create`, does none follow: call it outside of a transaction if you hold funds.
  * - If you throw, or take longer than `policy.outgoingPayments.decideMs`, the client gets 503 and may repeat. No
  *   statement of yours may take effect later than a minute after that: set a statement time-out.
  */

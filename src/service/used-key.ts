@@ -33,8 +33,8 @@ export function otherThan(
 }
 
 /**
- * How long the key of a payment that an owner ordered is kept at least, in milliseconds: 400 days, also if the clock that
- * removes it is ahead of the one that created it.
+ * How long the key of a payment that an owner ordered is kept at least, in milliseconds: 400 days, also if the clock
+ * that removes it is ahead of the one that created it.
  */
 export const orderKeyMs = 400 * 86_400_000 + replayMarginMs
 
