@@ -175,7 +175,14 @@ export function decideAttempt(
     by,
     ...(who !== undefined && { who }),
   }
-  return changed(withOutcome(settlement, attempt, outcome))
+  return changed(withOutcome(withBase(settlement, attempt, BigInt(arrived)), attempt, outcome))
+}
+
+/** The sum that decided an attempt by word stays explained: what did not arrive by it, others have paid. */
+function withBase(settlement: Settlement, attempt: Attempt, arrived: bigint): Settlement {
+  const { base } = settlement
+  if (base === undefined || !isByWord(attempt)) return settlement
+  return { ...settlement, base: `${BigInt(base) + arrivedOf(attempt) - arrived}` }
 }
 
 function concludeById(

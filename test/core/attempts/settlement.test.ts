@@ -281,6 +281,19 @@ describe('somebody who knows decides', () => {
     expect(totalsOf(never)).toMatchObject({ byWord: 0n, free: 1_000n })
   })
 
+  test('who has paid what the receiver has: a later sum counts it for no other attempt', () => {
+    const decided = afterSum(attempted(opened(500n), { a: lost, b: lost }), 750n, overMs).settlement
+    expect(outcomeIn(decided, 'a')).toMatchObject({ arrived: '250' })
+    const others = recordOf(decideAttempt(decided, 'a', 'never', operator, start))
+    const at = start + overMs
+    const next = afterSum(attempted(others, { c: lost }, { at }), 750n, 2 * overMs).settlement
+    expect(outcomeIn(next, 'c')).toMatchObject({ state: 'decided', arrived: '0' })
+    // The other one of the same decision has arrived in its place.
+    const swapped = recordOf(decideAttempt(others, 'b', 'arrived', operator, start))
+    const last = afterSum(attempted(swapped, { c: lost }, { at }), 1_000n, 2 * overMs).settlement
+    expect(totalsOf(last)).toMatchObject({ proven: 250n, byWord: 250n, inDoubt: 0n })
+  })
+
   test('once: a second decision is refused, unless it is the same', () => {
     const settlement = attempted(opened(), { a: lost })
     const closed = recordOf(decideAttempt(settlement, 'a', 'never', { by: 'close' }, start))
