@@ -22,7 +22,7 @@ export type Settlements = ReturnType<typeof custodianSettlements>
 /** The ledger is a custodian behind an API: each movement of money happens there once, through any crash. */
 export function custodianSettlements(options: SettlementOptions) {
   const { resources, custodian, validMs = 60_000, ...drivers } = options
-  const { clock = Date } = drivers
+  const { clock = { now: () => Date.now() } } = drivers
   const { incomingPayments, outgoingPayments } = resources
   const { hold, credit, payout, findPayouts: ask } = custodian
   const driver = { ...drivers, evidence: 'id' } as const

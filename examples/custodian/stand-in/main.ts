@@ -15,7 +15,7 @@ const accounts = createAccounts({
   append: (entry) => appendFileSync(JOURNAL, `${JSON.stringify(entry)}\n`),
   reviewMs: () => Number(REVIEW_MS),
 })
-const handle = custodianApi(accounts, Date.now)
+const handle = custodianApi(accounts, () => Date.now())
 const counts = { calls: 0, lost: 0 }
 const pick = <Item>(items: readonly Item[]) =>
   items[Math.floor(Math.random() * items.length)] as Item

@@ -75,7 +75,7 @@ async function send(
     signal.throwIfAborted()
     // The time of this attempt, not of the event: receivers refuse old timestamps. The bytes are canonical, so that a
     // receiver may verify them or the parsed body.
-    const signature = rafikiSignature(body, secret, new Date(), signatureVersion)
+    const signature = rafikiSignature(body, secret, Date.now(), signatureVersion)
     status = await post(url, body, signature, timeoutMs, signal)
     if (status === 200) return
     if (status < 400 || status > 499) break

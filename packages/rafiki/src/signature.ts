@@ -11,18 +11,17 @@ import { createHash, createHmac } from 'node:crypto'
  * import { canonicalize, rafikiSignature } from 'open-payments-rafiki'
  *
  * const body = { id: '1', type: 'incoming_payment.created', data: {} }
- * rafikiSignature(canonicalize(body), 'secret', new Date()) // 't=1790000000000, v1=…'
+ * rafikiSignature(canonicalize(body), 'secret', Date.now()) // 't=1790000000000, v1=…'
  * ```
  */
 export function rafikiSignature(
   canonicalBody: string,
   secret: string,
-  at: Date,
+  at: number,
   version = 1,
 ): string {
-  const timestamp = at.getTime()
-  const digest = createHmac('sha256', secret).update(`${timestamp}.${canonicalBody}`).digest('hex')
-  return `t=${timestamp}, v${version}=${digest}`
+  const digest = createHmac('sha256', secret).update(`${at}.${canonicalBody}`).digest('hex')
+  return `t=${at}, v${version}=${digest}`
 }
 
 /**
