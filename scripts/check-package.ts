@@ -14,24 +14,24 @@ import { build } from 'esbuild'
 const root = process.cwd()
 const packagesMax = 6
 const unpackedBytesMax = 1_800_000
-const bundleBytesMax = 103_000
-const resourceServerBytesMax = 69_500
-const remoteServerBytesMax = 73_000
+const bundleBytesMax = 106_000
+const resourceServerBytesMax = 71_500
+const remoteServerBytesMax = 75_000
 /** The oldest compiler that README.md names. */
 const typescriptMin = '5.4.5'
 
 /** The other packages, with the bytes that each may have unpacked. */
 const annexes = [
   { name: 'testing', bytesMax: 700_000, isImported: true },
-  { name: 'client', bytesMax: 150_000, isImported: true },
+  { name: 'client', bytesMax: 160_000, isImported: true },
   { name: 'doctor', bytesMax: 240_000, isImported: true },
   { name: 'cli', bytesMax: 120_000, isImported: false },
   { name: 'sandbox', bytesMax: 1_900_000, isImported: true },
   { name: 'kysely', bytesMax: 230_000, isImported: true },
   { name: 'ilp', bytesMax: 260_000, isImported: true },
-  { name: 'pages', bytesMax: 480_000, isImported: true },
+  { name: 'pages', bytesMax: 520_000, isImported: true },
   { name: 'rafiki', bytesMax: 120_000, isImported: true },
-  { name: 'create-open-payments-server', bytesMax: 152_000, isImported: false },
+  { name: 'create-open-payments-server', bytesMax: 160_000, isImported: false },
 ]
 
 /** The packages that an entry needs besides the library. They are installed for the checks of it. */
