@@ -4,12 +4,14 @@ import type { Asset } from 'open-payments-server'
 import {
   fulfills,
   isUnknown,
-  isWithin,
   packetAmountMax,
+  pair,
   readPrepare,
   readReply,
   rejectsOf,
 } from '../src/packet.js'
+import { routeTo } from '../src/rail.js'
+import { convertedDown, inverseOf, least } from '../src/rates.js'
 
 /** A neighboring node that sends and receives packets. */
 export interface Peer {
@@ -261,10 +263,10 @@ function check(
 
   const amount = BigInt(incoming.amount)
   // The maximum incoming amount must also stay below the maximum of a packet after conversion.
-  const convertible = (packetAmountMax * rate.denominator) / rate.numerator
+  const convertible = convertedDown(packetAmountMax, inverseOf(rate))
   const amountMax = least(from.packetAmountMax ?? packetAmountMax, convertible)
   if (amount > amountMax) return refused('F08', 'The amount is too large', pair(amount, amountMax))
-  const converted = (amount * rate.numerator) / rate.denominator
+  const converted = convertedDown(amount, rate)
   if (amount > 0n && converted === 0n) return refused('R01', 'The amount is too small')
   const expiresAt = new Date(now() + Math.min(timeLeft - marginMs, holdMaxMs))
   return { ok: true, to, outgoing: { ...incoming, amount: converted.toString(), expiresAt } }
@@ -279,26 +281,4 @@ async function inTime(reply: Promise<Uint8Array>, timeLeft: number) {
   const answered = await Promise.race([reply, expired])
   clearTimeout(timer)
   return answered
-}
-
-/** Returns the peer with the longest ILP address that is a prefix of the destination. */
-export function routeTo<Node extends Pick<Peer, 'ilpAddress'>>(
-  peers: readonly Node[],
-  destination: string,
-): Node | undefined {
-  return peers
-    .filter(({ ilpAddress }) => isWithin(destination, ilpAddress))
-    .sort((one, other) => other.ilpAddress.length - one.ilpAddress.length)[0]
-}
-
-/** Returns the data of an F08 reject: the received amount and the maximum. */
-function pair(received: bigint, maximum: bigint): Buffer {
-  const data = Buffer.alloc(16)
-  data.writeBigUInt64BE(received, 0)
-  data.writeBigUInt64BE(maximum, 8)
-  return data
-}
-
-function least(one: bigint, other: bigint): bigint {
-  return one < other ? one : other
 }
