@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import type { Amount } from '../core/amount.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
 import type { JsonObject } from '../core/stored.js'
-import { amountSchema, receiverSchema, urlSchema } from '../protocol/schema.js'
+import { urlSchema } from '../protocol/schema.js'
 import { resourceUrl } from '../protocol/url.js'
 import type { PaymentInput } from '../service/create-outgoing-payment/request.js'
 import type { PaymentCreation } from '../service/create-outgoing-payment.js'
@@ -10,6 +10,7 @@ import { ContentionError } from '../service/store-errors.js'
 import { given } from '../util/given.js'
 import { boolean, exactly, having, type Members, readInput, text } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
+import { askedPayment, requireOneAmount } from './asked-payment.js'
 import { readObject } from './host-data.js'
 import type { OutgoingPaymentView } from './outgoing-payment-view.js'
 import { type QuoteCreationRefusal, type RefusedOrder, refusedOrder } from './quote.js'
@@ -114,9 +115,7 @@ const byQuote = exactly({ ...members, quoteId: text })
 
 const byReceiver = exactly({
   ...members,
-  receiver: receiverSchema,
-  debitAmount: v.optional(amountSchema),
-  receiveAmount: v.optional(amountSchema),
+  ...askedPayment,
   idempotencyKey: text,
 })
 
@@ -162,9 +161,7 @@ function readOrder(payment: OutgoingPaymentCreation): {
   }
   if ('quoteId' in read) return { input: { ...common, quoteId: read.quoteId }, key: undefined }
   const { receiver: incomingPayment, debitAmount, receiveAmount } = read
-  if (debitAmount !== undefined && receiveAmount !== undefined) {
-    throw new InvalidInputError('payment', 'must not have both amounts')
-  }
+  requireOneAmount('payment', read)
   const input = { ...common, incomingPayment, ...given({ debitAmount, receiveAmount }) }
   return { input, key: read.idempotencyKey }
 }

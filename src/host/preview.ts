@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import type { Amount } from '../core/amount.js'
 import type { LimitStatus } from '../core/budget/status.js'
 import type { JsonObject } from '../core/stored.js'
-import { amountSchema, receiverSchema, urlSchema } from '../protocol/schema.js'
+import { urlSchema } from '../protocol/schema.js'
 import {
   limitsLeftOfAccount,
   limitsOfGrant,
@@ -13,6 +13,7 @@ import {
 } from '../service/preview.js'
 import { boolean, exactly, having, type Members, readInput, text } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
+import { askedPayment, requireOneAmount } from './asked-payment.js'
 import { readObject } from './host-data.js'
 
 /** Whether a payment would be created at this instant, or why it would be refused. */
@@ -69,9 +70,7 @@ const previewRequest = exactly({
   data: v.optional(having({})),
   countsInAccountLimits: v.optional(boolean),
   walletAddress: urlSchema,
-  receiver: receiverSchema,
-  debitAmount: v.optional(amountSchema),
-  receiveAmount: v.optional(amountSchema),
+  ...askedPayment,
   asksMayPay: v.optional(boolean),
 } satisfies Members<PaymentPreviewRequest>)
 
@@ -112,9 +111,7 @@ export function limitServices(
       if (asked.grantId !== undefined) requireGrants('request.grantId')
       requireOneAuthority(asked)
       if (quotes === undefined) throw new InvalidInputError('request', 'needs the option pricing')
-      if (asked.debitAmount !== undefined && asked.receiveAmount !== undefined) {
-        throw new InvalidInputError('request', 'must not have both amounts')
-      }
+      requireOneAmount('request', asked)
       const data = readObject('request', 'data', request.data)
       const previewed = await preview({ ...deps, quotes }, { ...asked, ...data })
       if (previewed.ok) return previewed

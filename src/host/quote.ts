@@ -1,14 +1,14 @@
-import * as v from 'valibot'
 import type { Amount } from '../core/amount.js'
 import type { Refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import type { Quote } from '../core/quote.js'
 import type { JsonObject } from '../core/stored.js'
-import { amountSchema, receiverSchema, urlSchema } from '../protocol/schema.js'
+import { urlSchema } from '../protocol/schema.js'
 import type { QuoteOperations } from '../service/quote.js'
 import { given } from '../util/given.js'
 import { exactly, type Members, readInput, string } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
+import { askedPayment, requireOneAmount } from './asked-payment.js'
 
 /** The owner of an account asks for the price of a payment, in the host's own app. */
 export interface QuoteCreation {
@@ -81,9 +81,7 @@ export interface QuoteServices {
 
 const creation = exactly({
   walletAddress: urlSchema,
-  receiver: receiverSchema,
-  debitAmount: v.optional(amountSchema),
-  receiveAmount: v.optional(amountSchema),
+  ...askedPayment,
 } satisfies Members<QuoteCreation>)
 
 /** @param quotes absent without `pricing`. */
@@ -101,9 +99,7 @@ export function quoteServices(
         creation,
         request,
       )
-      if (debitAmount !== undefined && receiveAmount !== undefined) {
-        throw new InvalidInputError('request', 'must not have both amounts')
-      }
+      requireOneAmount('request', { debitAmount, receiveAmount })
       const amounts = given({ debitAmount, receiveAmount })
       const asked = { walletAddress, receiver, ...amounts }
       const answer = await priced('request').createForOwner(asked)

@@ -17,7 +17,7 @@ import type { Read } from '../load.js'
 import { type Outdated, outdated } from '../reserved-payment.js'
 import { nextUsedKey, orderKeyMs } from '../used-key.js'
 import type { Change, Decided, Write } from '../write/write.js'
-import { type Dependencies, type Payer, requesterOf } from './dependencies.js'
+import { type Dependencies, type Payer, requesterFor } from './dependencies.js'
 import { type IdentifiedRequest, type Naming, paymentKey, quoteKey } from './request.js'
 import type { Snapshot } from './snapshot.js'
 
@@ -55,7 +55,7 @@ export function paymentWrite(deps: Dependencies, attempt: Attempt): Write<Paymen
     reads,
     assumed: { records, hostAskedSince: isNew },
     together: sharedCommit(
-      { walletAddress: request.input.walletAddress, ...requesterOf(payer) },
+      { walletAddress: request.input.walletAddress, ...requesterFor(payer) },
       limits.some(({ source }) => source === 'account'),
     ),
     ...(isGuarded && { guard: { record: { kind: 'grant', id, version }, ifChanged: outdated } }),
@@ -101,7 +101,7 @@ function decideEarlier(
   const { commandId } = request
   const earlier = decideRepeat(
     read(paymentKey(request)),
-    { ...request, ...requesterOf(payer) },
+    { ...request, ...requesterFor(payer) },
     now,
     policy.reservations,
   )
@@ -136,7 +136,7 @@ function decideNew(
   const { input, id, commandId, receivedAt, requestHash, namespace, naming } = request
   const { walletAddress, metadata, data } = input
   const { conditions } = payer.token ?? {}
-  const requester = requesterOf(payer)
+  const requester = requesterFor(payer)
   const requested = {
     ...requester,
     requestHash,

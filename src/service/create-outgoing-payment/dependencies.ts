@@ -20,7 +20,7 @@ export interface PaymentCreationPorts {
 /** Who pays: a client with a token, or else the owner of the account. */
 export type Payer = AllOrNone<{ readonly client: string; readonly token: ActiveToken }>
 
-export function requesterOf({ client, token }: Payer): Requester {
+export function requesterFor({ client, token }: Payer): Requester {
   return token === undefined ? {} : { client, grantId: token.grantId }
 }
 

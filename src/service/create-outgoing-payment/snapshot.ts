@@ -9,7 +9,7 @@ import { budgetKey, openBudgetKeys } from '../budgets.js'
 import { loadRecords, nameOf, type Records, readerOf } from '../load.js'
 import { createPreload, type Preload } from '../preload.js'
 import { type HostKey, otherThan } from '../used-key.js'
-import { type Dependencies, type Payer, requesterOf } from './dependencies.js'
+import { type Dependencies, type Payer, requesterFor } from './dependencies.js'
 import { type IdentifiedRequest, keysOfPayment, type PaymentInput, paymentKey } from './request.js'
 
 /**
@@ -84,7 +84,7 @@ export async function snapshotOf(
     return { ...ofNamed, request: renamed, reads: [...reads, ...ofNamed.reads] }
   }
   const found = read<PaymentRecord>(paymentKey(request))
-  const repeat = { ...request, ...requesterOf(payer) }
+  const repeat = { ...request, ...requesterFor(payer) }
   const earlier = decideRepeat(found, repeat, now, policy.reservations)
   return {
     request,
