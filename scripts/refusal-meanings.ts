@@ -42,7 +42,7 @@ export const refusalMeanings: Readonly<
   replayed: ['another request had the same nonce', 'sign with a new nonce'],
   repeated: [
     'the bytes of a request arrived twice, and its result holds a secret',
-    'read what the first did; see [A request that arrives twice](spending.md#a-request-that-arrives-twice)',
+    'read what the first did; see [A request that arrives twice](outgoing-payments.md#a-request-that-arrives-twice)',
   ],
   access_insufficient: [
     'the token has no access of this type with this action',

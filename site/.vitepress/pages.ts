@@ -111,9 +111,26 @@ export const sections: readonly Section[] = [
       ),
       essential(
         guide(
-          'spending',
-          'Paying out, within limits',
-          'Price, hold, settle and refund payments, and repeat requests without paying twice.',
+          'outgoing-payments',
+          'Outgoing payments',
+          'The steps of a payment, payments by the owner, and repeated requests, which pay once.',
+        ),
+      ),
+      essential(
+        guide('prices', 'Prices', 'What a payment debits and delivers, and receivers elsewhere.'),
+      ),
+      essential(
+        guide(
+          'holds',
+          'Holds and decisions',
+          'Hold, refuse or let the owner confirm a payment, and refuse arrivals.',
+        ),
+      ),
+      essential(
+        guide(
+          'settlement',
+          'Settlement',
+          'Settle payments in your ledger or at a bank, also when a reply is lost, and refund them.',
         ),
       ),
       guide(

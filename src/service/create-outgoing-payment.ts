@@ -75,7 +75,7 @@ export type PaymentCreation = ReturnType<typeof createPaymentCreation>
  *
  * If the host decides about payments, this commit reserves the payment: nobody sees it. Then the host is asked, and a
  * second commit creates the payment or declines it. At most one request asks at a time; the others wait for its
- * decision. See docs/spending.md.
+ * decision. See docs/holds.md.
  *
  * A payment has the id of its quote, or a record of the idempotency key or of the signature names it: the same commit
  * writes that record, so there is at most one payment, and a repeat finds it.

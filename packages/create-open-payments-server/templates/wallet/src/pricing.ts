@@ -28,7 +28,7 @@ export type Receivers = (
 
 /**
  * Finds the incoming payments of this wallet: `resources.incomingPayments`. Payments to other wallets need a rail
- * between the two: docs/spending.md and docs/ilp.md of open-payments-server have the code to add.
+ * between the two: docs/prices.md and docs/ilp.md of open-payments-server have the code to add.
  */
 export function ownReceivers(
   payments: Pick<IncomingPaymentServices, 'idOf' | 'get'>,
