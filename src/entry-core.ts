@@ -91,6 +91,8 @@ export {
   transferOf,
 } from './core/incoming-payment/transfer.js'
 export {
+  type CancelIncomingPayment,
+  type Cancellation,
   type CompleteIncomingPayment,
   type CreateIncomingPayment,
   type CreateRefusal,

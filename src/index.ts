@@ -48,12 +48,14 @@ export type {
 } from './core/grant/record.js'
 export type { GrantStatus } from './core/grant/status.js'
 export type {
+  Cancellation,
   CreateRefusal,
   IncomingPayment,
   IncomingPaymentChanged,
   IncomingPaymentEvent,
   IncomingPaymentEventMembers,
   IncomingPaymentReceived,
+  IncomingPaymentRefusals,
   ReceiveRefusal,
 } from './core/incoming-payment.js'
 export type { Instant } from './core/instant.js'

@@ -46,7 +46,15 @@ export interface IncomingPayment extends Stored {
    * before `expiresAt`. Until then, whether it accepts funds depends only on `expiresAt`.
    */
   readonly expiryRecorded?: true
+  /** Set if the host cancelled the payment. `expiresAt` is then when it did, and the expiry is recorded. */
+  readonly cancellation?: Cancellation
   readonly metadata?: JsonObject
+}
+
+/** The end of an incoming payment before its time, by the host. */
+export interface Cancellation {
+  /** The reason of the host. Clients do not see it. */
+  readonly reason?: string
 }
 
 /** What happened to an incoming payment. */
@@ -58,6 +66,8 @@ export interface IncomingPaymentChanged extends IncomingPaymentEventMembers {
     | 'incoming-payment.created'
     | 'incoming-payment.completed'
     | 'incoming-payment.expired'
+  /** Of `expired` alone: true if the host cancelled the payment before its expiry. */
+  readonly cancelled?: true
 }
 
 /** The payment accepted funds. */
@@ -215,7 +225,17 @@ export interface ExpireIncomingPayment {
   readonly commandId: string
 }
 
-export type IncomingPaymentCommand = ReceiveFunds | CompleteIncomingPayment | ExpireIncomingPayment
+/** The host ends the payment, which then has expired for its clients. */
+export interface CancelIncomingPayment extends Cancellation {
+  readonly type: 'cancel'
+  readonly commandId: string
+}
+
+export type IncomingPaymentCommand =
+  | ReceiveFunds
+  | CompleteIncomingPayment
+  | ExpireIncomingPayment
+  | CancelIncomingPayment
 
 export type ReceiveRefusal =
   | 'transfer_closed'
@@ -230,6 +250,7 @@ export interface IncomingPaymentRefusals {
   readonly receive: ReceiveRefusal
   readonly complete: 'payment_expired'
   readonly expire: 'payment_open'
+  readonly cancel: 'payment_completed' | 'payment_expired'
 }
 
 export type IncomingPaymentDecision<Type extends keyof IncomingPaymentRefusals> =
@@ -248,6 +269,9 @@ export type IncomingPaymentDecision<Type extends keyof IncomingPaymentRefusals> 
  *   payment cannot be completed: it has ended, and would have two final events.
  * - `expire`: records once that a payment has expired. Clients see no difference: a payment accepts no funds after
  *   `expiresAt` even if this has not run. A completed payment does not expire.
+ * - `cancel`: an open payment expires at once, because a client that reads `completed` may take it for paid. What it
+ *   has received stays counted. A payment that has completed or expired has ended, and is refused; a cancelled one is
+ *   unchanged, with its first reason.
  *
  * @example
  * ```ts
@@ -278,6 +302,8 @@ export function decideIncomingPayment(
       return complete(payment, command, now)
     case 'expire':
       return expire(payment, command, now)
+    case 'cancel':
+      return cancel(payment, command, now)
   }
 }
 
@@ -299,7 +325,7 @@ function receive(
       'the amount is not positive, or is not in the asset of the payment',
     )
   }
-  if (payment.completed) return refused('payment_completed', 'the payment is complete')
+  if (payment.completed) return completedAlready
   if (!acceptsFunds(payment, now)) return expired
   const before = parseValue(payment.received)
   const wanted = payment.incomingAmount && parseValue(payment.incomingAmount.value)
@@ -358,6 +384,25 @@ function expire(
   return changed(next, paymentEvent('incoming-payment.expired', next, now))
 }
 
+function cancel(
+  payment: IncomingPayment,
+  { commandId, reason }: CancelIncomingPayment,
+  now: Instant,
+): IncomingPaymentDecision<'cancel'> {
+  if (payment.cancellation !== undefined) return unchanged(payment)
+  if (payment.completed) return completedAlready
+  if (!acceptsFunds(payment, now)) return expired
+  const next: IncomingPayment = {
+    ...ended(payment, commandId, now),
+    expiresAt: now,
+    expiryRecorded: true,
+    cancellation: reason === undefined ? {} : { reason },
+  }
+  const event = { type: 'incoming-payment.expired', ...eventMembers(next, now) } as const
+  return changed(next, { ...event, cancelled: true })
+}
+
+const completedAlready = refused('payment_completed', 'the payment is complete')
 const expired = refused('payment_expired', 'the payment has expired')
 
 /** Returns the next version of a payment that accepts no more funds: it is next due at the end of its retention. */

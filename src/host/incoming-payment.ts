@@ -3,7 +3,9 @@ import type { Amount } from '../core/amount.js'
 import type { HostResult, PaymentResult } from '../core/decision.js'
 import {
   acceptsFunds,
+  type Cancellation,
   type IncomingPayment,
+  type IncomingPaymentRefusals,
   type ReceiveRefusal,
   receivedAmount,
 } from '../core/incoming-payment.js'
@@ -57,7 +59,10 @@ export interface IncomingPaymentView {
   /** What it has received so far, in the asset of the wallet address. */
   readonly receivedAmount: Amount
   readonly createdAt: Instant
+  /** The last instant at which it accepts funds; if you cancelled it, when you did. */
   readonly expiresAt: Instant
+  /** Absent unless you cancelled the payment, which has then `expired`. Clients do not see it. */
+  readonly cancellation?: Cancellation
   readonly metadata?: JsonObject
 }
 
@@ -158,6 +163,20 @@ export interface IncomingPaymentServices
    * @throws {ContentionError} if other writers keep changing the payment for 3 s.
    */
   complete(paymentId: string): Promise<PaymentResult<IncomingPaymentView, 'payment_expired'>>
+  /**
+   * Ends an open payment before its time, such as for an invoice that was withdrawn; any client may have created it.
+   * It has `expired` from then on, for clients too: `expiresAt` is the time of the call, and `completed` stays false,
+   * because a client may take a completed payment for a paid one. Its event is `incoming-payment.expired`, with
+   * `cancelled`. What it has received stays counted; `receive` refuses what arrives later with `payment_expired`, as
+   * after every expiry: return those funds. A cancelled payment stays unchanged. `close` works as before.
+   *
+   * @param cancellation `reason`: of at most 1,024 characters, for the operator.
+   * @throws {ContentionError} if other writers keep changing the payment for 3 s.
+   */
+  cancel(
+    paymentId: string,
+    cancellation?: Cancellation,
+  ): Promise<PaymentResult<IncomingPaymentView, IncomingPaymentRefusals['cancel']>>
 }
 
 const creation = exactly({
@@ -204,6 +223,10 @@ const receivedFunds = exactly({
   refuseExcess: v.optional(boolean),
   notAfter: v.optional(integer),
 } satisfies Members<ReceivedFunds>)
+
+const cancellationOf = exactly({
+  reason: v.optional(textOfAtMost(1_024)),
+} satisfies Members<Cancellation>)
 
 const closedFor = exactly({ paymentId: text })
 
@@ -254,13 +277,18 @@ export function incomingPaymentServices(
       readInput('paymentId', text, paymentId)
       return seenResult(await payments.completeById(paymentId), seen)
     },
+    async cancel(paymentId, cancellation = {}) {
+      readInput('paymentId', text, paymentId)
+      const copy = readInput('cancellation', cancellationOf, cancellation)
+      return seenResult(await payments.cancel(paymentId, copy), seen)
+    },
   }
 }
 
 /** Returns the payment as hosts see it at an instant. */
 export function incomingPaymentView(payment: IncomingPayment, now: Instant): IncomingPaymentView {
   const { id: paymentId, walletAddress, client, incomingAmount, metadata } = payment
-  const { completed, createdAt, expiresAt } = payment
+  const { completed, createdAt, expiresAt, cancellation } = payment
   return {
     paymentId,
     walletAddress,
@@ -270,6 +298,7 @@ export function incomingPaymentView(payment: IncomingPayment, now: Instant): Inc
     receivedAmount: receivedAmount(payment),
     createdAt,
     expiresAt,
+    ...(cancellation !== undefined && { cancellation }),
     ...(metadata !== undefined && { metadata }),
   }
 }

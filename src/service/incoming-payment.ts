@@ -1,8 +1,11 @@
 import { hasChanged, type PaymentResult, type Refused, refusedCall } from '../core/decision.js'
 import {
+  type Cancellation,
   decideIncomingPayment,
   type IncomingPayment,
+  type IncomingPaymentCommand,
   type IncomingPaymentPolicy,
+  type IncomingPaymentRefusals,
 } from '../core/incoming-payment.js'
 import type { Instant } from '../core/instant.js'
 import type { IncomingPaymentRequest } from '../protocol/incoming-payment.js'
@@ -39,33 +42,37 @@ export function createIncomingPayments(
     receive: (paymentId: string, funds: ReceivedFunds) => receive(deps, paymentId, funds),
     close: (transferId: string, paymentId: string) => close(context, transferId, paymentId),
     complete: (payment: IncomingPayment, call: SignedCall) =>
-      call.run(completionWrite(payment, call)),
-    completeById: (id: string) => completeById(context, id),
+      call.run(endWrite<'complete'>(payment, call, { type: 'complete' })),
+    completeById: (id: string) => endById<'complete'>(context, id, { type: 'complete' }),
+    cancel: (id: string, cancellation: Cancellation) =>
+      endById<'cancel'>(context, id, { type: 'cancel', ...cancellation }),
     swept: sweptPayments(context),
   }
 }
 
-/** Returns the write that completes a loaded payment. A complete payment stays unchanged, an expired one is refused. */
-function completionWrite(
+/** How a payment ends before its expiry. */
+type End = 'complete' | 'cancel'
+type EndCommand<Type extends End> = Extract<IncomingPaymentCommand, { readonly type: Type }>
+
+/** Returns the write that ends a loaded payment. One that has ended in this way stays unchanged. */
+function endWrite<Type extends End>(
   loaded: IncomingPayment,
   { now, commandId }: Call,
+  end: Omit<EndCommand<Type>, 'commandId'>,
 ): Write<
   | (PaymentResult<IncomingPayment> & { readonly ok: true })
   | typeof unknownPayment
-  | Refused<'payment_expired'>
+  | Refused<IncomingPaymentRefusals[Type]>
 > {
   const key = { kind: 'incoming-payment', id: loaded.id } as const
+  const command = { ...end, commandId } as EndCommand<Type>
   return {
     reads: [key],
     assumed: { records: recordsOf('incoming-payment', loaded) },
     decide(read) {
       const payment = read<IncomingPayment>(key)
       if (payment === undefined) return { result: unknownPayment }
-      const decision = decideIncomingPayment<'complete'>(
-        payment,
-        { type: 'complete', commandId },
-        now,
-      )
+      const decision = decideIncomingPayment<Type>(payment, command, now)
       if (!decision.ok) return { result: decision }
       const { record: next } = decision
       const changed = hasChanged(decision, commandId)
@@ -76,14 +83,15 @@ function completionWrite(
   }
 }
 
-async function completeById(
+async function endById<Type extends End>(
   context: ServiceContext,
   id: string,
-): Promise<PaymentResult<IncomingPayment, 'payment_expired'>> {
+  end: Omit<EndCommand<Type>, 'commandId'>,
+): Promise<PaymentResult<IncomingPayment, IncomingPaymentRefusals[Type]>> {
   const payment = await loadPublic<IncomingPayment>(context.store, 'incoming-payment', id)
   if (payment === undefined) return refusedCall(unknownPayment)
-  const completed = await context.run(completionWrite(payment, newCall(context)))
-  return completed.ok ? completed : refusedCall(completed)
+  const ended = await context.run(endWrite<Type>(payment, newCall(context), end))
+  return ended.ok ? ended : refusedCall<IncomingPaymentRefusals[Type] | 'payment_unknown'>(ended)
 }
 
 /** Records the expiry of due payments, and removes payments past their retention. */

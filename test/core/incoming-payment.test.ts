@@ -467,6 +467,56 @@ describe('completing an incoming payment', () => {
   })
 })
 
+describe('cancelling an incoming payment', () => {
+  test('ends its time, and emits one event of its expiry with the received amount', () => {
+    const expiresAt = start + 1000
+    const life = paymentLife({ incomingAmount: usd('100'), expiresAt })
+    life.receive(usd('30'), 'first')
+    const before = life.payment()
+    life.set(start + 5)
+    const retainUntil = expiresAt + paymentPolicy.retentionMs
+    expect(life.cancel('the order was withdrawn')).toEqual({
+      ok: true,
+      outcome: 'changed',
+      record: {
+        ...before,
+        version: 3,
+        commandId: 'command-2',
+        updatedAt: start + 5,
+        expiresAt: start + 5,
+        expiryRecorded: true,
+        cancellation: { reason: 'the order was withdrawn' },
+        dueAt: retainUntil,
+        retainUntil,
+      },
+      events: [
+        {
+          type: 'incoming-payment.expired',
+          cancelled: true,
+          at: start + 5,
+          incomingPaymentId: before.id,
+          walletAddress: before.walletAddress,
+          client: before.client,
+          receivedAmount: usd('30'),
+          incomingAmount: usd('100'),
+        },
+      ],
+    })
+    expect(life.cancel('another reason')).toEqual({ ...unchanged, record: life.payment() })
+  })
+
+  test('stops what arrives from the same instant on, and finds what arrived before', () => {
+    const life = paymentLife({ expiresAt: start + 1000 })
+    life.receive(usd('30'), 'first')
+    life.cancel()
+    expect(life.receive(usd('30'), 'second')).toMatchObject(refusedWith('payment_expired'))
+    expect(life.receive(usd('30'), 'first')).toMatchObject(unchanged)
+    expect(life.close('first')).toMatchObject({ ...unchanged, record: { amount: usd('30') } })
+    expect(life.close('second')).toMatchObject({ ...changed, record: { closed: true } })
+    expect(life.complete()).toMatchObject(refusedWith('payment_expired'))
+  })
+})
+
 describe('an incoming payment that has expired', () => {
   test.each([
     ['by the clock', (life: ReturnType<typeof paymentLife>) => life.set(start + 1001)],
@@ -478,11 +528,12 @@ describe('an incoming payment that has expired', () => {
         life.set(start + 1000)
       },
     ],
-  ])('cannot be completed: %s', (_, pass) => {
+  ])('can be neither completed nor cancelled: %s', (_, pass) => {
     const life = paymentLife({ expiresAt: start + 1000 })
     life.receive(usd('30'))
     pass(life)
     expect(life.complete()).toMatchObject(refusedWith('payment_expired'))
+    expect(life.cancel()).toMatchObject(refusedWith('payment_expired'))
   })
 })
 
@@ -501,6 +552,7 @@ type Step =
   | { readonly do: 'close'; readonly id: string }
   | { readonly do: 'complete' }
   | { readonly do: 'expire' }
+  | { readonly do: 'cancel' }
 
 const someAmount = fc.oneof(
   { weight: 2, arbitrary: fc.constantFrom(1n, 10n, 40n, 60n, 100n).map(usd) },
@@ -539,6 +591,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     })),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('complete' as const, 'expire') }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('cancel' as const) }) },
   {
     weight: 2,
     arbitrary: fc.record({
@@ -557,13 +610,14 @@ const wantedAmount = fc.option(
 function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonly string[] {
   const expiresAt = start + lifetimeMs
   const life = paymentLife({ ...(wanted && { incomingAmount: usd(wanted) }), expiresAt })
+  let cancelledAt: Instant | undefined
   const credits = new Map<string, bigint>()
   const marks = new Set<string>()
   let isEndedByHand = false
   let isNoted = false
   const total = () => [...credits.values()].reduce((sum, value) => sum + value, 0n)
   const isClosed = () => isEndedByHand || (wanted !== undefined && total() >= wanted)
-  const isLate = () => life.now() > expiresAt
+  const isLate = () => cancelledAt !== undefined || life.now() > expiresAt
   const notAfterOf = ({ endsEarlyMs }: { readonly endsEarlyMs?: number | undefined }) =>
     endsEarlyMs === undefined ? {} : { notAfter: expiresAt - endsEarlyMs }
 
@@ -572,6 +626,10 @@ function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonl
     if (step.do === 'complete') {
       if (isClosed()) return ['unchanged']
       return [isLate() ? 'payment_expired' : 'changed']
+    }
+    if (step.do === 'cancel') {
+      if (cancelledAt !== undefined) return ['unchanged']
+      return [isClosed() ? 'payment_completed' : isLate() ? 'payment_expired' : 'changed']
     }
     if (step.do === 'expire') {
       if (isClosed() || isNoted) return ['unchanged']
@@ -629,7 +687,8 @@ function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonl
     if (outcome === 'changed') {
       if (step.do === 'receive') credits.set(step.id, BigInt(step.amount.value))
       isEndedByHand ||= step.do === 'complete'
-      isNoted ||= step.do === 'expire'
+      isNoted ||= step.do === 'expire' || step.do === 'cancel'
+      if (step.do === 'cancel') cancelledAt = life.now()
       expect(life.payment().commandId).not.toBe(before.commandId)
     } else expect(life.payment()).toBe(before)
 
@@ -644,6 +703,7 @@ function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonl
       received: total().toString(),
       completed: isClosed(),
       ...(isNoted && { expiryRecorded: true }),
+      ...(cancelledAt !== undefined && { expiresAt: cancelledAt, cancellation: {} }),
       version: 1 + credits.size + Number(isEndedByHand) + Number(isNoted),
       commandId: payment.commandId,
       updatedAt: payment.updatedAt,
@@ -654,6 +714,8 @@ function outcomesOf(wanted: bigint | undefined, steps: readonly Step[]): readonl
     })
     if (isClosed()) expect(life.events.at(-1)?.type).toMatch('completed')
     expect(isClosed() && isNoted).toBe(false)
+    const isTold = life.events.some((event) => 'cancelled' in event)
+    expect(isTold).toBe(cancelledAt !== undefined)
     expect(acceptsFunds(payment, life.now())).toBe(!isClosed() && !isLate())
     expect(JSON.parse(JSON.stringify(payment))).toStrictEqual(payment)
     expect(retainTransferUntil(payment)).toBeGreaterThan(retainUntil)
@@ -680,6 +742,8 @@ describe('the laws of an incoming payment', () => {
       ...['complete: changed', 'complete: payment_expired, late', 'complete: unchanged'],
       ...['expire: changed, late', 'expire: unchanged', 'expire: payment_open'],
       ...['close: changed', 'close: unchanged'],
+      ...['cancel: changed', 'cancel: unchanged, late', 'cancel: payment_completed'],
+      ...['cancel: payment_expired, late'],
     ]) {
       expect(met.filter((each) => each === outcome).length, outcome).toBeGreaterThan(2)
     }
@@ -690,6 +754,7 @@ describe('the laws of an incoming payment', () => {
       receiving('command-1', usd('40')),
       { type: 'complete', commandId: 'command-1' },
       { type: 'expire', commandId: 'command-1' },
+      { type: 'cancel', commandId: 'command-1', reason: 'withdrawn' },
     ] as const
     for (const command of commands) {
       const payment = newPayment({ incomingAmount: usd('40'), expiresAt: start + lifetimeMs })
@@ -731,7 +796,10 @@ describe('the laws of an incoming payment', () => {
     const transfer = { id: text, version: number, commandId: text, paymentId: text }
     const amount = anyAmount(fc.oneof(text, uint64))
     const command = fc.oneof(
-      fc.record({ type: fc.constantFrom('complete' as const, 'expire'), commandId: text }),
+      fc.record({
+        type: fc.constantFrom('complete' as const, 'expire', 'cancel'),
+        commandId: text,
+      }),
       fc.record(
         {
           type: fc.constant('receive' as const),

@@ -289,6 +289,16 @@ function callsOn(ids: {
         },
       },
       complete: one('paymentId', incoming),
+      cancel: {
+        names: ['paymentId', 'cancellation'],
+        good: [incoming, { reason: 'withdrawn' }],
+        parts: {
+          paymentId: 'text',
+          cancellation: 'object or undefined',
+          'cancellation.reason': 'text or undefined',
+          'cancellation.publicReason': 'unknown',
+        },
+      },
     },
     quotes: {
       get: one('quoteId', created, 'string'),

@@ -110,6 +110,18 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
       }
       return decision
     },
+    /** Cancels the payment. */
+    cancel(reason?: string) {
+      const commandId = `command-${++commands}`
+      const told = reason === undefined ? {} : { reason }
+      const command = deepFreeze({ type: 'cancel' as const, commandId, ...told })
+      const decision = decideIncomingPayment<'cancel'>(payment, command, now)
+      if (decision.outcome === 'changed') {
+        payment = deepFreeze(decision.record)
+        events.push(...decision.events)
+      }
+      return decision
+    },
     /** Runs a sweep on the payment. */
     expire() {
       const command = deepFreeze({ type: 'expire' as const, commandId: `command-${++commands}` })

@@ -52,11 +52,13 @@ async function report(
   if (transfer.counted > 1) journal.breaches.push(`${transferId} was counted twice`)
 }
 
-/** The host completes an incoming payment. */
+/** The host completes or cancels an incoming payment. */
 export async function complete(world: World, { resources }: ServerProcess): Promise<void> {
   const payment = world.scheduler.draw.pick(world.journal.incoming)
   if (payment === undefined) return
-  await attempt(world, 'complete', () => resources.incomingPayments.complete(payment.id))
+  const { complete, cancel } = resources.incomingPayments
+  if (world.scheduler.draw.chance(20)) await attempt(world, 'cancel', () => cancel(payment.id))
+  else await attempt(world, 'complete', () => complete(payment.id))
 }
 
 /** The operator sends a payment that an event has told of: claims it, and reports what was sent. */

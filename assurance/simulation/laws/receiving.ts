@@ -46,11 +46,16 @@ const mutable = [
   'lists',
 ]
 
+/** What a cancellation changes in addition. */
+const cancelled = ['cancellation', 'expiresAt']
+
 /** A completed payment never changes, and a payment is complete once it has received its amount. */
 export const completionIsFinal: Law = (change) =>
   writesOf<IncomingPayment>(change, 'incoming-payment').flatMap(({ before, after }) => {
     if (before?.completed) return [`the completed payment ${after.id} changed`]
-    const changed = before && differsIn(before, after, mutable)
+    const isCancelled = before?.cancellation === undefined && after.cancellation !== undefined
+    const changed =
+      before && differsIn(before, after, isCancelled ? [...mutable, ...cancelled] : mutable)
     if (changed !== undefined) return [`${changed} of the payment ${after.id} changed`]
     const wanted = after.incomingAmount?.value
     return wanted !== undefined && BigInt(after.received) >= BigInt(wanted) && !after.completed

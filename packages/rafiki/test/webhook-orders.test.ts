@@ -100,7 +100,13 @@ function rafiki({ resources }: World, isCard = false): Life<never>['write'] {
 const valueIn = (webhook: RafikiWebhook, name: 'receivedAmount' | 'sentAmount') =>
   Number((webhook.data as Partial<Record<typeof name, { readonly value: string }>>)[name]?.value)
 
-type IncomingStep = 'receive 10' | 'receive 90' | 'complete' | 'pass the expiry' | 'sweep'
+type IncomingStep =
+  | 'receive 10'
+  | 'receive 90'
+  | 'complete'
+  | 'cancel'
+  | 'pass the expiry'
+  | 'sweep'
 
 async function incoming(incomingAmount?: string): Promise<Life<IncomingStep>> {
   const world = createWorld()
@@ -126,8 +132,8 @@ async function incoming(incomingAmount?: string): Promise<Life<IncomingStep>> {
       }
       if (step === 'sweep') return (await world.resources.sweep()).expired > 0
       const result =
-        step === 'complete'
-          ? await incomingPayments.complete(paymentId)
+        step === 'complete' || step === 'cancel'
+          ? await incomingPayments[step](paymentId)
           : await incomingPayments.receive(paymentId, {
               transferId: step,
               amount: usd(step.slice('receive '.length)),
@@ -137,7 +143,10 @@ async function incoming(incomingAmount?: string): Promise<Life<IncomingStep>> {
   }
 }
 
-const incomingSteps = ['receive 10', 'receive 90', 'complete', 'pass the expiry', 'sweep'] as const
+const incomingSteps = [
+  ...(['receive 10', 'receive 90', 'complete', 'cancel'] as const),
+  ...(['pass the expiry', 'sweep'] as const),
+]
 
 describe('an incoming payment in the webhooks of Rafiki', () => {
   test.each([
@@ -197,7 +206,7 @@ function arrivals(steps: readonly string[], wanted: string | undefined): number 
   const counted = new Set<string>()
   let [total, over] = [0, false]
   for (const step of steps) {
-    if (step === 'complete' || step === 'pass the expiry') over = true
+    if (['complete', 'cancel', 'pass the expiry'].includes(step)) over = true
     if (!step.startsWith('receive ') || over || counted.has(step)) continue
     counted.add(step)
     total += Number(step.slice('receive '.length))
