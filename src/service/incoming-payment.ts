@@ -68,17 +68,17 @@ function endWrite<Type extends End>(
   const command = { ...end, commandId } as EndCommand<Type>
   return {
     reads: [key],
-    assumed: { records: recordsOf('incoming-payment', loaded) },
+    basis: { type: 'loaded', records: recordsOf('incoming-payment', loaded) },
     decide(read) {
       const payment = read<IncomingPayment>(key)
-      if (payment === undefined) return { result: unknownPayment }
+      if (payment === undefined) return { type: 'answer', result: unknownPayment }
       const decision = decideIncomingPayment<Type>(payment, command, now)
-      if (!decision.ok) return { result: decision }
+      if (!decision.ok) return { type: 'answer', result: decision }
       const { record: next } = decision
       const changed = hasChanged(decision, commandId)
       const result = { ok: true, payment: next, changed } as const
-      if (decision.outcome === 'unchanged') return { result }
-      return { changes: [{ ...key, next, events: decision.events }], result }
+      if (decision.outcome === 'unchanged') return { type: 'answer', result }
+      return { type: 'commit', changes: [{ ...key, next, events: decision.events }], result }
     },
   }
 }
@@ -116,15 +116,15 @@ function recordExpiry(
   const key = { kind: 'incoming-payment', id: due.id } as const
   return context.run<'expired' | undefined>({
     reads: [key],
-    assumed: { records: recordsOf('incoming-payment', due) },
+    basis: { type: 'loaded', records: recordsOf('incoming-payment', due) },
     decide(read) {
       const payment = read<IncomingPayment>(key)
-      if (payment === undefined) return { result: undefined }
-      if (payment.commandId === commandId) return { result: 'expired' }
+      if (payment === undefined) return { type: 'answer', result: undefined }
+      if (payment.commandId === commandId) return { type: 'answer', result: 'expired' }
       const decision = decideIncomingPayment<'expire'>(payment, { type: 'expire', commandId }, now)
-      if (decision.outcome !== 'changed') return { result: undefined }
+      if (decision.outcome !== 'changed') return { type: 'answer', result: undefined }
       const { record: next, events } = decision
-      return { changes: [{ ...key, next, events }], result: 'expired' }
+      return { type: 'commit', changes: [{ ...key, next, events }], result: 'expired' }
     },
   })
 }

@@ -192,20 +192,22 @@ async function carryOut<Refusal extends string>(
     const { records, together, paymentKey, budgetKeys } = found
     const result = await context.run<PaymentResult<OutgoingPayment, Refusal> | undefined>({
       reads: [paymentKey, ...budgetKeys, ...(readsMark ? [mark] : [])],
-      assumed: { records },
+      basis: { type: 'loaded', records },
       together,
       decide(read) {
         const payment = read<OutgoingPayment>(paymentKey)
-        if (payment === undefined) return { result: unknownPayment }
-        if (payment.inDoubt !== undefined && !readsMark) return { result: undefined }
+        if (payment === undefined) return { type: 'answer', result: unknownPayment }
+        if (payment.inDoubt !== undefined && !readsMark)
+          return { type: 'answer', result: undefined }
         const decision = decideOn(payment, call)
-        if (!decision.ok) return { result: refusedCall(decision) }
+        if (!decision.ok) return { type: 'answer', result: refusedCall(decision) }
         const { record } = decision
         const changed = hasChanged(decision, call.commandId)
         const result = { ok: true, payment: record, changed } as const
-        if (decision.outcome === 'unchanged') return { result }
+        if (decision.outcome === 'unchanged') return { type: 'answer', result }
         const released = releasedBudgets(payment, record, budgetsIn(read))
         return {
+          type: 'commit',
           changes: [
             { kind: 'outgoing-payment', next: record, events: decision.events },
             ...released.map((next) => ({ kind: 'budget', next }) as const),

@@ -222,8 +222,8 @@ async function confirm(
         const found = read<PaymentRecord>(key)
         const result = confirmByOwner(found, command, budgetsIn(read), now, policy)
         return result.ok && result.outcome === 'changed'
-          ? { changes: changesOf(result.record, result.budgets), result }
-          : { result }
+          ? { type: 'commit', changes: changesOf(result.record, result.budgets), result }
+          : { type: 'answer', result }
       },
     })
     if (!confirmed.ok) return confirmed

@@ -126,11 +126,15 @@ async function reopen(context: ServiceContext, payment: ReservedPayment): Promis
   const key = keyOf(payment)
   const reopened = context.run<void>({
     reads: [key],
-    assumed: { records: recordsOf('outgoing-payment', payment) },
+    basis: { type: 'loaded', records: recordsOf('outgoing-payment', payment) },
     decide(read) {
       return isAsRead(read(key), payment)
-        ? { changes: [{ ...key, next: endAsk(payment, commandId, now) }], result: undefined }
-        : { result: undefined }
+        ? {
+            type: 'commit',
+            changes: [{ ...key, next: endAsk(payment, commandId, now) }],
+            result: undefined,
+          }
+        : { type: 'answer', result: undefined }
     },
   })
   await reopened.catch(() => undefined)
@@ -155,13 +159,13 @@ async function requireConfirmation(
     together: sharedCommitOf(payment),
     decide(read) {
       const found = read<PaymentRecord>(key)
-      if (found?.commandId === commandId) return { result: settledAs(found), tookEffect: true }
-      if (!isAsRead(found, payment)) return { result: outdated }
+      if (found?.commandId === commandId) return { type: 'repeat', result: settledAs(found) }
+      if (!isAsRead(found, payment)) return { type: 'answer', result: outdated }
       const command = { commandId, namespace, confirmation, lists }
       const waits = awaitConfirmation(payment, command, budgetsIn(read), now, policy.budgets)
       if (!waits.ok) return declined(payment, waits, commandId, now, read, policy)
       const { record, budgets } = waits.value
-      return { changes: changesOf(record, budgets), result: settledAs(record) }
+      return { type: 'commit', changes: changesOf(record, budgets), result: settledAs(record) }
     },
   })
 }
@@ -242,7 +246,10 @@ function settlementWrite(
   return {
     ...(rights
       ? { reads: [key, ...budgetKeysOf(payment)] }
-      : { reads: [key], assumed: { records: recordsOf('outgoing-payment', payment) } }),
+      : {
+          reads: [key],
+          basis: { type: 'loaded', records: recordsOf('outgoing-payment', payment) },
+        }),
     together: sharedCommitOf(payment),
     ...(hasGrants &&
       underGrant !== undefined &&
@@ -254,15 +261,19 @@ function settlementWrite(
       }),
     decide(read) {
       const found = read<PaymentRecord>(key)
-      if (found?.commandId === commandId) return { result: settledAs(found), tookEffect: true }
-      if (!isAsRead(found, payment)) return { result: outdated }
+      if (found?.commandId === commandId) return { type: 'repeat', result: settledAs(found) }
+      if (!isAsRead(found, payment)) return { type: 'answer', result: outdated }
       const refusal =
         rights &&
         underGrant &&
         refuseByGrant(underGrant, rights, budgetNamespace, budgetsIn(read), now)
       if (refusal !== undefined) return declined(payment, refusal, commandId, now, read, policy)
       const { record, events } = createReserved(payment, { commandId, lists }, now, policy.payments)
-      return { changes: [{ ...key, next: record, events }], result: settledAs(record) }
+      return {
+        type: 'commit',
+        changes: [{ ...key, next: record, events }],
+        result: settledAs(record),
+      }
     },
   }
 }
@@ -284,8 +295,8 @@ export async function decline(
     together: sharedCommitOf(payment),
     decide(read) {
       const found = read<PaymentRecord>(key)
-      if (found?.commandId === commandId) return { result: settledAs(found), tookEffect: true }
-      if (!isAsRead(found, payment)) return { result: outdated }
+      if (found?.commandId === commandId) return { type: 'repeat', result: settledAs(found) }
+      if (!isAsRead(found, payment)) return { type: 'answer', result: outdated }
       return declined(payment, refusal, commandId, now, read, policy)
     },
   })
@@ -349,7 +360,7 @@ function declined(
 ): Decided<Settled> {
   const { record, events } = declinePayment(payment, refusal, commandId, now, policy.payments)
   const freed = releasedBudgets(payment, record, budgetsIn(read))
-  return { changes: changesOf(record, freed, events), result: settledAs(record) }
+  return { type: 'commit', changes: changesOf(record, freed, events), result: settledAs(record) }
 }
 
 /** Returns the changes of a payment and of the budgets that count it. */

@@ -191,41 +191,47 @@ export function countedOnceWrite<Result extends Answer>(
   const { key, record } = replay
   return {
     ...write,
-    // If the write has `assumed` records, the replay record is assumed not to exist. If it does, the commit fails.
+    // If the write has a basis, the replay record is assumed not to exist. If it does, the commit fails.
     reads: [...write.reads, key],
     decide(read) {
       const used = read<UsedSignature>(key)
       if (used !== undefined && used.commandId !== record.commandId) {
-        const again = isSameSignature(used, replay)
-          ? (refusedAgain<Result>(used) ?? decideRepeated?.(read, used) ?? repeated(used))
-          : { result: replayed }
-        return { ...again, tookEffect: true }
+        if (!isSameSignature(used, replay)) return { type: 'repeat', result: replayed }
+        const again = refusedAgain<Result>(used) ?? decideRepeated?.(read, used) ?? repeated(used)
+        return asRepeat<Result | Repeated>(again)
       }
       const decision = write.decide(read)
-      if (used !== undefined) return { ...decision, tookEffect: true }
+      if (used !== undefined) return asRepeat(decision)
       const next = usedBy(replay, decision)
       return next === undefined ? decision : { ...decision, also: [{ kind: 'replay', next }] }
     },
   }
 }
 
+/** A request that is used was answered by a commit that took effect. */
+function asRepeat<Result>(decision: Decided<Result>): Decided<Result> {
+  return decision.type === 'answer' ? { ...decision, type: 'repeat' } : decision
+}
+
 /** Returns the record of an answered request, or `undefined` if this answer needs none. */
 function usedBy<Result extends Answer>(
   { record, bySuccess, byRefusal }: ReplayRecord,
-  { result, resultId, isInterim = false }: Decided<Result>,
+  decision: Decided<Result>,
 ): UsedSignature | undefined {
-  if (isInterim || !(result.ok ? bySuccess : byRefusal)) return undefined
-  if (result.ok) return resultId === undefined ? record : { ...record, resultId }
+  const { type, result } = decision
+  if (type === 'interim' || !(result.ok ? bySuccess : byRefusal)) return undefined
+  if (result.ok) return { ...record, ...given({ resultId: decision.resultId }) }
   const { refusal, reason, retryAt, details } = result as unknown as Refused<string>
   return { ...record, refusal: { refusal, reason, ...given({ retryAt, details }) } }
 }
 
 /** The refusal of a request that was refused before. */
 function refusedAgain<Result>({ refusal }: UsedSignature): Decided<Result> | undefined {
-  return refusal && { result: { ok: false, outcome: 'refused', ...refusal } as Result }
+  if (refusal === undefined) return undefined
+  return { type: 'repeat', result: { ok: false, outcome: 'refused', ...refusal } as Result }
 }
 
 function repeated({ resultId }: UsedSignature): Decided<Repeated> {
   const refusal = refused('repeated', 'the request has been answered before')
-  return { result: resultId === undefined ? refusal : { ...refusal, resultId } }
+  return { type: 'repeat', result: resultId === undefined ? refusal : { ...refusal, resultId } }
 }

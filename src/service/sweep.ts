@@ -134,12 +134,12 @@ export function postpone<Due extends Stored>(
   const key = { kind, id: due.id }
   return context.run<'kept' | undefined>({
     reads: [key],
-    assumed: { records: recordsOf(kind, due) },
+    basis: { type: 'loaded', records: recordsOf(kind, due) },
     decide(read) {
       const found = read<Due>(key)
-      if (found?.commandId === commandId) return { result: 'kept' }
-      if (found?.version !== due.version) return { result: undefined }
-      return { changes: [{ kind, next: next(commandId) }], result: 'kept' }
+      if (found?.commandId === commandId) return { type: 'answer', result: 'kept' }
+      if (found?.version !== due.version) return { type: 'answer', result: undefined }
+      return { type: 'commit', changes: [{ kind, next: next(commandId) }], result: 'kept' }
     },
   })
 }

@@ -10,6 +10,7 @@ import {
   type UsedSignature,
 } from '../../src/service/signed-call.js'
 import { decideInOrder } from '../../src/service/write/round.js'
+import type { Decided } from '../../src/service/write/write.js'
 import { pay } from '../support/spending.js'
 import { payingClient, withoutNonce } from '../support/spending-client.js'
 import {
@@ -163,7 +164,7 @@ describe('a used request', () => {
   const write = {
     reads: [version],
     guard: { record: version, ifChanged: { ok: false, refusal: 'outdated' } },
-    decide: () => ({ result: { ok: true } }),
+    decide: () => ({ type: 'answer', result: { ok: true } }) as const,
   } as const
   const used = { id: 'nonce', version: 1, commandId: 'earlier', signatureHash: 'one' }
   const outcomeOf = (
@@ -175,7 +176,7 @@ describe('a used request', () => {
     }: {
       stored?: Partial<UsedSignature>
       signatureHash?: string
-      repeated?: () => { result: { ok: boolean } }
+      repeated?: () => Decided<{ ok: boolean }>
     } = {},
   ) => {
     const records = new Map([
@@ -186,7 +187,7 @@ describe('a used request', () => {
     const key = { kind: 'replay', id: 'nonce' } as const
     const replay: ReplayRecord = { key, record, bySuccess: true, byRefusal: true }
     const counted = countedOnceWrite<{ ok: boolean }>(write, replay, repeated)
-    return decideInOrder([counted], { records }, settings).outcomes[0]
+    return decideInOrder([counted], { type: 'loaded', records }, settings).outcomes[0]
   }
   const decided = (result: object) => ({ type: 'decided', result })
 
@@ -196,19 +197,21 @@ describe('a used request', () => {
     const repeat = outcomeOf('me', { stored: { resultId } })
     expect(repeat).toMatchObject(decided({ ok: false, refusal: 'repeated', resultId }))
     const again = { ok: true, again: true }
-    expect(outcomeOf('me', { repeated: () => ({ result: again }) })).toEqual(decided(again))
+    expect(outcomeOf('me', { repeated: () => ({ type: 'answer', result: again }) })).toEqual(
+      decided(again),
+    )
   })
 
   test('gets the refusal of the first again, whatever its operation would say now', () => {
     const refusal = { refusal: 'too_fast', reason: 'too fast', retryAt: 7, details: { path: 'x' } }
-    const repeated = () => ({ result: { ok: true } })
+    const repeated = () => ({ type: 'answer', result: { ok: true } }) as const
     const answer = { ok: false, outcome: 'refused', ...refusal }
     expect(outcomeOf('me', { stored: { refusal }, repeated })).toEqual(decided(answer))
   })
 
   test('with the nonce of another signature gets neither its result nor its refusal', () => {
     const refusal = { refusal: 'too_fast', reason: 'too fast' }
-    const repeated = () => ({ result: { ok: true } })
+    const repeated = () => ({ type: 'answer', result: { ok: true } }) as const
     for (const stored of [{ resultId: 'the-id' }, { refusal }, {}]) {
       const outcome = outcomeOf('me', { stored, signatureHash: 'another', repeated })
       expect(outcome).toEqual(decided(expect.objectContaining({ refusal: 'replayed' })))

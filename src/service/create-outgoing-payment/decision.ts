@@ -53,7 +53,8 @@ export function paymentWrite(deps: Dependencies, attempt: Attempt): Write<Paymen
   const isGuarded = deps.hasGrants && id !== undefined && version !== undefined
   return {
     reads,
-    assumed: { records, hostAskedSince: isNew },
+    // The host gave the price and the limits of a new payment after the records were loaded.
+    basis: { type: isNew ? 'assumed' : 'loaded', records },
     together: sharedCommit(
       { walletAddress: request.input.walletAddress, ...requesterFor(payer) },
       limits.some(({ source }) => source === 'account'),
@@ -81,7 +82,7 @@ export function decideRepeated(
 }
 
 /** The payment has another id than the snapshot says. */
-const renamed = { result: outdated, tookEffect: true, isInterim: true } as const
+const renamed = { type: 'interim', result: outdated } as const
 
 /** Decides that the records have to be loaded again, if a concurrent request has named another payment. */
 function decideNamed(
@@ -106,18 +107,18 @@ function decideEarlier(
     policy.reservations,
   )
   if (earlier === undefined) return undefined
-  if (!earlier.ok) return { result: earlier, tookEffect: true }
+  if (!earlier.ok) return { type: 'repeat', result: earlier }
   const { record: payment } = earlier
-  if (reservedByOther(payment, commandId))
-    return { result: outdated, tookEffect: true, isInterim: true }
+  if (reservedByOther(payment, commandId)) return { type: 'interim', result: outdated }
   const result = { ok: true, payment, spent: spentOf(items, read) } as const
   return earlier.outcome === 'changed'
     ? {
+        type: 'commit',
         changes: [{ kind: 'outgoing-payment', next: payment }],
         result,
         ...namedBySignature(request),
       }
-    : { result, ...namedBySignature(request), tookEffect: true }
+    : { type: 'repeat', result, ...namedBySignature(request) }
 }
 
 /** Returns the id of the payment for the record of the signature, if no quote and no idempotency key names it. */
@@ -132,7 +133,7 @@ function decideNew(
   read: Read,
 ): Decided<PaymentOutcome> {
   // The payment was in the snapshot, and has been removed since.
-  if (terms === undefined) return { result: outdated, isInterim: true }
+  if (terms === undefined) return { type: 'interim', result: outdated }
   const { input, id, commandId, receivedAt, requestHash, namespace, naming } = request
   const { walletAddress, metadata, data } = input
   const { conditions } = payer.token ?? {}
@@ -156,9 +157,10 @@ function decideNew(
   const candidates = candidatesIn(items, walletAddress, read)
   const limits = countedIn(snapshot.limits, read)
   const decision = decideCreation(requested, { quote, candidates, limits }, receivedAt, policy)
-  if (!decision.ok) return { result: decision }
+  if (!decision.ok) return { type: 'answer', result: decision }
   const { record: payment, events, budget, limitBudgets } = decision
   return {
+    type: 'commit',
     changes: [
       { kind: 'outgoing-payment', next: payment, events },
       ...[...(budget ? [budget] : []), ...limitBudgets].map(

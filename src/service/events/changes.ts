@@ -34,7 +34,7 @@ function changeSome(
   const keyOf = ({ before: { id } }: EventChange) => ({ kind: 'event', id }) as const
   return context.run<readonly EventRecord[]>({
     reads: changes.map(keyOf),
-    assumed: { records: recordsOf('event', ...changes.map(({ before }) => before)) },
+    basis: { type: 'loaded', records: recordsOf('event', ...changes.map(({ before }) => before)) },
     decide(read) {
       const result: EventRecord[] = []
       const written: { readonly kind: 'event'; readonly next: EventRecord }[] = []
@@ -47,7 +47,9 @@ function changeSome(
         written.push({ kind: 'event', next })
         result.push(next)
       }
-      return { changes: written, result }
+      return written.length === 0
+        ? { type: 'repeat', result }
+        : { type: 'commit', changes: written, result }
     },
   })
 }

@@ -139,18 +139,20 @@ export function createClaims(context: ServiceContext) {
       try {
         const claimed = await context.run<Claimed>({
           reads: [key],
-          ...(known !== undefined && { assumed: { records: recordsOf('server', known) } }),
+          ...(known !== undefined && {
+            basis: { type: 'loaded', records: recordsOf('server', known) },
+          }),
           decide(read) {
             const found = read<ClaimRecord>(key)
             // An earlier commit of this call has taken effect.
             if (last !== undefined && found?.commandId === commandId) {
-              return { result: { ...last, claim: found } }
+              return { type: 'answer', result: { ...last, claim: found } }
             }
             const result = decideClaim(found, attempt)
             last = result
             return result.isHeld
-              ? { changes: [{ kind: 'server', next: result.claim }], result }
-              : { result }
+              ? { type: 'commit', changes: [{ kind: 'server', next: result.claim }], result }
+              : { type: 'answer', result }
           },
         })
         if (!claimed.isHeld) see(slice, claimed.claim)
@@ -168,14 +170,14 @@ export function createClaims(context: ServiceContext) {
       const key = await keyOf(slice)
       const released = await context.run<ClaimRecord | undefined>({
         reads: [key],
-        assumed: { records: recordsOf('server', held) },
+        basis: { type: 'loaded', records: recordsOf('server', held) },
         decide(read) {
           const found = read<ClaimRecord>(key)
-          if (found?.commandId === commandId) return { result: found }
+          if (found?.commandId === commandId) return { type: 'answer', result: found }
           const next = decideRelease(found, held.holder, commandId)
           return next === undefined
-            ? { result: undefined }
-            : { changes: [{ kind: 'server', next }], result: next }
+            ? { type: 'answer', result: undefined }
+            : { type: 'commit', changes: [{ kind: 'server', next }], result: next }
         },
       })
       if (released !== undefined) free.set(slice, released)

@@ -25,13 +25,13 @@ export function commandWrite<Type extends keyof GrantRefusals>(
   return {
     reads: [key],
     // The key of the client may have been looked up since: it does not depend on the grant.
-    assumed: { records: recordsOf('grant', grant) },
+    basis: { type: 'loaded', records: recordsOf('grant', grant) },
     decide(read) {
       const found = read<Grant>(key) ?? removed(grant, now)
       const decision = decideGrant<Type>(found, command, now, policy)
-      if (decision.outcome !== 'changed') return { result: decision }
+      if (decision.outcome !== 'changed') return { type: 'answer', result: decision }
       const { record: next, events } = decision
-      return { changes: [{ kind: 'grant', next, events }], result: decision }
+      return { type: 'commit', changes: [{ kind: 'grant', next, events }], result: decision }
     },
   }
 }

@@ -9,6 +9,7 @@ import { newCall } from '../context.js'
 import { loadOne } from '../load.js'
 import { askMayReceive } from '../may-receive.js'
 import { type HostKey, nextUsedKey, otherThan, usedKeyId } from '../used-key.js'
+import { nothingExists } from '../write/write.js'
 import { type CreationRefusal, newPayment } from './create.js'
 import type { Dependencies } from './dependencies.js'
 import { unknownPayment } from './unknown.js'
@@ -53,14 +54,14 @@ export async function createOnce(
     }
     const created = await context.run<CreatedOnce | undefined>({
       reads: [key, { kind: 'incoming-payment', id: resultId }],
-      assumed: { records: new Map() },
+      basis: nothingExists,
       decide(read) {
-        if (read(key) !== undefined) return { result: undefined }
+        if (read(key) !== undefined) return { type: 'answer', result: undefined }
         const changes = [
           { kind: 'incoming-payment', next: payment, events },
           { kind: 'replay', next },
         ] as const
-        return { changes, result: { ok: true, payment, changed: true } }
+        return { type: 'commit', changes, result: { ok: true, payment, changed: true } }
       },
     })
     if (created !== undefined) return created

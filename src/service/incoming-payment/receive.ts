@@ -66,14 +66,14 @@ export async function receive(
   if (mayReceive === undefined) return context.run(write)
   // The host is asked before the arrival joins others in a commit, so that a slow host delays only this arrival.
   const records = await loadRecords(context.store, write.reads)
-  const { changes, result } = write.decide(readerOf(records))
-  if (changes === undefined) return result
+  const { type, result } = write.decide(readerOf(records))
+  if (type !== 'commit') return result
   if (!result.ok) return context.run(write)
   const { amount } = funds
   const refusal = await askMayReceive(mayReceive, result.payment, { transferId, amount })
   // Also after a refusal: a concurrent call that the host allowed may have counted the transfer.
   const decided = arrivalWrite({ ...arrival, refusal })
-  return context.run({ ...decided, assumed: { records, hostAskedSince: true } })
+  return context.run({ ...decided, basis: { type: 'assumed', records } })
 }
 
 /** An arrival of funds, and the refusal of the host if it does not allow it. */
@@ -93,7 +93,7 @@ function arrivalWrite({ keys, command, now, clock, refusal }: Arrival): Write<Ar
     together,
     decide(read) {
       const payment = read<IncomingPayment>(paymentKey)
-      if (payment === undefined) return { result: refusedCall(unknownPayment) }
+      if (payment === undefined) return { type: 'answer', result: refusedCall(unknownPayment) }
       const recorded = read<TransferRecord>(transferKey)
       // Only `notAfter` is compared with the time of the attempt. Every other refusal depends on the records and on
       // the time of the call, so that no attempt can be refused while an earlier one may still take effect.
@@ -106,21 +106,25 @@ function arrivalWrite({ keys, command, now, clock, refusal }: Arrival): Write<Ar
       if (!decision.ok) {
         const result = refusedCall(decision)
         const isLate = decision.refusal === 'transfer_closed' && recorded === undefined
-        if (!isLate) return { result }
-        return { changes: [{ kind: 'transfer', next: closedTransfer(payment, command) }], result }
+        if (!isLate) return { type: 'answer', result }
+        return {
+          type: 'commit',
+          changes: [{ kind: 'transfer', next: closedTransfer(payment, command) }],
+          result,
+        }
       }
       const { record } = decision
       if (decision.outcome === 'unchanged') {
         // A transfer of this command: its commit took effect, and the response of the store was lost.
         const changed = recorded?.commandId === command.commandId
-        return { result: { ok: true, payment: record, changed } }
+        return { type: 'answer', result: { ok: true, payment: record, changed } }
       }
-      if (refusal !== undefined) return { result: refusedCall(refusal) }
+      if (refusal !== undefined) return { type: 'answer', result: refusedCall(refusal) }
       const changes = [
         { kind: 'incoming-payment', next: record, events: decision.events },
         { kind: 'transfer', next: transferOf(payment, command) },
       ] as const
-      return { changes, result: { ok: true, payment: record, changed: true } }
+      return { type: 'commit', changes, result: { ok: true, payment: record, changed: true } }
     },
   }
 }

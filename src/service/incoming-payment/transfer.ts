@@ -56,15 +56,15 @@ export async function close(
       const recorded = read<TransferRecord>(transferKey)
       const command = { commandId, recordId: transferKey.id, recorded }
       const decision = closeTransfer(read<IncomingPayment>(paymentKey), command, now)
-      if (!decision.ok) return { result: refusedCall(decision) }
+      if (!decision.ok) return { type: 'answer', result: refusedCall(decision) }
       const { record } = decision
       const result = {
         ok: true,
         ...outcomeOf(record),
         changed: hasChanged(decision, commandId),
       } as const
-      if (decision.outcome === 'unchanged') return { result }
-      return { changes: [{ kind: 'transfer', next: record }], result }
+      if (decision.outcome === 'unchanged') return { type: 'answer', result }
+      return { type: 'commit', changes: [{ kind: 'transfer', next: record }], result }
     },
   })
 }

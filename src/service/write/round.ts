@@ -10,7 +10,7 @@ import {
 import { eventRecords, type RecordedEvents, withLastEvent } from '../event-record.js'
 import { nameOf, type Read, type Records } from '../load.js'
 import { storedId } from '../public-ids.js'
-import type { Assumed, Change, Decided, Write } from './write.js'
+import type { Basis, Change, Decided, Write } from './write.js'
 
 /** The outcome of a write when several are decided for one commit. */
 export type Outcome =
@@ -43,7 +43,7 @@ export interface EventSettings {
 /** Decides writes in their order, each on the records as the writes before it change them. Pure. */
 export function decideInOrder(
   writes: readonly Write<unknown>[],
-  { records, hostAskedSince = false }: Assumed,
+  { type: basis, records }: Basis,
   { recordsEvents, namespace }: EventSettings,
 ): Round {
   const pending = new Map<string, PendingChange>()
@@ -65,10 +65,14 @@ export function decideInOrder(
     } catch (error) {
       return { type: 'failed', error }
     }
-    const { result, changes = [], also = [], tookEffect = false } = decision
+    const { type, result } = decision
+    if (type === 'interim') return { type: 'decided', result }
+    const { also = [] } = decision
+    const changes = type === 'commit' ? decision.changes : []
     const isChanged = changes.length > 0
-    const isHeld = guard === undefined || (tookEffect && !isChanged) || holds(guard.record, records)
-    if (!isHeld) return { type: 'decided', result: guard.ifChanged }
+    if (guard !== undefined && type !== 'repeat' && !holds(guard.record, records)) {
+      return { type: 'decided', result: guard.ifChanged }
+    }
     if (!isChanged && !reads.every((key) => isProved(key, also))) return { type: 'again' }
     const isAdded = add([...changes, ...also], isChanged ? guard?.record : undefined)
     return isAdded ? { type: 'decided', result } : { type: 'later' }
@@ -80,7 +84,9 @@ export function decideInOrder(
    */
   function isProved(key: RecordKey, also: readonly Change[]): boolean {
     const isWritten = also.some(({ kind, next }) => kind === key.kind && next.id === key.id)
-    return isWritten || (!hostAskedSince && records.has(nameOf(key)) && !pending.has(nameOf(key)))
+    return (
+      isWritten || (basis === 'loaded' && records.has(nameOf(key)) && !pending.has(nameOf(key)))
+    )
   }
 
   /** Adds changes and a guard to the commit, if it has room for them. A single write always fits. */

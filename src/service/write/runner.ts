@@ -85,7 +85,7 @@ export function createRunner(context: RunnerContext, inTransaction = false): Run
   async function wait(waiting: Waiting[], member: Member): Promise<void> {
     const begun = new AbortController()
     const endsAt = pacing.elapsedMs() + storeTimeoutMs
-    const entry = { ...member, write: withoutAssumed(member.write), begun, endsAt }
+    const entry = { ...member, write: withoutBasis(member.write), begun, endsAt }
     waiting.push(entry)
     await pacing.sleep(storeTimeoutMs, begun.signal)
     if (begun.signal.aborted) return
@@ -109,7 +109,7 @@ interface Waiting extends Member {
 }
 
 /** Records that were assumed before a write waited, or was decided, may have changed since. */
-function withoutAssumed({ assumed: _assumed, ...write }: Write<unknown>): Write<unknown> {
+function withoutBasis({ basis: _basis, ...write }: Write<unknown>): Write<unknown> {
   return write
 }
 
@@ -142,8 +142,7 @@ async function execute(
     const outcome = outcomes[index]
     if (outcome?.type === 'decided') member.resolve(outcome.result)
     else if (outcome?.type === 'failed') member.reject(outcome.error)
-    else if (outcome?.type === 'again')
-      again.push({ ...member, write: withoutAssumed(member.write) })
+    else if (outcome?.type === 'again') again.push({ ...member, write: withoutBasis(member.write) })
     else left += 1
   }
   // Concurrently, so that a slow store delays the last of them no longer than the first.
@@ -160,7 +159,7 @@ async function committed(
   const { store, random, pacing, recordsEvents, storeTimeoutMs, claim } = context
   const endsAt = pacing.elapsedMs() + storeTimeoutMs
   const namespace = await context.namespace()
-  let basis = writes[0]?.assumed
+  let basis = writes[0]?.basis
   // The error of a commit that may still take effect, even after a later commit has lost a race.
   let unknown: unknown
   for (let attempt = 1; ; attempt++) {
@@ -171,7 +170,10 @@ async function committed(
     let failure: unknown
     let isCommitting = false
     try {
-      basis ??= { records: await within('load', () => loadRecords(store, writes.flatMap(keysOf))) }
+      basis ??= {
+        type: 'loaded',
+        records: await within('load', () => loadRecords(store, writes.flatMap(keysOf))),
+      }
       const { commit, outcomes } = decideInOrder(writes, basis, { recordsEvents, namespace })
       if (commit.changes.length === 0) return outcomes
       isCommitting = true

@@ -10,38 +10,46 @@ export interface Change {
   readonly events?: readonly DomainEvent[]
 }
 
-/**
- * The decision of a write: the records to write, and the result to return once they are committed.
- *
- * - With `changes`, the commit fails if a changed record or the guard has another version: all is loaded and decided
- *   again.
- * - Without changes, the result is only as good as what was read: the guard must hold, and each record must have been
- *   loaded since the host was asked. Otherwise all is loaded and decided again.
- * - With `tookEffect` and without changes, the guard held for the earlier commit, so it need not hold now.
- */
-export interface Decided<Result> {
+/** The decision of a write: what it results in once it is committed, and what must hold for that. */
+export type Decided<Result> =
+  /**
+   * Records to write. The commit fails if one of them, or the guard, has another version than the one that was read:
+   * all is loaded and decided again.
+   */
+  | (Recorded<Result> & { readonly type: 'commit'; readonly changes: readonly Change[] })
+  /**
+   * Nothing to write, so that no commit proves what was read: the guard must hold, and each record must have been
+   * loaded since the host was asked. Otherwise all is loaded and decided again.
+   */
+  | (Recorded<Result> & { readonly type: 'answer' })
+  /**
+   * An earlier commit of this write, or of an identical one, took effect. As an answer, but the guard, which held then,
+   * need not hold now.
+   */
+  | (Recorded<Result> & { readonly type: 'repeat' })
+  /** The caller has to begin again, so that the request is not answered. Nothing needs to hold. */
+  | { readonly type: 'interim'; readonly result: Result }
+
+interface Recorded<Result> {
   readonly result: Result
-  /** Default: nothing is written. */
-  readonly changes?: readonly Change[]
-  /** Written in the same commit, even without `changes`: the record by which a signed request counts once. */
-  readonly also?: readonly Change[]
   /** The id of the record that a repeat of the signed request gets. Default: its repeat gets none. */
   readonly resultId?: string
-  /** Whether an earlier commit of this write, or of an identical one, took effect. Default false. */
-  readonly tookEffect?: boolean
-  /** Whether the caller decides again after this result, so that it does not answer the request. Default false. */
-  readonly isInterim?: boolean
+  /** Written in the same commit, even without `changes`: the record by which a signed request counts once. */
+  readonly also?: readonly Change[]
 }
 
-/** Records on which a write is decided without loading them. */
-export interface Assumed {
-  /** A key without an entry is assumed not to exist; if the record exists, the commit fails. */
-  readonly records: Records
+/** Records on which a write is first decided, without loading them. */
+export type Basis =
+  /** Loaded since the host was last asked: an answer may rely on those that are there. */
+  | { readonly type: 'loaded'; readonly records: Records }
   /**
-   * Whether the host was asked after these records were loaded: its answer may depend on later versions. Default false.
+   * Assumed, or loaded before the host was asked, whose answer may depend on later versions: only a commit proves them.
+   * A record without an entry is assumed not to exist.
    */
-  readonly hostAskedSince?: boolean
-}
+  | { readonly type: 'assumed'; readonly records: Records }
+
+/** The basis of a write whose records do not exist, as far as its caller knows. */
+export const nothingExists: Basis = { type: 'assumed', records: new Map() }
 
 /**
  * A write: the records that it depends on, and a pure decision over them. Its time, ids and secrets are fixed before,
@@ -50,9 +58,9 @@ export interface Assumed {
 export interface Write<Result> {
   /** Every record that `decide` reads or changes. */
   readonly reads: readonly RecordKey[]
-  /** What the caller has loaded, or assumes, of `reads`. If present, the first attempt loads nothing. */
-  readonly assumed?: Assumed
-  /** A record whose version the commit guards, and the result if it has another version. */
+  /** What the caller has loaded, or assumes, of `reads`. Default: the first attempt loads them. */
+  readonly basis?: Basis
+  /** A record whose version the commit guards, and the interim result if it has another version. */
   readonly guard?: { readonly record: VersionGuard; readonly ifChanged: Result }
   /** Concurrent writes with the same name share a commit. Default: the write has a commit of its own. */
   readonly together?: string | undefined
@@ -65,7 +73,7 @@ export type RunWrite = <Result>(write: Write<Result>) => Promise<Result>
 
 /** A write that reads and changes nothing. */
 export function answerWrite<Result>(result: Result): Write<Result> {
-  return { reads: [], assumed: { records: new Map() }, decide: () => ({ result }) }
+  return { reads: [], basis: nothingExists, decide: () => ({ type: 'answer', result }) }
 }
 
 /**
@@ -80,11 +88,10 @@ export function creationWrite<Result>(
   const key = { kind, id: next.id }
   return {
     reads: [key],
-    assumed: { records: new Map() },
-    decide: (read) => ({
-      result,
-      resultId: next.id,
-      ...(read(key) === undefined && { changes: [{ kind, next, events }] }),
-    }),
+    basis: nothingExists,
+    decide: (read) =>
+      read(key) === undefined
+        ? { type: 'commit', changes: [{ kind, next, events }], result, resultId: next.id }
+        : { type: 'repeat', result, resultId: next.id },
   }
 }

@@ -3,7 +3,7 @@ import { type Stored, storeBounds } from '../../../src/entry-adapter.js'
 import type { DomainEvent } from '../../../src/service/event-record.js'
 import { type Records, recordsOf } from '../../../src/service/load.js'
 import { decideInOrder, type Outcome } from '../../../src/service/write/round.js'
-import type { Write } from '../../../src/service/write/write.js'
+import type { Basis, Write } from '../../../src/service/write/write.js'
 
 interface Account extends Stored {
   readonly balance: number
@@ -19,9 +19,9 @@ function take(amount: number, more: Partial<Write<unknown>> = {}): Write<unknown
     reads: [key],
     decide(read) {
       const { balance, version } = read<Account>(key) ?? { ...account, version: 0 }
-      if (balance < amount) return { result: 'refused' }
+      if (balance < amount) return { type: 'answer', result: 'refused' }
       const next = { id: key.id, version: version + 1, commandId: 'me', balance: balance - amount }
-      return { changes: [{ kind: 'budget', next }], result: next.balance }
+      return { type: 'commit', changes: [{ kind: 'budget', next }], result: next.balance }
     },
     ...more,
   }
@@ -34,9 +34,9 @@ const settings = { recordsEvents: () => true, namespace: 'namespac' }
 function round(
   writes: readonly Write<unknown>[],
   records: Records = stored,
-  hostAskedSince = false,
+  type: Basis['type'] = 'loaded',
 ) {
-  return decideInOrder(writes, { records, hostAskedSince }, settings)
+  return decideInOrder(writes, { type, records }, settings)
 }
 
 describe('a round', () => {
@@ -73,13 +73,17 @@ describe('a round', () => {
         decide(read) {
           const { version } = read(key) as Account
           const next = { ...account, version: version + 1 }
-          return { changes: [{ kind: 'budget', next, events: [event] }], result: event.at }
+          return {
+            type: 'commit',
+            changes: [{ kind: 'budget', next, events: [event] }],
+            result: event.at,
+          }
         },
       }),
     )
     const recorded = decideInOrder(
       telling,
-      { records: stored },
+      { type: 'loaded', records: stored },
       { ...settings, recordsEvents: (type) => type === 'quote.created' },
     )
     expect(recorded.commit.changes.slice(1)).toEqual([
@@ -119,6 +123,7 @@ describe('the outcome of a write', () => {
     const filling = (id: string, count: number): Write<unknown> => ({
       reads: [],
       decide: () => ({
+        type: 'commit',
         changes: Array.from({ length: count }, (_, each) => ({
           kind: 'quote',
           next: { id: `${id}-${each}`, version: 1, commandId: id },
@@ -157,11 +162,30 @@ describe('the outcome of a write', () => {
     } as const
     const grant = { id: 'grant', version: 2, commandId: 'earlier' }
     const records = new Map([...stored, ...recordsOf('grant', grant)])
-    const repeat = take(1, { guard, decide: () => ({ result: 'done', tookEffect: true }) })
+    const repeat = take(1, { guard, decide: () => ({ type: 'repeat', result: 'done' }) })
     expect(round([repeat], records).outcomes).toEqual([decided('done')])
-    const { decide } = take(1)
-    const changing = take(1, { guard, decide: (read) => ({ ...decide(read), tookEffect: true }) })
-    expect(round([changing], records).outcomes).toEqual([decided('outdated')])
+    const answer = take(11, { guard })
+    expect(round([answer], records).outcomes).toEqual([decided('outdated')])
+  })
+})
+
+describe('an interim decision', () => {
+  const begun = take(1, { decide: () => ({ type: 'interim', result: 'outdated' }) })
+
+  test('ends the write without a commit, whatever it is based on', () => {
+    for (const basis of ['loaded', 'assumed'] as const) {
+      const { outcomes, commit } = round([begun], new Map(), basis)
+      expect([outcomes, commit.changes]).toEqual([[decided('outdated')], []])
+    }
+    expect(round([take(1), begun]).outcomes).toEqual([decided(9), decided('outdated')])
+  })
+
+  test('needs no guard', () => {
+    const guard = { record: { kind: 'grant', id: 'grant', version: 1 }, ifChanged: 'changed' }
+    const grant = { id: 'grant', version: 2, commandId: 'earlier' }
+    const guarded = { ...begun, guard } as Write<unknown>
+    const records = new Map([...stored, ...recordsOf('grant', grant)])
+    expect(round([guarded], records).outcomes).toEqual([decided('outdated')])
   })
 })
 
@@ -182,27 +206,30 @@ describe('a write that changes nothing', () => {
     const assuming = take(11, { reads: [key, replay] })
     expect(round([assuming]).outcomes).toEqual([again])
     const also = [{ kind: 'replay', next: { ...nonce.next, id: key.id } }] as const
-    const writing = take(11, { decide: () => ({ result: 'refused', also }) })
+    const writing = take(11, { decide: () => ({ type: 'answer', result: 'refused', also }) })
     expect(round([writing], new Map()).outcomes).toEqual([again])
   })
 
   test('counts if its commit proves the assumption', () => {
     const recording = take(11, {
       reads: [key, replay],
-      decide: () => ({ result: 'refused', also: [nonce] }),
+      decide: () => ({ type: 'answer', result: 'refused', also: [nonce] }),
     })
     expect(round([recording])).toMatchObject({
       outcomes: [decided('refused')],
       commit: { changes: [{ kind: 'replay', expectedVersion: 0 }] },
     })
     const other = { ...nonce, next: { ...nonce.next, id: 'other' } }
-    const another = { ...recording, decide: () => ({ result: 'refused', also: [other] }) }
+    const another: Write<unknown> = {
+      ...recording,
+      decide: () => ({ type: 'answer', result: 'refused', also: [other] }),
+    }
     expect(round([another])).toMatchObject({ outcomes: [again], commit: { changes: [] } })
   })
 
   test('does not count on records from before the host was asked, while a change does', () => {
-    expect(round([refused], stored, true).outcomes).toEqual([again])
-    expect(round([take(1)], stored, true).outcomes).toEqual([decided(9)])
+    expect(round([refused], stored, 'assumed').outcomes).toEqual([again])
+    expect(round([take(1)], stored, 'assumed').outcomes).toEqual([decided(9)])
   })
 
   test('does not count on what another write of the commit changes', () => {
@@ -212,7 +239,10 @@ describe('a write that changes nothing', () => {
       again,
       decided(8),
     ])
-    const elsewhere = take(1, { reads: [replay], decide: () => ({ result: 'refused' }) })
+    const elsewhere = take(1, {
+      reads: [replay],
+      decide: () => ({ type: 'answer', result: 'refused' }),
+    })
     const records = new Map([...stored, ['replay nonce', undefined]] as const)
     expect(round([take(1), elsewhere], records).outcomes).toEqual([decided(9), decided('refused')])
   })

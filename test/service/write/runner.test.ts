@@ -18,6 +18,7 @@ import {
   answerWrite,
   creationWrite,
   type Decided,
+  nothingExists,
   type Write,
 } from '../../../src/service/write/write.js'
 import { boundedStore, commitSizeOf } from '../../support/bounded-store.js'
@@ -68,7 +69,7 @@ function increment(commandId: string, more: Partial<Write<number>> = {}): Write<
     reads: [counterKey, own],
     decide(read): Decided<number> {
       const done = read<Counter>(own)
-      if (done !== undefined) return { result: done.count, tookEffect: true }
+      if (done !== undefined) return { type: 'repeat', result: done.count }
       const counter = read<Counter>(counterKey)
       const count = (counter?.count ?? 0) + 1
       const next = { id: 'counter', version: (counter?.version ?? 0) + 1, commandId, count }
@@ -76,7 +77,7 @@ function increment(commandId: string, more: Partial<Write<number>> = {}): Write<
         { kind: 'grant', next },
         { kind: 'transfer', next: { ...next, id: own.id, version: 1 } },
       ] as const
-      return { changes, result: count }
+      return { type: 'commit', changes, result: count }
     },
     ...more,
   }
@@ -89,8 +90,8 @@ function incrementOnce(commandId: string): Write<{ readonly ok: boolean; readonl
   return {
     reads,
     decide(read) {
-      const { result: count, ...decided } = decide(read)
-      return { ...decided, result: { ok: true, count } }
+      const decided = decide(read)
+      return { ...decided, result: { ok: true, count: decided.result } }
     },
   }
 }
@@ -244,8 +245,8 @@ describe('an error of the transaction of a host', () => {
     const failingLoad = { ...memoryStore(), commit: losing, load }
     for (const store of [failingCommit, failingLoad]) {
       const pacing = virtualPacing()
-      const assumed = { records: new Map() }
-      const written = runner(store, { pacing }, true)(increment('me', { assumed }))
+      const basis = nothingExists
+      const written = runner(store, { pacing }, true)(increment('me', { basis }))
       await expect(written).rejects.toMatchObject({ code })
       expect(pacing.slept).toEqual([])
     }
@@ -287,11 +288,7 @@ describe.each([
   test('ends with the error of the store when the store keeps failing', async () => {
     const fail = () => Promise.reject(new Error('the database is down'))
     const down: Store = { ...memoryStore(), commit: fail, load: fail }
-    const written = runner(
-      down,
-      {},
-      inTransaction,
-    )(increment('me', { assumed: { records: new Map() } }))
+    const written = runner(down, {}, inTransaction)(increment('me', { basis: nothingExists }))
     await expect(written).rejects.toThrow('the database is down')
   })
 
@@ -344,7 +341,7 @@ describe('a load that fails after a lost race', () => {
     }
     return denyingFirst({ ...sound, load }, losses)
   }
-  const write = increment('me', { assumed: { records: new Map() } })
+  const write = increment('me', { basis: nothingExists })
 
   test('is repeated', async () => {
     expect(await runner(failingOnce(1))(write)).toBe(1)
@@ -417,8 +414,8 @@ describe('a store that no longer settles', () => {
       commit: () => (answers.shift() ?? never)(),
       load: (keys) => (call === 'load' ? never() : sound.load(keys)),
     }
-    const assumed = { records: new Map() }
-    const written = onServer(store)(increment('me', { assumed, ...name }))
+    const basis = nothingExists
+    const written = onServer(store)(increment('me', { basis, ...name }))
     expect(await settling(written)).toBe(3_000)
     await expect(written).rejects.toMatchObject(unsettled(call, 2_000))
   })
@@ -438,8 +435,8 @@ describe('a store that no longer settles', () => {
   test('holds the look-up of a refused signature until the deadline', async () => {
     const refusing = {
       reads: [],
-      assumed: { records: new Map() },
-      decide: () => ({ result: refusal }),
+      basis: nothingExists,
+      decide: () => ({ type: 'answer', result: refusal }) as const,
     }
     const written = onServer({ ...memoryStore(), load: never })(
       countedOnceWrite(refusing, replayOf('me', false)),
@@ -470,7 +467,7 @@ describe('a store that no longer settles', () => {
       },
     })
     const refused = (name: string) =>
-      increment(name, { ...together, decide: () => ({ result: 0 }) })
+      increment(name, { ...together, decide: () => ({ type: 'answer', result: 0 }) })
     const all = [
       run(increment('one', together)),
       run(increment('two', together)),
@@ -551,8 +548,8 @@ test('a write whose signature has expired fails no other write of the same commi
 describe('a request that counts once', () => {
   const refusing = {
     reads: [],
-    assumed: { records: new Map() },
-    decide: () => ({ result: refusal }),
+    basis: nothingExists,
+    decide: () => ({ type: 'answer', result: refusal }) as const,
   }
   const isReplay = { ok: false, refusal: 'repeated' }
 
@@ -608,7 +605,7 @@ describe('a request that counts once', () => {
     const run = runner(memoryStore())
     await run(countedOnceWrite(incrementOnce('first'), replayOf('first', false)))
     const result = { ok: true, count: 17 }
-    const repeat = () => ({ result })
+    const repeat = () => ({ type: 'answer', result }) as const
     const write = countedOnceWrite(incrementOnce('second'), replayOf('second', false), repeat)
     expect(await run(write)).toBe(result)
   })
@@ -643,8 +640,12 @@ describe('a write that changes nothing', () => {
     const untouchable = new Proxy({} as Store, { get })
     expect(await runner(untouchable)(answerWrite('same'))).toBe('same')
     const key = { kind: 'grant', id: 'counter' } as const
-    const assumed = { records: recordsOf('grant', { id: 'counter', version: 1, commandId: 'me' }) }
-    const idle = { reads: [key], assumed, decide: () => ({ result: 'idle' }) }
+    const counter = { id: 'counter', version: 1, commandId: 'me' }
+    const basis = { type: 'loaded', records: recordsOf('grant', counter) } as const
+    const idle: Write<string> = {
+      ...{ reads: [key], basis },
+      decide: () => ({ type: 'answer', result: 'idle' }),
+    }
     expect(await runner(untouchable)(idle)).toBe('idle')
   })
 })
@@ -668,14 +669,14 @@ describe('a guarded write', () => {
     return store.commit({ changes: [change], guards: [] })
   }
 
-  const assumed = { records: new Map() }
+  const basis = nothingExists
 
-  test.each([{}, { assumed }, together])('takes effect while its guard holds: %j', async (more) => {
+  test.each([{}, { basis }, together])('takes effect while its guard holds: %j', async (more) => {
     const store = await setUp()
     expect(await runner(store)(increment('me', { ...guarding(1), ...more }))).toBe(1)
   })
 
-  test.each([{}, { assumed }, together])(
+  test.each([{}, { basis }, together])(
     'is outdated when its guard no longer holds: %j',
     async (more) => {
       const store = await setUp(2)
@@ -686,7 +687,10 @@ describe('a guarded write', () => {
 
   test('is outdated when the guarded record does not exist, and when it changes nothing', async () => {
     expect(await runner(await setUp(0))(increment('me', guarding(1)))).toBe(-1)
-    const refused = increment('me', { ...guarding(1), decide: () => ({ result: 0 }) })
+    const refused = increment('me', {
+      ...guarding(1),
+      decide: () => ({ type: 'answer', result: 0 }),
+    })
     expect(await runner(await setUp(2))(refused)).toBe(-1)
   })
 
@@ -790,7 +794,7 @@ describe('writes with one name', () => {
           { kind: 'grant', next },
           { kind: 'transfer', next: own },
         ] as const
-        return { changes, result: undefined }
+        return { type: 'commit', changes, result: undefined }
       },
     })
     const results = Promise.all(all.map((each) => run(counting(each))))
@@ -828,7 +832,11 @@ describe('writes with one name', () => {
         const version = (read(key)?.version ?? 0) + 1
         const lists = after.map(([list = '', at]) => ({ list, at: Number(at) }))
         const next = { id: key.id, version, commandId: id, lists }
-        return { changes: [{ kind: 'transfer', next, events: more.events ?? [] }], result: id }
+        return {
+          type: 'commit',
+          changes: [{ kind: 'transfer', next, events: more.events ?? [] }],
+          result: id,
+        }
       },
     }
   }
@@ -890,6 +898,7 @@ describe('writes with one name', () => {
       reads: [],
       ...together,
       decide: () => ({
+        type: 'commit',
         changes: Array.from({ length: storeBounds.commitSize + 1 }, (_, each) => ({
           kind: 'transfer',
           next: { id: `${id}-${each}`, version: 1, commandId: id },
@@ -957,6 +966,7 @@ describe('writes with one name', () => {
       reads: [{ kind: 'transfer', id: `by-${id}` }],
       ...together,
       decide: () => ({
+        type: 'commit',
         changes: Array.from({ length: 50 }, (_, each) => ({
           kind: each === 0 ? 'transfer' : 'quote',
           next: { id: each === 0 ? `by-${id}` : `${id}-${each}`, version: 1, commandId: id },
@@ -981,11 +991,11 @@ describe('writes with one name', () => {
   test('trust nothing that was assumed before they waited', async () => {
     const { store, proceed } = heldStore()
     const run = runner(store)
-    const stale = { assumed: { records: new Map() }, ...together }
+    const stale = { basis: nothingExists, ...together }
     const first = run(increment('1', stale))
     const told = run<string>({
-      ...{ reads: [counterKey], assumed: { records: new Map() }, ...together },
-      decide: (read) => ({ result: `${read<Counter>(counterKey)?.count}` }),
+      ...{ reads: [counterKey], basis: nothingExists, ...together },
+      decide: (read) => ({ type: 'answer', result: `${read<Counter>(counterKey)?.count}` }),
     })
     await proceed(true)
     expect(await first).toBe(1)
@@ -995,7 +1005,7 @@ describe('writes with one name', () => {
   test('are decided again if they change nothing while others do', async () => {
     const { store, loads, commits, proceed } = heldStore()
     const run = runner(store)
-    const refused = increment('no', { ...together, decide: () => ({ result: 0 }) })
+    const refused = increment('no', { ...together, decide: () => ({ type: 'answer', result: 0 }) })
     const all = [increment('1', together), increment('2', together), refused].map(run)
     await settled()
     loads.length = 0
@@ -1070,16 +1080,18 @@ describe('random writes over shared records', () => {
       decide(read) {
         if (breaks) throw new Error('a bug')
         const done = read<Account>(own)
-        if (done !== undefined) return { result: { ok: true, balance: done.balance } }
+        if (done !== undefined)
+          return { type: 'answer', result: { ok: true, balance: done.balance } }
         const changed = (key: RecordKey, difference: number): Account => {
           const { id, version, balance, applied } = read<Account>(key) ?? newAccount(key.id)
           const next = { balance: balance + difference, applied: [...applied, commandId] }
           return { id, version: version + 1, commandId, ...next }
         }
         const [taken, given] = [changed(source, -amount), changed(target, amount)]
-        if (taken.balance < 0) return { result: { ok: false } }
+        if (taken.balance < 0) return { type: 'answer', result: { ok: false } }
         const record = { ...taken, id: own.id, version: 1 }
         return {
+          type: 'commit',
           changes: [
             { kind: 'grant', next: taken },
             ...(from === to ? [] : [{ kind: 'grant', next: given } as const]),
