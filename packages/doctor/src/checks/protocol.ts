@@ -85,6 +85,21 @@ const cached: Explain = async ({ status, request, body }, { session }) => {
     : { what }
 }
 
+/** Tells whether a request without content arrived with some. */
+const addedBody: Explain = async ({ status, request, hadContent, body }) => {
+  const isUncovered = /content-digest/i.test(JSON.stringify(pick(body, 'error') ?? ''))
+  if (hadContent !== false || !(status === 415 || (status === 401 && isUncovered))) return undefined
+  return {
+    what: `${request} is sent without content, and arrives with some (${status})`,
+    why: 'Completion, rotation, revocation and cancellation have none, and the signature covers none.',
+    fix: [
+      '# Let the gateway write no body, such as {}, where it has received none:',
+      "app.use('/auth', gateway) // before app.use(express.json()), and without fixRequestBody",
+    ],
+    cause: 'added body',
+  }
+}
+
 /** Whether a list that a client has read is then given to a request without a signature. */
 async function givesLists(session: Session): Promise<boolean> {
   const search = new URLSearchParams({ 'wallet-address': session.walletAddress })
@@ -172,7 +187,8 @@ export const paymentChecks: readonly Check[] = [
     ...atPayments,
     ...caching,
     why: 'Clients would wait for, or pay, a payment that has completed.',
-    explain: cached,
+    explain: async (answer, context) =>
+      (await addedBody(answer, context)) ?? cached(answer, context),
   }),
   caseCheck('incoming-public', {
     after: ['discovery', 'incoming-complete'],
@@ -195,11 +211,13 @@ export const paymentChecks: readonly Check[] = [
     ...atPayments,
     ...caching,
     why: 'A client rotates a token that leaked. The old one must not give access any more.',
+    explain: addedBody,
   }),
   caseCheck('token-revoke', {
     after: ['incoming-get', 'token-rotate-old'],
     ...caching,
     why: 'A revoked token must not give access any more.',
+    explain: addedBody,
   }),
   caseCheck('grant-pending', {
     after: ['signed-request'],

@@ -312,6 +312,11 @@ export const mistakes: readonly Mistake[] = [
     line: 'PROBLEM wallet-address: GET https://wallet.example/alice responded with a web page (200, "My wallet")',
   },
   {
+    name: 'The proxy answers an empty page at the wallet address, as Caddy does below a prefix',
+    plant: { fault: responds({ status: 200, headers: {}, body: '' }, isAt('/alice')) },
+    line: 'PROBLEM wallet-address: GET https://wallet.example/alice responded with status 200 without a JSON object',
+  },
+  {
     name: 'The wallet address server is not mounted',
     plant: { app: () => express().set('env', 'test').get('/', form) },
     line: 'PROBLEM wallet-address: GET https://wallet.example/alice responded with status 404: nothing is served at this path',
@@ -731,6 +736,28 @@ export const mistakes: readonly Mistake[] = [
       },
     },
     line: 'PROBLEM signed-request: POST https://wallet.example/auth is delivered twice: the server refuses it as a repeat of itself',
+  },
+  {
+    name: 'A gateway writes {} where a request has no body',
+    fix: 'fixRequestBody',
+    plant: {
+      fault: requests(({ method, body, headers }) =>
+        ['POST', 'DELETE'].includes(method) && body === ''
+          ? { body: '{}', headers: [...headers, ['content-type', 'application/json']] }
+          : {},
+      ),
+    },
+    line: 'PROBLEM incoming-complete: POST https://wallet.example/op/incoming-payments/{id}/complete is sent without content, and arrives with some (401)',
+  },
+  {
+    name: 'A gateway writes {} and no Content-Type where a request has no body',
+    fix: 'fixRequestBody',
+    plant: {
+      fault: requests(({ method, body }) =>
+        ['POST', 'DELETE'].includes(method) && body === '' ? { body: '{}' } : {},
+      ),
+    },
+    line: 'PROBLEM incoming-complete: POST https://wallet.example/op/incoming-payments/{id}/complete is sent without content, and arrives with some (415)',
   },
   {
     name: 'A function passes bodies on in base64',
