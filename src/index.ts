@@ -193,6 +193,7 @@ export type {
   Random,
   RequestedPayment,
   RequestOutcome,
+  ReviewRequired,
   Subjects,
   Telemetry,
   TelemetryActivity,
@@ -264,7 +265,7 @@ export type { CreationRefusal } from './service/incoming-payment/create.js'
 export type { ReceivedFunds } from './service/incoming-payment/receive.js'
 export type { TransferOutcome } from './service/incoming-payment/transfer.js'
 export type { ListPage, PageQuery } from './service/lists.js'
-export type { MayReceiveRefusal } from './service/may-receive.js'
+export type { ArrivalInReview, MayReceiveRefusal } from './service/may-receive.js'
 export type { DoubtSummary } from './service/payment-doubts.js'
 export type { PaymentPreviewRequest, PreviewRefusal } from './service/preview.js'
 export { ContentionError, StoreTimeoutError } from './service/store-errors.js'

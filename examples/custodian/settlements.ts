@@ -75,6 +75,7 @@ export function custodianSettlements(options: SettlementOptions) {
     const amount = payment && { ...payment.receivedAmount, value }
     const received = amount && (await incomingPayments.receive(paymentId, { transferId, amount }))
     if (received?.ok) return undefined // its event credits the account
+    if (received?.refusal === 'review_required') return { retryAt: received.retryAt }
     const asked = await incomingPayments.close(transferId, { paymentId })
     if (asked.ok && asked.counted) return undefined
     const back = {

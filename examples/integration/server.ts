@@ -60,7 +60,7 @@ export async function fundsArrived(address: string, transferId: string, value: s
     transferId, // the same transfer counts once
     amount,
   })
-  if (!result.ok) return 'reject'
+  if (!result.ok) return result.refusal === 'review_required' ? 'later' : 'reject'
   // A repeated report changes nothing: the account was credited the first time.
   return result.changed ? 'credit' : 'already credited'
 }

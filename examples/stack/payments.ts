@@ -73,6 +73,7 @@ async function pay(db: Database, resources: ResourceServer, event: Event) {
     return received
   })
   if (result.ok) return
+  if (result.refusal === 'review_required') return { retryAt: result.retryAt }
   const publicReason = 'the receiver did not accept the payment'
   await resources.outgoingPayments.fail(id, { reason: result.reason, publicReason })
 }

@@ -22,6 +22,7 @@ import type { CreationRefusal } from '../service/incoming-payment/create.js'
 import type { ReceivedFunds } from '../service/incoming-payment/receive.js'
 import type { TransferOutcome } from '../service/incoming-payment/transfer.js'
 import type { IncomingPayments } from '../service/incoming-payment.js'
+import type { ArrivalInReview } from '../service/may-receive.js'
 import {
   boolean,
   exactly,
@@ -122,6 +123,9 @@ export interface IncomingPaymentServices
    * the same `transferId` counted the funds: do not credit the account again. If it is a refusal, do not credit the
    * account and return the funds. You may report the same `transferId` again at any time.
    *
+   * With `review_required`, `policy.mayReceive` has not decided yet: nothing is counted and nothing refused. Neither
+   * credit nor return the funds, and report the same `transferId` again at `retryAt`.
+   *
    * Concurrent calls for one payment share commits, and each has its own result. `policy.mayReceive` is asked first,
    * unless an earlier call has counted the transfer, and its refusal is the result. In a transaction of the host it
    * runs inside, so it must not wait for what the transaction has locked.
@@ -133,7 +137,11 @@ export interface IncomingPaymentServices
     paymentId: string,
     funds: ReceivedFunds,
   ): Promise<
-    PaymentResult<IncomingPaymentView, ReceiveRefusal | 'amount_too_large' | 'payment_not_allowed'>
+    | PaymentResult<
+        IncomingPaymentView,
+        ReceiveRefusal | 'amount_too_large' | 'payment_not_allowed'
+      >
+    | ArrivalInReview
   >
   /**
    * Asks whether a transfer was counted, and closes it if it was not: `receive` refuses it with `transfer_closed` from
@@ -266,7 +274,8 @@ export function incomingPaymentServices(
     async receive(paymentId, funds) {
       readInput('paymentId', text, paymentId)
       const copy = readInput('funds', receivedFunds, funds)
-      return seenResult(await payments.receive(paymentId, copy), seen)
+      const received = await payments.receive(paymentId, copy)
+      return received.ok ? { ...received, payment: seen(received.payment) } : received
     },
     async close(id, query) {
       readInput('transferId', transferId, id)

@@ -373,6 +373,21 @@ export type MayReceiveAnswer =
        */
       readonly refusal: 'amount_too_large' | 'payment_not_allowed'
     } & HostReasons)
+  | ReviewRequired
+
+/**
+ * Only of an arrival: it waits for a review of the host, which takes longer than a call. `receive` resolves to it, and
+ * nothing is counted, closed or stored: report the transfer again at `retryAt`, and answer then, or let it wait again.
+ * A payment does not wait for its arrivals: once it has completed or expired, they are refused.
+ */
+export interface ReviewRequired {
+  readonly ok: false
+  readonly refusal: 'review_required'
+  /** When to report the transfer again, in milliseconds: in the future, by at most 30 days. */
+  readonly retryAt: Instant
+  /** For the operator; never part of a response. */
+  readonly reason?: string
+}
 
 /**
  * Decides whether an incoming payment may be created, and whether each arrival of funds for one may be counted. It runs

@@ -31,6 +31,14 @@ export const confirmationSchema = objectOf(
   }),
 )
 
+/** The answer that an arrival waits for a review. */
+export const reviewSchema = objectOf(
+  v.object({
+    retryAt: v.pipe(v.number(), v.safeInteger('must be an integer')),
+    reason: v.optional(v.string()),
+  }),
+)
+
 export const keySchema = objectOf(v.object({ kid: v.string(), x: v.string() }))
 
 export const accountSchema = objectOf(

@@ -1,42 +1,98 @@
 import type { Amount } from '../core/amount.js'
 import type { Refused } from '../core/decision.js'
 import type { IncomingPayment } from '../core/incoming-payment.js'
-import type { MayReceive, MayReceiveAnswer, MayReceiveQuery } from '../ports/host.js'
+import type { Instant } from '../core/instant.js'
+import type {
+  Clock,
+  MayReceive,
+  MayReceiveAnswer,
+  MayReceiveQuery,
+  ReviewRequired,
+} from '../ports/host.js'
+import { reviewSchema } from '../protocol/host-answers.js'
+import { parseWith } from '../protocol/schema.js'
+import { HostAnswerError } from '../util/errors.js'
+import { given } from '../util/given.js'
+import { postponedMaxMs } from './events/delivery.js'
 import { ofDependency } from './failed-dependency.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
 
 /** Why the host refuses a creation or an arrival. */
-export type MayReceiveRefusal = Extract<MayReceiveAnswer, { readonly ok: false }>['refusal']
+export type MayReceiveRefusal = Exclude<
+  Extract<MayReceiveAnswer, { readonly ok: false }>['refusal'],
+  'review_required'
+>
+
+/** An arrival waits for a review: nothing is counted, and nothing is refused. */
+export type ArrivalInReview = ReviewRequired & { readonly reason: string }
+
+/** Funds that arrived, as the host reports them. */
+interface Arrival {
+  readonly transferId: string
+  readonly amount: Amount
+}
 
 const reasons: Readonly<Record<MayReceiveRefusal, string>> = {
   amount_too_large: 'the amount is too large for the host',
   payment_not_allowed: 'the host does not allow the payment',
 }
 
-/** Asks the host whether a payment may be created, or funds counted that arrived for it. */
+/** Asks the host whether a payment may be created. */
+export async function askMayCreate(
+  mayReceive: MayReceive,
+  payment: IncomingPayment,
+): Promise<Refused<MayReceiveRefusal> | undefined> {
+  return refusalIn(await ask(mayReceive, payment, { type: 'creation' }))
+}
+
+/** Asks the host whether funds may be counted that arrived for a payment. */
 export async function askMayReceive(
   mayReceive: MayReceive,
-  {
-    id: incomingPaymentId,
-    walletAddress,
-    client,
-    incomingAmount,
-    expiresAt,
-    metadata,
-  }: IncomingPayment,
-  arrival?: { readonly transferId: string; readonly amount: Amount },
-): Promise<Refused<MayReceiveRefusal> | undefined> {
+  payment: IncomingPayment,
+  arrival: Arrival,
+  clock: Clock,
+): Promise<Refused<MayReceiveRefusal> | ArrivalInReview | undefined> {
+  const answer = await ask(mayReceive, payment, { type: 'arrival', ...arrival })
+  return readReview(answer, clock.now()) ?? refusalIn(answer)
+}
+
+function ask(
+  mayReceive: MayReceive,
+  payment: IncomingPayment,
+  asked: { readonly type: 'creation' } | ({ readonly type: 'arrival' } & Arrival),
+): Promise<unknown> {
+  const { id: incomingPaymentId, walletAddress, expiresAt } = payment
+  const { client, incomingAmount, metadata } = payment
   // A copy, so that the host cannot change what is stored.
   const query: MayReceiveQuery = structuredClone({
-    ...(arrival ? { type: 'arrival', ...arrival } : { type: 'creation' }),
+    ...asked,
     incomingPaymentId,
     walletAddress,
-    ...(client !== undefined && { client }),
-    ...(incomingAmount !== undefined && { incomingAmount }),
     expiresAt,
-    ...(metadata !== undefined && { metadata }),
+    ...given({ client, incomingAmount, metadata }),
   })
-  const answer = await ofDependency('mayReceive', () => mayReceive(query))
-  const given = readHostAnswer('mayReceive', answer)
-  return given.ok ? undefined : refusedByHost('mayReceive', given, reasons)
+  return ofDependency('mayReceive', () => mayReceive(query))
+}
+
+function refusalIn(answer: unknown): Refused<MayReceiveRefusal> | undefined {
+  const read = readHostAnswer('mayReceive', answer)
+  return read.ok ? undefined : refusedByHost('mayReceive', read, reasons)
+}
+
+/**
+ * Reads the answer that an arrival waits for a review. Returns `undefined` for any other answer.
+ *
+ * @throws {HostAnswerError} for an invalid time.
+ */
+function readReview(answer: unknown, now: Instant): ArrivalInReview | undefined {
+  const { ok, refusal }: Readonly<Record<string, unknown>> = Object(answer)
+  if (ok !== false || refusal !== 'review_required') return undefined
+  const read = parseWith(reviewSchema, answer)
+  if (!read.ok) throw new HostAnswerError('mayReceive', `${read.path} ${read.problem}`)
+  const { retryAt, reason = 'the arrival waits for a review' } = read.value
+  // The handler of an event can postpone it for as long.
+  if (retryAt <= now || retryAt > now + postponedMaxMs) {
+    throw new HostAnswerError('mayReceive', 'retryAt must be in the next 30 days')
+  }
+  return { ok, refusal, reason, retryAt }
 }

@@ -5,6 +5,7 @@ import { postgresStore } from '../../adapters/postgres.js'
 import { payOwn, priceOfOwn } from '../../examples/frameworks/nest/src/own-accounts.js'
 import { holdFunds, releaseFunds } from '../../examples/host-transaction/hold-funds.js'
 import { moveFunds } from '../../examples/host-transaction/move-funds.js'
+import type { MayReceive } from '../../src/index.js'
 import { servers } from '../support/databases.js'
 import { createHostDatabase } from '../support/host-databases.js'
 import { runs } from '../support/runs.js'
@@ -18,6 +19,7 @@ describe.skipIf(server === undefined)('payments between the accounts of a wallet
   let pool: Pool
   let world: World
   let client: TestClient
+  let mayReceive: MayReceive = () => ({ ok: true })
   beforeAll(async () => {
     database = await createHostDatabase(server ?? '')
     pool = database.pool
@@ -27,7 +29,7 @@ describe.skipIf(server === undefined)('payments between the accounts of a wallet
     world = createSpendingWorld({
       store: postgresStore(pool),
       resources: {
-        policy: { mayPay: holdFunds(pool) },
+        policy: { mayPay: holdFunds(pool), mayReceive: (query) => mayReceive(query) },
         pricing: { price: (request) => priceOfOwn(world.resources, request) },
       },
     })
@@ -42,7 +44,7 @@ describe.skipIf(server === undefined)('payments between the accounts of a wallet
       async (event, delivery) => {
         if (event.type !== 'outgoing-payment.created') return release(event, delivery)
         await payOwn(pool, world.resources, event, moveFunds)
-        await payOwn(pool, world.resources, event, moveFunds)
+        return payOwn(pool, world.resources, event, moveFunds)
       },
       { limit: 1_000 },
     )
@@ -120,4 +122,44 @@ describe.skipIf(server === undefined)('payments between the accounts of a wallet
     expect([receivedAmount, status]).toEqual([usd(sent), 'open'])
     expect((await pool.query('SELECT * FROM ledger_holds WHERE NOT released')).rows).toEqual([])
   })
+
+  test.each([
+    ['completed', 'is allowed', 3_600_000, 300n],
+    ['failed', 'is refused', 3_600_000, 0n],
+    ['failed', 'ends after the incoming payment', 31 * 86_400_000, 0n],
+  ] as const)(
+    'are begun while the arrival is reviewed, and %s if it %s',
+    async (status, end, afterMs, moved) => {
+      const { token } = await grantToPay(world, client, [outgoingItem({ debitAmount: usd(1_000) })])
+      await pool.query('TRUNCATE ledger_holds, ledger_entries')
+      await pool.query("INSERT INTO ledger_entries VALUES ('deposit', $1, 1000)", [alice])
+      const { incomingPayments, outgoingPayments } = world.resources
+      const invoice = await incomingPayments.create({
+        walletAddress: bob,
+        idempotencyKey: `to review ${end}`,
+      })
+      if (!invoice.ok) throw new Error(invoice.reason)
+      const retryAt = world.clock.now() + Math.min(afterMs, 30 * 86_400_000)
+      const waits = { ok: false, refusal: 'review_required', retryAt } as const
+      const allows = { ok: true } as const
+      mayReceive = () => waits
+      const { body } = await pay(client, token, 300, { incomingPayment: invoice.url })
+      const id = outgoingPayments.idOf(body.id) ?? ''
+      const holds = async () =>
+        (await pool.query('SELECT * FROM ledger_holds WHERE NOT released')).rows.length
+      for (const pauseMs of [0, 1_000]) {
+        world.clock.advance(pauseMs)
+        await handleEvents()
+        expect([(await outgoingPayments.get(id))?.status, await holds()]).toEqual(['begun', 1])
+      }
+      mayReceive = () =>
+        end === 'is refused' ? { ok: false, refusal: 'payment_not_allowed' } : allows
+      world.clock.advance(afterMs)
+      await handleEvents()
+      await handleEvents()
+      mayReceive = () => allows
+      expect([(await outgoingPayments.get(id))?.status, await holds()]).toEqual([status, 0])
+      expect([await balanceOf(alice), await balanceOf(bob)]).toEqual([1_000n - moved, moved])
+    },
+  )
 })

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type MayReceive, type MayReceiveQuery, memoryStore, type Store } from '../../src/index.js'
+import { startOfTests } from '../support/clock.js'
 import { usd } from '../support/incoming-payments.js'
 import { paymentServices, withEventLog } from '../support/outbox.js'
 import { fates, lyingStore } from '../support/proxy-store.js'
@@ -10,13 +11,20 @@ import { bob } from '../support/world.js'
 
 const allowed = { ok: true } as const
 
+const reviewUntil = (retryAt: number) =>
+  ({ ok: false, refusal: 'review_required', retryAt }) as const
+
 /** What a host does when it is asked; `fails` and `errs` are an exception and a wrong answer. */
-const says = ['allows', 'payment_not_allowed', 'amount_too_large', 'fails', 'errs'] as const
+const says = [
+  ...(['allows', 'payment_not_allowed', 'amount_too_large'] as const),
+  ...(['review_required', 'fails', 'errs'] as const),
+]
 type Says = (typeof says)[number]
 
 function answer(say: Says) {
   if (say === 'allows') return allowed
   if (say === 'fails') throw new Error('no ledger')
+  if (say === 'review_required') return reviewUntil(startOfTests + 60_000)
   return say === 'errs' ? (undefined as never) : ({ ok: false, refusal: say } as const)
 }
 
@@ -223,3 +231,108 @@ describe('the host is asked about an arrival', () => {
     expect(asked).toHaveLength(1)
   })
 })
+
+describe('an arrival that waits for a review', () => {
+  const retryAt = startOfTests + 30_000
+
+  /** A host whose reviews end with these answers, by transfer: until then, every arrival waits. */
+  async function setUp(incomingAmount?: string) {
+    const reviewed = new Map<string, Exclude<Says, 'fails' | 'errs'>>()
+    const mayReceive: MayReceive = (query) => {
+      if (query.type === 'creation') return allowed
+      const end = reviewed.get(query.transferId) ?? 'review_required'
+      return end === 'review_required' ? reviewUntil(retryAt) : answer(end)
+    }
+    const logged = withEventLog(memoryStore())
+    const services = paymentServices({ store: logged.store, mayReceive })
+    const id = await services.newPayment(incomingAmount)
+    return { ...services, ...logged, id, reviewed }
+  }
+  const waits = {
+    ok: false,
+    refusal: 'review_required',
+    reason: 'the arrival waits for a review',
+    retryAt,
+  }
+
+  test('is neither counted nor refused, until the review ends', async () => {
+    const { id, receive, reviewed, payments, written } = await setUp()
+    for (const _ of [1, 2]) expect(await receive(id, '7', 'one')).toEqual(waits)
+    expect(await payments.load(id)).toMatchObject({ received: '0', version: 1 })
+    reviewed.set('one', 'allows').set('two', 'payment_not_allowed')
+    expect(await receive(id, '7', 'one')).toMatchObject({ ok: true, changed: true })
+    expect(await receive(id, '5', 'two')).toMatchObject({ refusal: 'payment_not_allowed' })
+    reviewed.clear()
+    expect(await receive(id, '7', 'one')).toMatchObject({ ok: true, changed: false })
+    expect(written.map(({ event }) => event.type)).toEqual([
+      'incoming-payment.created',
+      'incoming-payment.received',
+    ])
+  })
+
+  test.each<readonly [end: string, refusal: string, by: (setup: Setup) => Promise<unknown>]>([
+    ['expires', 'payment_expired', async ({ clock }) => clock.advance(60_001)],
+    [
+      'expires, which a sweep records',
+      'payment_expired',
+      async ({ clock, sweep }) => {
+        clock.advance(60_001)
+        await sweep()
+      },
+    ],
+    ['is cancelled', 'payment_expired', ({ payments, id }) => payments.cancel(id, {})],
+    ['is completed', 'payment_completed', ({ payments, id }) => payments.completeById(id)],
+    [
+      'has received its amount otherwise',
+      'payment_completed',
+      ({ receive, reviewed, id }) => {
+        reviewed.set('other', 'allows')
+        return receive(id, '9', 'other')
+      },
+    ],
+    [
+      'stays open, and the host closes the transfer',
+      'transfer_closed',
+      ({ payments, id }) => payments.close('one', id),
+    ],
+  ])(
+    'does not hold its payment open: once it %s, it is refused without a question',
+    async (_, refusal, by) => {
+      const setup = await setUp('9')
+      const { id, receive, reviewed } = setup
+      expect(await receive(id, '7', 'one')).toEqual(waits)
+      await by(setup)
+      for (const end of [undefined, 'allows'] as const) {
+        if (end !== undefined) reviewed.set('one', end)
+        expect(await receive(id, '7', 'one')).toMatchObject({ ok: false, refusal })
+      }
+    },
+  )
+
+  test('has a reason of the host, which may wait for 30 days and not longer', async () => {
+    const month = 30 * 86_400_000
+    const told = { ...reviewUntil(startOfTests + month), reason: 'on the list' }
+    async function resultOf(given: object) {
+      const { newPayment, receive } = paymentServices({
+        mayReceive: ({ type }) => (type === 'creation' ? allowed : (given as never)),
+      })
+      return receive(await newPayment())
+    }
+    expect(await resultOf(told)).toEqual(told)
+    for (const at of [startOfTests, startOfTests + month + 1, 1.5, '17', undefined, null]) {
+      await expect(resultOf({ ...told, retryAt: at })).rejects.toThrow(/mayReceive.*retryAt/s)
+    }
+    await expect(resultOf({ ...told, reason: 7 })).rejects.toThrow(/mayReceive.*reason/s)
+  })
+
+  test('is no answer about a creation, which cannot wait', async () => {
+    const { payments, newPayment } = paymentServices({ mayReceive: () => reviewUntil(retryAt) })
+    await expect(newPayment()).rejects.toThrow('mayReceive')
+    await expect(payments.createOnce({ walletAddress: bob }, 'key')).rejects.toThrow('mayReceive')
+  })
+})
+
+type Setup = ReturnType<typeof paymentServices> & {
+  readonly id: string
+  readonly reviewed: Map<string, Exclude<Says, 'fails' | 'errs'>>
+}

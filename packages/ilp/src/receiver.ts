@@ -232,7 +232,10 @@ async function credit(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
   const repeated = await credited(receiver, paid)
   if (repeated !== undefined) return repeated
   if (result.refusal === 'transfer_closed') return refuse(receiver, paid, 'R02', released)
-  // The reason that your `mayReceive` gives is not for the sender.
+  // The reasons that your `mayReceive` gives are not for the sender. After T99 it tries again for a while.
+  if (result.refusal === 'review_required') {
+    return refuse(receiver, paid, 'T99', 'The payment cannot be received yet')
+  }
   const isYours = /^(?:payment_not_allowed|amount_too_large)$/.test(result.refusal)
   const reason = isYours ? 'the payment is not allowed' : result.reason
   return refuse(receiver, paid, 'F99', reason, [close(reason)])
@@ -284,7 +287,7 @@ function timeLeft({ now }: Receiver, { expiresAt }: IlpPrepare): number {
 async function refuse(
   { reject }: Receiver,
   paid: Paid,
-  code: 'F99' | 'R00' | 'R02',
+  code: 'F99' | 'R00' | 'R02' | 'T99',
   message: string,
   frames: readonly Frame[] = [],
 ): Promise<Uint8Array> {

@@ -125,6 +125,18 @@ describe.each(['in memory', 'on PostgreSQL'])('a rail %s', (where) => {
     expect(await owed()).toBe(0n)
   })
 
+  test('releases a packet that waits for a review, which never counts then', async () => {
+    const { rail, clock, peers, packet, rowOf, owed, receivedNow } = await setUp()
+    const retryAt = clock.now() + 60_000
+    const inReview = { ok: false, refusal: 'review_required', reason: 'not yet', retryAt } as const
+    const sent = packet()
+    const waiting = rail(undefined, { receive: async () => inReview })
+    expect(outcomeOf(await waiting.send(peers[0], sent))).toBe('T99')
+    expect(await rowOf(sent)).toMatchObject({ state: 'released' })
+    expect(outcomeOf(await rail().send(peers[0], sent))).toBe('R02')
+    expect([await receivedNow(), await owed()]).toEqual([0n, 0n])
+  })
+
   test('fulfills a packet each time that it comes, and counts it once', async () => {
     const { rail, peers, packet, owed, receivedNow } = await setUp()
     const sent = packet()

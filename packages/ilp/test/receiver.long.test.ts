@@ -194,6 +194,20 @@ describe('a packet is refused and not credited', () => {
     expect(await received()).toBe(0n)
   })
 
+  test('when the host reviews it, and the sender is asked to try again but not told why', async () => {
+    const retryAt = manualClock().now() + 60_000
+    const mayReceive: MayReceive = ({ type }) =>
+      type === 'creation'
+        ? { ok: true }
+        : { ok: false, refusal: 'review_required', retryAt, reason: 'on the list' }
+    const { details, receive, packet, received } = await setUp({}, { policy: { mayReceive } })
+    const reply = await receive(packet({ amount: 700n }))
+    const message = 'The payment cannot be received yet'
+    expect(rejectOf(reply)).toMatchObject({ code: 'T99', message })
+    expect((await streamReply(details, reply)).frames).toEqual([])
+    expect(await received()).toBe(0n)
+  })
+
   test('when the total would exceed 64 bits', async () => {
     const { send, received } = await setUp()
     expect(await send({ amount: 2n ** 64n - 1n })).toBe('fulfill')

@@ -1,5 +1,6 @@
 import { deserializeIlpPrepare, serializeIlpFulfill } from 'ilp-packet'
 import { createConnection } from 'ilp-protocol-stream'
+import type { MayReceive } from 'open-payments-server'
 import { createNetwork, createReceivingWallet } from 'open-payments-test-support/ilp'
 import { afterAll, expect, test } from 'vitest'
 import type { IlpHandler } from '../src/packet.js'
@@ -28,8 +29,23 @@ function pluginOf(send: IlpHandler) {
   }
 }
 
-test('a payment from another STREAM client also arrives', async () => {
-  const wallet = createReceivingWallet()
+/** Lets the first packets of each payment wait for a review. */
+function reviewing(packets: number): MayReceive {
+  const seen = new Map<string, number>()
+  return ({ type, incomingPaymentId: id }) => {
+    if (type === 'creation') return { ok: true }
+    const count = (seen.get(id) ?? 0) + 1
+    seen.set(id, count)
+    const retryAt = Date.now() + 60_000
+    return count > packets ? { ok: true } : { ok: false, refusal: 'review_required', retryAt }
+  }
+}
+
+test.each<readonly [what: string, policy: { readonly mayReceive?: MayReceive }]>([
+  ['arrives', {}],
+  ['arrives once the host has ended its review', { mayReceive: reviewing(3) }],
+])('a payment from another STREAM client also %s', async (_, policy) => {
+  const wallet = createReceivingWallet({ resources: { policy } })
   const incomingAmount = { value: '900', assetCode: 'USD', assetScale: 2 }
   const details = await wallet.createPayment({ incomingAmount })
   const send = await network.serve(wallet.receiver())

@@ -7,7 +7,7 @@ import { canonicalJson } from '../../protocol/json.js'
 import { shortHashText } from '../../util/hash.js'
 import { newCall } from '../context.js'
 import { loadOne } from '../load.js'
-import { askMayReceive } from '../may-receive.js'
+import { askMayCreate } from '../may-receive.js'
 import { type HostKey, nextUsedKey, otherThan, usedKeyId } from '../used-key.js'
 import { nothingExists } from '../write/write.js'
 import { type CreationRefusal, newPayment } from './create.js'
@@ -43,7 +43,7 @@ export async function createOnce(
     const decision = await newPayment(deps, request, call)
     if (!decision.ok) return refusedCall(decision)
     const { record: payment, events } = decision
-    const refusal = deps.mayReceive && (await askMayReceive(deps.mayReceive, payment))
+    const refusal = deps.mayReceive && (await askMayCreate(deps.mayReceive, payment))
     if (refusal !== undefined) return refusedCall(refusal)
     const { id: resultId, commandId } = payment
     const next: HostKey = {

@@ -13,7 +13,7 @@ import { type AccountRefusal, activeAccount } from '../accounts.js'
 import type { Call } from '../context.js'
 import { listsOf } from '../lists.js'
 import { loadOne } from '../load.js'
-import { askMayReceive, type MayReceiveRefusal } from '../may-receive.js'
+import { askMayCreate, type MayReceiveRefusal } from '../may-receive.js'
 import type { Replayed, SignedCall } from '../signed-call.js'
 import { creationWrite } from '../write/write.js'
 import type { Dependencies } from './dependencies.js'
@@ -44,7 +44,7 @@ export async function create(
     // The commit refuses a request whose nonce or signature was used, so the host is not asked about it.
     const { key } = call.replay ?? {}
     const used = key && (await loadOne(context.store, key))
-    const refusal = used ? undefined : await askMayReceive(mayReceive, decision.record)
+    const refusal = used ? undefined : await askMayCreate(mayReceive, decision.record)
     if (refusal !== undefined) return refusal
   }
   return call.run<PayablePayment>(creationWrite('incoming-payment', decision, result))

@@ -16,7 +16,7 @@ import type { Clock } from '../../ports/host.js'
 import { isUuid } from '../../protocol/uuid.js'
 import { newCall } from '../context.js'
 import { loadRecords, readerOf } from '../load.js'
-import { askMayReceive, type MayReceiveRefusal } from '../may-receive.js'
+import { type ArrivalInReview, askMayReceive, type MayReceiveRefusal } from '../may-receive.js'
 import type { Write } from '../write/write.js'
 import type { Dependencies } from './dependencies.js'
 import { arrivalKeys } from './transfer.js'
@@ -48,7 +48,7 @@ export interface ReceivedFunds {
 /** Why funds that arrived are not counted. */
 type ArrivalRefusal = ReceiveRefusal | MayReceiveRefusal
 
-type ArrivalResult = PaymentResult<IncomingPayment, ArrivalRefusal>
+type ArrivalResult = PaymentResult<IncomingPayment, ArrivalRefusal> | ArrivalInReview
 
 /** Counts funds that arrived for a payment, if the host allows it. Concurrent calls for one payment share commits. */
 export async function receive(
@@ -70,19 +70,20 @@ export async function receive(
   if (type !== 'commit') return result
   if (!result.ok) return context.run(write)
   const { amount } = funds
-  const refusal = await askMayReceive(mayReceive, result.payment, { transferId, amount })
+  const arrived = { transferId, amount }
+  const refusal = await askMayReceive(mayReceive, result.payment, arrived, context.clock)
   // Also after a refusal: a concurrent call that the host allowed may have counted the transfer.
   const decided = arrivalWrite({ ...arrival, refusal })
   return context.run({ ...decided, basis: { type: 'assumed', records } })
 }
 
-/** An arrival of funds, and the refusal of the host if it does not allow it. */
+/** An arrival of funds, and the answer of the host if it does not allow it, or not yet. */
 interface Arrival {
   readonly keys: Awaited<ReturnType<typeof arrivalKeys>>
   readonly command: Omit<ReceiveFunds, 'recorded' | 'decidedAt'>
   readonly now: Instant
   readonly clock: Clock
-  readonly refusal?: Refused<MayReceiveRefusal> | undefined
+  readonly refusal?: Refused<MayReceiveRefusal> | ArrivalInReview | undefined
 }
 
 /** Returns the write that counts an arrival, unless the host refuses it, or closes its transfer if it is too late. */
@@ -119,6 +120,7 @@ function arrivalWrite({ keys, command, now, clock, refusal }: Arrival): Write<Ar
         const changed = recorded?.commandId === command.commandId
         return { type: 'answer', result: { ok: true, payment: record, changed } }
       }
+      if (refusal?.refusal === 'review_required') return { type: 'answer', result: refusal }
       if (refusal !== undefined) return { type: 'answer', result: refusedCall(refusal) }
       const changes = [
         { kind: 'incoming-payment', next: record, events: decision.events },

@@ -1,5 +1,11 @@
 // #region own-price
-import type { PriceAnswer, PriceRequest, Store, Wallet } from 'open-payments-server'
+import type {
+  PostponedDelivery,
+  PriceAnswer,
+  PriceRequest,
+  Store,
+  Wallet,
+} from 'open-payments-server'
 import type { OutgoingPaymentEvent } from 'open-payments-server/core'
 import { postgresStore } from 'open-payments-server/postgres'
 import type { Pool, PoolClient } from 'pg'
@@ -45,10 +51,10 @@ export async function payOwn(
   resources: Wallet['resources'],
   { outgoingPaymentId, receiver, ...event }: OutgoingPaymentEvent,
   move: (client: PoolClient, transfer: Transfer) => Promise<void>,
-) {
+): Promise<PostponedDelivery | undefined> {
   const begun = await resources.outgoingPayments.begin(outgoingPaymentId)
   // A stopped process may have begun it.
-  if (!begun.ok && begun.refusal !== 'payment_begun') return
+  if (!begun.ok && begun.refusal !== 'payment_begun') return undefined
   const incomingPaymentId = resources.incomingPayments.idOf(receiver) ?? ''
   const { debitAmount, receiveAmount } = event
   const arrival = {
@@ -71,10 +77,13 @@ export async function payOwn(
     return received
   }
   const received = await postgresStore.transaction(pool, work)
-  if (received.ok) return
+  if (received.ok) return undefined
+  // The payment stays begun, and its hold stays, until the event comes again.
+  if (received.refusal === 'review_required') return { retryAt: received.retryAt }
   const { reason } = received // such as that the incoming payment has expired
   const publicReason = 'the receiver did not accept the payment'
   await resources.outgoingPayments.fail(outgoingPaymentId, { reason, publicReason })
+  return undefined
 }
 
 /** What a payment moves from one account to another. */

@@ -2,6 +2,7 @@ import {
   consumeEvents,
   type DeliveredEvent,
   type EventHandler,
+  type PostponedDelivery,
   runSweeps,
 } from 'open-payments-server'
 import type { OutgoingPaymentEvent } from 'open-payments-server/core'
@@ -30,14 +31,20 @@ export function startBackground(
 }
 
 /** Pays what was created, and releases what is held for a payment that has ended. */
-export async function handle(wallet: Wallet, event: DeliveredEvent): Promise<void> {
+export async function handle(
+  wallet: Wallet,
+  event: DeliveredEvent,
+): Promise<PostponedDelivery | undefined> {
   switch (event.type) {
     case 'outgoing-payment.created':
       return pay(wallet, event)
     case 'outgoing-payment.completed':
     case 'outgoing-payment.failed':
     case 'outgoing-payment.declined':
-      return wallet.ledger.release(event)
+      await wallet.ledger.release(event)
+      return undefined
+    default:
+      return undefined
   }
 }
 
@@ -45,11 +52,14 @@ export async function handle(wallet: Wallet, event: DeliveredEvent): Promise<voi
  * Carries out a payment to an account of this wallet. All that belongs to it takes effect in one transaction, so it may
  * run again after a crash.
  */
-async function pay({ database, resources, ledger }: Wallet, event: OutgoingPaymentEvent) {
+async function pay(
+  { database, resources, ledger }: Wallet,
+  event: OutgoingPaymentEvent,
+): Promise<PostponedDelivery | undefined> {
   const { outgoingPaymentId: paymentId, debitAmount, receiveAmount } = event
   const begun = await resources.outgoingPayments.begin(paymentId)
   // A process that has since stopped may have begun it.
-  if (!begun.ok && begun.refusal !== 'payment_begun') return
+  if (!begun.ok && begun.refusal !== 'payment_begun') return undefined
   const incomingPaymentId = resources.incomingPayments.idOf(event.receiver) ?? ''
   const received = await database.transaction(async (sql, store) => {
     const { incomingPayments, outgoingPayments } = resources.within(store)
@@ -73,8 +83,11 @@ async function pay({ database, resources, ledger }: Wallet, event: OutgoingPayme
     }
     return received
   })
-  if (received.ok) return
+  if (received.ok) return undefined
+  // With a `mayReceive` that reviews arrivals: the payment stays begun until the event comes again.
+  if (received.refusal === 'review_required') return { retryAt: received.retryAt }
   const { reason } = received
   const publicReason = 'the receiver did not accept the payment'
   await resources.outgoingPayments.fail(paymentId, { reason, publicReason })
+  return undefined
 }
