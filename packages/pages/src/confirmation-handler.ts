@@ -1,4 +1,4 @@
-import type { OutgoingPaymentView, PaymentToConfirm } from 'open-payments-server'
+import type { PaymentToConfirm } from 'open-payments-server'
 import type { Handler, HttpResponse } from 'open-payments-server/adapter'
 import { paymentHtml } from './connected-app.js'
 import { fieldsOf } from './forms.js'
@@ -8,10 +8,13 @@ import type { PagesOptions } from './options.js'
 import { outcomeOf, seeOutcome } from './outcomes.js'
 import { ownKeysOf } from './own-keys.js'
 import { ownReceiverOf } from './own-receivers.js'
-import { isSameUrl } from './owned-account.js'
+import { isSameUrl, type OwnedAccount } from './owned-account.js'
 import { namedReceivers, type Receivers } from './receivers.js'
 import { isSignedIn, type OwnersVisit, type Site } from './site.js'
 
+type AskedOwner = Pick<PaymentToConfirm, 'walletAddress'> & {
+  readonly resourceOwner?: string | undefined
+}
 type Shown = Pick<PaymentToConfirm, 'receiver' | 'debitAmount' | 'receiveAmount'>
 
 /** Returns the handler of the page on which owners confirm single payments. */
@@ -36,13 +39,9 @@ export function confirmationHandler(site: Site): Handler {
     problem?: 'stale',
   ): Promise<HttpResponse> {
     const { owner, locale } = visit
-    const { resourceOwner, walletAddress, client, clientKey } = payment
+    const { client, clientKey } = payment
     const accounts = await options.accountsOf(owner.id)
-    const isOwners =
-      resourceOwner === undefined
-        ? accounts.some(({ url }) => isSameUrl(url, walletAddress))
-        : resourceOwner === owner.id
-    if (!isOwners) return notice(403, 'notYours', visit)
+    if (!isOwnedBy(owner.id, payment, accounts)) return notice(403, 'notYours', visit)
     const app = client !== undefined && {
       ownKey: await ownKeysOf(accounts, options.keys)({ client, clientKey }),
       display: await options.auth.grants.displayOf(client),
@@ -61,21 +60,14 @@ export function confirmationHandler(site: Site): Handler {
   /** Says to its owner what became of a payment that no longer waits. */
   async function decided(paymentId: string, visit: OwnersVisit): Promise<HttpResponse> {
     const payment = await options.resources?.outgoingPayments.get?.(paymentId)
-    if (payment === undefined || !(await isOwners(payment, visit))) {
-      return notice(404, 'notWaiting', visit)
-    }
+    if (payment === undefined) return notice(404, 'notWaiting', visit)
+    const { grantId, walletAddress } = payment
+    const grant = grantId === undefined ? undefined : await options.auth.grants.get(grantId)
+    const asked = { resourceOwner: grant?.resourceOwner, walletAddress }
+    const accounts = await options.accountsOf(visit.owner.id)
+    if (!isOwnedBy(visit.owner.id, asked, accounts)) return notice(404, 'notWaiting', visit)
     const line = paymentHtml(payment, await receiversOf(payment), visit)
     return notice(200, 'wasDecided', visit, { content: html`<p>${line}</p>` })
-  }
-
-  async function isOwners(
-    { grantId, walletAddress }: OutgoingPaymentView,
-    { owner }: OwnersVisit,
-  ): Promise<boolean> {
-    const grant = grantId === undefined ? undefined : await options.auth.grants.get(grantId)
-    if (grant?.resourceOwner !== undefined) return grant.resourceOwner === owner.id
-    const accounts = await options.accountsOf(owner.id)
-    return accounts.some(({ url }) => isSameUrl(url, walletAddress))
   }
 
   async function receiversOf(
@@ -117,6 +109,16 @@ export function confirmationHandler(site: Site): Handler {
     if (payment === undefined) return decided(paymentId, visit)
     return ask(payment, visit, outcome && 'stale')
   })
+}
+
+/** Whether a payment waits, or waited, for this owner: who consented to its grant, or else who has the account. */
+function isOwnedBy(
+  ownerId: string,
+  { resourceOwner, walletAddress }: AskedOwner,
+  accounts: readonly OwnedAccount[],
+): boolean {
+  if (resourceOwner !== undefined) return resourceOwner === ownerId
+  return accounts.some(({ url }) => isSameUrl(url, walletAddress))
 }
 
 function callsOf({ resources }: PagesOptions) {
