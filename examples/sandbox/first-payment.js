@@ -1,5 +1,5 @@
 // #region pay
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAuthenticatedClient } from '@interledger/open-payments'
 
@@ -44,9 +44,14 @@ const pending = await grantFor(
 )
 const page = await fetch(pending.interact.redirect, { redirect: 'manual' })
 const finish = new URL(page.headers.get('location'))
+// The hash proves that the answer is to this request. authServer is as published.
+const reference = finish.searchParams.get('interact_ref')
+const hashed = [nonce, pending.interact.finish, reference, sender.authServer].join('\n')
+const hash = createHash('sha256').update(hashed).digest('base64')
+if (finish.searchParams.get('hash') !== hash) throw new Error('the hash is wrong')
 const paying = await client.grant.continue(
   { url: pending.continue.uri, accessToken: pending.continue.access_token.value },
-  { interact_ref: finish.searchParams.get('interact_ref') },
+  { interact_ref: reference },
 )
 await client.outgoingPayment.create(
   { url: sender.resourceServer, accessToken: paying.access_token.value },
