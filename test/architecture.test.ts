@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
@@ -311,6 +312,29 @@ describe('the direction of dependencies', () => {
       ),
     )
     expect(byMember).toEqual([])
+  })
+
+  test('no function has more than 100 lines', () => {
+    const long = filesIn('src', 'adapters').flatMap((file) => {
+      const source = ts.createSourceFile(
+        file,
+        readFileSync(join(root, file), 'utf8'),
+        ts.ScriptTarget.Latest,
+        true,
+      )
+      const lineOf = (at: number) => source.getLineAndCharacterOfPosition(at).line
+      const found: string[] = []
+      const visit = (node: ts.Node): void => {
+        const lines = lineOf(node.end) - lineOf(node.getStart()) + 1
+        if (ts.isFunctionLike(node) && lines > 100) {
+          found.push(`${file}:${lineOf(node.getStart()) + 1}: ${lines} lines`)
+        }
+        ts.forEachChild(node, visit)
+      }
+      visit(source)
+      return found
+    })
+    expect(long).toEqual([])
   })
 
   // The other form is `given`. An empty string, a zero or `false` that is present must not be left out.

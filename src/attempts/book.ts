@@ -82,7 +82,11 @@ export function bookOn(options: {
     }
     const commit = (inside: Store) => inside.commit({ changes: [change], guards: [] })
     try {
-      if (await committed(id, previous, settlement, commit)) return next
+      const isCommitted =
+        inTransaction === undefined
+          ? await commit(store)
+          : (await inTransaction(changeOf(id, previous, settlement), commit)).ok
+      if (isCommitted) return next
     } catch (error) {
       if (isTransactionError(error)) throw error
       // The commit may have taken effect.
@@ -90,18 +94,6 @@ export function bookOn(options: {
       throw error
     }
     return (await load(id))?.commandId === next.commandId ? next : undefined
-  }
-
-  async function committed(
-    id: string,
-    previous: SettlementRecord | undefined,
-    settlement: Settlement,
-    commit: (store: Store) => Promise<boolean>,
-  ): Promise<boolean> {
-    if (inTransaction === undefined) return commit(store)
-    const before = totalsOf(previous?.settlement ?? { ...settlement, attempts: [] })
-    const change = { id, settlement, before, after: totalsOf(settlement) }
-    return (await inTransaction(change, commit)).ok
   }
 
   return {
@@ -144,6 +136,15 @@ export function bookOn(options: {
       return removed.filter(Boolean).length
     },
   }
+}
+
+function changeOf(
+  id: string,
+  previous: SettlementRecord | undefined,
+  settlement: Settlement,
+): SettlementChange {
+  const before = totalsOf(previous?.settlement ?? { ...settlement, attempts: [] })
+  return { id, settlement, before, after: totalsOf(settlement) }
 }
 
 /** Where a record was found, which its next version replaces. */

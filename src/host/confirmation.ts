@@ -1,6 +1,6 @@
 import type { Amount } from '../core/amount.js'
 import { type HostResult, refusedCall } from '../core/decision.js'
-import type { ClientKeyId } from '../core/grant/record.js'
+import { type ClientKeyId, clientKeyOf } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import type { AllOrNone } from '../core/outgoing-payment/authority.js'
 import type {
@@ -14,7 +14,6 @@ import type { AccountRefusal } from '../service/accounts.js'
 import type { ListPage, PageQuery } from '../service/lists.js'
 import type { ConfirmablePayment, OwnerConfirmations } from '../service/owner-confirmation.js'
 import { exactly, type Members, readInput, string, text } from '../util/input.js'
-import { clientKeyOf } from './client-key.js'
 import { byAddressOrGrant, type OutgoingPaymentScope } from './outgoing-payment-scope.js'
 import {
   type ClientOfPayment,

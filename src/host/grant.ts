@@ -7,6 +7,7 @@ import {
   type Amendment,
   type ClientKeyId,
   clientId,
+  clientKeyOf,
   type EarlierConditions,
   type Grant,
   type SubjectId,
@@ -30,7 +31,6 @@ import {
 import { exactly, listOf, type Members, oneOf, readInput, string, text } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import { type GrantAmendment, type ItemView, readAmendment } from './approval.js'
-import { clientKeyOf } from './client-key.js'
 import type { DisplayOf, InteractionView } from './interaction-view.js'
 import { pageMembers, requirePage } from './payments.js'
 

@@ -1,11 +1,10 @@
 import { itemsOf, labelsOf, lacksIdentifier, type TokenItem, tokenItem } from '../core/access.js'
-import type { ClientKeyId, Grant, SubjectId } from '../core/grant/record.js'
+import { type ClientKeyId, clientKeyOf, type Grant, type SubjectId } from '../core/grant/record.js'
 import { type GrantStatus, grantStatus } from '../core/grant/status.js'
 import type { Instant } from '../core/instant.js'
 import type { GrantConditions } from '../core/limits.js'
 import { type SpendingTotal, spendingTotals } from '../core/spending-total.js'
 import { given } from '../util/given.js'
-import { clientKeyOf } from './client-key.js'
 
 /** An access token that the client requests, with its access. */
 export interface TokenView {

@@ -14,10 +14,10 @@ import {
   paymentWrite,
 } from './create-outgoing-payment/decision.js'
 import type {
-  Dependencies,
   Payer,
+  PayingServer,
   PaymentCreationPorts,
-} from './create-outgoing-payment/dependencies.js'
+} from './create-outgoing-payment/paying-server.js'
 import { identify, type PaymentCall, type PaymentInput } from './create-outgoing-payment/request.js'
 import { preloadFor, snapshotOf, withLimits } from './create-outgoing-payment/snapshot.js'
 import { termsOf } from './create-outgoing-payment/terms.js'
@@ -107,7 +107,7 @@ export function createPaymentCreation(
 }
 
 async function pay(
-  deps: Dependencies,
+  deps: PayingServer,
   input: PaymentInput,
   spender: AllOrNone<Spender>,
   call: PaymentCall,

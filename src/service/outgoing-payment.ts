@@ -57,7 +57,7 @@ type Command<Type> = Extract<OutgoingPaymentCommand, { readonly type: Type }>
 
 export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
 
-interface Dependencies {
+interface PayoutServer {
   readonly context: ServiceContext
   readonly policy: Pick<CreationPolicy, 'payments' | 'budgets'>
   readonly seenBudgets: SeenBudgets
@@ -151,7 +151,7 @@ function isOfDoubt(scope: PaymentScope): scope is DoubtScope {
 
 /** Carries out a command of the state machine. */
 function run<Type extends keyof OutgoingPaymentRefusals>(
-  deps: Dependencies,
+  deps: PayoutServer,
   id: string,
   said: Omit<Command<Type>, 'commandId'>,
 ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals[Type]>> {
@@ -173,7 +173,7 @@ type Reads = 'payment' | 'budgets' | 'decides doubt'
  * of its doubt.
  */
 async function carryOut<Refusal extends string>(
-  deps: Dependencies,
+  deps: PayoutServer,
   id: string,
   reads: Reads,
   decideOn: (
@@ -229,7 +229,7 @@ async function carryOut<Refusal extends string>(
  * @param readsBudgets false for `begin`, which does not change the amount that the payment holds.
  */
 async function loadToChange(
-  { context, seenBudgets }: Dependencies,
+  { context, seenBudgets }: PayoutServer,
   id: string,
   readsBudgets: boolean,
   others: readonly RecordKey[],
@@ -257,7 +257,7 @@ async function loadToChange(
  * Declines payments that were reserved and not decided about, fails payments whose hold has expired, and removes
  * payments past their retention.
  */
-function sweptPayments(deps: Dependencies): SweptKind {
+function sweptPayments(deps: PayoutServer): SweptKind {
   return {
     kind: 'outgoing-payment',
     async sweep(record, now) {

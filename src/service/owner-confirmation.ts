@@ -59,7 +59,7 @@ import {
 } from './reserved-payment.js'
 import { ContentionError } from './store-errors.js'
 
-interface Dependencies {
+interface ConfirmingServer {
   readonly context: ServiceContext
   /** Whether the grants, and so their owners, are in the store of this server. */
   readonly hasGrants: boolean
@@ -86,7 +86,7 @@ type Declined =
 /** The owner's decision about a payment. */
 export type OwnerConfirmations = ReturnType<typeof createOwnerConfirmations>
 
-export function createOwnerConfirmations(deps: Dependencies) {
+export function createOwnerConfirmations(deps: ConfirmingServer) {
   return {
     find: (id: string) => find(deps, id),
     list: (scope: AddressScope | GrantScope, page: PageRequest) => list(deps, scope, page),
@@ -98,7 +98,7 @@ export function createOwnerConfirmations(deps: Dependencies) {
 }
 
 /** Resolves to `undefined` if the payment is decided, if the time to confirm it is over, or if its grant has ended. */
-async function find(deps: Dependencies, id: string): Promise<ConfirmablePayment | undefined> {
+async function find(deps: ConfirmingServer, id: string): Promise<ConfirmablePayment | undefined> {
   const payment = await loadPublic<PaymentRecord>(deps.context.store, 'outgoing-payment', id)
   const [confirmable] = payment === undefined ? [] : await confirmableOf(deps, [payment])
   return confirmable
@@ -109,7 +109,7 @@ async function find(deps: Dependencies, id: string): Promise<ConfirmablePayment 
  * that no sweep has declined yet.
  */
 async function list(
-  deps: Dependencies,
+  deps: ConfirmingServer,
   scope: AddressScope | GrantScope,
   request: PageRequest,
 ): Promise<ListPage<ConfirmablePayment>> {
@@ -122,7 +122,7 @@ async function list(
 
 /** Resolves to the payments that can be confirmed, or whose confirmation can be repeated. */
 async function confirmableOf(
-  { context, hasGrants }: Dependencies,
+  { context, hasGrants }: ConfirmingServer,
   payments: readonly PaymentRecord[],
 ): Promise<readonly ConfirmablePayment[]> {
   const { now } = newCall(context)
@@ -159,7 +159,7 @@ async function loadGrants(
  * Declines what waits for its owner under a grant that has ended or no longer allows it. A pause forbids nothing: it
  * may end.
  */
-async function declineForbidden(deps: Dependencies, grantId: string): Promise<void> {
+async function declineForbidden(deps: ConfirmingServer, grantId: string): Promise<void> {
   const { context } = deps
   const { store, namespace, grantNamespace } = context
   const name = waitingListName(await namespace(), { grantId })
@@ -186,7 +186,7 @@ async function declineForbidden(deps: Dependencies, grantId: string): Promise<vo
  * again, and creates or declines it.
  */
 async function confirm(
-  deps: Dependencies,
+  deps: ConfirmingServer,
   id: string,
   resourceOwner: string,
   shown: ShownPayment,
@@ -252,7 +252,7 @@ async function confirm(
 }
 
 async function declineAsOwner(
-  deps: Dependencies,
+  deps: ConfirmingServer,
   id: string,
   resourceOwner: string,
 ): Promise<Declined> {
@@ -286,7 +286,7 @@ interface OwnedPayment {
  * consent, or the order named nobody.
  */
 async function loadOwned(
-  { context, hasGrants }: Dependencies,
+  { context, hasGrants }: ConfirmingServer,
   id: string,
   resourceOwner: string,
 ): Promise<Result<OwnedPayment, Refused<'payment_unknown' | 'not_the_owner'>>> {

@@ -45,12 +45,12 @@ import { beginLooking, nextLook } from './reserved-payment-looks.js'
 import { ContentionError } from './store-errors.js'
 import type { Change, Decided, Write } from './write/write.js'
 
-interface Dependencies {
+interface ReservingServer {
   readonly context: ServiceContext
   readonly policy: Pick<CreationPolicy, 'payments' | 'budgets'>
 }
 
-interface SettlingDependencies extends Dependencies {
+interface SettlingServer extends ReservingServer {
   /** Whether the grants are in the store of this server. */
   readonly hasGrants: boolean
 }
@@ -73,7 +73,7 @@ export const outdated: Outdated = refused('outdated', 'the payment or its grant 
  * @param mayPay absent if the host no longer decides about payments.
  */
 export async function settleReserved(
-  deps: SettlingDependencies,
+  deps: SettlingServer,
   mayPay: MayPay | undefined,
   payment: ReservedPayment,
   { conditions, grantVersion, order = {} }: Told,
@@ -145,7 +145,7 @@ async function reopen(context: ServiceContext, payment: ReservedPayment): Promis
  * wait already.
  */
 async function requireConfirmation(
-  { context, policy }: Dependencies,
+  { context, policy }: ReservingServer,
   payment: ReservedPayment,
   confirmation: Confirmation,
 ): Promise<Settled> {
@@ -188,7 +188,7 @@ interface DataChanged extends Refused<'data_changed'> {
  * its token meanwhile.
  */
 async function createUnderGrant(
-  deps: SettlingDependencies,
+  deps: SettlingServer,
   payment: ReservedPayment,
   told: ToldGrant,
 ): Promise<Settled | DataChanged> {
@@ -236,7 +236,7 @@ interface CreatingCall extends Call {
 
 /** The write that creates a reserved payment, or declines it if its grant no longer allows it. */
 function settlementWrite(
-  { hasGrants, policy }: SettlingDependencies,
+  { hasGrants, policy }: SettlingServer,
   payment: ReservedPayment,
   { now, commandId, lists, budgetNamespace }: CreatingCall,
   { version, rights }: KnownGrant,
@@ -284,7 +284,7 @@ export const grantEnded = refused('grant_ended', 'the grant of the payment has e
 
 /** Declines a payment that is still as it was reserved. Its budget is free again. */
 export async function decline(
-  { context, policy }: Dependencies,
+  { context, policy }: ReservingServer,
   payment: ReservedPayment,
   refusal: DeclineReason,
 ): Promise<Settled> {
@@ -303,7 +303,10 @@ export async function decline(
 }
 
 /** Declines a payment that nobody has decided about in time. */
-export function declineUndecided(deps: Dependencies, payment: ReservedPayment): Promise<Settled> {
+export function declineUndecided(
+  deps: ReservingServer,
+  payment: ReservedPayment,
+): Promise<Settled> {
   return decline(deps, payment, undecided(payment))
 }
 
@@ -312,7 +315,7 @@ export function declineUndecided(deps: Dependencies, payment: ReservedPayment): 
  * the grant has ended. A grant of another server counts as live.
  */
 export async function declineIfGrantEnded(
-  deps: SettlingDependencies,
+  deps: SettlingServer,
   payment: ReservedPayment,
 ): Promise<boolean> {
   const { context, hasGrants } = deps
@@ -327,7 +330,7 @@ export async function declineIfGrantEnded(
  * request may wait no longer.
  */
 export async function waitForDecision(
-  deps: Dependencies,
+  deps: ReservingServer,
   reserved: ReservedPayment,
   endsAt: number,
 ): Promise<boolean> {
@@ -356,7 +359,7 @@ function declined(
   commandId: string,
   now: number,
   read: Read,
-  policy: Dependencies['policy'],
+  policy: ReservingServer['policy'],
 ): Decided<Settled> {
   const { record, events } = declinePayment(payment, refusal, commandId, now, policy.payments)
   const freed = releasedBudgets(payment, record, budgetsIn(read))

@@ -5,7 +5,6 @@ import { type RecordKind, storeBounds, type VersionGuard } from '../ports/store.
 import { abortSignal, integerFrom, type Members, optionsOf, readInput } from '../util/input.js'
 import { newCall, type ServiceContext } from './context.js'
 import { recordsOf } from './load.js'
-import { inParallel } from './parallel.js'
 
 /** Options of a sweep. */
 export interface SweepOptions {
@@ -152,4 +151,19 @@ export function retired(kind: RecordKind): SweptKind {
 /** Marks a record for removal if it is past its retention. */
 export function ifRetired({ retainUntil }: Stored, now: Instant): 'retired' | undefined {
   return retainUntil !== undefined && retainUntil <= now ? 'retired' : undefined
+}
+
+/** Runs a task for each item with limited concurrency. Rejects with the first error after all have ended. */
+async function inParallel<Item>(
+  items: readonly Item[],
+  concurrency: number,
+  task: (item: Item) => Promise<void>,
+): Promise<void> {
+  const queue = items.values()
+  const workers = Array.from({ length: Math.min(concurrency, items.length) }, async () => {
+    for (const item of queue) await task(item)
+  })
+  const outcomes = await Promise.allSettled(workers)
+  const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
 }

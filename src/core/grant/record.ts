@@ -225,6 +225,12 @@ export function clientId(client: {
   return client.walletAddress ?? `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${client.thumbprint}`
 }
 
+/** Returns what tells the key that signed for a grant from the other keys of its client. */
+export function clientKeyOf({ client }: { readonly client: Omit<GrantClient, 'x'> }): ClientKeyId {
+  const { kid, thumbprint } = client
+  return { kid, thumbprint }
+}
+
 /**
  * The identifier of a person: an absolute URI, such as a wallet address.
  *

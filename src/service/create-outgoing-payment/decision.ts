@@ -17,7 +17,7 @@ import type { Read } from '../load.js'
 import { type Outdated, outdated } from '../reserved-payment.js'
 import { nextUsedKey, orderKeyMs } from '../used-key.js'
 import type { Change, Decided, Write } from '../write/write.js'
-import { type Dependencies, type Payer, requesterFor } from './dependencies.js'
+import { type Payer, type PayingServer, requesterFor } from './paying-server.js'
 import { type IdentifiedRequest, type Naming, paymentKey, quoteKey } from './request.js'
 import type { Snapshot } from './snapshot.js'
 
@@ -46,7 +46,7 @@ export type CreationRefused = Refused<
 type PaymentOutcome = CreatedOrReserved | CreationRefused | Outdated
 
 /** The write that creates or reserves the payment, unless an identical earlier request has done so. */
-export function paymentWrite(deps: Dependencies, attempt: Attempt): Write<PaymentOutcome> {
+export function paymentWrite(deps: PayingServer, attempt: Attempt): Write<PaymentOutcome> {
   const { request, payer, snapshot } = attempt
   const { reads, records, isNew, limits } = snapshot
   const { grantId: id, grantVersion: version } = payer.token ?? {}
@@ -69,7 +69,7 @@ export function paymentWrite(deps: Dependencies, attempt: Attempt): Write<Paymen
 
 /** Decides about a repeat with the same signature, which gets the payment without the amounts that are spent now. */
 export function decideRepeated(
-  deps: Dependencies,
+  deps: PayingServer,
   attempt: Attempt,
   read: Read,
 ): Decided<PaymentOutcome> | undefined {
@@ -95,7 +95,7 @@ function decideNamed(
 
 /** Decides about a repeat of the request whose payment exists. */
 function decideEarlier(
-  { policy }: Dependencies,
+  { policy }: PayingServer,
   { request, payer, snapshot: { now, items } }: Attempt,
   read: Read,
 ): Decided<PaymentOutcome> | undefined {
@@ -128,7 +128,7 @@ function namedBySignature({ id, naming }: IdentifiedRequest): { readonly resultI
 
 /** Decides about a payment that does not exist. */
 function decideNew(
-  { policy, mayPay }: Dependencies,
+  { policy, mayPay }: PayingServer,
   { request, payer, snapshot, terms }: Attempt,
   read: Read,
 ): Decided<PaymentOutcome> {

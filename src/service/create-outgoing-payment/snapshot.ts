@@ -9,7 +9,7 @@ import { budgetKey, openBudgetKeys } from '../budgets.js'
 import { loadRecords, nameOf, type Records, readerOf } from '../load.js'
 import { createPreload, type Preload } from '../preload.js'
 import { type HostKey, otherThan } from '../used-key.js'
-import { type Dependencies, type Payer, requesterFor } from './dependencies.js'
+import { type Payer, type PayingServer, requesterFor } from './paying-server.js'
 import { type IdentifiedRequest, keysOfPayment, type PaymentInput, paymentKey } from './request.js'
 
 /**
@@ -18,7 +18,7 @@ import { type IdentifiedRequest, keysOfPayment, type PaymentInput, paymentKey } 
  * The id of another payment depends on the client, which only the grant names.
  */
 export async function preloadFor(
-  { context, hasGrants, seenBudgets }: Dependencies,
+  { context, hasGrants, seenBudgets }: PayingServer,
   input: PaymentInput,
 ): Promise<Preload | undefined> {
   if (!hasGrants || !('quoteId' in input)) return undefined
@@ -54,7 +54,7 @@ export interface Snapshot {
 
 /** Loads what a request depends on as one snapshot: the preloaded one, if it has all of it. */
 export async function snapshotOf(
-  deps: Dependencies,
+  deps: PayingServer,
   request: IdentifiedRequest,
   payer: Payer,
   ofAccount: readonly SetLimit[],
@@ -122,7 +122,7 @@ function underGrant(
  * compares their versions.
  */
 export async function withLimits(
-  { context: { store }, seenBudgets }: Dependencies,
+  { context: { store }, seenBudgets }: PayingServer,
   { token }: Payer,
   snapshot: Snapshot,
   ofAccount: readonly SetLimit[],

@@ -5,7 +5,7 @@ import { unexpired } from '../../core/quote.js'
 import { given } from '../../util/given.js'
 import { activeAccount } from '../accounts.js'
 import type { PricingRefused } from '../quote.js'
-import type { Dependencies } from './dependencies.js'
+import type { PayingServer } from './paying-server.js'
 import type { IdentifiedRequest } from './request.js'
 
 /** The terms of a new payment, and the asset of its account. */
@@ -16,7 +16,7 @@ interface Agreed {
 
 /** Prices a payment without a quote. A quote contains its price, so only its account is checked. */
 export async function termsOf(
-  { walletAddresses, quotes }: Dependencies,
+  { walletAddresses, quotes }: PayingServer,
   { input, receivedAt }: IdentifiedRequest,
   client: string | undefined,
 ): Promise<Result<Agreed, PricingRefused>> {

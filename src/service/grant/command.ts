@@ -1,4 +1,4 @@
-import type { Grant } from '../../core/grant/record.js'
+import type { Grant, GrantPolicy } from '../../core/grant/record.js'
 import {
   decideGrant,
   type GrantCommand,
@@ -6,17 +6,22 @@ import {
   type GrantRefusals,
 } from '../../core/grant.js'
 import type { Instant } from '../../core/instant.js'
-import type { Call } from '../context.js'
+import type { Call, ServiceContext } from '../context.js'
 import { recordsOf } from '../load.js'
 import type { Write } from '../write/write.js'
-import type { Dependencies } from './dependencies.js'
+
+/** The rules of a server that grants, and its context. */
+export interface GrantingServer {
+  readonly context: ServiceContext
+  readonly policy: GrantPolicy
+}
 
 /** A command of one type. */
 export type Command<Type> = Extract<GrantCommand, { readonly type: Type }>
 
 /** Returns the write that carries out a command on a loaded grant. */
 export function commandWrite<Type extends keyof GrantRefusals>(
-  { policy }: Dependencies,
+  { policy }: GrantingServer,
   grant: Grant,
   command: Command<Type>,
   { now }: Call,

@@ -6,8 +6,7 @@ import { hashText } from '../../util/hash.js'
 import type { ServiceContext } from '../context.js'
 import { loadGrant } from '../load.js'
 import type { SignedCall } from '../signed-call.js'
-import { commandWrite } from './command.js'
-import type { Dependencies } from './dependencies.js'
+import { commandWrite, type GrantingServer } from './command.js'
 import { derivedToken, withSecrets } from './tokens.js'
 
 /** Resolves to the grant that has both this continuation token and this path. */
@@ -30,7 +29,7 @@ export interface PresentedContinuation {
 
 /** Continues a grant request, and answers with the tokens that the continuation derived, now or the first time. */
 export async function answerContinuation(
-  deps: Dependencies,
+  deps: GrantingServer,
   grant: Grant,
   { secret, interactRef }: PresentedContinuation,
   call: SignedCall,

@@ -6,7 +6,7 @@ import { newId, newSecret, newUniqueText } from '../../protocol/credential.js'
 import { hashText } from '../../util/hash.js'
 import type { Replayed, SignedCall } from '../signed-call.js'
 import { creationWrite } from '../write/write.js'
-import type { Dependencies } from './dependencies.js'
+import type { GrantingServer } from './command.js'
 import { clientListName } from './lists.js'
 import { type GrantAnswer, newToken } from './tokens.js'
 
@@ -28,7 +28,7 @@ export type GrantRequestInput = Pick<
 
 /** Creates a grant request, with its tokens if it needs no consent. */
 export async function request(
-  { context, policy }: Dependencies,
+  { context, policy }: GrantingServer,
   input: GrantRequestInput,
   call: SignedCall,
 ): Promise<RequestAnswer> {

@@ -5,8 +5,7 @@ import { hashText } from '../../util/hash.js'
 import type { ServiceContext } from '../context.js'
 import { loadGrant } from '../load.js'
 import type { SignedCall } from '../signed-call.js'
-import { commandWrite } from './command.js'
-import type { Dependencies } from './dependencies.js'
+import { commandWrite, type GrantingServer } from './command.js'
 import { derivedToken, withSecrets } from './tokens.js'
 
 /** A token that is presented at its management URI, with the secret from which the next token is derived. */
@@ -32,7 +31,7 @@ export async function byManagedToken(
 
 /** Rotates a token, and answers with the one that the rotation derived, now or the first time. */
 export async function answerRotation(
-  deps: Dependencies,
+  deps: GrantingServer,
   grant: Grant,
   { hash, manage, secret, label }: PresentedToken,
   call: SignedCall,

@@ -3,7 +3,7 @@ import type { NewToken } from '../../core/grant/token.js'
 import type { Random } from '../../ports/host.js'
 import { deriveSecret, newUniqueText } from '../../protocol/credential.js'
 import { hashText } from '../../util/hash.js'
-import type { Dependencies } from './dependencies.js'
+import type { GrantingServer } from './command.js'
 
 /** An access token with the secret that the store does not contain. */
 export interface SecretToken extends IssuedToken {
@@ -36,7 +36,7 @@ interface DerivedToken {
 
 /** Derives a token from what the client presented. With the stored salt, a retry derives the same one. */
 export async function derivedToken(
-  { context: { random } }: Dependencies,
+  { context: { random } }: GrantingServer,
   derivationKey: string,
   salt: string,
   label: string | undefined,

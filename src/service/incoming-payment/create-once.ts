@@ -11,14 +11,14 @@ import { askMayCreate } from '../may-receive.js'
 import { type HostKey, nextUsedKey, otherThan, usedKeyId } from '../used-key.js'
 import { nothingExists } from '../write/write.js'
 import { type CreationRefusal, newPayment } from './create.js'
-import type { Dependencies } from './dependencies.js'
-import { unknownPayment } from './unknown.js'
+import type { ReceivingServer } from './receiving-server.js'
+import { unknownPayment } from './transfer.js'
 
 type CreatedOnce = PaymentResult<IncomingPayment, CreationRefusal | 'request_differs'>
 
 /** Creates a payment for the host, or resolves to the one that an equal call with the same key created. */
 export async function createOnce(
-  deps: Dependencies,
+  deps: ReceivingServer,
   request: IncomingPaymentRequest,
   idempotencyKey: string,
 ): Promise<CreatedOnce> {

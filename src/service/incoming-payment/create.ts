@@ -16,7 +16,7 @@ import { loadOne } from '../load.js'
 import { askMayCreate, type MayReceiveRefusal } from '../may-receive.js'
 import type { Replayed, SignedCall } from '../signed-call.js'
 import { creationWrite } from '../write/write.js'
-import type { Dependencies } from './dependencies.js'
+import type { ReceivingServer } from './receiving-server.js'
 
 /** Why an incoming payment is not created. */
 export type CreationRefusal = CreateRefusal | AccountRefusal | MayReceiveRefusal
@@ -30,7 +30,7 @@ export interface PayablePayment {
 
 /** Creates a payment for a client. */
 export async function create(
-  deps: Dependencies,
+  deps: ReceivingServer,
   request: IncomingPaymentRequest,
   client: string,
   call: SignedCall,
@@ -52,7 +52,7 @@ export async function create(
 
 /** Resolves to the payment with its payment methods: none if it no longer accepts funds. */
 export async function payable(
-  { paymentMethods }: Dependencies,
+  { paymentMethods }: ReceivingServer,
   payment: IncomingPayment,
   now: Instant,
 ): Promise<PayablePayment> {
@@ -65,7 +65,7 @@ export async function payable(
 
 /** Decides a creation. Without a client, the host creates the payment. */
 export async function newPayment(
-  { context, walletAddresses, policy }: Dependencies,
+  { context, walletAddresses, policy }: ReceivingServer,
   request: IncomingPaymentRequest,
   { now, commandId }: Call,
   client?: string,

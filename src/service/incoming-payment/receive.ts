@@ -18,9 +18,8 @@ import { newCall } from '../context.js'
 import { loadRecords, readerOf } from '../load.js'
 import { type ArrivalInReview, askMayReceive, type MayReceiveRefusal } from '../may-receive.js'
 import type { Write } from '../write/write.js'
-import type { Dependencies } from './dependencies.js'
-import { arrivalKeys } from './transfer.js'
-import { unknownPayment } from './unknown.js'
+import type { ReceivingServer } from './receiving-server.js'
+import { arrivalKeys, unknownPayment } from './transfer.js'
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
 export interface ReceivedFunds {
@@ -52,7 +51,7 @@ type ArrivalResult = PaymentResult<IncomingPayment, ArrivalRefusal> | ArrivalInR
 
 /** Counts funds that arrived for a payment, if the host allows it. Concurrent calls for one payment share commits. */
 export async function receive(
-  { context, mayReceive }: Dependencies,
+  { context, mayReceive }: ReceivingServer,
   paymentId: string,
   { transferId, refuseExcess = false, ...funds }: ReceivedFunds,
 ): Promise<ArrivalResult> {

@@ -1,5 +1,5 @@
 import type { Amount } from '../../core/amount.js'
-import { type HostResult, hasChanged, refusedCall } from '../../core/decision.js'
+import { type HostResult, hasChanged, refused, refusedCall } from '../../core/decision.js'
 import {
   closeTransfer,
   isCounted,
@@ -9,7 +9,8 @@ import type { IncomingPayment } from '../../core/incoming-payment.js'
 import { isUuid } from '../../protocol/uuid.js'
 import { hashText } from '../../util/hash.js'
 import { newCall, type ServiceContext } from '../context.js'
-import { unknownPayment } from './unknown.js'
+
+export const unknownPayment = refused('payment_unknown', 'the incoming payment does not exist')
 
 /** Whether a transfer was counted. It never changes. */
 export type TransferOutcome =

@@ -9,8 +9,8 @@ export interface IncomingPaymentPorts {
   readonly mayReceive?: MayReceive | undefined
 }
 
-/** What the operations on incoming payments need. */
-export interface Dependencies extends IncomingPaymentPorts {
+/** The ports and rules of a server that receives, and its context. */
+export interface ReceivingServer extends IncomingPaymentPorts {
   readonly context: ServiceContext
   readonly policy: IncomingPaymentPolicy
 }

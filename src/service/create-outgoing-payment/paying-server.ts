@@ -24,8 +24,8 @@ export function requesterFor({ client, token }: Payer): Requester {
   return token === undefined ? {} : { client, grantId: token.grantId }
 }
 
-/** What the steps of a creation need. */
-export interface Dependencies extends PaymentCreationPorts {
+/** The ports and rules of a server that creates payments, and its context. */
+export interface PayingServer extends PaymentCreationPorts {
   readonly context: ServiceContext
   readonly policy: CreationPolicy
 }
