@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'
-import type { Sql } from 'create-open-payments-server/wallet/sql'
 import type { OutgoingPayment } from 'open-payments-server'
 import { type Details, outcomeOf } from 'open-payments-test-support/ilp'
 import {
@@ -49,16 +48,18 @@ export const skippingClock = {
   set() {
     throw new Error('it cannot go back')
   },
-  /**
-   * Lets `Date.now` follow the clock, until the returned function is called. The STREAM sender then skips its pauses,
-   * unless they are `real`: beside a slow database, its packets would expire.
-   */
-  install(pauses: 'skipped' | 'real' = 'skipped') {
+  /** Lets `Date.now` follow the clock, and skips the pauses of the STREAM sender, until the returned function is called. */
+  install() {
     Date.now = () => realNow() + skippedMs
     pacing.sleep = (ms) => {
-      if (pauses === 'real') return realSleep(ms)
-      skippedMs += ms
-      return new Promise((resolve) => setImmediate(resolve))
+      const until = Date.now() + ms
+      return new Promise<void>((resolve) => {
+        setImmediate(() => {
+          // Pauses overlap: each ends at its instant, however many there are.
+          skippedMs += Math.max(0, Math.ceil(until - Date.now()))
+          resolve()
+        })
+      })
     }
     return () => {
       Date.now = realNow
@@ -69,7 +70,7 @@ export const skippingClock = {
 
 /** What happens to a packet with money between the two wallets. */
 export type Fate =
-  | { readonly how: 'arrives' | 'is lost' | 'its reply is lost' | 'arrives twice' }
+  | { readonly how: 'arrives' | 'is lost' | 'its reply is lost' | 'arrives twice' | 'is refused' }
   | { readonly how: 'is answered by a proxy'; readonly status: number; readonly forwards: boolean }
   | { readonly how: 'is late'; readonly lateMs: number }
   | { readonly how: 'its receiver is killed'; readonly before: Step }
@@ -171,6 +172,35 @@ export async function createLink(setting: Setting) {
     return reply
   }
 
+  /** How often each packet was on the link, and what was decided about it, by which decision. */
+  const carried = new Map<string, number>()
+  const decisions = new Map<string, Set<string>>()
+  const decided = (condition: string, decision: string) =>
+    decisions.set(condition, (decisions.get(condition) ?? new Set()).add(decision))
+  /** The books of the wallet that pays, as they are. */
+  const watched: Pick<PaymentSenderOptions, 'book' | 'sendings'> = {
+    book: {
+      ...(here.book as PacketBook),
+      async decide(key, decision, proof) {
+        const state = await (here.book as PacketBook).decide(key, decision, proof)
+        const isByProof = state === 'fulfilled' || proof?.by === 'operator'
+        if (state !== undefined && !isByProof) decided(`book ${key.condition}`, state)
+        return state
+      },
+    },
+    sendings: {
+      ...sendings,
+      async write(paymentId, writer, sending, isListed) {
+        const isWritten = await sendings.write(paymentId, writer, sending, isListed)
+        for (const { reference, outcome } of isWritten ? sending.settlement.attempts : []) {
+          const isDecided = outcome.state === 'decided' && outcome.by !== 'operator'
+          if (isDecided) decided(`record ${reference}`, `${outcome.by} at ${outcome.at}`)
+        }
+        return isWritten
+      },
+    },
+  }
+
   /** How often the receiver still cannot be read. */
   let unreadable = 0
   let lies = false
@@ -225,6 +255,8 @@ export async function createLink(setting: Setting) {
       if (isDead) return never()
       if (!(await isMoney(packet))) return count(packet)
       await paused()
+      const condition = readPrepare(packet)?.executionCondition.toString('base64url') ?? ''
+      carried.set(condition, (carried.get(condition) ?? 0) + 1)
       const fate = fates.shift() ?? { how: 'arrives' }
       onFate(fate.how)
       switch (fate.how) {
@@ -233,6 +265,8 @@ export async function createLink(setting: Setting) {
         case 'its reply is lost':
           await count(packet)
           return lost()
+        case 'is refused':
+          return reject('F02', 'the peer has no route')
         case 'arrives twice':
           await count(packet)
           return count(packet)
@@ -281,7 +315,6 @@ export async function createLink(setting: Setting) {
           ),
       }),
     }
-    const book = here.book as PacketBook<Sql>
     const guarded = <Port extends object>(port: Port): Port =>
       new Proxy(port, {
         get: (target, name: keyof Port & string) =>
@@ -293,8 +326,8 @@ export async function createLink(setting: Setting) {
     const options: PaymentSenderOptions = {
       rail: { peerFor: () => peer },
       rateOf,
-      book: guarded(book as PacketBook),
-      sendings: guarded(sendings),
+      book: guarded(watched.book),
+      sendings: guarded(watched.sendings),
       outgoingPayments: guarded(outgoingPayments),
       receivers: (url) => unless(() => receivers(url)),
       now: clock.now,
@@ -364,6 +397,9 @@ export async function createLink(setting: Setting) {
       /** What is due for packets of a payment that somebody else has ended, and is not debited. */
       undebited,
       othersPaid,
+      /** Packets that were on the link more than once, and packets about which more than one decision was made. */
+      repeated: [...carried.values()].filter((times) => times > 1).length,
+      decidedAgain: [...decisions.values()].filter(({ size }) => size > 1).length,
     }
   }
 

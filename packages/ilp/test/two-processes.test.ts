@@ -1,17 +1,28 @@
+import type { Database } from 'create-open-payments-server/wallet/sql'
 import { isLong } from 'open-payments-test-support/runs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { PaymentSenderOptions } from '../src/index.js'
-import { createLink, type Fate, skippingClock } from './paying-wallet.js'
+import { clear, postgres } from './databases.js'
+import { createLink, type Fate, type Setting, skippingClock } from './paying-wallet.js'
 import { booksIn } from './receiving-wallet.js'
 
+let database: Database
 let uninstall = () => {}
-beforeAll(() => {
+beforeAll(async () => {
+  database = await postgres()
   uninstall = skippingClock.install()
 })
-afterAll(() => uninstall())
+afterAll(async () => {
+  uninstall()
+  await database.close()
+})
 
-const open = () =>
-  createLink({ here: booksIn(), there: booksIn(), receiver: 'USD', isOurs: true, amount: 500n })
+async function open(where: string, more: Partial<Setting> = {}) {
+  if (where !== 'in memory') await clear(database)
+  const here = booksIn(where === 'in memory' ? undefined : database)
+  const there = booksIn()
+  return createLink({ here, there, receiver: 'USD', isOurs: true, amount: 500n, ...more })
+}
 
 /** A process that stops before its nth call of a port, until it is released. */
 function pausing(nth: number) {
@@ -54,38 +65,115 @@ const second: Readonly<Record<string, Fate[]>> = {
 }
 const cases = Object.keys(first).flatMap((one) => Object.keys(second).map((other) => [one, other]))
 
+/** A process that is paused before its nth call, and goes on after others have ended the payment. */
+async function beside(where: string, one: string, other: string, nth: number) {
+  const link = await open(where)
+  const paused = pausing(nth)
+  const stale = link.process([], () => {}, { ...first[one], paused: paused.paused })
+  const ending = stale.deliver().then(
+    () => 'ended',
+    () => 'ended',
+  )
+  const stoppedAt = await Promise.race([ending, paused.reached])
+  await link.process([...(second[other] ?? [])]).deliver()
+  paused.release()
+  await ending
+  // Further processes go on with what is left.
+  for (let more = 0; more < 8 && !(await link.isOver()); more++) {
+    await link.advance(60_000)
+    await link
+      .process([])
+      .deliver()
+      .catch(() => undefined)
+  }
+  return { ...(await link.state()), isLast: stoppedAt === 'ended' }
+}
+
+function expectRight(end: Awaited<ReturnType<typeof beside>>, when: string): void {
+  const { debited, arrived, undebited, inDoubt, owing, owed, difference } = end
+  expect(['completed', 'failed'], when).toContain(end.state)
+  const due = debited + undebited
+  expect(due, when).toBeGreaterThanOrEqual(arrived)
+  expect(due, when).toBeLessThanOrEqual(arrived + inDoubt)
+  expect(owing - owed, when).toBeLessThanOrEqual(difference)
+  expect(owing, when).toBeGreaterThanOrEqual(owed)
+  expect(arrived, when).toBeLessThanOrEqual(500n)
+  // L10
+  const { repeated, decidedAgain } = end
+  expect({ repeated, decidedAgain }, when).toEqual({ repeated: 0, decidedAgain: 0 })
+}
+
 describe.each(cases)('a process %s, whose lease is over, beside %s', (one = '', other = '') => {
   test('debits what arrived, or it is listed, wherever it was paused', async () => {
     for (let nth = 1; ; nth += isLong || nth < 4 ? 1 : 9) {
-      const link = await open()
-      const paused = pausing(nth)
-      const stale = link.process([], () => {}, { ...first[one], paused: paused.paused })
-      const ending = stale.deliver().then(
-        () => 'ended',
-        () => 'ended',
-      )
-      const where = await Promise.race([ending, paused.reached])
-      await link.process([...(second[other] ?? [])]).deliver()
-      paused.release()
-      await ending
-      // Further processes go on with what is left.
-      for (let more = 0; more < 8 && !(await link.isOver()); more++) {
-        await link.advance(60_000)
-        await link
-          .process([])
-          .deliver()
-          .catch(() => undefined)
-      }
-      const end = await link.state()
-      const { debited, arrived, undebited, inDoubt, owing, owed, difference } = end
-      expect(['completed', 'failed'], `paused before call ${nth}`).toContain(end.state)
-      const due = debited + undebited
-      expect(due, `paused before call ${nth}`).toBeGreaterThanOrEqual(arrived)
-      expect(due, `paused before call ${nth}`).toBeLessThanOrEqual(arrived + inDoubt)
-      expect(owing - owed, `paused before call ${nth}`).toBeLessThanOrEqual(difference)
-      expect(owing, `paused before call ${nth}`).toBeGreaterThanOrEqual(owed)
-      expect(arrived).toBeLessThanOrEqual(500n)
-      if (where === 'ended') break
+      const end = await beside('in memory', one, other, nth)
+      expectRight(end, `paused before call ${nth}`)
+      if (end.isLast) break
     }
+  })
+
+  test('does so on PostgreSQL', async () => {
+    for (let nth = isLong ? 1 : 8; ; nth += isLong ? 1 : 12) {
+      const end = await beside('on PostgreSQL', one, other, nth)
+      expectRight(end, `paused before call ${nth}`)
+      if (end.isLast) break
+    }
+  })
+})
+
+/** One process reads what the receiver has received, and is paused; another one decides meanwhile. */
+async function decidingTwice(where: string, mistake?: Setting['mistake']) {
+  const link = await open(where, { isOurs: false, ...(mistake !== undefined && { mistake }) })
+  const lost: Fate[] = [{ how: 'arrives' }, { how: 'is lost' }]
+  await link.process(lost).deliver()
+  await link.advance(45_000)
+  let isRead = () => {}
+  const read = new Promise<void>((resolve) => {
+    isRead = resolve
+  })
+  let goOn = () => {}
+  const until = new Promise<void>((resolve) => {
+    goOn = resolve
+  })
+  const { options } = link.process([])
+  const receivers: typeof options.receivers = async (url) => {
+    const found = await options.receivers(url)
+    isRead()
+    await until
+    return found
+  }
+  const stale = link
+    .process([], () => {}, { receivers })
+    .deliver()
+    .catch(() => undefined)
+  await read
+  await link.advance(1_000)
+  await link
+    .process([])
+    .deliver()
+    .catch(() => undefined)
+  goOn()
+  await stale
+  return link.state()
+}
+
+describe.each(['in memory', 'on PostgreSQL'])('two processes that decide at once %s', (where) => {
+  test('decide each packet once: only the writer of the payment does', async () => {
+    const end = await decidingTwice(where)
+    expect(end).toMatchObject({ state: 'completed', arrived: 500n, repeated: 0, decidedAgain: 0 })
+  })
+
+  test('are found if one writes although the other has taken over the payment', async () => {
+    const end = await decidingTwice(where, ({ sendings }) => ({
+      sendings: {
+        ...sendings,
+        take: (...given) => sendings.take(...given),
+        async write(id, writer, ...given) {
+          await sendings.take(id, writer)
+          return sendings.write(id, writer, ...given)
+        },
+      },
+    }))
+    expect(end.decidedAgain).toBeGreaterThan(0)
   })
 })
