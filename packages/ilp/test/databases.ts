@@ -23,14 +23,12 @@ export async function postgres(): Promise<Database> {
 
 /** Removes all records of a wallet on PostgreSQL, so that the next test begins with none. */
 export async function clear({ sql }: Database): Promise<void> {
-  const tables = await sql(
-    'SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()',
-  )
-  const names = tables
-    .map((row) => `${row['table_name']}`)
-    .filter((name) => !/migration/.test(name))
   // On small tables, TRUNCATE takes much longer: it makes new files and waits for the disk.
-  for (const name of names) await sql(`DELETE FROM ${name}`)
+  await sql(`DO $$ DECLARE name TEXT; BEGIN
+    FOR name IN SELECT table_name FROM information_schema.tables
+      WHERE table_schema = current_schema() AND table_name NOT LIKE '%migration%'
+    LOOP EXECUTE 'DELETE FROM ' || quote_ident(name); END LOOP;
+  END $$`)
 }
 
 /** SQLite in memory, or `undefined` if this Node.js has none. */

@@ -48,7 +48,7 @@ export const skippingClock = {
   set() {
     throw new Error('it cannot go back')
   },
-  /** Lets `Date.now` follow the clock, and skips the pauses of the STREAM sender, until the returned function is called. */
+  /** Lets `Date.now` follow the clock, and skips pauses of the STREAM sender, until the returned function is called. */
   install() {
     Date.now = () => realNow() + skippedMs
     pacing.sleep = (ms) => {
@@ -81,7 +81,8 @@ export type Fate =
     }
 
 interface Pauses {
-  readonly paused?: () => Promise<void>
+  /** Awaited before each call of a port, and before and after a packet. `killed`: the process ends there. */
+  readonly paused?: (call: string) => Promise<unknown>
 }
 
 export interface Setting {
@@ -227,8 +228,7 @@ export async function createLink(setting: Setting) {
   }
 
   /**
-   * A process that handles the event of the payment, and how the link treats its packets with money. `paused` is
-   * awaited before each call of one of its ports.
+   * A process that handles the event of the payment, and how the link treats its packets with money.
    */
   function process(
     fates: Fate[],
@@ -245,16 +245,25 @@ export async function createLink(setting: Setting) {
       end()
       return new Promise<never>(() => {})
     }
-    const unless = async <Result>(work: () => Promise<Result>) => {
-      await paused()
-      return isDead ? never() : work()
+    async function reach(call: string): Promise<void> {
+      if (!isDead && (await paused(call)) === 'killed') isDead = true
+      if (isDead) await never()
+    }
+    const unless = async <Result>(call: string, work: () => Promise<Result>) => {
+      await reach(call)
+      return work()
     }
     const reject = rejectsOf('')
     const lost = () => reject('R00', 'no reply')
-    const carry: IlpHandler = async (packet) => {
+    const send: IlpHandler = async (packet) => {
       if (isDead) return never()
       if (!(await isMoney(packet))) return count(packet)
-      await paused()
+      await reach('the packet')
+      const reply = await carry(packet)
+      await reach('the reply')
+      return reply
+    }
+    const carry: IlpHandler = async (packet) => {
       const condition = readPrepare(packet)?.executionCondition.toString('base64url') ?? ''
       carried.set(condition, (carried.get(condition) ?? 0) + 1)
       const fate = fates.shift() ?? { how: 'arrives' }
@@ -303,33 +312,35 @@ export async function createLink(setting: Setting) {
     const peer: Peer = {
       ilpAddress: 'test.wallet',
       asset: link,
-      send: carry,
+      send,
       token: '',
       packetAmountMax: 2_500_000_000n,
       ...(isOurs && {
         close: (condition) =>
-          unless(async () =>
+          unless('close', async () =>
             unreadable > 0
               ? undefined
               : receiving.rail(undefined, { now: behind.now }).close(hereAddress, condition),
           ),
       }),
     }
-    const guarded = <Port extends object>(port: Port): Port =>
+    const guarded = <Port extends object>(of: string, port: Port): Port =>
       new Proxy(port, {
         get: (target, name: keyof Port & string) =>
           typeof target[name] !== 'function'
             ? target[name]
             : (...given: never[]) =>
-                unless(() => (target[name] as (...of: never[]) => Promise<never>)(...given)),
+                unless(`${of}.${name}`, () =>
+                  (target[name] as (...of: never[]) => Promise<never>)(...given),
+                ),
       })
     const options: PaymentSenderOptions = {
       rail: { peerFor: () => peer },
       rateOf,
-      book: guarded(watched.book),
-      sendings: guarded(watched.sendings),
-      outgoingPayments: guarded(outgoingPayments),
-      receivers: (url) => unless(() => receivers(url)),
+      book: guarded('book', watched.book),
+      sendings: guarded('sendings', watched.sendings),
+      outgoingPayments: guarded('payments', outgoingPayments),
+      receivers: (url) => unless('receivers', () => receivers(url)),
       now: clock.now,
       ...(setting.trustMax !== undefined && { trustMax: () => setting.trustMax ?? 0n }),
     }

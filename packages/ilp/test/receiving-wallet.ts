@@ -29,7 +29,7 @@ export function rateOf(from: typeof usd, to: typeof usd) {
 }
 
 /** What a process does to a packet, in order. A test may end the process before each of them. */
-export type Step = 'reserves' | 'credits' | 'commits' | 'replies'
+export type Step = 'reserves' | 'credits' | 'claims' | 'commits' | 'replies'
 
 export interface Process {
   /** Resolves when the process may take the step, or never if it is killed. */
@@ -52,7 +52,7 @@ export function killedBefore(last: Step): Process & { readonly ended: Promise<vo
       if (!isDead) return
       end()
       // The database ends the transaction of a process that is gone.
-      if (step === 'commits') throw new Error('the process is gone')
+      if (step === 'claims' || step === 'commits') throw new Error('the process is gone')
       await new Promise<never>(() => {})
     },
   }
@@ -110,6 +110,7 @@ export function createWallet(books: Books, peers: readonly string[], world: Worl
       return database.transaction(async (sql, store) => {
         const inside = wallet.resources.within(store).incomingPayments
         const received = await inside.receive(id, funds)
+        await step('claims')
         if (received.ok) await fulfill(sql)
         await step('commits')
         return received
