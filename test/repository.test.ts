@@ -11,6 +11,7 @@ interface Step {
 interface Job {
   readonly needs?: string
   readonly uses?: string
+  readonly container?: string
   readonly steps?: readonly Step[]
   readonly permissions?: Readonly<Record<string, string>>
   readonly services?: Readonly<Record<string, { readonly image: string }>>
@@ -182,12 +183,12 @@ describe.each([
   ['.ci/run', 'ci.yml'],
   ['.ci/nightly', 'nightly.yml'],
 ])('each part of %s', (script, workflow) => {
-  const parts = [...read(script).matchAll(/^run_(\w+)\(\) \{$/gm)].map(([, part]) => part)
+  const bodies = [...read(script).matchAll(/^run_(\w+)\(\) \{\n(.*?)^\}$/gms)]
+  const parts = bodies.map(([, part]) => part)
+  const jobs = Object.values(jobsOf(`.github/workflows/${workflow}`))
 
   test(`has a job of ${workflow}`, () => {
-    const steps = Object.values(jobsOf(`.github/workflows/${workflow}`)).flatMap(
-      (job) => job.steps ?? [],
-    )
+    const steps = jobs.flatMap((job) => job.steps ?? [])
     const names = steps.flatMap(({ run = '' }) =>
       run.startsWith(`${script} `) ? [run.slice(script.length + 1)] : [],
     )
@@ -199,7 +200,26 @@ describe.each([
     const calls = [...read(script).matchAll(/^run_(\w+)$/gm)].map(([, part]) => part)
     expect(calls.toSorted()).toEqual(parts.toSorted())
   })
+
+  test.each(bodies.map(([, part = '', body = '']) => [part, body]))(
+    'may install packages of Debian in its job: %s',
+    (part, body) => {
+      const job = jobs.find(({ steps = [] }) =>
+        steps.some(({ run }) => run === `${script} ${part}`),
+      )
+      const installs = /^ *need |apt-get install/m.test(withPrograms(body))
+      if (installs) expect(job?.container, 'Debian, as root').toMatch(/^node:\S+-bookworm$/)
+    },
+  )
 })
+
+/** Commands, and those of the programs of `.ci` that they call. */
+function withPrograms(text: string, seen = new Set<string>()): string {
+  const named = [...text.matchAll(/\.ci\/(\w+)/g)].map(([, name = '']) => name)
+  const called = new Set(named.filter((name) => existsSync(`.ci/${name}`) && !seen.has(name)))
+  for (const name of called) seen.add(name)
+  return [text, ...[...called].map((name) => withPrograms(read(`.ci/${name}`), seen))].join('\n')
+}
 
 test('each program of .ci is called by another one', () => {
   const programs = readdirSync('.ci').filter((name) => name !== 'run' && name !== 'nightly')
