@@ -125,7 +125,7 @@ export const refusalMeanings: Readonly<
   ],
   payment_expired: ['`expiresAt` of the incoming payment has passed', 'create a new one'],
   busy: [
-    'the same records change all the time, or a first request still runs',
+    'the same records change all the time, a first request still runs, or the store or a function of the host is slow',
     'repeat the same request',
   ],
   internal: [

@@ -141,7 +141,7 @@ export type {
   QuoteView,
   RefusedOrder,
 } from './host/quote.js'
-export { type RunSweepsOptions, runSweeps } from './host/sweep-runner.js'
+export { type RunSweepsOptions, runSweeps, type SweepRunner } from './host/sweep-runner.js'
 export type { RegisteredResourceServer } from './http/authorization-server/resource-server-registry.js'
 export { type FetchRequest, RawBodyError, toFetch } from './http/fetch.js'
 export type { RateLimit, RateLimitedCall, RefusalReport, ServerHooks } from './http/hooks.js'
@@ -163,6 +163,7 @@ export {
 } from './network/index.js'
 export {
   ClientKeyError,
+  type RemoteClientKeys,
   type RemoteClientKeysOptions,
   remoteClientKeys,
 } from './outbound/client-keys.js'
@@ -175,6 +176,7 @@ export type {
   ClientKeys,
   Clock,
   ConfirmationRequired,
+  HostCall,
   IlpPaymentMethod,
   Introspection,
   IntrospectionQuery,
@@ -271,5 +273,5 @@ export type { PaymentPreviewRequest, PreviewRefusal } from './service/preview.js
 export { ContentionError, StoreTimeoutError } from './service/store-errors.js'
 export type { SweepOptions, SweepResult } from './service/sweep.js'
 export { ClockError } from './service/time.js'
-export { HostAnswerError } from './util/errors.js'
+export { HostAnswerError, HostTimeoutError } from './util/errors.js'
 export { InvalidInputError } from './util/invalid-input.js'

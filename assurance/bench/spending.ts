@@ -2,6 +2,7 @@ import type { Store } from 'open-payments-server'
 import type { Commit, Stored } from 'open-payments-server/adapter'
 import { migrate, postgresStore } from 'open-payments-server/postgres'
 import { publicUrl } from '../../src/http/target.js'
+import { hostPricing, hostWalletAddresses } from '../../src/servers/host-ports.js'
 import { serviceContext, sharedGroup } from '../../src/servers/options.js'
 import { policyOptions, resourcePolicy } from '../../src/servers/resource-policy.js'
 import { newCall } from '../../src/service/context.js'
@@ -250,9 +251,20 @@ function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store
   const store = change(wallet.store)
   const url = publicUrl(resourceServer)
   const context = serviceContext(readInput('', sharedGroup, { store }), 'resourceServer', url, url)
-  const { spending: policy } = resourcePolicy(readInput('policy', policyOptions, {}))
-  const quotes = createQuotes(context, { walletAddresses, pricing }, policy.quotes)
-  const ports = { hasGrants: true, walletAddresses, quotes, seenBudgets: createSeenBudgets() }
+  const { spending: policy } = resourcePolicy(readInput('policy', policyOptions, {}), 1_000)
+  const accounts = hostWalletAddresses(walletAddresses, 1_000)
+  const priced = hostPricing(pricing, 1_000, resourceServer)
+  const quotes = createQuotes(
+    context,
+    { walletAddresses: accounts, pricing: priced },
+    policy.quotes,
+  )
+  const ports = {
+    hasGrants: true,
+    walletAddresses: accounts,
+    quotes,
+    seenBudgets: createSeenBudgets(),
+  }
   const creation = createPaymentCreation(context, ports, policy)
   const renew = () => Promise.reject(new Error('the commit failed'))
   return async (quoteId: string) => {

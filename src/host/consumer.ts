@@ -52,6 +52,8 @@ export interface EventConsumer {
    * @throws {InvalidInputError} for an invalid option.
    */
   stop(options?: { readonly timeoutMs?: number }): Promise<boolean>
+  /** Stops the consumer, as `stop` without options does: for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /**
@@ -99,11 +101,15 @@ export function consumeEvents(
   }
 
   const consuming = Promise.all(sources.map(consume))
+  async function stop(options = {}): Promise<boolean> {
+    const { timeoutMs } = readInput('', stopOptions, options)
+    controller.abort()
+    return endsWithin(timeoutMs, consuming)
+  }
   return {
-    async stop(options = {}) {
-      const { timeoutMs } = readInput('', stopOptions, options)
-      controller.abort()
-      return endsWithin(timeoutMs, consuming)
+    stop,
+    async [Symbol.asyncDispose]() {
+      await stop()
     },
   }
 }

@@ -11,7 +11,7 @@ import {
 } from '../core/incoming-payment.js'
 import { formatInstant, type Instant, lastInstant } from '../core/instant.js'
 import type { Json, JsonObject } from '../core/stored.js'
-import type { Clock, PaymentMethods } from '../ports/host.js'
+import type { Bounded, Clock, PaymentMethods } from '../ports/host.js'
 import {
   type IncomingPaymentBody,
   incomingPaymentBody,
@@ -240,7 +240,7 @@ const closedFor = exactly({ paymentId: text })
 
 export function incomingPaymentServices(
   payments: IncomingPayments,
-  paymentMethods: PaymentMethods,
+  paymentMethods: Bounded<PaymentMethods>,
   clock: Clock,
   baseUrl: string,
 ): IncomingPaymentServices {

@@ -3,7 +3,7 @@ import { type Decision, type HostResult, hasChanged, refusedCall } from '../core
 import type { ConsentRefusal } from '../core/grant/consent.js'
 import { clientId, type Grant, type StoredReference, type SubjectId } from '../core/grant/record.js'
 import { sameHash } from '../core/grant/token.js'
-import type { Subjects } from '../ports/host.js'
+import type { Bounded, Subjects } from '../ports/host.js'
 import { deriveSecret, newSecret, parsePath } from '../protocol/credential.js'
 import { interactionHash, withParameters } from '../protocol/finish.js'
 import { type Call, newCall, type ServiceContext } from '../service/context.js'
@@ -28,7 +28,7 @@ interface RedirectOptions {
 
 interface InteractionOptions extends RedirectOptions {
   /** If absent, no subject is disclosed. */
-  readonly subjects?: Subjects
+  readonly subjects?: Bounded<Subjects>
   readonly displayOf: DisplayOf
 }
 
@@ -159,7 +159,7 @@ const anotherSubject: InteractionResult = {
 async function subjectToDisclose(
   { requestedSubject: requested, client }: Grant,
   { resourceOwner, walletAddresses, sharesSubject = true }: ReturnType<typeof readApproval>,
-  subjects: Subjects | undefined,
+  subjects: Bounded<Subjects> | undefined,
 ): Promise<{ readonly subject?: SubjectId } | undefined> {
   if (requested === undefined || !sharesSubject || subjects === undefined) return {}
   const query = { resourceOwner, walletAddresses, requested, client: clientId(client) }

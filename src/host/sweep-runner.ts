@@ -28,6 +28,13 @@ export interface RunSweepsOptions {
   readonly random?: Random
 }
 
+export interface SweepRunner {
+  /** Starts no further sweep, and resolves when the current one has ended. */
+  stop(): Promise<void>
+  /** Stops the runner, as `stop` does: for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
 const sweptServers = listOf(having({ sweep: callback() }))
 
 const runOptions = optionsOf({
@@ -44,7 +51,6 @@ const runOptions = optionsOf({
  *
  * @param servers may include work of the host that runs at the same times: `{ sweep: async () => ({ more: false }) }`.
  *   A `sweep` that resolves to `more: true` is called again at once.
- * @returns a runner, whose `stop` starts no further sweep, and resolves when the current one has ended.
  * @throws {InvalidInputError} for an invalid option, and for invalid servers.
  *
  * @example
@@ -60,7 +66,7 @@ export function runSweeps(
     sweep(options?: SweepOptions): Promise<Pick<SweepResult, 'more'>>
   }[],
   options: RunSweepsOptions = {},
-): { stop(): Promise<void> } {
+): SweepRunner {
   readInput('servers', sweptServers, servers)
   const { everyMs, limit, onError, random } = readInput('', runOptions, options)
   const controller = new AbortController()
@@ -81,12 +87,11 @@ export function runSweeps(
   }
 
   const running = run()
-  return {
-    async stop() {
-      controller.abort()
-      await running
-    },
+  async function stop(): Promise<void> {
+    controller.abort()
+    await running
   }
+  return { stop, [Symbol.asyncDispose]: stop }
 }
 
 /** Returns a random time from half to one and a half times the mean. */

@@ -1,7 +1,7 @@
 import { ok } from '../core/decision.js'
 import { clientId, type Grant, type GrantClient, type GrantKey } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
-import type { ClientKeys, PublicJwk } from '../ports/host.js'
+import type { Bounded, ClientKeys, PublicJwk } from '../ports/host.js'
 import {
   type Credential,
   type CredentialClass,
@@ -163,7 +163,7 @@ export async function proveClient(
   exchange: Exchange,
   candidates: Candidates,
   named: RequestingClient,
-  clientKeys: ClientKeys,
+  clientKeys: Pick<Bounded<ClientKeys>, 'find'>,
 ): Promise<HttpResult<{ client: GrantClient; proof: Proof }>> {
   let refused: HttpRefusal = refuse('signature_invalid', 'keyid does not match the given key')
   for (const kid of new Set(candidates.map(({ keyid }) => keyid))) {
@@ -186,7 +186,7 @@ export async function proveClient(
 
 /** Resolves to the key with which a client requests a grant. */
 async function findKey(
-  clientKeys: ClientKeys,
+  clientKeys: Pick<Bounded<ClientKeys>, 'find'>,
   walletAddress: string,
   kid: string,
 ): Promise<HttpResult<PublicJwk>> {

@@ -1,9 +1,10 @@
 import * as v from 'valibot'
 import type { Instant } from '../core/instant.js'
 import type { RequestOutcome, Telemetry, TelemetryActivity } from '../ports/host.js'
+import { askHost } from '../service/ask-host.js'
 import { callHook, type OnError, printError } from '../util/errors.js'
 import { given } from '../util/given.js'
-import { callback, type Members, port } from '../util/input.js'
+import { callback, type Members, port, positiveDuration } from '../util/input.js'
 import type { Refusal } from './public-errors.js'
 import { type HttpRefusal, publicError, type RefusalContext, refuse } from './refusals.js'
 import type { ServerOperation } from './routes.js'
@@ -45,9 +46,17 @@ export interface ServerHooks {
    * Counts calls; a call over the limit gets 429 with `Retry-After`. A signed operation awaits it right after
    * the signature is verified, before it acts for the client; an operation that needs no signature awaits it
    * first. It does not see requests with an invalid signature: limit those by IP address in front of the
-   * server. If it throws, the call is served and `onError` receives the error. Default: no limit.
+   * server. If it fails or does not answer in time, the call is served and `onError` receives the error. Default: no
+   * limit.
    */
   readonly rateLimit?: RateLimit
+  /**
+   * How long one call of a function of yours may take, in milliseconds: `walletAddresses`, `clientKeys`, `subjects`,
+   * `paymentMethods`, `pricing`, `rateLimit`, `accountLimits`, `mayRequest`, `mayReceive`. Its signal is then aborted,
+   * the request gets 503, and a later answer changes nothing. A call of `mayPay` may take
+   * `policy.outgoingPayments.decideMs`, the names of clients 2 s. Default 10,000.
+   */
+  readonly hostTimeoutMs?: number
 }
 
 /**
@@ -85,9 +94,10 @@ const retryAfterDefaultMs = 1_000
 /** Resolves to the time when the client may retry, or to `undefined` if the call is within the limit. */
 async function limitedUntil(
   rateLimit: RateLimit,
+  timeoutMs: number,
   call: RateLimitedCall,
 ): Promise<Instant | undefined> {
-  const exceeded = await rateLimit(call)
+  const exceeded = await askHost('rateLimit', timeoutMs, () => rateLimit(call))
   // A host without types may return null or false.
   if (!exceeded) return undefined
   const { retryAfterMs } = exceeded
@@ -100,16 +110,19 @@ export const hookOptions = {
   onError: v.optional(callback<Hooks['onError']>(), () => printError),
   telemetry: v.optional(port<Telemetry>('observe')),
   rateLimit: v.optional(callback<RateLimit>()),
+  hostTimeoutMs: v.optional(positiveDuration, 10_000),
 } satisfies Members<ServerHooks>
 
 /** The hooks of a server; errors always go somewhere. */
 export interface Hooks extends ServerHooks {
   readonly onError: (error: unknown) => void
+  readonly hostTimeoutMs: number
 }
 
 /** Returns the hooks among the options of a server. */
-export function hooksOf({ onRefusal, onError, rateLimit, telemetry }: Hooks): Hooks {
-  return { ...given({ onRefusal, rateLimit, telemetry }), onError }
+export function hooksOf(options: Hooks): Hooks {
+  const { onRefusal, onError, rateLimit, telemetry, hostTimeoutMs } = options
+  return { ...given({ onRefusal, rateLimit, telemetry }), onError, hostTimeoutMs }
 }
 
 /** The client that signed a request, and its key. */
@@ -120,7 +133,7 @@ export type KnownClient = Partial<SigningClient>
 
 /** Fails open: if the host's `rateLimit` throws, the call is served, so that its outage does not spread. */
 export function limiter(
-  { rateLimit, onError }: Hooks,
+  { rateLimit, onError, hostTimeoutMs }: Hooks,
   call: Omit<RateLimitedCall, keyof SigningClient | 'bucket'>,
 ): (client?: SigningClient) => Promise<HttpRefusal | undefined> {
   return async (client) => {
@@ -129,7 +142,7 @@ export function limiter(
       const { operation } = call
       const isRevocation = operation === 'revokeToken' || operation === 'cancelGrant'
       const bucket = isRevocation ? 'revocations' : 'requests'
-      const retryAt = await limitedUntil(rateLimit, { ...call, ...client, bucket })
+      const retryAt = await limitedUntil(rateLimit, hostTimeoutMs, { ...call, ...client, bucket })
       if (retryAt === undefined) return undefined
       return { ...refuse('rate_limited', 'the call exceeds the rate limit of the host'), retryAt }
     } catch (error) {

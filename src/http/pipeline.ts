@@ -195,7 +195,10 @@ function findRoute(
 function refuseError(error: unknown): HttpRefusal {
   if (hasCode(error, 'ERR_STORE_TIMEOUT')) return refuse('busy', 'the store did not respond')
   const dependency = failedDependency(error)
-  if (dependency !== undefined) return refuse('busy', `${dependency} failed`)
+  const isLate = hasCode(error, 'ERR_HOST_TIMEOUT')
+  if (dependency !== undefined) {
+    return refuse('busy', `${dependency} ${isLate ? 'did not answer in time' : 'failed'}`)
+  }
   return hasCode(error, 'ERR_CONTENTION')
     ? refuse('busy', (error as Error).message)
     : refuse('internal', error instanceof Error ? error.name : 'the thrown value is not an Error')

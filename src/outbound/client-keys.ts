@@ -15,6 +15,7 @@ import type {
   ClientKeyQuery,
   ClientKeys,
   Clock,
+  HostCall,
   PublicJwk,
   WalletAddresses,
 } from '../ports/host.js'
@@ -76,6 +77,19 @@ const clientKeysOptions = optionsOf({
 /** `guardedFetch` ends within `timeoutMs` with a precise error. Its slot is freed soon after in any case. */
 const graceMs = 500
 
+/** The keys and names that clients publish. The servers pass each call; your own code need not. */
+export interface RemoteClientKeys extends ClientKeys {
+  find(query: ClientKeyQuery, call?: HostCall): Promise<PublicJwk | undefined>
+  displayOf(walletAddress: string, call?: HostCall): Promise<{ readonly name?: string } | undefined>
+  /**
+   * Removes the name, the key set and failures of a wallet address, in any spelling, and the failures of its host, in
+   * this process. The next look-up fetches the key set, even if a request for it is in progress.
+   *
+   * @throws {InvalidInputError} for an invalid wallet address.
+   */
+  forget(walletAddress: string): void
+}
+
 /**
  * Finds the keys of clients in the key sets that they publish at `{walletAddress}/jwks.json`.
  *
@@ -106,15 +120,7 @@ const graceMs = 500
  * clientKeys.forget('https://shop.example') // its owner reports a stolen key
  * ```
  */
-export function remoteClientKeys(options: RemoteClientKeysOptions = {}): Required<ClientKeys> & {
-  /**
-   * Removes the name, the key set and failures of a wallet address, in any spelling, and the failures of its host, in
-   * this process. The next look-up fetches the key set, even if a request for it is in progress.
-   *
-   * @throws {InvalidInputError} for an invalid wallet address.
-   */
-  forget(walletAddress: string): void
-} {
+export function remoteClientKeys(options: RemoteClientKeysOptions = {}): RemoteClientKeys {
   const settings = readInput('', clientKeysOptions, options)
   const { fetch: ownFetch, ownAccounts, timeoutMs } = settings
   const fetch = ownFetch ?? guardedFetch(fetchOptionsIn(options))
@@ -181,8 +187,8 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): Require
     ownAccounts === undefined ? fetched : withOwnAccounts(ownAccounts, fetched)
 
   return {
-    find,
-    displayOf,
+    find: (query, call = uncancelled()) => find(query, call),
+    displayOf: (walletAddress, call = uncancelled()) => displayOf(walletAddress, call),
     forget(walletAddress) {
       const canonical = readInput('walletAddress', accountUrl, walletAddress)
       forgets.forget(new URL(`${canonical}/jwks.json`))
@@ -190,6 +196,11 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): Require
       displays.forget(canonical)
     },
   }
+}
+
+/** The call of nobody who stops waiting. */
+function uncancelled(): HostCall {
+  return { signal: new AbortController().signal }
 }
 
 /** The options of `guardedFetch`. */

@@ -1,4 +1,4 @@
-import type { ClientKeys, WalletAddress, WalletAddresses } from '../ports/host.js'
+import type { ClientKeys, HostCall, WalletAddress, WalletAddresses } from '../ports/host.js'
 import { accountSchema } from '../protocol/host-answers.js'
 import { publishedJwk, screenJwk } from '../protocol/http-signature/jwk.js'
 import { parseWith } from '../protocol/schema.js'
@@ -24,8 +24,11 @@ export function withOwnAccounts(own: OwnAccounts, others: ClientKeys): Required<
   const isOwn = (walletAddress: string) => `${walletAddress}/`.startsWith(`${baseUrl}/`)
 
   /** Rejects with a `HostAnswerError` for an account that its interface does not allow. */
-  async function accountAt(walletAddress: string): Promise<WalletAddress | undefined> {
-    const account = await walletAddresses.find(walletAddress)
+  async function accountAt(
+    walletAddress: string,
+    call: HostCall,
+  ): Promise<WalletAddress | undefined> {
+    const account = await walletAddresses.find(walletAddress, call)
     // A table that ignores case finds the account of another wallet address.
     if (account?.url !== walletAddress) return undefined
     const read = parseWith(accountSchema, account)
@@ -34,10 +37,10 @@ export function withOwnAccounts(own: OwnAccounts, others: ClientKeys): Required<
   }
 
   return {
-    async find(query) {
+    async find(query, call) {
       const { walletAddress, kid } = query
-      if (!isOwn(walletAddress)) return others.find(query)
-      const { keys = [] } = (await accountAt(walletAddress).catch(withoutCode)) ?? {}
+      if (!isOwn(walletAddress)) return others.find(query, call)
+      const { keys = [] } = (await accountAt(walletAddress, call).catch(withoutCode)) ?? {}
       const [key, ...more] = keys.filter((each) => each.kid === kid)
       if (key === undefined) return undefined
       if (more.length > 0) throw new HostAnswerError(source, 'several of its keys have one kid')
@@ -45,9 +48,9 @@ export function withOwnAccounts(own: OwnAccounts, others: ClientKeys): Required<
       if (!screened.ok) throw new HostAnswerError(source, `the key ${screened.problem}`)
       return screened.value
     },
-    async displayOf(walletAddress) {
-      if (!isOwn(walletAddress)) return others.displayOf?.(walletAddress)
-      const { publicName } = (await accountAt(walletAddress)) ?? {}
+    async displayOf(walletAddress, call) {
+      if (!isOwn(walletAddress)) return others.displayOf?.(walletAddress, call)
+      const { publicName } = (await accountAt(walletAddress, call)) ?? {}
       return publicName === undefined ? undefined : { name: publicName }
     },
   }

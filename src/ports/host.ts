@@ -41,6 +41,31 @@ export interface WalletAddress extends Asset {
   readonly publicProperties?: JsonObject
 }
 
+/**
+ * What each function of the host gets beside its question. A function that has not answered in time has failed: the
+ * client gets 503 and may repeat, and a later answer changes nothing. The limit is `hostTimeoutMs`, and of `mayPay`
+ * `policy.outgoingPayments.decideMs`.
+ */
+export interface HostCall {
+  /** Aborted when nobody waits for the answer any more. Pass it to `fetch` and to your database. */
+  readonly signal: AbortSignal
+}
+
+/** A function of the host as the services call it: `askHost` ends the call. */
+export type BoundedFunction<Ask extends (query: never, call: HostCall) => unknown> = (
+  query: Parameters<Ask>[0],
+) => Promise<Awaited<ReturnType<Ask>>>
+
+/** A port of the host as the services call it. */
+export type Bounded<Port> = {
+  readonly [Name in keyof Port]: Port[Name] extends (
+    query: infer Query,
+    call: HostCall,
+  ) => infer Answer
+    ? (query: Query) => Answer
+    : Port[Name]
+}
+
 /** Looks up the host's accounts. */
 export interface WalletAddresses {
   /**
@@ -48,7 +73,7 @@ export interface WalletAddresses {
    * with another `url`, such as one that a table without case finds, does not exist either. A rejection results in 503,
    * and a member with a value that this interface does not allow in 500. Other members are ignored.
    */
-  find(url: string): Promise<WalletAddress | undefined>
+  find(url: string, call: HostCall): Promise<WalletAddress | undefined>
 }
 
 /** An Ed25519 public key as a JSON Web Key (RFC 8037), reduced to the members that verification needs. */
@@ -71,7 +96,7 @@ export interface ClientKeys {
    * `ClientKeyError` says in the response what the client must change. A key with another `kid` is taken for
    * `undefined`; one that is not a sound Ed25519 key results in 500.
    */
-  find(query: ClientKeyQuery): Promise<PublicJwk | undefined>
+  find(query: ClientKeyQuery, call: HostCall): Promise<PublicJwk | undefined>
   /**
    * Resolves to what a client publishes about itself for people (RFC 9635 section 2.3.2), or to `undefined`.
    * `interactions.get` and `grants.displayOf` clean the name, and wait for it for at most 2 s. If the promise is late
@@ -79,7 +104,7 @@ export interface ClientKeys {
    *
    * @param walletAddress of the client, canonical.
    */
-  displayOf?(walletAddress: string): Promise<{ readonly name?: string } | undefined>
+  displayOf?(walletAddress: string, call: HostCall): Promise<{ readonly name?: string } | undefined>
 }
 
 /** Which key of a client a signature names. */
@@ -108,16 +133,19 @@ export interface Subjects {
    * the result. When it rejects, so does the approval; when the identifier is not an absolute URI in `id` with the
    * format `uri`, the approval rejects with a `HostAnswerError`.
    */
-  resolve(query: {
-    /** The host's identifier of the owner, as passed to `approve`. */
-    readonly resourceOwner: string
-    /** The owner's wallet addresses as passed to `approve`, in canonical form. */
-    readonly walletAddresses: readonly string[]
-    /** The subject identifier that the client asked to confirm. */
-    readonly requested: SubjectId
-    /** Wallet address of the client, verified by its signature. */
-    readonly client: string
-  }): Promise<SubjectId | undefined>
+  resolve(
+    query: {
+      /** The host's identifier of the owner, as passed to `approve`. */
+      readonly resourceOwner: string
+      /** The owner's wallet addresses as passed to `approve`, in canonical form. */
+      readonly walletAddresses: readonly string[]
+      /** The subject identifier that the client asked to confirm. */
+      readonly requested: SubjectId
+      /** Wallet address of the client, verified by its signature. */
+      readonly client: string
+    },
+    call: HostCall,
+  ): Promise<SubjectId | undefined>
 }
 
 /** The result of introspecting an access token (RFC 9767 section 3.3). */
@@ -199,11 +227,14 @@ export interface PaymentMethods {
    * because the library does not store them. Called once before a payment is created, and at each read
    * while it is open. A rejection results in 503, and details of another form in 500.
    */
-  detailsOf(query: {
-    readonly paymentId: string
-    readonly walletAddress: string
-    readonly asset: Asset
-  }): Promise<readonly IlpPaymentMethod[]>
+  detailsOf(
+    query: {
+      readonly paymentId: string
+      readonly walletAddress: string
+      readonly asset: Asset
+    },
+    call: HostCall,
+  ): Promise<readonly IlpPaymentMethod[]>
   /** Returns the id of the payment that an ILP address belongs to, or `undefined` for other addresses. */
   paymentIdOf(ilpAddress: string): string | undefined
 }
@@ -250,7 +281,7 @@ export interface Pricing {
    * request unchanged. `debitAmount` is in the account's asset, and both amounts are positive. Rejects when the host
    * cannot determine a price at the moment; the client then gets 503. A wrong price results in 500.
    */
-  price(request: PriceRequest): Promise<PriceAnswer>
+  price(request: PriceRequest, call: HostCall): Promise<PriceAnswer>
 }
 
 /**
@@ -324,7 +355,10 @@ export interface ConfirmationRequired {
  * - If you throw, or take longer than `policy.outgoingPayments.decideMs`, the client gets 503 and may repeat. No
  *   statement of yours may take effect later than a minute after that: set a statement time-out.
  */
-export type MayPay = (payment: RequestedPayment) => MayPayAnswer | Promise<MayPayAnswer>
+export type MayPay = (
+  payment: RequestedPayment,
+  call: HostCall,
+) => MayPayAnswer | Promise<MayPayAnswer>
 
 /**
  * Returns the limits that the owner of an account has set for all payments that apps make, whatever their grants: at
@@ -333,6 +367,7 @@ export type MayPay = (payment: RequestedPayment) => MayPayAnswer | Promise<MayPa
  */
 export type AccountLimits = (
   walletAddress: string,
+  call: HostCall,
 ) => readonly SpendingLimit[] | Promise<readonly SpendingLimit[]>
 
 /** The subject of a decision of `MayReceive`: the creation of an incoming payment, or an arrival of funds for one. */
@@ -393,7 +428,10 @@ export interface ReviewRequired {
  * Decides whether an incoming payment may be created, and whether each arrival of funds for one may be counted. It runs
  * before the commit, so what it allows may still not happen. Calls can be concurrent, even for the same transfer.
  */
-export type MayReceive = (query: MayReceiveQuery) => MayReceiveAnswer | Promise<MayReceiveAnswer>
+export type MayReceive = (
+  query: MayReceiveQuery,
+  call: HostCall,
+) => MayReceiveAnswer | Promise<MayReceiveAnswer>
 
 /**
  * Measures requests, and within them store calls and signature verifications. `openTelemetry` in
@@ -437,13 +475,16 @@ export interface RequestOutcome {
  * Decides whether a client may make a grant request, whose signature has been verified, before anything is granted. The
  * client receives a `publicReason` as `details.problem`.
  */
-export type MayRequest = (asked: {
-  /** Wallet address of the client, or the URN of its key's thumbprint. */
-  readonly client: string
-  /** The requested access of all tokens. Empty if only a subject is requested. */
-  readonly access: readonly TokenItem[]
-  readonly subject?: SubjectId
-}) => MayRequestAnswer | Promise<MayRequestAnswer>
+export type MayRequest = (
+  asked: {
+    /** Wallet address of the client, or the URN of its key's thumbprint. */
+    readonly client: string
+    /** The requested access of all tokens. Empty if only a subject is requested. */
+    readonly access: readonly TokenItem[]
+    readonly subject?: SubjectId
+  },
+  call: HostCall,
+) => MayRequestAnswer | Promise<MayRequestAnswer>
 
 /** Whether a client may make a grant request. */
 export type MayRequestAnswer = { readonly ok: true } | ({ readonly ok: false } & HostReasons)

@@ -2,10 +2,18 @@ import * as v from 'valibot'
 import type { TokenItem } from '../core/access.js'
 import type { GrantPolicy } from '../core/grant/record.js'
 import type { MayRequest } from '../ports/host.js'
-import { boolean, callback, group, type Members, oneOf, optionsOf } from '../util/input.js'
+import {
+  boolean,
+  callback,
+  duration,
+  group,
+  type Members,
+  oneOf,
+  optionsOf,
+  positiveDuration,
+} from '../util/input.js'
 import type { Compatibility } from './compatibility.js'
-import { hostRule } from './host-ports.js'
-import { duration, positiveDuration } from './options.js'
+import { hostFunction, hostRule } from './host-ports.js'
 
 /** The host's policy for grants. Every member has a default; durations are in milliseconds. */
 export interface AuthorizationPolicy {
@@ -73,7 +81,8 @@ export interface AuthorizationPolicy {
   /**
    * Decides whether a client may make a grant request. Called after the signature is verified and
    * the body validated, before anything is granted or shown to a resource owner. Only `{ ok: true }` allows the
-   * request. `{ ok: false }` refuses it with 403; any other answer, with 500; an exception or rejection, with 503.
+   * request. `{ ok: false }` refuses it with 403; any other answer, with 500; an exception, a rejection, or no answer
+   * within `hostTimeoutMs`, with 503.
    * Default: every request is allowed.
    */
   readonly mayRequest?: MayRequest
@@ -113,6 +122,7 @@ export type AuthorizationPolicySettings = v.InferOutput<typeof policyOptions>
 export function authorizationRules(
   policy: AuthorizationPolicySettings,
   { intervalCounting, interactionHash, denialRedirect }: Compatibility,
+  hostTimeoutMs: number,
 ) {
   const { accessTokens, interactions, continuation, intervals, keyBinding } = policy
   const { historyMs, ...grants } = policy.grants
@@ -132,7 +142,7 @@ export function authorizationRules(
     requiresConsent: hostRule('policy.requiresConsent', requiresConsent),
     requiresFinish: hostRule('policy.requiresFinish', requiresFinish),
     subjectRequiresFinish,
-    mayRequest,
+    mayRequest: hostFunction('mayRequest', hostTimeoutMs, mayRequest),
     interactionHash,
     denialRedirect,
   }

@@ -195,15 +195,19 @@ type Settings = ReturnType<typeof readSettings>
 /** Validates the options, and fills in defaults. */
 function readSettings(options: AuthorizationServerOptions) {
   const settings = readInput('', authorizationServerOptions, options)
-  const { clientKeys, subjects, policy, compatibility } = settings
+  const { clientKeys, subjects, policy, compatibility, hostTimeoutMs } = settings
   const url = publicUrl(settings.grantEndpoint)
   const consent = publicUrl(settings.consentUrl)
-  const { grantPolicy, historyMs, keyBinding, ...rules } = authorizationRules(policy, compatibility)
+  const { grantPolicy, historyMs, keyBinding, ...rules } = authorizationRules(
+    policy,
+    compatibility,
+    hostTimeoutMs,
+  )
   return {
     options: settings,
-    keys: { clientKeys: hostClientKeys(clientKeys), keyBinding },
+    keys: { clientKeys: hostClientKeys(clientKeys, hostTimeoutMs), keyBinding },
     displayOf: hostDisplayOf(clientKeys),
-    ...(subjects !== undefined && { subjects: hostSubjects(subjects) }),
+    ...(subjects !== undefined && { subjects: hostSubjects(subjects, hostTimeoutMs) }),
     url,
     consentUrl: consent.origin + consent.basePath,
     strippedPrefix: requirePrefix(settings.strippedPrefix, url),

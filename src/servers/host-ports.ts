@@ -3,7 +3,10 @@ import type { DisplayOf } from '../host/interaction-view.js'
 import { mayBePublic } from '../network/index.js'
 import type {
   AccountLimits,
+  Bounded,
+  BoundedFunction,
   ClientKeys,
+  HostCall,
   PaymentMethods,
   Pricing,
   Subjects,
@@ -15,22 +18,26 @@ import { publishedJwk, screenJwk } from '../protocol/http-signature/jwk.js'
 import { parseWith } from '../protocol/schema.js'
 import { spendingLimitsSchema } from '../protocol/spending-limits.js'
 import { canonicalUrl, resourceId } from '../protocol/url.js'
-import { ofDependency } from '../service/failed-dependency.js'
-import { answerInTime } from '../service/time.js'
+import { askHost } from '../service/ask-host.js'
 import { HostAnswerError } from '../util/errors.js'
 import { isLoopback } from '../util/loopback.js'
 
-// The host's ports, as the servers use them. The server responds with 503 if a port rejects, and with 500 if its answer
-// breaks its contract: otherwise each client would have to find out what is wrong.
+// The host's ports, as the servers use them. The server responds with 503 if a port rejects or does not answer within
+// `timeoutMs`, and with 500 if its answer breaks its contract: otherwise each client would have to find out what is
+// wrong.
 
 /**
  * An account with another `url` than the one to find does not exist. A table that ignores case finds one for each
  * spelling, and each would have limits and lists of its own.
  */
-export function hostWalletAddresses(port: WalletAddresses): WalletAddresses {
+export function hostWalletAddresses(
+  port: WalletAddresses,
+  timeoutMs: number,
+): Bounded<WalletAddresses> {
   return {
     async find(url) {
-      const account = await ofDependency('walletAddresses', () => port.find(url))
+      const ask = (call: HostCall) => port.find(url, call)
+      const account = await askHost('walletAddresses.find', timeoutMs, ask)
       if (isAbsent(account)) return undefined
       requireAnswer('walletAddresses.find', accountSchema, account)
       for (const key of account.keys ?? []) requireKey('walletAddresses.find', key)
@@ -42,10 +49,14 @@ export function hostWalletAddresses(port: WalletAddresses): WalletAddresses {
 }
 
 /** A key with another `kid` than the one to find does not exist. */
-export function hostClientKeys(port: ClientKeys): ClientKeys {
+export function hostClientKeys(
+  port: ClientKeys,
+  timeoutMs: number,
+): Pick<Bounded<ClientKeys>, 'find'> {
   return {
     async find(query) {
-      const key = await port.find(query)
+      const ask = (call: HostCall) => port.find(query, call)
+      const key = await askHost('clientKeys.find', timeoutMs, ask)
       if (isAbsent(key)) return undefined
       requireAnswer('clientKeys.find', keySchema, key)
       if (key.kid !== query.kid) return undefined
@@ -65,29 +76,26 @@ const nameTimeoutMs = 2_000
  */
 export function hostDisplayOf(port: Pick<ClientKeys, 'displayOf'> = {}): DisplayOf {
   async function nameOf(walletAddress: string): Promise<string | undefined> {
-    try {
-      return displayName((await port.displayOf?.(walletAddress))?.name)
-    } catch {
-      return undefined
-    }
+    const ask = async (call: HostCall) =>
+      displayName((await port.displayOf?.(walletAddress, call))?.name)
+    return askHost('clientKeys.displayOf', nameTimeoutMs, ask).catch(() => undefined)
   }
 
   return async (walletAddress) => {
     const { origin: uri } = new URL(walletAddress)
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), nameTimeoutMs)
-    })
-    const name = await Promise.race([nameOf(walletAddress), late])
-    clearTimeout(timer)
+    const name = await nameOf(walletAddress)
     return name === undefined ? { uri } : { uri, name }
   }
 }
 
-export function hostPaymentMethods(port: PaymentMethods): PaymentMethods {
+export function hostPaymentMethods(
+  port: PaymentMethods,
+  timeoutMs: number,
+): Bounded<PaymentMethods> {
   return {
     async detailsOf(query) {
-      const details = await ofDependency('paymentMethods', () => port.detailsOf(query))
+      const ask = (call: HostCall) => port.detailsOf(query, call)
+      const details = await askHost('paymentMethods.detailsOf', timeoutMs, ask)
       return requireAnswer('paymentMethods.detailsOf', methodsSchema, details)
     },
     paymentIdOf: (ilpAddress) => port.paymentIdOf(ilpAddress),
@@ -103,9 +111,10 @@ export function hostPaymentMethods(port: PaymentMethods): PaymentMethods {
  */
 export function hostPricing(
   port: Pricing,
+  timeoutMs: number,
   baseUrl: string,
   allowLoopback = isLoopback(new URL(baseUrl)),
-): Pricing {
+): Bounded<Pricing> {
   function isAccepted(receiver: string): boolean {
     const url = new URL(receiver)
     if (allowLoopback && isLoopback(url)) return true
@@ -114,31 +123,41 @@ export function hostPricing(
 
   return {
     async price(request) {
-      if (isAccepted(request.receiver)) return ofDependency('pricing', () => port.price(request))
+      if (isAccepted(request.receiver)) {
+        return askHost('pricing.price', timeoutMs, (call) => port.price(request, call))
+      }
       const publicReason = 'must be on the public internet'
       return { ok: false, refusal: 'receiver_invalid', publicReason }
     },
   }
 }
 
-/**
- * Copies the limits, so that the host cannot change what a payment is counted by.
- *
- * @param answerMs how long the host may take.
- */
-export function hostAccountLimits(port: AccountLimits, answerMs: number): AccountLimits {
+/** Copies the limits, so that the host cannot change what a payment is counted by. */
+export function hostAccountLimits(
+  port: AccountLimits,
+  timeoutMs: number,
+): BoundedFunction<AccountLimits> {
   return async (walletAddress) => {
-    const limits = await ofDependency('accountLimits', () =>
-      answerInTime('accountLimits', answerMs, async () => port(walletAddress)),
-    )
+    const ask = (call: HostCall) => port(walletAddress, call)
+    const limits = await askHost('accountLimits', timeoutMs, ask)
     return structuredClone(requireAnswer('accountLimits', spendingLimitsSchema, limits))
   }
 }
 
-export function hostSubjects(port: Subjects): Subjects {
+/** Calls a function with one question in limited time. Nothing is known of its answer. */
+export function hostFunction<Query, Answer>(
+  name: string,
+  timeoutMs: number,
+  port: (query: Query, call: HostCall) => Answer | Promise<Answer>,
+): (query: Query) => Promise<Answer> {
+  return (query) => askHost(name, timeoutMs, (call) => port(query, call))
+}
+
+export function hostSubjects(port: Subjects, timeoutMs: number): Bounded<Subjects> {
   return {
     async resolve(query) {
-      const subject = await port.resolve(query)
+      const ask = (call: HostCall) => port.resolve(query, call)
+      const subject = await askHost('subjects.resolve', timeoutMs, ask)
       if (isAbsent(subject)) return undefined
       return requireAnswer('subjects.resolve', subjectSchema, subject)
     },

@@ -17,16 +17,21 @@ import { type ClockError, realPacing, steadyClock } from '../service/time.js'
 import { createRunner } from '../service/write/runner.js'
 import { callHook } from '../util/errors.js'
 import { given } from '../util/given.js'
-import { checked, group, type Members, optionsOf, port, readInput } from '../util/input.js'
+import {
+  duration,
+  group,
+  type Members,
+  optionsOf,
+  port,
+  positiveDuration,
+  readInput,
+} from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import {
   type Compatibility,
   type CompatibilityOptions,
   compatibilityGroup,
 } from './compatibility.js'
-
-/** Keeps the sum of a time and a duration within the range of `Date`. */
-const durationMaxMs = 100 * 366 * 86_400_000
 
 /** Options common to the servers with a store. */
 export interface ServerOptions extends ServerHooks {
@@ -96,18 +101,6 @@ export function wired<Server extends object>(server: Server, shared: Wiring): Se
 export function wiringOf(grants: object): Wiring | undefined {
   return (grants as { readonly [wiring]?: Wiring })[wiring]
 }
-
-/** A duration in milliseconds. */
-export const duration = checked<number>((value) => {
-  const isWhole = Number.isSafeInteger(value) && Number(value) >= 0
-  if (isWhole && Number(value) <= durationMaxMs) return undefined
-  return 'must be an integer number of milliseconds, at most 100 years'
-})
-
-export const positiveDuration = v.pipe(
-  duration,
-  v.check((ms) => ms > 0, 'must be positive'),
-)
 
 /** The limits of `created` in signatures. */
 export const signatureLimits = {

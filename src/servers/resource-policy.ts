@@ -1,12 +1,18 @@
 import * as v from 'valibot'
 import type { IncomingPaymentPolicy } from '../core/incoming-payment.js'
-import type { AccountLimits, MayPay, MayReceive } from '../ports/host.js'
+import type { AccountLimits, BoundedFunction, MayPay, MayReceive } from '../ports/host.js'
 import type { SpendingPolicy } from '../service/outgoing-payment.js'
 import { clockDifferenceMaxMs, lateCommitMaxMs, replayMarginMs } from '../service/time.js'
-import { callback, group, type Members, optionsOf } from '../util/input.js'
+import {
+  callback,
+  duration,
+  group,
+  type Members,
+  optionsOf,
+  positiveDuration,
+} from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
-import { hostAccountLimits } from './host-ports.js'
-import { duration, positiveDuration } from './options.js'
+import { hostAccountLimits, hostFunction } from './host-ports.js'
 
 /** The host's policy for payments and quotes. Durations are in milliseconds. */
 export interface ResourcePolicy {
@@ -37,7 +43,7 @@ export interface ResourcePolicy {
      * `quotes.lifetimeMs`. Default 365 days.
      */
     readonly retentionMs?: number
-    /** How long one call of `mayPay` may take, and of `accountLimits`. Default 30,000. */
+    /** How long one call of `mayPay` may take. Default 30,000. */
     readonly decideMs?: number
   }
   /**
@@ -53,14 +59,15 @@ export interface ResourcePolicy {
    * Decides whether an incoming payment may be created, by a client or by `incomingPayments.create`, and whether funds
    * that arrive for one may be counted: frozen accounts, screening, the largest amount. Called last, before the commit;
    * never for a repeat. Any answer other than `{ ok: true }` creates and counts nothing. For a client, a refusal
-   * results in 400 or 403, an exception or rejection in 503, an invalid answer in 500. `create` and `receive` resolve
-   * to the refusal, and reject with the error. Default: every payment and arrival is allowed.
+   * results in 400 or 403, an exception, a rejection, or no answer within `hostTimeoutMs`, in 503, an invalid
+   * answer in 500. `create` and `receive` resolve to the refusal, and reject with the error. Default: every payment
+   * and arrival is allowed.
    */
   readonly mayReceive?: MayReceive
   /**
    * Returns the limits that the owner of an account has set for all payments that apps make. They are counted in the
-   * commit of the payment. An exception, a rejection, or an answer after `outgoingPayments.decideMs`, results in 503,
-   * an invalid answer in 500; nothing is created. Default: no account has limits.
+   * commit of the payment. An exception, a rejection, or no answer within `hostTimeoutMs`, results in 503, an invalid
+   * answer in 500; nothing is created. Default: no account has limits.
    */
   readonly accountLimits?: AccountLimits
 }
@@ -103,17 +110,15 @@ export type ResourcePolicySettings = v.InferOutput<typeof policyOptions>
  *
  * @throws {InvalidInputError} for options that contradict each other.
  */
-export function resourcePolicy({
-  mayPay,
-  mayReceive,
-  accountLimits,
-  ...policy
-}: ResourcePolicySettings): {
+export function resourcePolicy(
+  { mayPay, mayReceive, accountLimits, ...policy }: ResourcePolicySettings,
+  hostTimeoutMs: number,
+): {
   readonly incoming: IncomingPaymentPolicy
   readonly spending: SpendingPolicy
   readonly mayPay: MayPay | undefined
-  readonly mayReceive: MayReceive | undefined
-  readonly accountLimits: AccountLimits | undefined
+  readonly mayReceive: BoundedFunction<MayReceive> | undefined
+  readonly accountLimits: BoundedFunction<AccountLimits> | undefined
 } {
   const { incomingPayments: incoming, quotes } = policy
   const { decideMs, ...outgoing } = policy.outgoingPayments
@@ -131,8 +136,8 @@ export function resourcePolicy({
   }
   return {
     mayPay,
-    mayReceive,
-    accountLimits: accountLimits && hostAccountLimits(accountLimits, decideMs),
+    mayReceive: mayReceive && hostFunction('mayReceive', hostTimeoutMs, mayReceive),
+    accountLimits: accountLimits && hostAccountLimits(accountLimits, hostTimeoutMs),
     incoming: {
       ...incoming,
       unpaidRetentionMs: Math.min(incoming.unpaidRetentionMs, incoming.retentionMs),

@@ -37,6 +37,7 @@ import { paymentEnds } from '../service/event-record.js'
 import type { ServerEvents } from '../service/events/delivery.js'
 import { createServerEvents } from '../service/events/outbox.js'
 import { createIncomingPayments } from '../service/incoming-payment.js'
+import type { IntrospectWithPreload } from '../service/introspection.js'
 import { createOutgoingPayments, sweptBudgets } from '../service/outgoing-payment.js'
 import { createOwnerConfirmations } from '../service/owner-confirmation.js'
 import { createQuotes, type QuoteOperations } from '../service/quote.js'
@@ -46,7 +47,7 @@ import { sweptReplays } from '../service/used-key.js'
 import { boolean, group, type Members, optionsOf, port, readInput } from '../util/input.js'
 import { InvalidInputError } from '../util/invalid-input.js'
 import { type CompatibilityOptions, compatibilityOptions } from './compatibility.js'
-import { hostPaymentMethods, hostPricing, hostWalletAddresses } from './host-ports.js'
+import { hostFunction, hostPaymentMethods, hostPricing, hostWalletAddresses } from './host-ports.js'
 import {
   contextOn,
   requirePrefix,
@@ -229,22 +230,23 @@ function readSettings(given: ResourceServerOptions) {
     throw new InvalidInputError('store', problem)
   }
   const common = readInput('', sharedGroup, { ...shared, ...sharedOf(given) })
+  const { hostTimeoutMs } = common
   const url = publicUrl(own.baseUrl)
+  const baseUrl = url.origin + url.basePath
   const issuer = publicUrl(readInput('grants.grantEndpoint', serverUrl, grantEndpoint))
   return {
-    pricing,
-    allowLoopback,
+    pricing: pricing && hostPricing(pricing, hostTimeoutMs, baseUrl, allowLoopback),
     grantEndpoint,
-    introspect: grants.introspect.bind(grants),
+    introspect: introspectionOf(grants, shared !== undefined, hostTimeoutMs),
     /** Whether the grants are in the store of this server. */
     hasGrants: shared !== undefined,
     onNarrowed,
-    walletAddresses: hostWalletAddresses(walletAddresses),
-    paymentMethods: hostPaymentMethods(paymentMethods),
+    walletAddresses: hostWalletAddresses(walletAddresses, hostTimeoutMs),
+    paymentMethods: hostPaymentMethods(paymentMethods, hostTimeoutMs),
     url,
-    baseUrl: url.origin + url.basePath,
+    baseUrl,
     strippedPrefix: requirePrefix(own.strippedPrefix, url),
-    policy: resourcePolicy(own.policy),
+    policy: resourcePolicy(own.policy, hostTimeoutMs),
     context: serviceContext(common, 'resourceServer', url, issuer),
     seenBudgets: createSeenBudgets(),
     repeats: common.compatibility.repeatedRequests,
@@ -252,11 +254,22 @@ function readSettings(given: ResourceServerOptions) {
   }
 }
 
+/** An authorization server in this process limits the time of what it calls. */
+function introspectionOf(
+  grants: GrantSource,
+  isHere: boolean,
+  timeoutMs: number,
+): IntrospectWithPreload {
+  const introspect = grants.introspect.bind(grants)
+  return isHere ? introspect : hostFunction('grants.introspect', timeoutMs, introspect)
+}
+
 type Services = ReturnType<typeof servicesIn>
 
 /** Creates the services in a context, and the interfaces through which the host calls them. */
 function servicesIn(context: ServiceContext, settings: Settings) {
-  const { walletAddresses, paymentMethods, policy, baseUrl, hasGrants, seenBudgets } = settings
+  const { walletAddresses, paymentMethods, pricing, policy } = settings
+  const { baseUrl, hasGrants, seenBudgets } = settings
   const incoming = createIncomingPayments(
     context,
     { walletAddresses, paymentMethods, mayReceive: policy.mayReceive },
@@ -264,7 +277,6 @@ function servicesIn(context: ServiceContext, settings: Settings) {
   )
   const { spending, mayPay, accountLimits } = policy
   const outgoing = createOutgoingPayments(context, spending, seenBudgets)
-  const pricing = settings.pricing && hostPricing(settings.pricing, baseUrl, settings.allowLoopback)
   const quotes = pricing && createQuotes(context, { walletAddresses, pricing }, spending.quotes)
   const limits = limitServices(
     { context, walletAddresses, quotes, mayPay, accountLimits, policy: spending },

@@ -115,7 +115,7 @@ export function createWalletAddressServer(
     routeUrls(publicUrl(resourceServerUrl), url, [...receivingRoutes, ...spendingRoutes]),
   ].flat()
   const watch = hooksOf(settings)
-  const walletAddresses = hostWalletAddresses(settings.walletAddresses)
+  const walletAddresses = hostWalletAddresses(settings.walletAddresses, settings.hostTimeoutMs)
   const baseUrl = url.origin + url.basePath
 
   async function find({ id }: Exchange): Promise<HttpResult<WalletAddress>> {

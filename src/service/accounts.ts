@@ -1,11 +1,11 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
-import type { WalletAddress, WalletAddresses } from '../ports/host.js'
+import type { Bounded, WalletAddress, WalletAddresses } from '../ports/host.js'
 
 export type AccountRefusal = 'wallet_address_unknown' | 'wallet_address_inactive'
 
 /** Resolves to the account of a wallet address, or refuses if it does not exist or is inactive. */
 export async function activeAccount(
-  walletAddresses: WalletAddresses,
+  walletAddresses: Bounded<WalletAddresses>,
   url: string,
 ): Promise<Result<WalletAddress, Refused<AccountRefusal>>> {
   const account = await walletAddresses.find(url)

@@ -13,7 +13,7 @@ import {
   type OpenLimit,
   type SetLimit,
 } from '../core/spending-limits.js'
-import type { AccountLimits } from '../ports/host.js'
+import type { AccountLimits, BoundedFunction } from '../ports/host.js'
 import type { RecordKey } from '../ports/store.js'
 import { HostAnswerError } from '../util/errors.js'
 import { hashText } from '../util/hash.js'
@@ -70,7 +70,7 @@ export async function limitsOfAccount(
     accountLimits: ask,
   }: {
     readonly context: Pick<ServiceContext, 'grantNamespace'>
-    readonly accountLimits?: AccountLimits | undefined
+    readonly accountLimits?: BoundedFunction<AccountLimits> | undefined
   },
   { walletAddress, ...asset }: Asset & { readonly walletAddress: string },
   at: Instant,

@@ -7,18 +7,6 @@ import { isTransactionError } from './store-errors.js'
  */
 const failed = new WeakMap<object, string>()
 
-/** Calls a port of the host, and marks its error for `failedDependency`. Does not check what it resolves to. */
-export async function ofDependency<Value>(
-  name: string,
-  call: () => Promise<Value> | Value,
-): Promise<Value> {
-  try {
-    return await call()
-  } catch (cause) {
-    throw dependencyFailure(name, cause)
-  }
-}
-
 /** Marks the rejection of a store or port. The failed transaction or a wrong answer of a host is not an outage. */
 export function dependencyFailure(name: string, cause: unknown): unknown {
   if (isTransactionError(cause) || isWrongAnswer(cause)) return cause

@@ -4,15 +4,20 @@ import type { GrantConditions } from '../core/limits.js'
 import { requesterOf } from '../core/outgoing-payment/authority.js'
 import { confirmationMaxMs } from '../core/outgoing-payment/confirmation.js'
 import type { ReservedPayment } from '../core/outgoing-payment/record.js'
-import type { ConfirmationRequired, MayPay, MayPayAnswer, RequestedPayment } from '../ports/host.js'
+import type {
+  ConfirmationRequired,
+  HostCall,
+  MayPay,
+  MayPayAnswer,
+  RequestedPayment,
+} from '../ports/host.js'
 import { confirmationSchema } from '../protocol/host-answers.js'
 import { parseWith } from '../protocol/schema.js'
 import { HostAnswerError } from '../util/errors.js'
 import { given } from '../util/given.js'
+import { askHost } from './ask-host.js'
 import type { ServiceContext } from './context.js'
-import { ofDependency } from './failed-dependency.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
-import { answerInTime } from './time.js'
 
 type MayPayRefusal = Exclude<
   Extract<MayPayAnswer, { readonly ok: false }>['refusal'],
@@ -29,7 +34,7 @@ export type MayPayRefused = Refused<MayPayRefusal> | ConfirmationRequired
 
 /** Asks the host whether a payment may be created, and waits until the end of its time. */
 export async function askMayPay(
-  { pacing, clock }: ServiceContext,
+  { clock }: ServiceContext,
   mayPay: MayPay,
   payment: ReservedPayment,
   conditions: GrantConditions | undefined,
@@ -49,9 +54,9 @@ export async function askMayPay(
     ...(payment.confirmation?.given !== undefined && { isConfirmed: true }),
   }
   // A copy, so that the host cannot change what is created.
-  const ask = async () => mayPay(structuredClone(requested))
+  const ask = (call: HostCall) => mayPay(structuredClone(requested), call)
   const leftMs = Math.max(0, askUntil - clock.now())
-  const answer = await ofDependency('mayPay', () => answerInTime('mayPay', leftMs, ask, pacing))
+  const answer = await askHost('mayPay', leftMs, ask)
   const required = readConfirmation(answer, payment, clock.now())
   if (required !== undefined) return required
   const allowed = readHostAnswer('mayPay', answer)

@@ -3,6 +3,7 @@ import type { Refused } from '../core/decision.js'
 import type { IncomingPayment } from '../core/incoming-payment.js'
 import type { Instant } from '../core/instant.js'
 import type {
+  BoundedFunction,
   Clock,
   MayReceive,
   MayReceiveAnswer,
@@ -14,7 +15,6 @@ import { parseWith } from '../protocol/schema.js'
 import { HostAnswerError } from '../util/errors.js'
 import { given } from '../util/given.js'
 import { postponedMaxMs } from './events/delivery.js'
-import { ofDependency } from './failed-dependency.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
 
 /** Why the host refuses a creation or an arrival. */
@@ -39,7 +39,7 @@ const reasons: Readonly<Record<MayReceiveRefusal, string>> = {
 
 /** Asks the host whether a payment may be created. */
 export async function askMayCreate(
-  mayReceive: MayReceive,
+  mayReceive: BoundedFunction<MayReceive>,
   payment: IncomingPayment,
 ): Promise<Refused<MayReceiveRefusal> | undefined> {
   return refusalIn(await ask(mayReceive, payment, { type: 'creation' }))
@@ -47,7 +47,7 @@ export async function askMayCreate(
 
 /** Asks the host whether funds may be counted that arrived for a payment. */
 export async function askMayReceive(
-  mayReceive: MayReceive,
+  mayReceive: BoundedFunction<MayReceive>,
   payment: IncomingPayment,
   arrival: Arrival,
   clock: Clock,
@@ -57,7 +57,7 @@ export async function askMayReceive(
 }
 
 function ask(
-  mayReceive: MayReceive,
+  mayReceive: BoundedFunction<MayReceive>,
   payment: IncomingPayment,
   asked: { readonly type: 'creation' } | ({ readonly type: 'arrival' } & Arrival),
 ): Promise<unknown> {
@@ -71,7 +71,7 @@ function ask(
     expiresAt,
     ...given({ client, incomingAmount, metadata }),
   })
-  return ofDependency('mayReceive', () => mayReceive(query))
+  return mayReceive(query)
 }
 
 function refusalIn(answer: unknown): Refused<MayReceiveRefusal> | undefined {

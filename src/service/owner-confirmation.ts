@@ -27,7 +27,13 @@ import {
 } from '../core/outgoing-payment/record.js'
 import { declinedFor, reservedByOther } from '../core/outgoing-payment/reservation.js'
 import type { SetLimit } from '../core/spending-limits.js'
-import type { AccountLimits, MayPay, WalletAddresses } from '../ports/host.js'
+import type {
+  AccountLimits,
+  Bounded,
+  BoundedFunction,
+  MayPay,
+  WalletAddresses,
+} from '../ports/host.js'
 import { storeBounds } from '../ports/store.js'
 import { type AccountRefusal, activeAccount } from './accounts.js'
 import {
@@ -63,9 +69,9 @@ interface ConfirmingServer {
   readonly context: ServiceContext
   /** Whether the grants, and so their owners, are in the store of this server. */
   readonly hasGrants: boolean
-  readonly walletAddresses: WalletAddresses
+  readonly walletAddresses: Bounded<WalletAddresses>
   readonly mayPay: MayPay | undefined
-  readonly accountLimits: AccountLimits | undefined
+  readonly accountLimits: BoundedFunction<AccountLimits> | undefined
   readonly policy: CreationPolicy
 }
 

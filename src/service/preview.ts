@@ -13,7 +13,13 @@ import { type GrantedRights, rightsOf } from '../core/outgoing-payment/granted-r
 import { unexpired } from '../core/quote.js'
 import { ownerLimits, waitingLimit } from '../core/spending-limits.js'
 import type { JsonObject } from '../core/stored.js'
-import type { AccountLimits, MayPay, WalletAddresses } from '../ports/host.js'
+import type {
+  AccountLimits,
+  Bounded,
+  BoundedFunction,
+  MayPay,
+  WalletAddresses,
+} from '../ports/host.js'
 import { newUuid } from '../protocol/uuid.js'
 import { given } from '../util/given.js'
 import { activeAccount } from './accounts.js'
@@ -54,10 +60,10 @@ export interface PaymentPreviewRequest {
 
 export interface PreviewDependencies {
   readonly context: ServiceContext
-  readonly walletAddresses: WalletAddresses
+  readonly walletAddresses: Bounded<WalletAddresses>
   readonly quotes: QuoteOperations
   readonly mayPay?: MayPay | undefined
-  readonly accountLimits?: AccountLimits | undefined
+  readonly accountLimits?: BoundedFunction<AccountLimits> | undefined
   readonly policy: CreationPolicy
 }
 

@@ -9,7 +9,7 @@ import {
   type Quote,
   type QuotePolicy,
 } from '../core/quote.js'
-import type { PriceRefusal, Pricing, WalletAddresses } from '../ports/host.js'
+import type { Bounded, PriceRefusal, Pricing, WalletAddresses } from '../ports/host.js'
 import { type QuoteRequest, readPriceAnswer } from '../protocol/quote.js'
 import { newUuid } from '../protocol/uuid.js'
 import { HostAnswerError } from '../util/errors.js'
@@ -22,8 +22,8 @@ import type { Replayed, SignedCall } from './signed-call.js'
 import { creationWrite, type Write } from './write/write.js'
 
 interface QuotePorts {
-  readonly walletAddresses: WalletAddresses
-  readonly pricing: Pricing
+  readonly walletAddresses: Bounded<WalletAddresses>
+  readonly pricing: Bounded<Pricing>
 }
 
 interface QuoteDependencies extends QuotePorts {

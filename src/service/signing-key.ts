@@ -1,6 +1,6 @@
 import { ok, type Result } from '../core/decision.js'
 import type { GrantClient, GrantKey } from '../core/grant/record.js'
-import type { ClientKeys } from '../ports/host.js'
+import type { Bounded, ClientKeys } from '../ports/host.js'
 import { kidLengthMax, thumbprintOf } from '../protocol/http-signature/jwk.js'
 
 /**
@@ -11,7 +11,7 @@ export type KeyBinding = 'published' | 'bound'
 
 /** How the keys of clients are found, and which of them sign. */
 export interface KeyLookup {
-  readonly clientKeys: ClientKeys
+  readonly clientKeys: Pick<Bounded<ClientKeys>, 'find'>
   readonly keyBinding: KeyBinding
 }
 

@@ -1,7 +1,7 @@
 import type { Stored } from '../core/stored.js'
 import type { Clock, Telemetry } from '../ports/host.js'
 import type { RecordKind, Store } from '../ports/store.js'
-import { dependencyFailure } from './failed-dependency.js'
+import { inTime } from './in-time.js'
 import { ContentionError, StoreTimeoutError } from './store-errors.js'
 import { replayMarginMs } from './time.js'
 
@@ -75,22 +75,6 @@ export function withinTime<Value>(
   timeoutMs: number,
   work: () => Promise<Value>,
 ): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(
-      () => fail(new StoreTimeoutError(call, Math.round(timeoutMs))),
-      timeoutMs,
-    )
-    function fail(error: unknown): void {
-      clearTimeout(timer)
-      reject(dependencyFailure('the store', error))
-    }
-    try {
-      work().then((value) => {
-        clearTimeout(timer)
-        resolve(value)
-      }, fail)
-    } catch (error) {
-      fail(error)
-    }
-  })
+  const late = () => new StoreTimeoutError(call, Math.round(timeoutMs))
+  return inTime('the store', timeoutMs, work, late)
 }

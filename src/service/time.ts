@@ -66,7 +66,7 @@ export interface Pacing {
 }
 
 /** The longest delay of a timer: a longer one would fire immediately. */
-const timerMaxMs = 2 ** 31 - 1
+export const timerMaxMs = 2 ** 31 - 1
 
 /** Resolves after the delay, or as soon as the signal is aborted, and clears its timer. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
@@ -85,23 +85,4 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 export const realPacing: Pacing = {
   elapsedMs: () => performance.now(),
   sleep,
-}
-
-/** Resolves to what the host answers, or rejects if it has not answered within `ms`. */
-export async function answerInTime<Answer>(
-  name: string,
-  ms: number,
-  ask: () => Promise<Answer>,
-  pacing: Pick<Pacing, 'sleep'> = realPacing,
-): Promise<Answer> {
-  const answered = new AbortController()
-  async function late(): Promise<never> {
-    await pacing.sleep(ms, answered.signal)
-    throw new Error(`${name} did not answer in time`)
-  }
-  try {
-    return await Promise.race([late(), ask()])
-  } finally {
-    answered.abort()
-  }
 }

@@ -46,6 +46,29 @@ export class HostAnswerError extends TypeError {
   }
 }
 
+/**
+ * A function of the host that did not answer in time, by `hostTimeoutMs`, or of `mayPay` by `decideMs`. The client
+ * receives 503, and `onError` this error. A later answer changes nothing.
+ *
+ * @example
+ * ```ts
+ * import { HostTimeoutError } from 'open-payments-server'
+ *
+ * // The option `onError` of the servers:
+ * function onError(error: unknown): void {
+ *   console.error(error instanceof HostTimeoutError ? `too slow: ${error.message}` : error)
+ * }
+ * ```
+ */
+export class HostTimeoutError extends Error {
+  readonly code = 'ERR_HOST_TIMEOUT'
+
+  /** `source` is the function of the host, such as `walletAddresses.find`. */
+  constructor(source: string, timeoutMs: number) {
+    super(`${source} did not answer within ${timeoutMs} ms`)
+  }
+}
+
 /** Whether an answer of the host was wrong, which is not an outage. */
 export function isWrongAnswer(error: unknown): boolean {
   return hasCode(error, 'ERR_HOST_ANSWER')

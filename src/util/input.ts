@@ -169,3 +169,18 @@ function noOther(noun: string, entries: v.ObjectEntries) {
     addIssue({ message: unknownName(noun, entries), path: [...path] })
   })
 }
+
+/** Keeps the sum of a time and a duration within the range of `Date`. */
+const durationMaxMs = 100 * 366 * 86_400_000
+
+/** A duration in milliseconds. */
+export const duration = checked<number>((value) => {
+  const isWhole = Number.isSafeInteger(value) && Number(value) >= 0
+  if (isWhole && Number(value) <= durationMaxMs) return undefined
+  return 'must be an integer number of milliseconds, at most 100 years'
+})
+
+export const positiveDuration = v.pipe(
+  duration,
+  v.check((ms) => ms > 0, 'must be positive'),
+)

@@ -8,6 +8,7 @@ import {
   remoteGrants,
 } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
+import { hostCall } from '../support/host-call.js'
 import { bankId, bankKey, introspection } from '../support/introspection.js'
 import { type TestKey, testKey } from '../support/keys.js'
 import { servedDeployments } from '../support/served.js'
@@ -52,7 +53,7 @@ const deployments = ['express', 'fastify', 'hono'].flatMap((adapter) =>
 /** The shop's receiver names its wallet address, and the other one does not. */
 const pricing: Pricing = {
   async price(request) {
-    const price = await priceList.price(request)
+    const price = await priceList.price(request, hostCall)
     return request.receiver === shopReceiver
       ? { ...price, receiverWalletAddress: shopAccount }
       : price

@@ -8,6 +8,7 @@ import {
 } from '../../src/index.js'
 import { newId } from '../../src/protocol/credential.js'
 import { startOfTests } from '../support/clock.js'
+import { hostCall } from '../support/host-call.js'
 import { invalidInput } from '../support/invalid-input.js'
 import { importWithoutNode } from '../support/portable.js'
 import { seededRandom } from '../support/random.js'
@@ -26,7 +27,7 @@ const methods = ilpPaymentMethods(options)
 async function detailsOf(methods: PaymentMethods, paymentId: string) {
   const query = { paymentId, walletAddress: 'https://wallet.example/bob' }
   const asset = { assetCode: 'USD', assetScale: 2 }
-  const [details, ...others] = await methods.detailsOf({ ...query, asset })
+  const [details, ...others] = await methods.detailsOf({ ...query, asset }, hostCall)
   if (details === undefined || others.length > 0) throw new Error('expected one method')
   return details
 }

@@ -6,6 +6,7 @@ import { postgresStore } from '../../adapters/postgres.js'
 import { releaseFunds } from '../../examples/host-transaction/hold-funds.js'
 import type { MayPay, ResourceServer } from '../../src/index.js'
 import { balanceProperty, type LedgerHost, ledgerProperty } from '../support/held-balances.js'
+import { hostCall } from '../support/host-call.js'
 import { createHostDatabase, type Example, examples } from '../support/host-databases.js'
 import { runs } from '../support/runs.js'
 import { pay, shopReceiver, usd, withKey } from '../support/spending.js'
@@ -183,7 +184,7 @@ describe.each(examples)('the hold of %s', (_, installed) => {
   test('covers each amount once for concurrent calls, without a deadlock', async () => {
     const before = await deadlocksSoFar()
     const calls = Array.from({ length: 30 }, (_, index) =>
-      host.mayPay({ ...payment, outgoingPaymentId: `payment-${index % 3}` }),
+      host.mayPay({ ...payment, outgoingPaymentId: `payment-${index % 3}` }, hostCall),
     )
     const covered = (await Promise.all(calls)).filter(({ ok }) => ok)
     expect(covered).toHaveLength(10)
@@ -192,15 +193,15 @@ describe.each(examples)('the hold of %s', (_, installed) => {
   })
 
   test('refuses an account that it does not know, and the largest amount', async () => {
-    expect(await host.mayPay({ ...payment, walletAddress: `${alice}2` })).toEqual(refused)
+    expect(await host.mayPay({ ...payment, walletAddress: `${alice}2` }, hostCall)).toEqual(refused)
     const debitAmount = usd('18446744073709551615')
-    expect(await host.mayPay({ ...payment, debitAmount })).toEqual(refused)
+    expect(await host.mayPay({ ...payment, debitAmount }, hostCall)).toEqual(refused)
   })
 
   test('holds a payment again that it has held, and releases it once it is declined', async () => {
     let isLost = true
     const mayPay: MayPay = async (payment) => {
-      const answer = await host.mayPay(payment)
+      const answer = await host.mayPay(payment, hostCall)
       if (isLost) throw new Error('the answer was lost')
       return answer
     }

@@ -29,7 +29,7 @@ describe.skipIf(server === undefined)('payments between the accounts of a wallet
     world = createSpendingWorld({
       store: postgresStore(pool),
       resources: {
-        policy: { mayPay: holdFunds(pool), mayReceive: (query) => mayReceive(query) },
+        policy: { mayPay: holdFunds(pool), mayReceive: (...asked) => mayReceive(...asked) },
         pricing: { price: (request) => priceOfOwn(world.resources, request) },
       },
     })

@@ -6,6 +6,7 @@ import {
   pricing,
   serversProperty,
 } from '../../examples/payment-limits/own-servers.js'
+import { hostCall } from '../support/host-call.js'
 import { runs } from '../support/runs.js'
 
 test('A wallet passes its own servers to the search, which finds no way to overspend', async () => {
@@ -18,7 +19,7 @@ const mistakes: Readonly<Record<string, { readonly say: HostsSay; readonly found
       mayPay,
       pricing: {
         async price(request) {
-          const price = await pricing.price(request)
+          const price = await pricing.price(request, hostCall)
           if (!price.ok) return price
           const { value, ...asset } = price.receiveAmount
           return { ...price, receiveAmount: { value: `${BigInt(value) * 2n}`, ...asset } }

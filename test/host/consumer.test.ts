@@ -164,6 +164,18 @@ describe('a consumer', () => {
     expect(calls).toHaveLength(1)
   })
 
+  test('ends with the block that declares it by await using', async () => {
+    const { source, calls } = scriptedSource()
+    {
+      await using consumer = consumeEvents([source], () => {}, { pollMs: 10 })
+      expect(consumer.stop).toBeTypeOf('function')
+      await vi.advanceTimersByTimeAsync(10)
+    }
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(calls).toHaveLength(2)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
   test('stops after a bounded time although a delivery does not end, and says so', async () => {
     const stuck = scriptedSource(() => new Promise<DrainResult>(() => {}))
     const consumer = consumeEvents([stuck.source], () => {})

@@ -105,6 +105,22 @@ describe('running sweeps', () => {
     expect(given).toHaveLength(1)
   })
 
+  test('ends with the block that declares it by await using', async () => {
+    const signals: (AbortSignal | undefined)[] = []
+    const sweep = async ({ signal }: SweepOptions = {}) => {
+      signals.push(signal)
+      return { more: !signal?.aborted }
+    }
+    {
+      await using runner = runSweeps([{ sweep }])
+      expect(runner.stop).toBeTypeOf('function')
+    }
+    const { length } = signals
+    expect(signals.at(-1)?.aborted).toBe(true)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(signals).toHaveLength(length)
+  })
+
   test.each([
     [{ everyMs: 0 }, 'everyMs'],
     [{ limit: 0 }, 'limit'],

@@ -159,7 +159,7 @@ describe('the limits of an account', () => {
   ])('refuse the payment as an error of the server if the host %s', async (_, limits, status) => {
     let isFailing = true
     const { client, first, commits, paid } = await limitedAccount(
-      (url) => (isFailing ? limits(url) : []),
+      (...asked) => (isFailing ? limits(...asked) : []),
       { outgoingPayments: { decideMs: 1 } },
     )
     expect((await pay(client, first, 1)).status).toBe(status)

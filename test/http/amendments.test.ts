@@ -14,6 +14,7 @@ import {
   toFetch,
 } from '../../src/index.js'
 import { freshStores, servers } from '../support/databases.js'
+import { hostCall } from '../support/host-call.js'
 import { bankId, bankKey, introspection } from '../support/introspection.js'
 import { runs } from '../support/runs.js'
 import {
@@ -36,7 +37,7 @@ const shop = 'https://bank.example/shop'
 /** The shop's receiver names its wallet address, and the other one does not. */
 const naming: Pricing = {
   async price(request) {
-    const price = await priceList.price(request)
+    const price = await priceList.price(request, hostCall)
     return request.receiver === shopReceiver ? { ...price, receiverWalletAddress: shop } : price
   },
 }
@@ -289,7 +290,7 @@ test('an amendment while the host determines a price, for longer than a commit m
     async price(request) {
       await pricing()
       await new Promise((resolve) => setTimeout(resolve, storeTimeoutMs + 50))
-      return priceList.price(request)
+      return priceList.price(request, hostCall)
     },
   }
   const { world, client, token, grantId } = await payingClient({

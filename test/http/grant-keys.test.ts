@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { remoteClientKeys } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
+import { hostCall } from '../support/host-call.js'
 import { jwkOf, type TestKey, testKey } from '../support/keys.js'
 import { runs } from '../support/runs.js'
 import { withHeader, withSignaturesOf } from '../support/sign.js'
@@ -192,7 +193,7 @@ describe('a grant of a client with a wallet address', () => {
           async price(request) {
             publish('second')
             await client.rotate(other, { key: second })
-            return priceList.price(request)
+            return priceList.price(request, hostCall)
           },
         },
       },

@@ -33,7 +33,7 @@ import {
   withFinish,
 } from '../support/world.js'
 
-type Port = 'walletAddresses' | 'paymentMethods' | 'pricing' | 'mayRequest'
+type Port = 'walletAddresses.find' | 'paymentMethods.detailsOf' | 'pricing.price' | 'mayRequest'
 
 interface Outage {
   port?: Port
@@ -51,12 +51,12 @@ function failingWorld() {
   const world = createSpendingWorld({
     auth: { policy: { mayRequest: () => through('mayRequest', () => ({ ok: true })) } },
     resources: {
-      walletAddresses: { find: (url) => through('walletAddresses', () => find(url)) },
+      walletAddresses: { find: (url) => through('walletAddresses.find', () => find(url)) },
       paymentMethods: {
-        detailsOf: () => through('paymentMethods', async () => []),
+        detailsOf: () => through('paymentMethods.detailsOf', async () => []),
         paymentIdOf: () => undefined,
       },
-      pricing: { price: (request) => through('pricing', async () => listPrice(request)) },
+      pricing: { price: (request) => through('pricing.price', async () => listPrice(request)) },
     },
   })
   return { world, outage }
@@ -71,10 +71,10 @@ const operations: Record<string, [Port, (world: World) => Promise<() => Promise<
       return () => client.request([incomingAccess])
     },
   ],
-  'a new incoming payment': ['walletAddresses', async (world) => newPayment(world.client())],
-  'payment details': ['paymentMethods', async (world) => newPayment(world.client())],
+  'a new incoming payment': ['walletAddresses.find', async (world) => newPayment(world.client())],
+  'payment details': ['paymentMethods.detailsOf', async (world) => newPayment(world.client())],
   'a quote': [
-    'pricing',
+    'pricing.price',
     async (world) => {
       const client = world.client()
       const token = await quoteToken(client)
@@ -82,7 +82,7 @@ const operations: Record<string, [Port, (world: World) => Promise<() => Promise<
     },
   ],
   'an outgoing payment without a quote': [
-    'pricing',
+    'pricing.price',
     async (world) => {
       const client = world.client()
       const { token } = await grantToPay(world, client)

@@ -245,7 +245,7 @@ describe('a payment without a quote', () => {
     const world = createSpendingWorld({
       resources: {
         pricing: {
-          price: async (request) => ({ ...(await price(request)), expiresAt: startOfTests - 1 }),
+          price: async (...asked) => ({ ...(await price(...asked)), expiresAt: startOfTests - 1 }),
         },
       },
     })

@@ -6,6 +6,7 @@ import {
   type Pricing,
   type WalletAddress,
 } from '../../src/index.js'
+import { hostCall } from '../support/host-call.js'
 import { type Fate, fates, lyingStore } from '../support/proxy-store.js'
 import { type SignOptions, withHeader } from '../support/sign.js'
 import {
@@ -126,7 +127,7 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
   test('succeeds despite later changes of the quote, price, window and budget', async () => {
     let takes = true
     const price: Pricing['price'] = async (asked) =>
-      takes ? priceList.price(asked) : { ok: false, refusal: 'receiver_invalid' }
+      takes ? priceList.price(asked, hostCall) : { ok: false, refusal: 'receiver_invalid' }
     const { world, client } = await payingClient({ resources: { pricing: { price } } })
     const interval = 'R1/2026-11-21T12:00:00Z/PT6M'
     const bounded = outgoingItem({ interval, debitAmount: usd(1000) })
@@ -260,7 +261,7 @@ describe('an idempotency key', () => {
   test('finds the payment of an equal request that was created while a higher price was determined', async () => {
     let other: ReturnType<typeof pay> | undefined
     const price: Pricing['price'] = async (asked) => {
-      if (other !== undefined) return priceList.price(asked)
+      if (other !== undefined) return priceList.price(asked, hostCall)
       other = pay(client, token, 100, {}, withKey('same'))
       await other
       return { ...listPrice(asked), receiveAmount: usd(200) }

@@ -8,6 +8,7 @@ import {
   remoteGrants,
   type SpendingLimit,
 } from '../../src/index.js'
+import { hostCall } from '../support/host-call.js'
 import { introspection } from '../support/introspection.js'
 import { runs } from '../support/runs.js'
 import {
@@ -250,7 +251,7 @@ describe('a preview of a payment', () => {
         }
         const pricing: Pricing = {
           async price(request) {
-            const priced = await priceList.price(request)
+            const priced = await priceList.price(request, hostCall)
             return priced.ok ? { ...priced, expiresAt: world.clock.now() + expiresIn } : priced
           },
         }
@@ -324,7 +325,7 @@ describe('a preview of a payment', () => {
     const refusals: string[] = []
     const pricing: Pricing = {
       async price(request) {
-        const priced = await priceList.price(request)
+        const priced = await priceList.price(request, hostCall)
         return priced.ok ? { ...priced, expiresAt: world.clock.now() + ms } : priced
       },
     }

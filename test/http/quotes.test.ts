@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type AccessItem, memoryStore, type PriceRequest, type Pricing } from '../../src/index.js'
+import { hostCall } from '../support/host-call.js'
 import { type Fate, fates, lyingStore } from '../support/proxy-store.js'
 import {
   createSpendingWorld,
@@ -84,7 +85,7 @@ describe('creating a quote', () => {
     const asked: PriceRequest[] = []
     const price: Pricing['price'] = async (request) => {
       asked.push(request)
-      return priceList.price(request)
+      return priceList.price(request, hostCall)
     }
     const { client, token } = await setUp({ resources: { pricing: { price } } })
     await newQuote(client, token, { walletAddress: `${alice}/`, debitAmount: usd(5) })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { memoryStore, type Pricing, type Store } from '../../src/index.js'
+import { hostCall } from '../support/host-call.js'
 import { loadOne } from '../support/one-record.js'
 import {
   createSpendingWorld,
@@ -108,7 +109,7 @@ describe('a request that waits', () => {
   test('until the next window opens counts in the window of its arrival', async () => {
     const price: Pricing['price'] = async (asked) => {
       if (slow) world.clock.advance(2 * minute)
-      return priceList.price(asked)
+      return priceList.price(asked, hostCall)
     }
     let slow = true
     const world = createSpendingWorld({ ...longTokens, resources: { pricing: { price } } })

@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import { type Subjects, walletAddressSubjects } from '../../src/index.js'
+import { hostCall } from '../support/host-call.js'
 import {
   alice,
   bob,
@@ -223,7 +224,9 @@ describe('walletAddressSubjects', () => {
     'confirms a wallet address of the owner in the spelling of the client: %s',
     async (id) => {
       const requested = { id, format: 'uri' } as const
-      expect(await walletAddressSubjects.resolve({ ...query, requested })).toEqual(requested)
+      expect(await walletAddressSubjects.resolve({ ...query, requested }, hostCall)).toEqual(
+        requested,
+      )
     },
   )
 
@@ -231,7 +234,7 @@ describe('walletAddressSubjects', () => {
     'does not confirm %s',
     async (id) => {
       const requested = { id, format: 'uri' } as const
-      expect(await walletAddressSubjects.resolve({ ...query, requested })).toBeUndefined()
+      expect(await walletAddressSubjects.resolve({ ...query, requested }, hostCall)).toBeUndefined()
     },
   )
 })

@@ -55,7 +55,7 @@ async function twoApps({
     store,
     resources: {
       walletAddresses: { find: async (url) => (url === alice ? account.of : undefined) },
-      policy: { accountLimits, mayPay: (payment) => mayPay(payment) },
+      policy: { accountLimits, mayPay: (...asked) => mayPay(...asked) },
     },
   })
   const account: { of: WalletAddress | undefined } = {

@@ -3,6 +3,7 @@ import { type ClientKeys, remoteClientKeys } from '../../src/index.js'
 import type { FetchedDocument } from '../../src/network/index.js'
 import { manualClock } from '../support/clock.js'
 import { retainedBytes } from '../support/heap.js'
+import { hostCall } from '../support/host-call.js'
 import { jwkOf, testKey } from '../support/keys.js'
 import { isLong } from '../support/runs.js'
 
@@ -29,7 +30,7 @@ async function bytesAfter(count: number, text: string, mayBeNew: boolean): Promi
   const fill = async ({ find }: ClientKeys, count: number) => {
     for (let i = 0; i < count; i++) {
       const walletAddress = `https://h${i}.example/${i % 7}`
-      await ignoringFailure(find({ walletAddress, kid: key.kid, mayBeNew }))
+      await ignoringFailure(find({ walletAddress, kid: key.kid, mayBeNew }, hostCall))
     }
   }
   // Code that is compiled on first use would count as retained too.

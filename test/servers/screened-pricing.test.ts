@@ -8,7 +8,7 @@ const client = 'https://shop.example'
 
 function priceAt(baseUrl: string, receiver: string, allowLoopback?: boolean) {
   const pricing = { price: async () => price }
-  const screened = hostPricing(pricing, baseUrl, allowLoopback)
+  const screened = hostPricing(pricing, 1_000, baseUrl, allowLoopback)
   return screened.price({ receiver, account, client, method: 'ilp' })
 }
 
@@ -43,7 +43,7 @@ describe('the screening of receivers', () => {
         return this.known
       }
     }
-    const screened = hostPricing(new Market(), 'https://wallet.example')
+    const screened = hostPricing(new Market(), 1_000, 'https://wallet.example')
     const receiver = 'https://bank.example/incoming-payments/1'
     expect(await screened.price({ receiver, account, client, method: 'ilp' })).toBe(price)
   })

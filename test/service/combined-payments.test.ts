@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type Commit, storeBounds } from '../../src/entry-adapter.js'
 import { type MayPay, memoryStore, type Pricing, type Store } from '../../src/index.js'
 import { commitSizeOf } from '../support/bounded-store.js'
+import { hostCall } from '../support/host-call.js'
 import { runs } from '../support/runs.js'
 import {
   createSpendingWorld,
@@ -49,7 +50,7 @@ describe('concurrent payments under one grant', () => {
     const pricing: Pricing = {
       price(request) {
         arrived += 1
-        return priceList.price(request)
+        return priceList.price(request, hostCall)
       },
     }
     const { client, token } = await payingClient([1_000], { store, resources: { pricing } })

@@ -4,6 +4,7 @@ import { expect } from 'vitest'
 import type { Outcome } from '../../examples/host-transaction/settle-outgoing.js'
 import type { Amount, MayPay, ResourceServer } from '../../src/index.js'
 import type { Resources } from './bank.js'
+import { hostCall } from './host-call.js'
 import { createSpendingWorld, grantToPay, outgoingItem, pay, usd, withKey } from './spending.js'
 import { alice, bob, type WorldOptions } from './world.js'
 
@@ -37,7 +38,7 @@ export function balanceProperty({ mayPay, reset }: HoldingHost, options: Options
   let calls = 0
   /** Answers in any order, so that any of the requests with one key may create the payment. */
   const inAnyOrder: MayPay = async (payment) => {
-    const answer = await mayPay(payment)
+    const answer = await mayPay(payment, hostCall)
     for (let left = waits[calls++ % waits.length] ?? 0; left > 0; left--) await setImmediate()
     return answer
   }

@@ -19,6 +19,7 @@ import type { Pacing } from '../../src/service/time.js'
 import { boundedStore } from './bounded-store.js'
 import { contextWithRunner, unguardedCall } from './calls.js'
 import { type ManualClock, manualClock, startOfTests } from './clock.js'
+import { hostCall } from './host-call.js'
 import { usd } from './incoming-payments.js'
 import { seededRandom } from './random.js'
 import { scheduledStore } from './stores.js'
@@ -123,12 +124,13 @@ export function paymentServices(options: SetupOptions = {}) {
     storeTimeoutMs: 3_000,
   }
   const context = contextWithRunner(unrun, { sharesCommits: options.combines ?? false })
+  const { mayReceive } = options
   const payments = createIncomingPayments(
     context,
     {
       walletAddresses: { find: async () => ({ url: bob, assetCode: 'USD', assetScale: 2 }) },
       paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
-      mayReceive: options.mayReceive,
+      mayReceive: mayReceive && (async (query) => mayReceive(query, hostCall)),
     },
     {
       expiryDefaultMs: 60_000,

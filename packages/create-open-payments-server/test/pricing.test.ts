@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import type { Amount, IncomingPaymentView } from 'open-payments-server'
 import { amountValueMax } from 'open-payments-server/core'
+import { hostCall } from 'open-payments-test-support/host-call'
 import { describe, expect, test } from 'vitest'
 import { exchangeFor, type Fee } from '../templates/wallet/src/exchange.js'
 import { ownReceivers, pricingOf, type Receivers } from '../templates/wallet/src/pricing.js'
@@ -40,13 +41,14 @@ function priceOf(
     idOf: (url: string) => (url.startsWith('https://wallet.example/') ? 'p' : undefined),
     get: async (id: string) => (id === 'p' && more.paymentId !== 'none' ? payment : undefined),
   }
-  return pricingOf(ownReceivers(payments), exchangeFor(fee)).price({
+  const request = {
     account: { ...walletAddress, assetCode: from },
     receiver: 'https://wallet.example/incoming-payments/p',
     client: 'https://shop.example',
     method: 'ilp',
     ...asked,
-  })
+  } as const
+  return pricingOf(ownReceivers(payments), exchangeFor(fee)).price(request, hostCall)
 }
 
 interface Pair {
@@ -182,7 +184,7 @@ function priceElsewhere(
   const client = 'https://shop.example'
   const request = { account: walletAddress, client, receiver, method: 'ilp' as const, debitAmount }
   const receivers = ownReceivers(payments, async () => found)
-  return pricingOf(receivers, exchangeFor(onePercent)).price(request)
+  return pricingOf(receivers, exchangeFor(onePercent)).price(request, hostCall)
 }
 
 describe('the price of a payment to another wallet', () => {

@@ -37,7 +37,8 @@ export function railPaymentMethods(
   const all = [...methods.values()]
   const methodsAt = (address: string) => all.find((each) => each.paymentIdOf(address) !== undefined)
   return {
-    detailsOf: async (query) => (await methods.get(query.asset.assetCode)?.detailsOf(query)) ?? [],
+    detailsOf: async (query, call) =>
+      (await methods.get(query.asset.assetCode)?.detailsOf(query, call)) ?? [],
     paymentIdOf: (address) => methodsAt(address)?.paymentIdOf(address),
     credentialsOf: async (address) => methodsAt(address)?.credentialsOf(address),
   }

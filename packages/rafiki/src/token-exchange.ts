@@ -106,7 +106,8 @@ async function signingKey(
   const kid = /;keyid="([^"\\]{1,200})"/.exec(lineOf(request, 'signature-input'))?.[1]
   const { walletAddress } = client
   if (kid === undefined || walletAddress === undefined) return undefined
-  return clientKeys.find({ walletAddress, kid, mayBeNew: false })
+  const { signal } = new AbortController()
+  return clientKeys.find({ walletAddress, kid, mayBeNew: false }, { signal })
 }
 
 /** Issues the token to the client, recording this key, or finds it issued. Tries again after a lost race. */

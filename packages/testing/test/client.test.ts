@@ -5,6 +5,7 @@ import {
   type Handler,
   memoryStore,
 } from 'open-payments-server'
+import { hostCall } from 'open-payments-test-support/host-call'
 import { invalidInput } from 'open-payments-test-support/invalid-input'
 import { headerOf, withHeader } from 'open-payments-test-support/sign'
 import { describe, expect, test } from 'vitest'
@@ -238,7 +239,7 @@ describe('the keys of test clients', () => {
     const app = testClient({ seed: 'app', kid: 'one' })
     const keys = clientKeysOf(shop, next, app)
     const find = (address: string, kid: string) =>
-      keys.find({ walletAddress: address, kid, mayBeNew: true })
+      keys.find({ walletAddress: address, kid, mayBeNew: true }, hostCall)
     expect(await find(walletAddress, 'one')).toEqual({ kid: 'one', x: shop.publicJwk.x })
     expect(await find(walletAddress, 'two')).toEqual({ kid: 'two', x: next.publicJwk.x })
     expect(await find(walletAddress, 'three')).toBeUndefined()

@@ -1,3 +1,4 @@
+import { hostCall } from 'open-payments-test-support/host-call'
 import { describe, expect, test, vi } from 'vitest'
 import { type HoldCase, type HoldOptions, type HoldSubject, holdConformance } from '../src/index.js'
 import { ledger, wrongLedgers } from './support/ledgers.js'
@@ -83,7 +84,7 @@ describe('a ledger whose owner confirms payments above 500', () => {
     ...subject,
     mayPay(payment) {
       if (payment.isConfirmed || BigInt(payment.debitAmount.value) <= 500n) {
-        return subject.mayPay(payment)
+        return subject.mayPay(payment, hostCall)
       }
       const url = 'https://wallet.example/confirm/1'
       return { ok: false, refusal: 'confirmation_required', url, until: Date.now() + 60_000 }

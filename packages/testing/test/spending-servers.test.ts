@@ -7,6 +7,7 @@ import {
   type Pricing,
   type Store,
 } from 'open-payments-server'
+import { hostCall } from 'open-payments-test-support/host-call'
 import { isLong, runs } from 'open-payments-test-support/runs'
 import { describe, expect, test } from 'vitest'
 import {
@@ -168,7 +169,7 @@ describe.runIf(isLong)('the search finds servers that', () => {
       const known = new Map<string, Awaited<ReturnType<typeof clientKeys.find>>>()
       return {
         async find(query) {
-          const found = known.get(query.kid) ?? (await clientKeys.find(query))
+          const found = known.get(query.kid) ?? (await clientKeys.find(query, hostCall))
           known.set(query.kid, found)
           return found
         },
@@ -182,7 +183,7 @@ describe.runIf(isLong)('the search finds servers that', () => {
       let only: string | undefined
       const find: typeof clientKeys.find = async (query) => {
         only ??= query.kid
-        return query.kid === only ? clientKeys.find(query) : undefined
+        return query.kid === only ? clientKeys.find(query, hostCall) : undefined
       }
       return { find }
     }
@@ -199,7 +200,7 @@ describe('a price that differs from the scene', () => {
       const debitAmount = { value, ...usd }
       const arriving = { value: `${(BigInt(value) * den) / num}`, assetCode: 'EUR', assetScale: 2 }
       if (arriving.value !== '0') return { ok: true, debitAmount, receiveAmount: arriving }
-      return pricing.price({ receiver, debitAmount, ...more })
+      return pricing.price({ receiver, debitAmount, ...more }, hostCall)
     },
   })
 
@@ -233,7 +234,7 @@ describe('a price that differs from the scene', () => {
   test('in another asset names both', async () => {
     const yen: Pricing = {
       async price(request) {
-        const price = await pricing.price(request)
+        const price = await pricing.price(request, hostCall)
         if (!price.ok) return price
         return { ...price, receiveAmount: { ...price.receiveAmount, assetCode: 'JPY' } }
       },
@@ -254,7 +255,7 @@ describe('a price that differs from the scene', () => {
     )
     const withFee: Pricing = {
       async price(request) {
-        const price = await pricing.price(request)
+        const price = await pricing.price(request, hostCall)
         if (!price.ok) return price
         const { value, ...asset } = price.debitAmount
         return { ...price, debitAmount: { value: `${BigInt(value) + 1n}`, ...asset } }

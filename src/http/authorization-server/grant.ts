@@ -2,7 +2,7 @@ import type { TokenItem } from '../../core/access.js'
 import { ok } from '../../core/decision.js'
 import { clientId, type GrantClient } from '../../core/grant/record.js'
 import type { Json } from '../../core/stored.js'
-import type { MayRequest } from '../../ports/host.js'
+import type { BoundedFunction, MayRequest } from '../../ports/host.js'
 import {
   accessTokenClass,
   type Credential,
@@ -16,7 +16,6 @@ import {
 } from '../../protocol/grant.js'
 import { isObject } from '../../protocol/json.js'
 import type { ServiceContext } from '../../service/context.js'
-import { ofDependency } from '../../service/failed-dependency.js'
 import type { Grants } from '../../service/grant.js'
 import { readHostAnswer, refusedByHost } from '../../service/host-answer.js'
 import type { Proof, RepeatRule } from '../../service/signed-call.js'
@@ -38,7 +37,7 @@ interface GrantDependencies extends GrantUrls, KeyLookup {
   readonly intervalMinMs: number
   /** Whether the `subjects` option is configured. */
   readonly namesSubjects: boolean
-  readonly mayRequest: MayRequest
+  readonly mayRequest: BoundedFunction<MayRequest>
 }
 
 /** `POST {grantEndpoint}` (RFC 9635 section 2). Only `client` is read before its signature is verified. */
@@ -105,7 +104,7 @@ async function refuseAsked(
     return refuse('subject_unsupported', 'the subjects option is not configured')
   }
   const asked = { client: clientId(client), access, ...(subject !== undefined && { subject }) }
-  const answer = await ofDependency('mayRequest', () => mayRequest(asked))
+  const answer = await mayRequest(asked)
   const given = readHostAnswer('mayRequest', answer)
   if (given.ok) return undefined
   const refused = { ...given, refusal: 'request_not_allowed' }

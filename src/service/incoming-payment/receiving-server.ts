@@ -1,12 +1,18 @@
 import type { IncomingPaymentPolicy } from '../../core/incoming-payment.js'
-import type { MayReceive, PaymentMethods, WalletAddresses } from '../../ports/host.js'
+import type {
+  Bounded,
+  BoundedFunction,
+  MayReceive,
+  PaymentMethods,
+  WalletAddresses,
+} from '../../ports/host.js'
 import type { ServiceContext } from '../context.js'
 
 export interface IncomingPaymentPorts {
-  readonly walletAddresses: WalletAddresses
-  readonly paymentMethods: PaymentMethods
+  readonly walletAddresses: Bounded<WalletAddresses>
+  readonly paymentMethods: Bounded<PaymentMethods>
   /** Decides for the host whether a payment may be created, and an arrival counted. Default: all of them. */
-  readonly mayReceive?: MayReceive | undefined
+  readonly mayReceive?: BoundedFunction<MayReceive> | undefined
 }
 
 /** The ports and rules of a server that receives, and its context. */

@@ -10,6 +10,7 @@ import {
 import { namespaceOf } from '../../../src/protocol/credential.js'
 import type { EventRecord, EventType } from '../../../src/service/event-record.js'
 import { turns } from '../../support/clock.js'
+import { hostCall } from '../../support/host-call.js'
 import { eventsIn } from '../../support/outbox.js'
 import { type Fate, fates, lyingStore } from '../../support/proxy-store.js'
 import {
@@ -387,7 +388,7 @@ describe('the permission of the host to pay', () => {
     }
     const price = async (request: PriceRequest) => {
       passTime('price')
-      return priceList.price(request)
+      return priceList.price(request, hostCall)
     }
     const accountLimits = async () => {
       passTime('accountLimits')
@@ -483,7 +484,7 @@ test('the price of a payment without a quote is asked with its client', async ()
   const asked: PriceRequest[] = []
   const price = async (request: PriceRequest) => {
     asked.push(request)
-    return priceList.price(request)
+    return priceList.price(request, hostCall)
   }
   const { world, client } = await payingClient({ resources: { pricing: { price } } })
   const { token } = await grantToPay(world, client, [outgoingItem()])

@@ -7,6 +7,7 @@ import {
   type Store,
 } from '../../../src/index.js'
 import { manualClock } from '../clock.js'
+import { hostCall } from '../host-call.js'
 import { jwkOf, testKey } from '../keys.js'
 import { signedRequest } from '../sign.js'
 import { priceList } from '../spending.js'
@@ -104,7 +105,7 @@ function watchedStore(inner: () => Store, current: () => Passage | undefined): S
 /** The price list of the tests is for accounts in dollars. */
 const price: Pricing['price'] = async (request) =>
   request.account.assetCode === 'USD'
-    ? priceList.price(request)
+    ? priceList.price(request, hostCall)
     : { ok: false, refusal: 'receiver_invalid' }
 
 type Document = Awaited<ReturnType<DocumentFetch>>

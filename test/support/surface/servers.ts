@@ -88,7 +88,7 @@ export function createServers(switches: Switches, options: ServersOptions = {}) 
       ...hooks,
       compatibility,
       rateLimit,
-      pricing: { price: (request) => switches.price(request) },
+      pricing: { price: (...asked) => switches.price(...asked) },
       policy: {
         mayPay: ({ outgoingPaymentId }) =>
           permission(switches, outgoingPaymentId, world.clock.now()),

@@ -55,6 +55,7 @@ export type TestAccount = ReturnType<typeof testAccount>
 
 export function testAccount(subject: HoldSubject) {
   const { walletAddress, asset } = subject
+  const waiting = { signal: new AbortController().signal }
 
   async function call<Result>(name: string, work: () => Result | Promise<Result>): Promise<Result> {
     try {
@@ -72,7 +73,9 @@ export function testAccount(subject: HoldSubject) {
   }
 
   async function answerTo(requested: RequestedPayment) {
-    const answer: unknown = await call('mayPay', () => subject.mayPay(structuredClone(requested)))
+    const answer: unknown = await call('mayPay', () =>
+      subject.mayPay(structuredClone(requested), waiting),
+    )
     const isAnswer = isObject(answer) && typeof answer['ok'] === 'boolean'
     demand(isAnswer, () => `mayPay returned ${show(answer)}; expected an object with ok`)
     return answer

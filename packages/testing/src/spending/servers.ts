@@ -128,7 +128,7 @@ export async function serversWallet(
   const limits = new Map<string, readonly SpendingLimit[]>()
   const host = await create({
     clock,
-    clientKeys: { find: (query) => clientKeysOf(...keys).find(query) },
+    clientKeys: { find: (query, call) => clientKeysOf(...keys).find(query, call) },
     accountLimits: (walletAddress) => limits.get(walletAddress) ?? [],
     failing,
   })

@@ -318,7 +318,7 @@ function lockingInProcess() {
     }
     return {
       ...subject,
-      mayPay: (payment) => alone(() => subject.mayPay(payment)),
+      mayPay: (...asked) => alone(() => subject.mayPay(...asked)),
       onEvent: (...delivered) => alone(() => subject.onEvent(...delivered)),
     }
   }
@@ -341,7 +341,7 @@ function allowingPreviews() {
   const { open, reopen } = ledger()
   const allowing = (subject: HoldSubject): HoldSubject => ({
     ...subject,
-    mayPay: (payment) => (payment.isPreview ? { ok: true } : subject.mayPay(payment)),
+    mayPay: (payment, call) => (payment.isPreview ? { ok: true } : subject.mayPay(payment, call)),
   })
   return {
     open: (balance: bigint) => allowing(open(balance)),

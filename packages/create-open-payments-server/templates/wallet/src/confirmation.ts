@@ -27,8 +27,8 @@ export function confirmedByOwner(
     readonly clock: Clock
   },
 ): MayPay {
-  return (payment) => {
-    if (payment.isConfirmed || !mustConfirm(payment)) return mayPay(payment)
+  return (payment, call) => {
+    if (payment.isConfirmed || !mustConfirm(payment)) return mayPay(payment, call)
     const url = `${baseUrl}/confirm/${payment.outgoingPaymentId}`
     return { ok: false, refusal: 'confirmation_required', url, until: clock.now() + confirmMs }
   }
