@@ -94,7 +94,7 @@ export function refusedBy(request: Outgoing, answer: Answer): Refused {
     return outcomeUnknown(creates, reason, more)
   }
   if (code === 'confirmation_required') {
-    const page = confirmationIn(error)
+    const page = confirmationIn(error, request.url)
     if (page !== undefined) return confirmationRequired(page, reason, more)
   }
   return code === 'not_permitted_now'
@@ -102,21 +102,31 @@ export function refusedBy(request: Outgoing, answer: Answer): Refused {
     : refused(refusal, reason, more)
 }
 
-function confirmationIn({ details }: ErrorAnswer) {
+function confirmationIn({ details }: ErrorAnswer, server: string) {
   if (!isObject(details)) return undefined
-  const { url, until } = details
-  if (typeof url !== 'string' || !isPage(url)) return undefined
+  const url = pageIn(details['url'], server)
+  if (url === undefined) return undefined
+  const { until } = details
   const at = typeof until === 'string' ? Date.parse(until) : Number.NaN
   return { url, ...(!Number.isNaN(at) && { until: at }) }
 }
 
 const pageLengthMax = 8_192
+/** Controls, and marks that reorder text. */
+const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 
-/** Whether a text is the URL of a web page. Another scheme could run something on the device of the owner. */
-export function isPage(text: string): boolean {
-  return (
-    text.length <= pageLengthMax && /^https?:\/\/[\x21-\x7e]+$/.test(text) && URL.canParse(text)
-  )
+/**
+ * Returns the URL of a page at which the owner decides, in the form that every browser and terminal takes. Another
+ * scheme could run something on the device of the owner, a user in it hides the host, and http would show to a network
+ * what the server shows over https.
+ */
+export function pageIn(text: unknown, server: string): string | undefined {
+  if (typeof text !== 'string' || text.length > pageLengthMax) return undefined
+  if (unprintable.test(text) || !URL.canParse(text)) return undefined
+  const { protocol, username, password, href } = new URL(text)
+  const isPage =
+    protocol === 'https:' || (protocol === 'http:' && new URL(server).protocol === 'http:')
+  return isPage && username === '' && password === '' ? href : undefined
 }
 
 const retryAfterMaxMs = 24 * 60 * 60 * 1_000

@@ -6,7 +6,6 @@ import {
   printableText,
   requestObjectOf,
 } from '../../../src/protocol/schema.js'
-import { isPage } from './answers.js'
 import { type Exchanged, invalid } from './exchange.js'
 import type { Answer, Outgoing } from './message.js'
 import { cut, type Refused } from './refusal.js'
@@ -117,7 +116,7 @@ export const grantBody = requestObjectOf(
     interact: v.optional(
       requestObjectOf(
         v.object({
-          redirect: v.pipe(v.string(), v.check(isPage, 'must be the URL of a page')),
+          redirect: v.string(),
           finish: v.optional(printableText(tokenLengthMax)),
         }),
       ),
@@ -138,19 +137,25 @@ export const quoteBody = requestObjectOf(
   }),
 )
 
-export const outgoingPaymentBody = requestObjectOf(
-  v.object({
-    id: url,
-    walletAddress: v.optional(url),
-    quoteId: v.optional(v.string()),
-    failed: v.optional(v.boolean(), false),
-    receiver: v.string(),
-    debitAmount: amountSchema,
-    receiveAmount: v.optional(amountSchema),
-    sentAmount: amountSchema,
-    grantSpentDebitAmount: v.optional(amountSchema),
-    grantSpentReceiveAmount: v.optional(amountSchema),
-  }),
+export const outgoingPaymentBody = v.pipe(
+  requestObjectOf(
+    v.object({
+      id: url,
+      walletAddress: v.optional(url),
+      quoteId: v.optional(v.string()),
+      failed: v.optional(v.boolean(), false),
+      receiver: v.string(),
+      debitAmount: amountSchema,
+      receiveAmount: v.optional(amountSchema),
+      sentAmount: amountSchema,
+      grantSpentDebitAmount: v.optional(amountSchema),
+      grantSpentReceiveAmount: v.optional(amountSchema),
+    }),
+  ),
+  v.check(
+    ({ debitAmount, sentAmount }) => sameAsset(debitAmount, sentAmount),
+    'must send the asset that it debits',
+  ),
 )
 
 export type Read<Value> = { readonly ok: true; readonly value: Value } | Refused
@@ -183,7 +188,7 @@ export function hasOriginOf(text: string, server: string): boolean {
   return URL.canParse(text) && new URL(text).origin === new URL(server).origin
 }
 
-function sameAsset(one: Asset, other: Asset): boolean {
+export function sameAsset(one: Asset, other: Asset): boolean {
   return one.assetCode === other.assetCode && one.assetScale === other.assetScale
 }
 
@@ -193,4 +198,9 @@ export function sameAmounts(one: Amount | undefined, other: Amount | undefined):
     one?.assetCode === other?.assetCode &&
     one?.assetScale === other?.assetScale
   )
+}
+
+/** Whether an amount is at least another in the same asset. */
+export function isAtLeast(amount: Amount, least: Amount): boolean {
+  return sameAsset(amount, least) && BigInt(amount.value) >= BigInt(least.value)
 }

@@ -7,6 +7,7 @@ import {
   type ReceiverRequest,
 } from './created-receiver.js'
 import { type Call, withinLimit } from './deadline.js'
+import { type FoundDocument, type ReadAccess, readDocument } from './document.js'
 import { exchangeWith } from './exchange.js'
 import type { GrantState, IssuedGrant, PendingGrant } from './grant.js'
 import {
@@ -92,6 +93,14 @@ export interface Client {
   createPayment(request: PaymentRequest, options?: CallOptions): Promise<FoundPayment>
   /** Reads an outgoing payment under its grant. */
   getPayment(grant: IssuedGrant, url: string, options?: CallOptions): Promise<FoundPayment>
+  /**
+   * Reads a document of a wallet as its server wrote it, such as a list or metadata: without a signature, under a grant,
+   * or with access that needs no consent. Nothing in it is checked.
+   */
+  read(
+    url: string,
+    options?: CallOptions & { readonly access?: ReadAccess },
+  ): Promise<FoundDocument>
 }
 
 const readsMax = 32
@@ -159,5 +168,6 @@ export function createClient(options: ClientOptions): Client {
       run(given, (call) => createPaymentAt(context, call, request)),
     getPayment: (grant, url, given = {}) =>
       run(given, (call) => getPaymentAt(context, call, grant, url)),
+    read: (url, given = {}) => run(given, (call) => readDocument(context, call, url, given.access)),
   }
 }

@@ -1,5 +1,5 @@
 import type { Amount, Instant } from 'open-payments-server'
-import { bodyOf, hasOriginOf, incomingPaymentBody, sameAmounts } from './bodies.js'
+import { bodyOf, hasOriginOf, incomingPaymentBody, sameAmounts, sameAsset } from './bodies.js'
 import type { Context } from './context.js'
 import type { Call } from './deadline.js'
 import { invalid } from './exchange.js'
@@ -35,7 +35,7 @@ export async function createReceiverAt(
 ): Promise<CreatedReceiver> {
   const address = await addressFrom(context, call, walletAddress)
   if (!address.ok) return address
-  const { id, authServer } = address.value
+  const { id, authServer, asset } = address.value
   const url = collectionAt(address.value, 'incoming-payments')
   const body = {
     walletAddress: id,
@@ -49,7 +49,12 @@ export async function createReceiverAt(
   const read = await bodyOf(incomingPaymentBody, request, sending)
   if (!read.ok) return read
   const created = read.value
-  if (!hasOriginOf(created.id, url) || !sameAmounts(created.incomingAmount, incomingAmount)) {
+  const isAsked =
+    hasOriginOf(created.id, url) &&
+    created.walletAddress === id &&
+    sameAsset(created.receivedAmount, asset) &&
+    sameAmounts(created.incomingAmount, incomingAmount)
+  if (!isAsked) {
     return invalid(request, 'with another incoming payment than the one that was asked for')
   }
   const found = receiverIn(created, context.clock.now())

@@ -1,7 +1,7 @@
 import type { AccessItem, Instant } from 'open-payments-server'
 import type * as v from 'valibot'
+import { pageIn } from './answers.js'
 import { grantBody, hasOriginOf, readBody, type rotationBody } from './bodies.js'
-
 import { invalid } from './exchange.js'
 import type { Answer, Outgoing } from './message.js'
 import type { Refused } from './refusal.js'
@@ -86,6 +86,10 @@ export function stateIn(
   if (continuation === undefined || needsPage || needsFinish) {
     return invalid(request, 'with neither a token nor an interaction')
   }
+  const redirect = pageIn(interact?.redirect, servers.authServer)
+  if (interact !== undefined && redirect === undefined) {
+    return invalid(request, 'with an interact.redirect that is no page for the owner')
+  }
   const continueAt = now + (continued?.wait ?? waitDefaultS) * 1_000
   const finish =
     clientNonce === undefined || interact?.finish === undefined
@@ -93,7 +97,7 @@ export function stateIn(
       : { clientNonce, serverNonce: interact.finish }
   const next: PendingGrant = {
     ...{ ...servers, continuation, continueAt },
-    ...(interact !== undefined && { redirect: interact.redirect }),
+    ...(redirect !== undefined && { redirect }),
     ...(finish !== undefined && { finish }),
   }
   return { ok: true, status: 'pending', pending: next }

@@ -7,6 +7,7 @@
 
 export { type CallOptions, type Client, createClient } from './client.js'
 export type { CompletedReceiver, CreatedReceiver, ReceiverRequest } from './created-receiver.js'
+export type { FoundDocument, ReadAccess } from './document.js'
 export { type VerifiedFinish, verifyFinish } from './finish.js'
 export type {
   GrantContinuation,

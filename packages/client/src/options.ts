@@ -28,9 +28,9 @@ export interface ClientOptions {
   readonly privateKey: PrivateJwk | ExportableKey
   /** The wallet that the client belongs to: its incoming payments are looked up, not requested. Default: none. */
   readonly own?: OwnReceivers
-  /** How long a call may take, with all its requests and bodies, in milliseconds, at most 60,000. Default: 10,000. */
+  /** How long a call may take, with all its requests and bodies, in milliseconds, at most 600,000. Default: 10,000. */
   readonly limitMs?: number
-  /** Sends the requests. Default: `guardedFetch` with the time limit of a call, and up to 1 MiB a response. */
+  /** Sends the requests. Default: `guardedFetch` with the time limit of a call, at most a minute, and 1 MiB. */
   readonly fetch?: GuardedFetch
   /** Allows http and https to loopback addresses, for development, if `fetch` is absent. Default: false. */
   readonly allowLoopback?: boolean
@@ -44,7 +44,8 @@ const known = {
   ...{ walletAddress: true, keyId: true, privateKey: true, own: true, limitMs: true },
   ...{ fetch: true, allowLoopback: true, clock: true, random: true },
 }
-const limitMaxMs = 60_000
+const limitMaxMs = 600_000
+const requestMaxMs = 60_000
 
 /** What a client is made of. */
 export interface Settings extends ExchangeOptions {
@@ -64,8 +65,9 @@ export function settingsOf(options: ClientOptions): Settings {
     throw new InvalidInputError('walletAddress', 'must be a URL')
   }
   const privateKey = jwkOf(options.privateKey)
+  const timeoutMs = Math.min(limitMs, requestMaxMs)
   const {
-    fetch = guardedFetch({ allowLoopback, timeoutMs: limitMs, responseBytesMax: 1024 * 1024 }),
+    fetch = guardedFetch({ allowLoopback, timeoutMs, responseBytesMax: 1024 * 1024 }),
     clock = { now: () => Date.now() },
     random = crypto,
   } = options

@@ -1,6 +1,6 @@
 import type { Amount } from 'open-payments-server'
 import type * as v from 'valibot'
-import { bodyOf, hasOriginOf, outgoingPaymentBody } from './bodies.js'
+import { bodyOf, hasOriginOf, isAtLeast, outgoingPaymentBody } from './bodies.js'
 import type { Context } from './context.js'
 import type { Call } from './deadline.js'
 import { invalid } from './exchange.js'
@@ -84,9 +84,17 @@ export async function createPaymentAt(
   }
   const read = await bodyOf(outgoingPaymentBody, request, context.exchange(call, request))
   if (!read.ok) return byQuote ? paidBefore(context, call, asked, url, read) : read
-  const isAsked = byQuote || read.value.receiver === asked.receiver
-  if (!isAsked || !hasOriginOf(read.value.id, url)) return invalid(request, 'with another payment')
+  const { walletAddress = id } = read.value
+  const isAsked =
+    hasOriginOf(read.value.id, url) && walletAddress === id && isOrdered(read.value, asked)
+  if (!isAsked) return invalid(request, 'with another payment')
   return { ok: true, payment: paymentOf(read.value) }
+}
+
+function isOrdered(payment: PaymentBody, asked: PaymentRequest): boolean {
+  if ('quote' in asked) return (payment.quoteId ?? asked.quote) === asked.quote
+  const isWithin = isAtLeast(asked.debitAmount, payment.debitAmount)
+  return payment.receiver === asked.receiver && isWithin
 }
 
 /**
@@ -126,7 +134,9 @@ export async function getPaymentAt(
   return { ok: true, payment: paymentOf(read.value) }
 }
 
-function paymentOf(body: v.InferOutput<typeof outgoingPaymentBody>): Payment {
+type PaymentBody = v.InferOutput<typeof outgoingPaymentBody>
+
+function paymentOf(body: PaymentBody): Payment {
   const { id, receiver, failed, debitAmount, receiveAmount, sentAmount } = body
   const { grantSpentDebitAmount: debit, grantSpentReceiveAmount: receive } = body
   const spent = {

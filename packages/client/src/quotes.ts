@@ -1,6 +1,6 @@
 import type { Amount, Instant } from 'open-payments-server'
 import type * as v from 'valibot'
-import { bodyOf, hasOriginOf, quoteBody, sameAmounts } from './bodies.js'
+import { bodyOf, hasOriginOf, isAtLeast, quoteBody } from './bodies.js'
 import type { Context } from './context.js'
 import type { Call } from './deadline.js'
 import { invalid } from './exchange.js'
@@ -36,7 +36,7 @@ export async function createQuoteAt(
 ): Promise<FoundQuote> {
   const address = await addressFrom(context, call, walletAddress)
   if (!address.ok) return address
-  const { id, authServer, asset } = address.value
+  const { id, authServer } = address.value
   const url = collectionAt(address.value, 'quotes')
   const body = {
     ...{ walletAddress: id, receiver, method: 'ilp' },
@@ -47,17 +47,13 @@ export async function createQuoteAt(
   const use = { authServer, at: url, type: 'quote', actions: ['create'] } as const
   const read = await bodyOf(quoteBody, request, context.tokens.send(call, use, request))
   if (!read.ok) return read
-  const quote = read.value
-  const isAsked =
-    quote.receiver === receiver &&
-    hasOriginOf(quote.id, url) &&
-    sameAmounts(quote.debitAmount, { ...asset, value: quote.debitAmount.value }) &&
-    (debitAmount === undefined || BigInt(quote.debitAmount.value) <= BigInt(debitAmount.value)) &&
-    (receiveAmount === undefined || isAtLeast(quote.receiveAmount, receiveAmount))
+  const wrong = hasOriginOf(read.value.id, url)
+    ? differenceOf(read.value, address.value, { receiver, debitAmount, receiveAmount })
+    : 'is at another server'
   // A program that pays it would not compare it.
-  return isAsked
-    ? { ok: true, quote: quoteOf(quote) }
-    : invalid(request, 'with a quote of another payment than the one that was asked for')
+  return wrong === undefined
+    ? { ok: true, quote: quoteOf(read.value) }
+    : invalid(request, `with a quote that ${wrong}`)
 }
 
 export async function getQuoteAt(
@@ -74,16 +70,42 @@ export async function getQuoteAt(
   const use = { authServer, at: url, type: 'quote', actions: ['read'] } as const
   const read = await bodyOf(quoteBody, request, context.tokens.send(call, use, request))
   if (!read.ok) return read
-  if (read.value.id !== url) return invalid(request, 'with another quote')
-  return { ok: true, quote: quoteOf(read.value) }
+  const { id } = read.value
+  const wrong = id === url ? differenceOf(read.value, address.value) : `is ${id}`
+  return wrong === undefined
+    ? { ok: true, quote: quoteOf(read.value) }
+    : invalid(request, `with a quote that ${wrong}`)
 }
 
-function isAtLeast(quoted: Amount, { value, ...asset }: Amount): boolean {
-  const isSameAsset = sameAmounts(quoted, { ...asset, value: quoted.value })
-  return isSameAsset && BigInt(quoted.value) >= BigInt(value)
+type QuoteBody = v.InferOutput<typeof quoteBody>
+
+type Asked = {
+  readonly [Name in 'receiver' | 'debitAmount' | 'receiveAmount']?: QuoteRequest[Name] | undefined
 }
 
-function quoteOf(body: v.InferOutput<typeof quoteBody>): Quote {
+/** Describes how a quote differs from what was asked for, and from the account that pays. */
+function differenceOf(quote: QuoteBody, { id, asset }: Address, asked: Asked = {}) {
+  const { walletAddress = id, receiver, debitAmount, receiveAmount } = quote
+  const { receiver: payee = receiver, debitAmount: most, receiveAmount: least } = asked
+  if (walletAddress !== id) return `is of ${walletAddress}`
+  if (receiver !== payee) return `pays ${receiver}, not ${payee}`
+  if (!isAtLeast(debitAmount, { ...asset, value: '0' })) {
+    return `debits ${textOf(debitAmount)}, which is not the asset of the account`
+  }
+  if (most !== undefined && !isAtLeast(most, debitAmount)) {
+    return `debits ${textOf(debitAmount)}, more than ${textOf(most)}`
+  }
+  if (least !== undefined && !isAtLeast(receiveAmount, least)) {
+    return `delivers ${textOf(receiveAmount)}, less than ${textOf(least)}`
+  }
+  return undefined
+}
+
+function textOf({ value, assetCode, assetScale }: Amount): string {
+  return `${value} of ${assetCode} with scale ${assetScale}`
+}
+
+function quoteOf(body: QuoteBody): Quote {
   const { id, receiver, debitAmount, receiveAmount, expiresAt } = body
   return { id, receiver, debitAmount, receiveAmount, ...(expiresAt !== undefined && { expiresAt }) }
 }

@@ -69,7 +69,7 @@ export interface ErrorAnswer {
 export interface Refusing<Refusal extends ClientRefusal> {
   readonly ok: false
   readonly refusal: Refusal
-  /** For the operator: what happened, with the URL, in at most 4,096 characters. */
+  /** For the operator: what happened, with the URL, on one line of at most 4,096 characters. */
   readonly reason: string
   /** For others: a constant text, which tells nothing about private networks. */
   readonly publicReason: string
@@ -159,6 +159,8 @@ export type More = Partial<
 >
 
 const reasonLengthMax = 4_096
+/** Characters that end a line of a log, or change what a terminal shows. */
+const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu
 
 /** Shortens a text, which may be of a server. */
 export function cut(text: string, lengthMax: number): string {
@@ -166,7 +168,7 @@ export function cut(text: string, lengthMax: number): string {
 }
 
 function refusing<Refusal extends ClientRefusal>(refusal: Refusal, reason: string, more: More) {
-  const short = cut(reason, reasonLengthMax)
+  const short = cut(reason, reasonLengthMax).replace(unprintable, ' ')
   return { ok: false, refusal, reason: short, ...factsOf[refusal], ...more } as const
 }
 

@@ -99,7 +99,7 @@ describe('over a network, a client', () => {
 
 test.each([
   ['limitMs', { limitMs: 0 }],
-  ['limitMs', { limitMs: 60_001 }],
+  ['limitMs', { limitMs: 600_001 }],
   ['walletAddress', { walletAddress: 'bob' }],
   ['privateKey', { privateKey: undefined }],
   ['privateKey', { privateKey: { kty: 'OKP' } }],

@@ -35,7 +35,7 @@ afterEach(() => {
 const receiverUrl = () => `${origin}/incoming-payments/1`
 
 /** A wallet that reads other wallets: on this machine for development, or on the internet. */
-function lookingFrom(baseUrl: string, { limitMs = 60_000, timeoutMs = 20_000 } = {}) {
+function lookingFrom(baseUrl: string, { limitMs = 60_000, timeoutMs = 60_000 } = {}) {
   const fetch = guardedFetch({ allowLoopback: baseUrl.startsWith('http:'), timeoutMs })
   const incomingPayments = { idOf: () => undefined, get: async () => undefined }
   const client = createClient({ ...operator, fetch, limitMs, own: { baseUrl, incomingPayments } })
