@@ -124,6 +124,11 @@ const cli: Options = {
   outDir: 'packages/cli/dist',
   format: 'esm',
   clean: true,
+  noExternal: [/^(?!node:)/],
+  metafile: true,
+  onSuccess: async () => {
+    writeLicenses('packages/cli/dist', packagesIn('packages/cli/dist/metafile-esm.json'))
+  },
 }
 
 /** By these names TypeScript's paths lead to the sources, which must not be bundled into other packages. */

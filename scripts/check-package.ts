@@ -25,7 +25,7 @@ const annexes = [
   { name: 'testing', bytesMax: 700_000, isImported: true },
   { name: 'client', bytesMax: 160_000, isImported: true },
   { name: 'doctor', bytesMax: 240_000, isImported: true },
-  { name: 'cli', bytesMax: 120_000, isImported: false },
+  { name: 'cli', bytesMax: 200_000, isImported: false },
   { name: 'sandbox', bytesMax: 1_900_000, isImported: true },
   { name: 'kysely', bytesMax: 230_000, isImported: true },
   { name: 'ilp', bytesMax: 260_000, isImported: true },

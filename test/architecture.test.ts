@@ -45,7 +45,7 @@ const mayImport: Record<string, readonly string[]> = {
   programs: ['index', 'testing'],
   doctor: ['index', 'entry-adapter', 'testing', 'programs'],
   client: ['index', 'entry-core', 'entry-adapter', 'protocol'],
-  cli: ['testing', 'programs'],
+  cli: ['index', 'client', 'testing', 'programs'],
   kysely: ['index', 'entry-adapter', 'adapters'],
   ilp: ['index', 'entry-core', 'entry-adapter', 'entry-attempts'],
   pages: ['index', 'entry-core', 'entry-adapter'],

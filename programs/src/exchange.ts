@@ -118,7 +118,8 @@ function contentOf(body: unknown): string | Uint8Array | undefined {
   return JSON.stringify(body)
 }
 
-async function textOf(response: Response, what: string): Promise<string> {
+/** Reads at most 1 MiB of a body. Rejects with a `BrokenResponse` if it cannot be read. */
+export async function bytesOf(response: Response, what: string): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
   try {
@@ -135,7 +136,11 @@ async function textOf(response: Response, what: string): Promise<string> {
     throw new BrokenResponse('cut-off', `${what} is cut off`)
   }
   if (length > responseBytesMax) throw new BrokenResponse('too-long', `${what} has more than 1 MiB`)
-  const bytes = Buffer.concat(chunks)
+  return Buffer.concat(chunks)
+}
+
+async function textOf(response: Response, what: string): Promise<string> {
+  const bytes = Buffer.from(await bytesOf(response, what))
   // Other bytes are no JSON at all, such as those of a compressed body.
   const isJson = /^\s*[[{]/.test(bytes.toString('latin1', 0, 100))
   if (isJson && !isUtf8(bytes)) throw new BrokenResponse('not-utf-8', `${what} is not UTF-8`)

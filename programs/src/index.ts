@@ -6,6 +6,7 @@
 
 export * from './answer.js'
 export * from './arguments.js'
+export * from './client-fetch.js'
 export * from './exchange.js'
 export * from './free-port.js'
 export * from './network.js'

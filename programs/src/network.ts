@@ -10,11 +10,19 @@ type ReachFailure = 'private' | 'tls' | 'unreachable'
 export class ReachError extends Error {
   readonly failure: ReachFailure
   readonly hostname: string
+  /** Whether it is known that no server has received the request. */
+  readonly isUnsent: boolean
 
-  constructor(failure: ReachFailure, { hostname }: Pick<URL, 'hostname'>, message: string) {
+  constructor(
+    failure: ReachFailure,
+    { hostname }: Pick<URL, 'hostname'>,
+    message: string,
+    isUnsent = failure === 'private',
+  ) {
     super(message)
     this.failure = failure
     this.hostname = hostname
+    this.isUnsent = isUnsent
   }
 }
 
@@ -93,7 +101,9 @@ export function reachError(url: URL, error: unknown, late = 'in time'): ReachErr
   }
   const { code = '', message } = (cause ?? error) as { code?: string; message: string }
   const known = causes[code]
-  if (known !== undefined) return new ReachError('unreachable', url, `${host} ${known}`)
+  if (known !== undefined) {
+    return new ReachError('unreachable', url, `${host} ${known}`, unconnected.has(code))
+  }
   const isTls = /CERT|TLS|SSL|ERR_SSL|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/.test(code)
   return new ReachError(isTls ? 'tls' : 'unreachable', url, `${host}: ${message} (${code || name})`)
 }
@@ -108,3 +118,9 @@ const causes: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: 'did not accept a connection in time',
   UND_ERR_SOCKET: 'closed the connection',
 }
+
+/** The causes that occur before a connection. */
+const unconnected: ReadonlySet<string> = new Set([
+  ...['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH'],
+  'UND_ERR_CONNECT_TIMEOUT',
+])

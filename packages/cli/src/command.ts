@@ -14,14 +14,14 @@ import {
   versionIn,
   walletAddressUrl,
 } from 'open-payments-programs'
+import type { AccessItem, Asset } from 'open-payments-server'
 import { jwkOf } from 'open-payments-server-testing'
 import { type KeptGrant, keptGrants, keyFile, readKey, removeKey, writeKey } from './files.js'
-import { type ConsentOptions, cancelGrant, obtainGrant, readAccount } from './grants.js'
-import { type Asset, amountIn, amountOf, durationMs, money, requireDecimal } from './money.js'
+import { type ConsentOptions, cancelGrant, obtainGrant, readAddress } from './grants.js'
+import { amountIn, amountOf, durationMs, money, requireDecimal } from './money.js'
 import { listPayments, type Outcome, pay, readResource, requestMoney } from './payments.js'
 import {
   ClientError,
-  codeOf,
   type FailureCode,
   type Machine,
   openWire,
@@ -49,7 +49,7 @@ Pays a wallet address or an incoming payment, and prints the URL of the outgoing
 Creates an incoming payment, and prints its URL.
 
   --amount <decimal>       what is to be received, in the asset of the account
-  --expires <duration>     when the incoming payment expires, such as 1h
+  --expires <duration>     when the incoming payment expires, such as 1h (7d)
   --description <text>     the description in its metadata
   --watch                  print what arrives, until the incoming payment is completed
   --wait <duration>        how long to watch (1h)`,
@@ -95,7 +95,7 @@ const commonUsage = `
   --client <wallet address>, --key-id <id>  the client, for a key file in PEM
   --json                   print the result, or the error, as one JSON document
   --verbose                print requests and responses, without secrets
-  --timeout <seconds>      how long a server may take to respond (10)
+  --timeout <seconds>      how long a call may take, with all its requests (10)
   --allow-private          allow hosts whose addresses are not public; implied by a URL on localhost
   -h, --help               print this text
 
@@ -262,25 +262,24 @@ function failed(
   if (!isUsage && !isClients && error.name !== 'Error') throw error
   const exitCode = isUsage ? 2 : isClients ? error.exitCode : 1
   const step = isClients ? error.step : isUsage ? 'arguments' : command
-  const { answer, hint } = isClients ? error : {}
+  const { refusal, request, hint } = isClients ? error.more : {}
   const exists = [...(wire?.exists.values() ?? [])]
   machine.err(`${step}: ${onOneLine(error.message)}\n`)
   if (hint !== undefined) machine.err(`Try: ${onOneLine(hint)}\n`)
   if (isUsage) machine.err(`See open-payments ${command} --help.\n`)
   for (const one of exists) machine.err(`What exists: ${onOneLine(one)}\n`)
   if (!isJson) return exitCode
-  const code = answer && codeOf(answer)
-  const description = answer && pick(answer.body, 'error', 'description')
-  const details = answer && redacted(pick(answer.body, 'error', 'details'))
+  const { status, code, description, details } = refusal?.answer ?? {}
   const said = {
     step,
     message: error.message,
     hint,
-    request: answer?.request,
-    status: answer?.status,
+    refusal: refusal?.refusal,
+    request,
+    status,
     code,
     description,
-    details,
+    details: redacted(details),
   }
   machine.out(escaped(`${JSON.stringify({ ok: false, error: said, exists }, undefined, 2)}\n`))
   return exitCode
@@ -381,12 +380,11 @@ function plannedPayment(given: Arguments, canAsk: boolean): Plan {
 }
 
 function plannedRequest(given: Arguments): Plan {
-  const expires = given.text('expires')
   const options = {
     walletAddress: account(given.subject),
     amount: decimal(given, 'amount'),
     description: given.text('description'),
-    expiresInMs: expires === undefined ? undefined : durationMs(expires, '--expires'),
+    expiresInMs: durationMs(given.text('expires') ?? '7d', '--expires'),
     watchMs: given.flag('watch') ? waitOf(given, 60 * minuteMs) : undefined,
   }
   return { run: (wire) => requestMoney(wire, options) }
@@ -424,15 +422,16 @@ function plannedGrant(given: Arguments): Plan {
   const actions = (given.text('actions') ?? 'create,read,list').split(',')
   const limits = limitsOf(given)
   async function run(wire: Wire): Promise<Outcome> {
-    const payer = await readAccount(wire, walletAddress)
+    const payer = await readAddress(wire, walletAddress)
+    // Whether there is such access, the server decides.
     const item = {
       type,
       actions,
-      ...(type !== 'quote' && { identifier: payer.walletAddress }),
+      ...(type !== 'quote' && { identifier: payer.id }),
       ...limits(payer.asset),
     }
-    const kept = await obtainGrant(wire, payer, [item], consent)
-    const token = given.flag('show-token') ? { accessToken: kept.value } : undefined
+    const kept = await obtainGrant(wire, payer, [item as AccessItem], consent)
+    const token = given.flag('show-token') ? { accessToken: kept.token } : undefined
     return {
       text: [kept.id, ...(token ? [token.accessToken] : [])].join('\n'),
       json: { grant: { ...publicPart(kept), ...token } },
@@ -508,7 +507,7 @@ function listed(grants: readonly KeptGrant[]): Outcome {
       )
       const most = amounts.map((name) => `at most ${money(amountIn(limits, name))}`)
       const interval = pick(limits, 'interval')
-      return [item['type'], ...most, ...(interval === undefined ? [] : [interval])].join(' ')
+      return [item.type, ...most, ...(interval === undefined ? [] : [interval])].join(' ')
     })
     return [id, walletAddress, ...items, ...(quote === undefined ? [] : ['for one payment'])].join(
       '  ',
@@ -571,8 +570,13 @@ async function showKey(wire: Wire, options: KeyOptions): Promise<Outcome> {
 }
 
 async function publishes(wire: Wire, walletAddress: string, x: string): Promise<boolean> {
-  const request = { method: 'GET', url: joined(walletAddress, '/jwks.json'), sign: false } as const
-  const { body } = await wire.send('key set', request, { statuses: 'any', isQuiet: true })
-  const keys = pick(body, 'keys')
+  const url = joined(walletAddress, '/jwks.json')
+  const found = await wire.call('key set', (client, given) => client.read(url, given), {
+    isQuiet: true,
+  })
+  if (!found.ok && found.answer === undefined && found.refusal !== 'response_invalid') {
+    throw wire.refused('key set', found)
+  }
+  const keys = found.ok ? pick(found.document, 'keys') : undefined
   return Array.isArray(keys) && keys.some((key) => pick(key, 'x') === x)
 }

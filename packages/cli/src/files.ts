@@ -11,14 +11,8 @@ import {
 } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import {
-  type AccessItem,
-  pick,
-  privateKeyIn,
-  type Token,
-  UsageError,
-  walletAddressUrl,
-} from 'open-payments-programs'
+import type { IssuedGrant } from 'open-payments-client'
+import { pick, privateKeyIn, UsageError, walletAddressUrl } from 'open-payments-programs'
 import { type KeyPair, keyPairOf, throwAwayKey } from 'open-payments-server-testing'
 
 /** The key of a client, from a file. */
@@ -104,18 +98,13 @@ export function removeKey({ file, pair }: ClientKey): void {
 }
 
 /** A grant that is kept in a file next to the key. */
-export interface KeptGrant extends Token {
+export interface KeptGrant extends IssuedGrant {
   readonly id: string
   /** An instant of RFC 3339. */
   readonly createdAt: string
   readonly walletAddress: string
-  readonly authServer: string
-  readonly resourceServer: string
   /** The thumbprint of the key that the token is bound to. */
   readonly key: string
-  readonly access: readonly AccessItem[]
-  /** When the token expires, in milliseconds since 1970. A rotation issues another. */
-  readonly expiresAt?: number
   /** The only quote that the grant is for. */
   readonly quote?: string
 }

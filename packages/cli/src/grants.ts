@@ -1,57 +1,25 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import {
-  type AccessItem,
-  pick,
-  readWallet,
-  textAt,
-  tokenIn,
-  type Wallet,
-  type WireAnswer,
-  type WireRequest,
-} from 'open-payments-programs'
-import { jwkOf } from 'open-payments-server-testing'
+  type Address,
+  type CallOptions,
+  type Client,
+  type IssuedGrant,
+  type PendingGrant,
+  type Refused,
+  verifyFinish,
+} from 'open-payments-client'
+import type { AccessItem } from 'open-payments-server'
 import { type ClientKey, type KeptGrant, keepGrant, keptGrants, removeGrant } from './files.js'
 import { answerBrowser } from './finish-page.js'
-import { ownersPage, urlAtServer } from './urls.js'
-import { ClientError, codeOf, isUsed, refused, type SendOptions, type Wire } from './wire.js'
+import { type CallSettings, ClientError, type Wire } from './wire.js'
 
-/** A wallet address with the content of its document. */
-export interface Account extends Wallet {
-  readonly walletAddress: string
-}
-
-export async function readAccount(wire: Wire, walletAddress: string): Promise<Account> {
-  const request = { method: 'GET', url: walletAddress, sign: false } as const
-  const wallet = await readWallet(walletAddress, () => wire.send('wallet address', request))
-  return { ...wallet, walletAddress }
-}
-
-/** Gets a token for access that needs no consent. */
-export async function simpleToken(
-  wire: Wire,
-  authServer: string,
-  type: string,
-  actions: readonly string[],
-): Promise<string> {
-  const step = `grant (${type})`
-  const answer = await askFor(wire, step, authServer, [{ type, actions }])
-  if (pick(answer.body, 'access_token') !== undefined) return tokenIn(answer).value
-  const hint = `Get a grant with \`grant <wallet address> --access ${type}\`.`
-  throw new ClientError(1, step, `${authServer} wants consent for ${type} access`, { answer, hint })
-}
-
-function askFor(
-  wire: Wire,
-  step: string,
-  authServer: string,
-  access: readonly AccessItem[],
-  interact?: object,
-): Promise<WireAnswer> {
-  const client = wire.key.walletAddress ?? { jwk: jwkOf(wire.key.pair) }
-  const body = { access_token: { access }, client, ...(interact !== undefined && { interact }) }
-  return wire.send(step, { method: 'POST', url: authServer, body })
+export async function readAddress(wire: Wire, walletAddress: string): Promise<Address> {
+  const found = await wire.demand('wallet address', (client, options) =>
+    client.addressOf(walletAddress, options),
+  )
+  return found.address
 }
 
 export interface ConsentOptions {
@@ -65,24 +33,21 @@ export interface ConsentOptions {
 /** Requests a grant, waits for the owner's decision if it is needed, and keeps the grant next to the key. */
 export async function obtainGrant(
   wire: Wire,
-  account: Account,
+  address: Address,
   access: readonly AccessItem[],
   options: ConsentOptions,
   quote?: string,
 ): Promise<KeptGrant> {
   const finish = options.poll ? undefined : await listenForFinish()
   try {
-    const { authServer } = account
     const [{ type }] = access as readonly [AccessItem]
-    const interact = { start: ['redirect'], ...(finish !== undefined && { finish: finish.member }) }
-    const answer = await askFor(wire, `grant (${String(type)})`, authServer, access, interact)
-    const isIssued = pick(answer.body, 'access_token') !== undefined
-    return kept(
-      wire,
-      account,
-      isIssued ? answer : await decided(wire, authServer, answer, finish, options),
-      quote,
+    const interact = finish === undefined ? 'poll' : { finishUri: finish.uri }
+    const state = await wire.demand(`grant (${type})`, (client, given) =>
+      client.requestGrant({ walletAddress: address, access, interact }, given),
     )
+    const issued =
+      state.status === 'issued' ? state.grant : await decided(wire, state.pending, finish, options)
+    return kept(wire, address, issued, quote)
   } finally {
     finish?.close()
   }
@@ -90,23 +55,16 @@ export async function obtainGrant(
 
 function kept(
   wire: Wire,
-  account: Account,
-  answer: WireAnswer,
+  { id: walletAddress }: Address,
+  issued: IssuedGrant,
   quote: string | undefined,
 ): KeptGrant {
-  const { walletAddress, authServer, resourceServer } = account
   const grant: KeptGrant = {
     id: `grant-${randomBytes(4).toString('hex')}`,
     createdAt: new Date().toISOString(),
     walletAddress,
-    authServer,
-    resourceServer,
     key: wire.key.pair.thumbprint,
-    access: pick(answer.body, 'access_token', 'access') as readonly AccessItem[],
-    ...tokenIn(answer),
-    manage: urlAtServer(answer, authServer, 'access_token', 'manage'),
-    continueUri: urlAtServer(answer, authServer, 'continue', 'uri'),
-    ...expiryOf(answer),
+    ...issued,
     ...(quote !== undefined && { quote }),
   }
   keepGrant(wire.key, grant)
@@ -114,14 +72,9 @@ function kept(
   return grant
 }
 
-function expiryOf({ body }: WireAnswer): Pick<KeptGrant, 'expiresAt'> {
-  const seconds = pick(body, 'access_token', 'expires_in')
-  return typeof seconds === 'number' ? { expiresAt: Date.now() + seconds * 1_000 } : {}
-}
-
 /** The listener for the browser's return (RFC 8252 section 7.3). */
 interface Finish {
-  readonly member: { readonly method: 'redirect'; readonly uri: string; readonly nonce: string }
+  readonly uri: string
   readonly returned: Promise<URLSearchParams>
   close(): void
 }
@@ -145,7 +98,7 @@ async function listenForFinish(): Promise<Finish> {
   })
   const uri = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`
   return {
-    member: { method: 'redirect', uri, nonce: randomUUID() },
+    uri,
     returned,
     close() {
       server.close()
@@ -156,18 +109,17 @@ async function listenForFinish(): Promise<Finish> {
 
 const step = 'consent'
 
-/** Sends the owner to the consent page, and returns the response that contains the token. */
+/** Sends the owner to the consent page, and waits for the grant. */
 async function decided(
   wire: Wire,
-  authServer: string,
-  pending: WireAnswer,
+  pending: PendingGrant,
   finish: Finish | undefined,
   { opensBrowser, waitMs }: ConsentOptions,
-): Promise<WireAnswer> {
-  openForOwner(wire, ownersPage(pending, 'interact', 'redirect'), opensBrowser)
+): Promise<IssuedGrant> {
+  openForOwner(wire, pending.redirect ?? '', opensBrowser)
   const deadline = Date.now() + waitMs
-  const reference = finish && (await referenceOf(wire, authServer, pending, finish, waitMs))
-  return continued(wire, authServer, pending, reference, deadline)
+  const reference = finish && (await referenceOf(wire, pending, finish, waitMs))
+  return continued(wire, pending, reference, deadline)
 }
 
 export function openForOwner(wire: Wire, page: string, opensBrowser: boolean): void {
@@ -176,46 +128,22 @@ export function openForOwner(wire: Wire, page: string, opensBrowser: boolean): v
   wire.say(`  ${page}`)
 }
 
-/** Returns the interaction reference of the browser's return, after verifying its hash (RFC 9635 section 4.2.3). */
+/** Returns the interaction reference of the browser's return, after its hash was verified. */
 async function referenceOf(
   wire: Wire,
-  authServer: string,
-  pending: WireAnswer,
-  { member, returned }: Finish,
+  pending: PendingGrant,
+  { returned }: Finish,
   waitMs: number,
 ): Promise<string> {
   const arrival = new AbortController()
   const late = wire.pause(waitMs, arrival.signal).then(() => undefined)
   const query = await Promise.race([returned, late]).finally(() => arrival.abort())
   if (query === undefined) throw undecided(waitMs)
-  const [hash, reference] = [query.get('hash'), query.get('interact_ref')]
-  if (hash === null || reference === null) {
-    const result = query.get('result')
-    const isDenied = result !== null && /reject|den/.test(result)
-    throw new ClientError(
-      1,
-      step,
-      isDenied
-        ? 'the owner denied the grant'
-        : `the browser returned without hash or interact_ref${result === null ? '' : `, with the result ${result}`}`,
-    )
-  }
-  const base = [member.nonce, textAt(pending, 'interact', 'finish'), reference, authServer].join(
-    '\n',
-  )
-  const expected = createHash('sha256').update(base).digest()
-  // The RFC says base64url. Deployed servers send standard base64, whose + is a space in a query.
-  if (!Buffer.from(hash.replaceAll(' ', '+'), 'base64').equals(expected)) {
-    throw new ClientError(
-      1,
-      step,
-      'the hash in the redirect is wrong, so the redirect may not come from the authorization server',
-      {
-        hint: `The hash is the base64 SHA-256 of four lines: the nonce of the request, interact.finish of the response, interact_ref, and exactly ${authServer}.`,
-      },
-    )
-  }
-  return reference
+  const finish = await verifyFinish(pending, query)
+  if (finish.ok) return finish.interactRef
+  const isDenied = finish.refusal === 'consent_denied'
+  const message = isDenied ? 'the owner denied the grant' : finish.reason
+  throw new ClientError(1, step, message, { refusal: finish })
 }
 
 function undecided(waitMs: number): ClientError {
@@ -223,93 +151,101 @@ function undecided(waitMs: number): ClientError {
   return new ClientError(3, step, `nobody decided within ${Math.round(waitMs / 1_000)} s`, { hint })
 }
 
-const pollPauseDefaultS = 5
-const pollPauseMaxS = 60
+const pollPauseMaxMs = 60_000
 
 /** Continues a grant until it has a token. Without a reference, it polls. */
 async function continued(
   wire: Wire,
-  authServer: string,
-  pending: WireAnswer,
+  first: PendingGrant,
   interactRef: string | undefined,
   deadline: number,
-): Promise<WireAnswer> {
+): Promise<IssuedGrant> {
   const began = Date.now()
-  let state = pending
-  let reference = interactRef
+  let pending = first
+  let reference = interactRef === undefined ? {} : { interactRef }
+  let pauseMs = interactRef === undefined ? Math.max(pending.continueAt - began, 1_000) : 0
   for (;;) {
-    const waitS = Number(pick(state.body, 'continue', 'wait') ?? pollPauseDefaultS)
-    const pauseMs = Math.min(Math.max(waitS, 1) || pollPauseDefaultS, pollPauseMaxS) * 1_000
-    if (reference === undefined) await wire.pause(pauseMs)
-    const request: WireRequest = {
-      method: 'POST',
-      url: urlAtServer(state, authServer, 'continue', 'uri'),
-      token: textAt(state, 'continue', 'access_token', 'value'),
-      ...(reference !== undefined && { body: { interact_ref: reference } }),
+    await wire.pause(Math.min(pauseMs, pollPauseMaxMs))
+    const state = await wire.call(
+      'continue',
+      (client, options) => client.continueGrant(pending, { ...options, ...reference }),
+      { repeats: true },
+    )
+    if (!state.ok) {
+      if (state.refusal === 'consent_denied') {
+        throw new ClientError(1, step, 'the grant was denied', { refusal: state })
+      }
+      if (state.refusal !== 'too_fast') throw wire.refused('continue', state)
+      pauseMs = Math.max(state.retryAfterMs ?? 0, 1_000)
+    } else {
+      if (state.status === 'issued') return state.grant
+      pending = state.pending
+      reference = {}
+      pauseMs = Math.max(pending.continueAt - Date.now(), 1_000)
     }
-    const answer = await wire.send('continue', request, { statuses: 'any', repeats: true })
-    if (answer.status === 200 && pick(answer.body, 'access_token') !== undefined) return answer
-    const code = codeOf(answer)
-    if (answer.status === 200) {
-      state = { ...answer, body: { ...(state.body as object), ...(answer.body as object) } }
-      reference = undefined
-    } else if (code === 'request_denied' || code === 'user_denied') {
-      throw new ClientError(1, step, 'the grant was denied', { answer })
-    } else if (code !== 'too_fast') throw refused('continue', answer)
-    else if (reference !== undefined) await wire.pause(pauseMs)
     if (Date.now() > deadline) throw undecided(Date.now() - began)
   }
 }
 
-/** Sends a request with the token of a kept grant, and with another one if that has expired. */
-export async function sendWith(
+type UnderGrant<Value> = (
+  client: Client,
+  grant: IssuedGrant,
+  options: CallOptions,
+) => Promise<Value>
+
+/** Makes a call under a kept grant, and again with another token if its token has expired. */
+export async function underGrant<Value extends { readonly ok: true } | Refused>(
   wire: Wire,
   grant: KeptGrant,
-  name: string,
-  request: WireRequest,
-  options: Omit<SendOptions, 'statuses'> = {},
-): Promise<WireAnswer> {
-  const current =
-    grant.expiresAt !== undefined && grant.expiresAt <= Date.now()
-      ? await rotated(wire, grant)
-      : grant
-  const send = (token: string) =>
-    wire.send(name, { ...request, token }, { ...options, statuses: 'any' })
-  const answer = await send(current.value)
-  if (answer.status !== 401 || isUsed(answer) || current !== grant) return answer
-  return send((await rotated(wire, latest(wire.key, grant))).value)
+  step: string,
+  make: UnderGrant<Value>,
+  settings: CallSettings = {},
+): Promise<Value> {
+  // An earlier request may have rotated its token.
+  const kept = latest(wire.key, grant)
+  const hasExpired = kept.expiresAt !== undefined && kept.expiresAt <= Date.now()
+  const current = hasExpired ? await rotated(wire, kept) : kept
+  const callWith = (used: KeptGrant) =>
+    wire.call(step, (client, options) => make(client, used, options), settings)
+  const result = await callWith(current)
+  if (result.ok || result.refusal !== 'unauthenticated' || hasExpired) return result
+  return callWith(await rotated(wire, latest(wire.key, grant)))
 }
 
-/** Reads the grant from the file again: an earlier request may have rotated its token. */
-export function latest(key: ClientKey, grant: KeptGrant): KeptGrant {
+function latest(key: ClientKey, grant: KeptGrant): KeptGrant {
   return keptGrants(key).find(({ id }) => id === grant.id) ?? grant
 }
 
-async function rotated(wire: Wire, grant: KeptGrant): Promise<KeptGrant> {
-  const request = { method: 'POST', url: grant.manage, token: grant.value }
-  const answer = await wire.send('rotate token', request, { statuses: 'any', repeats: true })
-  if (answer.status !== 200) {
+/** The step of a rotation, in errors. */
+export const rotation = 'rotate token'
+
+async function rotated(wire: Wire, kept: KeptGrant): Promise<KeptGrant> {
+  const result = await wire.call(rotation, (client, options) => client.rotateToken(kept, options), {
+    repeats: true,
+  })
+  if (!result.ok) {
+    const { refusal, answer } = result
     const hasEnded =
-      [400, 401, 403, 404].includes(answer.status) && codeOf(answer) !== 'invalid_client'
-    if (!hasEnded) throw refused('rotate token', answer)
-    removeGrant(wire.key, grant)
-    const hint = `The grant ${grant.id} has ended, and is no longer kept. Request another.`
-    throw refused('rotate token', answer, hint)
+      refusal !== 'client_refused' && [400, 401, 403, 404].includes(answer?.status ?? 0)
+    if (!hasEnded) throw wire.refused(rotation, result)
+    removeGrant(wire.key, kept)
+    const hint = `The grant ${kept.id} has ended, and is no longer kept. Request another.`
+    throw wire.refused(rotation, result, hint)
   }
-  const next: KeptGrant = {
-    ...grant,
-    value: textAt(answer, 'access_token', 'value'),
-    manage: urlAtServer(answer, grant.authServer, 'access_token', 'manage'),
-    ...expiryOf(answer),
-  }
+  const { expiresAt: _, ...lasting } = kept
+  const next = { ...lasting, ...result.grant }
   keepGrant(wire.key, next)
   return next
 }
 
 /** Cancels a kept grant at its authorization server, and removes it. A grant that has ended is removed, too. */
 export async function cancelGrant(wire: Wire, grant: KeptGrant): Promise<void> {
-  const request = { method: 'DELETE', url: grant.continueUri, token: grant.continueToken }
-  const answer = await wire.send('cancel grant', request, { statuses: 'any', repeats: true })
-  if (![200, 202, 204, 401, 404].includes(answer.status)) throw refused('cancel grant', answer)
+  const canBeCancelled = grant.continuation !== undefined
+  await wire.demand(
+    'cancel grant',
+    (client, options) =>
+      canBeCancelled ? client.cancelGrant(grant, options) : client.revokeToken(grant, options),
+    { repeats: true },
+  )
   removeGrant(wire.key, grant)
 }

@@ -1,15 +1,5 @@
 import { demandAmount, pick, UsageError } from 'open-payments-programs'
-
-/** An asset as a wallet address names it. */
-export interface Asset {
-  readonly assetCode: string
-  readonly assetScale: number
-}
-
-/** A number of the smallest units of an asset. */
-export interface Amount extends Asset {
-  readonly value: string
-}
+import type { Amount, Asset } from 'open-payments-server'
 
 const valueMax = 2n ** 64n - 1n
 

@@ -1,25 +1,24 @@
-import {
-  joined,
-  pick,
-  readWallet,
-  textAt,
-  UsageError,
-  type WireAnswer,
-} from 'open-payments-programs'
+import type {
+  Address,
+  FoundDocument,
+  FoundPayment,
+  Payment,
+  Quote,
+  Refused,
+} from 'open-payments-client'
+import { joined, pick, UsageError } from 'open-payments-programs'
+import type { AccessItem, Amount } from 'open-payments-server'
 import { type KeptGrant, keptGrants } from './files.js'
 import {
-  type Account,
   type ConsentOptions,
-  latest,
   obtainGrant,
   openForOwner,
-  readAccount,
-  sendWith,
-  simpleToken,
+  readAddress,
+  rotation,
+  underGrant,
 } from './grants.js'
-import { type Amount, amountIn, amountOf, isSameAsset, money, reaches } from './money.js'
-import { ownersPage, urlAtServer } from './urls.js'
-import { ClientError, codeOf, redacted, refused, type Wire } from './wire.js'
+import { amountIn, amountOf, money, reaches } from './money.js'
+import { ClientError, redacted, type Wire } from './wire.js'
 
 export interface PayOptions extends ConsentOptions {
   readonly from: string
@@ -42,21 +41,13 @@ export interface Outcome {
   readonly json: object
 }
 
-interface Quote {
-  readonly id: string
-  readonly receiver: string
-  readonly debitAmount: Amount
-  readonly receiveAmount: Amount
-  readonly body: unknown
-}
-
 /** Pays from an account, and follows the payment until it is sent. */
 export async function pay(wire: Wire, options: PayOptions): Promise<Outcome> {
-  const payer = await readAccount(wire, options.from)
+  const payer = await readAddress(wire, options.from)
   const quote = await quoted(wire, payer, options)
   const { debitAmount, receiveAmount, receiver } = quote
   wire.exists.set('quote', unpaid(quote, payer))
-  wire.say(`${money(debitAmount)} is debited from ${payer.walletAddress}`)
+  wire.say(`${money(debitAmount)} is debited from ${payer.id}`)
   wire.say(`${money(receiveAmount)} is received at ${receiver}`)
   if (!options.isConfirmed && (await wire.machine.ask?.('Pay this?')) !== true) {
     throw wire.machine.interrupted.aborted
@@ -64,19 +55,19 @@ export async function pay(wire: Wire, options: PayOptions): Promise<Outcome> {
       : new ClientError(1, 'confirmation', 'not confirmed, so nothing is paid')
   }
 
-  const { answer, grant } = await created(wire, payer, quote, options)
-  const payment = urlAtServer(answer, payer.resourceServer, 'id')
+  const { payment, grant } = await created(wire, payer, quote, options)
+  const { id } = payment
   wire.exists.delete('quote')
   wire.exists.set(
     'payment',
-    `the outgoing payment ${payment}, which the wallet sends. To see it: read ${payment}`,
+    `the outgoing payment ${id}, which the wallet sends. To see it: read ${id}`,
   )
-  const body = await sent(wire, grant, payment, quote, options.sentWithinMs)
-  wire.say(`${money(amountIn(body, 'sentAmount'))} is sent`)
-  return { text: payment, json: { payment: body, quote: quote.body, grant: grant.id } }
+  const done = await sent(wire, grant, id, quote, options.sentWithinMs)
+  wire.say(`${money(done.sentAmount)} is sent`)
+  return { text: id, json: { payment: done, quote, grant: grant.id } }
 }
 
-function unpaid(quote: Quote, payer: Account): string {
+function unpaid(quote: Quote, payer: Address): string {
   return `the quote ${quote.id}, with no payment. ${toResume(quote, payer)}`
 }
 
@@ -90,187 +81,182 @@ const finalCodes = [
 ]
 
 /** A repeat gets the payment of the quote, if there is one, so it never pays twice. */
-function toResume({ id }: Quote, { walletAddress }: Account): string {
-  return `To finish: pay --quote ${id} --from ${walletAddress}`
+function toResume({ id }: Quote, payer: Address): string {
+  return `To finish: pay --quote ${id} --from ${payer.id}`
 }
 
-async function quoted(wire: Wire, payer: Account, options: PayOptions): Promise<Quote> {
-  const asked = options.quote === undefined ? await asking(wire, payer, options) : undefined
-  const token = await simpleToken(wire, payer.authServer, 'quote', ['create', 'read'])
-  const answer =
-    asked === undefined
-      ? await wire.send('quote', { method: 'GET', url: options.quote ?? '', token })
-      : await wire.send(
-          'quote',
-          { method: 'POST', url: joined(payer.resourceServer, '/quotes'), token, body: asked },
-          { statuses: [200, 201] },
-        )
-  const { body } = answer
-  const quote = {
-    id: textAt(answer, 'id'),
-    receiver: textAt(answer, 'receiver'),
-    debitAmount: amountIn(body, 'debitAmount'),
-    receiveAmount: amountIn(body, 'receiveAmount'),
-    body,
+async function quoted(wire: Wire, payer: Address, options: PayOptions): Promise<Quote> {
+  const { quote: existing } = options
+  if (existing !== undefined) {
+    const found = await wire.demand('quote', (client, given) =>
+      client.getQuote(payer, existing, given),
+    )
+    return found.quote
   }
-  const wrong = differenceOf(quote, payer, asked)
-  if (wrong !== undefined)
-    throw new ClientError(1, 'quote', `the quote ${quote.id} ${wrong}`, { answer })
-  return quote
-}
-
-/** Describes how a quote differs from what was requested. With `--yes`, nobody compares them before the payment. */
-function differenceOf(
-  { receiver, debitAmount }: Quote,
-  { asset }: Account,
-  asked: Asked | undefined,
-): string | undefined {
-  const most = asked?.debitAmount
-  if (asked !== undefined && asked.receiver !== receiver)
-    return `pays ${receiver}, not ${asked.receiver}`
-  if (!isSameAsset(debitAmount, asset))
-    return `debits ${money(debitAmount)}, which is not the asset of the account`
-  if (most !== undefined && !reaches(most, debitAmount))
-    return `debits ${money(debitAmount)}, more than ${money(most)}`
-  return undefined
+  const asked = { walletAddress: payer, ...(await asking(wire, payer, options)) }
+  const found = await wire.demand('quote', (client, given) => client.createQuote(asked, given))
+  return found.quote
 }
 
 interface Asked {
-  readonly walletAddress: string
-  readonly method: string
   readonly receiver: string
   readonly debitAmount?: Amount
   readonly receiveAmount?: Amount
 }
 
-/** Returns the body of a request for a quote. Creates the incoming payment, if the receiver is a wallet address. */
-async function asking(wire: Wire, payer: Account, options: PayOptions): Promise<Asked> {
-  const { receiver = '', amount, receive } = options
+/** Returns what is to be quoted. Creates the incoming payment, if the receiver is a wallet address. */
+async function asking(wire: Wire, payer: Address, options: PayOptions): Promise<Asked> {
+  const { receiver = '', amount, receive, description } = options
   const debitAmount = amount === undefined ? undefined : amountOf(amount, payer.asset, '--amount')
-  const found = await wire.send('receiver', { method: 'GET', url: receiver, sign: false })
-  const isAccount = pick(found.body, 'resourceServer') !== undefined
-  const payee = isAccount
-    ? { ...(await readWallet(receiver, async () => found)), walletAddress: receiver }
-    : undefined
-  const receiveAmount =
-    receive === undefined
-      ? undefined
-      : amountOf(receive, payee?.asset ?? amountIn(found.body, 'receivedAmount'), '--receive')
-  if (isAccount && (debitAmount ?? receiveAmount) === undefined)
-    throw new UsageError(`--amount or --receive is required, because ${receiver} is an account`)
-  const common = {
-    walletAddress: payer.walletAddress,
-    method: 'ilp',
-    ...(debitAmount !== undefined && { debitAmount }),
+  const debit = debitAmount === undefined ? {} : { debitAmount }
+  const payee = await payeeAt(wire, receiver)
+  if (payee === undefined) {
+    if (receive === undefined) return { receiver, ...debit }
+    const { receivedAmount } = await wire.demand('receiver', (client, given) =>
+      client.publicReceiverOf(receiver, given),
+    )
+    if (receivedAmount === undefined) {
+      throw new ClientError(1, 'receiver', `${receiver} does not tell its asset`, {
+        hint: 'Use --amount.',
+      })
+    }
+    return { receiver, ...debit, receiveAmount: amountOf(receive, receivedAmount, '--receive') }
   }
-  if (payee === undefined)
-    return { ...common, receiver, ...(receiveAmount !== undefined && { receiveAmount }) }
-  const { id } = await createIncoming(wire, payee, {
-    ...(receiveAmount !== undefined && { incomingAmount: receiveAmount }),
-    ...(options.description !== undefined && { metadata: { description: options.description } }),
-    expiresAt: new Date(Date.now() + incomingLifetimeMs).toISOString(),
-  })
-  return { ...common, receiver: id }
+  const incomingAmount =
+    receive === undefined ? undefined : amountOf(receive, payee.asset, '--receive')
+  if ((debitAmount ?? incomingAmount) === undefined) {
+    throw new UsageError(`--amount or --receive is required, because ${receiver} is an account`)
+  }
+  const expiresInMs = incomingLifetimeMs
+  const { url } = await createIncoming(wire, payee, { incomingAmount, description, expiresInMs })
+  return { receiver: url, ...debit }
+}
+
+/** Reads a receiver if it is a wallet address. Resolves to `undefined` for another document. */
+async function payeeAt(wire: Wire, receiver: string): Promise<Address | undefined> {
+  const found = await wire.call('receiver', (client, given) => client.addressOf(receiver, given))
+  if (found.ok) return found.address
+  if (found.refusal !== 'response_invalid') throw wire.refused('receiver', found)
+  const view = await wire.call('receiver', (client, given) =>
+    client.publicReceiverOf(receiver, given),
+  )
+  if (view.ok) return undefined
+  throw wire.refused('receiver', found)
 }
 
 /** The lifetime of an incoming payment that `pay` creates for itself. */
 const incomingLifetimeMs = 24 * 60 * 60 * 1_000
 
-async function createIncoming(wire: Wire, payee: Account, asked: object) {
-  const token = await simpleToken(wire, payee.authServer, 'incoming-payment', ['create', 'read'])
-  const url = joined(payee.resourceServer, '/incoming-payments')
-  const body = { walletAddress: payee.walletAddress, ...asked }
-  const answer = await wire.send(
-    'incoming payment',
-    { method: 'POST', url, token, body },
-    { statuses: [200, 201] },
+interface Incoming {
+  readonly incomingAmount: Amount | undefined
+  readonly description: string | undefined
+  readonly expiresInMs: number
+}
+
+async function createIncoming(wire: Wire, payee: Address, incoming: Incoming) {
+  const { incomingAmount, description, expiresInMs } = incoming
+  const request = {
+    ...{ walletAddress: payee, expiresAt: Date.now() + expiresInMs },
+    ...(incomingAmount !== undefined && { incomingAmount }),
+    ...(description !== undefined && { metadata: { description } }),
+  }
+  const created = await wire.demand('incoming payment', (client, given) =>
+    client.createReceiver(request, given),
   )
-  const id = urlAtServer(answer, payee.resourceServer, 'id')
-  wire.exists.set('incoming payment', `the incoming payment ${id}`)
-  return { id, token, answer }
+  wire.exists.set('incoming payment', `the incoming payment ${created.url}`)
+  return created
 }
 
 /** Creates the outgoing payment of a quote with a kept grant that covers it, or with a new one. */
 async function created(
   wire: Wire,
-  payer: Account,
+  payer: Address,
   quote: Quote,
   options: PayOptions,
-): Promise<{ readonly answer: WireAnswer; readonly grant: KeptGrant }> {
-  const { walletAddress } = payer
-  const { description } = options
-  const metadata = description !== undefined && { metadata: { description } }
-  const body = { walletAddress, quoteId: quote.id, ...metadata }
-  const request = { method: 'POST', url: joined(payer.resourceServer, '/outgoing-payments'), body }
-
-  async function createWith(grant: KeptGrant): Promise<WireAnswer | undefined> {
-    try {
-      const { id } = quote
-      wire.exists.set(
-        'quote',
-        `the quote ${id}, whose payment may exist. ${toResume(quote, payer)}`,
-      )
-      const send = (isQuiet = false) =>
-        sendWith(wire, latest(wire.key, grant), 'outgoing payment', request, {
-          repeats: true,
-          isQuiet,
-        })
-      const first = await send()
-      const answer = waitsForOwner(first)
-        ? await confirmed(wire, first, () => send(true), options)
-        : first
-      if (answer.status === 201 || answer.status === 200) return answer
-      if (finalCodes.includes(codeOf(answer) ?? ''))
-        wire.exists.set('quote', `the quote ${id}, whose payment was refused for good`)
-      else if (answer.status < 500) wire.exists.set('quote', unpaid(quote, payer))
-      throw refused('outgoing payment', answer)
-    } catch (error) {
-      const isGrants =
-        error instanceof ClientError &&
-        error.answer !== undefined &&
-        (error.step === 'rotate token' || codeOf(error.answer) === 'insufficient_grant')
-      if (!isGrants || grant.quote !== undefined) throw error
-      wire.say(`The kept grant ${grant.id} does not permit this payment: ${error.message}`)
-      return undefined
-    }
-  }
-
-  for (const grant of keptGrants(wire.key).filter((each) => covers(each, walletAddress, quote))) {
-    const answer = await createWith(grant)
-    if (answer !== undefined) return { answer, grant }
+): Promise<{ readonly payment: Payment; readonly grant: KeptGrant }> {
+  for (const grant of keptGrants(wire.key).filter((each) => covers(each, payer.id, quote))) {
+    const payment = await createdWith(wire, payer, quote, options, grant)
+    if (!(payment instanceof ClientError)) return { payment, grant }
+    const code = payment.more.refusal?.answer?.code
+    const isGrants = payment.step === rotation || code === 'insufficient_grant'
+    if (!isGrants || grant.quote !== undefined) throw payment
+    wire.say(`The kept grant ${grant.id} does not permit this payment: ${payment.message}`)
   }
   const { debitAmount, receiver } = quote
   const limits = { receiver, debitAmount }
-  const access = [
-    { type: 'outgoing-payment', actions: ['create', 'read'], identifier: walletAddress, limits },
+  const access: readonly AccessItem[] = [
+    { type: 'outgoing-payment', actions: ['create', 'read'], identifier: payer.id, limits },
   ]
   const grant = await obtainGrant(wire, payer, access, options, quote.id)
-  const answer = await createWith(grant)
-  return { answer: answer as WireAnswer, grant }
+  const payment = await createdWith(wire, payer, quote, options, grant)
+  if (payment instanceof ClientError) throw payment
+  return { payment, grant }
 }
 
-/** The code of a payment that waits until the owner of its account confirms it, at the page of `details.url`. */
-const waitsForOwner = (answer: WireAnswer) => codeOf(answer) === 'confirmation_required'
+const outgoing = 'outgoing payment'
 
-/** Opens the page on which the owner confirms a payment, and repeats the request until the owner has decided. */
+/** Creates the payment of a quote, once, however often. Resolves to why there is none. */
+async function createdWith(
+  wire: Wire,
+  payer: Address,
+  quote: Quote,
+  options: PayOptions,
+  grant: KeptGrant,
+): Promise<Payment | ClientError> {
+  const { id } = quote
+  const { description } = options
+  const metadata = description === undefined ? {} : { metadata: { description } }
+  const create = (isQuiet: boolean) =>
+    underGrant(
+      wire,
+      grant,
+      outgoing,
+      (client, current, given) =>
+        client.createPayment(
+          { ...{ walletAddress: payer, quote: id, grant: current }, ...metadata },
+          given,
+        ),
+      { isQuiet },
+    )
+  wire.exists.set('quote', `the quote ${id}, whose payment may exist. ${toResume(quote, payer)}`)
+  try {
+    const first = await create(false)
+    const isWaiting = !first.ok && first.refusal === 'confirmation_required'
+    const result = isWaiting ? await confirmed(wire, first.url, () => create(true), options) : first
+    if (result.ok) return result.payment
+    if (finalCodes.includes(result.answer?.code ?? '')) {
+      wire.exists.set('quote', `the quote ${id}, whose payment was refused for good`)
+    } else if (result.refusal !== 'outcome_unknown') wire.exists.set('quote', unpaid(quote, payer))
+    return wire.refused(outgoing, result)
+  } catch (error) {
+    if (!(error instanceof ClientError) || error.step !== rotation) throw error
+    wire.exists.set('quote', unpaid(quote, payer))
+    return error
+  }
+}
+
+/** Opens the page on which the owner confirms a payment, and repeats the call until the owner has decided. */
 async function confirmed(
   wire: Wire,
-  first: WireAnswer,
-  repeat: () => Promise<WireAnswer>,
+  page: string,
+  repeat: () => Promise<FoundPayment>,
   { opensBrowser, waitMs }: ConsentOptions,
-): Promise<WireAnswer> {
+): Promise<FoundPayment> {
   wire.say('The owner of the account must confirm this payment.')
-  openForOwner(wire, ownersPage(first, 'error', 'details', 'url'), opensBrowser)
+  openForOwner(wire, page, opensBrowser)
   const deadline = Date.now() + waitMs
   for (let pauseMs = firstPollMs; ; pauseMs = Math.min(pauseMs * 2, lastPollMs)) {
     await wire.pause(Math.min(pauseMs, Math.max(deadline - Date.now(), 0)))
-    const answer = await repeat()
-    if (!waitsForOwner(answer)) return answer
+    const result = await repeat()
+    if (result.ok || result.refusal !== 'confirmation_required') return result
     if (Date.now() < deadline) continue
-    const until = pick(answer.body, 'error', 'details', 'until')
+    const { until } = result
     const message = `the owner did not confirm the payment within ${Math.round(waitMs / 1_000)} s`
-    const hint = typeof until === 'string' ? `The owner can confirm it until ${until}.` : undefined
-    throw new ClientError(3, 'outgoing payment', message, { answer, hint })
+    const hint =
+      until === undefined
+        ? undefined
+        : `The owner can confirm it until ${new Date(until).toISOString()}.`
+    throw new ClientError(3, outgoing, message, { refusal: result, hint })
   }
 }
 
@@ -283,7 +269,8 @@ function covers(
   if (walletAddress !== from) return false
   if (only !== undefined) return only === quote.id
   return access.some((item) => {
-    const { type, identifier = from } = item
+    const { type } = item
+    const identifier = pick(item, 'identifier') ?? from
     const debit = pick(item, 'limits', 'debitAmount')
     const receive = pick(item, 'limits', 'receiveAmount')
     const receiver = pick(item, 'limits', 'receiver')
@@ -316,42 +303,33 @@ async function sent(
   url: string,
   quote: Quote,
   waitMs: number,
-): Promise<unknown> {
+): Promise<Payment> {
   const deadline = Date.now() + waitMs
   let shown = '0'
   for (let pauseMs = firstPollMs; ; pauseMs = Math.min(pauseMs * 2, lastPollMs)) {
-    const polled = { repeats: true, isQuiet: pauseMs > firstPollMs }
-    const answer = await sendWith(
+    const found = await underGrant(
       wire,
-      latest(wire.key, grant),
-      'outgoing payment',
-      { method: 'GET', url },
-      polled,
+      grant,
+      outgoing,
+      (client, current, given) => client.getPayment(current, url, given),
+      { repeats: true, isQuiet: pauseMs > firstPollMs },
     )
-    if (answer.status !== 200) throw refused('outgoing payment', answer)
-    const amount = amountIn(answer.body, 'sentAmount')
-    if (pick(answer.body, 'failed') === true) {
+    if (!found.ok) throw wire.refused(outgoing, found)
+    const { payment } = found
+    const { sentAmount: amount, failed } = payment
+    if (failed) {
       wire.exists.set('payment', `the outgoing payment ${url}, which failed`)
-      throw new ClientError(
-        1,
-        'outgoing payment',
-        `the payment failed; ${money(amount)} was sent`,
-        { answer },
-      )
+      throw new ClientError(1, outgoing, `the payment failed; ${money(amount)} was sent`)
     }
-    if (reaches(amount, quote.debitAmount)) return answer.body
+    if (reaches(amount, quote.debitAmount)) return payment
     const isChanging = amount.value === '0' || amount.value !== shown
     // The receiver may have everything before the sender has counted everything, or for less than the debit amount.
-    if (!isChanging && (await received(wire, quote))) return answer.body
+    if (!isChanging && (await received(wire, quote))) return payment
     if (amount.value !== shown) wire.say(`${money(amount)} of ${money(quote.debitAmount)} is sent`)
     shown = amount.value
     if (Date.now() >= deadline) {
-      throw new ClientError(
-        3,
-        'outgoing payment',
-        `the wallet has sent ${money(amount)} of ${money(quote.debitAmount)} by now`,
-        { answer },
-      )
+      const message = `the wallet has sent ${money(amount)} of ${money(quote.debitAmount)} by now`
+      throw new ClientError(3, outgoing, message)
     }
     await wire.pause(pauseMs)
   }
@@ -359,21 +337,19 @@ async function sent(
 
 /** Whether the receiver got it: some wallets do not count their fees as sent. */
 async function received(wire: Wire, { receiver, receiveAmount }: Quote): Promise<boolean> {
-  const request = { method: 'GET', url: receiver, sign: false } as const
-  const answer = await wire.send('receiver', request, {
-    statuses: 'any',
-    repeats: true,
-    isQuiet: true,
-  })
-  const amount = pick(answer.body, 'receivedAmount')
-  return amount !== undefined && reaches(amountIn(answer.body, 'receivedAmount'), receiveAmount)
+  const view = await wire.call(
+    'receiver',
+    (client, given) => client.publicReceiverOf(receiver, given),
+    { repeats: true, isQuiet: true },
+  )
+  return view.ok && view.receivedAmount !== undefined && reaches(view.receivedAmount, receiveAmount)
 }
 
 export interface RequestOptions {
   readonly walletAddress: string
   readonly amount: string | undefined
   readonly description: string | undefined
-  readonly expiresInMs: number | undefined
+  readonly expiresInMs: number
   /** How long to follow the payment, if at all. */
   readonly watchMs: number | undefined
 }
@@ -381,89 +357,90 @@ export interface RequestOptions {
 /** Creates an incoming payment. */
 export async function requestMoney(wire: Wire, options: RequestOptions): Promise<Outcome> {
   const { walletAddress, amount, description, expiresInMs, watchMs } = options
-  const payee = await readAccount(wire, walletAddress)
-  const { id, token, answer } = await createIncoming(wire, payee, {
-    ...(amount !== undefined && { incomingAmount: amountOf(amount, payee.asset, '--amount') }),
-    ...(expiresInMs !== undefined && {
-      expiresAt: new Date(Date.now() + expiresInMs).toISOString(),
-    }),
-    ...(description !== undefined && { metadata: { description } }),
+  const payee = await readAddress(wire, walletAddress)
+  const incomingAmount =
+    amount === undefined ? undefined : amountOf(amount, payee.asset, '--amount')
+  const { url, receiver } = await createIncoming(wire, payee, {
+    ...{ incomingAmount, description, expiresInMs },
   })
-  if (watchMs === undefined) return { text: id, json: { incomingPayment: answer.body } }
-  wire.say(`To pay it: pay ${id} --from <wallet address>`)
-  return { text: id, json: { incomingPayment: await watched(wire, payee, id, token, watchMs) } }
+  if (watchMs === undefined)
+    return { text: url, json: { incomingPayment: { id: url, ...receiver } } }
+  wire.say(`To pay it: pay ${url} --from <wallet address>`)
+  return { text: url, json: { incomingPayment: await watched(wire, payee, url, watchMs) } }
 }
 
 /** Follows an incoming payment until it is completed, and returns it. */
 async function watched(
   wire: Wire,
-  payee: Account,
+  { authServer }: Address,
   url: string,
-  first: string,
   watchMs: number,
 ): Promise<unknown> {
+  const access = { authServer, type: 'incoming-payment', actions: ['read'] } as const
   const deadline = Date.now() + watchMs
-  let token = first
   let shown = '0'
   for (let pauseMs = firstPollMs; ; pauseMs = Math.min(pauseMs * 2, lastPollMs)) {
-    const answer = await wire.send(
+    const { document } = await wire.demand(
       'incoming payment',
-      { method: 'GET', url, token },
-      { statuses: [200, 401], repeats: true, isQuiet: true },
+      (client, given) => client.read(url, { ...given, access }),
+      { repeats: true, isQuiet: true },
     )
-    if (answer.status === 401) {
-      token = await simpleToken(wire, payee.authServer, 'incoming-payment', ['read'])
-    } else {
-      const amount = amountIn(answer.body, 'receivedAmount')
-      if (amount.value !== shown) wire.say(`${money(amount)} is received`)
-      shown = amount.value
-      if (pick(answer.body, 'completed') === true) return answer.body
-    }
-    const expiresAt = Date.parse(String(pick(answer.body, 'expiresAt')))
+    const amount = amountIn(document, 'receivedAmount')
+    if (amount.value !== shown) wire.say(`${money(amount)} is received`)
+    shown = amount.value
+    if (pick(document, 'completed') === true) return document
+    const expiresAt = Date.parse(String(pick(document, 'expiresAt')))
     if (Date.now() >= Math.min(deadline, expiresAt || deadline)) {
-      throw new ClientError(3, 'incoming payment', 'the incoming payment is not completed', {
-        answer,
-      })
+      throw new ClientError(3, 'incoming payment', 'the incoming payment is not completed')
     }
     await wire.pause(pauseMs)
   }
 }
 
-const kinds = new Map([
+const kinds: ReadonlyMap<string, 'incoming-payment' | 'quote' | 'outgoing-payment'> = new Map([
   ['incoming-payments', 'incoming-payment'],
   ['quotes', 'quote'],
   ['outgoing-payments', 'outgoing-payment'],
-])
+] as const)
 
 /** Reads a wallet address, an incoming payment, a quote or an outgoing payment. */
 export async function readResource(wire: Wire, url: string): Promise<Outcome> {
-  const open = await wire.send(
-    'read',
-    { method: 'GET', url, sign: false },
-    { statuses: [200, 401] },
-  )
+  const open = await wire.call('read', (client, given) => client.read(url, given))
+  if (!open.ok && open.answer?.status !== 401) throw wire.refused('read', open)
   const type = kinds.get(new URL(url).pathname.split('/').at(-2) ?? '')
-  if (type === undefined) return shown(open)
-  const named =
-    pick(open.body, 'authServer') ??
-    /as_uri="?([^\s",;]{1,2000})/.exec(open.headers.get('www-authenticate') ?? '')?.[1]
   if (type === 'outgoing-payment') return shown(await readOutgoing(wire, url))
-  if (typeof named !== 'string') return shown(open)
-  const action = type === 'incoming-payment' ? 'read-all' : 'read'
-  const token = await simpleToken(wire, named, type, [action])
-  return shown(await wire.send('read', { method: 'GET', url, token }))
+  const authServer = open.ok ? pick(open.document, 'authServer') : serverIn(wire)
+  if (type === undefined || typeof authServer !== 'string') {
+    if (open.ok) return shown(open)
+    throw wire.refused('read', open)
+  }
+  const actions = [type === 'incoming-payment' ? 'read-all' : 'read']
+  const access = { authServer, type, actions }
+  return shown(await wire.demand('read', (client, given) => client.read(url, { ...given, access })))
 }
 
-async function readOutgoing(wire: Wire, url: string): Promise<WireAnswer> {
+/** The authorization server that the last response names (RFC 9635 section 9.1). */
+function serverIn(wire: Wire): string | undefined {
+  const challenge = wire.lastHeaders()['www-authenticate'] ?? ''
+  return /as_uri="?([^\s",;]{1,2000})/.exec(challenge)?.[1]
+}
+
+async function readOutgoing(wire: Wire, url: string) {
   const grant = keptGrants(wire.key).find(
     ({ access, resourceServer }) =>
       url.startsWith(joined(resourceServer, '/')) &&
-      access.some((item) => item['type'] === 'outgoing-payment' && permits(item, 'read')),
+      access.some((item) => item.type === 'outgoing-payment' && permits(item, 'read')),
   )
   if (grant === undefined) throw noGrant('read')
-  const answer = await sendWith(wire, grant, 'read', { method: 'GET', url })
-  if (answer.status === 200) return answer
-  throw refused('read', answer)
+  return readUnder(wire, grant, 'read', url)
+}
+
+async function readUnder(wire: Wire, grant: KeptGrant, step: string, url: string) {
+  const found = await underGrant(wire, grant, step, (client, current, given) =>
+    client.read(url, { ...given, access: { grant: current } }),
+  )
+  if (found.ok) return found
+  throw wire.refused(step, found)
 }
 
 function noGrant(action: string): ClientError {
@@ -481,31 +458,33 @@ export interface ListOptions {
 
 /** Lists the payments of an account that this client created. */
 export async function listPayments(wire: Wire, options: ListOptions): Promise<Outcome> {
-  const { walletAddress, type, first, cursor } = options
-  const account = await readAccount(wire, walletAddress)
+  const { type, first, cursor } = options
+  const { id, authServer, resourceServer } = await readAddress(wire, options.walletAddress)
   const query = new URLSearchParams({
-    'wallet-address': walletAddress,
+    'wallet-address': id,
     first: `${first}`,
     ...(cursor !== undefined && { cursor }),
   })
-  const request = { method: 'GET', url: `${joined(account.resourceServer, `/${type}s`)}?${query}` }
+  const url = `${joined(resourceServer, `/${type}s`)}?${query}`
   if (type === 'incoming-payment') {
-    const token = await simpleToken(wire, account.authServer, type, ['list'])
-    return listed(await wire.send('list', { ...request, token }))
+    const access = { authServer, type, actions: ['list'] }
+    return listed(
+      await wire.demand('list', (client, given) => client.read(url, { ...given, access })),
+    )
   }
   const grant = keptGrants(wire.key).find(
     (each) =>
-      each.walletAddress === walletAddress &&
-      each.access.some((item) => item['type'] === type && permits(item, 'list')),
+      each.walletAddress === id &&
+      each.access.some((item) => item.type === type && permits(item, 'list')),
   )
   if (grant === undefined) throw noGrant('list')
-  const answer = await sendWith(wire, grant, 'list', request)
-  if (answer.status !== 200) throw refused('list', answer)
-  return listed(answer)
+  return listed(await readUnder(wire, grant, 'list', url))
 }
 
-function listed({ body }: WireAnswer): Outcome {
-  const result = pick(body, 'result')
+type Document = Exclude<FoundDocument, Refused>
+
+function listed({ document }: Document): Outcome {
+  const result = pick(document, 'result')
   const lines = (Array.isArray(result) ? result : []).map((each: unknown) => {
     const name = pick(each, 'sentAmount') === undefined ? 'receivedAmount' : 'sentAmount'
     const goal = ['incomingAmount', 'debitAmount'].find(
@@ -516,9 +495,9 @@ function listed({ body }: WireAnswer): Outcome {
     const amounts = [amountIn(each, name), ...(goal === undefined ? [] : [amountIn(each, goal)])]
     return `${String(pick(each, 'id'))}  ${amounts.map(money).join(' of ')}  ${state}`.trimEnd()
   })
-  return { text: lines.join('\n'), json: body as object }
+  return { text: lines.join('\n'), json: document as object }
 }
 
-function shown({ body }: WireAnswer): Outcome {
-  return { text: JSON.stringify(redacted(body), undefined, 2), json: body as object }
+function shown({ document }: Document): Outcome {
+  return { text: JSON.stringify(redacted(document), undefined, 2), json: document as object }
 }

@@ -1,21 +1,18 @@
 import { setTimeout } from 'node:timers/promises'
+import { type CallOptions, type Client, createClient, type Refused } from 'open-payments-client'
 import {
-  BrokenResponse,
-  exchange,
+  clientFetch,
   type Network,
   onOneLine,
   pick,
   ReachError,
-  reachError,
   reachingFetch,
-  type SendFetch,
-  type WireAnswer,
-  type WireRequest,
 } from 'open-payments-programs'
+import type { FetchedDocument, GuardedFetch, GuardedRequest } from 'open-payments-server'
 import type { ClientKey } from './files.js'
 import { isAmount, money } from './money.js'
 
-/** The parts of the machine that the client uses. */
+/** The parts of the machine that the program uses. */
 export interface Machine {
   out(text: string): void
   err(text: string): void
@@ -31,25 +28,26 @@ export interface Machine {
 /** The exit code of a failure. */
 export type FailureCode = 1 | 2 | 3 | 130
 
-/** What the program could not do, in words, with the response of the server if there is one. */
+/** What a failure has besides its message. */
+interface More {
+  readonly refusal?: Refused
+  /** Method and URL of the last request. */
+  readonly request?: string | undefined
+  /** What to try. */
+  readonly hint?: string | undefined
+}
+
+/** What the program could not do, in words. */
 export class ClientError extends Error {
   readonly exitCode: FailureCode
   readonly step: string
-  readonly answer: WireAnswer | undefined
-  /** What to try. */
-  readonly hint: string | undefined
+  readonly more: More
 
-  constructor(
-    exitCode: FailureCode,
-    step: string,
-    message: string,
-    more: { readonly answer?: WireAnswer; readonly hint?: string | undefined } = {},
-  ) {
+  constructor(exitCode: FailureCode, step: string, message: string, more: More = {}) {
     super(message)
     this.exitCode = exitCode
     this.step = step
-    this.answer = more.answer
-    this.hint = more.hint
+    this.more = more
   }
 }
 
@@ -60,90 +58,96 @@ export interface WireOptions {
   readonly verbose: boolean
 }
 
-/** Sends requests as one client, and prints a line for each. */
+/** A request, and what came of it. */
+interface Exchange {
+  readonly request: string
+  readonly headers: NonNullable<FetchedDocument['headers']>
+  /** Why there is no response. */
+  readonly failure?: ReachError['failure']
+}
+
+export interface CallSettings {
+  /** Whether a lost response is harmless, because the same call has no second effect. Default: false. */
+  readonly repeats?: boolean
+  /** Whether to print no line, because the call only asks for news. Default: false. */
+  readonly isQuiet?: boolean
+}
+
+type Result = { readonly ok: true } | Refused
+type Success<Value extends Result> = Exclude<Value, Refused>
+type Make<Value extends Result> = (client: Client, options: CallOptions) => Promise<Value>
+
+/** Makes calls as one client, and prints a line for each request. */
 export interface Wire extends WireOptions {
   readonly machine: Machine
   /** The resources that exist at the servers so far, by kind. The program prints them after a failure. */
   readonly exists: Map<string, string>
+  /** The header fields of the last response, by their names in lower case. */
+  lastHeaders(): Exchange['headers']
   /**
-   * Sends a request, again after 429 and 503, and after a lost response or one to a used signature if a repeat is
-   * harmless. Fails unless the response has one of the statuses.
+   * Makes a call, again while its server is busy, and again if its outcome is not known and a repeat is harmless.
+   * Resolves to the last result, and rejects after an interruption.
    */
-  send(step: string, request: WireRequest, options?: SendOptions): Promise<WireAnswer>
+  call<Value extends Result>(
+    step: string,
+    make: Make<Value>,
+    settings?: CallSettings,
+  ): Promise<Value>
+  /** Makes a call that must succeed. */
+  demand<Value extends Result>(
+    step: string,
+    make: Make<Value>,
+    settings?: CallSettings,
+  ): Promise<Success<Value>>
+  /** Describes a refusal, the last one. */
+  refused(step: string, refusal: Refused, hint?: string): ClientError
   say(text: string): void
   /** Waits, but not after an interruption. The signal ends the pause early. */
   pause(ms: number, ended?: AbortSignal): Promise<void>
-}
-
-export interface SendOptions {
-  /** Default: 200. `any` returns every response. */
-  readonly statuses?: readonly number[] | 'any'
-  /**
-   * Whether to sign the request again after a lost response, or after one that says that its signature was used,
-   * because the repeat has no second effect. Default: false.
-   */
-  readonly repeats?: boolean
-  /** Whether to print no line, because the request only asks for news. */
-  readonly isQuiet?: boolean
 }
 
 const attemptsMax = 4
 const firstPauseMs = 500
 const pauseMaxMs = 30_000
 
-/**
- * Returns a signal that aborts when one of two does. `AbortSignal.any` can lose a time-out in a garbage collection
- * before Node 22.16. After `release`, the first one has no effect: it lives as long as the program.
- */
-function either(lasting: AbortSignal, other: AbortSignal | null | undefined) {
-  const controller = new AbortController()
-  const follow = (source: AbortSignal) => {
-    const abort = () => controller.abort(source.reason)
-    if (source.aborted) abort()
-    else source.addEventListener('abort', abort, { once: true })
-    return () => source.removeEventListener('abort', abort)
-  }
-  if (other) follow(other)
-  return { signal: controller.signal, release: follow(lasting) }
-}
-
 export function openWire(options: WireOptions, machine: Machine, network: Network): Wire {
   const { key, allowPrivate, timeoutMs, verbose } = options
   const { interrupted } = machine
-  const reach = reachingFetch(allowPrivate, timeoutMs, network)
-  const fetch: SendFetch = (input, init = {}) => {
-    if (verbose) machine.err(requestText(String(input), init))
-    const { signal, release } = either(interrupted, init.signal)
-    return reach(input, { ...init, signal }).finally(release)
-  }
-  const sender = { key: key.pair, fetch, requestTimeoutMs: timeoutMs, now: () => Date.now() }
+  const send = clientFetch(reachingFetch(allowPrivate, timeoutMs, network))
+  let last: Exchange | undefined
+  let printed = { step: '', isQuiet: false }
 
-  function line(step: string, outcome: string, began: number, { method, url }: WireRequest): void {
-    const ms = Math.round(performance.now() - began)
-    machine.err(
-      `${outcome.padEnd(4)} ${`${ms} ms`.padStart(8)}  ${step.padEnd(24)} ${method} ${onOneLine(url)}\n`,
-    )
-  }
-
-  async function attempt(
-    step: string,
-    request: WireRequest,
-    isQuiet: boolean,
-  ): Promise<WireAnswer | ReachError> {
+  const fetch: GuardedFetch = async (url, request = {}) => {
+    const { step, isQuiet } = printed
+    const { method = 'GET' } = request
+    const named = `${method} ${onOneLine(url.href)}`
+    if (verbose) machine.err(requestText(named, request))
     const began = performance.now()
+    const line = (outcome: string) => {
+      const ms = `${Math.round(performance.now() - began)} ms`
+      machine.err(`${outcome.padEnd(4)} ${ms.padStart(8)}  ${step.padEnd(24)} ${named}\n`)
+    }
+    last = { request: named, headers: {} }
     try {
-      requireUninterrupted(step)
-      const answer = await exchange(sender, request)
-      if (!isQuiet) line(step, String(answer.status), began, request)
-      if (verbose) machine.err(answerText(answer))
-      return answer
+      const document = await send(url, request)
+      const { headers = {} } = document
+      last = { request: named, headers }
+      if (!isQuiet) line(String(document.status))
+      if (verbose) machine.err(answerText(document))
+      return document
     } catch (error) {
-      requireUninterrupted(step)
-      const failure = unreachedBy(error, request)
-      line(step, '-', began, request)
-      return failure
+      const { cause } = error as Error
+      const failure = cause instanceof ReachError ? cause.failure : 'unreachable'
+      last = { request: named, headers: {}, failure }
+      line('-')
+      throw error
     }
   }
+  const { walletAddress, pair } = key
+  const client = createClient({
+    ...{ keyId: pair.kid, privateKey: pair.privateKey, fetch, limitMs: timeoutMs },
+    ...(walletAddress !== undefined && { walletAddress }),
+  })
 
   function requireUninterrupted(step: string): void {
     if (interrupted.aborted) throw new ClientError(130, step, 'interrupted')
@@ -151,94 +155,70 @@ export function openWire(options: WireOptions, machine: Machine, network: Networ
 
   async function pause(ms: number, ended?: AbortSignal): Promise<void> {
     requireUninterrupted('pause')
-    const { signal, release } = either(interrupted, ended)
-    await setTimeout(ms, undefined, { signal }).catch(() => {})
-    release()
+    const over = new AbortController()
+    const end = () => over.abort()
+    for (const signal of [interrupted, ended]) {
+      if (signal?.aborted === true) end()
+      signal?.addEventListener('abort', end, { signal: over.signal })
+    }
+    await setTimeout(ms, undefined, { signal: over.signal }).catch(() => {})
+    end()
     requireUninterrupted('pause')
   }
 
+  async function call<Value extends Result>(
+    step: string,
+    make: Make<Value>,
+    { repeats = false, isQuiet = false }: CallSettings = {},
+  ): Promise<Value> {
+    for (let tried = 1; ; tried += 1) {
+      requireUninterrupted(step)
+      printed = { step, isQuiet }
+      const result = await make(client, { signal: interrupted })
+      requireUninterrupted(step)
+      if (result.ok || tried === attemptsMax || !mayRepeat(result, repeats)) return result
+      const pauseMs = result.retryAfterMs ?? firstPauseMs * 2 ** (tried - 1)
+      await pause(Math.min(pauseMs, pauseMaxMs))
+    }
+  }
+
+  function refused(step: string, refusal: Refused, hint?: string): ClientError {
+    const { reason, answer } = refusal
+    const failure = answer === undefined ? last?.failure : undefined
+    const details = detailsOf(answer?.details)
+    const message = details === undefined ? reason : `${reason}: ${details}`
+    const location = last?.headers['location']
+    const said = hint ?? hintFor(refusal, { failure, location })
+    const more = { refusal, request: last?.request, hint: said }
+    return new ClientError(failure === undefined ? 1 : 2, step, message, more)
+  }
+
   return {
-    ...options,
-    machine,
-    exists: new Map(),
-    say: (text) => machine.err(`${onOneLine(text)}\n`),
-    pause,
-    async send(step, request, { statuses = [200], repeats = false, isQuiet = false } = {}) {
-      for (let tried = 1; ; tried += 1) {
-        const answer = await attempt(step, request, isQuiet)
-        const pauseMs = firstPauseMs * 2 ** (tried - 1)
-        if (answer instanceof ReachError) {
-          const isLost = answer.failure === 'unreachable'
-          if (!repeats || !isLost || tried === attemptsMax) throw unreached(step, answer, request)
-          await pause(pauseMs)
-          continue
-        }
-        const isBusy = answer.status === 429 || answer.status === 503
-        if (isBusy && tried < attemptsMax) {
-          const wantedMs = Number(answer.headers.get('retry-after')) * 1_000
-          await pause(Math.min(wantedMs > 0 ? wantedMs : pauseMs, pauseMaxMs))
-          continue
-        }
-        // Something on the way has sent the request twice, and this is the answer to the second.
-        const isSafe = repeats || request.method === 'GET'
-        if (isUsed(answer) && isSafe && tried < attemptsMax) continue
-        if (statuses === 'any' || statuses.includes(answer.status)) return answer
-        throw refused(step, answer)
-      }
+    ...{ ...options, machine, exists: new Map() },
+    ...{ call, refused, pause },
+    lastHeaders: () => last?.headers ?? {},
+    async demand(step, make, settings) {
+      const result = await call(step, make, settings)
+      if (!result.ok) throw refused(step, result)
+      return result as Success<typeof result>
     },
+    say: (text) => machine.err(`${onOneLine(text)}\n`),
   }
 }
 
-/** Returns the error of a lost response. A response that is cut off is lost, too. Throws any other error. */
-function unreachedBy(error: unknown, { method, url }: WireRequest): ReachError {
-  if (error instanceof ReachError) return error
-  const isCutOff = error instanceof BrokenResponse && error.kind === 'cut-off'
-  if (isCutOff) return new ReachError('unreachable', new URL(url), error.message)
-  // The time-out may also occur while the body is read.
-  if ((error as Error).name !== 'TimeoutError') throw error
-  return reachError(new URL(url), error, `${method} ${url} in time`)
-}
-
-function unreached(step: string, failure: ReachError, { method, url }: WireRequest): ClientError {
-  const hint =
-    failure.failure === 'private'
-      ? 'Use --allow-private for servers on private networks.'
-      : failure.failure === 'tls'
-        ? 'Set NODE_EXTRA_CA_CERTS for an authority of your own.'
-        : undefined
-  return new ClientError(2, step, `${method} ${url}: ${failure.message}`, { hint })
-}
-
-/** The code of an error, which resource servers and authorization servers write in two ways. */
-export function codeOf({ body }: WireAnswer): string | undefined {
-  const error = pick(body, 'error')
-  const code = typeof error === 'string' ? error : pick(error, 'code')
-  return typeof code === 'string' ? code : undefined
-}
-
-/**
- * Whether a response says that the signature was used: another copy of the request has arrived, and was answered. Such
- * a response says nothing about the token or the key.
- */
-export function isUsed(answer: WireAnswer): boolean {
-  return codeOf(answer) === 'signature_used'
-}
-
-/** Describes the error that the server returned. */
-export function refused(step: string, answer: WireAnswer, hint = hintFor(answer)): ClientError {
-  const description = pick(answer.body, 'error', 'description')
-  const said = [codeOf(answer), description, detailsOf(answer)].filter(
-    (each) => typeof each === 'string',
-  )
-  const message = `${answer.request} responded with status ${answer.status}${said.map((each) => `: ${each}`).join('')}`
-  return new ClientError(1, step, message, { answer, hint })
+/** Whether the same call may succeed, and has no second effect. */
+function mayRepeat(refused: Refused, repeats: boolean): boolean {
+  const { refusal } = refused
+  if (refusal === 'outcome_unknown') return refused.repeat === 'same_quote'
+  if (refusal === 'rate_limited') return true
+  if (refusal === 'unavailable') return refused.answer?.status === 503
+  return repeats && ['no_response', 'unreachable', 'timed_out'].includes(refusal)
 }
 
 /**
  * Describes the details of an error: which member is wrong, or which limit is exceeded, by how much, and until when.
  */
-function detailsOf({ body }: WireAnswer): string | undefined {
-  const details = pick(body, 'error', 'details')
+function detailsOf(details: unknown): string | undefined {
   const [path, problem, nextWindowAt] = ['path', 'problem', 'nextWindowAt'].map((name) =>
     pick(details, name),
   )
@@ -252,28 +232,34 @@ function detailsOf({ body }: WireAnswer): string | undefined {
 }
 
 const hints: Readonly<Record<string, string>> = {
-  invalid_client:
-    'The server does not accept the key or the signature. `key` says whether the wallet address of the client publishes the key.',
-  invalid_token: 'The access token has expired, or was revoked.',
   insufficient_grant: 'The grant does not permit this: its limits, its actions, or its conditions.',
   not_permitted_now:
     'The owner of the account has paused payments or set a limit. The same request may succeed later.',
   signature_used:
     'The request arrived twice, for example from a proxy that repeats requests, and the first was answered. What it created exists.',
+  client_refused:
+    'The server does not accept the key or the signature. `key` says whether the wallet address of the client publishes the key.',
+  unauthenticated: 'The access token has expired, or was revoked.',
   too_fast: 'The server asks to wait longer between two continuations.',
+  consent_required: 'Get a grant with `grant <wallet address>` and --access.',
 }
 
-function hintFor(answer: WireAnswer): string | undefined {
-  const { status, headers } = answer
-  const known = hints[codeOf(answer) ?? '']
+function hintFor(
+  { refusal, answer }: Refused,
+  {
+    failure,
+    location,
+  }: { readonly failure: Exchange['failure']; readonly location: string | undefined },
+): string | undefined {
+  if (failure === 'private') return 'Use --allow-private for servers on private networks.'
+  if (failure === 'tls') return 'Set NODE_EXTRA_CA_CERTS for an authority of your own.'
+  if (refusal === 'redirected') {
+    return `The server redirects to ${location ?? 'nowhere'}. Clients do not follow redirects: use the URL that it leads to.`
+  }
+  const known = hints[answer?.code ?? ''] ?? hints[refusal]
   if (known !== undefined) return known
-  if (status >= 300 && status < 400) {
-    return `The server redirects to ${headers.get('location') ?? 'nowhere'}. Clients do not follow redirects: use the URL that it leads to.`
-  }
-  if (answer.body === undefined) {
-    return 'This is not the response of an Open Payments server. `npx open-payments-doctor <wallet address>` looks for the reason.'
-  }
-  return undefined
+  if (refusal !== 'response_invalid') return undefined
+  return 'This is not the response of an Open Payments server. `npx open-payments-doctor <wallet address>` looks for the reason.'
 }
 
 /** Members of JSON that give access, or prove something. */
@@ -298,30 +284,30 @@ export function redacted(body: unknown, name = ''): unknown {
   )
 }
 
-function requestText(url: string, { method, headers, body }: RequestInit): string {
-  const lines = (headers as [string, string][]).map(([name, value]) => {
-    const shown = name.toLowerCase() === 'authorization' ? 'GNAP (secret)' : value
-    return `> ${name}: ${shown}`
+function requestText(request: string, { headers = {}, body }: GuardedRequest): string {
+  const lines = Object.entries(headers).map(([name, value]) => {
+    return `> ${name}: ${name.toLowerCase() === 'authorization' ? 'GNAP (secret)' : value}`
   })
-  const content =
-    body === undefined ? [] : [`> ${contentText(Buffer.from(body as Uint8Array).toString())}`]
-  return onLines([`> ${method} ${url}`, ...lines, ...content])
+  return onLines([`> ${request}`, ...lines, ...contentLines('>', body)])
 }
 
-function answerText({ status, headers, text }: WireAnswer): string {
-  const lines = [...headers].map(
+function answerText({ status, headers = {}, body }: FetchedDocument): string {
+  const lines = Object.entries(headers).map(
     ([name, value]) => `< ${name}: ${name === 'location' ? '(not followed)' : value}`,
   )
-  return onLines([`< ${status}`, ...lines, ...(text === '' ? [] : [`< ${contentText(text)}`])])
+  return onLines([`< ${status}`, ...lines, ...contentLines('<', body)])
 }
 
 const shownCharactersMax = 4_000
 
-function contentText(text: string): string {
+function contentLines(direction: string, body: Uint8Array = new Uint8Array()): readonly string[] {
+  if (body.length === 0) return []
+  const text = Buffer.from(body).toString()
   try {
-    return JSON.stringify(redacted(JSON.parse(text))).slice(0, shownCharactersMax)
+    const shown = JSON.stringify(redacted(JSON.parse(text))).slice(0, shownCharactersMax)
+    return [`${direction} ${shown}`]
   } catch {
-    return `(${text.length} characters that are not JSON)`
+    return [`${direction} (${text.length} characters that are not JSON)`]
   }
 }
 

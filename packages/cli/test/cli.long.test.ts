@@ -73,7 +73,7 @@ test('the program itself pays, with a browser that it starts', async () => {
   const other = workplace()
   await other.register(wallet)
   const browser = join(other.folder, 'browser')
-  const module = join(import.meta.dirname, 'support', 'browser.ts')
+  const module = join(import.meta.dirname, '../../../test/support/owner-browser.ts')
   const script = `import { decideAsOwner } from ${JSON.stringify(module)}\nawait decideAsOwner(process.argv[2])\n`
   writeFileSync(`${browser}.mts`, script)
   const tsx = import.meta.resolve('tsx')

@@ -170,7 +170,7 @@ describe('the command line', () => {
   })
 
   test('does not connect to private addresses that only a wallet names', async () => {
-    const document = { id: alice, assetCode: 'USD', assetScale: 2 }
+    const document = { id: 'https://1.1.1.1/alice', assetCode: 'USD', assetScale: 2 }
     const network: Network = {
       ...internet,
       fetch: async () =>
@@ -413,7 +413,7 @@ describe('against a created wallet', () => {
     writeFileSync(file, JSON.stringify({ ...kept, expiresAt: 1 }))
     const { code, err } = await place.run(['pay', bob, '--from', from, '--amount', '1.00', '--yes'])
     expect([code, err]).toEqual([0, expect.stringContaining('rotate token')])
-    expect(JSON.parse(readFileSync(file, 'utf8')).value).not.toBe(kept.value)
+    expect(JSON.parse(readFileSync(file, 'utf8')).token).not.toBe(kept.token)
     await place.run(['grant', '--revoke', body.grant.id])
   })
 
@@ -663,17 +663,17 @@ describe('against a created wallet', () => {
     )
     const secrets = [
       ...references,
-      ...grants.flatMap(({ value, continueToken }) => [value, continueToken]),
+      ...grants.flatMap(({ token, continuation }) => [token, continuation.token]),
     ]
     expect(secrets.length).toBeGreaterThan(5)
     const [, body = ''] = /KEY-----\s+(\S+)/.exec(place.key().privateKey) ?? []
     for (const { out, err } of outputs) {
       for (const secret of [...secrets, body]) expect((out + err).includes(secret)).toBe(false)
     }
-    expect(outputs[0]?.err).toContain('> Signature-Input: sig1=')
+    expect(outputs[0]?.err).toContain('> signature-input: sig1=')
     const shown = await place.run(['grant', from, '--debit', '1.00', '--show-token'])
     const [id] = shown.out.split('\n')
-    expect(shown.out).toContain(JSON.parse(readFileSync(join(folder, `${id}.json`), 'utf8')).value)
+    expect(shown.out).toContain(JSON.parse(readFileSync(join(folder, `${id}.json`), 'utf8')).token)
   })
 
   test('the page for keys is opened with the key, and the program waits until it is published', async () => {

@@ -96,7 +96,7 @@ describe('a hostile authorization server', () => {
   })
 
   test('gets no signature for another server by a rotation', async () => {
-    const expired = issued({ expires_in: -1 })
+    const expired = issued({ expires_in: 0 })
     const { network, sent } = hostile(
       { ...expired, access_token: { ...expired.access_token, access: listing } },
       issued({ manage: elsewhere }),

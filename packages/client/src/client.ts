@@ -94,8 +94,8 @@ export interface Client {
   /** Reads an outgoing payment under its grant. */
   getPayment(grant: IssuedGrant, url: string, options?: CallOptions): Promise<FoundPayment>
   /**
-   * Reads a document of a wallet as its server wrote it, such as a list or metadata: without a signature, under a grant,
-   * or with access that needs no consent. Nothing in it is checked.
+   * Reads a document of a wallet as its server wrote it, such as a list or metadata: without a signature, under a
+   * grant, or with access that needs no consent. Nothing in it is checked.
    */
   read(
     url: string,
