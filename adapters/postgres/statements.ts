@@ -24,8 +24,8 @@ const after = Number.MAX_SAFE_INTEGER
 export type Statements = ReturnType<typeof createStatements>
 
 /**
- * The statements of the store, over one table. They avoid what distributed databases execute differently on each
- * node:
+ * The statements of the store, over one table. They avoid what a cluster that divides the table executes differently on
+ * each node, or not at all:
  *
  * - no advisory locks, sequences, or keys and times made by the server;
  * - no triggers, no PL/pgSQL, no `ctid` or `xmin`;

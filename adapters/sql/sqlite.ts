@@ -14,7 +14,7 @@ import type { Migration } from './versions.js'
 
 const dialect: Dialect = {
   // The transaction has the only write lock, so that the record stays as it is read.
-  hold: `SELECT 1 FROM ${recordsTable} WHERE ${atVersion}`,
+  hold: (condition) => `SELECT 1 FROM ${recordsTable} WHERE ${atVersion} ${condition}`,
   unlessExists: 'ON CONFLICT DO NOTHING',
   returning: 'RETURNING 1',
   usingIndex: () => '',

@@ -82,8 +82,12 @@ export interface SqlStatement {
 
 /** The differences between the databases that run a commit as several statements in one transaction. */
 export interface Dialect {
-  /** Finds a guarded record, and keeps others from changing it until the transaction ends. */
-  readonly hold: string
+  /**
+   * Returns the statement that finds a guarded record, and keeps others from changing it until the transaction ends.
+   *
+   * @param condition follows the WHERE of the record, and begins with AND unless it is empty.
+   */
+  hold(condition: string): string
   /** Follows an INSERT that must find no row. Empty if the driver reports the duplicate key as an error. */
   readonly unlessExists: string
   /**
@@ -93,6 +97,8 @@ export interface Dialect {
   readonly returning: string
   /** Follows the table of a query that must use the index of a list. */
   usingIndex(name: string): string
+  /** Whether an INSERT also writes the column `namespace`, because the database does not generate it. */
+  readonly writesNamespace?: boolean
 }
 
 export type Statements = ReturnType<typeof createStatements>
@@ -106,12 +112,13 @@ export const atVersion = `${ofRecord} AND version = ?`
  * @param condition begins with AND. Without it, the statements find and write nothing.
  */
 export function createStatements(dialect: Dialect, condition = '') {
-  const { unlessExists, returning, usingIndex } = dialect
-  const hold = `${dialect.hold} ${condition}`
-  const marks = columns.map(() => '?').join(', ')
+  const { unlessExists, returning, usingIndex, writesNamespace = false } = dialect
+  const hold = dialect.hold(condition)
+  const inserted = writesNamespace ? [...columns, 'namespace'] : columns
+  const marks = inserted.map(() => '?').join(', ')
   const row =
     condition === '' ? `VALUES (${marks})` : `SELECT ${marks} FROM (SELECT 1) AS one WHERE 1 = 1`
-  const insert = `INSERT INTO ${recordsTable} (${columns.join(', ')}) ${row} ${condition} ${unlessExists} ${returning}`
+  const insert = `INSERT INTO ${recordsTable} (${inserted.join(', ')}) ${row} ${condition} ${unlessExists} ${returning}`
   const set = columns.slice(keyLength).map((column) => `${column} = ?`)
   const update = `UPDATE ${recordsTable} SET ${set.join(', ')} WHERE ${atVersion} ${condition} ${returning}`
   const remove = `DELETE FROM ${recordsTable} WHERE ${atVersion} ${condition} ${returning}`
@@ -123,7 +130,9 @@ export function createStatements(dialect: Dialect, condition = '') {
 
   function statementOf({ kind, id, version, cells }: Step): SqlStatement {
     if (cells === undefined) return { text: hold, values: [kind, id, version] }
-    if (version === 0) return { text: insert, values: cells }
+    if (version === 0) {
+      return { text: insert, values: writesNamespace ? [...cells, id.slice(0, 8)] : cells }
+    }
     return { text: update, values: [...cells.slice(keyLength), kind, id, version] }
   }
 

@@ -1,5 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { type Dialect, Kysely, MysqlDialect, PostgresDialect, SqliteDialect } from 'kysely'
+import {
+  type Dialect,
+  Kysely,
+  type Logger,
+  MysqlDialect,
+  PostgresDialect,
+  SqliteDialect,
+} from 'kysely'
 import { createPool, type PoolOptions } from 'mysql2'
 import type { KyselyDialect } from 'open-payments-server-kysely'
 import { freshPostgres, servers } from './databases.js'
@@ -16,7 +23,7 @@ export type HostDatabase = Kysely<HostTables>
 /** A database without tables, for one test. */
 export interface FreshKysely {
   /** Opens another pool of connections, and passes on the statements that it will send. */
-  connect(watch?: (sent: SentStatements) => void): HostDatabase
+  connect(watch?: (sent: SentStatements) => void, log?: Logger): HostDatabase
   drop(): Promise<void>
 }
 
@@ -28,18 +35,19 @@ export interface KyselyDatabase {
   readonly fresh?: () => Promise<FreshKysely>
 }
 
-function kyselyOver(dialect: Dialect): HostDatabase {
-  return new Kysely<HostTables>({ dialect })
+function kyselyOver(dialect: Dialect, log?: Logger): HostDatabase {
+  return new Kysely<HostTables>({ dialect, ...(log !== undefined && { log }) })
 }
 
-async function onPostgres(): Promise<FreshKysely> {
+/** @param settings Settings of each session, such as `default_transaction_isolation=serializable`. */
+export async function onPostgres(settings: readonly string[] = []): Promise<FreshKysely> {
   const fresh = await freshPostgres({ migrated: false })
-  const options = `-c search_path=${fresh.schema}`
+  const options = [`search_path=${fresh.schema}`, ...settings].map((each) => `-c ${each}`).join(' ')
   return {
-    connect(watch) {
+    connect(watch, log) {
       const pool = fresh.connect({ options })
       watch?.(sentByPg(pool))
-      return kyselyOver(new PostgresDialect({ pool }))
+      return kyselyOver(new PostgresDialect({ pool }), log)
     },
     drop: () => fresh.drop(),
   }
@@ -54,10 +62,12 @@ export async function onMysqlServers(
   urls: readonly string[],
   settings: readonly string[] = [],
   options: PoolOptions = {},
+  named?: (database: string) => void,
 ): Promise<FreshKysely> {
   const name = `test_${randomBytes(6).toString('hex')}`
   const admin = createPool({ uri: urls[0] ?? '' })
   await admin.promise().query(`CREATE DATABASE ${name}`)
+  named?.(name)
   const opened: HostDatabase[] = []
   return {
     connect(watch) {
@@ -105,7 +115,12 @@ export const kyselyDatabases: readonly KyselyDatabase[] = [
   {
     dialect: 'postgres',
     name: 'PostgreSQL',
-    ...(servers.PostgreSQL !== undefined && { fresh: onPostgres }),
+    ...(servers.PostgreSQL !== undefined && { fresh: () => onPostgres() }),
+  },
+  {
+    dialect: 'portable',
+    name: 'PostgreSQL, as a portable database',
+    ...(servers.PostgreSQL !== undefined && { fresh: () => onPostgres() }),
   },
   {
     dialect: 'mysql',

@@ -13,18 +13,19 @@ import {
 } from '../../../adapters/sql/sqlite.js'
 import { type Statements, type Steps, withListNames } from '../../../adapters/sql/statements.js'
 import type { Migration } from '../../../adapters/sql/versions.js'
+import { hashedListName } from './list-name.js'
 import {
   isDuplicate,
   isMysqlConflict,
   isWithoutTables as isMysqlWithoutTables,
-  mysqlListName,
   mysqlMigrations,
   mysqlStatements,
   mysqlStatementsInside,
   mysqlVersionsTable,
 } from './mysql.js'
+import { portable } from './portable.js'
 
-export type KyselyDialect = 'postgres' | 'mysql' | 'sqlite'
+export type KyselyDialect = 'postgres' | 'portable' | 'mysql' | 'sqlite'
 
 /** A database on which a commit is several statements in one transaction. */
 export interface Engine {
@@ -39,6 +40,10 @@ export interface Engine {
   readonly setSavepoint: (run: (text: string) => Promise<unknown>) => Promise<void>
   /** The statements that undo what follows the savepoint. */
   readonly rollBackToSavepoint: readonly string[]
+  /** The isolation level of a transaction that the package begins for a host; absent for that of the session. */
+  readonly isolation?: 'read committed'
+  /** Returns the text that the driver takes for one with a `?` for each value. */
+  readonly text: (text: string) => string
   /** Returns the name under which the database keeps a list. */
   readonly listName: (list: string) => string | Promise<string>
   readonly parameter: (value: SqlValue) => unknown
@@ -66,13 +71,16 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
       await run('ROLLBACK TO SAVEPOINT open_payments')
     },
     rollBackToSavepoint: ['ROLLBACK TO SAVEPOINT open_payments'],
-    listName: mysqlListName,
+    isolation: 'read committed',
+    text: (text) => text,
+    listName: hashedListName,
     parameter: (value) => value,
     isTransient: isMysqlConflict,
     isDuplicate,
     isWithoutTables: isMysqlWithoutTables,
     hasSnapshots: true,
   },
+  portable,
   sqlite: {
     statements: sqliteStatements,
     statementsInside: sqliteMarked,
@@ -93,6 +101,7 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
     },
     // If the host has ended the transaction meanwhile, the savepoint has begun another one, which RELEASE ends.
     rollBackToSavepoint: ['ROLLBACK TO SAVEPOINT open_payments', 'RELEASE SAVEPOINT open_payments'],
+    text: (text) => text,
     listName: sqliteListName,
     // A driver may write a number as a floating-point number.
     parameter: (value) => (typeof value === 'number' ? BigInt(value) : value),
@@ -106,7 +115,7 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
 /** @throws {InvalidInputError} for an unknown dialect. */
 export function requireDialect(dialect: KyselyDialect): void {
   if (dialect === 'postgres' || Object.hasOwn(engines, dialect)) return
-  throw new InvalidInputError('dialect', "must be 'postgres', 'mysql' or 'sqlite'")
+  throw new InvalidInputError('dialect', "must be 'postgres', 'portable', 'mysql' or 'sqlite'")
 }
 
 export function engineOf(dialect: Exclude<KyselyDialect, 'postgres'>): Engine {

@@ -15,4 +15,5 @@ export {
 } from '../../../adapters/sql/versions.js'
 export type { KyselyDialect } from './engines.js'
 export { checkTables, type KyselyMigrateOptions, migrate, migrationsOf } from './migrate.js'
+export type { PortableOptions } from './portable.js'
 export { type KyselyStore, type KyselyStoreOptions, kyselyStore } from './store.js'

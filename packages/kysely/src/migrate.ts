@@ -18,9 +18,15 @@ import {
 import { type Client, clientOf, postgresDatabaseOf } from './client.js'
 import { engineOf, type KyselyDialect, requireDialect } from './engines.js'
 import { requireMysqlSettings } from './mysql-settings.js'
+import {
+  isMigratedElsewhere,
+  type PortableOptions,
+  portableMigrations,
+  requireByteOrder,
+} from './portable.js'
 import type { KyselyStoreOptions } from './store.js'
 
-export interface KyselyMigrateOptions extends KyselyStoreOptions {
+export interface KyselyMigrateOptions extends KyselyStoreOptions, PortableOptions {
   /**
    * Accepts a database that can lose acknowledged commits, because it is for tests: with
    * `innodb_flush_log_at_trx_commit = 0`, `synchronous_commit = off`, or an UNLOGGED table. Default false: `migrate`
@@ -41,10 +47,18 @@ export interface KyselyMigrateOptions extends KyselyStoreOptions {
  * }
  * ```
  */
-export function migrationsOf(dialect: KyselyDialect): readonly Migration[] {
+export function migrationsOf(
+  dialect: KyselyDialect,
+  options: PortableOptions = {},
+): readonly Migration[] {
   requireDialect(dialect)
-  return dialect === 'postgres' ? postgresMigrations() : engineOf(dialect).migrations
+  requireKnownOptions('options', options, portableOptions)
+  if (dialect === 'postgres') return postgresMigrations()
+  return dialect === 'portable' ? portableMigrations(options) : engineOf(dialect).migrations
 }
+
+const portableOptions = { collation: true, asynchronousIndexes: true } as const
+const migrateOptions = { dialect: true, allowLostCommits: true, ...portableOptions } as const
 
 /**
  * Brings the tables up to date. Any number of processes may call it concurrently. If there is nothing to do, it only
@@ -69,15 +83,17 @@ export async function migrate<Database>(
   db: Kysely<Database>,
   options: KyselyMigrateOptions,
 ): Promise<Migrated> {
-  requireKnownOptions('', options, { dialect: true, allowLostCommits: true })
-  const { dialect, allowLostCommits = false } = options
+  requireKnownOptions('', options, migrateOptions)
+  const { dialect, allowLostCommits = false, ...portable } = options
   requireDialect(dialect)
   if (dialect === 'postgres') return migratePostgres(postgresDatabaseOf(db), { allowLostCommits })
   const client = clientOf(db)
-  const { isTransient } = engineOf(dialect)
   const loss = dialect === 'mysql' ? await requireMysqlSettings(client) : undefined
   // Another process that starts may hold the lock of the file.
-  const applied = await retried(() => migrated(client, dialect), isTransient)
+  const mayRepeat = dialect === 'portable' ? isMigratedElsewhere : engineOf(dialect).isTransient
+  const steps = migrationsOf(dialect, portable)
+  const applied = await retried(() => migrated(client, dialect, steps), mayRepeat)
+  if (dialect === 'portable') await requireByteOrder(client)
   const isTold = loss !== undefined && !allowLostCommits
   return { applied, ...(isTold && { warnings: [loss] }) }
 }
@@ -85,9 +101,10 @@ export async function migrate<Database>(
 async function migrated(
   client: Client,
   dialect: Exclude<KyselyDialect, 'postgres'>,
+  migrations: readonly Migration[],
 ): Promise<readonly string[]> {
   if (dialect === 'sqlite') await client.run(sqliteLog)
-  const { migrations, versionsTable } = engineOf(dialect)
+  const { versionsTable } = engineOf(dialect)
   const done = await appliedVersions(client).catch(() => undefined)
   const steps = missing(migrations, done ?? [])
   if (done === undefined) await client.run(versionsTable)
@@ -125,7 +142,7 @@ export async function checkTables<Database>(
   db: Kysely<Database>,
   options: KyselyMigrateOptions,
 ): Promise<TablesCheck> {
-  requireKnownOptions('', options, { dialect: true, allowLostCommits: true })
+  requireKnownOptions('', options, migrateOptions)
   const { dialect, allowLostCommits = false } = options
   requireDialect(dialect)
   if (dialect === 'postgres') return checkPostgres(postgresDatabaseOf(db), { allowLostCommits })
@@ -140,6 +157,7 @@ export async function checkTables<Database>(
       const problem = 'the tables of the library do not exist: run migrate(db, { dialect })'
       return { ok: false, problem }
     }
+    if (dialect === 'portable') await requireByteOrder(client)
     const loss = dialect === 'mysql' ? await requireMysqlSettings(client) : undefined
     return loss === undefined || allowLostCommits ? { ok: true } : { ok: false, problem: loss }
   } catch (error) {

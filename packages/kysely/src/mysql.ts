@@ -12,7 +12,8 @@ import type { Migration } from '../../../adapters/sql/versions.js'
 
 const dialect: Dialect = {
   // A node of a Galera cluster replicates the rows that a transaction changes, not those that it locks.
-  hold: `UPDATE ${recordsTable} SET guarded = 1 - guarded WHERE ${atVersion}`,
+  hold: (condition) =>
+    `UPDATE ${recordsTable} SET guarded = 1 - guarded WHERE ${atVersion} ${condition}`,
   unlessExists: '',
   returning: '',
   usingIndex: (name) => `FORCE INDEX (${name})`,
@@ -23,16 +24,13 @@ export const mysqlStatements = createStatements(dialect)
 /** MariaDB finds and writes nothing outside of a transaction. MySQL has no such variable, and reads a comment. */
 export const mysqlStatementsInside = createStatements(dialect, '/*M! AND @@in_transaction = 1 */')
 
-/** Hashes a list name of any length to 64 characters. JSON keeps lone surrogates distinct. */
-export async function mysqlListName(list: string): Promise<string> {
-  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(JSON.stringify(list)))
-  return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, '0')).join('')
-}
-
 const noSuchTable = 1146
 const duplicateKey = 1062
 const lockWaitTimeout = 1205
 const deadlock = 1213
+/** Conflicts of writes in TiDB, which has rolled the transaction back. */
+const tidbConflicts = [8002, 8005, 8022, 9007]
+const conflicts = [deadlock, lockWaitTimeout, ...tidbConflicts]
 
 export function isDuplicate(error: unknown): boolean {
   return numberOf(error) === duplicateKey
@@ -44,10 +42,10 @@ export function isWithoutTables(error: unknown): boolean {
 
 /**
  * Returns whether an error, or one of its causes, is a deadlock, a lock wait timeout, or a conflict in a Galera
- * cluster.
+ * cluster or in TiDB.
  */
 export function isMysqlConflict(error: unknown): boolean {
-  return causesOf(error).some((each) => [deadlock, lockWaitTimeout].includes(numberOf(each) ?? 0))
+  return causesOf(error).some((each) => conflicts.includes(numberOf(each) ?? 0))
 }
 
 function numberOf(error: unknown): number | undefined {

@@ -11,8 +11,9 @@ import type { Engine } from './engines.js'
 /** Runs a statement. */
 export type Run = (statement: SqlStatement) => Promise<Result>
 
-export function runOn({ run }: Client, { parameter, isWithoutTables }: Engine): Run {
-  return ({ text, values }) => onTables(isWithoutTables, () => run(text, values.map(parameter)))
+export function runOn({ run }: Client, { text: textOf, parameter, isWithoutTables }: Engine): Run {
+  return ({ text, values }) =>
+    onTables(isWithoutTables, () => run(textOf(text), values.map(parameter)))
 }
 
 /** Runs statements that must each find a row, until one does not. Resolves to that one, or to `undefined`. */

@@ -26,7 +26,10 @@ import { type Alone, missingOf, operations, type Run, runOn } from './operations
 import { type Held, requireOpen, storeInTransaction } from './transaction.js'
 
 export interface KyselyStoreOptions {
-  /** The SQL that the database understands: `mysql` also for MariaDB. */
+  /**
+   * The SQL that the database understands: `mysql` also for MariaDB; `portable` for other databases that speak the
+   * protocol of PostgreSQL, such as CockroachDB.
+   */
   readonly dialect: KyselyDialect
 }
 
@@ -44,8 +47,8 @@ export interface KyselyStore {
   <Database>(db: Kysely<Database>, options: KyselyStoreOptions): Store
   /**
    * Returns a store inside a transaction of the host, so that the library's writes commit or roll back together with
-   * the host's own rows. Create one for each transaction and pass it to `within` of a server. On PostgreSQL and MySQL
-   * the isolation level must be READ COMMITTED.
+   * the host's own rows. Create one for each transaction and pass it to `within` of a server. With `postgres` and
+   * `mysql` the isolation level must be READ COMMITTED. With `portable`, the database must have savepoints.
    *
    * Rejects with a `TransactionError` if the transaction cannot continue: with code `ERR_RESTART_TRANSACTION` after
    * a conflict, so that the host can restart it, otherwise with `ERR_TRANSACTION_FAILED`.
@@ -140,8 +143,11 @@ function inHostTransaction<Database, Result extends TransactionResult>(
   options: KyselyStoreOptions,
 ): Promise<Result> {
   const dialect = dialectOf(options)
-  const begin = <Result>(work: (trx: Transaction<Database>) => Promise<Result>) =>
-    db.transaction().setIsolationLevel('read committed').execute(work)
+  const isolation = dialect === 'postgres' ? 'read committed' : engineOf(dialect).isolation
+  const begin = <Result>(work: (trx: Transaction<Database>) => Promise<Result>) => {
+    const begun = db.transaction()
+    return (isolation === undefined ? begun : begun.setIsolationLevel(isolation)).execute(work)
+  }
   if (dialect === 'postgres') {
     return hostTransaction<Transaction<Database>, Result>({
       begin,

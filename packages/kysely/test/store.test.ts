@@ -12,6 +12,7 @@ import {
 import { mysqlWith } from 'open-payments-test-support/mysql-variables'
 import { loadOne } from 'open-payments-test-support/one-record'
 import { isLong } from 'open-payments-test-support/runs'
+import { keepsTheOrder } from 'open-payments-test-support/store-order'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkTables, kyselyStore, migrate, migrationsOf } from '../src/index.js'
 
@@ -53,6 +54,9 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
       }
     })
   }
+
+  test('orders, pages and lists due records like the memory store, for all instants', () =>
+    keepsTheOrder(stores()[0]))
 
   test('says what creates the tables if they do not exist', async () => {
     const empty = await create()
@@ -171,6 +175,7 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
     test('that `transaction` runs is restarted after a conflict that services of the host have wrapped', async () => {
       const conflicts = {
         postgres: { code: '40P01' },
+        portable: { code: '40001' },
         mysql: { errno: 1213 },
         sqlite: { code: 'SQLITE_BUSY' },
       }
