@@ -1,6 +1,5 @@
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { PGlite } from '@electric-sql/pglite'
-import { createPool } from 'mariadb'
 import { kyselyStore, migrate as migrateKysely } from 'open-payments-server-kysely'
 import { storeConformance } from 'open-payments-server-testing'
 import { Pool } from 'pg'
@@ -9,7 +8,6 @@ import { fromPglite, migrate, postgresStore } from '../../adapters/postgres.js'
 import { migrate as migrateSqlite, sqliteStore } from '../../adapters/sqlite.js'
 import { createDynamodbTable, dynamodbStore } from '../../examples/stores/dynamodb.js'
 import { etcdStore } from '../../examples/stores/etcd.js'
-import { createMariadbTables, mariadbStore } from '../../examples/stores/mariadb.js'
 import { type RedisClient, redisStore } from '../../examples/stores/redis.js'
 import { memoryStore, type Store } from '../../src/index.js'
 import { kyselyDatabases } from '../../test/support/kysely.js'
@@ -62,7 +60,7 @@ async function measure(name: string, store: Store): Promise<void> {
   console.log(`| ${[name, ...cells].join(' | ')} |`)
 }
 
-const { TEST_DATABASE_URL, TEST_REDIS_URL, TEST_MARIADB_URL } = process.env
+const { TEST_DATABASE_URL, TEST_REDIS_URL } = process.env
 const { TEST_ETCD_URL, TEST_DYNAMODB_URL } = process.env
 const prefix = `suite_${Date.now()}`
 
@@ -101,14 +99,6 @@ for (const { name, dialect, fresh: create } of kyselyDatabases) {
   await migrateKysely(db, { dialect })
   await measure(`Kysely on ${name}`, kyselyStore(db, { dialect }))
   await fresh.drop()
-}
-
-if (TEST_MARIADB_URL !== undefined) {
-  const pool = createPool(`${TEST_MARIADB_URL}?connectionLimit=10&bigIntAsNumber=true`)
-  await createMariadbTables(pool, { prefix })
-  await measure('MariaDB recipe', mariadbStore(pool, { prefix }))
-  await pool.query(`DROP TABLE ${prefix}_records, ${prefix}_places`)
-  await pool.end()
 }
 
 if (TEST_REDIS_URL !== undefined) {

@@ -33,7 +33,6 @@ const perThousand: Readonly<Record<Exclude<Part, 'memory'>, number>> = {
   pglite: 4,
   postgres: 8,
   redis: 5,
-  mariadb: 5,
   express: 6,
   fastify: 6,
   hono: 6,

@@ -12,7 +12,6 @@ const counts: Readonly<Record<Part, number>> = {
   pglite: 500,
   postgres: 1_500,
   redis: 1_500,
-  mariadb: 1_500,
   express: runs(1_500, 80),
   fastify: runs(1_500, 80),
   hono: runs(1_500, 80),

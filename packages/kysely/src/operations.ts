@@ -6,7 +6,7 @@ import {
   type Statements,
 } from '../../../adapters/sql/statements.js'
 import { type Client, onTables, type Result } from './client.js'
-import type { Engine } from './engines.js'
+import type { Engine } from './engine.js'
 
 /** Runs a statement. */
 export type Run = (statement: SqlStatement) => Promise<Result>

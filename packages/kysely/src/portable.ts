@@ -11,14 +11,14 @@ import {
 import { createMark } from '../../../adapters/sql/transactions.js'
 import { DatabaseSettingsError, type Migration } from '../../../adapters/sql/versions.js'
 import type { Client } from './client.js'
-import type { Engine } from './engines.js'
+import type { Engine } from './engine.js'
 import { hashedListName } from './list-name.js'
 
 /** What databases that speak the protocol of PostgreSQL do differently. */
 export interface PortableOptions {
   /**
-   * Whether the tables state `COLLATE "C"`, by which text is ordered by its bytes. Set it where the database has another
-   * default order; some databases have this order alone and refuse the clause. Default false.
+   * Whether the tables state `COLLATE "C"`, by which text is ordered by its bytes. Set it where the database has
+   * another default order; some databases have this order alone and refuse the clause. Default false.
    */
   readonly collation?: boolean
   /** Whether indexes are made by `CREATE INDEX ASYNC`, which Aurora DSQL demands. Default false. */

@@ -21,7 +21,8 @@ import {
   onOneConnection,
   postgresClientOf,
 } from './client.js'
-import { type Engine, engineOf, type KyselyDialect, namedSteps, requireDialect } from './engines.js'
+import type { Engine } from './engine.js'
+import { engineOf, type KyselyDialect, namedSteps, requireDialect } from './engines.js'
 import { type Alone, missingOf, operations, type Run, runOn } from './operations.js'
 import { type Held, requireOpen, storeInTransaction } from './transaction.js'
 

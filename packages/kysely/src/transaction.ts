@@ -9,7 +9,8 @@ import {
 } from '../../../adapters/sql/statements.js'
 import { createSerialQueue } from '../../../adapters/sql/transactions.js'
 import type { Client } from './client.js'
-import { type Engine, namedSteps } from './engines.js'
+import type { Engine } from './engine.js'
+import { namedSteps } from './engines.js'
 import { type Alone, missingOf, type Run, runOn } from './operations.js'
 
 /** Holds the connection of a transaction, so that a commit can end what it has begun. */

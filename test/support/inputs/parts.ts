@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { createPool } from 'mariadb'
 import { createClient } from 'redis'
 import { postgresStore } from '../../../adapters/postgres.js'
-import { createMariadbTables, mariadbStore } from '../../../examples/stores/mariadb.js'
 import { redisStore } from '../../../examples/stores/redis.js'
 import type { Handler, Store } from '../../../src/index.js'
 import { freshPglite, freshPostgres, servers } from '../databases.js'
@@ -12,7 +10,7 @@ import { overSockets } from './sockets.js'
 import type { Report } from './tally.js'
 
 /** Where inputs go: a store, or an adapter over real sockets. */
-export type Part = 'memory' | 'pglite' | 'postgres' | 'redis' | 'mariadb' | Adapter
+export type Part = 'memory' | 'pglite' | 'postgres' | 'redis' | Adapter
 type Adapter = 'express' | 'fastify' | 'hono'
 
 export const parts: readonly Part[] = [
@@ -20,7 +18,6 @@ export const parts: readonly Part[] = [
   'pglite',
   ...(servers.PostgreSQL === undefined ? [] : (['postgres'] as const)),
   ...(servers.Redis === undefined ? [] : (['redis'] as const)),
-  ...(servers.MariaDB === undefined ? [] : (['mariadb'] as const)),
   'express',
   'fastify',
   'hono',
@@ -79,16 +76,6 @@ const open = {
       await client.close()
     }
     return { store: redisStore(client, { prefix }), close }
-  },
-  async mariadb(): Promise<Opened> {
-    const prefix = newPrefix()
-    const pool = createPool(`${servers.MariaDB}?connectionLimit=4&bigIntAsNumber=true`)
-    await createMariadbTables(pool, { prefix })
-    async function close() {
-      await pool.query(`DROP TABLE ${prefix}_records, ${prefix}_places`)
-      await pool.end()
-    }
-    return { store: mariadbStore(pool, { prefix }), close }
   },
 }
 
