@@ -2,14 +2,9 @@ import * as v from 'valibot'
 import { createGrantServices, type GrantServices } from '../host/grant.js'
 import { createInteractions, type Interactions } from '../host/interaction.js'
 import {
-  cancelGrant,
-  continueGrant,
-  discover,
-  requestGrant,
-  revokeToken,
-  rotateToken,
-} from '../http/authorization-server/grant.js'
-import { introspectToken } from '../http/authorization-server/introspection.js'
+  grantOperations,
+  introspectionOperations,
+} from '../http/authorization-server/operations.js'
 import {
   type RegisteredResourceServer,
   resourceServerRegistry,
@@ -252,15 +247,9 @@ function pipelineOf(settings: Settings, grants: Grants, introspect: Introspect) 
     strippedPrefix,
     routes: resourceServers === undefined ? grantRoutes : [...grantRoutes, ...introspectionRoutes],
     serve: {
-      requestGrant: requestGrant(deps),
-      discover: discover(grantEndpoint, deps),
-      continueGrant: continueGrant(deps),
-      cancelGrant: cancelGrant(deps),
-      rotateToken: rotateToken(deps),
-      revokeToken: revokeToken(deps),
-      ...(resourceServers !== undefined && {
-        introspectToken: introspectToken({ context, repeats, introspect, grantEndpoint, registry }),
-      }),
+      ...grantOperations({ ...deps, grantEndpoint }),
+      ...(resourceServers !== undefined &&
+        introspectionOperations({ context, repeats, introspect, grantEndpoint, registry })),
     },
     context,
     challenge: `GNAP as_uri=${grantEndpoint}`,

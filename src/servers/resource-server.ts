@@ -8,20 +8,9 @@ import type { Handler } from '../http/message.js'
 import { createHandlers, varies } from '../http/pipeline.js'
 import { resourceErrors } from '../http/public-errors.js'
 import {
-  completeIncomingPayment,
-  createIncomingPayment,
-  getIncomingPayment,
-  type IncomingPaymentDependencies,
-  listIncomingPayments,
-} from '../http/resource-server/incoming-payment.js'
-import {
-  createOutgoingPayment,
-  getOutgoingPayment,
-  getOutgoingPaymentGrant,
-  listOutgoingPayments,
-  type OutgoingPaymentDependencies,
-} from '../http/resource-server/outgoing-payment.js'
-import { createQuote, getQuote } from '../http/resource-server/quote.js'
+  incomingPaymentOperations,
+  spendingOperations,
+} from '../http/resource-server/operations.js'
 import {
   receivingRoutes,
   type ServerHandlers,
@@ -40,7 +29,7 @@ import { createIncomingPayments } from '../service/incoming-payment.js'
 import type { IntrospectWithPreload } from '../service/introspection.js'
 import { createOutgoingPayments, sweptBudgets } from '../service/outgoing-payment.js'
 import { createOwnerConfirmations } from '../service/owner-confirmation.js'
-import { createQuotes, type QuoteOperations } from '../service/quote.js'
+import { createQuotes } from '../service/quote.js'
 import { createSeenBudgets } from '../service/seen-budgets.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
 import { sweptReplays } from '../service/used-key.js'
@@ -323,31 +312,11 @@ function pipelineOf(settings: Settings, { incoming, outgoing, quotes, creation }
       ...incomingPaymentOperations({ ...deps, payments: incoming, grantEndpoint }),
       ...(quotes !== undefined &&
         creation !== undefined &&
-        spendingOperations({ ...deps, payments: outgoing, creation }, quotes)),
+        spendingOperations({ ...deps, payments: outgoing, creation, quotes })),
     },
     context,
     challenge: `GNAP as_uri=${grantEndpoint}`,
     headers: varies,
     watch,
   } as const
-}
-
-function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
-  return {
-    createIncomingPayment: createIncomingPayment(deps),
-    listIncomingPayments: listIncomingPayments(deps),
-    getIncomingPayment: getIncomingPayment(deps),
-    completeIncomingPayment: completeIncomingPayment(deps),
-  }
-}
-
-function spendingOperations(deps: OutgoingPaymentDependencies, quotes: QuoteOperations) {
-  return {
-    createQuote: createQuote({ ...deps, quotes }),
-    getQuote: getQuote({ ...deps, quotes }),
-    createOutgoingPayment: createOutgoingPayment(deps),
-    listOutgoingPayments: listOutgoingPayments(deps),
-    getOutgoingPayment: getOutgoingPayment(deps),
-    getOutgoingPaymentGrant: getOutgoingPaymentGrant(deps),
-  }
 }

@@ -27,9 +27,11 @@ import { type HttpRefusal, type HttpResult, refuse } from '../refusals.js'
 import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
 
 /** The dependencies of the operations on grants. */
-interface GrantDependencies extends GrantUrls, KeyLookup {
+export interface GrantDependencies extends GrantUrls, KeyLookup {
   readonly context: ServiceContext
   readonly grants: Grants
+  /** The published URL of the grant endpoint. */
+  readonly grantEndpoint: string
   readonly repeats: RepeatRule
   readonly requiresConsent: (item: TokenItem) => boolean
   readonly requiresFinish: (item: TokenItem) => boolean
@@ -217,10 +219,10 @@ export function revokeToken(deps: GrantDependencies): Serve {
  * `OPTIONS {grantEndpoint}` (RFC 9635 section 9): the features that the authorization server supports. A CORS
  * preflight request is not GNAP discovery, and gets no content.
  */
-export function discover(
-  grantEndpoint: string,
-  { namesSubjects }: Pick<GrantDependencies, 'namesSubjects'>,
-): Serve {
+export function discover({
+  grantEndpoint,
+  namesSubjects,
+}: Pick<GrantDependencies, 'grantEndpoint' | 'namesSubjects'>): Serve {
   const supported = json(200, {
     grant_request_endpoint: grantEndpoint,
     interaction_start_modes_supported: ['redirect'],

@@ -22,7 +22,7 @@ import type {
 } from './resource-server-registry.js'
 
 /** The dependencies of introspection over HTTP. */
-interface IntrospectionDependencies {
+export interface IntrospectionDependencies {
   readonly context: ServiceContext
   readonly introspect: Introspect
   /** The published URL of the grant endpoint: the issuer of every token. */

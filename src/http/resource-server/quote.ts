@@ -9,7 +9,7 @@ import { authorized, type ResourceDependencies, type ServeAuthorized } from './a
 import { getResource } from './read.js'
 
 /** The dependencies of the operations on quotes. */
-interface QuoteDependencies extends ResourceDependencies {
+export interface QuoteDependencies extends ResourceDependencies {
   readonly quotes: QuoteOperations
 }
 
