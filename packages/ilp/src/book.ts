@@ -116,6 +116,8 @@ export interface PacketQuery {
   readonly direction?: PacketKey['direction']
   readonly state?: PacketState
   readonly paymentId?: string
+  /** Only packets that expire at this instant or later. */
+  readonly expiresFrom?: number
   /** Only packets that have expired before this instant. */
   readonly expiredBefore?: number
   /** Only packets after this one, in the order of their keys. */
@@ -149,6 +151,9 @@ export function mayBecome(
  * was closed before it came can go after this time. Senders use 20 to 60 seconds; the rest is for clocks that differ.
  */
 export const lifetimeMaxMs = 300_000
+
+/** How long a packet that has expired stays reserved: other processes may have clocks that are behind. */
+export const recoverAfterMs = 60_000
 
 /** Returns the packet that `close` records for a key without one. */
 export function closedPacket(key: PacketKey, now: number): PacketRow {

@@ -59,3 +59,10 @@ export {
 export type { SendingDecided, SendingDecision, SendingRefusal } from './sending-decision.js'
 export type { SendingInDoubt } from './sending-end.js'
 export { createPacketTables, type Sql, type SqlDatabase, sqlBook } from './sql-book.js'
+export {
+  compareStatements,
+  type StatedPacket,
+  type Statement,
+  type StatementDifference,
+  statementOf,
+} from './statement.js'

@@ -83,12 +83,13 @@ export function memoryBook(): PacketBook {
 }
 
 function isWanted(row: PacketRow, query: PacketQuery): boolean {
-  const { peer, direction, state, paymentId, expiredBefore, after } = query
+  const { peer, direction, state, paymentId, expiresFrom, expiredBefore, after } = query
   return (
     (peer === undefined || row.peer === peer) &&
     (direction === undefined || row.direction === direction) &&
     (state === undefined || row.state === state) &&
     (paymentId === undefined || row.paymentId === paymentId) &&
+    (expiresFrom === undefined || row.expiresAt >= expiresFrom) &&
     (expiredBefore === undefined || row.expiresAt < expiredBefore) &&
     (after === undefined || orderOf(row) > orderOf(after))
   )

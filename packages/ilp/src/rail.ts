@@ -12,6 +12,7 @@ import {
   type PacketBook,
   type PacketKey,
   type PacketRow,
+  recoverAfterMs,
   type Settlement,
 } from './book.js'
 import { type Closed, ilpOverHttp } from './over-http.js'
@@ -95,9 +96,6 @@ export interface Rail {
    */
   recover(): Promise<void>
 }
-
-/** How long a packet that has expired stays reserved: other processes may have clocks that are behind. */
-const recoverAfterMs = 60_000
 
 /**
  * Creates the rail of a process. Any number of processes may share its book.

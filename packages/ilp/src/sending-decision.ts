@@ -1,25 +1,35 @@
 import type { HostResult, ResourceServices } from 'open-payments-server'
-import { decideByOperator, type Settlement } from 'open-payments-server/attempts'
+import {
+  decideAttempt,
+  decideByOperator,
+  doubtsOf,
+  recordReply,
+  type Settlement,
+} from 'open-payments-server/attempts'
 import type { PacketBook } from './book.js'
 import { aligned } from './packet-record.js'
 import type { Sending, SendingBook } from './sending-book.js'
 import { doubtIn, isListed, type SendingInDoubt } from './sending-end.js'
+import { type Statement, statedFor } from './statement.js'
 
 /**
- * What an operator decides about the packets of a payment that has ended.
+ * What an operator, or the statement of the peer, decides about the packets of a payment that has ended.
  *
  * - `arrived`, `never`: all packets that nobody knows about, or if there is none, those that were decided by the
  *   receiver's word alone, whose amounts `arrived` confirms.
  * - `corrected`: the payer's account has what is due for what is proven, so neither `mismatch` nor `excess` is listed
  *   any more.
  */
-export interface SendingDecision {
-  readonly what: 'arrived' | 'never' | 'corrected'
-  /** The operator, for the record: at most 64 characters. */
-  readonly who: string
-  /** The packet that is decided, by its condition: `arrived` or `never` as a whole. */
-  readonly reference?: string
-}
+export type SendingDecision =
+  | {
+      readonly what: 'arrived' | 'never' | 'corrected'
+      /** The operator, for the record: at most 64 characters. */
+      readonly who: string
+      /** The packet that is decided, by its condition: `arrived` or `never` as a whole. */
+      readonly reference?: string
+    }
+  /** All packets in the period of the statement: those that the peer proves arrived, what it does not have never. */
+  | { readonly what: 'stated'; readonly who: string; readonly statement: Statement }
 
 /** The result of a decision: what an operator should still know about the payment, if anything. */
 export type SendingDecided = HostResult<{ readonly left?: SendingInDoubt }, SendingRefusal>
@@ -52,7 +62,7 @@ const whoMax = 64
 export async function decideSending(
   ports: Ports,
   paymentId: string,
-  { what, who, reference }: SendingDecision,
+  decision: SendingDecision,
 ): Promise<SendingDecided> {
   const { outgoingPayments, sendings, book, now } = ports
   const payment = await outgoingPayments.get(paymentId)
@@ -67,14 +77,7 @@ export async function decideSending(
     return refused('payment_unknown', `no packets of ${paymentId} are recorded`)
   }
   const overtaken = refused('payment_taken_over', `another decision about ${paymentId} is made`)
-  const operator = {
-    who: who.replace(/[\p{Cc}"\\]/gu, ' ').slice(0, whoMax),
-    ...(reference !== undefined && { reference }),
-  }
-  const decided =
-    what === 'corrected'
-      ? corrected(sending)
-      : withSettlement(sending, decideByOperator(sending.settlement, { what, ...operator }, now()))
+  const decided = await decidedIn(ports, sending, decision)
   if (!decided.ok && decided.refusal !== 'nothing_in_doubt') return decided
   let next = decided.ok ? decided.sending : sending
   if (!(await sendings.write(paymentId, writer, next, true))) return overtaken
@@ -87,6 +90,56 @@ export async function decideSending(
   const { changed } = decided
   return { ok: true, changed, ...(isListed(next) && { left: doubtIn(paymentId, next) }) }
 }
+
+async function decidedIn(ports: Ports, sending: Sending, decision: SendingDecision) {
+  const who = decision.who.replace(/[\p{Cc}"\\]/gu, ' ').slice(0, whoMax)
+  switch (decision.what) {
+    case 'corrected':
+      return corrected(sending)
+    case 'stated':
+      return stated(ports, sending, { who, statement: decision.statement })
+    default: {
+      const { what, reference } = decision
+      const operator = { what, who, ...(reference !== undefined && { reference }) }
+      return withSettlement(sending, decideByOperator(sending.settlement, operator, ports.now()))
+    }
+  }
+}
+
+/** Decides what is listed by the statement of the peer. What is in doubt there too is not decided. */
+async function stated(
+  { book, now }: Ports,
+  sending: Sending,
+  { who, statement }: { readonly who: string; readonly statement: Statement },
+) {
+  const { route, settlement } = sending
+  const listed = new Set(doubtsOf(settlement).map(({ reference }) => reference))
+  let next = settlement
+  for (const { reference, amount, notAfter = 0 } of settlement.attempts) {
+    const isStated = notAfter >= statement.from && notAfter < statement.to
+    if (route === undefined || !listed.has(reference) || !isStated) continue
+    const key = { peer: route.peer, direction: 'out', condition: reference } as const
+    const there = statedFor(statement, key)
+    if (there?.fulfillment !== undefined) {
+      const { fulfillment: proof } = there
+      await book.decide(key, 'fulfilled', { fulfillment: proof })
+      next = decisionOr(next, recordReply(next, reference, proven(amount, proof), now()))
+    } else if (there === undefined) {
+      const by = { by: 'operator', who } as const
+      next = decisionOr(next, decideAttempt(next, reference, 'never', by, now()))
+    }
+  }
+  if (next === settlement) return refused('nothing_in_doubt', 'the statement decides nothing more')
+  return { ok: true, changed: true, sending: { ...sending, settlement: next } } as const
+}
+
+function proven(amount: string, proof: string) {
+  return { outcome: 'proven', arrived: BigInt(amount), proof } as const
+}
+
+type Decided = ReturnType<typeof recordReply> | ReturnType<typeof decideAttempt>
+
+const decisionOr = (before: Settlement, decided: Decided) => (decided.ok ? decided.record : before)
 
 function refused<Refusal extends string>(refusal: Refusal, reason: string) {
   return { ok: false, refusal, reason } as const

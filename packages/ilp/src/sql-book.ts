@@ -284,12 +284,14 @@ async function rowOf(sql: Sql, key: PacketKey): Promise<PacketRow | undefined> {
 }
 
 async function list(sql: Sql, query: PacketQuery): Promise<readonly PacketRow[]> {
-  const { peer, direction, state, paymentId, expiredBefore, after, limit = listMax } = query
+  const { peer, direction, state, paymentId, expiresFrom, expiredBefore } = query
+  const { after, limit = listMax } = query
   const conditions: readonly (readonly [string, ...(string | number)[]])[] = [
     ...(peer === undefined ? [] : [['peer = ?', peer] as const]),
     ...(direction === undefined ? [] : [['direction = ?', direction] as const]),
     ...(state === undefined ? [] : [['state = ?', state] as const]),
     ...(paymentId === undefined ? [] : [['payment = ?', paymentId] as const]),
+    ...(expiresFrom === undefined ? [] : [['expires_at >= ?', expiresFrom] as const]),
     ...(expiredBefore === undefined ? [] : [['expires_at < ?', expiredBefore] as const]),
     ...(after === undefined
       ? []

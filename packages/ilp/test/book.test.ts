@@ -188,6 +188,7 @@ describe.each<readonly [string, PacketBook<Sql> | undefined]>([...books])(
       expect(await conditions({ direction: 'out' })).toEqual([third])
       expect(await conditions({ paymentId: 'one' })).toEqual([first.condition])
       expect(await conditions({ expiredBefore: 1_001, state: 'reserved' })).toEqual([third])
+      expect(await conditions({ expiresFrom: 1_001 })).toEqual([second])
       const [page] = await book.list({ peer, limit: 1 })
       expect(page?.condition).toBe(first.condition)
       expect(await conditions({ after: first })).toEqual([second, third])

@@ -1,4 +1,5 @@
 import {
+  compareStatements,
   createPacketTables,
   createRail,
   type PaymentSender,
@@ -8,6 +9,7 @@ import {
   type Receivers,
   type Sql,
   type SqlDatabase,
+  type Statement,
   sendOverHttp,
   sqlBook,
   sqlSendingBook,
@@ -69,3 +71,20 @@ export function openSender(
   return paymentSender({ rail, rateOf, ...books, outgoingPayments, receivers })
 }
 // #endregion sender
+
+// #region compare
+/** Decides all that is listed about a peer by its statement of the same period. */
+export async function compareBooks(
+  sender: PaymentSender,
+  here: Statement,
+  there: Statement,
+): Promise<void> {
+  for (const { condition, amount } of compareStatements(here, there)) {
+    console.warn(condition, amount)
+  }
+  for await (const { paymentId, peer } of sender.inDoubt()) {
+    if (peer !== 'g.peer.example') continue
+    await sender.decide(paymentId, { what: 'stated', who: 'ada', statement: there })
+  }
+}
+// #endregion compare

@@ -1,0 +1,208 @@
+import type { Database } from 'create-open-payments-server/wallet/sql'
+import fc from 'fast-check'
+import { isLong, runs } from 'open-payments-test-support/runs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  compareStatements,
+  memoryBook,
+  type PacketBook,
+  type PacketState,
+  type Statement,
+  statementOf,
+} from '../src/index.js'
+import { sha256 } from '../src/packet.js'
+import { clear, postgres } from './databases.js'
+import { createLink, type Fate, type Setting, skippingClock } from './paying-wallet.js'
+import { booksIn, cent } from './receiving-wallet.js'
+
+let databases: readonly Database[] = []
+let uninstall = () => {}
+beforeAll(async () => {
+  databases = [await postgres(), await postgres()]
+  uninstall = skippingClock.install()
+})
+afterAll(async () => {
+  uninstall()
+  await Promise.all(databases.map((database) => database.close()))
+})
+
+const ok: Fate = { how: 'arrives' }
+const noReply: Fate = { how: 'its reply is lost' }
+
+async function open(where: string, more: Partial<Setting> = {}) {
+  const [one, other] = where === 'in memory' ? [] : databases
+  for (const database of [one, other]) if (database !== undefined) await clear(database)
+  const books = { here: booksIn(one), there: booksIn(other) }
+  return createLink({ ...books, receiver: 'USD', isOurs: true, amount: 1_000n, ...more })
+}
+type Link = Awaited<ReturnType<typeof open>>
+
+/** Lets the payment end, perhaps although nobody can read its receiver. */
+async function give(link: Link, fates: readonly Fate[], isReadable: boolean) {
+  const onFate = (how: string) =>
+    void (how !== 'arrives' && link.beUnreadable(isReadable ? 0 : 1_000))
+  await link.process([...fates], onFate).run()
+  for (let more = 0; more < 16 && !(await link.isOver()); more++) {
+    await link.advance(more < 2 ? 45_000 : 3_600_000)
+    await link.process([]).run()
+  }
+  await link.advance(3_600_000)
+  await link.receiving.rail().recover()
+}
+
+/** What both wallets state about each other, and compare. */
+async function stated(link: Link) {
+  const now = link.clock.now()
+  const period = { from: 0, to: now }
+  const { book } = link.process([]).options
+  const here = await statementOf(book, 'test.wallet', period, now)
+  const there = await statementOf(link.receiving.book, 'test.here', period, now)
+  return { here, there, differences: compareStatements(here, there) }
+}
+
+const sum = (differences: ReturnType<typeof compareStatements>) =>
+  differences.reduce((all, { amount }) => all + amount, 0n)
+
+async function conditionsListed(link: Link): Promise<readonly string[]> {
+  const listed: string[] = []
+  for await (const { doubts } of link.process([]).sender.inDoubt()) {
+    listed.push(...doubts.map(({ reference }) => reference))
+  }
+  return listed
+}
+
+const fate = fc.constantFrom<Fate>(
+  ok,
+  noReply,
+  { how: 'is lost' },
+  { how: 'its sender is killed before its reply' },
+  { how: 'its sender is killed before it leaves' },
+  { how: 'its receiver is killed', before: 'credits' },
+  { how: 'its receiver is killed', before: 'replies' },
+)
+
+const history = fc.record({
+  fates: fc.array(fate, { minLength: 1, maxLength: 5 }),
+  isReadable: fc.boolean(),
+  /** Otherwise the receiver's word decides, if it can be read. */
+  closes: fc.boolean(),
+})
+type History = typeof history extends fc.Arbitrary<infer Value> ? Value : never
+const examples: readonly [History][] = [
+  [{ fates: [ok, noReply], isReadable: false, closes: false }],
+  [{ fates: [noReply], isReadable: true, closes: false }],
+  [{ fates: [ok, { how: 'is lost' }], isReadable: true, closes: false }],
+  [{ fates: [ok, noReply], isReadable: true, closes: true }],
+]
+const withoutClose: Setting['mistake'] = ({ rail }) => ({
+  rail: {
+    peerFor(address) {
+      const { close: _, ...peer } = rail.peerFor(address) ?? {}
+      return 'send' in peer ? peer : undefined
+    },
+  },
+})
+
+describe.each([
+  ['in memory', 300, 4],
+  ['on PostgreSQL', 40, 2],
+] as const)('the statements of two wallets %s', (where, all, short) => {
+  test('name each packet by which their books differ, which is listed, and decide all that is listed', async () => {
+    await fc.assert(
+      fc.asyncProperty(history, async ({ fates, isReadable, closes }) => {
+        const link = await open(where, closes ? {} : { mistake: withoutClose })
+        await give(link, fates, isReadable)
+        const { owing, owed, arrived } = await link.state()
+        const before = await stated(link)
+        expect(sum(before.differences)).toBe(owed - owing)
+        const listed = await conditionsListed(link)
+        for (const { condition } of before.differences) expect(listed).toContain(condition)
+        // The word of a wallet that closes packets is exact.
+        if (isReadable && closes) expect([listed, before.differences]).toEqual([[], []])
+
+        const { sender } = link.process([])
+        const decision = { what: 'stated', who: 'ada', statement: before.there } as const
+        const decided = await sender.decide(link.id, decision)
+        if (listed.length > 0) expect(decided).toEqual({ ok: true, changed: true })
+        expect((await stated(link)).differences).toEqual([])
+        const after = await link.state()
+        expect(after).toMatchObject({ inDoubt: 0n, byWord: 0n, denied: 0n, difference: 0n })
+        expect([after.owing, after.owed]).toEqual([arrived * cent, arrived * cent])
+      }),
+      { numRuns: runs(all, short), examples: isLong ? [...examples] : examples.slice(0, short) },
+    )
+  })
+})
+
+describe('a statement', () => {
+  const fulfillment = Buffer.alloc(32, 1).toString('base64url')
+  const condition = sha256(Buffer.alloc(32, 1)).toString('base64url')
+  const now = 1_000_000
+
+  /** The statement of a book with one packet, which came in or went out. */
+  async function one(
+    direction: 'in' | 'out',
+    state: PacketState,
+    { amount = 250n, proof = fulfillment, expiresAt = 500_000 } = {},
+  ): Promise<Statement> {
+    const book: PacketBook = memoryBook()
+    const key = { peer: 'test.peer', direction, condition }
+    await book.reserve({ ...key, amount, expiresAt, reservedAt: 0, paymentId: 'one' })
+    if (state !== 'reserved') await book.decide(key, state, { fulfillment: proof })
+    return statementOf(book, 'test.peer', { from: 0, to: now }, now)
+  }
+  const compared = async (here: Promise<Statement>, there: Promise<Statement>) =>
+    compareStatements(await here, await there)
+
+  test('agrees with that of the peer if both have the packet, with its proof', async () => {
+    expect(await compared(one('out', 'fulfilled'), one('in', 'fulfilled'))).toEqual([])
+    expect(await compared(one('in', 'fulfilled'), one('out', 'fulfilled'))).toEqual([])
+    expect(await compared(one('out', 'released'), one('in', 'released'))).toEqual([])
+  })
+
+  test('differs by a packet that counts on one side only, by its amount, and by its proof', async () => {
+    const none = one('in', 'released')
+    expect(await compared(one('out', 'unproven'), none)).toMatchObject([
+      { direction: 'out', condition, here: { state: 'by_word' }, amount: -250n },
+    ])
+    expect(await compared(one('out', 'released'), one('in', 'fulfilled'))).toMatchObject([
+      { there: { state: 'fulfilled', fulfillment }, amount: 250n },
+    ])
+    const more = one('in', 'fulfilled', { amount: 300n })
+    expect(await compared(one('out', 'fulfilled'), more)).toMatchObject([{ amount: 50n }])
+    expect(await compared(one('out', 'reserved'), one('in', 'fulfilled'))).toMatchObject([
+      { here: { state: 'in_doubt' }, there: { state: 'fulfilled' }, amount: 0n },
+    ])
+  })
+
+  test('proves nothing by a fulfillment of another packet', async () => {
+    const proof = Buffer.alloc(32, 2).toString('base64url')
+    const claimed = one('in', 'fulfilled', { proof })
+    expect(await compared(one('out', 'unproven'), claimed)).toEqual([])
+    expect(await compared(one('out', 'fulfilled'), claimed)).toMatchObject([
+      { there: { state: 'in_doubt' } },
+    ])
+  })
+
+  test('has no packet that may still change, and is compared for the period of both', async () => {
+    const young = { expiresAt: now - 59_999 }
+    expect((await one('in', 'fulfilled', young)).packets).toEqual([])
+    const old = await one('out', 'fulfilled')
+    expect(old.to).toBe(now - 60_000)
+    const later = { from: 600_000, to: 700_000, packets: [] }
+    expect(compareStatements(old, later)).toEqual([])
+  })
+
+  test('is the same, byte for byte, of books that have the same packets in another order', async () => {
+    const keys = ['b', 'A', 'a', 'B', '-', '_'].map((name) => name.repeat(43))
+    const texts = [keys, keys.toReversed()].map(async (order) => {
+      const book: PacketBook = memoryBook()
+      for (const each of order) {
+        const key = { peer: 'test.peer', direction: 'in', condition: each } as const
+        await book.reserve({ ...key, amount: 1n, expiresAt: 1, reservedAt: 0, paymentId: 'one' })
+      }
+      return JSON.stringify(await statementOf(book, 'test.peer', { from: 0, to: now }, now))
+    })
+    expect(await texts[0]).toBe(await texts[1])
+  })
+})
