@@ -54,7 +54,7 @@ const shared: Options = {
   removeNodeProtocol: false,
 }
 
-/** Declarations alone. scripts/write-entries.ts completes them, and writes the files for CommonJS. */
+/** Declarations alone. workshop/scripts/write-entries.ts completes them, and writes the files for CommonJS. */
 const declarations: Options = { format: 'cjs', dts: { only: true } }
 
 /** The tables as plain SQL, for hosts with their own migration tool. */
@@ -96,7 +96,7 @@ const bundled = ['date-fns', '@date-fns/utc']
 
 const library: Options = { ...shared, skipNodeModulesBundle: true, noExternal: bundled }
 
-/** scripts/write-entries.ts writes the entries that export parts of `library`. */
+/** workshop/scripts/write-entries.ts writes the entries that export parts of `library`. */
 const modules: Options = {
   ...library,
   entry: { library: 'src/library.ts', ...adapters },

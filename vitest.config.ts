@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 const packages = readdirSync('packages').map((name) => join('packages', name, 'test'))
-const folders = ['test', 'assurance', ...packages]
+const folders = ['test', 'workshop', ...packages]
 const files = folders
   .flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),

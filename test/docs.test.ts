@@ -1,20 +1,20 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { memberTable, optionTables, valueTable } from '../scripts/api-table.js'
-import { errorTable, meaningTable, publicReasonTable } from '../scripts/error-table.js'
-import { refusalMeanings } from '../scripts/refusal-meanings.js'
 import { sections } from '../site/.vitepress/pages.js'
 import { precedence } from '../src/http/public-errors.js'
 import { compatibilityGroup } from '../src/servers/compatibility.js'
 import { readInput } from '../src/util/input.js'
+import { memberTable, optionTables, valueTable } from '../workshop/scripts/api-table.js'
+import { errorTable, meaningTable, publicReasonTable } from '../workshop/scripts/error-table.js'
+import { refusalMeanings } from '../workshop/scripts/refusal-meanings.js'
 
 const documents = [
   'README.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',
   'SECURITY.md',
-  'assurance/README.md',
+  'workshop/README.md',
   'site/index.md',
 ].concat(
   readdirSync('packages').map((name) => `packages/${name}/README.md`),
@@ -66,17 +66,7 @@ function anchorsOf(document: string): readonly string[] {
   )
 }
 
-const folders = [
-  'adapters',
-  'assurance',
-  'docs',
-  'examples',
-  'packages',
-  'scripts',
-  'site',
-  'src',
-  'test',
-]
+const folders = ['adapters', 'workshop', 'docs', 'examples', 'packages', 'site', 'src', 'test']
 
 /** Returns the files and folders of the repository that a document names in code. */
 function pathsIn(document: string): readonly string[] {
@@ -275,7 +265,7 @@ test('each refusal has a meaning and a remedy, in the order of the other table',
 
 /** Returns the tests that a document quotes, each with its file. */
 function quotedTests(text: string) {
-  const found = text.matchAll(/\["([^"]+)"\]\(\.\.\/((?:assurance|test|packages)\/[^)]+)\)/g)
+  const found = text.matchAll(/\["([^"]+)"\]\(\.\.\/((?:workshop|test|packages)\/[^)]+)\)/g)
   return [...found].map(([, title = '', file = '']) => ({ file, title }))
 }
 

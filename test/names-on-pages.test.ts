@@ -4,7 +4,7 @@ import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
 
 const folders = [
-  ...['src', 'adapters', 'packages', 'programs', 'examples', 'scripts', 'assurance'],
+  ...['src', 'adapters', 'packages', 'programs', 'examples', 'workshop'],
   ...['docs', 'site', 'test', '.ci', '.github'],
 ]
 
@@ -102,7 +102,7 @@ const foreign: Readonly<Record<string, string>> = {
     quote_all_identifiers
     standard_conforming_strings transform_null_equals clientSideCache createCluster force_generic_plan
     hot_standby_feedback idle_transaction_timeout innodb_flush_log_at_trx_commit max_prepared_statements n_dead_tup
-    n_live_tup pg_cancel_backend pg_drop_replication_slot plan_cache_mode synchronous_commit useReplicas
+    n_live_tup pg_cancel_backend pg_drop_replication_slot pg_stat_user_tables plan_cache_mode synchronous_commit useReplicas
     utf8mb4_0900_bin wal_compression`,
   'platforms and frameworks': `
     NODE_OPTIONS checkOrigin trustedOrigins RESPONSE_ALREADY_SENT instanceof dataSource network_mode nodejs_compat

@@ -92,7 +92,7 @@ describe.each(packages)('the package in packages/%s', (name) => {
   })
 
   test('is imported by its name, never by a path', () => {
-    const outside = ['src', 'adapters', 'examples', 'programs', 'test', 'assurance', 'scripts']
+    const outside = ['src', 'adapters', 'examples', 'programs', 'test', 'workshop']
     const reached = outside.flatMap(modulesIn).flatMap((file) =>
       importedByPath(file)
         .filter((other) => other.startsWith(folder))

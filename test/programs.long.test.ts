@@ -14,10 +14,10 @@ const programs = [
 
 /** Programs for developers, which run from the repository. */
 const scripts = [
-  'assurance/bench/endurance/main.ts',
-  'assurance/delivery/main.ts',
-  'assurance/inputs/main.ts',
-  'assurance/simulation/main.ts',
+  'workshop/bench/endurance/main.ts',
+  'workshop/delivery/main.ts',
+  'workshop/inputs/main.ts',
+  'workshop/simulation/main.ts',
 ]
 
 interface Ended {

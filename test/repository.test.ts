@@ -59,7 +59,7 @@ describe('npm scripts', () => {
 })
 
 test('no comment is wider than 120 characters, which the formatter does not check', () => {
-  const folders = ['src', 'adapters', 'programs', 'packages', 'examples', 'assurance', 'test']
+  const folders = ['src', 'adapters', 'programs', 'packages', 'examples', 'workshop', 'test']
   const files = folders.flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts') && !/(node_modules|dist)\//.test(name))

@@ -193,10 +193,11 @@ export const sections: readonly Section[] = [
       ),
       guide('security', 'Threats and laws', 'Each threat with the test that tries the attack.'),
       {
-        title: 'Searches',
-        source: 'assurance/README.md',
-        path: 'assurance.md',
-        description: 'The simulations, models and injected faults that search for broken laws.',
+        title: 'Workshop',
+        source: 'workshop/README.md',
+        path: 'workshop.md',
+        description:
+          'The simulations, models and injected faults that search for broken laws, and the benchmarks.',
       },
       guide(
         'architecture',

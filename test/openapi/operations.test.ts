@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { refusals } from '../../scripts/refusals.js'
 import type { Refusal, ServerOperation } from '../../src/index.js'
+import { refusals } from '../../workshop/scripts/refusals.js'
 import { arrange, beforehand, type Scene } from '../support/faults.js'
 import { entrances, everyAnswerOf, type Given, sent } from '../support/given.js'
 import { type DocumentedOperation, documentedOperations } from '../support/openapi.js'

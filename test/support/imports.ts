@@ -13,16 +13,7 @@ export function importsIn(text: string): readonly string[] {
 }
 
 /** The folders with modules of this repository, but those of the documentation site. */
-const folders = [
-  'src',
-  'adapters',
-  'packages',
-  'programs',
-  'examples',
-  'test',
-  'assurance',
-  'scripts',
-]
+const folders = ['src', 'adapters', 'packages', 'programs', 'examples', 'test', 'workshop']
 
 export function modulesIn(folder: string): readonly string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })

@@ -5,15 +5,15 @@ process.env.TEST_DEPTH = 'mutation'
 /** @type {import('@stryker-mutator/api/core').PartialStrykerOptions} */
 export default {
   mutate: group.mutate,
-  buildCommand: 'node assurance/mutation/build.mjs',
+  buildCommand: 'node workshop/mutation/build.mjs',
   testRunner: 'mocha',
   mochaOptions: {
     'no-config': true,
     'no-package': true,
-    require: ['./assurance/mutation/worker.mjs'],
+    require: ['./workshop/mutation/worker.mjs'],
     spec: [`${testsFolder}/[0-9]*.mjs`],
   },
-  plugins: ['@stryker-mutator/mocha-runner', './assurance/mutation/ignore-texts.mjs'],
+  plugins: ['@stryker-mutator/mocha-runner', './workshop/mutation/ignore-texts.mjs'],
   ignorers: ['texts'],
   coverageAnalysis: 'perTest',
   concurrency: 2,

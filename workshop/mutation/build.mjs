@@ -71,9 +71,9 @@ await build({
       name: 'vitest',
       setup({ onResolve }) {
         onResolve({ filter: /^vitest$/ }, ({ importer }) =>
-          importer.endsWith('assurance/mutation/vitest.ts')
+          importer.endsWith('workshop/mutation/vitest.ts')
             ? { path: 'vitest', external: true }
-            : { path: resolve('assurance/mutation/vitest.ts') },
+            : { path: resolve('workshop/mutation/vitest.ts') },
         )
       },
     },

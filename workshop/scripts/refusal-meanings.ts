@@ -1,4 +1,4 @@
-import type { Refusal } from '../src/index.js'
+import type { Refusal } from '../../src/index.js'
 
 /** What each refusal means, and what helps: for the client, or, where only the host can help, for the host. */
 export const refusalMeanings: Readonly<

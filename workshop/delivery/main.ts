@@ -4,7 +4,7 @@ import type { Plan } from './world.js'
 
 const usage = `Usage: npm run deliver -- [--minutes 1] [--seed 1]
 
-Delivers events by each plan of assurance/delivery/plans.ts, with one seed after another.
+Delivers events by each plan of workshop/delivery/plans.ts, with one seed after another.
 `
 
 const progressMs = 60_000

@@ -1,8 +1,8 @@
-import { openShop } from '../examples/demo/shop.js'
-import { published } from '../test/support/clients/all.js'
-import { runSequence } from '../test/support/clients/sequence.js'
-import { clientTable, verdictsOf } from '../test/support/clients/table.js'
-import { startDeployment } from '../test/support/official-client.js'
+import { openShop } from '../../examples/demo/shop.js'
+import { published } from '../../test/support/clients/all.js'
+import { runSequence } from '../../test/support/clients/sequence.js'
+import { clientTable, verdictsOf } from '../../test/support/clients/table.js'
+import { startDeployment } from '../../test/support/official-client.js'
 
 /** Runs the sequence of every published client against the created wallet, and returns the table of statuses. */
 export async function writtenClientTable(): Promise<string> {

@@ -3,8 +3,8 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   resolve: { tsconfigPaths: true },
   test: {
-    include: ['assurance/faults/**/*.faults.ts'],
-    globalSetup: ['assurance/faults/database.ts'],
+    include: ['workshop/faults/**/*.faults.ts'],
+    globalSetup: ['workshop/faults/database.ts'],
     testTimeout: 900_000,
     hookTimeout: 300_000,
     // Each file loads the machine as much as it can.

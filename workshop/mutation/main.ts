@@ -5,22 +5,22 @@ import { type Listed, type Mutant, mutantsOf, type Report, readSurvivors } from 
 /*
  * Mutation testing: Stryker changes the library one expression at a time, and a test must fail for each change.
  *
- *   npm run mutation                          every group of assurance/mutation/groups.json
+ *   npm run mutation                          every group of workshop/mutation/groups.json
  *   npm run mutation -- core signatures       some groups
  *   npm run mutation -- src/core/limits.ts    some files
  *
- * Fails if less than 90 % of the mutants are killed, if one survives that assurance/mutation/survivors.md does not
+ * Fails if less than 90 % of the mutants are killed, if one survives that workshop/mutation/survivors.md does not
  * list, or if one is listed that is killed.
  */
 const scoreMin = 90
-const list = 'assurance/mutation/survivors.md'
+const list = 'workshop/mutation/survivors.md'
 
 interface Group {
   readonly mutate: readonly string[]
 }
 
 const groups: Readonly<Record<string, Group>> = JSON.parse(
-  readFileSync('assurance/mutation/groups.json', 'utf8'),
+  readFileSync('workshop/mutation/groups.json', 'utf8'),
 )
 
 /** The files to mutate in each group; all its files if none is named. */
@@ -47,7 +47,7 @@ function run(group: string, files: readonly string[]): readonly Mutant[] {
   const only = files.length === 0 ? [] : ['--mutate', files.join(',')]
   const { status } = spawnSync(
     'npx',
-    ['stryker', 'run', 'assurance/mutation/stryker.config.mjs', ...only],
+    ['stryker', 'run', 'workshop/mutation/stryker.config.mjs', ...only],
     {
       env: { ...process.env, MUTATION_GROUP: group },
       stdio: 'inherit',

@@ -39,7 +39,7 @@ test('the list of survivors gives each mutant its file and the reason above it',
 })
 
 test('every listed survivor has a reason, and a file that exists', () => {
-  const listed = readSurvivors(readFileSync('assurance/mutation/survivors.md', 'utf8'))
+  const listed = readSurvivors(readFileSync('workshop/mutation/survivors.md', 'utf8'))
   expect(listed.filter(({ reason }) => reason === '')).toEqual([])
   expect(listed.filter(({ file }) => !existsSync(file))).toEqual([])
 })

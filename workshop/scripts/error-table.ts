@@ -1,5 +1,5 @@
-import { publicReasons } from '../src/core/public-reasons.js'
-import type { Refusal, ServerOperation } from '../src/index.js'
+import { publicReasons } from '../../src/core/public-reasons.js'
+import type { Refusal, ServerOperation } from '../../src/index.js'
 import { refusalMeanings } from './refusal-meanings.js'
 import { refusals } from './refusals.js'
 

@@ -1,18 +1,11 @@
 import { availableParallelism, cpus } from 'node:os'
 import * as library from 'open-payments-server'
-import { adapters } from './adapters.js'
-import { contention } from './contention.js'
 import { events } from './events.js'
 import type { Library } from './fixtures.js'
-import { footprint } from './footprint.js'
-import { heapOnly } from './heap-only.js'
-import { hotAccount } from './hot-account.js'
 import { behindHttp } from './http.js'
 import { type Figure, meets } from './measure.js'
 import { onPostgres, onPostgresBehindHttp } from './postgres.js'
-import { reportWrites } from './report-writes.js'
 import { spending } from './spending.js'
-import { strangers } from './strangers.js'
 import { operations, verification } from './verification.js'
 
 /**
@@ -26,18 +19,11 @@ async function main(): Promise<void> {
   const parts: [string, () => Promise<Figure[]>][] = [
     ['verification', () => verification(library)],
     ['operations', () => operations(library)],
-    ['strangers', () => strangers(library)],
     ['behind HTTP', () => behindHttp(library, withPublished)],
     ['PostgreSQL', () => onPostgres(library)],
     ['PostgreSQL behind HTTP', () => onPostgresBehindHttp(library)],
-    ['contention', () => contention(library)],
-    ['hot account', () => hotAccount(library)],
     ['events', () => events(library)],
-    ['heap-only updates', () => heapOnly(library)],
-    ['report writes', () => reportWrites(library)],
     ['spending', () => spending(library)],
-    ['adapters', () => adapters(library)],
-    ['footprint', footprint],
   ]
   const figures: Figure[] = []
   const only = process.argv[2]

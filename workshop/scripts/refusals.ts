@@ -6,9 +6,9 @@ import {
   type Refusal,
   resourceErrors,
   walletAddressErrors,
-} from '../src/http/public-errors.js'
-import { isRow } from '../src/http/refusals.js'
-import type { ServerOperation } from '../src/http/routes.js'
+} from '../../src/http/public-errors.js'
+import { isRow } from '../../src/http/refusals.js'
+import type { ServerOperation } from '../../src/http/routes.js'
 
 /**
  * Every refusal with its public error per server, and per operation where it differs: the status, machine-readable code

@@ -2,10 +2,10 @@ import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { build } from 'esbuild'
 import ts from 'typescript'
-import * as adapter from '../src/entry-adapter.js'
-import * as attempts from '../src/entry-attempts.js'
-import * as core from '../src/entry-core.js'
-import * as index from '../src/index.js'
+import * as adapter from '../../src/entry-adapter.js'
+import * as attempts from '../../src/entry-attempts.js'
+import * as core from '../../src/entry-core.js'
+import * as index from '../../src/index.js'
 
 /** Completes the packages after a build. */
 writePure('dist/library.js')
@@ -65,8 +65,9 @@ function writeDeclarations(entry: string): void {
 }
 
 /**
- * Writes CommonJS for tools whose `require` does not load ES modules, such as Jest: with names and layout, for traces. Node's `require` loads the
- * same ES module as `import`, by the condition `module-sync`. Contains `@noble/ed25519`, which is an ES module only.
+ * Writes CommonJS for tools whose `require` does not load ES modules, such as Jest: with names and layout, for traces.
+ * Node's `require` loads the same ES module as `import`, by the condition `module-sync`. Contains `@noble/ed25519`,
+ * which is an ES module only.
  */
 async function writeCommonJs(folder: string, entries: readonly string[]): Promise<void> {
   await build({

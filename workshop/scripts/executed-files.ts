@@ -6,9 +6,9 @@
  */
 import { Session } from 'node:inspector/promises'
 import { fileURLToPath } from 'node:url'
-import { preparedOperations } from '../test/support/prepared-operations.js'
+import { preparedOperations } from '../../test/support/prepared-operations.js'
 
-const src = fileURLToPath(new URL('../src/', import.meta.url))
+const src = fileURLToPath(new URL('../../src/', import.meta.url))
 const session = new Session()
 session.connect()
 await session.post('Profiler.enable')

@@ -1,5 +1,5 @@
 import ts from 'typescript'
-import { checker, exportsOf } from '../test/support/entries.js'
+import { checker, exportsOf } from '../../test/support/entries.js'
 
 const exported = exportsOf('open-payments-server')
 

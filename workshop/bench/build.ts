@@ -24,11 +24,9 @@ const shared = {
 await build({
   ...shared,
   entryPoints: [
-    'assurance/bench/main.ts',
-    'assurance/bench/load.ts',
-    'assurance/bench/account-payers.ts',
-    'assurance/bench/contender.ts',
-    'assurance/bench/event-consumer.ts',
+    'workshop/bench/main.ts',
+    'workshop/bench/load.ts',
+    'workshop/bench/event-consumer.ts',
   ],
   external: ['./with-published.js'],
 })
