@@ -24,33 +24,20 @@ export type { Amount, Asset } from './core/amount.js'
 export type { SpentAmounts } from './core/budget/record.js'
 export type { LimitStatus } from './core/budget/status.js'
 export type { HostReasons, HostResult, PaymentResult } from './core/decision.js'
-export type { GrantedAccount } from './core/grant/account-assets.js'
 export type { AmendRefusal, ConditionChanges } from './core/grant/amendment.js'
 export type { ConsentRefusal } from './core/grant/consent.js'
 export type {
-  Amendment,
   ClientKeyId,
-  Consent,
-  Continuation,
-  Derivation,
   EarlierConditions,
   Finalization,
-  FinishMethod,
-  Grant,
   GrantClient,
   GrantEvent,
-  HashMethod,
-  Interaction,
-  IssuedToken,
-  Rotation,
-  StoredReference,
   SubjectId,
 } from './core/grant/record.js'
 export type { GrantStatus } from './core/grant/status.js'
 export type {
   Cancellation,
   CreateRefusal,
-  IncomingPayment,
   IncomingPaymentChanged,
   IncomingPaymentEvent,
   IncomingPaymentEventMembers,
@@ -80,11 +67,8 @@ export type {
   ShownPayment,
 } from './core/outgoing-payment/owner-decision.js'
 export type {
-  Confirmation,
   DeclineRefusal,
-  OutgoingPayment,
   OutgoingPaymentEvent,
-  OutgoingPaymentFields,
 } from './core/outgoing-payment/record.js'
 export type {
   OutgoingPaymentRefusals,

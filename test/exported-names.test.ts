@@ -63,10 +63,12 @@ function typesIn(name: string): {
 
 /** The entries that a host of another entry imports, or whose names the declarations of that entry import. */
 function beside(name: string): readonly string[] {
-  if (name === 'open-payments-server' || name === 'open-payments-server/core') return []
   const main = 'open-payments-server'
+  if (name === `${main}/core`) return []
+  // The declarations of the main entry import those of the records.
+  if (name === main) return [`${main}/core`]
   return library.includes(name)
-    ? [main]
+    ? [main, `${main}/core`]
     : [main, `${main}/core`, `${main}/adapter`, `${main}/attempts`]
 }
 
@@ -94,6 +96,22 @@ describe.each([...library, ...others])('%s', (name) => {
   test('names the types of its parameters and results', () => {
     expect(typesIn(name).derived).toEqual([])
   })
+})
+
+test('the main entry exports no stored record beside the view of it, for which a host could take it', () => {
+  const names = exportsOf('open-payments-server')
+  expect([...names.keys()].filter((each) => names.has(`${each}View`))).toEqual([])
+})
+
+test('each union of refusals says how it grows', () => {
+  const unions = [...exportsOf('open-payments-server').values()].filter(({ name }) =>
+    /Refusals?$/.test(name),
+  )
+  const told = (symbol: ts.Symbol) =>
+    ts.displayPartsToString(symbol.getDocumentationComment(checker))
+  expect(unions.length).toBeGreaterThan(10)
+  const silent = unions.filter((each) => !/Minor\s+versions\s+add\s+members/.test(told(each)))
+  expect(silent.map(({ name }) => name)).toEqual([])
 })
 
 test('an option that is a URL ends in Url, or has the name of the specification', () => {

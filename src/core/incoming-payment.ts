@@ -115,6 +115,7 @@ export interface CreateIncomingPayment {
   readonly lists: NonNullable<Stored['lists']>
 }
 
+/** Why an incoming payment cannot be created as requested. Minor versions add members: give a `switch` a `default`. */
 export type CreateRefusal = 'amount_invalid' | 'expiry_invalid'
 
 /**
@@ -237,6 +238,7 @@ export type IncomingPaymentCommand =
   | ExpireIncomingPayment
   | CancelIncomingPayment
 
+/** Why funds that arrived are not counted. Minor versions add members: give a `switch` a `default`. */
 export type ReceiveRefusal =
   | 'transfer_closed'
   | 'transfer_mismatch'
@@ -245,7 +247,7 @@ export type ReceiveRefusal =
   | 'amount_invalid'
   | 'incoming_amount_exceeded'
 
-/** The refusals of each command. */
+/** The refusals of each command. Minor versions add members: give a `switch` a `default`. */
 export interface IncomingPaymentRefusals {
   readonly receive: ReceiveRefusal
   readonly complete: 'payment_expired'

@@ -33,9 +33,13 @@ export interface Allowance {
   readonly window?: SpendingWindow
 }
 
+/** Why the limits of a grant do not allow a payment. Minor versions add members: give a `switch` a `default`. */
 export type LimitsRefusal = 'limits_exceeded'
 
-/** A payment exceeds a limit that the owner has set for all payments that apps make from the account. */
+/**
+ * A payment exceeds a limit that the owner has set for all payments that apps make from the account. Minor versions add
+ * members: give a `switch` a `default`.
+ */
 export type AccountLimitRefusal = 'account_limit_exceeded'
 
 /**
@@ -164,6 +168,7 @@ export interface GrantConditions {
   readonly data?: JsonObject
 }
 
+/** Why the conditions of the owner do not allow a payment. Minor versions add members: give a `switch` a `default`. */
 export type ConditionsRefusal = 'grant_paused' | 'conditions_exceeded'
 
 /** Returns why a payment does not meet the conditions of its grant, or `undefined` if it does. */

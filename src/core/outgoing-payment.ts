@@ -81,10 +81,10 @@ export type OutgoingPaymentCommand =
   | CancelPayment
   | LapsePayment
 
-/** Why reported totals are refused. */
+/** Why reported totals are refused. Minor versions add members: give a `switch` a `default`. */
 export type TotalsRefusal = 'amount_invalid' | 'totals_receded' | 'totals_exceeded'
 
-/** The refusals of each command. */
+/** The refusals of each command. Minor versions add members: give a `switch` a `default`. */
 export interface OutgoingPaymentRefusals {
   readonly begin: 'payment_begun' | 'payment_lapsed' | 'payment_over'
   readonly 'report-sent': 'payment_not_begun' | 'payment_over' | TotalsRefusal

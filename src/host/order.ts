@@ -55,7 +55,7 @@ export type OutgoingPaymentCreation = {
     }
 )
 
-/** Why a payment that an owner orders is not created. */
+/** Why a payment that an owner orders is not created. Minor versions add members: give a `switch` a `default`. */
 export type OrderRefusal =
   | QuoteCreationRefusal
   | 'quote_unknown'

@@ -50,7 +50,7 @@ export interface RefusedOrder<Refusal extends string> {
   readonly details?: JsonObject
 }
 
-/** Why a payment cannot be priced. */
+/** Why a payment cannot be priced. Minor versions add members: give a `switch` a `default`. */
 export type QuoteCreationRefusal =
   | 'wallet_address_unknown'
   | 'wallet_address_inactive'

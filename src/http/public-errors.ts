@@ -79,7 +79,10 @@ export const precedence = [
   'internal',
 ] as const
 
-/** The precise code of a refusal, for the operator. Clients receive a `PublicError`. */
+/**
+ * The precise code of a refusal, for the operator. Clients receive a `PublicError`. Minor versions add members: give a
+ * `switch` a `default`.
+ */
 export type Refusal = (typeof precedence)[number]
 
 /**

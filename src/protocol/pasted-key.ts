@@ -9,7 +9,7 @@ import { isObject, parseJson } from './json.js'
 
 const clientKeyLengthMax = 4_096
 
-/** Why the text of a key is refused: see `readClientKey`. */
+/** Why the text of a key is refused: see `readClientKey`. Minor versions add members: give a `switch` a `default`. */
 export type ClientKeyRefusal =
   | 'key_missing'
   | 'key_too_long'

@@ -1,6 +1,7 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Bounded, WalletAddress, WalletAddresses } from '../ports/host.js'
 
+/** Why an account cannot be used. Minor versions add members: give a `switch` a `default`. */
 export type AccountRefusal = 'wallet_address_unknown' | 'wallet_address_inactive'
 
 /** Resolves to the account of a wallet address, or refuses if it does not exist or is inactive. */

@@ -17,7 +17,7 @@ import { given } from '../util/given.js'
 import { postponedMaxMs } from './events/delivery.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
 
-/** Why the host refuses a creation or an arrival. */
+/** Why the host refuses a creation or an arrival. Minor versions add members: give a `switch` a `default`. */
 export type MayReceiveRefusal = Exclude<
   Extract<MayReceiveAnswer, { readonly ok: false }>['refusal'],
   'review_required'

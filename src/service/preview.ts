@@ -67,7 +67,10 @@ export interface PreviewDependencies {
   readonly policy: CreationPolicy
 }
 
-/** Why a payment would be refused, in the order in which creation looks. */
+/**
+ * Why a payment would be refused, in the order in which creation looks. Minor versions add members: give a `switch` a
+ * `default`.
+ */
 export type PreviewRefusal =
   | 'grant_unknown'
   | 'token_unknown'

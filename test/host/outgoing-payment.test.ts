@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type Amount, type Grant, type Limits, memoryStore } from '../../src/index.js'
+import type { Grant } from '../../src/entry-core.js'
+import { type Amount, type Limits, memoryStore } from '../../src/index.js'
 import {
   createSpendingWorld,
   eur,

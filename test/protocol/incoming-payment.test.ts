@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Json } from '../../src/entry-core.js'
-import type { IncomingPayment } from '../../src/index.js'
+import type { IncomingPayment, Json } from '../../src/entry-core.js'
 import {
   incomingPaymentBody,
   incomingPaymentWithMethods,

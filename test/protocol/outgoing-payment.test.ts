@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Json } from '../../src/entry-core.js'
-import type { OutgoingPayment } from '../../src/index.js'
+import type { Json, OutgoingPayment } from '../../src/entry-core.js'
 import {
   outgoingPaymentBody,
   readOutgoingPaymentRequest,

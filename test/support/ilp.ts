@@ -16,7 +16,8 @@ import {
   type StreamReceiverOptions,
   sendOverHttp,
 } from 'open-payments-ilp'
-import { type IncomingPayment, ilpPaymentMethods } from 'open-payments-server'
+import { ilpPaymentMethods } from 'open-payments-server'
+import type { IncomingPayment } from 'open-payments-server/core'
 import { toExpress } from 'open-payments-server/express'
 import { manualClock } from './clock.js'
 import { bob, createWorld, incomingAccess, type WorldOptions } from './world.js'

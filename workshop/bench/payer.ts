@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { Amount, OutgoingPayment } from 'open-payments-server'
+import type { Amount } from 'open-payments-server'
 import type { HttpRequest, Stored } from 'open-payments-server/adapter'
-import type { Budget } from 'open-payments-server/core'
+import type { Budget, OutgoingPayment } from 'open-payments-server/core'
 import { underGrant } from '../../test/support/under-grant.js'
 import { type BenchWallet, bob, client, grantEndpoint, resourceServer, signed } from './fixtures.js'
 

@@ -1,6 +1,7 @@
 import type { RecordKind, Stored } from '../../src/entry-adapter.js'
+import type { Grant, IncomingPayment } from '../../src/entry-core.js'
 import { isCounted, type Transfer, type TransferRecord } from '../../src/entry-core.js'
-import type { DeliveredEvent, Grant, IncomingPayment } from '../../src/index.js'
+import type { DeliveredEvent } from '../../src/index.js'
 import { namespaceOf } from '../../src/protocol/credential.js'
 import type { EventRecord } from '../../src/service/event-record.js'
 import { publicRecord } from '../../src/service/public-ids.js'

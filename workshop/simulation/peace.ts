@@ -1,6 +1,6 @@
 import type { PaymentRecord } from '../../src/core/outgoing-payment/record.js'
 import type { Stored } from '../../src/entry-adapter.js'
-import type { Grant, IncomingPayment } from '../../src/index.js'
+import type { Grant, IncomingPayment } from '../../src/entry-core.js'
 import { withoutSlice } from '../../test/support/outbox.js'
 import { latestTokens } from './actors/grants.js'
 import { consumeAll, sweep } from './actors/host.js'

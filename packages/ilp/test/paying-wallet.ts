@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'
-import type { OutgoingPayment } from 'open-payments-server'
+import type { OutgoingPayment } from 'open-payments-server/core'
 import { type Details, outcomeOf } from 'open-payments-test-support/ilp'
 import {
   createSpendingWorld,

@@ -51,6 +51,7 @@ export interface ConditionChanges {
   readonly data?: JsonObject | null
 }
 
+/** Why a grant is not amended. Minor versions add members: give a `switch` a `default`. */
 export type AmendRefusal =
   | 'grant_pending'
   | 'grant_over'

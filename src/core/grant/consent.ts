@@ -55,6 +55,7 @@ export interface DenyGrant extends StoredReference {
   readonly resourceOwner?: string
 }
 
+/** Why an approval or a denial has no effect. Minor versions add members: give a `switch` a `default`. */
 export type ConsentRefusal =
   | 'interaction_unknown'
   | 'interaction_expired'

@@ -89,6 +89,7 @@ export interface DecideDoubt {
   readonly deliveredAmount?: Amount
 }
 
+/** Why the decision about a part in doubt has no effect. Minor versions add members: give a `switch` a `default`. */
 export type DecideDoubtRefusal =
   | 'payment_not_ended'
   | 'doubt_decided'
@@ -166,8 +167,9 @@ function deliveredOf(
     if (sent === 0n) return ok(0n)
     // More may have been delivered than the price says: a refund takes only its own part of it.
     const rest = before - atPrice(refunded)
-    const least = atPrice(sent) > rest ? atPrice(sent) : rest
-    return ok(least < before ? least : before)
+    if (atPrice(sent) >= before) return ok(before)
+    const isMore = rest > atPrice(sent)
+    return ok(isMore ? rest : atPrice(sent))
   }
   const value = sameAsset(given, receiveAmount) ? parseValue(given.value) : undefined
   if (value === undefined) {

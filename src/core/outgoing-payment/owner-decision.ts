@@ -45,7 +45,10 @@ export interface ConfirmPayment {
   readonly limits: readonly CountedLimit[]
 }
 
-/** Why the owner's decision has no effect. A payment that exceeds a limit of the account waits further. */
+/**
+ * Why the owner's decision has no effect. A payment that exceeds a limit of the account waits further. Minor versions
+ * add members: give a `switch` a `default`.
+ */
 export type ConfirmRefusal =
   | 'payment_unknown'
   | 'payment_differs'
@@ -64,7 +67,7 @@ export interface ConfirmationPolicy {
   readonly budgets: BudgetPolicy
 }
 
-/** Why the owner cannot decline a payment. */
+/** Why the owner cannot decline a payment. Minor versions add members: give a `switch` a `default`. */
 export type DeclineByOwnerRefusal = 'payment_unknown' | 'payment_confirmed' | DeclineRefusal
 
 export const unknownConfirmation = refused(

@@ -127,7 +127,10 @@ export type ReservedPayment = AllOrNone<UnderGrant> &
 /** The refusal of a repeat of the request for a declined payment. */
 export type DeclineReason = Pick<Refused<DeclineRefusal>, 'refusal' | 'reason' | 'details'>
 
-/** Why a reserved payment is declined: by the host, by its owner, or because its grant has changed. */
+/**
+ * Why a reserved payment is declined: by the host, by its owner, or because its grant has changed. Minor versions add
+ * members: give a `switch` a `default`.
+ */
 export type DeclineRefusal =
   | 'funds_insufficient'
   | 'payment_not_allowed'

@@ -18,7 +18,7 @@ import type { Replayed, SignedCall } from '../signed-call.js'
 import { creationWrite } from '../write/write.js'
 import type { ReceivingServer } from './receiving-server.js'
 
-/** Why an incoming payment is not created. */
+/** Why an incoming payment is not created. Minor versions add members: give a `switch` a `default`. */
 export type CreationRefusal = CreateRefusal | AccountRefusal | MayReceiveRefusal
 
 /** A payment with its payment methods: none if it no longer accepts funds. */

@@ -1,4 +1,4 @@
-import type { Grant, OutgoingPayment } from '../../../src/index.js'
+import type { Grant, OutgoingPayment } from '../../../src/entry-core.js'
 import { shopReceiver, usd } from '../../../test/support/spending.js'
 import { alice, bob, resourceServer } from '../../../test/support/world.js'
 import { count, type GrantEntry, type Intent, type TokenEntry } from '../journal.js'

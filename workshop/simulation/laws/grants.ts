@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Grant, TokenItem } from '../../../src/index.js'
+import type { Grant } from '../../../src/entry-core.js'
+import type { TokenItem } from '../../../src/index.js'
 import { differsIn, type Law, writesOf } from './law.js'
 
 /** A grant goes from pending to approved to finalized, and a finalized grant never changes. */

@@ -1,5 +1,5 @@
 import type { Stored } from '../../../src/entry-adapter.js'
-import type { IncomingPayment } from '../../../src/index.js'
+import type { IncomingPayment } from '../../../src/entry-core.js'
 import { differsIn, type Law, writesOf } from './law.js'
 
 interface Transfer extends Stored {

@@ -1,5 +1,5 @@
 import type { Stored } from '../../../src/entry-adapter.js'
-import type { OutgoingPayment } from '../../../src/index.js'
+import type { OutgoingPayment } from '../../../src/entry-core.js'
 import { namespaceLength } from '../database.js'
 import type { Law } from './law.js'
 
