@@ -63,6 +63,7 @@ export const incomingPaymentBody = v.pipe(
       incomingAmount: v.optional(amountSchema),
       receivedAmount: amountSchema,
       expiresAt: v.optional(instant),
+      metadata: v.optional(v.unknown()),
       methods: v.optional(v.array(v.unknown()), []),
     }),
   ),

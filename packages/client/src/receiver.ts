@@ -1,6 +1,13 @@
-import type { Amount, Asset, IncomingPaymentServices, Instant } from 'open-payments-server'
+import type {
+  Amount,
+  Asset,
+  IncomingPaymentServices,
+  Instant,
+  JsonObject,
+} from 'open-payments-server'
 import { parseValue } from 'open-payments-server/core'
 import * as v from 'valibot'
+import { isObject } from '../../../src/protocol/json.js'
 import {
   bodyOf,
   type IncomingPaymentBody,
@@ -23,6 +30,8 @@ export interface Receiver {
   /** Absent if it is not known for sure. */
   readonly walletAddress?: string
   readonly expiresAt?: Instant
+  /** What its creator says about it, such as a description. Of another wallet: anything, so show it as text. */
+  readonly metadata?: JsonObject
   /** How to pay it over Interledger. Absent for a payment of this wallet. */
   readonly ilp?: { readonly ilpAddress: string; readonly sharedSecret: string }
 }
@@ -51,18 +60,23 @@ interface Terms {
   readonly incomingAmount?: Amount | undefined
   readonly receivedAmount: Amount
   readonly expiresAt?: Instant | undefined
+  readonly metadata?: unknown
 }
 
 /** Returns the receiver if it accepts money. */
 export function receiverFrom(terms: Terms, now: Instant): FoundReceiver {
-  const { completed, incomingAmount, receivedAmount, expiresAt } = terms
+  const { completed, incomingAmount, receivedAmount, expiresAt, metadata } = terms
   if (completed) return receiverClosed('the incoming payment is complete', receivedAmount)
   if (expiresAt !== undefined && now > expiresAt) {
     return receiverClosed('the incoming payment has expired', receivedAmount)
   }
   const { assetCode, assetScale } = receivedAmount
   const asset = { assetCode, assetScale }
-  const receiver = { asset, receivedAmount, ...(expiresAt !== undefined && { expiresAt }) }
+  const receiver = {
+    ...{ asset, receivedAmount },
+    ...(expiresAt !== undefined && { expiresAt }),
+    ...(isObject(metadata) && { metadata: metadata as JsonObject }),
+  }
   if (incomingAmount === undefined) return { ok: true, receiver }
   const [asked, received] = [parseValue(incomingAmount.value), parseValue(receivedAmount.value)]
   if (asked === undefined || received === undefined || asked <= received) {
@@ -89,10 +103,10 @@ export async function findOwn(
   try {
     const payment = await waitFor(call, Promise.resolve(incomingPayments.get(id)))
     if (payment === undefined) return refused('not_found', unknown, { publicReason: unknown })
-    const { walletAddress, incomingAmount, receivedAmount, status, expiresAt } = payment
+    const { walletAddress, incomingAmount, receivedAmount, status, expiresAt, metadata } = payment
     const completed = status === 'completed'
     const found = receiverFrom(
-      { completed, incomingAmount, receivedAmount, expiresAt },
+      { completed, incomingAmount, receivedAmount, expiresAt, metadata },
       clock.now(),
     )
     return found.ok ? { ...found, receiver: { ...found.receiver, walletAddress } } : found

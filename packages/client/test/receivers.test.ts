@@ -152,14 +152,18 @@ describe('a receiver in another wallet', () => {
     expect(seen).toEqual([view, grant, payment, owner, view, payment, owner])
   })
 
-  test('has a missing amount, an asset and an expiry', async () => {
+  test('has a missing amount, an asset, an expiry and metadata, if that is an object', async () => {
     const expiresAt = '2100-01-01T00:00:00Z'
     const asked = { incomingAmount: amount('2500', 'EUR'), receivedAmount: amount('400', 'EUR') }
-    answer = behave({ payment: json(paymentAt(receiverUrl(), { ...asked, expiresAt })) })
+    const metadata = { description: 'Invoice 7' }
+    answer = behave({ payment: json(paymentAt(receiverUrl(), { ...asked, expiresAt, metadata })) })
     expect(await development()(receiverUrl())).toMatchObject({
       ok: true,
-      receiver: { wanted: amount('2100', 'EUR'), expiresAt: Date.parse(expiresAt) },
+      receiver: { wanted: amount('2100', 'EUR'), expiresAt: Date.parse(expiresAt), metadata },
     })
+    answer = behave({ payment: json(paymentAt(receiverUrl(), { metadata: 'Invoice 7' })) })
+    const found = await development()(receiverUrl())
+    expect(found.ok && found.receiver).not.toHaveProperty('metadata')
   })
 
   test('is read with a new token if the cached one is refused', async () => {
