@@ -269,9 +269,12 @@ function quotedTests(text: string) {
   return [...found].map(([, title = '', file = '']) => ({ file, title }))
 }
 
-test('docs/security.md quotes existing test titles', () => {
-  const quoted = quotedTests(read('docs/security.md'))
-  expect(quoted.length).toBeGreaterThan(70)
+test.each([
+  ['docs/security.md', 70],
+  ['docs/mandates.md', 24],
+])('%s quotes existing test titles', (document, least) => {
+  const quoted = quotedTests(read(document))
+  expect(quoted.length).toBeGreaterThan(least)
   for (const { file, title } of quoted) expect(read(file), title).toContain(title)
 })
 
@@ -280,6 +283,13 @@ test('docs/security.md names a test for every threat', () => {
   const threats = rows.filter((row) => !row.startsWith('| threat |'))
   expect(threats.length).toBeGreaterThan(70)
   expect(threats.filter((threat) => quotedTests(threat).length === 0)).toEqual([])
+})
+
+test('docs/mandates.md names a test for every parameter, or says that it is missing', () => {
+  const rows = read('docs/mandates.md').match(/^\| (?!parameter|demand|constraint|-).*$/gm) ?? []
+  expect(rows.length).toBeGreaterThan(35)
+  const isMissing = (row: string) => /\| – \| missing\b/.test(row)
+  expect(rows.filter((row) => quotedTests(row).length > 0 === isMissing(row))).toEqual([])
 })
 
 test('docs/clients.md lists each member of compatibility with its default', () => {

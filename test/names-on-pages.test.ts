@@ -96,7 +96,8 @@ const foreign: Readonly<Record<string, string>> = {
     createWalletAddress createWalletAddressKey depositOutgoingPaymentLiquidity interactId setFee updateWalletAddress`,
   'clients and the specifications': `
     HTTPStatusError HttpClient JSON_UNESCAPED_SLASHES QueryEscape http_build_query json_encode TestGrantCancel
-    TestRevokeToken cardAuthorization grantSpent invalid_interaction isFinalizedGrantWithSubject too_many_attempts`,
+    TestRevokeToken cardAuthorization grantSpent invalid_interaction isFinalizedGrantWithSubject max_occurrences not_after
+    not_before too_many_attempts`,
   databases: `
     allow_sql_comments binlog_format bytea_output client_encoding default_transaction_isolation lock_timeout
     quote_all_identifiers

@@ -138,6 +138,11 @@ export const sections: readonly Section[] = [
         'Limits',
         'Limits of an owner for one app and for all apps, and what a client learns of them.',
       ),
+      guide(
+        'mandates',
+        'Mandates and permission dashboards',
+        'Commercial VRP, the dashboard of the EU and the mandates of agents, row by row with a test.',
+      ),
       guide('ilp', 'Interledger', 'Receive and send funds over Interledger, with direct peers.'),
       essential(
         guide(
