@@ -20,13 +20,15 @@ export {
   type ReportedSettlement,
   reportSettled,
   type SettledPayments,
+  totalsAt,
 } from './attempts/report.js'
-export type {
-  DecideRefusal,
-  DecideResult,
-  Settled,
-  SettledDoubt,
-  SettlementView,
+export {
+  type DecideRefusal,
+  type DecideResult,
+  type Settled,
+  type SettledDoubt,
+  type SettlementView,
+  settledOf,
 } from './attempts/views.js'
 export {
   type Conclusion,

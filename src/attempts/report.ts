@@ -99,8 +99,24 @@ function knownFrom({ state, totals: { proven, byWord, inDoubt } }: Settled) {
     : { arrived: proven, doubtful: byWord + inDoubt }
 }
 
-/** More than was ordered can arrive, if a word of the other side was wrong. The totals of the driver have it. */
-function totalsAt({ debitAmount, receiveAmount }: OutgoingPaymentView, arrived: bigint): Totals {
+/**
+ * Returns the totals of a payment of which an amount has arrived, in the unit of `receiveAmount`: what is sent follows
+ * from its price, rounded up. More than was ordered can arrive, if a word of the other side was wrong; it counts as the
+ * order.
+ *
+ * @example
+ * ```ts
+ * import { totalsAt } from 'open-payments-server/attempts'
+ *
+ * const dollars = { assetCode: 'USD', assetScale: 2 }
+ * const price = { debitAmount: { value: '102', ...dollars }, receiveAmount: { value: '100', ...dollars } }
+ * console.log(totalsAt(price, 50n).sentAmount.value) // '51'
+ * ```
+ */
+export function totalsAt(
+  { debitAmount, receiveAmount }: Pick<OutgoingPaymentView, 'debitAmount' | 'receiveAmount'>,
+  arrived: bigint,
+): Totals {
   const [debit, receive] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
   const delivered = arrived < receive ? arrived : receive
   const sent = receive === 0n ? 0n : (delivered * debit + receive - 1n) / receive

@@ -9,7 +9,7 @@ import { InvalidInputError } from '../util/invalid-input.js'
 import type { Book, SettlementRecord } from './book.js'
 import type { Calls } from './calls.js'
 import type { AttemptsOptions, SettleRequest } from './options.js'
-import { again, ended, type Settled } from './views.js'
+import { again, type Settled, settledOf } from './views.js'
 
 /** What a driver works with. */
 export interface Driver<Request extends SettleRequest>
@@ -46,7 +46,7 @@ export async function settle<Request extends SettleRequest>(
 
   for (;;) {
     const step = nextStep(record.settlement, policy, now())
-    if (step.do === 'end') return ended(record.settlement)
+    if (step.do === 'end') return settledOf(record.settlement)
     if (step.do === 'stop') {
       record = await stop(step.reason)
       continue
@@ -67,7 +67,7 @@ export async function settle<Request extends SettleRequest>(
     }
     const isOpenStill = record.settlement.attempts.some(isOpen)
     record = await stop(isOpenStill ? 'it was not decided in time' : 'it could not be sent in time')
-    return ended(record.settlement)
+    return settledOf(record.settlement)
   }
 }
 

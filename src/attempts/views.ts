@@ -63,7 +63,17 @@ export type DecideRefusal =
   | 'attempt_open'
   | 'nothing_in_doubt'
 
-export function ended(settlement: Settlement): Settled {
+/**
+ * Returns what a settlement has brought, if nothing more is sent: for `reportSettled`, without a driver.
+ *
+ * @example
+ * ```ts
+ * import { type Settlement, settledOf } from 'open-payments-server/attempts'
+ *
+ * const arrivedOf = (settlement: Settlement) => settledOf(settlement).arrived
+ * ```
+ */
+export function settledOf(settlement: Settlement): Settled & { readonly state: 'ended' } {
   const known = knownOf(settlement, false)
   const { proven, byWord, inDoubt } = known.totals
   const reason = settlement.stopped?.reason

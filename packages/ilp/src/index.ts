@@ -42,13 +42,7 @@ export {
   payOverIlp,
   type Sent,
 } from './sender.js'
-export {
-  type PaymentSender,
-  type PaymentSenderOptions,
-  paymentSender,
-  type Receiver,
-  type Receivers,
-} from './sending.js'
+export { type PaymentSender, paymentSender } from './sending.js'
 export {
   memorySendingBook,
   type Route,
@@ -58,6 +52,7 @@ export {
 } from './sending-book.js'
 export type { SendingDecided, SendingDecision, SendingRefusal } from './sending-decision.js'
 export type { SendingInDoubt } from './sending-end.js'
+export type { PaymentSenderOptions, Receiver, Receivers } from './sending-options.js'
 export { createPacketTables, type Sql, type SqlDatabase, sqlBook } from './sql-book.js'
 export {
   compareStatements,

@@ -72,12 +72,14 @@ export function packetRecord(options: PacketRecordOptions) {
   const secret = Buffer.from(options.route.sharedSecret, 'base64url')
   let { sending } = options
   let stopped = false
+  let hasEnded = false
   let writing: Promise<unknown> = Promise.resolve()
 
   /** Writes the latest state, one write at a time. Resolves to false if the payment has another writer. */
   function write(): Promise<boolean> {
     const written = writing.then(() =>
-      sendings.write(paymentId, writer, sending, isListed(sending)),
+      // Who ends the payment writes the record from then on.
+      hasEnded ? true : sendings.write(paymentId, writer, sending, isListed(sending)),
     )
     writing = written.catch(() => undefined)
     return written
@@ -254,6 +256,15 @@ export function packetRecord(options: PacketRecordOptions) {
       if (waiting === before) return
       sending = { ...rest, ...(waiting !== undefined && { waiting }) }
       await writeAll()
+    },
+    /**
+     * Ends the record, and resolves to it once nothing more is written. The book of the peer still takes a reply that
+     * comes later, and an operator's decision takes it from there.
+     */
+    async ended(): Promise<Sending> {
+      hasEnded = true
+      await writing
+      return sending
     },
     /** Resolves once everything is written. Rejects if another process has taken over the payment. */
     written: writeAll,

@@ -2,11 +2,12 @@ import type { Amount, OutgoingPaymentView, ResourceServices } from 'open-payment
 import {
   type Doubt,
   doubtsOf,
-  type Settlement,
+  reportSettled,
+  settledOf,
   stopSettlement,
+  totalsAt,
   totalsOf,
 } from 'open-payments-server/attempts'
-import { dividedUp, least } from './rates.js'
 import type { Sending, SendingBook } from './sending-book.js'
 
 /** A payment whose packets an operator should know about. */
@@ -57,17 +58,25 @@ export async function end(ports: Ports, ending: Ending, reason: string): Promise
   if (!(await sendings.write(paymentId, writer, sending, isListed(sending)))) {
     throw takenOver(paymentId)
   }
-  const { isComplete, ...report } = reportOf(payment, sending)
-  const ended = isComplete
-    ? await outgoingPayments.reportSent(paymentId, { ...report, final: true })
-    : await outgoingPayments.fail(paymentId, {
-        ...report,
-        reason: settlement.stopped?.reason ?? reason,
-      })
-  if (ended.ok) return keepListed(sendings, paymentId, writer, sending)
-  if (ended.refusal !== 'payment_over') throw new Error(`${paymentId}: ${ended.reason}`)
-  const over = await outgoingPayments.get(paymentId)
+  const ended = await reportSettled(paymentsOf(ports), paymentId, settledOf(settlement))
+  if (!ended.ok && ended.refusal !== 'payment_over') {
+    throw new Error(`${paymentId}: ${ended.reason}`)
+  }
+  const over = ended.ok ? ended.payment : await outgoingPayments.get(paymentId)
   return keepListed(sendings, paymentId, writer, compared(sending, over))
+}
+
+/** Reports what is proven while a payment is sent. */
+export function reportProgress(ports: Ports, paymentId: string, { settlement }: Sending) {
+  const { totals } = settledOf(settlement)
+  const running = { state: 'again', retryAt: 0, why: 'may_take_effect', totals } as const
+  return reportSettled(paymentsOf(ports), paymentId, running)
+}
+
+/** The refund of a payment that has ended is the host's, with its ledger: what is due is listed. */
+function paymentsOf({ outgoingPayments: { get, reportSent, fail } }: Ports) {
+  const over = { ok: false, refusal: 'payment_over', reason: 'the payment has ended' } as const
+  return { get, reportSent, fail, decideDoubt: async () => over as never }
 }
 
 /** Compares the record of the packets of a payment that has ended, perhaps by somebody else, with what it debits. */
@@ -109,17 +118,28 @@ export function isListed(sending: Sending): boolean {
   return doubtsOf(sending.settlement).length > 0 || mismatchIn(sending) !== undefined
 }
 
+/** Returns all payments with something that an operator should know. */
+export async function* listedIn(sendings: SendingBook): AsyncIterable<SendingInDoubt> {
+  let after: string | undefined
+  do {
+    const page = await sendings.listed(after)
+    for (const { paymentId, sending } of page) yield doubtIn(paymentId, sending)
+    after = page.at(-1)?.paymentId
+  } while (after !== undefined)
+}
+
 export function doubtIn(paymentId: string, sending: Sending): SendingInDoubt {
   const { route, settlement, packets } = sending
   const doubts = doubtsOf(settlement)
-  const references = new Set(doubts.map(({ reference }) => reference))
-  const amounts = [...references].map((reference) => BigInt(packets[reference] ?? 0))
+  const amountOf = (some: readonly string[]) =>
+    some.reduce((sum, reference) => sum + BigInt(packets[reference] ?? 0), 0n)
+  const references = [...new Set(doubts.map(({ reference }) => reference))]
   const mismatch = mismatchIn(sending)
   return {
     paymentId,
     ...(route !== undefined && { peer: route.peer }),
     doubts,
-    amount: amounts.reduce((sum, each) => sum + each, 0n),
+    amount: amountOf(references),
     ...(mismatch !== undefined && { mismatch }),
   }
 }
@@ -127,56 +147,6 @@ export function doubtIn(paymentId: string, sending: Sending): SendingInDoubt {
 function mismatchIn({ settlement, ended }: Sending): SendingInDoubt['mismatch'] {
   if (ended === undefined) return undefined
   const { proven, byWord, inDoubt } = totalsOf(settlement)
-  const due = totalsFor(ended, proven + byWord, inDoubt).sentAmount
+  const due = totalsAt(ended, proven + byWord + inDoubt).sentAmount
   return due.value === ended.sentAmount.value ? undefined : { debited: ended.sentAmount, due }
-}
-
-/** Returns the report that ends a payment: what is in doubt is debited, and stays listed. */
-function reportOf(payment: OutgoingPaymentView, { settlement, route }: Sending) {
-  const { proven, byWord, inDoubt } = totalsOf(settlement)
-  const totals = totalsFor(payment, proven + byWord, inDoubt)
-  const { sentAmount, deliveredAmount } = totals
-  const known = totalsFor(payment, proven + byWord, 0n)
-  const doubt = BigInt(sentAmount.value) - BigInt(known.sentAmount.value)
-  return {
-    ...totals,
-    ...(doubt > 0n && { inDoubt: paymentDoubt(payment, settlement, route?.peer, doubt) }),
-    isComplete:
-      deliveredAmount.value === payment.receiveAmount.value ||
-      sentAmount.value === payment.debitAmount.value,
-  }
-}
-
-/** Returns the part of a payment that nobody knows about, as the record of the payment has it. */
-function paymentDoubt(
-  { createdAt, debitAmount }: OutgoingPaymentView,
-  settlement: Settlement,
-  peer = 'the peer',
-  doubt: bigint,
-) {
-  const open = doubtsOf(settlement).filter(({ kind }) => kind === 'in_doubt')
-  const since = Math.floor(open[0]?.since ?? createdAt)
-  const reason = `no reply of ${peer}`.slice(0, 256)
-  return { amount: valued(doubt, debitAmount), since, reason }
-}
-
-/**
- * Returns what the payer is debited for what was delivered, at the quoted price: the wallet keeps any difference to the
- * packets' cost. What is still in doubt when the payment must end is debited too, and stays listed.
- */
-export function totalsFor(
-  { debitAmount, receiveAmount }: Pick<OutgoingPaymentView, 'debitAmount' | 'receiveAmount'>,
-  delivered: bigint,
-  inDoubt: bigint,
-) {
-  const [most, asked] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
-  const priceOf = (amount: bigint) => dividedUp(most * least(amount, asked), asked)
-  return {
-    sentAmount: valued(priceOf(delivered + inDoubt), debitAmount),
-    deliveredAmount: valued(least(delivered, asked), receiveAmount),
-  }
-}
-
-function valued(value: bigint, { assetCode, assetScale }: Amount): Amount {
-  return { value: `${value}`, assetCode, assetScale }
 }

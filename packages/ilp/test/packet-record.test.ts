@@ -1,7 +1,7 @@
 import type { Database } from 'create-open-payments-server/wallet/sql'
 import fc from 'fast-check'
-import { deserializeIlpPrepare, serializeIlpPrepare } from 'ilp-packet'
-import { openSettlement } from 'open-payments-server/attempts'
+import { deserializeIlpPrepare, serializeIlpFulfill, serializeIlpPrepare } from 'ilp-packet'
+import { openSettlement, stopSettlement } from 'open-payments-server/attempts'
 import { type Details, streamPacket } from 'open-payments-test-support/ilp'
 import { runs } from 'open-payments-test-support/runs'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -12,7 +12,13 @@ import {
   type Sending,
   sqlSendingBook,
 } from '../src/index.js'
-import { type IlpHandler, readPrepare, readReply, rejectsOf } from '../src/packet.js'
+import {
+  type IlpHandler,
+  readPrepare,
+  readReply,
+  rejectsOf,
+  streamFulfillment,
+} from '../src/packet.js'
 import { packetRecord } from '../src/packet-record.js'
 import { mariadb, postgres, sqlite } from './databases.js'
 import { cent, link } from './receiving-wallet.js'
@@ -24,15 +30,19 @@ const details: Details = {
 }
 const now = 1_700_000_000_000
 
-async function recordOf(amount: bigint, send: IlpHandler, rate: Rate) {
-  const sendings = memorySendingBook()
+async function recordOf(
+  amount: bigint,
+  send: IlpHandler,
+  rate: Rate,
+  { sendings, book } = { sendings: memorySendingBook(), book: memoryBook() },
+) {
   await sendings.take('payment', 'writer')
   const otherSide = `https://wallet.example/${'b'.repeat(2_000)}`
   const route = { peer: `test.${'p'.repeat(250)}`, ...details }
   const settlement = openSettlement({ amount, now, otherSide })
   const sending: Sending = { route, settlement, packets: {}, sent: '0' }
   return packetRecord({
-    book: memoryBook(),
+    book,
     sendings,
     paymentId: 'payment',
     writer: 'writer',
@@ -109,6 +119,40 @@ test('the packet that completes a payment brings exactly what is missing', async
   await record.send(packet(400n * cent, 99n))
   expect((sent * rate.numerator) / rate.denominator).toBe(100n)
   expect(record.totals().free).toBe(0n)
+})
+
+test('a reply after the payment has ended proves its packet in the book, and leaves the record as it ended', async () => {
+  const books = { sendings: memorySendingBook(), book: memoryBook() }
+  let reply = () => {}
+  const replied = new Promise<void>((resolve) => {
+    reply = resolve
+  })
+  let leave = () => {}
+  const left = new Promise<void>((resolve) => {
+    leave = resolve
+  })
+  const secret = Buffer.from(details.sharedSecret, 'base64url')
+  const send: IlpHandler = async (bytes) => {
+    leave()
+    await replied
+    const fulfillment = streamFulfillment(secret, readPrepare(bytes)?.data ?? Buffer.alloc(0))
+    return serializeIlpFulfill({ fulfillment, data: Buffer.alloc(0) })
+  }
+  const record = await recordOf(250n, send, rates['par'] as Rate, books)
+  const bytes = packet(250n * cent, 250n)
+  const sending = record.send(bytes)
+  await left
+  const ended = await record.ended()
+  const settlement = stopSettlement(ended.settlement, 'it is over', now)
+  const last = { ...ended, settlement }
+  expect(await books.sendings.write('payment', 'writer', last, true)).toBe(true)
+  reply()
+  expect(codeOf(await sending)).toBe('fulfilled')
+  await record.written()
+  expect(await books.sendings.listed()).toEqual([{ paymentId: 'payment', sending: last }])
+  const condition = readPrepare(bytes)?.executionCondition.toString('base64url') ?? ''
+  const key = { peer: ended.route?.peer ?? '', direction: 'out', condition } as const
+  expect(await books.book.get(key)).toMatchObject({ state: 'fulfilled' })
 })
 
 const opened: Database[] = []

@@ -143,7 +143,7 @@ const laws: Readonly<Record<string, (end: End) => boolean>> = {
     end.owed - end.owing <= linkOf(end.denied, end),
   'L4: the payment ends': ({ state }) => state === 'completed' || state === 'failed',
   'L5: what is delivered by the record has arrived, or is listed': (end) =>
-    end.delivered <= end.arrived + end.byWord,
+    end.delivered <= end.arrived + end.byWord + end.inDoubt,
   'L6: a completed payment has arrived, or is listed': (end) =>
     end.state !== 'completed' || end.arrived >= amount || end.inDoubt + end.byWord > 0n,
   'L7: nothing is in doubt if the receiver can be read': ({ inDoubt, each }) =>
@@ -277,10 +277,20 @@ const mistakes: Readonly<Record<string, readonly [Mistake, Partial<History>, str
     unreadable,
     'L4',
   ],
-  'what is in doubt at the end is recorded as delivered': [
-    failing(({ fail }, id, { inDoubt: _, ...report }) =>
-      fail(id, { ...report, deliveredAmount: report.sentAmount }),
-    ),
+  'what was asked for is recorded as delivered': [
+    ({ outgoingPayments }) => ({
+      outgoingPayments: {
+        ...outgoingPayments,
+        async fail(id, report) {
+          const { receiveAmount } = (await outgoingPayments.get(id)) ?? {}
+          const deliveredAmount = receiveAmount ?? report?.deliveredAmount
+          return outgoingPayments.fail(id, {
+            ...report,
+            ...(deliveredAmount && { deliveredAmount }),
+          })
+        },
+      },
+    }),
     unreadable,
     'L5',
   ],
