@@ -46,6 +46,12 @@ export interface Peer {
   readonly packetAmountMax?: bigint
   /** The maximum that the peer may owe before it settles, including packets that are reserved. Default: no limit. */
   readonly creditMax?: bigint
+  /**
+   * The maximum that receivers behind the peer may deny, for all payments together, in the asset of the peer: packets
+   * that do not count here by their word alone, although the peer may claim them. Beyond it, the peer gets nothing
+   * until an operator has compared the books. What is under way can add to it. Default: no limit.
+   */
+  readonly deniedMax?: bigint
 }
 
 export interface RailOptions<Transaction> {

@@ -6,7 +6,7 @@ import type { Peer, RateOf } from './rail.js'
 import { convertedUp, dividedUp } from './rates.js'
 import { payOverIlp } from './sender.js'
 import type { Route, Sending } from './sending-book.js'
-import { reportProgress } from './sending-end.js'
+import { deniedAt, reportProgress } from './sending-end.js'
 import type { Sender } from './sending-options.js'
 
 /** Why a payment did not arrive, or not yet. */
@@ -128,6 +128,10 @@ export async function sendRemainder(
   const remainder = remainderOf(payment, record)
   const maxSourceAmount = mostSent(payment, peer.asset, rateOf) - record.spent()
   if (remainder <= 0n || maxSourceAmount <= 0n) return undefined
+  const { deniedMax } = peer
+  if (deniedMax !== undefined && (await deniedAt(sender.sendings, peer.ilpAddress)) > deniedMax) {
+    return { reason: 'receivers behind the peer have denied too much', isTemporary: true }
+  }
   const found = await receivers(payment.receiver)
   if (!found.ok) return { reason: found.reason, isTemporary: found.temporary ?? false }
   const { asset, ilp, wanted } = found.receiver

@@ -22,6 +22,8 @@ export interface SendingInDoubt {
   readonly doubts: readonly Doubt[]
   /** What the books of the two peers may differ by at most, in their asset. */
   readonly amount: bigint
+  /** The part of it that does not count in the book of this wallet, by the receiver's word alone. */
+  readonly denied: bigint
   /**
    * Present if somebody else has ended the payment, and not with what its packets say: what its record debits, and what
    * is due for what has arrived or is in doubt.
@@ -128,18 +130,29 @@ export async function* listedIn(sendings: SendingBook): AsyncIterable<SendingInD
   } while (after !== undefined)
 }
 
+/** Returns what receivers behind a peer have denied, in the asset of the peer. A part of a packet stays in its book. */
+export async function deniedAt(sendings: SendingBook, peer: string): Promise<bigint> {
+  let sum = 0n
+  for await (const { denied, peer: other } of listedIn(sendings)) if (other === peer) sum += denied
+  return sum
+}
+
 export function doubtIn(paymentId: string, sending: Sending): SendingInDoubt {
   const { route, settlement, packets } = sending
   const doubts = doubtsOf(settlement)
   const amountOf = (some: readonly string[]) =>
     some.reduce((sum, reference) => sum + BigInt(packets[reference] ?? 0), 0n)
   const references = [...new Set(doubts.map(({ reference }) => reference))]
+  const counted = new Set(
+    doubts.filter(({ kind }) => kind !== 'denied').map(({ reference }) => reference),
+  )
   const mismatch = mismatchIn(sending)
   return {
     paymentId,
     ...(route !== undefined && { peer: route.peer }),
     doubts,
     amount: amountOf(references),
+    denied: amountOf(references.filter((each) => !counted.has(each))),
     ...(mismatch !== undefined && { mismatch }),
   }
 }

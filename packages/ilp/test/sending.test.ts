@@ -1,7 +1,12 @@
 import { totalsOf } from 'open-payments-server/attempts'
 import { isLong } from 'open-payments-test-support/runs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { PaymentSender, PaymentSenderOptions, SendingInDoubt } from '../src/index.js'
+import {
+  memorySendingBook,
+  type PaymentSender,
+  type PaymentSenderOptions,
+  type SendingInDoubt,
+} from '../src/index.js'
 import { createLink, type Fate, type Setting, skippingClock } from './paying-wallet.js'
 import { booksIn, cent } from './receiving-wallet.js'
 
@@ -215,6 +220,33 @@ describe('a receiver', () => {
     expect(end.arrived - end.debited).toBe(end.denied)
     expect(end.owed - end.owing).toBe(end.difference)
   })
+})
+
+test('a peer gets nothing once receivers behind it have denied too much, until an operator has compared the books', async () => {
+  const sendings = memorySendingBook()
+  const to = (link: { readonly peerFor: PaymentSenderOptions['rail']['peerFor'] }) => ({
+    peerFor(address: string) {
+      const peer = link.peerFor(address)
+      return peer && { ...peer, deniedMax: 249n * cent }
+    },
+  })
+  const mistake: Setting['mistake'] = ({ rail }) => ({ sendings, rail: to(rail) })
+  const openLink = () => open({ isOurs: false, mistake })
+  const first = await openLink()
+  await first.process([ok, { how: 'is lost' }]).run()
+  const denied = await finish(first)
+  expect(denied).toMatchObject({ state: 'failed', arrived: 750n, debited: 750n, denied: 250n })
+
+  expect(await finish(await openLink())).toMatchObject({
+    state: 'failed',
+    debited: 0n,
+    arrived: 0n,
+  })
+
+  const { sender } = first.process([])
+  const decision = { what: 'never', who: 'ada' } as const
+  expect(await sender.decide(first.id, decision)).toMatchObject({ ok: true, changed: true })
+  expect(await finish(await openLink())).toMatchObject({ state: 'completed', arrived: 1_000n })
 })
 
 describe('a payment that must wait', () => {
