@@ -258,10 +258,7 @@ export function largestOf({ packetAmountMax: most, asset }: Peer): bigint {
 }
 
 /** Returns the peer with the longest ILP address that is a prefix of the destination. */
-export function routeTo<Node extends Pick<Peer, 'ilpAddress'>>(
-  peers: readonly Node[],
-  destination: string,
-): Node | undefined {
+function routeTo(peers: readonly Peer[], destination: string): Peer | undefined {
   return peers
     .filter(({ ilpAddress }) => isWithin(destination, ilpAddress))
     .sort((one, other) => other.ilpAddress.length - one.ilpAddress.length)[0]

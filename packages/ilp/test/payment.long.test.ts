@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { isFulfill, serializeIlpReply } from 'ilp-packet'
+import { isFulfill, serializeIlpPrepare, serializeIlpReply } from 'ilp-packet'
 import {
   ConnectionCloseFrame,
   ErrorCode,
@@ -21,7 +21,9 @@ import {
 import { carol } from 'open-payments-test-support/world'
 import { afterAll, describe, expect, test } from 'vitest'
 import {
+  fulfills,
   type IlpHandler,
+  pair,
   readPrepare,
   readReply,
   rejectsOf,
@@ -29,7 +31,6 @@ import {
   streamFulfillment,
 } from '../src/packet.js'
 import { type PayOverIlpOptions, payOverIlp, type Sent } from '../src/sender.js'
-import { createConnector, memoryBalance, type Peer } from './connector.js'
 import { kindsOfReceivers } from './stream-receivers.js'
 
 const usd: Asset = { assetCode: 'USD', assetScale: 2 }
@@ -38,36 +39,28 @@ const nothing = { sent: 0n, delivered: 0n, packets: 0, unknown: 0n }
 const network = createNetwork()
 afterAll(network.close)
 
-const unreachable: IlpHandler = async () => {
-  throw new Error('the sender receives no packets')
-}
-
-/** A sender, a connector and a receiver, each behind HTTP on its own port. */
-async function path(
-  receiver: IlpHandler,
-  { from = usd, to = usd, ...more }: { from?: Asset; to?: Asset } & Partial<Peer> = {},
-) {
-  const [sender, receiving] = [memoryBalance(), memoryBalance()]
-  const connector = createConnector({
-    ilpAddress: 'test.connector',
-    peers: [
-      {
-        ilpAddress: 'test.sender',
-        asset: from,
-        balance: sender,
-        send: unreachable,
-        packetAmountMax: 250n,
-        ...more,
-      },
-      { ilpAddress, asset: to, balance: receiving, send: await network.serve(receiver) },
-    ],
-    rateOf: (one, other) =>
-      one.assetCode === other.assetCode
-        ? { numerator: 1n, denominator: 1n }
-        : { numerator: 9137n, denominator: 10_000n },
+/** A sender, a peer that exchanges, and a receiver, each behind HTTP on its own port. */
+async function path(receiver: IlpHandler, { to = usd, packetAmountMax = 250n } = {}) {
+  const next = await network.serve(receiver)
+  const reject = rejectsOf('test.peer')
+  const [numerator, denominator] = to === usd ? [1n, 1n] : [9_137n, 10_000n]
+  let [owed, owing] = [0n, 0n]
+  const send = await network.serve(async (bytes) => {
+    const packet = readPrepare(bytes)
+    if (packet === undefined) return reject('F01', 'it is not a packet')
+    const amount = BigInt(packet.amount)
+    if (amount > packetAmountMax) {
+      return reject('F08', 'it is too large', pair(amount, packetAmountMax))
+    }
+    const converted = (amount * numerator) / denominator
+    if (amount > 0n && converted === 0n) return reject('R01', 'it is too small')
+    const reply = await next(serializeIlpPrepare({ ...packet, amount: `${converted}` }))
+    if (!fulfills(readReply(reply), packet)) return reply
+    owed += amount
+    owing += converted
+    return reply
   })
-  const send = await network.serve(connector.from('test.sender'))
-  return { send, owed: sender.value, owing: async () => -(await receiving.value()) }
+  return { send, owed: async () => owed, owing: async () => owing }
 }
 
 function pay(
