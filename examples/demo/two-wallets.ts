@@ -3,13 +3,14 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AuthenticatedClient } from '@interledger/open-payments'
 import { freePort } from 'open-payments-programs'
-import type { Amount } from 'open-payments-server'
+import type { Amount, ResourceServer } from 'open-payments-server'
 import { openEmbedded } from '../created-wallet/embedded-database.js'
 import { type FulfilledPacket, ilpAddressOf, linkAsset, peerWallet } from '../ilp/rail.js'
 import { createIlpWallet } from '../ilp/wallet.js'
 import { accessTo, dollars } from './app.js'
 import { approved } from './consent.js'
 import { money } from './money.js'
+import { payAsOwner } from './owner-pays.js'
 import type { Shop } from './shop.js'
 import { step, tell } from './story.js'
 import { type DemoSettings, startDemoWallet } from './wallet.js'
@@ -26,12 +27,17 @@ interface Pair {
   readonly packets: readonly FulfilledPacket[]
   /** The balances of Alice's account in the first wallet and of Carol's in the other, in cents. */
   accounts(): Promise<readonly (bigint | undefined)[]>
+  /** The servers of the first wallet, for its own app. */
+  readonly resources: ResourceServer
   /** What the only peer of each wallet owes it. */
   balances(): Promise<readonly Amount[]>
   stop(): Promise<unknown>
 }
 
-/** Two wallets are each other's peers: Alice, in dollars, pays an invoice of Carol's, in euros. */
+/**
+ * Two wallets are each other's peers: an app of Alice's, who has dollars, pays an invoice of Carol's, in euros; then
+ * Alice herself pays Carol.
+ */
 export async function payAcross(app: App, wallets: DemoSettings): Promise<void> {
   const pair = await startPair(wallets)
   try {
@@ -39,6 +45,9 @@ export async function payAcross(app: App, wallets: DemoSettings): Promise<void> 
     const payment = await payInvoice(app, pair, invoice.id)
     await untilSent(payment)
     await compareBooks(pair, await payment.read(), await invoice.read())
+    const { home, away, resources } = pair
+    const timeoutMs = wallets.outboundTimeoutMs
+    await payAsOwner({ resources, from: `${home}/alice`, to: `${away}/carol`, timeoutMs })
   } finally {
     await pair.stop()
   }
@@ -69,6 +78,7 @@ async function startPair(settings: DemoSettings): Promise<Pair> {
       create: (own, database, ports) => createIlpWallet(own, database, ilp, ports),
     })
     return {
+      resources: wallet.resources,
       account: async (name: string) => (await wallet.ledger.find(`${baseUrl}/${name}`))?.balance,
       async balance(): Promise<Amount> {
         const [value] = Object.values(await wallet.rail.balances())
@@ -84,6 +94,7 @@ async function startPair(settings: DemoSettings): Promise<Pair> {
     home,
     away,
     packets,
+    resources: first.resources,
     accounts: () => Promise.all([first.account('alice'), second.account('carol')]),
     balances: () => Promise.all([first.balance(), second.balance()]),
     stop: () => Promise.all([first.stop(), second.stop()]),
