@@ -60,17 +60,18 @@ function writePure(path: string): void {
  */
 function writeDeclarations(entry: string): void {
   const hasOwn = /from '(?:kysely|fast-check)'/.test(readFileSync(`${entry}.d.cts`, 'utf8'))
-  if (entry === 'dist/index') writeCoreImport(`${entry}.d.cts`)
   if (hasOwn) copyFileSync(`${entry}.d.cts`, `${entry}.d.ts`)
   else writeFileSync(`${entry}.d.ts`, `export * from './${basename(entry)}.cjs'\n`)
+  if (entry === 'dist/index') for (const format of ['cjs', 'js'] as const) leadToCore(entry, format)
 }
 
 /**
  * Lets hosts emit declarations of stored records, such as of what `getRecord` returns: the compiler names them by an
  * entry only if the declarations that the host imports lead to its file.
  */
-function writeCoreImport(path: string): void {
-  writeFileSync(path, `import type {} from './core.cjs'\n${readFileSync(path, 'utf8')}`)
+function leadToCore(entry: string, format: 'cjs' | 'js'): void {
+  const path = `${entry}.d.${format.replace('js', 'ts')}`
+  writeFileSync(path, `import type {} from './core.${format}'\n${readFileSync(path, 'utf8')}`)
 }
 
 /**
