@@ -41,11 +41,13 @@ const scope = 'open-payments-server'
  * `telemetry` option of each server.
  *
  * The name of a request's span is its operation. Its attributes are `open_payments.server`, `open_payments.operation`,
- * `http.request.method`, `http.response.status_code` and, if the server refused the request, `open_payments.refusal`.
- * Its child spans are named `store.<call>`, with `open_payments.store.call` and `open_payments.store.kind`, and
- * `verify`. A store call without a parent span, such as a poll for events, is measured but has no span. The histograms
- * `open_payments.request.duration`, `open_payments.store.duration` and `open_payments.verify.duration` are in seconds
- * and have the same attributes. No attribute identifies a client, a record, a token or a key.
+ * `http.request.method`, `http.route`, `url.scheme`, `http.response.status_code`, and, if the server refused the
+ * request, `open_payments.refusal`. `error.type` is the refusal of a response of 500 or above, and the `code` or name
+ * of the error of a failed store call. Its child spans are named `store.<call>`, with `open_payments.store.call` and
+ * `open_payments.store.kind`, and `verify`. A store call without a parent span, such as a poll for events, is measured
+ * but has no span. The histograms `open_payments.request.duration`, `open_payments.store.duration` and
+ * `open_payments.verify.duration` are in seconds and have the same attributes. No attribute identifies a client, a
+ * record, a token or a key.
  *
  * @throws {InvalidInputError} for an unknown option.
  *
@@ -80,6 +82,9 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
       return await work((outcome) => {
         all = { ...attributes, ...outcome }
       })
+    } catch (error) {
+      all = { ...all, ...failureOf(error) }
+      throw error
     } finally {
       histogramsNow()[type].record((performance.now() - startedAt) / 1_000, all)
     }
@@ -102,6 +107,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
             }),
           )
         } catch (error) {
+          span.setAttributes(failureOf(error))
           span.setStatus({ code: SpanStatusCode.ERROR })
           throw error
         } finally {
@@ -346,6 +352,7 @@ function describeActivity(activity: TelemetryActivity): {
         attributes: {
           'open_payments.server': activity.server,
           'http.request.method': activity.method,
+          'url.scheme': activity.scheme,
         },
       }
     case 'store':
@@ -367,9 +374,18 @@ function describeActivity(activity: TelemetryActivity): {
   }
 }
 
-function outcomeOf({ operation, status, refusal }: RequestOutcome): Attributes {
+/** The code of an error, or its name, unless it is text of another kind, which could have many values. */
+function failureOf(error: unknown): Attributes {
+  const { code, name } = Object(error)
+  const type = [code, name].map(String).find((each) => /^(?!undefined)[\w.-]{1,60}$/.test(each))
+  return { 'error.type': type ?? '_OTHER' }
+}
+
+function outcomeOf({ operation, route, status, refusal }: RequestOutcome): Attributes {
   return {
     'http.response.status_code': status,
+    ...(route !== undefined && { 'http.route': route }),
+    ...(status >= 500 && { 'error.type': refusal ?? String(status) }),
     ...(operation !== undefined && { 'open_payments.operation': operation }),
     ...(refusal !== undefined && { 'open_payments.refusal': refusal }),
   }

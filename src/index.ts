@@ -127,8 +127,15 @@ export type {
 } from './host/quote.js'
 export { type RunSweepsOptions, runSweeps, type SweepRunner } from './host/sweep-runner.js'
 export type { RegisteredResourceServer } from './http/authorization-server/resource-server-registry.js'
+export type { RequestMessage } from './http/diagnostics.js'
 export { type FetchRequest, RawBodyError, toFetch } from './http/fetch.js'
-export type { RateLimit, RateLimitedCall, RefusalReport, ServerHooks } from './http/hooks.js'
+export type {
+  RateLimit,
+  RateLimitedCall,
+  RefusalMessage,
+  RefusalReport,
+  ServerHooks,
+} from './http/hooks.js'
 export type { Handler, HttpRequest, HttpResponse } from './http/message.js'
 export type { Refusal } from './http/public-errors.js'
 export type { FetchBody } from './http/request-body.js'

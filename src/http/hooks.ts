@@ -5,9 +5,10 @@ import { askHost } from '../service/ask-host.js'
 import { callHook, type OnError, printError } from '../util/errors.js'
 import { given } from '../util/given.js'
 import { callback, type Members, port, positiveDuration } from '../util/input.js'
+import { hasSubscribers, publish } from './diagnostics.js'
 import type { Refusal } from './public-errors.js'
 import { type HttpRefusal, publicError, type RefusalContext, refuse } from './refusals.js'
-import type { ServerOperation } from './routes.js'
+import type { Server, ServerOperation } from './routes.js'
 
 /** The report of a refused request for the operator. It contains the failed check, not the request. */
 export interface RefusalReport {
@@ -26,6 +27,11 @@ export interface RefusalReport {
   /** The client; present once its signature has been verified. */
   readonly client?: string
   readonly at: Instant
+}
+
+/** A refused request, as subscribers of `open-payments-server:refusal` receive it: it names no client. */
+export interface RefusalMessage extends Omit<RefusalReport, 'client' | 'keyid'> {
+  readonly server: string
 }
 
 /**
@@ -153,18 +159,23 @@ export function limiter(
 }
 
 export function reportRefusal(
+  server: Server,
   refused: HttpRefusal,
   method: string,
   context: RefusalContext,
   client: KnownClient,
   watch: Hooks,
 ): void {
-  if (watch.onRefusal === undefined) return
+  if (watch.onRefusal === undefined && !hasSubscribers('refusal')) return
   const { refusal, reason } = refused
   const { operation, now: at } = context
   const { status, code } = publicError(refusal, context)
   const where = operation !== undefined && { operation }
-  const report = { refusal, reason, status, code, method, ...where, ...client, at }
+  const about = { refusal, reason, status, code, method, ...where, at }
+  const message: RefusalMessage = { server, ...about }
+  publish('refusal', message)
+  if (watch.onRefusal === undefined) return
+  const report = { ...about, ...client }
   void callHook(() => watch.onRefusal?.(report), watch.onError)
 }
 

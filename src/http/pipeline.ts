@@ -4,6 +4,7 @@ import type { SignedMessage } from '../protocol/http-signature/components.js'
 import { type Call, newCall, type ServiceContext } from '../service/context.js'
 import { failedDependency } from '../service/failed-dependency.js'
 import { callHook, hasCode } from '../util/errors.js'
+import { published, type Tell } from './diagnostics.js'
 import type { Exchange, Serve } from './exchange.js'
 import { readMessage } from './fields.js'
 import { type Hooks, harmless, type KnownClient, limiter, reportRefusal } from './hooks.js'
@@ -57,12 +58,15 @@ export function createHandlers<Served extends Pipeline['serve']>(
  * route and headers here; then signature, token, key, schema and decision in the operation.
  */
 function createHandler(pipeline: Pipeline, routes: readonly ServerRoute[]): Handler {
-  const { server, watch } = pipeline
+  const { server, watch, url } = pipeline
   const { telemetry } = watch
+  const scheme = new URL(url.origin).protocol.slice(0, -1)
+  const answer = (request: HttpRequest, tell?: Tell) =>
+    published(server, request, tell, (told) => answerTo(request, pipeline, routes, told))
   const serve: Handler = (request) => {
-    if (telemetry === undefined) return answerTo(request, pipeline, routes)
-    const activity = { type: 'request', server, method: request.method } as const
-    return telemetry.observe(activity, (tell) => answerTo(request, pipeline, routes, tell))
+    if (telemetry === undefined) return answer(request)
+    const activity = { type: 'request', server, method: request.method, scheme } as const
+    return telemetry.observe(activity, (tell) => answer(request, tell))
   }
   return Object.assign(serve, {
     mayMatch(request: Pick<HttpRequest, 'method' | 'url'>): boolean {
@@ -83,13 +87,14 @@ async function answerTo(
   request: HttpRequest,
   pipeline: Pipeline,
   routes: readonly ServerRoute[],
-  tell?: (outcome: RequestOutcome) => void,
+  tell?: Tell,
 ): Promise<HttpResponse> {
   const client: KnownClient = {}
   const note: Exchange['note'] = (known) => {
     Object.assign(client, known)
   }
   let operation: ServerOperation | undefined
+  let where: Pick<RequestOutcome, 'operation' | 'route'> = {}
   let call: Call | undefined
   let answer: HttpResult<HttpResponse>
   const { server, watch } = pipeline
@@ -102,6 +107,7 @@ async function answerTo(
     } else {
       const { route, id, message } = understood.value
       operation = route.operation
+      where = { operation, route: pipeline.url.basePath + route.path || '/' }
       const limit = limiter(watch, { operation, method: request.method, at: call.now })
       const serve = pipeline.serve[operation]
       answer = serve
@@ -112,7 +118,6 @@ async function answerTo(
     answer = refuseError(error)
     void callHook(() => watch.onError(error))
   }
-  const where = operation !== undefined && { operation }
   if (answer.ok) {
     tell?.({ ...where, status: answer.value.status })
     return finished(request, answer.value, pipeline)
@@ -121,7 +126,7 @@ async function answerTo(
   const { errors, challenge } = pipeline
   const refusalContext = { errors, challenge, operation, now }
   const explained = withPrefixHint(answer, request, pipeline)
-  reportRefusal(explained, request.method, refusalContext, client, watch)
+  reportRefusal(server, explained, request.method, refusalContext, client, watch)
   const response = refusalResponse(answer, refusalContext)
   tell?.({ ...where, status: response.status, refusal: answer.refusal })
   const isForHost = isUnmatched(answer, pipeline)

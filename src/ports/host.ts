@@ -453,7 +453,13 @@ export interface Telemetry {
 
 /** What a server does that can be measured: a request, and within it a call of the store or a verification. */
 export type TelemetryActivity =
-  | { readonly type: 'request'; readonly server: string; readonly method: string }
+  | {
+      readonly type: 'request'
+      readonly server: string
+      readonly method: string
+      /** The scheme of the public URL: `https`, or `http`. */
+      readonly scheme: string
+    }
   | {
       readonly type: 'store'
       readonly server: string
@@ -466,6 +472,8 @@ export type TelemetryActivity =
 export interface RequestOutcome {
   /** The requested operation; absent if the request was refused before its operation was known. */
   readonly operation?: string
+  /** The path of the operation from the public origin, such as `/quotes/{id}`; absent with it. */
+  readonly route?: string
   readonly status: number
   /** The precise refusal, as `onRefusal` reports it; absent when the request succeeded. */
   readonly refusal?: string

@@ -81,7 +81,8 @@ describe('with openTelemetry', () => {
       .spans()
       .filter(({ attributes }) => 'http.request.method' in attributes)
     const names = ['server', 'operation', 'refusal'].map((name) => `open_payments.${name}`)
-    const all = [...names, 'http.request.method', 'http.response.status_code']
+    const http = ['url.scheme', 'http.request.method', 'http.route', 'http.response.status_code']
+    const all = [...names, ...http]
     const found = requests.map(({ name, attributes }) => {
       expect(all).toEqual(expect.arrayContaining(Object.keys(attributes)))
       return [name, ...all.map((each) => attributes[each])]
@@ -89,10 +90,10 @@ describe('with openTelemetry', () => {
     const [auth, op] = ['authorizationServer', 'resourceServer']
     const [create, get] = ['createIncomingPayment', 'getIncomingPayment']
     expect(found).toEqual([
-      ['requestGrant', auth, 'requestGrant', undefined, 'POST', 200],
-      [create, op, create, undefined, 'POST', 201],
-      [get, op, get, 'resource_unknown', 'GET', 404],
-      ['GET', op, undefined, 'route_unknown', 'GET', 404],
+      ['requestGrant', auth, 'requestGrant', undefined, 'https', 'POST', '/auth', 200],
+      [create, op, create, undefined, 'https', 'POST', '/op/incoming-payments', 201],
+      [get, op, get, 'resource_unknown', 'https', 'GET', '/op/incoming-payments/{id}', 404],
+      ['GET', op, undefined, 'route_unknown', 'https', 'GET', undefined, 404],
     ])
     expect(requests.every(({ status }) => status.code === SpanStatusCode.UNSET)).toBe(true)
   })
@@ -186,6 +187,8 @@ describe('with openTelemetry', () => {
     expect(new Set(failed.map(({ name }) => name))).toEqual(
       new Set(['store.commit', 'requestGrant']),
     )
+    const types = failed.map(({ name, attributes }) => `${name} ${attributes['error.type']}`)
+    expect(new Set(types)).toEqual(new Set(['store.commit Error', 'requestGrant busy']))
   })
 
   test('no span identifies a client, a record, a token or a key', async () => {
