@@ -88,6 +88,18 @@ describe('in Chromium, the start page', () => {
     expect(await textOf(page)).toContain('Signature-Input is missing')
   })
 
+  test('shows the newest ten requests, and the older ones on demand', async () => {
+    const page = await opened(`${wallet.baseUrl}/`)
+    for (let count = 0; count < 14; count += 1) await fetch(`${wallet.baseUrl}/alice`)
+    await expect
+      .poll(() => page.evaluate(`document.querySelectorAll('#rows tr').length`))
+      .toBeGreaterThan(13)
+    const visible = `[...document.querySelectorAll('#rows tr')].filter((row) => row.offsetHeight > 0).length`
+    expect(await page.evaluate(visible)).toBe(10)
+    await page.evaluate(`document.getElementById('older').click()`)
+    expect(await page.evaluate(visible)).toBeGreaterThan(13)
+  })
+
   test('has a button that copies each command', async () => {
     const page = await opened(`${wallet.baseUrl}/`)
     await page.evaluate(

@@ -70,7 +70,7 @@ export function connectedAppScreen(app: ConnectedApp, options: ConnectedAppOptio
     ${conditionsHtml(app.grant, options)}
     ${ownerLimitsHtml(app, options)}
     <div class="actions">${pauseForm(app, options)}
-    <details><summary aria-label="${labelOf('remove', app, options)}">${say(locale, 'remove')}</summary>
+    <details id="remove"><summary aria-label="${labelOf('remove', app, options)}">${say(locale, 'remove')}</summary>
       <p>${sayOf('removeQuestion', app, options)}</p>
       <form method="post">${fieldsFor(app, options)}<button class="danger" name="do" value="revoke">${say(locale, 'removeApp', { app: name })}</button></form></details>
     </div></section>

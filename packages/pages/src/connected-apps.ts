@@ -169,6 +169,7 @@ export function connectedAppHtml(app: ConnectedApp, options: ConnectedAppsOption
     ${paying.length === 0 && alsoList('appsMay', access, locale)}
     ${subject && html`<ul><li>${say(locale, 'learns', { id: subject.id })}</li></ul>`}
     <div class="actions"><a href="${url}" aria-label="${labelOf('appDetails', app, options)}">${say(locale, 'appDetails')}</a>
+    <a href="${url}#remove" aria-label="${labelOf('remove', app, options)}">${say(locale, 'remove')}</a>
     ${!isUsedUp(app) && pauseForm(app, options)}</div>
   </article>`
 }

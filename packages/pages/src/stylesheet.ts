@@ -38,6 +38,7 @@ a{color:var(--accent)}
 .amount{font-size:1.75rem;line-height:1.2;font-weight:700;letter-spacing:-.01em;margin:1.25rem 0 .75rem}
 .amount span{display:block}
 .several .amount{font-size:1.5rem}
+p+dl{margin-block-start:.75rem}
 dl{margin:0;border-block-start:1px solid var(--border)}
 dl>div{display:flex;flex-wrap:wrap;gap:.25rem .75rem;padding:.55rem 0;border-block-end:1px solid var(--border)}
 dt{color:var(--muted);flex:1 0 5.5rem}dd{margin:0;flex:3 1 12rem;min-width:0}

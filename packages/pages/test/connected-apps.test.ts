@@ -247,6 +247,9 @@ describe('the page of connected apps', () => {
     expect(shown({ grant: grantOf({ grantId: 'a&b' }) }).body).toContain(
       '<a href="?app=a%26b" aria-label="Details and payments: shop.example"',
     )
+    const removal = '<a href="?app=a%26b#remove" aria-label="Remove access: shop.example"'
+    expect(shown({ grant: grantOf({ grantId: 'a&b' }) }).body).toContain(removal)
+    expect(detailed({}).body).toContain('<details id="remove">')
     expect(shown({}, { olderUrl: '?before=x' }).body).toContain(
       '<a href="?before=x">Older apps</a>',
     )

@@ -12,6 +12,7 @@ export function requestList(requests: readonly RecordedRequest[], url: string): 
     <p class="quiet">The newest first, each with the reason of its refusal, which clients do not see.
       <span id="state" role="status"></span></p>
     <label class="only" hidden><input type="checkbox" id="refused"> only refused</label>
+    <label class="only older"><input type="checkbox" id="older"> also those before the newest ten</label>
     <table aria-labelledby="requests"><thead><tr><th>Time</th><th>Request</th><th>Status</th><th>Reason</th></tr></thead>
     <tbody id="rows" data-url="${url}">${rowsOf(requests)}</tbody></table>
     <p class="empty quiet">Nothing yet. Requests appear here as they are answered.</p></section>`
@@ -43,10 +44,14 @@ td:first-child{white-space:nowrap;font-variant-numeric:tabular-nums}td small{dis
 .refused td:nth-child(3){color:var(--danger);font-weight:600}.refused td:first-child{border-inline-start:4px solid var(--danger);padding-inline-start:.5rem}
 .only{font-weight:400}.only input{display:inline;width:auto;min-height:0}
 body:has(#refused:checked) #rows tr:not(.refused){display:none}
+body:not(:has(#older:checked)):not(:has(#refused:checked)) #rows tr:nth-child(n+11){display:none}
+body:has(#refused:checked):not(:has(#older:checked)) #rows tr:nth-child(n+11 of .refused){display:none}
+body:not(:has(#rows tr:nth-child(11))) .older{display:none}
 #state{color:var(--danger)}table:has(#rows tr)~.empty{display:none}
 @media(max-width:40rem){thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
-tbody,tr{display:block}td{display:inline-block;border:0;padding:.1rem .75rem .1rem 0}td:nth-child(2),td:nth-child(4){display:block}
-tr{border-block-end:1px solid var(--border);padding-block:.4rem}
+tbody{display:block}tr{display:flex;flex-wrap:wrap;border-block-end:1px solid var(--border);padding-block:.4rem}
+td{border:0;padding:.1rem .75rem .1rem 0}td:nth-child(2){order:1;flex-basis:100%}td:nth-child(4){order:2;flex-basis:100%}
+td:nth-child(3) small{display:inline;margin-inline-start:.5rem}td:empty{display:none}
 .refused{border-inline-start:4px solid var(--danger);padding-inline-start:.5rem}.refused td:first-child{border:0;padding-inline-start:0}}`
 
 /** Asks for newer requests each second. The page is complete without it. */

@@ -41,6 +41,7 @@ export interface RecordedRequest {
 
 /** The latest requests. */
 export interface RequestLog {
+  /** Adds a request, unless it asks for the icon, which browsers do with each page. */
   add(request: Omit<RecordedRequest, 'id'>): void
   /** The oldest first. */
   list(): readonly RecordedRequest[]
@@ -54,6 +55,7 @@ export function requestLog(): RequestLog {
   let count = 0
   return {
     add(given) {
+      if (given.path === '/favicon.ico') return
       count += 1
       kept = [...kept, { id: count, ...given }].slice(-requestsMax)
     },
