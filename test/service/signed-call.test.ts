@@ -158,6 +158,20 @@ describe('the record of a signed request', () => {
   })
 })
 
+test('a request with an interim decision is not recorded as used', () => {
+  const key = { kind: 'replay', id: 'nonce' } as const
+  const record = { id: 'nonce', version: 1, commandId: 'me' }
+  const replay: ReplayRecord = { key, record, bySuccess: true, byRefusal: true }
+  const settings = { recordsEvents: () => true, namespace: 'namespac' }
+  const commitOf = (type: 'interim' | 'answer') => {
+    const write = { reads: [], decide: () => ({ type, result: { ok: false } }) }
+    const counted = countedOnceWrite<{ ok: boolean }>(write, replay)
+    return decideInOrder([counted], { type: 'loaded', records: new Map() }, settings).commit
+  }
+  expect(commitOf('interim').changes).toEqual([])
+  expect(commitOf('answer').changes).toMatchObject([{ kind: 'replay', expectedVersion: 0 }])
+})
+
 describe('a used request', () => {
   const settings = { recordsEvents: () => true, namespace: 'namespac' }
   const version = { kind: 'grant', id: 'grant', version: 1 } as const
