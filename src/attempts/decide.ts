@@ -4,7 +4,6 @@ import type { Instant } from '../core/instant.js'
 import type { Book } from './book.js'
 import { type DecideResult, viewOf } from './views.js'
 
-/** Decides attempts by an operator. */
 export async function decide(
   { book, now }: { readonly book: Book; readonly now: () => Instant },
   id: string,

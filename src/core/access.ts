@@ -114,7 +114,6 @@ export function labelsOf(items: readonly TokenItem[]): readonly (string | undefi
   return [...new Set(items.map(({ label }) => label))]
 }
 
-/** Returns the items of the token with this label. */
 export function itemsOf<Item extends TokenItem>(
   items: readonly Item[],
   label: string | undefined,

@@ -243,7 +243,6 @@ export function nextWindowStart(
   return start > lastInstant ? undefined : start
 }
 
-/** Whether an interval has a single window. */
 export function hasOneWindow(interval: RepeatingInterval, counting: IntervalCounting): boolean {
   const { first, beyond } = seriesOf(interval, counting)
   return beyond - first === 1

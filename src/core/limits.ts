@@ -125,7 +125,6 @@ export function allowanceAt(
   })
 }
 
-/** The interval of a limit, and how its windows are counted. */
 export interface LimitInterval {
   readonly interval?: string
   readonly intervalCounting?: IntervalCounting

@@ -48,7 +48,6 @@ export const publicReasons = [
 
 type PublicReason = (typeof publicReasons)[number]
 
-/** The problem at a path, for a refusal. */
 export type PublicProblem<Refusal extends string, Path extends string> = Extract<
   PublicReason,
   readonly [Refusal, Path, string]

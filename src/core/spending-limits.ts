@@ -103,7 +103,6 @@ export function isOfAccount(budgetId: string): boolean {
 /** The maximum number of payments of one grant that wait for their owner at a time. */
 export const waitingMax = 10
 
-/** Returns the limit of the payments of a grant that wait for their owner. */
 export function waitingLimit(namespace: string, grantId: string): OpenLimit {
   const budgetId = `${namespace}${grantId}.waiting`
   return { source: 'owner', scope: { grantId }, budgetId, payments: waitingMax }

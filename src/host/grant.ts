@@ -366,7 +366,6 @@ async function revokeAll(
   return count
 }
 
-/** Returns what the owner of a grant may see of it. */
 export function grantView(grant: Grant | EndedGrant, now: Instant): GrantView {
   const { id: grantId, createdAt, issuedAt, consent, conditions, amendments, finalized } = grant
   const { resourceOwner } = consent ?? finalized ?? {}
@@ -428,7 +427,6 @@ function amendmentView({ at, before: { access, conditions } }: Amendment): Amend
   }
 }
 
-/** Returns a granted item as hosts see it. */
 export function itemView({ itemId, ...item }: GrantedItem): ItemView {
   return { ...tokenItem(item), itemId }
 }

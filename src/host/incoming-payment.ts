@@ -294,7 +294,6 @@ export function incomingPaymentServices(
   }
 }
 
-/** Returns the payment as hosts see it at an instant. */
 export function incomingPaymentView(payment: IncomingPayment, now: Instant): IncomingPaymentView {
   const { id: paymentId, walletAddress, client, incomingAmount, metadata } = payment
   const { completed, createdAt, expiresAt, cancellation } = payment

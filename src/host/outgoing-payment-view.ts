@@ -76,7 +76,6 @@ export type OutgoingPaymentView = AllOrNone<ClientOfPayment> &
     readonly data?: JsonObject
   }
 
-/** Returns the payment as hosts see it at an instant. */
 export function outgoingPaymentView(payment: OutgoingPayment, now: Instant): OutgoingPaymentView {
   const { id: paymentId, walletAddress, quoteId, data } = payment
   const { receiver, receiverWalletAddress, debitAmount, receiveAmount, delivered } = payment

@@ -122,7 +122,6 @@ export function paymentReader<Payment, View, Scope extends object, Selected>(
   }
 }
 
-/** Returns the result of a call with the view of its payment. */
 export function seenResult<Payment, View, Refusal extends string>(
   result: PaymentResult<Payment, Refusal>,
   seen: (payment: Payment) => View,
@@ -137,7 +136,6 @@ export const pageMembers = {
   cursor: v.optional(text),
 }
 
-/** Selects the payments of a wallet address. */
 export const byWalletAddress: ScopeReader<OfWalletAddress> = {
   members: { walletAddress: text },
   read: scopeOf,
@@ -149,7 +147,6 @@ export function scopeOf({ walletAddress }: OfWalletAddress): AddressScope {
   throw new InvalidInputError('query.walletAddress', 'must be a valid https URL')
 }
 
-/** Reads the members of a query that select a page. */
 export function requirePage(query: PageQuery) {
   const page = readPageQuery(query)
   if (!page.ok) throw new InvalidInputError(`query.${page.path}`, page.problem)

@@ -184,7 +184,6 @@ export async function proveClient(
   return refused
 }
 
-/** Resolves to the key with which a client requests a grant. */
 async function findKey(
   clientKeys: Pick<Bounded<ClientKeys>, 'find'>,
   walletAddress: string,

@@ -125,13 +125,11 @@ export interface Hooks extends ServerHooks {
   readonly hostTimeoutMs: number
 }
 
-/** Returns the hooks among the options of a server. */
 export function hooksOf(options: Hooks): Hooks {
   const { onRefusal, onError, rateLimit, telemetry, hostTimeoutMs } = options
   return { ...given({ onRefusal, rateLimit, telemetry }), onError, hostTimeoutMs }
 }
 
-/** The client that signed a request, and its key. */
 export type SigningClient = Required<Pick<RateLimitedCall, 'client' | 'keyid'>>
 
 /** The client of a request as far as it is known: the claimed `keyid`, then the client. */

@@ -37,7 +37,6 @@ interface Pipeline {
  */
 export const varies: HttpResponse['headers'] = { vary: 'Authorization' }
 
-/** Creates the handler of all routes of a server, and one handler for each operation. */
 export function createHandlers<Served extends Pipeline['serve']>(
   pipeline: Pipeline & { readonly serve: Served },
 ) {

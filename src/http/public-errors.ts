@@ -1,6 +1,5 @@
 import type { ServerOperation } from './routes.js'
 
-/** The status, code and description of an error. */
 export type ErrorRow = readonly [status: number, code: string, description: string]
 
 /** The error of each refusal at a server, and of single operations where it differs. */

@@ -20,7 +20,6 @@ export interface HttpRefusal {
   readonly allow?: string
 }
 
-/** A value, or the refusal of the request. */
 export type HttpResult<Value> = Result<Value, HttpRefusal>
 
 export interface RefusalContext {
@@ -46,7 +45,6 @@ const internalError: PublicError = {
   description: 'Internal server error',
 }
 
-/** Returns the public error of a refusal for a server and operation. */
 export function publicError(
   refusal: Refusal,
   { errors, operation }: Pick<RefusalContext, 'errors' | 'operation'>,

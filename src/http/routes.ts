@@ -1,10 +1,8 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Handler } from './message.js'
 
-/** The kinds of servers. */
 export type Server = 'authorizationServer' | 'resourceServer' | 'walletAddressServer'
 
-/** The routes of an authorization server. */
 export const grantRoutes = [
   { operation: 'requestGrant', method: 'POST', path: '' },
   { operation: 'discover', method: 'OPTIONS', path: '' },
@@ -19,7 +17,6 @@ export const introspectionRoutes = [
   { operation: 'introspectToken', method: 'POST', path: '/introspect' },
 ] as const
 
-/** The routes of a resource server. */
 export const receivingRoutes = [
   { operation: 'createIncomingPayment', method: 'POST', path: '/incoming-payments' },
   { operation: 'listIncomingPayments', method: 'GET', path: '/incoming-payments' },
@@ -41,7 +38,6 @@ export const spendingRoutes = [
   { operation: 'getOutgoingPaymentGrant', method: 'GET', path: '/outgoing-payment-grant' },
 ] as const
 
-/** The routes of a wallet address server. */
 export const walletAddressRoutes = [
   { operation: 'getWalletAddressKeys', method: 'GET', path: '{path}/jwks.json' },
   { operation: 'getWalletAddress', method: 'GET', path: '{path}' },

@@ -10,7 +10,6 @@ export interface PublicUrl {
   readonly basePath: string
 }
 
-/** The configured URL of a server. */
 export const serverUrl = checked<string>((text) => {
   const url = typeof text === 'string' ? parseUrl(text) : undefined
   if (url === undefined) return 'must be an absolute URL without userinfo'
@@ -25,13 +24,11 @@ export const serverUrl = checked<string>((text) => {
   return isUnchanged ? undefined : 'must have a path that clients send unchanged'
 })
 
-/** Splits the configured URL of a server. */
 export function publicUrl(configured: string): PublicUrl {
   const { origin, pathname } = new URL(configured)
   return { origin, basePath: pathname.replace(/\/$/, '') }
 }
 
-/** Whether a path is a base path, or below it. */
 export function isBelow(path: string, basePath: string): boolean {
   return `${path}/`.startsWith(`${basePath}/`)
 }

@@ -103,7 +103,6 @@ export async function namespaceOf(serverUrl: string): Promise<string> {
   return (await hashText(serverUrl)).slice(0, namespaceLength)
 }
 
-/** Returns a function that resolves to the namespace of a server. */
 export function namespaceAt(serverUrl: string): () => Promise<string> {
   let namespace: Promise<string> | undefined
   return () => (namespace ??= namespaceOf(serverUrl))

@@ -14,7 +14,6 @@ import {
   urlSchema,
 } from './schema.js'
 
-/** A request to create an incoming payment. */
 export interface IncomingPaymentRequest {
   readonly walletAddress: string
   readonly incomingAmount?: Amount

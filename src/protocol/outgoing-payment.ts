@@ -120,7 +120,6 @@ function publicMetadata({
   return { cancellationReason: publicReason, ...metadata }
 }
 
-/** An outgoing payment as clients see it, with the URLs of the payment and of its quote. */
 export function outgoingPaymentResource(
   payment: OutgoingPaymentContent & Pick<OutgoingPayment, 'id' | 'quoteId'>,
   baseUrl: string,

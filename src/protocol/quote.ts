@@ -17,7 +17,6 @@ import {
   urlSchema,
 } from './schema.js'
 
-/** A request to create a quote. */
 export interface QuoteRequest extends PriceQuery {
   readonly walletAddress: string
 }

@@ -117,7 +117,6 @@ export const receiverSchema = v.pipe(
   v.check((url) => !escapedSeparator.test(url), 'must not contain an escaped slash'),
 )
 
-/** A check whose message is the problem that a function returns for the value. */
 export function refusing<Value>(problemIn: (value: Value) => string | undefined) {
   return v.rawCheck<Value>(({ dataset, addIssue }) => {
     const problem = dataset.typed ? problemIn(dataset.value) : undefined

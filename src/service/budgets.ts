@@ -20,14 +20,12 @@ import { hashText } from '../util/hash.js'
 import type { ServiceContext } from './context.js'
 import type { Read } from './load.js'
 
-/** Returns the keys of the budgets of limits whose windows are open. */
 export function openBudgetKeys(
   limits: readonly { readonly open?: OpenLimit }[],
 ): readonly RecordKey[] {
   return limits.flatMap(({ open }) => (open ? [budgetKey(open)] : []))
 }
 
-/** Returns the keys of the budgets that count a payment. */
 export function budgetKeysOf(payment: PaymentRecord): readonly RecordKey[] {
   return budgetIdsOf(payment).map((budgetId) => budgetKey({ budgetId }))
 }
@@ -36,12 +34,10 @@ export function budgetKey({ budgetId: id }: { readonly budgetId: string }): Reco
   return { kind: 'budget', id }
 }
 
-/** Reads budgets by their ids. */
 export function budgetsIn(read: Read) {
   return (budgetId: string) => read<Budget>(budgetKey({ budgetId }))
 }
 
-/** Returns the items that allow payments from a wallet address, with their budgets. */
 export function candidatesIn(
   items: readonly PayingItem[],
   walletAddress: string,
@@ -55,7 +51,6 @@ export function candidatesIn(
     })
 }
 
-/** Returns limits that owners have set, with their budgets. */
 export function countedIn(limits: readonly SetLimit[], read: Read): readonly CountedLimit[] {
   return limits.map((limit) => {
     const budget = limit.open && read<Budget>(budgetKey(limit.open))

@@ -5,7 +5,6 @@ import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { RunnerContext } from './write/runner.js'
 import type { RunWrite } from './write/write.js'
 
-/** The dependencies common to all services. */
 export interface ServiceContext extends RunnerContext {
   /** Executes a write. Every change of a record goes through it. */
   readonly run: RunWrite

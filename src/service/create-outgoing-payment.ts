@@ -27,7 +27,6 @@ import { declineIfGrantEnded, settleReserved, waitForDecision } from './reserved
 import type { Replayed, SignedCall } from './signed-call.js'
 import { ContentionError } from './store-errors.js'
 
-/** The client that creates the payment, and its token. */
 interface Spender {
   readonly client: string
   readonly token: ActiveToken

@@ -19,7 +19,6 @@ export type EventType =
   | OutgoingPaymentEvent['type']
   | QuoteEvent['type']
 
-/** Whether a type of event is recorded. */
 export type RecordedEvents = (type: EventType) => boolean
 
 /**

@@ -41,7 +41,6 @@ export function createGrants(
   return {
     load: (id: string) => loadGrant(context, id),
     loadReadable: (id: string) => loadReadable(context, id),
-    /** Runs a command of the host on a grant. */
     run: async <Type extends keyof GrantRefusals>(
       grant: Grant,
       command: Command<Type>,

@@ -36,13 +36,11 @@ export interface ListPage<Item> {
   readonly result: readonly Item[]
 }
 
-/** The payments of a wallet address. */
 export interface AddressScope {
   readonly walletAddress: string
   readonly grantId?: undefined
 }
 
-/** The payments that a client created at a wallet address. */
 export interface ClientScope {
   readonly walletAddress: string
   readonly client: string
@@ -58,10 +56,8 @@ export interface DoubtScope {
   readonly inDoubt: true
 }
 
-/** A validated page query. */
 export type PageRequest = Pick<ListQuery, 'cursor' | 'forward' | 'limit'>
 
-/** A list of records of one kind. */
 type RecordList = Pick<ListQuery, 'kind' | 'list'>
 
 type Place = NonNullable<ListQuery['cursor']>
@@ -77,7 +73,6 @@ export function sharedListName(namespace: string, { walletAddress }: AddressScop
   return `${namespace} ${walletAddress}`
 }
 
-/** Returns the name of the list of the payments that one client created at a wallet address. */
 export function clientListName(namespace: string, { walletAddress, client }: ClientScope): string {
   return `${namespace} ${walletAddress} ${client}`
 }

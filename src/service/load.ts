@@ -11,12 +11,10 @@ export type Records = ReadonlyMap<string, Stored | undefined>
 /** Reads a record of a snapshot, which must contain its key. */
 export type Read = <Found extends Stored>(key: RecordKey) => Found | undefined
 
-/** Returns the name of a record among records of all kinds. */
 export function nameOf({ kind, id }: RecordKey): string {
   return `${kind} ${id}`
 }
 
-/** Names records of one kind that exist. */
 export function recordsOf(kind: RecordKind, ...records: readonly Stored[]): Records {
   return new Map(records.map((record) => [nameOf({ kind, id: record.id }), record]))
 }

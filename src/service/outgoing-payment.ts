@@ -45,7 +45,6 @@ import { declineUndecided } from './reserved-payment.js'
 import type { SeenBudgets } from './seen-budgets.js'
 import { ifRetired, postpone, type SweptKind } from './sweep.js'
 
-/** The policy for outgoing payments, quotes and budgets. */
 export interface SpendingPolicy extends CreationPolicy {
   readonly quotes: QuotePolicy
 }
@@ -107,12 +106,10 @@ async function loadPayment(
   return payment && isCreated(payment) ? payment : undefined
 }
 
-/** The budget of a granted item for outgoing payments. */
 interface ItemStatus extends BudgetStatus {
   readonly item: GrantedItem
 }
 
-/** Resolves to the current budget of each item for outgoing payments under a grant. */
 async function budgetsUnder(
   context: ServiceContext,
   { grantId, access }: Pick<ActiveToken, 'grantId' | 'access'>,
@@ -142,14 +139,12 @@ async function spentUnder(
   return totalSpent(budgets.map(({ spent }) => spent))
 }
 
-/** What selects a list of payments. */
 type PaymentScope = AddressScope | GrantScope | DoubtScope
 
 function isOfDoubt(scope: PaymentScope): scope is DoubtScope {
   return 'inDoubt' in scope
 }
 
-/** Carries out a command of the state machine. */
 function run<Type extends keyof OutgoingPaymentRefusals>(
   deps: PayoutServer,
   id: string,

@@ -126,7 +126,6 @@ async function list(
   return { pagination, result: await confirmableOf(deps, result) }
 }
 
-/** Resolves to the payments that can be confirmed, or whose confirmation can be repeated. */
 async function confirmableOf(
   { context, hasGrants }: ConfirmingServer,
   payments: readonly PaymentRecord[],

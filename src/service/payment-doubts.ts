@@ -18,12 +18,10 @@ export interface DoubtRecord extends Stored {
   readonly since: Instant
 }
 
-/** Returns the name of the list of the payments in doubt. */
 function doubtListName(namespace: string): string {
   return `${namespace} in doubt`
 }
 
-/** Returns the key of the mark of a payment. */
 export function doubtKey(namespace: string, paymentId: string) {
   return { kind: 'doubt', id: `${namespace}${paymentId}.doubt` } as const
 }
@@ -63,7 +61,6 @@ export interface DoubtSummary {
   readonly amounts: readonly Amount[]
 }
 
-/** The readers of the payments in doubt. */
 export type Doubts = ReturnType<typeof createDoubts>
 
 /** Creates the readers of the payments in doubt, oldest doubt first. */

@@ -194,7 +194,6 @@ function unlimited<Refusal extends string>(refusal: Refused<Refusal>) {
   return { ...refusal, limits: [] }
 }
 
-/** Resolves to what is left of the limits that the owner has set for a grant. */
 export async function limitsOfGrant(
   { context }: Pick<PreviewDependencies, 'context'>,
   grantId: string,

@@ -14,12 +14,10 @@ function isPublic(kind: RecordKind): kind is PublicKind {
   return publicKinds.some((each) => each === kind)
 }
 
-/** Returns the id of a record in the store. */
 export function storedId(namespace: string, kind: RecordKind, id: string): string {
   return isPublic(kind) ? namespace + id : id
 }
 
-/** Returns the key of a record in the store. */
 export function storedKey<Key extends RecordKey>(namespace: string, key: Key): Key {
   return isPublic(key.kind) ? { ...key, id: namespace + key.id } : key
 }

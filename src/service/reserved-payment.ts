@@ -366,7 +366,6 @@ function declined(
   return { type: 'commit', changes: changesOf(record, freed, events), result: settledAs(record) }
 }
 
-/** Returns the changes of a payment and of the budgets that count it. */
 export function changesOf(
   next: ReservedPayment,
   budgets: readonly Budget[],

@@ -14,7 +14,6 @@ import { answerWrite, type Decided, type Write } from './write/write.js'
 
 /** A verified signature and its replay identifier. */
 export interface Proof {
-  /** The key that signed. */
   readonly key: GrantKey
   readonly createdAt: number
   readonly nonce?: string
@@ -93,7 +92,6 @@ export async function replayRecordOf(
   }
 }
 
-/** Whether a record is that of an earlier request with this signature. */
 export function isSameSignature(used: UsedSignature, { record }: ReplayRecord): boolean {
   return used.commandId !== record.commandId && used.signatureHash === record.signatureHash
 }
@@ -106,7 +104,6 @@ function retainReplayUntil(
   return createdAt + ageMaxMs + replayMarginMs
 }
 
-/** The call of a signed request, which counts once. */
 export interface SignedCall extends Call {
   /** Its signature, which only a byte-identical repeat of the request has. */
   readonly proof: Proof
@@ -130,7 +127,6 @@ interface Answer {
   readonly ok: boolean
 }
 
-/** How an operation treats the repeats of its requests. */
 interface RepeatedAnswers<Answered> {
   /**
    * Answers a repeat of a request that succeeded, if `call.run` has not done so. Resolves to `undefined` to refuse it,

@@ -9,7 +9,6 @@ import { kidLengthMax, thumbprintOf } from '../protocol/http-signature/jwk.js'
  */
 export type KeyBinding = 'published' | 'bound'
 
-/** How the keys of clients are found, and which of them sign. */
 export interface KeyLookup {
   readonly clientKeys: Pick<Bounded<ClientKeys>, 'find'>
   readonly keyBinding: KeyBinding

@@ -83,7 +83,6 @@ export const abortSignal = v.custom<AbortSignal>(
   'must be an AbortSignal',
 )
 
-/** One of these names. */
 export function oneOf<const Names extends readonly string[]>(...names: Names) {
   return v.picklist(names, `must be one of ${names.join(', ')}`)
 }
@@ -173,7 +172,6 @@ function noOther(noun: string, entries: v.ObjectEntries) {
 /** Keeps the sum of a time and a duration within the range of `Date`. */
 const durationMaxMs = 100 * 366 * 86_400_000
 
-/** A duration in milliseconds. */
 export const duration = checked<number>((value) => {
   const isWhole = Number.isSafeInteger(value) && Number(value) >= 0
   if (isWhole && Number(value) <= durationMaxMs) return undefined

@@ -159,7 +159,6 @@ export function forgetProven(settlement: Settlement): Settlement {
   return { ...settlement, forgotten: `${sum}`, attempts }
 }
 
-/** Replaces the outcome of an attempt. */
 export function withOutcome(
   settlement: Settlement,
   { reference }: Attempt,

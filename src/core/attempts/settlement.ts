@@ -144,7 +144,6 @@ export function isOpen({ outcome }: Attempt): boolean {
   return outcome.state === 'reserved' || outcome.state === 'unknown'
 }
 
-/** What arrived of an attempt, as far as it is known. */
 export function arrivedOf({ outcome }: Attempt): bigint {
   const hasArrived = outcome.state === 'proven' || outcome.state === 'decided'
   return hasArrived ? BigInt(outcome.arrived) : 0n

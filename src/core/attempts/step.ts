@@ -1,7 +1,6 @@
 import type { Instant } from '../instant.js'
 import { isOpen, type Settlement, totalsOf } from './settlement.js'
 
-/** The limits of a settlement. */
 export interface AttemptsPolicy {
   readonly trustMax: bigint
   readonly attemptsMax: number

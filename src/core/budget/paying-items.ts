@@ -33,7 +33,6 @@ export function payingItems(
   })
 }
 
-/** Returns the limit that the client has requested with an item, in its open window. */
 export function clientLimit(
   charge: ChargedGrant,
   item: GrantedItem,

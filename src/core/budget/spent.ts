@@ -95,7 +95,6 @@ export function counted(budget: Budget | undefined, { counts, maximum }: Limited
   return total === undefined ? 0n : spentValue(total)
 }
 
-/** What is left of a limited amount. */
 export function leftAmount(limited: LimitedAmount, budget: Budget | undefined): Amount {
   const left = valueOr(0n, limited.maximum.value) - counted(budget, limited)
   return { ...limited.maximum, value: String(maxOf(0n, left)) }

@@ -7,7 +7,6 @@ import type { PayingItem } from './paying-items.js'
 import type { Budget, CountedLimit, SpentAmounts } from './record.js'
 import { countOf, leftAmount, totalSpent } from './spent.js'
 
-/** What an item has spent and has left at an instant. */
 export interface BudgetStatus {
   /** Whether the item can pay: false outside all windows of its interval. */
   readonly isOpen: boolean
@@ -16,7 +15,6 @@ export interface BudgetStatus {
   readonly left: Partial<Readonly<Record<CountedAmount, Amount>>>
 }
 
-/** Returns what a paying item has spent and has left. */
 export function itemStatus({ item, open }: PayingItem, budget: Budget | undefined): BudgetStatus {
   return open === undefined ? closedBudget(item) : budgetStatus(open, budget)
 }
@@ -62,7 +60,6 @@ export interface LimitStatus {
   readonly left: Partial<Readonly<Record<CountedAmount, Amount>>> & { readonly payments?: number }
 }
 
-/** Returns what is left of a limit that the owner has set. */
 export function limitStatus({ source, limit, open, budget }: CountedLimit): LimitStatus {
   const { debitAmount, payments } = limit
   if (open === undefined) {
@@ -82,7 +79,6 @@ export function limitStatus({ source, limit, open, budget }: CountedLimit): Limi
   }
 }
 
-/** Returns what is left of the limit that the client has requested with an item. */
 export function itemLimitStatus(paying: PayingItem, budget: Budget | undefined): LimitStatus {
   const { isOpen, window, left } = itemStatus(paying, budget)
   const { itemId } = paying.item

@@ -38,7 +38,6 @@ export type ContinueRefusal =
 
 type Continued = Decision<Grant, GrantEvent, ContinueRefusal>
 
-/** The time of a continuation. */
 interface ContinuationTime {
   /** The time of the decision, which is not before any instant on the record. */
   readonly now: Instant

@@ -43,7 +43,6 @@ export function cancel(
   return changed(next, grantEvent('grant.cancelled', next, now))
 }
 
-/** Revokes one token, and the grant with its last token. */
 export function revokeToken(
   grant: Grant,
   command: RevokeToken,

@@ -186,7 +186,6 @@ export function createOutgoingPayment(
   return { budget, limitBudgets, ...changed(record, event) }
 }
 
-/** A reserved payment and the budgets that count it. */
 export interface CreatedReservation<Authority extends AllOrNone<UnderGrant> = UnderGrant>
   extends Changed<Extract<ReservedPayment, Authority>, OutgoingPaymentEvent>,
     Pick<CreatedPayment<Authority>, 'budget' | 'limitBudgets'> {}

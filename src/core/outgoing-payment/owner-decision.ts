@@ -34,7 +34,6 @@ export interface ShownPayment {
   readonly receiveAmount: Amount
 }
 
-/** The owner confirms one payment, as it was shown. */
 export interface ConfirmPayment {
   readonly commandId: string
   readonly resourceOwner: string

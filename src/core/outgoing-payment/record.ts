@@ -223,7 +223,6 @@ export function heldBy(payment: PaymentRecord): HeldAmounts {
   }
 }
 
-/** The ids of all budgets that count a payment. */
 export function budgetIdsOf(payment: PaymentRecord): readonly string[] {
   const { limitBudgetIds = [] } = payment
   return isUnderGrant(payment) ? [payment.budgetId, ...limitBudgetIds] : limitBudgetIds

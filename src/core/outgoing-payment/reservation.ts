@@ -162,13 +162,11 @@ export function declinePayment(
   return changed(next, outgoingPaymentEvent('outgoing-payment.declined', next, now))
 }
 
-/** Returns the refusal with which a payment was declined. */
 export function declinedFor(payment: ReservedPayment): Refused<DeclineRefusal> {
   const { refusal, reason, details } = payment.refusal ?? undecided(payment)
   return { ...refused(refusal, reason), ...(details !== undefined && { details }) }
 }
 
-/** Returns the refusal of a payment that nobody has decided about in time. */
 export function undecided(payment: ReservedPayment): Refused<DeclineRefusal> {
   return waitsForOwner(payment)
     ? confirmationExpired

@@ -26,11 +26,9 @@ import { type Exchange, type Serve, signed, unsigned } from '../exchange.js'
 import { type HttpRefusal, type HttpResult, refuse } from '../refusals.js'
 import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
 
-/** The dependencies of the operations on grants. */
 export interface GrantDependencies extends GrantUrls, KeyLookup {
   readonly context: ServiceContext
   readonly grants: Grants
-  /** The published URL of the grant endpoint. */
   readonly grantEndpoint: string
   readonly repeats: RepeatRule
   readonly requiresConsent: (item: TokenItem) => boolean
@@ -77,7 +75,6 @@ interface IdentifiedClient {
   readonly body: Json
 }
 
-/** Authenticates the client that the body of a grant request names. */
 async function identifyClient(
   exchange: Exchange,
   { context, clientKeys }: GrantDependencies,
@@ -173,7 +170,6 @@ export function rotateToken(deps: GrantDependencies): Serve {
   })
 }
 
-/** Finds a grant by a management URI and its token, and authenticates its client. */
 function managedTokenHolder(exchange: Exchange, deps: GrantDependencies) {
   const lookup = {
     kind: accessTokenClass,

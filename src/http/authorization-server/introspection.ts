@@ -21,7 +21,6 @@ import type {
   ResourceServerRegistry,
 } from './resource-server-registry.js'
 
-/** The dependencies of introspection over HTTP. */
 export interface IntrospectionDependencies {
   readonly context: ServiceContext
   readonly introspect: Introspect
@@ -90,7 +89,6 @@ async function identifyResourceServer(
   return proof.ok ? ok({ resourceServer, proof: proof.value, body }) : proof
 }
 
-/** Authenticates a resource server by one of its registered keys. */
 async function proveResourceServer(
   exchange: Exchange,
   candidates: Candidates,

@@ -16,7 +16,6 @@ import {
 import type { HttpResponse } from '../message.js'
 import { type HttpRefusal, type HttpResult, refuse } from '../refusals.js'
 
-/** The dependencies of every operation of a resource server. */
 export interface ResourceDependencies {
   readonly context: ServiceContext
   readonly introspect: IntrospectWithPreload

@@ -16,10 +16,8 @@ import { type HttpRefusal, refuse } from '../refusals.js'
 import { authorized, type ResourceDependencies, type ServeAuthorized } from './authorized.js'
 import { getResource, listResources } from './read.js'
 
-/** The dependencies of the operations on incoming payments. */
 export interface IncomingPaymentDependencies extends ResourceDependencies {
   readonly payments: IncomingPayments
-  /** The published URL of the grant endpoint. */
   readonly grantEndpoint: string
 }
 

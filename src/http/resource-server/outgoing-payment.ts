@@ -20,7 +20,6 @@ import type { HttpRefusal, HttpResult } from '../refusals.js'
 import { authorize, authorized, type ResourceDependencies } from './authorized.js'
 import { getResource, listResources } from './read.js'
 
-/** The dependencies of the operations on outgoing payments. */
 export interface OutgoingPaymentDependencies extends ResourceDependencies {
   readonly payments: OutgoingPayments
   readonly creation: PaymentCreation

@@ -8,7 +8,6 @@ import type { Serve } from '../exchange.js'
 import { authorized, type ResourceDependencies, type ServeAuthorized } from './authorized.js'
 import { getResource } from './read.js'
 
-/** The dependencies of the operations on quotes. */
 export interface QuoteDependencies extends ResourceDependencies {
   readonly quotes: QuoteOperations
 }

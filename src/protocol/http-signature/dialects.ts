@@ -76,7 +76,6 @@ export function readDialect(input: string, signature: string): SignatureFields |
 
 type Groups = Readonly<Record<string, string>>
 
-/** Returns the groups of the first pattern that matches. */
 function firstGroups(patterns: readonly RegExp[], text: string): Groups | undefined {
   for (const pattern of patterns) {
     const groups = pattern.exec(text)?.groups

@@ -28,7 +28,6 @@ export interface Freshness {
   readonly skewMaxMs: number
 }
 
-/** Which signatures are accepted. */
 export interface SignatureRules extends Freshness {
   /** Whether to reject the dialects of SDKs, which are not Structured Fields. Default: false. */
   readonly strict?: boolean

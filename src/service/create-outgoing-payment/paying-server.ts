@@ -31,7 +31,6 @@ export function requesterFor({ client, token }: Payer): Requester {
   return token === undefined ? {} : { client, grantId: token.grantId }
 }
 
-/** The ports and rules of a server that creates payments, and its context. */
 export interface PayingServer extends PaymentCreationPorts {
   readonly context: ServiceContext
   readonly policy: CreationPolicy

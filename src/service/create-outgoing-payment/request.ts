@@ -35,7 +35,6 @@ export interface PaymentCall extends Call, Pick<SignedCall, 'run'> {
   readonly replay?: SignedCall['replay']
 }
 
-/** A request for a payment, and the records that it is about. */
 export interface IdentifiedRequest {
   readonly input: PaymentInput
   /** The short hash of the request, by which a repeat is recognized. */
@@ -43,7 +42,6 @@ export interface IdentifiedRequest {
   /** The id of the payment: the quote's, or that of the payment that exists, or else a new one. */
   readonly id: string
   readonly commandId: string
-  /** When the request was received. */
   readonly receivedAt: Instant
   /** Absent for a payment by a quote, whose payment has its id. */
   readonly naming?: Naming

@@ -30,7 +30,6 @@ export async function preloadFor(
   })
 }
 
-/** The records that a request depends on. */
 export interface Snapshot {
   /** The request, with the id of the payment that exists, if an earlier request has created or reserved one. */
   readonly request: IdentifiedRequest

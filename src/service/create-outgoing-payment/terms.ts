@@ -8,7 +8,6 @@ import type { PricingRefused } from '../quote.js'
 import type { PayingServer } from './paying-server.js'
 import type { IdentifiedRequest } from './request.js'
 
-/** The terms of a new payment, and the asset of its account. */
 interface Agreed {
   readonly terms: Terms
   readonly account: Asset

@@ -7,7 +7,6 @@ import { recordsOf } from '../load.js'
 /** The number of events that one commit changes, each with a list entry. */
 export const changesMax = storeBounds.commitSize / 2
 
-/** An event record, and what it becomes. */
 export interface EventChange {
   readonly before: EventRecord
   readonly next: EventRecord

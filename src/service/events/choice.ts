@@ -8,12 +8,10 @@ import {
   predecessorOf,
 } from '../event-record.js'
 
-/** Successive events of one stream. */
 export type Run = readonly EventRecord[]
 
 /** The state of a consumer when it chooses events. */
 export interface Occupation {
-  /** The streams whose events it delivers. */
   readonly streams: ReadonlySet<string>
   /** Whether it delivers other events of the slice. */
   readonly isBusy: boolean

@@ -37,7 +37,6 @@ export type Claimed =
     }
   | { readonly isHeld: false; readonly claim: ClaimRecord }
 
-/** An attempt to claim a slice, or to renew the claim of the same holder. */
 export interface ClaimAttempt {
   readonly id: string
   readonly commandId: string

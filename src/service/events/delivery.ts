@@ -158,7 +158,6 @@ export const postponedMaxMs = 30 * 86_400_000
 /** The default number of events of a call of `drain` or `listSetAside`. */
 export const eventLimit = 100
 
-/** The options of a drain. */
 export const drainOptions = {
   limit: v.optional(positiveInteger, eventLimit),
   concurrency: v.optional(positiveInteger, 8),
@@ -180,7 +179,6 @@ export const drainSettings = optionsOf(drainOptions)
 /** The options of a drain with defaults. */
 export type DrainSettings = v.InferOutput<typeof drainSettings>
 
-/** Returns an event as the host knows it. */
 export function deliveredEvent(
   { serverUrl }: Pick<ServiceContext, 'serverUrl'>,
   namespace: string,

@@ -25,7 +25,6 @@ function checkedWhenRead(signal: AbortSignal, check: () => void): AbortSignal {
   })
 }
 
-/** A call of the handler for one event. */
 export interface Handling {
   readonly event: DeliveredEvent
   readonly attempt: number

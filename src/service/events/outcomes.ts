@@ -112,7 +112,6 @@ export function postponedRecord(
   return { ...rest, attempts, dueAt: at, notBefore: at, ...(attempts > 0 && { failedAt }) }
 }
 
-/** Returns an event in delivery with a lease. */
 export function leasedRecord(
   record: EventRecord,
   attempts: number,
@@ -143,7 +142,6 @@ function backoffMs(
   return Math.min(backoffMaxMs, backoffMs * 2 ** (attempt - 1))
 }
 
-/** Resolves to the name of the list of the events that were set aside. */
 export async function setAsideList({ namespace }: ServiceContext): Promise<string> {
   return `${await namespace()}.set-aside`
 }

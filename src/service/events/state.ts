@@ -185,7 +185,6 @@ export interface State {
   readonly isOver: boolean
 }
 
-/** Returns the state of a consumer that begins with a slice. */
 export function beginningAt(
   first: number,
   settings: State['settings'],
@@ -244,7 +243,6 @@ function ageOf({ sent }: Held, at: Moment): number {
   return Math.max(at.elapsedMs - sent.elapsedMs, at.now - sent.now)
 }
 
-/** Whether a delivery of a slice may begin. */
 export function mayBegin(state: State, slice: number, at: Moment): boolean {
   const held = state.holds.get(slice)
   if (held === undefined || held.closesAt !== undefined || state.isStopped) return false

@@ -10,7 +10,6 @@ import type { Observed, StoreAction } from './state.js'
 /** How long a lagging query may find an event that was removed, in milliseconds. */
 const lagMs = 10_000
 
-/** What the consumers of a process share. */
 export interface Shared {
   readonly claims: Claims
   readonly ranges: DueRanges

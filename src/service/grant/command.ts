@@ -10,7 +10,6 @@ import type { Call, ServiceContext } from '../context.js'
 import { recordsOf } from '../load.js'
 import type { Write } from '../write/write.js'
 
-/** The rules of a server that grants, and its context. */
 export interface GrantingServer {
   readonly context: ServiceContext
   readonly policy: GrantPolicy

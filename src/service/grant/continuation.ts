@@ -9,7 +9,6 @@ import type { SignedCall } from '../signed-call.js'
 import { commandWrite, type GrantingServer } from './command.js'
 import { derivedToken, withSecrets } from './tokens.js'
 
-/** Resolves to the grant that has both this continuation token and this path. */
 export async function byContinuation(
   context: ServiceContext,
   { grantId, secret }: Credential,

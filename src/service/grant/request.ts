@@ -10,14 +10,12 @@ import type { GrantingServer } from './command.js'
 import { clientListName } from './lists.js'
 import { type GrantAnswer, newToken } from './tokens.js'
 
-/** A new grant, with the secrets for the response. */
 export interface GrantRequested extends GrantAnswer {
   readonly continuationSecret: string
   /** The random part of the path of the interaction. */
   readonly interactionSecret: string
 }
 
-/** The result of a grant request. */
 type RequestAnswer = GrantRequested | Refused<RequestRefusal> | Replayed
 
 /** What a client requests, and what the policy of the server requires for it. */

@@ -28,7 +28,6 @@ export async function newToken(
   return { ...(label !== undefined && { label }), hash, manage: newUniqueText(random) }
 }
 
-/** A derived token, with its own secret. */
 interface DerivedToken {
   readonly token: NewToken
   readonly secret: string

@@ -15,7 +15,6 @@ export interface IncomingPaymentPorts {
   readonly mayReceive?: BoundedFunction<MayReceive> | undefined
 }
 
-/** The ports and rules of a server that receives, and its context. */
 export interface ReceivingServer extends IncomingPaymentPorts {
   readonly context: ServiceContext
   readonly policy: IncomingPaymentPolicy

@@ -135,7 +135,6 @@ function sizeOf({ next: { lists = [] }, events, before }: PendingChange): number
   return 1 + names.size - kept.length + events.length
 }
 
-/** Returns the change of a record, and the records of its events. */
 function recordChanges(
   { kind, next, events, before }: PendingChange,
   namespace: string,
