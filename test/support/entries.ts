@@ -19,7 +19,7 @@ function fileOf(name: string): string {
 
 /** The entries of the library, by the names by which hosts import them. */
 export const library = Object.keys(exports)
-  .filter((path) => path !== './package.json')
+  .filter((path) => !path.endsWith('.json'))
   .map((path) => `open-payments-server${path.slice(1)}`)
 
 /** The entries of the packages. The files of the wallet, which have patterns, are copied and not imported. */

@@ -3,8 +3,13 @@ import {
   getResourceServerOpenAPI,
   getWalletAddressServerOpenAPI,
 } from '@interledger/open-payments'
+import { createOpenAPI } from '@interledger/openapi'
 
-export type DocumentName = 'authorization server' | 'resource server' | 'wallet addresses'
+export type DocumentName =
+  | 'authorization server'
+  | 'resource server'
+  | 'wallet addresses'
+  | 'the library'
 
 /** The relevant part of a schema in a document; references are resolved. */
 interface Schema {
@@ -53,6 +58,11 @@ export async function documentedOperations(): Promise<readonly DocumentedOperati
     ...operationsOf('resource server', await getResourceServerOpenAPI()),
     ...operationsOf('wallet addresses', await getWalletAddressServerOpenAPI()),
   ]
+}
+
+/** All operations of the document that the library ships. */
+export async function ownOperations(): Promise<readonly DocumentedOperation[]> {
+  return operationsOf('the library', await createOpenAPI('openapi.json'))
 }
 
 type OpenApi = Awaited<ReturnType<typeof getAuthServerOpenAPI>>

@@ -153,6 +153,7 @@ function checkFiles({ files }: Packed): void {
     'dist/migrations/reports/0001_reports.sql',
   )
   expected.push('dist/licenses.txt', 'CHANGELOG.md', 'LICENSE', 'README.md', 'package.json')
+  expected.push('openapi.json')
   const surplus = named.filter((path) => !expected.includes(path))
   const missing = expected.filter((path) => !named.includes(path))
   check(

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { memberTable, optionTables, valueTable } from './api-table.js'
 import { writtenClientTable } from './client-table.js'
 import { errorTable, meaningTable, publicReasonTable } from './error-table.js'
+import { openApi } from './openapi.js'
 
 /** Replaces the table of a document whose first heading cell is `heading`. */
 function replaceTable(file: string, heading: string, table: string): void {
@@ -25,6 +26,7 @@ function replaceFiles(document: string): void {
 }
 
 replaceFiles('docs/stack.md')
+writeFileSync('openapi.json', `${JSON.stringify(await openApi())}\n`)
 replaceTable('docs/api.md', 'member of a wallet', memberTable())
 replaceTable('docs/api.md', 'export', valueTable())
 for (const [name, table] of optionTables()) {
