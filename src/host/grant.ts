@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { type GrantedItem, tokenItem } from '../core/access.js'
+import { type GrantedItem, type TokenItem, tokenItem } from '../core/access.js'
 import { type HostResult, hasChanged, refusedCall } from '../core/decision.js'
 import type { AmendRefusal } from '../core/grant/amendment.js'
 import { type EndedGrant, endOf } from '../core/grant/ended.js'
@@ -32,7 +32,7 @@ import { exactly, listOf, type Members, oneOf, readInput, string, text } from '.
 import { InvalidInputError } from '../util/invalid-input.js'
 import { type GrantAmendment, type ItemView, readAmendment } from './approval.js'
 import type { DisplayOf, InteractionView } from './interaction-view.js'
-import { pageMembers, requirePage } from './payments.js'
+import { pageMembers, requirePage, scopeOf } from './payments.js'
 
 /**
  * The part of a grant that may be shown to its resource owner, without the hashes and nonces of the record.
@@ -109,10 +109,12 @@ export interface GrantListQuery extends PageQuery {
   readonly resourceOwner: string
   /** Returns only grants with one of these statuses, such as `['approved']`. Default: all grants. */
   readonly statuses?: readonly GrantStatus[]
+  /** Returns only grants with access to this wallet address. Default: those to any of the owner's. */
+  readonly walletAddress?: string
 }
 
 /** Selects grants of a resource owner. */
-export type GrantQuery = Pick<GrantListQuery, 'resourceOwner' | 'statuses'>
+export type GrantQuery = Pick<GrantListQuery, 'resourceOwner' | 'statuses' | 'walletAddress'>
 
 /** Selects grants by their owner, their client, or both. */
 export interface GrantsToRevoke {
@@ -137,8 +139,8 @@ export interface GrantServices {
   /**
    * Resolves to a page of the grants that an owner has consented to, in the order of consent, such as for a page of
    * connected apps. Finalized grants are included until their records are removed, unless `statuses` excludes them:
-   * `['approved']` selects the grants that the client can use. A query with `statuses` looks at 200 grants of the owner
-   * at most: its page may be empty, and say that there are more.
+   * `['approved']` selects the grants that the client can use. A query with `statuses` or `walletAddress` looks at 200
+   * grants of the owner at most: its page may be empty, and say that there are more.
    *
    * @throws {InvalidInputError} for an invalid query.
    */
@@ -217,6 +219,7 @@ const grantStatuses = [
 const ofOwner = {
   resourceOwner: text,
   statuses: v.optional(listOf(oneOf(...grantStatuses))),
+  walletAddress: v.optional(text),
 } satisfies Members<GrantQuery>
 const queryOfGrants = exactly(ofOwner)
 const pageQueryOfGrants = exactly({
@@ -240,9 +243,13 @@ export function createGrantServices(
 ): GrantServices {
   const seen = (grant: Grant | EndedGrant) => grantView(grant, context.clock.now())
 
-  function keptBy({ statuses }: GrantQuery): ((grant: Grant) => boolean) | undefined {
-    if (statuses === undefined) return undefined
-    return (grant) => statuses.includes(grantStatus(grant, context.clock.now()))
+  function keptBy(query: GrantQuery): ((grant: Grant) => boolean) | undefined {
+    const { statuses } = query
+    const account = query.walletAddress && scopeOf({ walletAddress: query.walletAddress })
+    if (statuses === undefined && account === undefined) return undefined
+    return (grant) =>
+      (!statuses || statuses.includes(grantStatus(grant, context.clock.now()))) &&
+      (!account || opens(grant, account.walletAddress))
   }
 
   return {
@@ -391,6 +398,12 @@ export function grantView(grant: Grant | EndedGrant, now: Instant): GrantView {
     ...(endedAt !== undefined && { endedAt }),
     ...(finalized !== undefined && { endedBy: finalized.by }),
   }
+}
+
+/** Whether a grant has access to a wallet address. */
+function opens({ granted, requested }: Grant, walletAddress: string): boolean {
+  const items: readonly TokenItem[] = granted ?? requested
+  return items.some(({ identifier }) => identifier === walletAddress)
 }
 
 /** Whether this is what remains of a grant whose own record is removed. */

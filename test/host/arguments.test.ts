@@ -212,6 +212,7 @@ function callsOn(ids: {
           'query.resourceOwner': 'text',
           'query.statuses': 'list or undefined',
           'query.statuses.0': 'url',
+          'query.walletAddress': 'url or undefined',
           ...pageParts,
         },
       },

@@ -97,6 +97,43 @@ describe('the grants of an owner in some states', () => {
     expect((await grants.list({ resourceOwner: 'alice' })).result).toHaveLength(7)
   })
 
+  test('can be those with access to one wallet address, on pages that neither skip nor repeat', async () => {
+    const world = createWorld()
+    const client = world.client()
+    const { grants, interactions } = world.auth
+    const accountsOf = [[alice], [bob], [alice, bob], [bob], [alice]] as const
+    const ids: string[] = []
+    for (const accounts of accountsOf) {
+      const access = accounts.map((identifier) => ({ ...outgoingAccess, identifier }))
+      const { body } = await client.request(access, withFinish)
+      const id = interactionId(body.interact.redirect)
+      await interactions.approve(id, { resourceOwner: 'alice', walletAddresses: [alice, bob] })
+      ids.push(grantIdOf({ id }))
+      world.clock.advance(1)
+    }
+    await grants.revoke(ids[2] ?? '')
+    for (const [walletAddress, statuses, expected] of [
+      [alice, undefined, [0, 2, 4]],
+      [bob, undefined, [1, 2, 3]],
+      [`${bob}/`, undefined, [1, 2, 3]],
+      [bob, ['approved'], [1, 3]],
+      ['https://wallet.example/nobody', undefined, []],
+    ] as const) {
+      const query = { resourceOwner: 'alice', walletAddress, ...(statuses && { statuses }) }
+      const paged: string[] = []
+      let cursor: string | undefined
+      for (let more = true; more; ) {
+        const { result, pagination } = await grants.list({ ...query, first: 1, cursor })
+        paged.push(...result.map(({ grantId }) => grantId))
+        more = pagination.hasNextPage
+        cursor = pagination.endCursor
+      }
+      const all: string[] = []
+      for await (const { grantId } of grants.iterate(query)) all.push(grantId)
+      expect([paged, all]).toEqual([expected.map((n) => ids[n]), expected.map((n) => ids[n])])
+    }
+  })
+
   test('of an owner with thousands of ended ones take a few queries of the store each', async () => {
     const ended = 2_000
     const memory = memoryStore()
@@ -135,8 +172,11 @@ describe('the grants of an owner in some states', () => {
     expect(calls).toBeLessThanOrEqual(Math.ceil(ended / 200) + 1)
 
     queries = 0
-    const none = await grants.list({ resourceOwner: 'alice', statuses: ['expired'] })
-    expect([queries, none.result, none.pagination.hasNextPage]).toEqual([2, [], true])
+    for (const selected of [{ statuses: ['expired'] as const }, { walletAddress: bob }]) {
+      queries = 0
+      const none = await grants.list({ resourceOwner: 'alice', ...selected })
+      expect([queries, none.result, none.pagination.hasNextPage]).toEqual([2, [], true])
+    }
     queries = 0
     let lines = 0
     for await (const _ of grants.exportHistory({ resourceOwner: 'alice' })) lines += 1
