@@ -4,7 +4,10 @@
  * @module open-payments-server/sqlite
  */
 
-export { sqliteMigrations as migrationsOf } from './sql/sqlite.js'
+export {
+  sqliteMigrations as migrationsOf,
+  sqliteReportMigrations as reportMigrationsOf,
+} from './sql/sqlite.js'
 export type { TransactionResult } from './sql/transactions.js'
 export {
   DatabaseNewerError,
@@ -14,5 +17,5 @@ export {
   TablesMissingError,
 } from './sql/versions.js'
 export type { SqliteDatabase, SqliteStatement } from './sqlite/driver.js'
-export { migrate } from './sqlite/migrate.js'
+export { migrate, type SqliteMigrateOptions } from './sqlite/migrate.js'
 export { type SqliteStore, sqliteStore } from './sqlite/store.js'

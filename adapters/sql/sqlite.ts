@@ -1,11 +1,11 @@
 import { causesOf } from './causes.js'
 import { columns, listNumbers, requiredColumns, typeOf } from './records.js'
+import { type ReportDialect, reportLists, reportMigrations } from './reports.js'
 import {
   atVersion,
   createStatements,
   type Dialect,
   listIndex,
-  migrationsTable,
   recordsTable,
   type Statements,
 } from './statements.js'
@@ -74,10 +74,10 @@ export const sqliteDurable = 'PRAGMA synchronous = FULL'
 /** Lets readers and a writer work at the same time. The file keeps the setting. */
 export const sqliteLog = 'PRAGMA journal_mode = WAL'
 
-export const sqliteVersionsTable = `CREATE TABLE IF NOT EXISTS ${migrationsTable} (
-  version INTEGER PRIMARY KEY,
-  name TEXT NOT NULL
-) STRICT`
+/** Creates a table of the versions that were applied. */
+export function sqliteVersionsTable(name: string): string {
+  return `CREATE TABLE IF NOT EXISTS ${name} (version INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT`
+}
 
 /**
  * Returns the steps of `migrate`, for a migration tool of your own.
@@ -113,4 +113,43 @@ ${definitions.join('\n')}
   ON ${recordsTable} (kind, list_${n}, list_${n}_at, id) WHERE list_${n} IS NOT NULL`,
     ),
   ]
+}
+
+const kinds = ['incoming', 'outgoing'] as const
+
+const reportDialect: ReportDialect = {
+  read: (path) => `json_extract(value, '${path}')`,
+  integer: (value) => value,
+  isTrue: (value) => `${value} = 1`,
+  paymentId: 'substr(id, 9)',
+  // SQLite finds an expression by an index of the same expression.
+  columns: (values) => values,
+  indexes: ({ createdAt, paymentId, ...values }) =>
+    kinds.flatMap((kind) =>
+      reportLists
+        .filter(({ name }) => kind === 'outgoing' || name !== 'receiver')
+        .map(({ name, by }) => {
+          // The primary key begins with the kind, too, and would be taken for a list of all payments.
+          const columns = ['kind', ...by.map((each) => values[each]), createdAt, paymentId]
+          return `CREATE INDEX IF NOT EXISTS open_payments_report_${kind}_${name}
+  ON ${recordsTable} (${columns.join(', ')}) WHERE kind = '${kind}-payment'`
+        }),
+    ),
+  createView: 'CREATE VIEW IF NOT EXISTS',
+}
+
+/**
+ * Returns the steps of the views of payments, which `migrate` applies with `reports: true`, for a migration tool of
+ * your own.
+ *
+ * @example
+ * ```ts
+ * import { reportMigrationsOf } from 'open-payments-server/sqlite'
+ *
+ * const [reports] = reportMigrationsOf()
+ * console.log(reports?.statements.join(';\n')) // the views and their indexes
+ * ```
+ */
+export function sqliteReportMigrations(): readonly Migration[] {
+  return reportMigrations(reportDialect)
 }

@@ -21,7 +21,7 @@ export interface LifeStep {
 }
 
 const deeds = [
-  ...['fail', 'cancel', 'wait', 'sweep'],
+  ...['fail', 'cancel', 'withdraw', 'wait', 'sweep'],
   ...['request', 'decide', 'continue', 'rotate', 'revoke', 'invoice', 'invoice', 'receive'],
   ...['complete', 'quote', 'pay', 'pay', 'order', 'begin', 'begin', 'report', 'report'],
 ] as const
@@ -126,6 +126,11 @@ export async function playLife(steps: readonly LifeStep[]) {
         amount: usd(value),
       }),
     complete: (to) => resources.incomingPayments.complete(invoices?.[to] ?? 'none'),
+    withdraw: (to, value) =>
+      resources.incomingPayments.cancel(
+        invoices?.[to] ?? 'none',
+        value % 2 === 0 ? { reason: 'withdrawn' } : {},
+      ),
     async quote(to, value) {
       const { client, token } = grants[to] ?? {}
       if (client === undefined || token === undefined) return

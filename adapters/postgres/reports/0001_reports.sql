@@ -9,7 +9,8 @@
 -- a list may be any safe integer; -210866803200000 is the first instant that PostgreSQL supports, in 4713 BC.
 
 -- An index on `value` would prevent heap-only updates, because each update changes `value`. The lists of a payment
--- contain its account and the time of its creation, and do not change. A quote is in no list.
+-- contain its account and the time of its creation, and do not change. A quote is in no list. Neither does the receiver
+-- of a payment change. Its state does: an index of it would cost each payment two updates that are not heap-only.
 ALTER TABLE open_payments_records
   ADD COLUMN IF NOT EXISTS quote_account text COLLATE "C" GENERATED ALWAYS AS (
     CASE WHEN kind = 'quote' THEN value::jsonb ->> 'walletAddress' END) STORED,
@@ -17,26 +18,38 @@ ALTER TABLE open_payments_records
     CASE WHEN kind = 'quote' THEN
       CASE WHEN (value::jsonb ->> 'createdAt')::bigint >= -210866803200000
         THEN to_timestamp((value::jsonb ->> 'createdAt')::bigint::double precision / 1000) END
-    END) STORED;
+    END) STORED,
+  ADD COLUMN IF NOT EXISTS payment_receiver text COLLATE "C" GENERATED ALWAYS AS (
+    CASE WHEN kind = 'outgoing-payment' THEN value::jsonb ->> 'receiver' END) STORED;
+
+-- A list is read page by page, by `(created_at, payment_id)`, which ends each of these indexes.
 
 CREATE INDEX IF NOT EXISTS open_payments_report_incoming_account ON open_payments_records (
   (substr(list_1, 10)),
   (CASE WHEN list_1_at >= -210866803200000 THEN to_timestamp(list_1_at::double precision / 1000) END),
-  id
+  (substr(id, 9))
 ) WHERE kind = 'incoming-payment';
 
 CREATE INDEX IF NOT EXISTS open_payments_report_incoming_time ON open_payments_records (
-  (CASE WHEN list_1_at >= -210866803200000 THEN to_timestamp(list_1_at::double precision / 1000) END)
+  (CASE WHEN list_1_at >= -210866803200000 THEN to_timestamp(list_1_at::double precision / 1000) END),
+  (substr(id, 9))
 ) WHERE kind = 'incoming-payment';
 
 CREATE INDEX IF NOT EXISTS open_payments_report_outgoing_account ON open_payments_records (
   (substr(list_1, 10)),
   (CASE WHEN list_1_at >= -210866803200000 THEN to_timestamp(list_1_at::double precision / 1000) END),
-  id
+  (substr(id, 9))
 ) WHERE kind = 'outgoing-payment';
 
 CREATE INDEX IF NOT EXISTS open_payments_report_outgoing_time ON open_payments_records (
-  (CASE WHEN list_1_at >= -210866803200000 THEN to_timestamp(list_1_at::double precision / 1000) END)
+  (CASE WHEN list_1_at >= -210866803200000 THEN to_timestamp(list_1_at::double precision / 1000) END),
+  (substr(id, 9))
+) WHERE kind = 'outgoing-payment';
+
+CREATE INDEX IF NOT EXISTS open_payments_report_outgoing_receiver ON open_payments_records (
+  payment_receiver,
+  (CASE WHEN list_1_at >= -210866803200000 THEN to_timestamp(list_1_at::double precision / 1000) END),
+  (substr(id, 9))
 ) WHERE kind = 'outgoing-payment';
 
 CREATE INDEX IF NOT EXISTS open_payments_report_quote_account
@@ -66,12 +79,15 @@ CREATE VIEW open_payments_incoming_payments AS
       THEN to_timestamp(stored.list_1_at::double precision / 1000) END AS created_at,
     to_timestamp(read."updatedAt" / 1000) + read."updatedAt" % 1000 * interval '1 millisecond' AS updated_at,
     to_timestamp(read."expiresAt" / 1000) + read."expiresAt" % 1000 * interval '1 millisecond' AS expires_at,
-    read.metadata AS metadata
+    read.metadata AS metadata,
+    CASE WHEN read.completed THEN 'completed' WHEN read."expiryRecorded" THEN 'expired' ELSE 'open' END AS state,
+    read.cancellation IS NOT NULL AS cancelled,
+    read.cancellation ->> 'reason' AS cancellation_reason
   FROM (SELECT date_trunc('milliseconds', now())) AS clock (now)
     CROSS JOIN open_payments_records AS stored
     CROSS JOIN LATERAL jsonb_to_record(stored.value::jsonb) AS read (
       client text, completed boolean, "expiryRecorded" boolean, "expiresAt" bigint,
-      "updatedAt" bigint, "incomingAmount" jsonb, received numeric, asset jsonb, metadata jsonb
+      "updatedAt" bigint, "incomingAmount" jsonb, received numeric, asset jsonb, metadata jsonb, cancellation jsonb
     )
   WHERE stored.kind = 'incoming-payment';
 
@@ -89,7 +105,10 @@ RETURNS TABLE (
   created_at timestamptz,
   updated_at timestamptz,
   expires_at timestamptz,
-  metadata jsonb
+  metadata jsonb,
+  state text,
+  cancelled boolean,
+  cancellation_reason text
 ) LANGUAGE sql STABLE AS $$
   SELECT left(stored.id, 8) AS server,
     substr(stored.id, 9) AS payment_id,
@@ -108,12 +127,15 @@ RETURNS TABLE (
       THEN to_timestamp(stored.list_1_at::double precision / 1000) END AS created_at,
     to_timestamp(read."updatedAt" / 1000) + read."updatedAt" % 1000 * interval '1 millisecond' AS updated_at,
     to_timestamp(read."expiresAt" / 1000) + read."expiresAt" % 1000 * interval '1 millisecond' AS expires_at,
-    read.metadata AS metadata
+    read.metadata AS metadata,
+    CASE WHEN read.completed THEN 'completed' WHEN read."expiryRecorded" THEN 'expired' ELSE 'open' END AS state,
+    read.cancellation IS NOT NULL AS cancelled,
+    read.cancellation ->> 'reason' AS cancellation_reason
   FROM (SELECT date_trunc('milliseconds', $1)) AS clock (now)
     CROSS JOIN open_payments_records AS stored
     CROSS JOIN LATERAL jsonb_to_record(stored.value::jsonb) AS read (
       client text, completed boolean, "expiryRecorded" boolean, "expiresAt" bigint,
-      "updatedAt" bigint, "incomingAmount" jsonb, received numeric, asset jsonb, metadata jsonb
+      "updatedAt" bigint, "incomingAmount" jsonb, received numeric, asset jsonb, metadata jsonb, cancellation jsonb
     )
   WHERE stored.kind = 'incoming-payment'
 $$;
@@ -126,7 +148,7 @@ CREATE VIEW open_payments_outgoing_payments AS
     read."grantId" AS grant_id,
     read."itemId" AS item_id,
     read."quoteId" AS quote_id,
-    read.receiver AS receiver,
+    stored.payment_receiver AS receiver,
     CASE WHEN read.state = 'created'
         AND clock.now >= to_timestamp(read."holdUntil" / 1000) + read."holdUntil" % 1000 * interval '1 millisecond'
         THEN 'failed'
@@ -145,11 +167,12 @@ CREATE VIEW open_payments_outgoing_payments AS
     to_timestamp(read."holdUntil" / 1000) + read."holdUntil" % 1000 * interval '1 millisecond' AS hold_until,
     to_timestamp(read."endedAt" / 1000) + read."endedAt" % 1000 * interval '1 millisecond' AS ended_at,
     read.failure AS failure,
-    read.metadata AS metadata
+    read.metadata AS metadata,
+    read.state AS state
   FROM (SELECT date_trunc('milliseconds', now())) AS clock (now)
     CROSS JOIN open_payments_records AS stored
     CROSS JOIN LATERAL jsonb_to_record(stored.value::jsonb) AS read (
-      client text, "grantId" text, "itemId" text, "quoteId" text, receiver text, state text,
+      client text, "grantId" text, "itemId" text, "quoteId" text, state text,
       "debitAmount" jsonb, "receiveAmount" jsonb, sent numeric, delivered numeric,
       "updatedAt" bigint, "holdUntil" bigint, "endedAt" bigint, failure text, metadata jsonb
     )
@@ -179,7 +202,8 @@ RETURNS TABLE (
   hold_until timestamptz,
   ended_at timestamptz,
   failure text,
-  metadata jsonb
+  metadata jsonb,
+  state text
 ) LANGUAGE sql STABLE AS $$
   SELECT left(stored.id, 8) AS server,
     substr(stored.id, 9) AS payment_id,
@@ -188,7 +212,7 @@ RETURNS TABLE (
     read."grantId" AS grant_id,
     read."itemId" AS item_id,
     read."quoteId" AS quote_id,
-    read.receiver AS receiver,
+    stored.payment_receiver AS receiver,
     CASE WHEN read.state = 'created'
         AND clock.now >= to_timestamp(read."holdUntil" / 1000) + read."holdUntil" % 1000 * interval '1 millisecond'
         THEN 'failed'
@@ -207,11 +231,12 @@ RETURNS TABLE (
     to_timestamp(read."holdUntil" / 1000) + read."holdUntil" % 1000 * interval '1 millisecond' AS hold_until,
     to_timestamp(read."endedAt" / 1000) + read."endedAt" % 1000 * interval '1 millisecond' AS ended_at,
     read.failure AS failure,
-    read.metadata AS metadata
+    read.metadata AS metadata,
+    read.state AS state
   FROM (SELECT date_trunc('milliseconds', $1)) AS clock (now)
     CROSS JOIN open_payments_records AS stored
     CROSS JOIN LATERAL jsonb_to_record(stored.value::jsonb) AS read (
-      client text, "grantId" text, "itemId" text, "quoteId" text, receiver text, state text,
+      client text, "grantId" text, "itemId" text, "quoteId" text, state text,
       "debitAmount" jsonb, "receiveAmount" jsonb, sent numeric, delivered numeric,
       "updatedAt" bigint, "holdUntil" bigint, "endedAt" bigint, failure text, metadata jsonb
     )

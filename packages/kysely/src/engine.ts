@@ -7,8 +7,11 @@ export interface Engine {
   readonly statements: Statements
   /** Returns the statements for the transaction of a host, which may end it between two of them. */
   readonly statementsInside: (run: (text: string) => Promise<unknown>) => Promise<Statements>
-  readonly versionsTable: string
+  /** Returns the statement that creates a table of applied versions. */
+  readonly versionsTable: (name: string) => string
   readonly migrations: readonly Migration[]
+  /** The steps of the views for reports; absent where there are none. */
+  readonly reportMigrations?: readonly Migration[]
   /** The statements that begin a transaction. */
   readonly begin: readonly string[]
   /** Sets the savepoint `open_payments`, and rejects if no transaction is in progress. */

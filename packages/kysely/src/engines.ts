@@ -7,6 +7,7 @@ import {
   sqliteListName,
   sqliteMarked,
   sqliteMigrations,
+  sqliteReportMigrations,
   sqliteStatements,
   sqliteVersionsTable,
 } from '../../../adapters/sql/sqlite.js'
@@ -18,6 +19,7 @@ import {
   isMysqlConflict,
   isWithoutTables as isMysqlWithoutTables,
   mysqlMigrations,
+  mysqlReportMigrations,
   mysqlStatements,
   mysqlStatementsInside,
   mysqlVersionsTable,
@@ -32,6 +34,7 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
     statementsInside: async () => mysqlStatementsInside,
     versionsTable: mysqlVersionsTable,
     migrations: mysqlMigrations(),
+    reportMigrations: mysqlReportMigrations(),
     // At this level, transactions lock no gaps between records.
     begin: ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION'],
     async setSavepoint(run) {
@@ -55,6 +58,7 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
     statementsInside: sqliteMarked,
     versionsTable: sqliteVersionsTable,
     migrations: sqliteMigrations(),
+    reportMigrations: sqliteReportMigrations(),
     begin: [sqliteDurable, sqliteBegin],
     async setSavepoint(run) {
       // Outside a transaction, SAVEPOINT begins one. Inside, SQLite refuses BEGIN.

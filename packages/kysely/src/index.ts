@@ -14,6 +14,12 @@ export {
   TablesMissingError,
 } from '../../../adapters/sql/versions.js'
 export type { KyselyDialect } from './engines.js'
-export { checkTables, type KyselyMigrateOptions, migrate, migrationsOf } from './migrate.js'
+export {
+  checkTables,
+  type KyselyMigrateOptions,
+  migrate,
+  migrationsOf,
+  reportMigrationsOf,
+} from './migrate.js'
 export type { PortableOptions } from './portable.js'
 export { type KyselyStore, type KyselyStoreOptions, kyselyStore } from './store.js'

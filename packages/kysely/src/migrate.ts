@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely'
+import { InvalidInputError } from 'open-payments-server'
 import { requireKnownOptions } from 'open-payments-server/adapter'
 import {
   checkTables as checkPostgres,
@@ -6,6 +7,8 @@ import {
 } from '../../../adapters/postgres/check-tables.js'
 import { migrate as migratePostgres } from '../../../adapters/postgres/migrate.js'
 import { migrationsOf as postgresMigrations } from '../../../adapters/postgres/migrations.js'
+import { reportMigrationsOf as postgresReports } from '../../../adapters/postgres/reports.js'
+import { reportMigrationsTable } from '../../../adapters/sql/reports.js'
 import { sqliteLog } from '../../../adapters/sql/sqlite.js'
 import { migrationsTable } from '../../../adapters/sql/statements.js'
 import { retried } from '../../../adapters/sql/transactions.js'
@@ -27,6 +30,12 @@ import {
 import type { KyselyStoreOptions } from './store.js'
 
 export interface KyselyMigrateOptions extends KyselyStoreOptions, PortableOptions {
+  /**
+   * Whether `migrate` creates the views for reports too, with their indexes: on PostgreSQL those of
+   * `open-payments-server/postgres`, on SQLite and MariaDB those of payments; not with `portable`. Each new payment
+   * then writes more index entries. Default false, which keeps existing views.
+   */
+  readonly reports?: boolean
   /**
    * Accepts a database that can lose acknowledged commits, because it is for tests: with
    * `innodb_flush_log_at_trx_commit = 0`, `synchronous_commit = off`, or an UNLOGGED table. Default false: `migrate`
@@ -58,12 +67,36 @@ export function migrationsOf(
 }
 
 const portableOptions = { collation: true, asynchronousIndexes: true } as const
-const migrateOptions = { dialect: true, allowLostCommits: true, ...portableOptions } as const
+const migrateOptions = {
+  ...{ dialect: true, allowLostCommits: true, reports: true },
+  ...portableOptions,
+} as const
 
 /**
- * Brings the tables up to date. Any number of processes may call it concurrently. If there is nothing to do, it only
- * reads. On SQLite it sets `journal_mode` to WAL, which the file keeps. Resolves to `warnings` for a database that can
- * lose acknowledged commits.
+ * Returns the migration steps of the views for reports, which `migrate` applies with `reports: true`.
+ *
+ * @throws {InvalidInputError} for `portable`, which has none.
+ *
+ * @example
+ * ```ts
+ * import { reportMigrationsOf } from 'open-payments-server-kysely'
+ *
+ * const [reports] = reportMigrationsOf('mysql')
+ * console.log(reports?.statements.join(';\n')) // the views, for your own tool
+ * ```
+ */
+export function reportMigrationsOf(dialect: KyselyDialect): readonly Migration[] {
+  requireDialect(dialect)
+  if (dialect === 'postgres') return postgresReports()
+  const { reportMigrations } = engineOf(dialect)
+  if (reportMigrations !== undefined) return reportMigrations
+  throw new InvalidInputError('reports', 'must be false with this dialect')
+}
+
+/**
+ * Brings the tables up to date, and with `reports` the views. Any number of processes may call it concurrently. If
+ * there is nothing to do, it only reads. On SQLite it sets `journal_mode` to WAL, which the file keeps. Resolves to
+ * `warnings` for a database that can lose acknowledged commits.
  *
  * @throws {DatabaseSettingsError} for a session or a database that would not return records unchanged and up to date,
  *   such as with the character set latin1 or the isolation level READ UNCOMMITTED.
@@ -84,15 +117,21 @@ export async function migrate<Database>(
   options: KyselyMigrateOptions,
 ): Promise<Migrated> {
   requireKnownOptions('', options, migrateOptions)
-  const { dialect, allowLostCommits = false, ...portable } = options
+  const { dialect, allowLostCommits = false, reports = false, ...portable } = options
   requireDialect(dialect)
-  if (dialect === 'postgres') return migratePostgres(postgresDatabaseOf(db), { allowLostCommits })
+  if (dialect === 'postgres') {
+    return migratePostgres(postgresDatabaseOf(db), { allowLostCommits, reports })
+  }
   const client = clientOf(db)
+  const tables = [{ table: migrationsTable, steps: migrationsOf(dialect, portable) }]
+  if (reports) tables.push({ table: reportMigrationsTable, steps: reportMigrationsOf(dialect) })
   const loss = dialect === 'mysql' ? await requireMysqlSettings(client) : undefined
   // Another process that starts may hold the lock of the file.
   const mayRepeat = dialect === 'portable' ? isMigratedElsewhere : engineOf(dialect).isTransient
-  const steps = migrationsOf(dialect, portable)
-  const applied = await retried(() => migrated(client, dialect, steps), mayRepeat)
+  const applied: string[] = []
+  for (const { table, steps } of tables) {
+    applied.push(...(await retried(() => migrated(client, dialect, table, steps), mayRepeat)))
+  }
   if (dialect === 'portable') await requireByteOrder(client)
   const isTold = loss !== undefined && !allowLostCommits
   return { applied, ...(isTold && { warnings: [loss] }) }
@@ -101,19 +140,19 @@ export async function migrate<Database>(
 async function migrated(
   client: Client,
   dialect: Exclude<KyselyDialect, 'postgres'>,
+  table: string,
   migrations: readonly Migration[],
 ): Promise<readonly string[]> {
   if (dialect === 'sqlite') await client.run(sqliteLog)
-  const { versionsTable } = engineOf(dialect)
-  const done = await appliedVersions(client).catch(() => undefined)
+  const done = await appliedVersions(client, table).catch(() => undefined)
   const steps = missing(migrations, done ?? [])
-  if (done === undefined) await client.run(versionsTable)
+  if (done === undefined) await client.run(engineOf(dialect).versionsTable(table))
   for (const { version, name, statements } of steps) {
     for (const text of statements) await client.run(text)
-    const record = `INSERT INTO ${migrationsTable} (version, name) VALUES (${version}, '${name}')`
+    const record = `INSERT INTO ${table} (version, name) VALUES (${version}, '${name}')`
     await client.run(record).catch(async (error) => {
       // Another process has applied the same statements.
-      if (!(await appliedVersions(client)).includes(version)) throw error
+      if (!(await appliedVersions(client, table)).includes(version)) throw error
     })
   }
   return steps.map(({ name }) => name)
@@ -169,7 +208,7 @@ export async function checkTables<Database>(
   }
 }
 
-async function appliedVersions(client: Client): Promise<number[]> {
-  const { rows } = await client.run(`SELECT version AS value FROM ${migrationsTable}`)
+async function appliedVersions(client: Client, table = migrationsTable): Promise<number[]> {
+  const { rows } = await client.run(`SELECT version AS value FROM ${table}`)
   return rows.map(({ value }) => Number(value))
 }

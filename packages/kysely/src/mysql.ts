@@ -1,11 +1,11 @@
 import { causesOf } from '../../../adapters/sql/causes.js'
 import { columns, listNumbers, requiredColumns, typeOf } from '../../../adapters/sql/records.js'
+import { type ReportDialect, reportLists, reportMigrations } from '../../../adapters/sql/reports.js'
 import {
   atVersion,
   createStatements,
   type Dialect,
   listIndex,
-  migrationsTable,
   recordsTable,
 } from '../../../adapters/sql/statements.js'
 import type { Migration } from '../../../adapters/sql/versions.js'
@@ -52,10 +52,13 @@ function numberOf(error: unknown): number | undefined {
   return error instanceof Error ? (error as { readonly errno?: number }).errno : undefined
 }
 
-export const mysqlVersionsTable = `CREATE TABLE IF NOT EXISTS ${migrationsTable} (
+/** Creates a table of the versions that were applied. */
+export function mysqlVersionsTable(name: string): string {
+  return `CREATE TABLE IF NOT EXISTS ${name} (
   version INTEGER PRIMARY KEY,
   name VARCHAR(64) NOT NULL
 ) ENGINE = InnoDB`
+}
 
 export function mysqlMigrations(): readonly Migration[] {
   return [{ version: 1, name: 'records', statements: [recordsStatement()] }]
@@ -84,4 +87,54 @@ ${definitions.join('\n')}
   INDEX ${recordsTable}_due (kind, namespace, due_at, id),
 ${lists.join(',\n')}
 ) ENGINE = InnoDB`
+}
+
+/** An index has at most 3,072 bytes, and URLs are ASCII. A value that is not is null, and fails no write. */
+const ascii = (value: string, length: number) =>
+  `CASE WHEN ${value} REGEXP '^[ -~]*$' THEN LEFT(CONVERT(${value} USING ascii), ${length}) END`
+
+const listed = {
+  account: 'payment_account',
+  receiver: 'payment_receiver',
+  createdAt: 'payment_created_at',
+  paymentId: 'payment_id',
+}
+
+const reportDialect: ReportDialect = {
+  read: (path) => `JSON_VALUE(value, '${path}')`,
+  integer: (value) => `CAST(${value} AS SIGNED)`,
+  isTrue: (value) => `${value} IN ('1', 'true')`,
+  paymentId: 'SUBSTRING(id, 9)',
+  columns: () => listed,
+  // MariaDB has no index of an expression, but of a column that is computed.
+  indexes(values) {
+    const column = (name: string, type: string, value: string) =>
+      `  ADD COLUMN IF NOT EXISTS ${name} ${type} AS (CASE WHEN kind IN ('incoming-payment', 'outgoing-payment')
+    THEN ${value} END) VIRTUAL`
+    const text = (length: number) => `VARCHAR(${length}) CHARACTER SET ascii COLLATE ascii_bin`
+    const indexes = reportLists.map(({ name, by }) => {
+      const columns = [
+        'kind',
+        ...by.map((each) => listed[each]),
+        listed.createdAt,
+        listed.paymentId,
+      ]
+      return `  ADD INDEX IF NOT EXISTS open_payments_report_${name} (${columns.join(', ')})`
+    })
+    return [
+      `ALTER TABLE ${recordsTable}
+${[
+  column(listed.account, text(2_048), ascii(values.account, 2_048)),
+  column(listed.receiver, text(2_048), ascii(values.receiver, 2_048)),
+  column(listed.createdAt, 'BIGINT', values.createdAt),
+  column(listed.paymentId, text(128), `CONVERT(${values.paymentId} USING ascii)`),
+  ...indexes,
+].join(',\n')}`,
+    ]
+  },
+  createView: 'CREATE OR REPLACE VIEW',
+}
+
+export function mysqlReportMigrations(): readonly Migration[] {
+  return reportMigrations(reportDialect)
 }

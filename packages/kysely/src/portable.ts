@@ -5,7 +5,6 @@ import {
   createStatements,
   type Dialect,
   listIndex,
-  migrationsTable,
   recordsTable,
 } from '../../../adapters/sql/statements.js'
 import { createMark } from '../../../adapters/sql/transactions.js'
@@ -49,7 +48,7 @@ export const portable: Engine = {
     await run(`SELECT set_config('${markSetting}', concat(${marks}, '${mark}'), true)`)
     return createStatements(dialect, `AND strpos(${marks}, '${mark}') > 0`)
   },
-  versionsTable: `CREATE TABLE IF NOT EXISTS ${migrationsTable} (
+  versionsTable: (name) => `CREATE TABLE IF NOT EXISTS ${name} (
   version integer PRIMARY KEY,
   name varchar(64) NOT NULL
 )`,

@@ -108,6 +108,9 @@ async function matchesIncoming(life: Life, now: number): Promise<void> {
       updated_at: payment.updatedAt,
       expires_at: Date.parse(expiresAt ?? ''),
       metadata: metadataOf(payment),
+      state: completed ? 'completed' : payment.expiryRecorded ? 'expired' : 'open',
+      cancelled: payment.cancellation !== undefined,
+      cancellation_reason: payment.cancellation?.reason,
     }
   })
   expectRows(await rowsOf('incoming_payments', now), expected)
@@ -141,6 +144,7 @@ async function matchesOutgoing(life: Life, now: number): Promise<void> {
       ended_at: payment.endedAt,
       failure: payment.failure?.replaceAll('\u0000', '\ue0000000'),
       metadata: metadataOf(payment),
+      state: payment.state,
     }
   })
   expectRows(await rowsOf('outgoing_payments', now), expected)

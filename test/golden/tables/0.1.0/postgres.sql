@@ -28,6 +28,11 @@ CASE
         ELSE NULL::timestamp with time zone
     END
     ELSE NULL::timestamp with time zone
+END) STORED,
+  payment_receiver text COLLATE "C" GENERATED ALWAYS AS (
+CASE
+    WHEN (kind = 'outgoing-payment'::text) THEN ((value)::jsonb ->> 'receiver'::text)
+    ELSE NULL::text
 END) STORED
 ) WITH (fillfactor=70, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 --
@@ -56,25 +61,31 @@ CREATE INDEX open_payments_report_incoming_account ON open_payments_records USIN
 CASE
     WHEN (list_1_at >= '-210866803200000'::bigint) THEN to_timestamp(((list_1_at)::double precision / (1000)::double precision))
     ELSE NULL::timestamp with time zone
-END), id) WHERE (kind = 'incoming-payment'::text);
+END), substr(id, 9)) WHERE (kind = 'incoming-payment'::text);
 --
 CREATE INDEX open_payments_report_incoming_time ON open_payments_records USING btree ((
 CASE
     WHEN (list_1_at >= '-210866803200000'::bigint) THEN to_timestamp(((list_1_at)::double precision / (1000)::double precision))
     ELSE NULL::timestamp with time zone
-END)) WHERE (kind = 'incoming-payment'::text);
+END), substr(id, 9)) WHERE (kind = 'incoming-payment'::text);
 --
 CREATE INDEX open_payments_report_outgoing_account ON open_payments_records USING btree (substr(list_1, 10), (
 CASE
     WHEN (list_1_at >= '-210866803200000'::bigint) THEN to_timestamp(((list_1_at)::double precision / (1000)::double precision))
     ELSE NULL::timestamp with time zone
-END), id) WHERE (kind = 'outgoing-payment'::text);
+END), substr(id, 9)) WHERE (kind = 'outgoing-payment'::text);
+--
+CREATE INDEX open_payments_report_outgoing_receiver ON open_payments_records USING btree (payment_receiver, (
+CASE
+    WHEN (list_1_at >= '-210866803200000'::bigint) THEN to_timestamp(((list_1_at)::double precision / (1000)::double precision))
+    ELSE NULL::timestamp with time zone
+END), substr(id, 9)) WHERE (kind = 'outgoing-payment'::text);
 --
 CREATE INDEX open_payments_report_outgoing_time ON open_payments_records USING btree ((
 CASE
     WHEN (list_1_at >= '-210866803200000'::bigint) THEN to_timestamp(((list_1_at)::double precision / (1000)::double precision))
     ELSE NULL::timestamp with time zone
-END)) WHERE (kind = 'outgoing-payment'::text);
+END), substr(id, 9)) WHERE (kind = 'outgoing-payment'::text);
 --
 CREATE INDEX open_payments_report_quote_account ON open_payments_records USING btree (quote_account, quote_created_at, id) WHERE (kind = 'quote'::text);
 --
@@ -141,10 +152,17 @@ CREATE VIEW open_payments_incoming_payments AS
         END AS created_at,
     (to_timestamp(((read."updatedAt" / 1000))::double precision) + (((read."updatedAt" % (1000)::bigint))::double precision * '00:00:00.001'::interval)) AS updated_at,
     (to_timestamp(((read."expiresAt" / 1000))::double precision) + (((read."expiresAt" % (1000)::bigint))::double precision * '00:00:00.001'::interval)) AS expires_at,
-    read.metadata
+    read.metadata,
+        CASE
+            WHEN read.completed THEN 'completed'::text
+            WHEN read."expiryRecorded" THEN 'expired'::text
+            ELSE 'open'::text
+        END AS state,
+    (read.cancellation IS NOT NULL) AS cancelled,
+    (read.cancellation ->> 'reason'::text) AS cancellation_reason
    FROM ((( SELECT date_trunc('milliseconds'::text, now()) AS date_trunc) clock(now)
      CROSS JOIN open_payments_records stored)
-     CROSS JOIN LATERAL jsonb_to_record((stored.value)::jsonb) read(client text, completed boolean, "expiryRecorded" boolean, "expiresAt" bigint, "updatedAt" bigint, "incomingAmount" jsonb, received numeric, asset jsonb, metadata jsonb))
+     CROSS JOIN LATERAL jsonb_to_record((stored.value)::jsonb) read(client text, completed boolean, "expiryRecorded" boolean, "expiresAt" bigint, "updatedAt" bigint, "incomingAmount" jsonb, received numeric, asset jsonb, metadata jsonb, cancellation jsonb))
   WHERE (stored.kind = 'incoming-payment'::text);
 --
 CREATE VIEW open_payments_outgoing_payments AS
@@ -155,7 +173,7 @@ CREATE VIEW open_payments_outgoing_payments AS
     read."grantId" AS grant_id,
     read."itemId" AS item_id,
     read."quoteId" AS quote_id,
-    read.receiver,
+    stored.payment_receiver AS receiver,
         CASE
             WHEN ((read.state = 'created'::text) AND (clock.now >= (to_timestamp(((read."holdUntil" / 1000))::double precision) + (((read."holdUntil" % (1000)::bigint))::double precision * '00:00:00.001'::interval)))) THEN 'failed'::text
             ELSE read.state
@@ -176,10 +194,11 @@ CREATE VIEW open_payments_outgoing_payments AS
     (to_timestamp(((read."holdUntil" / 1000))::double precision) + (((read."holdUntil" % (1000)::bigint))::double precision * '00:00:00.001'::interval)) AS hold_until,
     (to_timestamp(((read."endedAt" / 1000))::double precision) + (((read."endedAt" % (1000)::bigint))::double precision * '00:00:00.001'::interval)) AS ended_at,
     read.failure,
-    read.metadata
+    read.metadata,
+    read.state
    FROM ((( SELECT date_trunc('milliseconds'::text, now()) AS date_trunc) clock(now)
      CROSS JOIN open_payments_records stored)
-     CROSS JOIN LATERAL jsonb_to_record((stored.value)::jsonb) read(client text, "grantId" text, "itemId" text, "quoteId" text, receiver text, state text, "debitAmount" jsonb, "receiveAmount" jsonb, sent numeric, delivered numeric, "updatedAt" bigint, "holdUntil" bigint, "endedAt" bigint, failure text, metadata jsonb))
+     CROSS JOIN LATERAL jsonb_to_record((stored.value)::jsonb) read(client text, "grantId" text, "itemId" text, "quoteId" text, state text, "debitAmount" jsonb, "receiveAmount" jsonb, sent numeric, delivered numeric, "updatedAt" bigint, "holdUntil" bigint, "endedAt" bigint, failure text, metadata jsonb))
   WHERE ((stored.kind = 'outgoing-payment'::text) AND (read.state <> ALL (ARRAY['reserved'::text, 'declined'::text])));
 --
 CREATE VIEW open_payments_quotes AS
@@ -301,7 +320,7 @@ $function$
 ;
 --
 CREATE OR REPLACE FUNCTION open_payments_incoming_payments_at(timestamp with time zone)
- RETURNS TABLE(server text, payment_id text, account text, client text, status text, incoming_value numeric, received_value numeric, asset_code text, asset_scale integer, created_at timestamp with time zone, updated_at timestamp with time zone, expires_at timestamp with time zone, metadata jsonb)
+ RETURNS TABLE(server text, payment_id text, account text, client text, status text, incoming_value numeric, received_value numeric, asset_code text, asset_scale integer, created_at timestamp with time zone, updated_at timestamp with time zone, expires_at timestamp with time zone, metadata jsonb, state text, cancelled boolean, cancellation_reason text)
  LANGUAGE sql
  STABLE
 AS $function$
@@ -322,19 +341,22 @@ AS $function$
       THEN to_timestamp(stored.list_1_at::double precision / 1000) END AS created_at,
     to_timestamp(read."updatedAt" / 1000) + read."updatedAt" % 1000 * interval '1 millisecond' AS updated_at,
     to_timestamp(read."expiresAt" / 1000) + read."expiresAt" % 1000 * interval '1 millisecond' AS expires_at,
-    read.metadata AS metadata
+    read.metadata AS metadata,
+    CASE WHEN read.completed THEN 'completed' WHEN read."expiryRecorded" THEN 'expired' ELSE 'open' END AS state,
+    read.cancellation IS NOT NULL AS cancelled,
+    read.cancellation ->> 'reason' AS cancellation_reason
   FROM (SELECT date_trunc('milliseconds', $1)) AS clock (now)
     CROSS JOIN open_payments_records AS stored
     CROSS JOIN LATERAL jsonb_to_record(stored.value::jsonb) AS read (
       client text, completed boolean, "expiryRecorded" boolean, "expiresAt" bigint,
-      "updatedAt" bigint, "incomingAmount" jsonb, received numeric, asset jsonb, metadata jsonb
+      "updatedAt" bigint, "incomingAmount" jsonb, received numeric, asset jsonb, metadata jsonb, cancellation jsonb
     )
   WHERE stored.kind = 'incoming-payment'
 $function$
 ;
 --
 CREATE OR REPLACE FUNCTION open_payments_outgoing_payments_at(timestamp with time zone)
- RETURNS TABLE(server text, payment_id text, account text, client text, grant_id text, item_id text, quote_id text, receiver text, status text, debit_value numeric, debit_asset_code text, debit_asset_scale integer, receive_value numeric, receive_asset_code text, receive_asset_scale integer, sent_value numeric, delivered_value numeric, created_at timestamp with time zone, updated_at timestamp with time zone, hold_until timestamp with time zone, ended_at timestamp with time zone, failure text, metadata jsonb)
+ RETURNS TABLE(server text, payment_id text, account text, client text, grant_id text, item_id text, quote_id text, receiver text, status text, debit_value numeric, debit_asset_code text, debit_asset_scale integer, receive_value numeric, receive_asset_code text, receive_asset_scale integer, sent_value numeric, delivered_value numeric, created_at timestamp with time zone, updated_at timestamp with time zone, hold_until timestamp with time zone, ended_at timestamp with time zone, failure text, metadata jsonb, state text)
  LANGUAGE sql
  STABLE
 AS $function$
@@ -345,7 +367,7 @@ AS $function$
     read."grantId" AS grant_id,
     read."itemId" AS item_id,
     read."quoteId" AS quote_id,
-    read.receiver AS receiver,
+    stored.payment_receiver AS receiver,
     CASE WHEN read.state = 'created'
         AND clock.now >= to_timestamp(read."holdUntil" / 1000) + read."holdUntil" % 1000 * interval '1 millisecond'
         THEN 'failed'
@@ -364,11 +386,12 @@ AS $function$
     to_timestamp(read."holdUntil" / 1000) + read."holdUntil" % 1000 * interval '1 millisecond' AS hold_until,
     to_timestamp(read."endedAt" / 1000) + read."endedAt" % 1000 * interval '1 millisecond' AS ended_at,
     read.failure AS failure,
-    read.metadata AS metadata
+    read.metadata AS metadata,
+    read.state AS state
   FROM (SELECT date_trunc('milliseconds', $1)) AS clock (now)
     CROSS JOIN open_payments_records AS stored
     CROSS JOIN LATERAL jsonb_to_record(stored.value::jsonb) AS read (
-      client text, "grantId" text, "itemId" text, "quoteId" text, receiver text, state text,
+      client text, "grantId" text, "itemId" text, "quoteId" text, state text,
       "debitAmount" jsonb, "receiveAmount" jsonb, sent numeric, delivered numeric,
       "updatedAt" bigint, "holdUntil" bigint, "endedAt" bigint, failure text, metadata jsonb
     )
