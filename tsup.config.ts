@@ -114,8 +114,12 @@ const creator: Options = {
   clean: true,
 }
 
-/** The doctor and the client contain the functions of the library that they call: `npx` installs each without it. */
-const doctor: Options = { ...shared, outDir: 'packages/doctor/dist' }
+/** The doctor and the command line client contain what they call: `npx` installs each without the library. */
+const doctor: Options = {
+  ...shared,
+  outDir: 'packages/doctor/dist',
+  noExternal: [/^(?!node:)/],
+}
 const conformance = 'packages/doctor/src/index.ts'
 
 const cli: Options = {
@@ -209,7 +213,16 @@ export default defineConfig([
   },
   { ...library, ...declarations, entry: entries },
   creator,
-  { ...doctor, format: 'esm', clean: true, entry: [conformance, 'packages/doctor/src/main.ts'] },
+  {
+    ...doctor,
+    format: 'esm',
+    clean: true,
+    entry: [conformance, 'packages/doctor/src/main.ts'],
+    metafile: true,
+    onSuccess: async () => {
+      writeLicenses('packages/doctor/dist', packagesIn('packages/doctor/dist/metafile-esm.json'))
+    },
+  },
   { ...doctor, ...declarations, entry: [conformance] },
   cli,
   {

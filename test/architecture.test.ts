@@ -43,7 +43,7 @@ const mayImport: Record<string, readonly string[]> = {
   adapters: ['index', 'entry-adapter'],
   testing: ['index', 'entry-core', 'entry-adapter', 'entry-attempts'],
   programs: ['index', 'testing'],
-  doctor: ['index', 'entry-adapter', 'testing', 'programs'],
+  doctor: ['index', 'entry-adapter', 'client', 'testing', 'programs'],
   client: ['index', 'entry-core', 'entry-adapter', 'protocol'],
   cli: ['index', 'client', 'testing', 'programs'],
   kysely: ['index', 'entry-adapter', 'adapters'],

@@ -20,7 +20,7 @@ const contains: Readonly<Record<string, readonly RegExp[]>> = {
 
 /** The packages whose programs and modules need another package, which is removed with them. */
 const users: Readonly<Record<string, readonly string[]>> = {
-  client: ['cli', 'create-open-payments-server', 'sandbox'],
+  client: ['cli', 'create-open-payments-server', 'doctor', 'sandbox'],
   'create-open-payments-server': ['sandbox'],
   doctor: ['create-open-payments-server'],
   kysely: ['create-open-payments-server'],

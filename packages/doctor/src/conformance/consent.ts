@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { type GrantRequest, verifyFinish } from 'open-payments-client'
 import {
   type AccessItem,
   demand,
@@ -15,7 +16,10 @@ import {
   requestConsent,
   type ServerCaseDefinition,
   type Session,
+  taken,
 } from './session.js'
+
+type Item = GrantRequest['access'][number]
 
 /** A grant after the owner's decision, and the URL to which the browser was redirected. */
 interface Decided {
@@ -59,9 +63,17 @@ async function continued(
 
 /** Gets an access token that the owner approved. */
 export async function approvedToken(session: Session, item: AccessItem): Promise<string> {
-  const answer = await continued(session, await decided(session, item))
-  demandJson(answer, 200)
-  return textAt(answer, 'access_token', 'value')
+  const { steps, walletAddress, finishUri, consent } = session
+  const access = [item as unknown as Item]
+  const asked = taken(await steps.requestGrant({ walletAddress, access, interact: { finishUri } }))
+  if (asked.status === 'issued') return asked.grant.token
+  const { pending } = asked
+  const returned = await consent?.(pending.redirect ?? '', 'approve')
+  demand(returned !== undefined, 'consent must resolve to an absolute URL')
+  const { interactRef } = taken(await verifyFinish(pending, new URL(returned).searchParams))
+  const continued = taken(await steps.continueGrant(pending, { interactRef }))
+  demand(continued.status === 'issued', 'the grant is still pending after consent')
+  return continued.grant.token
 }
 
 function hashOf({ requested, nonce, returned }: Decided, authServer: string) {

@@ -12,18 +12,23 @@ import {
 import { approvedToken } from './consent.js'
 import { demandInstant, demandSame } from './expectations.js'
 import { outgoing } from './grant.js'
-import { createdId } from './incoming-payment.js'
-import { createSession, type ServerCaseDefinition, type Session } from './session.js'
+import { type ServerCaseDefinition, type Session, taken } from './session.js'
 
 /** An amount in the smallest unit of the receiver's asset. */
 const receivedValue = '100'
 
 /** Creates an incoming payment with an amount at the receiver. */
-async function receiver(session: Session): Promise<string> {
-  const payee = createSession({ ...session, walletAddress: session.receiver })
-  const { asset } = await payee.wallet()
-  return createdId(payee, { incomingAmount: { value: receivedValue, ...asset } })
+async function receiver({ steps, receiver: payee, now }: Session): Promise<string> {
+  const { address } = taken(await steps.addressOf(payee))
+  const created = await steps.createReceiver({
+    walletAddress: address,
+    incomingAmount: { value: receivedValue, ...address.asset },
+    expiresAt: now() + lifetimeMs,
+  })
+  return taken(created).url
 }
+
+const lifetimeMs = 60 * 60 * 1_000
 
 interface Quoted {
   readonly answer: WireAnswer
@@ -43,10 +48,16 @@ async function quoted(session: Session): Promise<Quoted> {
   return { answer, token, receiver: to }
 }
 
+async function newQuote(session: Session) {
+  const { steps, walletAddress } = session
+  const asked = { walletAddress, receiver: await receiver(session) }
+  return taken(await steps.createQuote(asked)).quote
+}
+
 /** Pays a new quote with a token. */
 async function paid(session: Session, token: string): Promise<WireAnswer> {
-  const { answer } = await quoted(session)
-  const body = { walletAddress: session.walletAddress, quoteId: textAt(answer, 'id') }
+  const { id: quoteId } = await newQuote(session)
+  const body = { walletAddress: session.walletAddress, quoteId }
   const url = await session.resource('/outgoing-payments')
   return session.send({ method: 'POST', url, token, body })
 }
@@ -146,8 +157,7 @@ const paymentCases: readonly ServerCaseDefinition[] = [
     rule: 'OpenAPI create-outgoing-payment, 403',
     needs: 'consent',
     async check(session) {
-      const { answer } = await quoted(session)
-      const debit = BigInt(textAt(answer, 'debitAmount', 'value'))
+      const debit = BigInt((await newQuote(session)).debitAmount.value)
       const token = await tokenFor(session, String(debit + debit - 1n))
       demandStatus(await paid(session, token), 201)
       demandStatus(await paid(session, token), 403)

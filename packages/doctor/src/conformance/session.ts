@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import { type Client, createClient, type Refused } from 'open-payments-client'
 import {
   type AccessItem,
+  clientFetch,
   exchange,
   joined,
   readWallet,
@@ -38,6 +40,8 @@ interface SessionOptions extends Sender {
 export interface Session extends SessionOptions {
   /** The `client` member of a grant request. */
   readonly client: string | { readonly jwk: FullJwk }
+  /** Takes the steps on the way to a case whose requests are not what the case is about. */
+  readonly steps: Client
   /** A key that the client does not use, with the same `kid`. */
   readonly otherKey: KeyPair
   send(request: WireRequest): Promise<WireAnswer>
@@ -65,19 +69,37 @@ export interface Session extends SessionOptions {
   createIncoming(more?: object): Promise<WireAnswer>
 }
 
+/** How many requests a step sends. */
+const requestsMax = 4
+/** The most that a client waits. */
+const limitMaxMs = 600_000
+
+/** Fails unless a step has succeeded. */
+export function taken<Result extends { readonly ok: true } | Refused>(
+  result: Result,
+): Exclude<Result, Refused> {
+  if (!result.ok) throw new Error(`${result.refusal}: ${result.reason}`)
+  return result as Exclude<Result, Refused>
+}
+
 export const incomingActions = ['create', 'read', 'list', 'complete'] as const
 
 export function createSession(
   options: SessionOptions,
   send: Session['send'] = (request) => exchange(options, request),
 ): Session {
-  const { walletAddress, clientWalletAddress, key } = options
+  const { walletAddress, clientWalletAddress, key, fetch, requestTimeoutMs } = options
   const client = clientWalletAddress ?? { jwk: jwkOf(key) }
   const wallet = once(() => readWallet(walletAddress, send))
 
   const session: Session = {
     ...options,
     client,
+    steps: createClient({
+      ...{ keyId: key.kid, privateKey: key.privateKey, fetch: clientFetch(fetch) },
+      ...(clientWalletAddress !== undefined && { walletAddress: clientWalletAddress }),
+      limitMs: Math.min(requestsMax * requestTimeoutMs, limitMaxMs),
+    }),
     otherKey: { ...throwAwayKey(), kid: key.kid },
     send,
     wallet,
