@@ -26,7 +26,7 @@ import { paymentEnds } from '../service/event-record.js'
 import type { ServerEvents } from '../service/events/delivery.js'
 import { createServerEvents } from '../service/events/outbox.js'
 import { createIncomingPayments } from '../service/incoming-payment.js'
-import type { IntrospectWithPreload } from '../service/introspection.js'
+import type { IntrospectAndLoad } from '../service/introspection.js'
 import { createOutgoingPayments, sweptBudgets } from '../service/outgoing-payment.js'
 import { createOwnerConfirmations } from '../service/owner-confirmation.js'
 import { createQuotes } from '../service/quote.js'
@@ -248,7 +248,7 @@ function introspectionOf(
   grants: GrantSource,
   isHere: boolean,
   timeoutMs: number,
-): IntrospectWithPreload {
+): IntrospectAndLoad {
   const introspect = grants.introspect.bind(grants)
   return isHere ? introspect : hostFunction('grants.introspect', timeoutMs, introspect)
 }

@@ -5,7 +5,7 @@ import { waitsUnderOther } from '../core/outgoing-payment/confirmation.js'
 import type { CreationPolicy, Terms } from '../core/outgoing-payment/create.js'
 import { asCreated, isCreated, type OutgoingPayment } from '../core/outgoing-payment/record.js'
 import type { SetLimit } from '../core/spending-limits.js'
-import type { ActiveToken, TokenRefusal } from '../ports/host.js'
+import type { ActiveToken, Introspect, TokenRefusal } from '../ports/host.js'
 import { budgetKeysOf, limitsOfAccount } from './budgets.js'
 import { newCall, type ServiceContext } from './context.js'
 import {
@@ -19,9 +19,10 @@ import type {
   PaymentCreationPorts,
 } from './create-outgoing-payment/paying-server.js'
 import { identify, type PaymentCall, type PaymentInput } from './create-outgoing-payment/request.js'
-import { preloadFor, snapshotOf, withLimits } from './create-outgoing-payment/snapshot.js'
+import { loadedForPayment, snapshotOf, withLimits } from './create-outgoing-payment/snapshot.js'
 import { termsOf } from './create-outgoing-payment/terms.js'
-import type { Preload } from './preload.js'
+import type { IntrospectAndLoad } from './introspection.js'
+import type { LoadedWithGrant } from './loaded-with-grant.js'
 import type { PricingRefused } from './quote.js'
 import { declineIfGrantEnded, settleReserved, waitForDecision } from './reserved-payment.js'
 import type { Replayed, SignedCall } from './signed-call.js'
@@ -32,8 +33,8 @@ interface Spender {
   readonly token: ActiveToken
   /** Introspects the token again, because the grant may have changed when a commit lost a race. */
   renew(): Promise<Result<ActiveToken, Refused<TokenRefusal>>>
-  /** The records that each introspection loads with the grant. Default: nothing. */
-  readonly preload?: Preload | undefined
+  /** What each introspection loads with the grant. Default: nothing. */
+  readonly loadedWithGrant?: LoadedWithGrant | undefined
 }
 
 /** The owner of the account, who needs no token. */
@@ -86,12 +87,26 @@ export function createPaymentCreation(
 ) {
   const deps = { ...ports, context, policy }
   return {
-    preloadFor: (input: PaymentInput) => preloadFor(deps, input),
-    create: (input: PaymentInput, spender: Spender, call: SignedCall, idempotencyKey?: string) =>
-      pay(deps, input, spender, call, idempotencyKey) as Promise<
-        // Only the key of an order outlives its payment.
-        Exclude<Paid, Removed>
-      >,
+    /**
+     * Prepares the payment of a client before its token is known. `introspect` loads in the same call of the store what
+     * a payment by a quote needs, so that such a payment needs one load.
+     */
+    async prepare(input: PaymentInput, introspect: IntrospectAndLoad) {
+      const loadedWithGrant = await loadedForPayment(deps, input)
+      return {
+        input,
+        introspect: ((query) => introspect(query, loadedWithGrant)) satisfies Introspect,
+        create: (
+          spender: Omit<Spender, 'loadedWithGrant'>,
+          call: SignedCall,
+          idempotencyKey?: string,
+        ) =>
+          pay(deps, input, { ...spender, loadedWithGrant }, call, idempotencyKey) as Promise<
+            // Only the key of an order outlives its payment.
+            Exclude<Paid, Removed>
+          >,
+      }
+    },
     /**
      * Creates a payment that the owner of the account orders: without a client, a grant or a signature.
      *
@@ -126,7 +141,7 @@ async function pay(
   for (;;) {
     // 2. Load what the payment depends on. If another request is asking the host about it, wait for that decision. If
     // its owner can no longer confirm it, decline it.
-    let snapshot = await snapshotOf(deps, request, payer, ofAccount, spender.preload)
+    let snapshot = await snapshotOf(deps, request, payer, ofAccount, spender.loadedWithGrant)
     const { reserved, isAsked, removed } = snapshot
     if (removed !== undefined) return removed
     if (reserved !== undefined) {
@@ -161,7 +176,7 @@ async function pay(
     )
     if (!answer.ok && answer.refusal !== 'outdated') return answer
     if (!answer.ok) {
-      // This also loads what the payment depends on, if there is a preload.
+      // This may also load what the payment depends on.
       const renewed = await renew(spender)
       if (!renewed.ok) return renewed
       if (context.pacing.elapsedMs() > endsAt) throw new ContentionError()

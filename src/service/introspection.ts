@@ -8,16 +8,16 @@ import { isWrongAnswer } from '../util/errors.js'
 import { hashText } from '../util/hash.js'
 import type { ServiceContext } from './context.js'
 import { loadRecords, readerOf } from './load.js'
-import type { Preload } from './preload.js'
+import type { LoadedWithGrant } from './loaded-with-grant.js'
 import { type KeyLookup, signingKey } from './signing-key.js'
 
 /**
  * Introspects a token. An authorization server in the same process also loads, in the same call of the store, what the
  * resource server probably needs next. Others load nothing.
  */
-export type IntrospectWithPreload = (
+export type IntrospectAndLoad = (
   query: IntrospectionQuery,
-  preload?: Preload,
+  loadedWithGrant?: LoadedWithGrant,
 ) => Promise<Introspection>
 
 const inactive: Introspection = { active: false }
@@ -30,10 +30,10 @@ const inactive: Introspection = { active: false }
  * recorded one, so that the resource server refuses the signature, and not the token. If that one is withdrawn too,
  * only a client that has it learns this: for all others, the token is inactive.
  */
-export function createIntrospect(context: ServiceContext, keys: KeyLookup): IntrospectWithPreload {
-  return async ({ accessToken, keyid }, preload) => {
+export function createIntrospect(context: ServiceContext, keys: KeyLookup): IntrospectAndLoad {
+  return async ({ accessToken, keyid }, loadedWithGrant) => {
     const credential = parseCredential(accessTokenClass, accessToken)
-    const grant = credential && (await loadWithPreload(context, credential.grantId, preload))
+    const grant = credential && (await loadGrantAnd(context, credential.grantId, loadedWithGrant))
     if (credential === undefined || grant === undefined) return inactive
     const tokenHash = await hashText(credential.secret)
     const token = activeToken(grant, tokenHash, context.clock.now())
@@ -57,15 +57,15 @@ export function createIntrospect(context: ServiceContext, keys: KeyLookup): Intr
   }
 }
 
-async function loadWithPreload(
+async function loadGrantAnd(
   { store, namespace }: ServiceContext,
   id: string,
-  preload: Preload | undefined,
+  also: LoadedWithGrant | undefined,
 ): Promise<Grant | undefined> {
   if (!isIdOf(await namespace(), id)) return undefined
   const key = { kind: 'grant', id } as const
-  const records = await loadRecords(store, [key, ...(preload?.keysFor(id) ?? [])])
-  preload?.loaded(records)
+  const records = await loadRecords(store, [key, ...(also?.keysFor(id) ?? [])])
+  also?.loaded(records)
   return readerOf(records)<Grant>(key)
 }
 

@@ -7,7 +7,7 @@ import { serviceContext, sharedGroup } from '../../src/servers/options.js'
 import { policyOptions, resourcePolicy } from '../../src/servers/resource-policy.js'
 import { newCall } from '../../src/service/context.js'
 import { createPaymentCreation } from '../../src/service/create-outgoing-payment.js'
-import type { IntrospectWithPreload } from '../../src/service/introspection.js'
+import type { IntrospectAndLoad } from '../../src/service/introspection.js'
 import { createQuotes } from '../../src/service/quote.js'
 import { createSeenBudgets } from '../../src/service/seen-budgets.js'
 import { readInput } from '../../src/util/input.js'
@@ -247,7 +247,7 @@ function statementsOf({ wallet, grantId }: Payer, change = (store: Store) => sto
 
 /** A payment after its signature was verified: introspection, loads, decision and commit. */
 function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store) => store) {
-  const introspect: IntrospectWithPreload = wallet.auth.introspect
+  const introspect: IntrospectAndLoad = wallet.auth.introspect
   const store = change(wallet.store)
   const url = publicUrl(resourceServer)
   const context = serviceContext(readInput('', sharedGroup, { store }), 'resourceServer', url, url)
@@ -269,12 +269,11 @@ function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store
   const renew = () => Promise.reject(new Error('the commit failed'))
   return async (quoteId: string) => {
     const input = { walletAddress, quoteId }
-    const preload = await creation.preloadFor(input)
-    const token = await introspect({ accessToken }, preload)
+    const payment = await creation.prepare(input, introspect)
+    const token = await payment.introspect({ accessToken })
     if (!token.active) throw new Error('the token is not active')
-    const answer = await creation.create(
-      input,
-      { client, token, renew, preload },
+    const answer = await payment.create(
+      { client, token, renew },
       {
         ...newCall(context),
         proof: {

@@ -3,7 +3,7 @@ import { ok, type Refused, type Result, refused } from '../../core/decision.js'
 import { clientId } from '../../core/grant/record.js'
 import type { ActiveToken, TokenRefusal } from '../../ports/host.js'
 import type { ServiceContext } from '../../service/context.js'
-import { type IntrospectWithPreload, introspected } from '../../service/introspection.js'
+import { type IntrospectAndLoad, introspected } from '../../service/introspection.js'
 import type { Proof, RepeatRule } from '../../service/signed-call.js'
 import { inspect, presentedToken, prove, signatureBy } from '../authenticate.js'
 import {
@@ -18,7 +18,7 @@ import { type HttpRefusal, type HttpResult, refuse } from '../refusals.js'
 
 export interface ResourceDependencies {
   readonly context: ServiceContext
-  readonly introspect: IntrospectWithPreload
+  readonly introspect: IntrospectAndLoad
   /** The resource server's URL without a trailing slash; the base of the URLs of its resources. */
   readonly baseUrl: string
   readonly repeats: RepeatRule

@@ -38,27 +38,27 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
       // The body is read before the signature is verified, because the quote's id determines what to load with the
       // grant. The answer to an invalid body still comes after authentication.
       const content = readContent(exchange.message, readOutgoingPaymentRequest)
-      const request = content.ok ? ok(inputOf(content.value, baseUrl)) : content
-      const preload = request.ok ? await creation.preloadFor(request.value) : undefined
+      const payment = content.ok
+        ? ok(await creation.prepare(inputOf(content.value, baseUrl), deps.introspect))
+        : content
+      const ask: Introspect = payment.ok ? payment.value.introspect : deps.introspect
       // The owner may have paused, lowered or revoked the grant since its token was cached.
-      const introspect: Introspect = (query) =>
-        deps.introspect({ ...query, isFresh: true }, preload)
+      const introspect: Introspect = (query) => ask({ ...query, isFresh: true })
       const authorization = await authorize(exchange, { context, introspect })
       if (!authorization.ok) return authorization
-      const key = request.ok ? readIdempotencyKey(exchange, request.value) : ok(undefined)
-      return ok({ ...authorization.value, request, key, preload })
+      const key = payment.ok ? readIdempotencyKey(exchange, payment.value.input) : ok(undefined)
+      return ok({ ...authorization.value, payment, key })
     },
-    rule: ({ request, key }) => (request.ok ? ruleFor(request.value, key, repeats) : repeats),
-    async serve({ call }, { client, token, renew, permitted, request, key, preload }) {
+    rule: ({ payment, key }) => (payment.ok ? ruleFor(payment.value.input, key, repeats) : repeats),
+    async serve({ call }, { client, token, renew, permitted, payment, key }) {
       if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
-      if (!request.ok) return request
-      const input = request.value
+      if (!payment.ok) return payment
+      const { input, create } = payment.value
       if (!key.ok) return key
       if (permitted(type, 'create', input.walletAddress) === undefined) {
         return foreignIdentifier('walletAddress')
       }
-      const spender = { client, token, renew, preload }
-      const answer = await creation.create(input, spender, call, key.value)
+      const answer = await create({ client, token, renew }, call, key.value)
       return answer.ok ? json(201, createdBody(answer, call, baseUrl)) : nameReceiver(answer, input)
     },
     isHarmless: isBusy,

@@ -7,7 +7,7 @@ import { ownerLimits, type SetLimit } from '../../core/spending-limits.js'
 import type { RecordKey } from '../../ports/store.js'
 import { budgetKey, openBudgetKeys } from '../budgets.js'
 import { loadRecords, nameOf, type Records, readerOf } from '../load.js'
-import { createPreload, type Preload } from '../preload.js'
+import { type LoadedWithGrant, loadedWithGrant } from '../loaded-with-grant.js'
 import { type HostKey, otherThan } from '../used-key.js'
 import { type Payer, type PayingServer, requesterFor } from './paying-server.js'
 import { type IdentifiedRequest, keysOfPayment, type PaymentInput, paymentKey } from './request.js'
@@ -17,14 +17,14 @@ import { type IdentifiedRequest, keysOfPayment, type PaymentInput, paymentKey } 
  * those that this process has seen with the grant, or else that of a grant for outgoing payments without an interval.
  * The id of another payment depends on the client, which only the grant names.
  */
-export async function preloadFor(
+export async function loadedForPayment(
   { context, hasGrants, seenBudgets }: PayingServer,
   input: PaymentInput,
-): Promise<Preload | undefined> {
+): Promise<LoadedWithGrant | undefined> {
   if (!hasGrants || !('quoteId' in input)) return undefined
   const paymentKeys = keysOfPayment({ id: input.quoteId })
   const namespace = await context.grantNamespace()
-  return createPreload(await context.namespace(), (grantId) => {
+  return loadedWithGrant(await context.namespace(), (grantId) => {
     const first = { budgetId: budgetId({ namespace, grantId }, { itemId: '1' }, {}) }
     return [...paymentKeys, ...(seenBudgets.guess(grantId) ?? [budgetKey(first)])]
   })
@@ -51,13 +51,13 @@ export interface Snapshot {
   readonly isAsked: boolean
 }
 
-/** Loads what a request depends on as one snapshot: the preloaded one, if it has all of it. */
+/** Loads what a request depends on as one snapshot: the one that was loaded with the grant, if it has all of it. */
 export async function snapshotOf(
   deps: PayingServer,
   request: IdentifiedRequest,
   payer: Payer,
   ofAccount: readonly SetLimit[],
-  preload: Preload | undefined,
+  withGrant: LoadedWithGrant | undefined,
 ): Promise<Snapshot> {
   const { clock, store } = deps.context
   const { policy, seenBudgets } = deps
@@ -68,11 +68,11 @@ export async function snapshotOf(
   const counting = openBudgetKeys([...items, ...limits])
   if (payer.token !== undefined) seenBudgets.see(payer.token.grantId, counting)
   const reads = [...(naming?.keys ?? []), ...keysOfPayment(request), ...counting]
-  const records = preload?.takeIfComplete(reads) ?? (await loadRecords(store, reads))
+  const records = withGrant?.takeIfComplete(reads) ?? (await loadRecords(store, reads))
   const read = readerOf(records)
   const named = naming?.idIn(read(naming.key))
   if (naming !== undefined && named !== undefined && named !== request.id) {
-    const ofNamed = await snapshotOf(deps, { ...request, id: named }, payer, ofAccount, preload)
+    const ofNamed = await snapshotOf(deps, { ...request, id: named }, payer, ofAccount, withGrant)
     if (!ofNamed.isNew) return ofNamed
     const ofOrder = naming.isOfOrder ? read<HostKey>(naming.key) : undefined
     if (ofOrder !== undefined) {

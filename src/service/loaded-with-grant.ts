@@ -6,7 +6,7 @@ import { publicRecord, storedKey } from './public-ids.js'
  * What an introspection loads in the same call of the store as the grant of the token. The records are a guess at what
  * the request needs: they are used if they contain all of it, and otherwise loaded again as one snapshot.
  */
-export interface Preload {
+export interface LoadedWithGrant {
   /**
    * Returns the keys to load with a grant, which may not exist, and whose token is not yet verified: those of the
    * store, because the authorization server has another namespace.
@@ -19,10 +19,10 @@ export interface Preload {
 }
 
 /** @param namespace of the resource server. */
-export function createPreload(
+export function loadedWithGrant(
   namespace: string,
   keysFor: (grantId: string) => readonly RecordKey[],
-): Preload {
+): LoadedWithGrant {
   let keys: readonly RecordKey[] = []
   let snapshot: Records | undefined
   return {
