@@ -46,7 +46,8 @@ export default defineConfig(({ mode }) => {
       name,
       isolate,
       include: some.map(({ path }) => path),
-      env: { TEST_DEPTH: isLong ? 'long' : 'short' },
+      // The loggers of STREAM ask for each packet whether there is a terminal, unless this says it.
+      env: { TEST_DEPTH: isLong ? 'long' : 'short', DEBUG_COLORS: 'no' },
       // Most objects of a test live for microseconds: fewer collections take a twentieth less CPU time.
       execArgv: ['--max-semi-space-size=64'],
       setupFiles: ['test/support/seed.ts', ...recorders],

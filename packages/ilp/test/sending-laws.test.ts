@@ -159,7 +159,7 @@ function broken(end: End): readonly string[] {
 }
 
 describe.each([
-  ['in memory', 1_200, 8],
+  ['in memory', 1_200, 5],
   ['on PostgreSQL', 120, 2],
 ] as const)('two wallets %s', (where, all, short) => {
   test('keep the laws of a rail, whatever the link does and whoever is killed', async () => {
@@ -342,10 +342,19 @@ const mistakes: Readonly<Record<string, readonly [Mistake, Partial<History>, str
   ],
 }
 
+/** The laws that a history breaks without a mistake. Several mistakes have the same one. */
+const known = new Map<string, Promise<readonly string[]>>()
+function brokenWithout(each: Partial<History>): Promise<readonly string[]> {
+  const key = JSON.stringify(each)
+  const found = known.get(key) ?? run('in memory', each).then(broken)
+  known.set(key, found)
+  return found
+}
+
 test.each(Object.entries(mistakes))(
   'the laws find a mistake: %s',
   async (_, [mistake, each, law]) => {
-    expect(broken(await run('in memory', each))).toEqual([])
+    expect(await brokenWithout(each)).toEqual([])
     const found = broken(await run('in memory', each, mistake))
     expect(found.map((name) => name.split(':')[0])).toContain(law)
   },

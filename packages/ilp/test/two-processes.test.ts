@@ -105,7 +105,7 @@ function expectRight(end: Awaited<ReturnType<typeof beside>>, when: string): voi
 
 describe.each(cases)('a process %s, whose lease is over, beside %s', (one = '', other = '') => {
   test('debits what arrived, or it is listed, wherever it was paused', async () => {
-    for (let nth = 1; ; nth += isLong || nth < 4 ? 1 : 9) {
+    for (let nth = 1; ; nth += isLong ? 1 : 7) {
       const end = await beside('in memory', one, other, nth)
       expectRight(end, `paused before call ${nth}`)
       if (end.isLast) break
@@ -113,7 +113,7 @@ describe.each(cases)('a process %s, whose lease is over, beside %s', (one = '', 
   })
 
   test('does so on PostgreSQL', async () => {
-    for (let nth = isLong ? 1 : 8; ; nth += isLong ? 1 : 12) {
+    for (let nth = isLong ? 1 : 11; ; nth += isLong ? 1 : 22) {
       const end = await beside('on PostgreSQL', one, other, nth)
       expectRight(end, `paused before call ${nth}`)
       if (end.isLast) break
