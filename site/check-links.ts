@@ -9,7 +9,7 @@ import { siteUrl } from './.vitepress/pages.ts'
 
 const root = 'dist'
 const base = siteUrl.pathname
-const fullBytesMax = 150_000
+const fullBytesMax = 160_000
 
 interface HtmlPage {
   readonly ids: ReadonlySet<string>
@@ -67,6 +67,8 @@ const broken = links.flatMap(({ from, link }) => {
 const fullBytes = statSync(join(root, 'llms-full.txt')).size
 if (fullBytes > fullBytesMax) broken.push(`llms-full.txt: ${fullBytes} of ${fullBytesMax} bytes`)
 if (listed.some((link) => !/^https?:/.test(link))) broken.push('llms.txt: a link is not absolute')
+const bare = list.match(/^- .*[^.]$/gm) ?? []
+if (bare.length > 0) broken.push(`llms.txt: no sentence says what is there: ${bare.join(', ')}`)
 for (const problem of broken) console.error(problem)
 console.log(`${pages.size} pages, ${links.length} links, ${broken.length} problems`)
 process.exitCode = broken.length === 0 ? 0 : 1

@@ -27,8 +27,8 @@ export function writeForModels(build: Build): void {
   const all: readonly Section[] = [...sections, { title: 'API reference', pages: reference }]
   const lists = all.map(({ title, pages }) => {
     const lines = pages.map((page) => {
-      const link = `- [${page.title}](${siteUrl}${page.path})`
-      return page.description === undefined ? link : `${link}: ${page.description}`
+      const sentence = page.description ?? sentenceOf(texts.get(page.path) ?? '')
+      return `- [${page.title}](${siteUrl}${page.path}): ${sentence}`
     })
     return `## ${title}\n\n${lines.join('\n')}\n`
   })
@@ -45,6 +45,11 @@ function markdownOf({ source }: Page, { repository, pages }: Build): string {
     return `](${target.startsWith('/') ? siteUrl + target.slice(1) : target})`
   })
   return linked.replace(/^---\n[\s\S]*?\n---\n/, '').replace(/^<!-- .* -->\n/gm, '')
+}
+
+/** Returns the first sentence of a module of the reference, as its docstring has it. */
+function sentenceOf(text: string): string {
+  return summaryOf(text).match(/^.*?\.(?= |$)/)?.[0] ?? 'The modules, and what each exports.'
 }
 
 /** Returns the first sentences of a page: the paragraph after its title, without links. */
