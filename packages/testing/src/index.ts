@@ -62,6 +62,7 @@ export type {
   PaymentAnswer,
   SpendingAnswer,
   SpendingWallet,
+  WalletDecision,
   WalletRequest,
   WalletTotals,
 } from './spending/wallet.js'

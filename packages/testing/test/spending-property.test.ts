@@ -122,6 +122,14 @@ describe('the search finds a wallet in which', () => {
     'a limit of the owner returns nothing of a failed payment': 5,
     'an added limit of the owner applies only to later grants': 3,
     'an account keeps its first limits': 4,
+    'a refund counts back in the current window': 8,
+    'a doubt counts back at the end of its payment': 5,
+    'a refund counts back only what was delivered': 6,
+    'a refund counts back nothing': 6,
+    'a repeated refund counts back twice': 7,
+    'a doubt can be decided a second time': 6,
+    'a refund can be more than the doubt': 5,
+    'a payment that was refunded in full stays in the number of payments': 7,
   }
 
   test.each(Object.entries(caught))('%s, with at most %d steps', async (mistake, stepsMax) => {

@@ -23,8 +23,13 @@ export interface ExpectedPayment {
   readonly scopes: readonly string[]
   readonly holdUntil: Instant
   readonly state: 'held' | 'begun' | 'completed' | 'failed'
+  /** The totals of the last report. */
   readonly sent: bigint
   readonly delivered: bigint
+  /** What was in doubt at the last report, also if it has been decided since. */
+  readonly inDoubt: bigint
+  /** What the decision about the doubt has taken from the totals. Absent until then. */
+  readonly refund?: { readonly sent: bigint; readonly delivered: bigint }
 }
 
 export interface ExpectedGrant {
@@ -56,10 +61,11 @@ export const emptyModel: Model = { grants: [], accounts: [], payments: [] }
 
 /** Returns how much of an amount a payment takes: what may still be sent, or what was sent once final. */
 export function takenBy(
-  { request, state, sent, delivered }: ExpectedPayment,
+  { request, state, sent, delivered, refund }: ExpectedPayment,
   counts: CountedAmount,
 ): bigint {
-  const actual = counts === 'debitAmount' ? sent : delivered
+  const actual =
+    counts === 'debitAmount' ? sent - (refund?.sent ?? 0n) : delivered - (refund?.delivered ?? 0n)
   if (state === 'completed' || state === 'failed') return actual
   const reserved = BigInt(request[counts].value)
   return actual > reserved ? actual : reserved

@@ -19,6 +19,7 @@ import {
 import {
   type AmendCommand,
   type Command,
+  type DecideCommand,
   type PayCommand,
   resolve,
   type Share,
@@ -204,6 +205,7 @@ function anyCommand(
     [5, several],
     [3, acrossEdges(fc)],
     [3, reportedTwice(fc)],
+    [3, decidedLate(fc)],
     [4, duringFailure(fc, owners)],
     // Payments under several grants meet in the limits of their account.
     [2, inARow(fc, [owners.account, grants, payCommand(fc), payCommand(fc)])],
@@ -239,6 +241,36 @@ function reportedTwice(fc: FastCheck): Arbitrary<Command> {
     fc,
     [2, inARow(fc, [pay, begin, report, report, again, report, pay])],
     [1, inARow(fc, [pay, pay, cancel, again, pay])],
+  )
+}
+
+/**
+ * Payments that end with a doubt, its decision, perhaps in a later window, a repeat of it, and a payment that only fits
+ * if what was refunded counts back once, and in the right window.
+ */
+function decidedLate(fc: FastCheck): Arbitrary<Command> {
+  const end = fc.record({
+    type: fc.constantFrom('fail', 'report-sent'),
+    back: fc.constant(0),
+    any: fc.constant(false),
+    share: fc.constantFrom<Share[]>('all', 'half'),
+    inDoubt: fc.constantFrom<Share[]>('all', 'half'),
+    final: fc.constant(true),
+  })
+  const decide = decideCommand(fc).map((command) => ({ ...command, back: 0, any: false }))
+  const begin = fc.constant<Command>({ type: 'begin', back: 0, any: false })
+  const again = fc.constant<Command>({ type: 'again', back: 0 })
+  const edge = fc.record({
+    type: fc.constant('edge'),
+    grant: fc.nat({ max: 2 }),
+    item: fc.nat({ max: 2 }),
+    off: fc.constantFrom(0, 1),
+  })
+  const pay = payCommand(fc)
+  return weighted(
+    fc,
+    [2, inARow(fc, [pay, begin, end, edge, pay, decide, pay])],
+    [1, inARow(fc, [pay, begin, end, pay, decide, again, pay])],
   )
 }
 
@@ -294,6 +326,7 @@ function actionCommand(
     [4, back.map((back) => ({ type: 'again', back }))],
     [6, fc.record({ type: fc.constant('begin'), back, any })],
     [16, totalsCommand(fc)],
+    [3, decideCommand(fc)],
     [3, fc.record({ type: fc.constant('cancel'), back, any })],
     [2, fc.constant({ type: 'lapse' })],
     [2, grant.map((grant) => ({ type: 'rotate', grant }))],
@@ -358,7 +391,24 @@ function totalsCommand(fc: FastCheck): Arbitrary<TotalsCommand> {
     any: rarely(fc),
     share,
     delivered: weighted(fc, [2, fc.constant(undefined)], [1, share]),
+    inDoubt: weighted(fc, [3, fc.constant(undefined)], [1, share]),
     final: fc.boolean(),
+  })
+}
+
+function decideCommand(fc: FastCheck): Arbitrary<DecideCommand> {
+  return fc.record({
+    type: fc.constant('decide-doubt'),
+    back: fc.nat({ max: 3 }),
+    any: rarely(fc),
+    share: fc.constantFrom<Share[]>(
+      'all',
+      'nothing',
+      'half',
+      'one unit',
+      'all but one unit',
+      'too much',
+    ),
   })
 }
 

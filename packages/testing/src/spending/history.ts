@@ -231,11 +231,23 @@ export type SpendingAction =
       readonly sentAmount: Amount
       readonly deliveredAmount: Amount
       readonly final: boolean
+      /** May arrive, and is not proven. A part of `sentAmount` in the report that ends the payment, else beside it. */
+      readonly inDoubt?: Amount
     }
   | {
       readonly type: 'fail'
       readonly payment: number
       readonly sentAmount: Amount
+      readonly deliveredAmount: Amount
+      readonly inDoubt?: Amount
+    }
+  /** The host finds out what became of the part in doubt of a payment that has ended. */
+  | {
+      readonly type: 'decide-doubt'
+      readonly payment: number
+      /** The part that did not arrive, and goes back to the payer. */
+      readonly refunded: Amount
+      /** What was delivered in total. */
       readonly deliveredAmount: Amount
     }
   | { readonly type: 'cancel'; readonly payment: number }
@@ -251,11 +263,11 @@ export type SpendingAction =
 /** What the host reports about a payment. */
 export type SpendingReport = Extract<
   SpendingAction,
-  { readonly type: 'begin' | 'report-sent' | 'fail' | 'cancel' }
+  { readonly type: 'begin' | 'report-sent' | 'fail' | 'decide-doubt' | 'cancel' }
 >
 
 export function isReport(action: SpendingAction): action is SpendingReport {
-  return ['begin', 'report-sent', 'fail', 'cancel'].includes(action.type)
+  return ['begin', 'report-sent', 'fail', 'decide-doubt', 'cancel'].includes(action.type)
 }
 
 /** Whether the store may fail during an action. The other actions cannot be repeated safely. */
@@ -361,6 +373,10 @@ function actionText(action: SpendingAction): string {
       return `report payment ${action.payment}, ${totalsText(action)}${action.final ? ', final' : ''}`
     case 'fail':
       return `fail payment ${action.payment}, ${totalsText(action)}`
+    case 'decide-doubt': {
+      const { payment, refunded, deliveredAmount } = action
+      return `decide the doubt of payment ${payment}, ${amountText(refunded)} refunded and ${amountText(deliveredAmount)} delivered`
+    }
     case 'cancel':
       return `cancel payment ${action.payment}`
     case 'lapse':
@@ -434,9 +450,12 @@ function requestText({ payment, grant, by, ...paid }: PaymentRequest): string {
 function totalsText({
   sentAmount,
   deliveredAmount,
+  inDoubt,
 }: {
   readonly sentAmount: Amount
   readonly deliveredAmount: Amount
+  readonly inDoubt?: Amount
 }): string {
-  return `${amountText(sentAmount)} sent and ${amountText(deliveredAmount)} delivered`
+  const doubt = inDoubt === undefined ? '' : `, ${amountText(inDoubt)} in doubt`
+  return `${amountText(sentAmount)} sent and ${amountText(deliveredAmount)} delivered${doubt}`
 }

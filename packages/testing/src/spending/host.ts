@@ -1,15 +1,19 @@
 import type {
   Amount,
   EventHandler,
+  Instant,
   OutgoingPaymentView,
+  PaymentDoubt,
   ResourceServer,
 } from 'open-payments-server'
 import { show } from '../conformance/expectations.js'
-import type { SpendingAnswer, WalletTotals } from './wallet.js'
+import type { SpendingAnswer, WalletDecision, WalletTotals } from './wallet.js'
 
 /** How a payment ends: whether it arrived, and what was sent and delivered in all. */
-export interface SpendingOutcome extends Omit<WalletTotals, 'final'> {
+export interface SpendingOutcome extends Omit<WalletTotals, 'final' | 'inDoubt'> {
   readonly arrived: boolean
+  /** The part of `sentAmount` of which nobody knows whether it arrives. Only for a host with `decideDoubt`. */
+  readonly inDoubt?: PaymentDoubt
 }
 
 /**
@@ -26,6 +30,15 @@ export interface SpendingHost {
   settle?(
     paymentId: string,
     outcome: SpendingOutcome,
+  ): Promise<{ readonly ok: boolean; readonly refusal?: string }>
+  /**
+   * Decides the doubt of a payment that has ended, usually in one transaction with the host's ledger. Called in place of
+   * the method of the server, and again with the same decision after it has rejected. A host with a ledger, which has
+   * `settle`, `onEvent` or `problem`, gets payments in doubt only if it has this function.
+   */
+  decideDoubt?(
+    paymentId: string,
+    decision: WalletDecision,
   ): Promise<{ readonly ok: boolean; readonly refusal?: string }>
   /**
    * The handler of the events of the resource server. It gets every event except `outgoing-payment.created` before the
@@ -52,13 +65,28 @@ export interface SpendingHost {
  * @param wholePayments whether its handler of events pays them.
  */
 export function settling(
-  { settle, onEvent }: SpendingHost,
+  { settle, onEvent, problem, decideDoubt: ownDecision }: SpendingHost,
   { outgoingPayments }: Pick<ResourceServer, 'outgoingPayments'>,
   server: string,
   wholePayments: boolean,
 ) {
-  /** What each payment debits and delivers in all. */
-  const amounts = new Map<string, { readonly debit: bigint; readonly receive: bigint }>()
+  /** What each payment debits and delivers in all, and since when a part of it can be in doubt. */
+  const amounts = new Map<
+    string,
+    { readonly debit: bigint; readonly receive: bigint; readonly at: Instant }
+  >()
+  const hasLedger = settle !== undefined || onEvent !== undefined || problem !== undefined
+  const decide = ownDecision ?? (hasLedger ? undefined : outgoingPayments.decideDoubt)
+
+  function withDoubt<Reported extends Pick<WalletTotals, 'inDoubt'>>(
+    id: string,
+    { inDoubt: amount, ...totals }: Reported,
+  ) {
+    const { at: since = 0 } = amounts.get(id) ?? {}
+    return amount === undefined
+      ? totals
+      : { ...totals, inDoubt: { amount, since, reason: 'no reply' } }
+  }
 
   function ends(id: string, { sentAmount, deliveredAmount, final }: WalletTotals): boolean {
     const { debit, receive } = amounts.get(id) ?? {}
@@ -86,21 +114,27 @@ export function settling(
   }
 
   return {
-    created(id: string, debitAmount: Amount, receiveAmount: Amount): void {
-      amounts.set(id, { debit: BigInt(debitAmount.value), receive: BigInt(receiveAmount.value) })
+    created(id: string, debitAmount: Amount, receiveAmount: Amount, at: Instant): void {
+      const [debit, receive] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
+      amounts.set(id, { debit, receive, at })
     },
     async reportSent(id: string, totals: WalletTotals): Promise<SpendingAnswer> {
-      const { final: _, ...outcome } = totals
+      const { final, ...outcome } = withDoubt(id, totals)
       if (wholePayments && onEvent !== undefined) return pays(id, onEvent)
       return settle !== undefined && ends(id, totals)
         ? answerOf(await settle(id, { ...outcome, arrived: true }))
-        : answerOf(await outgoingPayments.reportSent(id, totals))
+        : answerOf(await outgoingPayments.reportSent(id, { ...outcome, final }))
     },
     async fail(id: string, totals: Omit<WalletTotals, 'final'>): Promise<SpendingAnswer> {
+      const outcome = withDoubt(id, totals)
       return settle !== undefined
-        ? answerOf(await settle(id, { ...totals, arrived: false }))
-        : answerOf(await outgoingPayments.fail(id, totals))
+        ? answerOf(await settle(id, { ...outcome, arrived: false }))
+        : answerOf(await outgoingPayments.fail(id, outcome))
     },
+    ...(decide !== undefined && {
+      decideDoubt: async (id: string, decision: WalletDecision): Promise<SpendingAnswer> =>
+        answerOf(await decide(id, decision)),
+    }),
   }
 }
 

@@ -378,6 +378,7 @@ function expectPayment(
     state: 'held',
     sent: 0n,
     delivered: 0n,
+    inDoubt: 0n,
   }
   const after = { ...model, payments: [...model.payments, payment] }
   if (!charge.ok) return { answer: 'refused', after, problems: charge.problems }
@@ -420,7 +421,32 @@ function expectReport(
     case 'report-sent':
     case 'fail':
       return expectTotals(payment, report, changed)
+    case 'decide-doubt':
+      return expectDecision(payment, report, changed)
   }
+}
+
+/** A doubt is decided once, after the end of its payment. At most all of it comes back. */
+function expectDecision(
+  payment: ExpectedPayment,
+  report: Extract<SpendingReport, { readonly type: 'decide-doubt' }>,
+  changed: (change: Partial<ExpectedPayment>) => Model,
+): Expectation {
+  const { state, inDoubt, delivered, refund: decided } = payment
+  const sent = BigInt(report.refunded.value)
+  const refund = { sent, delivered: delivered - BigInt(report.deliveredAmount.value) }
+  const after = changed({ refund })
+  const name = `payment ${report.payment}`
+  if (state === 'held' || state === 'begun') return refused(after, `${name} is ${state}`)
+  if (inDoubt === 0n) return refused(after, `nothing of ${name} is in doubt`)
+  if (decided !== undefined) {
+    return decided.sent === sent
+      ? { answer: 'either', after: changed({}) }
+      : refused(after, `the doubt of ${name} was decided otherwise`)
+  }
+  if (sent > inDoubt) return refused(after, `less of ${name} is in doubt`)
+  if (refund.delivered < 0n) return refused(after, `less of ${name} was delivered`)
+  return { answer: 'accepted', after }
 }
 
 /** Checks reports of sent totals: they never decrease and never exceed the payment's amounts. */
@@ -433,12 +459,14 @@ function expectTotals(
   const { state, request } = payment
   const sent = BigInt(report.sentAmount.value)
   const delivered = BigInt(report.deliveredAmount.value)
-  const [debit, receive] = [request.debitAmount, request.receiveAmount].map((a) => BigInt(a.value))
+  const [debit, receive] = [BigInt(request.debitAmount.value), BigInt(request.receiveAmount.value)]
   const whole = sent === debit || delivered === receive
   const completes = report.type === 'report-sent' && (whole || report.final)
   const next = report.type === 'fail' ? 'failed' : completes ? 'completed' : 'begun'
-  const after = changed({ sent, delivered, state: next })
-  const same = sent === payment.sent && delivered === payment.delivered
+  const inDoubt = BigInt(report.inDoubt?.value ?? 0)
+  const after = changed({ sent, delivered, inDoubt, state: next })
+  const hasSameTotals = sent === payment.sent && delivered === payment.delivered
+  const same = hasSameTotals && inDoubt === payment.inDoubt
   if (state === 'held') {
     // Failing a payment that was not begun moves no money, so a wallet may allow or refuse it.
     if (report.type === 'fail' && sent === 0n) return { answer: 'either', after }
@@ -452,10 +480,14 @@ function expectTotals(
   if (sent < payment.sent || delivered < payment.delivered) {
     return refused(after, `the totals of payment ${number} must not decrease`)
   }
-  if (sent > (debit ?? 0n) || delivered > (receive ?? 0n)) {
+  if (sent > debit || delivered > receive) {
     return refused(after, `the totals of payment ${number} must not exceed its amounts`)
   }
-  if (report.type === 'fail' && whole) {
+  // A payment that goes on has sent what is proven; one that ends is charged for its doubt.
+  if (inDoubt > (next === 'begun' ? debit - sent : sent)) {
+    return refused(after, `too much of payment ${number} is in doubt`)
+  }
+  if (report.type === 'fail' && whole && inDoubt === 0n) {
     return refused(after, `payment ${number} was sent in full`)
   }
   return { answer: 'accepted', after }

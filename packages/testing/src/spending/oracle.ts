@@ -208,7 +208,7 @@ function distinct(models: readonly Model[]): readonly Model[] {
 
 /** Returns the same text for models that differ only in the order of their payments. */
 function textOf({ grants, accounts, payments }: Model): string {
-  const lines = payments.map(({ request, account, scopes, holdUntil, state, sent, delivered }) =>
+  const lines = payments.map(({ request, account, scopes, holdUntil, state, ...totals }) =>
     [
       request.payment,
       account?.item,
@@ -216,8 +216,11 @@ function textOf({ grants, accounts, payments }: Model): string {
       ...scopes,
       holdUntil,
       state,
-      sent,
-      delivered,
+      totals.sent,
+      totals.delivered,
+      totals.inDoubt,
+      totals.refund?.sent,
+      totals.refund?.delivered,
     ].join(),
   )
   return `${JSON.stringify([grants, accounts])} ${lines.sort().join(' ')}`

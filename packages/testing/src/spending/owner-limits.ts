@@ -43,8 +43,9 @@ function countedIn({ payments }: Model, scope: string) {
   return { spent, number: counted.filter((payment) => !hasSentNothing(payment)).length }
 }
 
-function hasSentNothing({ state, sent, delivered }: ExpectedPayment): boolean {
-  return (state === 'failed' || state === 'completed') && sent === 0n && delivered === 0n
+function hasSentNothing(payment: ExpectedPayment): boolean {
+  const hasEnded = payment.state === 'failed' || payment.state === 'completed'
+  return hasEnded && takenBy(payment, 'debitAmount') + takenBy(payment, 'receiveAmount') === 0n
 }
 
 /** Returns the scopes in which a payment counts, or why the limits of its owner do not permit it. */

@@ -49,6 +49,7 @@ export type Command =
   | { readonly type: 'retry' | 'alter' | 'again'; readonly back: number }
   | { readonly type: 'begin' | 'cancel'; readonly back: number; readonly any: boolean }
   | TotalsCommand
+  | DecideCommand
   | { readonly type: 'lapse' }
   | { readonly type: 'rotate' | 'revoke'; readonly grant: number }
   | AmendCommand
@@ -79,7 +80,18 @@ export interface TotalsCommand {
   readonly share: Share
   /** If absent, what was delivered is in proportion to what was sent. */
   readonly delivered?: Share | undefined
+  /** The part that is in doubt: of what was sent if the payment ends, or else of the rest. Absent: nothing is. */
+  readonly inDoubt?: Share | undefined
   readonly final: boolean
+}
+
+/** A decision about the doubt of a payment. */
+export interface DecideCommand {
+  readonly type: 'decide-doubt'
+  readonly back: number
+  readonly any: boolean
+  /** The part of the doubt that is refunded. */
+  readonly share: Share
 }
 
 export interface AmendCommand {
@@ -250,6 +262,8 @@ function actionOf(state: State, command: Command): SpendingAction | undefined {
       const payment = paymentFor(state, command, 'held')?.request.payment
       return payment === undefined ? undefined : { type: 'begin', payment }
     }
+    case 'decide-doubt':
+      return decisionOf(state, command)
     case 'lapse':
       return { type: 'lapse' }
     case 'rotate':
@@ -514,7 +528,7 @@ function chooseReceiver(
 
 function totalsOf(
   { scene, wholePayments }: State,
-  { type, share, delivered: deliveredShare, final }: TotalsCommand,
+  { type, share, delivered: deliveredShare, inDoubt: doubtShare, final }: TotalsCommand,
   { request, sent, delivered }: ExpectedPayment,
 ): SpendingAction {
   const { payment, debitAmount, receiveAmount, receiver } = request
@@ -531,12 +545,36 @@ function totalsOf(
     deliveredShare === undefined
       ? within(receivedOf(total, receiverAt(scene, receiver)), 0n, amountValueMax)
       : sentOf(deliveredShare, delivered, BigInt(receiveAmount.value))
+  const debit = BigInt(debitAmount.value)
+  const ends = type === 'fail' || final || total === debit || `${arrived}` === receiveAmount.value
+  const doubt = doubtShare === undefined ? 0n : sentOf(doubtShare, 0n, ends ? total : debit - total)
   const totals = {
     payment,
     sentAmount: amountOf(total, debitAmount),
     deliveredAmount: amountOf(arrived, receiveAmount),
+    ...(doubt > 0n && { inDoubt: amountOf(doubt, debitAmount) }),
   }
   return type === 'fail' ? { type, ...totals } : { type, ...totals, final }
+}
+
+/** Decides the doubt of a payment that has one, or sometimes of any payment. */
+function decisionOf(
+  { known }: State,
+  { back, any, share }: DecideCommand,
+): SpendingAction | undefined {
+  const doubted = known.filter(({ state, inDoubt }) => inDoubt > 0n && state !== 'begun')
+  const found = fromTheEnd(any ? known : doubted, back)
+  if (found === undefined) return undefined
+  const { request, sent, delivered, inDoubt } = found
+  const refunded = sentOf(share, 0n, inDoubt)
+  // What arrived is in proportion to what remains sent.
+  const rest = refunded < sent ? sent - refunded : 0n
+  return {
+    type: 'decide-doubt',
+    payment: request.payment,
+    refunded: amountOf(refunded, request.debitAmount),
+    deliveredAmount: amountOf(sent === 0n ? 0n : (delivered * rest) / sent, request.receiveAmount),
+  }
 }
 
 /** Returns the cumulative amount for a share of a payment, given the amount before. */

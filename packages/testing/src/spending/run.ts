@@ -298,13 +298,15 @@ async function report(
   switch (action.type) {
     case 'begin':
       return wallet.begin(id)
-    case 'report-sent': {
-      const { sentAmount, deliveredAmount, final } = action
-      return wallet.reportSent(id, { sentAmount, deliveredAmount, final })
-    }
+    case 'report-sent':
     case 'fail': {
-      const { sentAmount, deliveredAmount } = action
-      return wallet.fail(id, { sentAmount, deliveredAmount })
+      const { type, payment: _, ...totals } = action
+      if (totals.inDoubt !== undefined && wallet.decideDoubt === undefined) return undefined
+      return 'final' in totals ? wallet.reportSent(id, totals) : wallet.fail(id, totals)
+    }
+    case 'decide-doubt': {
+      const { refunded, deliveredAmount } = action
+      return wallet.decideDoubt?.(id, { refunded, deliveredAmount })
     }
     case 'cancel':
       return wallet.cancel?.(id)

@@ -224,6 +224,7 @@ function walletActions(state: State) {
     },
     reportSent: state.ends.reportSent,
     fail: state.ends.fail,
+    ...(state.ends.decideDoubt !== undefined && { decideDoubt: state.ends.decideDoubt }),
     cancel: async (id) => answerOf(await outgoingPayments.cancel(id)),
     async lapse() {
       await lapse(state)
@@ -293,6 +294,7 @@ export function libraryServers(
     begin: (id) => next().outgoingPayments.begin(id),
     reportSent: (id, report) => next().outgoingPayments.reportSent(id, report),
     fail: (id, report) => next().outgoingPayments.fail(id, report),
+    decideDoubt: (id, decision) => next().outgoingPayments.decideDoubt(id, decision),
     cancel: (id, report) => next().outgoingPayments.cancel(id, report),
   }
   const sweep: typeof first.sweep = (options) => next().sweep(options)
@@ -456,7 +458,7 @@ async function createPayment(
   grant: string,
   request: () => Pick<ClientRequest, 'body' | 'headers' | 'nonce'>,
 ): Promise<PaymentAnswer> {
-  const { send, resources, baseUrl, held, ends } = state
+  const { send, resources, baseUrl, held, ends, clock } = state
   const url = `${baseUrl}/outgoing-payments`
   const response = await withToken(state, grant, 'pay', (token) =>
     send(resources.handle, { method: 'POST', url, token, ...request() }),
@@ -466,7 +468,8 @@ async function createPayment(
   const created = bodyOf(response, 201)
   const id = resources.outgoingPayments.idOf(stringOf(created, 'id')) ?? ''
   held.add(id)
-  ends.created(id, amountIn(created['debitAmount']), amountIn(created['receiveAmount']))
+  const [debit, receive] = [created['debitAmount'], created['receiveAmount']].map(amountIn)
+  if (debit && receive) ends.created(id, debit, receive, Math.floor(clock.now()))
   return {
     accepted: true,
     id,

@@ -47,6 +47,19 @@ export interface WalletTotals {
   readonly deliveredAmount: Amount
   /** True if nothing more will be sent. */
   readonly final: boolean
+  /**
+   * What may arrive, and is not proven: beside `sentAmount` while the payment goes on, and a part of it in the report
+   * that ends the payment. Absent from the reports to a wallet without `decideDoubt`.
+   */
+  readonly inDoubt?: Amount
+}
+
+/** What became of the part of a payment that was in doubt. */
+export interface WalletDecision {
+  /** The part that did not arrive. It counts back in the windows in which the payment counts. */
+  readonly refunded: Amount
+  /** What was delivered in total. */
+  readonly deliveredAmount: Amount
 }
 
 /**
@@ -72,6 +85,8 @@ export interface SpendingWallet {
   reportSent(paymentId: string, totals: WalletTotals): Promise<SpendingAnswer>
   /** The host fails a payment after sending the given totals. */
   fail(paymentId: string, totals: Omit<WalletTotals, 'final'>): Promise<SpendingAnswer>
+  /** The host decides the doubt of a payment that has ended. If absent, no report has a doubt. */
+  decideDoubt?(paymentId: string, decision: WalletDecision): Promise<SpendingAnswer>
   /** The host cancels a payment that it has not begun. */
   cancel?(paymentId: string): Promise<SpendingAnswer>
   /** Fails all payments that were not begun in time, and removes records that are no longer needed. */

@@ -57,6 +57,14 @@ export const mistakes = [
   'a limit of the owner returns nothing of a failed payment',
   'an added limit of the owner applies only to later grants',
   'an account keeps its first limits',
+  'a refund counts back in the current window',
+  'a doubt counts back at the end of its payment',
+  'a refund counts back only what was delivered',
+  'a refund counts back nothing',
+  'a repeated refund counts back twice',
+  'a doubt can be decided a second time',
+  'a refund can be more than the doubt',
+  'a payment that was refunded in full stays in the number of payments',
 ] as const
 
 export type Mistake = (typeof mistakes)[number]
@@ -72,6 +80,9 @@ export interface Payment {
   state: 'created' | 'begun' | 'completed' | 'failed'
   sent: bigint
   delivered: bigint
+  inDoubt?: bigint
+  /** What the decision about the doubt has refunded. */
+  refunded?: bigint
 }
 
 export interface Grant {
@@ -278,10 +289,38 @@ function driftedStart(
   return undefined
 }
 
+/** Counts back what was refunded of a payment that has ended. */
+export function refund(
+  state: FaultyState,
+  payment: Payment,
+  refunded: bigint,
+  undelivered: bigint,
+): void {
+  const { makes, totals, counts } = state
+  const { account, scopes = [], request, sent, delivered } = payment
+  if (makes('a refund counts back nothing')) return
+  const wasCounted = sent + refunded > 0n || delivered + undelivered > 0n
+  const stays = makes('a payment that was refunded in full stays in the number of payments')
+  for (const scope of scopes) {
+    totals.set(scope, (totals.get(scope) ?? 0n) - refunded)
+    const isGone = wasCounted && sent === 0n && delivered === 0n && !stays
+    if (isGone) counts.set(scope, (counts.get(scope) ?? 0) - 1)
+  }
+  if (account === undefined) return
+  const { item, place } = account
+  const today = keyOf(state, request.grant, item, place)
+  const isLate = makes('a refund counts back in the current window')
+  const key = isLate && today !== undefined ? today : account.key
+  const debits = item.limits?.debitAmount !== undefined
+  const onlyDelivered = makes('a refund counts back only what was delivered')
+  const back = debits && !onlyDelivered ? refunded : undelivered
+  totals.set(key, (totals.get(key) ?? 0n) - back)
+}
+
 /** Releases the part of a payment that was not sent. */
 export function giveBack(
   state: FaultyState,
-  { account, scopes = [], request, received, sent, delivered, state: end }: Payment,
+  { account, scopes = [], request, received, sent, delivered, inDoubt = 0n, state: end }: Payment,
 ): void {
   const { makes, totals, counts } = state
   const keeps =
@@ -302,5 +341,6 @@ export function giveBack(
   const arrived = makes('the delivered amount is calculated from the sent amount')
     ? (sent * received) / BigInt(request.debitAmount.value)
     : delivered
-  totals.set(key, total - reserved + (debits ? sent : arrived))
+  const doubted = makes('a doubt counts back at the end of its payment') ? inDoubt : 0n
+  totals.set(key, total - reserved + (debits ? sent - doubted : arrived))
 }

@@ -6,10 +6,18 @@ import type {
   SpendingAnswer,
   SpendingScene,
   SpendingWallet,
+  WalletDecision,
   WalletRequest,
   WalletTotals,
 } from '../../src/index.js'
-import { charge, type FaultyState, giveBack, type Mistake, type Payment } from './faulty-limits.js'
+import {
+  charge,
+  type FaultyState,
+  giveBack,
+  type Mistake,
+  type Payment,
+  refund,
+} from './faulty-limits.js'
 
 export { type Mistake, mistakes } from './faulty-limits.js'
 
@@ -51,6 +59,7 @@ export function faultyWallet(
     begin: async (id) => write(state, () => begin(state, id)),
     reportSent: async (id, said) => write(state, () => reportSent(state, id, said)),
     fail: async (id, said) => write(state, () => fail(state, id, said)),
+    decideDoubt: async (id, decision) => write(state, () => decideDoubt(state, id, decision)),
     cancel: async (id) => write(state, () => cancel(state, id)),
     failStore(failure) {
       state.failing = failure
@@ -153,10 +162,15 @@ function reportSent(state: FaultyState, id: string, said: WalletTotals): Spendin
   const again =
     payment?.state === 'completed' && makes('a repeated final report releases the amount twice')
   if (payment === undefined || (payment.state !== 'begun' && !again)) return no('not begun')
-  const problem = note(state, payment, said)
+  const { received, request } = payment
+  const debit = BigInt(request.debitAmount.value)
+  const [sent, delivered] = [said.sentAmount, said.deliveredAmount].map(({ value }) =>
+    BigInt(value),
+  )
+  const ends = said.final || sent === debit || delivered === received
+  const problem = note(state, payment, said, ends)
   if (problem !== undefined) return no(problem)
-  const { sent, delivered, received, request } = payment
-  if (!said.final && sent < BigInt(request.debitAmount.value) && delivered < received) return yes
+  if (!ends && payment.sent < debit && payment.delivered < received) return yes
   payment.state = 'completed'
   if (makes('a completed payment counts in full')) return yes
   const forgets = makes('a payment that completes with less releases its full amount')
@@ -169,15 +183,44 @@ function fail(state: FaultyState, id: string, said: Omit<WalletTotals, 'final'>)
   const payment = payments.get(id)
   const again = payment?.state === 'failed' && makes('failing twice releases the amount twice')
   if (payment === undefined || (payment.state !== 'begun' && !again)) return no('not begun')
-  if (BigInt(said.sentAmount.value) >= BigInt(payment.request.debitAmount.value)) {
-    return no('all was sent')
-  }
-  if (BigInt(said.deliveredAmount.value) >= payment.received) return no('all was delivered')
-  const problem = note(state, payment, said)
+  const [sent, delivered] = [BigInt(said.sentAmount.value), BigInt(said.deliveredAmount.value)]
+  const isWhole = sent >= BigInt(payment.request.debitAmount.value) || delivered >= payment.received
+  if (isWhole && said.inDoubt === undefined) return no('all was sent')
+  const problem = note(state, payment, said, true)
   if (problem !== undefined) return no(problem)
   payment.state = 'failed'
   const forgets = makes('a failed payment also releases what was sent')
   giveBack(state, forgets ? { ...payment, sent: 0n, delivered: 0n } : payment)
+  return yes
+}
+
+function decideDoubt(
+  state: FaultyState,
+  id: string,
+  { refunded, deliveredAmount }: WalletDecision,
+): SpendingAnswer {
+  const { payments, makes } = state
+  const payment = payments.get(id)
+  if (payment === undefined) return no('unknown')
+  const { state: end, inDoubt = 0n } = payment
+  const value = BigInt(refunded.value)
+  if ((end !== 'completed' && end !== 'failed') || inDoubt === 0n) return no('no doubt')
+  if (payment.refunded !== undefined) {
+    if (payment.refunded === value) {
+      if (makes('a repeated refund counts back twice')) refund(state, payment, value, value)
+      return yes
+    }
+    if (!makes('a doubt can be decided a second time')) return no('decided')
+  }
+  if (value > inDoubt && !makes('a refund can be more than the doubt')) return no('too much')
+  const undelivered = payment.delivered - BigInt(deliveredAmount.value)
+  if (undelivered < 0n) return no('more than was delivered')
+  Object.assign(payment, {
+    refunded: value,
+    sent: payment.sent - value,
+    delivered: payment.delivered - undelivered,
+  })
+  refund(state, payment, value, undelivered)
   return yes
 }
 
@@ -261,6 +304,7 @@ function note(
   { makes }: FaultyState,
   payment: Payment,
   said: Omit<WalletTotals, 'final'>,
+  ends: boolean,
 ): string | undefined {
   const sent = BigInt(said.sentAmount.value)
   const delivered = BigInt(said.deliveredAmount.value)
@@ -274,8 +318,11 @@ function note(
     Object.assign(payment, { sent: 2n * sent, delivered: 2n * delivered })
     return undefined
   }
-  const more = sent > BigInt(payment.request.debitAmount.value) || delivered > payment.received
+  const debit = BigInt(payment.request.debitAmount.value)
+  const more = sent > debit || delivered > payment.received
   if (more && !makes('a payment can send more than was reserved')) return 'more than was reserved'
-  Object.assign(payment, { sent, delivered })
+  const inDoubt = BigInt(said.inDoubt?.value ?? 0)
+  if (inDoubt > (ends ? sent : debit - sent)) return 'too much is in doubt'
+  Object.assign(payment, { sent, delivered, inDoubt })
   return undefined
 }
