@@ -59,6 +59,8 @@ export { SpendingError } from './spending/run.js'
 export type { SpendingPorts, SpendingServers } from './spending/servers.js'
 export type { Arbitrary, FastCheck } from './spending/values.js'
 export type {
+  ListAnswer,
+  OwnerRequest,
   PaymentAnswer,
   SpendingAnswer,
   SpendingWallet,

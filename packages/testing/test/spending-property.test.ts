@@ -130,6 +130,11 @@ describe('the search finds a wallet in which', () => {
     'a doubt can be decided a second time': 6,
     'a refund can be more than the doubt': 5,
     'a payment that was refunded in full stays in the number of payments': 7,
+    'a grant counts what the owner pays': 3,
+    'the limits of an account always count what the owner pays': 4,
+    'the limits of an account never count what the owner pays': 4,
+    'the owner pays twice with one key': 3,
+    'a list of a client contains what the owner pays': 3,
   }
 
   test.each(Object.entries(caught))('%s, with at most %d steps', async (mistake, stepsMax) => {

@@ -39,6 +39,14 @@ export interface ExpectedGrant {
   readonly conditions: Conditions
 }
 
+/** Returns a grant by its number; `undefined` for the owner, who has none. */
+export function grantAt(
+  grants: readonly ExpectedGrant[],
+  grant: number | undefined,
+): ExpectedGrant | undefined {
+  return grant === undefined ? undefined : grants[grant - 1]
+}
+
 type Conditions = NonNullable<SpendingAmendment['conditions']>
 
 /**

@@ -194,6 +194,7 @@ function anyCommand(
   owners: OwnersForms,
 ): Arbitrary<Command> {
   const acting = actionCommand(fc, owners, 1)
+  const list = fc.nat({ max: 2 }).map((grant): Command => ({ type: 'list', grant }))
   const commits = fc.constantFrom<CommitOrder[]>('together', 'in turn', 'in reverse')
   const several = fc
     .tuple(fc.array(actionCommand(fc, owners, 6), { maxLength: 4, size: 'max' }), commits)
@@ -205,10 +206,12 @@ function anyCommand(
     [5, several],
     [3, acrossEdges(fc)],
     [3, reportedTwice(fc)],
-    [3, decidedLate(fc)],
+    [3, decidedLate(fc, owners)],
     [4, duringFailure(fc, owners)],
     // Payments under several grants meet in the limits of their account.
     [2, inARow(fc, [owners.account, grants, payCommand(fc), payCommand(fc)])],
+    [1, inARow(fc, [owners.account, ownersPayment(fc), ownersPayment(fc), payCommand(fc)])],
+    [1, inARow(fc, [ownersPayment(fc), payCommand(fc), list])],
     [1, grants],
   )
 }
@@ -222,7 +225,8 @@ function acrossEdges(fc: FastCheck): Arbitrary<Command> {
     type: 'in a row' as const,
     commands: turns.flatMap(([off, pays, size, by]): Command[] => {
       const edge = { type: 'edge', grant, item, off } as const
-      const pay = { type: 'pay', grant, item, size, receiver: 0, other: false, by } as const
+      const request = { receiver: 0, other: false, by, as: 'client' } as const
+      const pay = { type: 'pay', grant, item, size, ...request } as const
       return pays ? [edge, pay] : [edge]
     }),
   }))
@@ -248,7 +252,7 @@ function reportedTwice(fc: FastCheck): Arbitrary<Command> {
  * Payments that end with a doubt, its decision, perhaps in a later window, a repeat of it, and a payment that only fits
  * if what was refunded counts back once, and in the right window.
  */
-function decidedLate(fc: FastCheck): Arbitrary<Command> {
+function decidedLate(fc: FastCheck, { account }: OwnersForms): Arbitrary<Command> {
   const end = fc.record({
     type: fc.constantFrom('fail', 'report-sent'),
     back: fc.constant(0),
@@ -271,8 +275,12 @@ function decidedLate(fc: FastCheck): Arbitrary<Command> {
     fc,
     [2, inARow(fc, [pay, begin, end, edge, pay, decide, pay])],
     [1, inARow(fc, [pay, begin, end, pay, decide, again, pay])],
+    // What is refunded in full is no payment in the limits of an account.
+    [1, inARow(fc, [account, pay, begin, end, decide.map(inFull), pay, pay])],
   )
 }
+
+const inFull = (command: DecideCommand): DecideCommand => ({ ...command, share: 'all' })
 
 function inARow(fc: FastCheck, commands: readonly Arbitrary<Command>[]): Arbitrary<Command> {
   return fc
@@ -321,6 +329,7 @@ function actionCommand(
   return weighted<Command>(
     fc,
     [20, payCommand(fc)],
+    [3, ownersPayment(fc)],
     [5, back.map((back) => ({ type: 'retry', back }))],
     [2, back.map((back) => ({ type: 'alter', back }))],
     [4, back.map((back) => ({ type: 'again', back }))],
@@ -329,6 +338,7 @@ function actionCommand(
     [3, decideCommand(fc)],
     [3, fc.record({ type: fc.constant('cancel'), back, any })],
     [2, fc.constant({ type: 'lapse' })],
+    [1, grant.map((grant) => ({ type: 'list', grant }))],
     [2, grant.map((grant) => ({ type: 'rotate', grant }))],
     [revocations, grant.map((grant) => ({ type: 'revoke', grant }))],
     [5, amendCommand(fc, owners)],
@@ -373,7 +383,14 @@ function payCommand(fc: FastCheck): Arbitrary<PayCommand> {
     receiver: fc.nat({ max: 3 }),
     other: rarely(fc),
     by: fc.constantFrom('direct', 'quote'),
+    as: fc.constant('client'),
   })
+}
+
+/** The owner pays: amounts that the limits of the apps' grants or of the account would just allow, or not. */
+function ownersPayment(fc: FastCheck): Arbitrary<PayCommand> {
+  const as = fc.constantFrom<PayCommand['as'][]>('owner', 'owner', 'owner, counted')
+  return fc.tuple(payCommand(fc), as).map(([command, as]) => ({ ...command, as }))
 }
 
 function totalsCommand(fc: FastCheck): Arbitrary<TotalsCommand> {

@@ -164,11 +164,17 @@ export function readable<Value extends object>(value: Value, text: () => string)
   return Object.defineProperty(value, 'toString', { value: text, configurable: true })
 }
 
-/** A client's request for a payment. Payments are numbered from 1 in the order of their first request. */
+/**
+ * A request for a payment: of a client, or of the owner of the account in the wallet's own app. Payments are numbered
+ * from 1 in the order of their first request.
+ */
 export interface PaymentRequest {
   readonly payment: number
-  readonly grant: number
-  /** `quote`: the client creates a quote first. `direct`: it names the incoming payment in the request. */
+  /** Absent if the owner orders the payment: no grant counts it, and no client sees it. */
+  readonly grant?: number
+  /** Whether the limits of the account count what the owner orders. Default false: they are for apps. */
+  readonly countsInAccountLimits?: true
+  /** `quote`: a quote is created first. `direct`: the request names the incoming payment. */
   readonly by: 'quote' | 'direct'
   /** The account that pays: the account of the scene, or the other account of its owner. */
   readonly walletAddress: string
@@ -253,6 +259,8 @@ export type SpendingAction =
   | { readonly type: 'cancel'; readonly payment: number }
   /** Fails payments that were not begun in time and removes old records. */
   | { readonly type: 'lapse' }
+  /** The client lists the payments of the account: those of clients, and none that the owner has ordered. */
+  | { readonly type: 'list'; readonly grant: number; readonly walletAddress: string }
   | { readonly type: 'rotate'; readonly grant: number }
   | { readonly type: 'revoke'; readonly grant: number }
   | ({ readonly type: 'amend'; readonly grant: number } & SpendingAmendment)
@@ -381,6 +389,8 @@ function actionText(action: SpendingAction): string {
       return `cancel payment ${action.payment}`
     case 'lapse':
       return 'fail payments that were not begun in time'
+    case 'list':
+      return `list the payments of ${action.walletAddress} under grant ${action.grant}`
     case 'rotate':
       return `rotate the token of grant ${action.grant}`
     case 'revoke':
@@ -440,11 +450,13 @@ function amendmentText({ grant, items, conditions = {} }: SpendingAction & { typ
 }
 
 function requestText({ payment, grant, by, ...paid }: PaymentRequest): string {
+  const counted = paid.countsInAccountLimits ? ', counted in the limits of the account' : ''
+  const who = grant === undefined ? `ordered by the owner${counted}` : `grant ${grant}`
   const { walletAddress, receiver, debitAmount, receiveAmount } = paid
   const same = JSON.stringify(debitAmount) === JSON.stringify(receiveAmount)
   const arriving = same ? '' : `, ${amountText(receiveAmount)} arrives`
   const how = by === 'quote' ? ' with a quote' : ''
-  return `pay ${amountText(debitAmount)} from ${walletAddress} to ${receiver}${how} (payment ${payment}, grant ${grant}${arriving})`
+  return `pay ${amountText(debitAmount)} from ${walletAddress} to ${receiver}${how} (payment ${payment}, ${who}${arriving})`
 }
 
 function totalsText({

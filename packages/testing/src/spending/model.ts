@@ -5,6 +5,7 @@ import {
   type Account,
   type ExpectedGrant,
   type ExpectedPayment,
+  grantAt,
   type LimitedAccount,
   type Model,
   type Problems,
@@ -163,13 +164,15 @@ function accountFor(
   now: Instant,
   rules: SpendingRules,
 ): Result<Account | undefined, Problems> {
-  const { items = [], revoked = true } = model.grants[request.grant - 1] ?? {}
+  // The owner needs no grant.
+  if (request.grant === undefined) return ok(undefined)
+  const { items = [], revoked = true } = grantAt(model.grants, request.grant) ?? {}
   if (revoked) return wrong(`grant ${request.grant} was revoked`)
   const unmet = unmetCondition(model, request, now, rules)
   if (unmet !== undefined) return wrong(`grant ${request.grant} ${unmet}`)
   const problems: string[] = []
   for (const [index, item] of items.entries()) {
-    const tried = tryItem(model, item, index + 1, request, now, rules)
+    const tried = tryItem(model, item, index + 1, { ...request, grant: request.grant }, now, rules)
     if (tried.ok) return tried
     problems.push(...tried.problems)
   }
@@ -183,7 +186,7 @@ function unmetCondition(
   now: Instant,
   { scene }: SpendingRules,
 ): string | undefined {
-  const { paymentMax, receivers, pausedUntil } = grants[grant - 1]?.conditions ?? {}
+  const { paymentMax, receivers, pausedUntil } = grantAt(grants, grant)?.conditions ?? {}
   if (typeof pausedUntil === 'number' && now < pausedUntil) {
     return `is paused until ${instantText(pausedUntil)}`
   }
@@ -200,7 +203,7 @@ function tryItem(
   model: Model,
   { type, actions, identifier, limits = {} }: AccessItem,
   number: number,
-  request: PaymentRequest,
+  request: PaymentRequest & { readonly grant: number },
   now: Instant,
   rules: SpendingRules,
 ): Result<Account | undefined, Problems> {
@@ -237,7 +240,7 @@ export function isOver(model: Model, grant: number, now: Instant, rules: Spendin
 
 /** Returns whether the owner has removed every item of a grant that pays from the account of a payment. */
 function hasLostAccess({ grants }: Model, { grant, walletAddress }: PaymentRequest): boolean {
-  const { items = [] } = grants[grant - 1] ?? {}
+  const { items = [] } = grantAt(grants, grant) ?? {}
   return items.every((item) => isRemoved(item) || item.identifier !== walletAddress)
 }
 
@@ -321,6 +324,7 @@ export function expectationOf(
     }
     case 'lapse':
       return { answer: 'accepted', after: lapsed(model, now) }
+    case 'list':
     case 'rotate': {
       const answer = isOver(model, action.grant, now, rules) ? 'either' : 'accepted'
       return { answer, after: model }
@@ -366,8 +370,9 @@ function expectPayment(
     return refused(model, `the request for payment ${request.payment} had another amount`)
   }
   if (earlier !== undefined) {
+    const { grant } = request
     const isWithoutAccess =
-      isOver(model, request.grant, now, rules) || hasLostAccess(model, request)
+      grant !== undefined && (isOver(model, grant, now, rules) || hasLostAccess(model, request))
     return { answer: isWithoutAccess ? 'either' : 'accepted', after: model, repeats: earlier }
   }
   const charge = chargeFor(model, request, now, rules)

@@ -36,6 +36,8 @@ export interface Observation {
     readonly spentDebitAmount?: Amount
     readonly spentReceiveAmount?: Amount
     readonly reason?: string
+    /** The wallet's ids of the payments in a list. */
+    readonly listed?: readonly string[]
   }
   readonly moments: readonly Instant[]
 }
@@ -147,6 +149,12 @@ function compare(
       ...overspentIn(model),
     )
   }
+  const shown = after.payments.find(({ request, id }) => {
+    return request.grant === undefined && id !== undefined && answer.listed?.includes(id)
+  })
+  if (shown !== undefined) {
+    return wrong(`the list contains payment ${shown.request.payment}, which the owner ordered`)
+  }
   const next = withId(after, action, answer.id)
   if (next === undefined) {
     return wrong('the wallet returned the same payment for two requests')
@@ -177,7 +185,8 @@ function misreportedSpending(
   now: Instant,
 ): string | undefined {
   const request = requestOf(action)
-  const account = request && paymentIn(model, request.payment)?.account
+  if (request?.grant === undefined) return undefined
+  const account = paymentIn(model, request.payment)?.account
   if (account === undefined) return undefined
   const { spentDebitAmount, spentReceiveAmount } = answer
   const said = account.counts === 'debitAmount' ? spentDebitAmount : spentReceiveAmount

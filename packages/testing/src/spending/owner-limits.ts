@@ -1,6 +1,13 @@
 import type { SpendingLimit } from 'open-payments-server'
 import { ok, type Result, type SpendingWindow } from 'open-payments-server/core'
-import { type ExpectedPayment, type Model, type Problems, takenBy, wrong } from './expected.js'
+import {
+  type ExpectedPayment,
+  grantAt,
+  type Model,
+  type Problems,
+  takenBy,
+  wrong,
+} from './expected.js'
 import { instantText, type PaymentRequest, valueText, windowText } from './history.js'
 import { hasEnded, windowAt } from './windows.js'
 
@@ -11,15 +18,17 @@ interface OwnersLimit {
   readonly of: string
 }
 
-type Payer = Pick<PaymentRequest, 'grant' | 'walletAddress'>
+type Payer = Pick<PaymentRequest, 'grant' | 'countsInAccountLimits' | 'walletAddress'>
 
 function limitsFor(
   { grants, accounts }: Model,
-  { grant, walletAddress }: Payer,
+  { grant, countsInAccountLimits, walletAddress }: Payer,
 ): readonly OwnersLimit[] {
-  const { limits: ofGrant = [] } = grants[grant - 1]?.conditions ?? {}
+  const { limits: ofGrant = [] } = grantAt(grants, grant)?.conditions ?? {}
   const { limits: ofAccount = [] } =
     accounts.find((each) => each.walletAddress === walletAddress) ?? {}
+  // The owner has set the limits of the account for apps.
+  if (grant === undefined && countsInAccountLimits !== true) return []
   return [
     ...ofGrant.map((limit) => ({ limit, of: `grant ${grant}` })),
     ...ofAccount.map((limit) => ({ limit, of: walletAddress })),

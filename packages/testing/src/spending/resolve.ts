@@ -51,7 +51,7 @@ export type Command =
   | TotalsCommand
   | DecideCommand
   | { readonly type: 'lapse' }
-  | { readonly type: 'rotate' | 'revoke'; readonly grant: number }
+  | { readonly type: 'list' | 'rotate' | 'revoke'; readonly grant: number }
   | AmendCommand
   | { readonly type: 'replace-key' }
   | { readonly type: 'wait'; readonly ms: number }
@@ -117,6 +117,8 @@ export interface PayCommand {
   /** Whether the payment is from another account than the item allows. */
   readonly other: boolean
   readonly by: 'quote' | 'direct'
+  /** Who pays. `counted`: the owner has the limits of the account count the payment. */
+  readonly as: 'client' | 'owner' | 'owner, counted'
 }
 
 /** The remainder of a limit or a share of it, each plus or minus up to 1, or a fixed value. */
@@ -266,6 +268,11 @@ function actionOf(state: State, command: Command): SpendingAction | undefined {
       return decisionOf(state, command)
     case 'lapse':
       return { type: 'lapse' }
+    case 'list': {
+      const grant = grantNumber(model, command.grant)
+      const [first] = model.grants[grant - 1]?.items ?? []
+      return { type: 'list', grant, walletAddress: choosePayer(state.scene, first, false) }
+    }
     case 'rotate':
     case 'revoke':
       return { type: command.type, grant: grantNumber(model, command.grant) }
@@ -355,7 +362,13 @@ function paymentOf(state: State, command: PayCommand): SpendingAction {
   const limit = BigInt(account?.limit.value ?? 1_000n)
   const walletAddress = choosePayer(scene, items[place], command.other)
   const unspent = account === undefined ? limit : limit - spentIn(model, account)
-  const { left = unspent } = leftFor(model, { grant, walletAddress }, now)
+  const payer = {
+    client: { grant },
+    owner: {},
+    'owner, counted': { countsInAccountLimits: true },
+  } as const satisfies Record<PayCommand['as'], object>
+  const who = payer[command.as]
+  const { left = unspent } = leftFor(model, { ...who, walletAddress }, now)
   const rest = left < unspent ? left : unspent
   const { size } = command
   const wanted =
@@ -367,7 +380,7 @@ function paymentOf(state: State, command: PayCommand): SpendingAction {
   return {
     type: 'pay',
     payment: requests.length + 1,
-    grant,
+    ...who,
     by: command.by,
     walletAddress,
     receiver: receiver.url,

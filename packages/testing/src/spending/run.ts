@@ -141,6 +141,7 @@ async function wrongPrice(
     const { payment, debitAmount, receiveAmount, receiver } = action
     const { value, ...asset } = receiveAmount
     try {
+      if (action.grant === undefined) continue
       const price = await wallet.quote?.(walletRequest(run, action, `price-${payment}`))
       const isSame =
         price?.value === value &&
@@ -242,6 +243,8 @@ async function perform(
       return pay(run, action.request)
     case 'lapse':
       return done(wallet.lapse?.())
+    case 'list':
+      return wallet.list?.(grants.get(action.grant) ?? '', action.walletAddress)
     case 'rotate':
       return wallet.rotate?.(grants.get(action.grant) ?? '')
     case 'revoke':
@@ -273,7 +276,7 @@ async function done(work: Promise<void> | undefined): Promise<SpendingAnswer | u
 
 function walletRequest(
   { prefix, grants }: Pick<Run, 'prefix' | 'grants'>,
-  { grant, by, walletAddress, receiver, debitAmount }: PaymentRequest,
+  { grant = 0, by, walletAddress, receiver, debitAmount }: PaymentRequest,
   key: string,
 ): WalletRequest {
   return {
@@ -286,8 +289,11 @@ function walletRequest(
   }
 }
 
-function pay(run: Run, request: PaymentRequest) {
-  return run.wallet.pay(walletRequest(run, request, `${request.payment}`))
+function pay(run: Run, request: PaymentRequest): Promise<PaymentAnswer> | undefined {
+  const { grant, ...order } = walletRequest(run, request, `${request.payment}`)
+  if (request.grant !== undefined) return run.wallet.pay({ grant, ...order })
+  const { countsInAccountLimits = false } = request
+  return run.wallet.order?.({ ...order, countsInAccountLimits })
 }
 
 async function report(

@@ -32,7 +32,14 @@ import {
 import { answerOf, checking, type SpendingHost, settling, sweptBy } from './host.js'
 import type { SpendingRules } from './model.js'
 import { failingStores } from './stores.js'
-import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } from './wallet.js'
+import type {
+  ListAnswer,
+  OwnerRequest,
+  PaymentAnswer,
+  SpendingAnswer,
+  SpendingWallet,
+  WalletRequest,
+} from './wallet.js'
 
 /** What the test passes to the host's code. */
 export interface SpendingPorts {
@@ -193,20 +200,21 @@ export async function serversWallet(
 
 /** Replaces the receivers of the scene by those of the host. */
 function toReceivers(
-  { grant, pay, quote, ...others }: ReturnType<typeof walletActions>,
+  { grant, pay, order, quote, ...others }: ReturnType<typeof walletActions>,
   urlOf: (url: string) => string,
 ): SpendingWallet {
   const itemFor = (item: AccessItem): AccessItem =>
     item.type === 'outgoing-payment' && item.limits?.receiver !== undefined
       ? { ...item, limits: { ...item.limits, receiver: urlOf(item.limits.receiver) } }
       : item
-  const requestFor = (request: WalletRequest) => {
+  const requestFor = <Request extends { readonly receiver: string }>(request: Request) => {
     return { ...request, receiver: urlOf(request.receiver) }
   }
   return {
     ...others,
     grant: (asked, granted, limits) => grant(asked.map(itemFor), granted.map(itemFor), limits),
     pay: (request) => pay(requestFor(request)),
+    order: (request) => order(requestFor(request)),
     quote: (request) => quote(requestFor(request)),
   }
 }
@@ -216,6 +224,8 @@ function walletActions(state: State) {
   return {
     grant: (...approved) => grant(state, ...approved),
     pay: (request) => pay(state, request),
+    order: (request) => order(state, request),
+    list: (grant, walletAddress) => listed(state, grant, walletAddress),
     quote: (request) => quoted(state, request),
     async begin(id) {
       const result = await outgoingPayments.begin(id)
@@ -291,6 +301,7 @@ export function libraryServers(
     (request.url.endsWith('/outgoing-payments') ? next() : first).handle(request)
   const outgoingPayments: typeof first.outgoingPayments = {
     ...first.outgoingPayments,
+    create: (payment) => next().outgoingPayments.create(payment),
     begin: (id) => next().outgoingPayments.begin(id),
     reportSent: (id, report) => next().outgoingPayments.reportSent(id, report),
     fail: (id, report) => next().outgoingPayments.fail(id, report),
@@ -326,6 +337,12 @@ const dueLagMs = 5_000
 
 const quoteAccess: AccessItem = { type: 'quote' satisfies AccessType, actions: ['create', 'read'] }
 
+/** What a client may do beside payments: it gets prices, and lists all payments of the account of its first item. */
+function besides([first]: readonly AccessItem[]): readonly AccessItem[] {
+  const { identifier = '' } = first ?? {}
+  return [quoteAccess, { type: 'outgoing-payment', actions: ['list-all'], identifier }]
+}
+
 /** Requests a grant with one token, or with a token for each use if the grant has several items. */
 async function grant(
   state: State,
@@ -344,9 +361,9 @@ async function grant(
       access_token: isSplit
         ? [
             { label: 'pay', access: asked },
-            { label: 'price', access: [quoteAccess] },
+            { label: 'price', access: besides(asked) },
           ]
-        : { access: [...asked, quoteAccess] },
+        : { access: [...asked, ...besides(asked)] },
       interact: {
         start: ['redirect'],
         finish: { method: 'redirect', uri, nonce: state.newNonce() },
@@ -360,7 +377,7 @@ async function grant(
   const approved = await auth.interactions.approve(interaction, {
     resourceOwner,
     walletAddresses,
-    access: [...labelled('pay', granted), ...labelled('price', [quoteAccess])],
+    access: [...labelled('pay', granted), ...labelled('price', besides(asked))],
     ...(limits !== undefined && { conditions: { limits } }),
   })
   if (!approved.ok) throw new Error(`approving the grant failed: ${approved.reason}`)
@@ -390,6 +407,9 @@ async function amend(
   const ids = itemIds.get(grant) ?? []
   const access = view?.access.flatMap(({ limits, ...present }) => {
     if (present.type === 'quote') return [present]
+    // The right to list alone would let the grant go on.
+    const isList = !present.actions.some((each) => each === 'create')
+    if (isList) return items?.length === 0 ? [] : [present]
     const found = items?.find(({ item }) => ids[item - 1] === present.itemId)
     if (found === undefined) return []
     const { item: _item, ...amounts } = found
@@ -426,6 +446,61 @@ async function pay(state: State, request: WalletRequest): Promise<PaymentAnswer>
     return quoteId
   }
   return createPayment(state, grant, () => ({ body: { ...common, quoteId } }))
+}
+
+/** The owner pays in the host's own app. */
+async function order(
+  { resources, quotes, held, ends, clock }: State,
+  { key, by, walletAddress, receiver, debitAmount, countsInAccountLimits }: OwnerRequest,
+): Promise<PaymentAnswer> {
+  const common = { walletAddress, metadata: { request: key }, countsInAccountLimits }
+  async function newQuote() {
+    const quoted = await resources.quotes.create({ walletAddress, receiver, debitAmount })
+    return quoted.ok ? quoted.quote.quoteId : refusedBy(quoted)
+  }
+  async function quoteId() {
+    // Concurrent repeats share one quote.
+    const quoted = quotes.get(key) ?? newQuote()
+    quotes.set(key, quoted)
+    const found = await quoted.catch((error: unknown) => {
+      quotes.delete(key)
+      throw error
+    })
+    if (typeof found !== 'string') quotes.delete(key)
+    return found
+  }
+  const id = by === 'quote' ? await quoteId() : undefined
+  if (typeof id === 'object') return id
+  const created = await resources.outgoingPayments.create(
+    id === undefined
+      ? { ...common, receiver, debitAmount, idempotencyKey: key }
+      : { ...common, quoteId: id },
+  )
+  if (!created.ok) return refusedBy(created)
+  const { payment } = created
+  held.add(payment.paymentId)
+  ends.created(payment.paymentId, payment.debitAmount, payment.receiveAmount, clock.now())
+  return { accepted: true, id: payment.paymentId }
+}
+
+function refusedBy({ refusal, reason }: { readonly refusal: string; readonly reason: string }) {
+  return { accepted: false, reason: `${refusal}: ${reason}` } as const
+}
+
+/** Lists the latest payments of an account that its owner has let the client see. */
+async function listed(state: State, grant: string, walletAddress: string): Promise<ListAnswer> {
+  const { send, resources, baseUrl } = state
+  const url = `${baseUrl}/outgoing-payments?wallet-address=${encodeURIComponent(walletAddress)}&last=100`
+  const response = await withToken(state, grant, 'price', (token) =>
+    send(resources.handle, { method: 'GET', url, token }),
+  )
+  const refusal = refusalOf(response)
+  if (refusal !== undefined) return refusal
+  const { result } = bodyOf(response, 200)
+  const ids = (Array.isArray(result) ? result : []).flatMap((each) => {
+    return resources.outgoingPayments.idOf(stringOf(each, 'id')) ?? []
+  })
+  return { accepted: true, listed: ids }
 }
 
 async function createQuote(state: State, request: WalletRequest) {

@@ -29,7 +29,7 @@ export interface WalletRequest {
   readonly grant: string
   /**
    * Identifies the request: the same key is the same request again, with the same quote or the same
-   * `Idempotency-Key`. Histories share no keys. Only a `direct` request is repeated with another amount; the wallet
+   * `Idempotency-Key`. The owner of an account has keys of its own. Histories share no keys. Only a `direct` request is repeated with another amount; the wallet
    * must refuse that if it accepted the first request.
    */
   readonly key: string
@@ -40,6 +40,17 @@ export interface WalletRequest {
   readonly receiver: string
   readonly debitAmount: Amount
 }
+
+/** A request for a payment that the owner of the account orders in the wallet's own app. */
+export interface OwnerRequest extends Omit<WalletRequest, 'grant'> {
+  /** Whether the limits of the account count the payment, and may refuse it. */
+  readonly countsInAccountLimits: boolean
+}
+
+/** The payments that a client can list, by the wallet's ids. */
+export type ListAnswer =
+  | { readonly accepted: true; readonly listed: readonly string[] }
+  | { readonly accepted: false; readonly reason?: string }
 
 /** The cumulative sent and delivered amounts of a payment. */
 export interface WalletTotals {
@@ -80,6 +91,10 @@ export interface SpendingWallet {
     limits?: readonly SpendingLimit[],
   ): Promise<string>
   pay(request: WalletRequest): Promise<PaymentAnswer>
+  /** The owner of the account pays, without a grant. No limit of a grant counts the payment, and no client sees it. */
+  order?(request: OwnerRequest): Promise<PaymentAnswer>
+  /** The client lists the payments of an account with the widest right that the grant gives. */
+  list?(grant: string, walletAddress: string): Promise<ListAnswer>
   /** The host claims a payment before sending it. */
   begin(paymentId: string): Promise<SpendingAnswer>
   reportSent(paymentId: string, totals: WalletTotals): Promise<SpendingAnswer>

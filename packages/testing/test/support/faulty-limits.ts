@@ -5,7 +5,12 @@ import {
   type RepeatingInterval,
   windowAt,
 } from 'open-payments-server/core'
-import type { SpendingAmendment, SpendingScene, WalletRequest } from '../../src/index.js'
+import type {
+  OwnerRequest,
+  SpendingAmendment,
+  SpendingScene,
+  WalletRequest,
+} from '../../src/index.js'
 
 /** Plausible mistakes of an implementation in counting spent amounts. */
 export const mistakes = [
@@ -65,13 +70,21 @@ export const mistakes = [
   'a doubt can be decided a second time',
   'a refund can be more than the doubt',
   'a payment that was refunded in full stays in the number of payments',
+  'a grant counts what the owner pays',
+  'the limits of an account always count what the owner pays',
+  'the limits of an account never count what the owner pays',
+  'the owner pays twice with one key',
+  'a list of a client contains what the owner pays',
 ] as const
 
 export type Mistake = (typeof mistakes)[number]
 
+/** A request of a client, or of the owner, which has no grant. */
+export type AnyRequest = WalletRequest | (OwnerRequest & { readonly grant?: never })
+
 export interface Payment {
   readonly id: string
-  readonly request: WalletRequest
+  readonly request: AnyRequest
   readonly received: bigint
   /** The totals of the owner's limits in which it counts. */
   readonly scopes?: readonly string[]
@@ -123,24 +136,46 @@ export function charge(
   const { items = [], revoked = true } = grants.get(request.grant) ?? {}
   if (revoked && !makes('a revoked grant still pays')) return undefined
   if (!meetsConditions(state, request)) return undefined
-  const scopes = ownersScopes(state, request, read)
+  const scopes = ownersScopes(state, request, true, read)
   if (scopes === undefined) return undefined
   const charged = chargeItem(state, items, request, received, read)
   if (charged !== undefined) chargeScopes(state, scopes, request, 1)
   return charged && { ...charged, scopes }
 }
 
+/** Charges what the owner pays to the limits of the account, if it is to count there. */
+export function chargeOwner(
+  state: FaultyState,
+  request: OwnerRequest,
+  received: Amount,
+  read: ReadonlyMap<string, bigint>,
+) {
+  const { makes, grants } = state
+  const always = makes('the limits of an account always count what the owner pays')
+  const never = makes('the limits of an account never count what the owner pays')
+  const isCounted = always || (request.countsInAccountLimits && !never)
+  const scopes = ownersScopes(state, request, isCounted, read)
+  if (scopes === undefined) return undefined
+  chargeScopes(state, scopes, request, 1)
+  const [[grant, { items }] = ['', { items: [] }]] = grants
+  const charged = makes('a grant counts what the owner pays')
+    ? chargeItem(state, items, { ...request, grant }, received, read)
+    : undefined
+  return { ...charged, scopes }
+}
+
 /** Returns the totals of the owner's limits in which a payment counts, or `undefined` if one is exceeded. */
 function ownersScopes(
   state: FaultyState,
-  { grant, walletAddress, debitAmount: { value } }: WalletRequest,
+  { grant = '', walletAddress, debitAmount: { value } }: AnyRequest,
+  isCounted: boolean,
   read: ReadonlyMap<string, bigint>,
 ): readonly string[] | undefined {
   const { grants, accounts, counts, makes } = state
   const alone = makes('a limit of an account counts the payments of each grant alone')
   const all = [
     ...(grants.get(grant)?.conditions.limits ?? []).map((limit) => [grant, limit] as const),
-    ...(accounts.get(walletAddress) ?? []).map(
+    ...((isCounted && accounts.get(walletAddress)) || []).map(
       (limit) => [alone ? `${walletAddress} of ${grant}` : walletAddress, limit] as const,
     ),
   ]
@@ -162,7 +197,7 @@ function ownersScopes(
 function chargeScopes(
   { totals, counts }: FaultyState,
   scopes: readonly string[],
-  { debitAmount: { value } }: WalletRequest,
+  { debitAmount: { value } }: AnyRequest,
   number: number,
 ) {
   for (const scope of scopes) {
@@ -308,7 +343,7 @@ export function refund(
   }
   if (account === undefined) return
   const { item, place } = account
-  const today = keyOf(state, request.grant, item, place)
+  const today = keyOf(state, request.grant ?? '', item, place)
   const isLate = makes('a refund counts back in the current window')
   const key = isLate && today !== undefined ? today : account.key
   const debits = item.limits?.debitAmount !== undefined
@@ -332,7 +367,7 @@ export function giveBack(
   }
   if (account === undefined) return
   const { item, place } = account
-  const today = keyOf(state, request.grant, item, place)
+  const today = keyOf(state, request.grant ?? '', item, place)
   const late = makes('a late failure releases its amount into the current window')
   const key = late && today !== undefined ? today : account.key
   const debits = item.limits?.debitAmount !== undefined

@@ -7,11 +7,12 @@ import type {
   SpendingScene,
   SpendingWallet,
   WalletDecision,
-  WalletRequest,
   WalletTotals,
 } from '../../src/index.js'
 import {
+  type AnyRequest,
   charge,
+  chargeOwner,
   type FaultyState,
   giveBack,
   type Mistake,
@@ -56,6 +57,14 @@ export function faultyWallet(
       return id
     },
     pay: (request) => pay(state, request),
+    order: (request) => pay(state, request),
+    async list(_grant, walletAddress) {
+      const isListed = ({ request }: Payment) =>
+        request.walletAddress === walletAddress &&
+        (request.grant !== undefined || makes('a list of a client contains what the owner pays'))
+      const listed = [...state.payments.values()].filter(isListed)
+      return { accepted: true, listed: listed.map(({ id }) => id) }
+    },
     begin: async (id) => write(state, () => begin(state, id)),
     reportSent: async (id, said) => write(state, () => reportSent(state, id, said)),
     fail: async (id, said) => write(state, () => fail(state, id, said)),
@@ -95,10 +104,13 @@ function write<Answer>(state: FaultyState, work: () => Answer): Answer {
   return answer
 }
 
-async function pay(state: FaultyState, request: WalletRequest): Promise<PaymentAnswer> {
+async function pay(state: FaultyState, request: AnyRequest): Promise<PaymentAnswer> {
   const { scene, makes, byKey, totals } = state
   const earlier = byKey.get(request.key)
-  if (earlier !== undefined && !makes('a repeat pays again')) {
+  const paysAgain =
+    makes('a repeat pays again') ||
+    (request.grant === undefined && makes('the owner pays twice with one key'))
+  if (earlier !== undefined && !paysAgain) {
     const same = earlier.request.debitAmount.value === request.debitAmount.value
     if (same || makes('a repeat with another amount returns the first payment')) {
       return { ...yes, id: earlier.id }
@@ -112,7 +124,11 @@ async function pay(state: FaultyState, request: WalletRequest): Promise<PaymentA
     ? new Map(totals)
     : totals
   if (read !== totals) await undefined
-  const charging = () => charge(state, request, { ...asset, value: received.toString() }, read)
+  const arriving = { ...asset, value: received.toString() }
+  const charging = () =>
+    request.grant === undefined
+      ? chargeOwner(state, request, arriving, read)
+      : charge(state, request, arriving, read)
   const leaks = makes('a failed write keeps its reservation') && state.failing === 'before'
   if (leaks) charging()
   return write(state, () => {
@@ -123,7 +139,7 @@ async function pay(state: FaultyState, request: WalletRequest): Promise<PaymentA
 
 function book(
   state: FaultyState,
-  request: WalletRequest,
+  request: AnyRequest,
   received: bigint,
   charged: Pick<Payment, 'account' | 'scopes'>,
 ): PaymentAnswer {
