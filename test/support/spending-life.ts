@@ -4,6 +4,7 @@ import type { Amount } from '../../src/core/amount.js'
 import type { Budget } from '../../src/core/budget/record.js'
 import { release } from '../../src/core/budget/release.js'
 import type { Instant } from '../../src/core/instant.js'
+import { isUnderGrant } from '../../src/core/outgoing-payment/authority.js'
 import {
   type CreateUnderGrant,
   createOutgoingPayment,
@@ -19,6 +20,7 @@ import {
   type OutgoingPaymentDecision,
   type OutgoingPaymentRefusals,
 } from '../../src/core/outgoing-payment.js'
+import type { OpenLimit } from '../../src/core/spending-limits.js'
 import { startOfTests } from './clock.js'
 import { deepFreeze } from './frozen.js'
 
@@ -88,9 +90,32 @@ export interface Turn {
   readonly after: OutgoingPayment
 }
 
-/** Creates a payment with its budget and its own clock. Every decision is committed. */
-export function outgoingLife(more: Partial<CreateUnderGrant> = {}) {
-  const first = created(more)
+/** Who requests a payment: a client under a grant, or the owner of the account. */
+export const authorities = ['client', 'owner'] as const
+export type Authority = (typeof authorities)[number]
+
+/** Creates a payment of the owner, which a limit of the account counts in place of the budget of a grant. */
+function ordered(more: Partial<CreateUnderGrant>) {
+  const { client: _client, grantId: _grantId, ...order } = { ...creation(more), candidates: [] }
+  const maximum = dollars(most)
+  const open: OpenLimit = {
+    source: 'account',
+    scope: { walletAddress: order.walletAddress },
+    budgetId: 'namespacaccount.alice.life',
+    limitedAmount: { counts: 'debitAmount', maximum },
+  }
+  const limits = [{ source: 'account', limit: { debitAmount: maximum }, open }] as const
+  const policy = { ...paymentPolicy, ...budgetPolicy }
+  const decision = createOutgoingPayment(deepFreeze({ ...order, limits }), startOfTests, policy)
+  if (!decision.ok) throw new Error(decision.reason)
+  const [budget] = decision.limitBudgets
+  if (budget === undefined) throw new Error('no budget counts the payment')
+  return deepFreeze({ ...decision, budget })
+}
+
+/** Creates a payment with the budget that counts it, and its own clock. Every decision is committed. */
+export function outgoingLife(more: Partial<CreateUnderGrant> = {}, by: Authority = 'client') {
+  const first = by === 'client' ? created(more) : ordered(more)
   let payment: OutgoingPayment = first.record
   let budget: Budget = first.budget
   let now = startOfTests
@@ -224,24 +249,23 @@ export const lives: fc.Arbitrary<OutgoingLife> = fc
     debit: positive,
     receive: positive,
     counted: counts,
+    by: fc.constantFrom(...authorities),
     steps: fc.array(step, { maxLength: 12, size: '+1' }),
   })
-  .map(({ debit, receive, counted, steps }) => play(debit, receive, counted, steps))
+  .map(({ debit, receive, counted, steps, by }) => play(debit, receive, counted, steps, by))
 
 function play(
   debit: bigint,
   receive: bigint,
   counted: 'debitAmount' | 'receiveAmount' | undefined,
   steps: readonly Step[],
+  by: Authority,
 ): OutgoingLife {
   const limits = counted && {
     [counted]: counted === 'debitAmount' ? dollars(most) : euros(most),
   }
-  const life = outgoingLife({
-    debitAmount: dollars(debit),
-    receiveAmount: euros(receive),
-    candidates: [{ item: item(limits) }],
-  })
+  const amounts = { debitAmount: dollars(debit), receiveAmount: euros(receive) }
+  const life = outgoingLife({ ...amounts, candidates: [{ item: item(limits) }] }, by)
   for (const step of steps) {
     switch (step.do) {
       case 'pass':
@@ -280,7 +304,8 @@ function part(whole: bigint, { percent, offset }: Share): bigint {
 /** Returns a text that shows the history of a failed property. */
 function describeLife({ first, turns }: OutgoingLife): string {
   const { debitAmount, receiveAmount } = first.record
-  const begins = `pay ${debitAmount.value} for ${receiveAmount.value}`
+  const who = isUnderGrant(first.record) ? 'pay' : 'as the owner, pay'
+  const begins = `${who} ${debitAmount.value} for ${receiveAmount.value}`
   const lines = turns.map(({ at, command, decision }) => {
     const outcome = decision.outcome === 'refused' ? decision.refusal : decision.outcome
     return `${at - first.record.createdAt} ms: ${JSON.stringify(command)} -> ${outcome}`

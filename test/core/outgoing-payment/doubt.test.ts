@@ -14,6 +14,7 @@ import { startOfTests } from '../../support/clock.js'
 import { deepFreeze } from '../../support/frozen.js'
 import { runs } from '../../support/runs.js'
 import {
+  authorities,
   budgetPolicy,
   creation,
   dollars,
@@ -30,212 +31,222 @@ const changed = { ok: true, outcome: 'changed' }
 const unchanged = { ok: true, outcome: 'unchanged' }
 const doubt = (value: number) => ({ amount: dollars(value), since: start, reason: 'peer 1' })
 
-/** A payment of 100 dollars to 50 euros that was begun. */
-function begun() {
-  const life = outgoingLife()
-  life.begin()
-  return life
-}
-
-type Life = ReturnType<typeof begun>
-
-/** Reports totals at the price, and a doubt. */
-function report(life: Life, sent: number, inDoubt?: number, final = false) {
-  const totals = { sentAmount: dollars(sent), deliveredAmount: euros(Math.ceil(sent / 2)) }
-  const command = { type: 'report-sent', commandId: life.commandId(), ...totals, final } as const
-  const more = inDoubt === undefined ? {} : { inDoubt: doubt(inDoubt) }
-  return life.decide<'report-sent'>({ ...command, ...more })
-}
-
-function fail(life: Life, sent: number, inDoubt?: number) {
-  const totals = { sentAmount: dollars(sent), deliveredAmount: euros(Math.ceil(sent / 2)) }
-  const more = inDoubt === undefined ? {} : { inDoubt: doubt(inDoubt) }
-  return life.decide<'fail'>({ type: 'fail', commandId: life.commandId(), ...totals, ...more })
-}
-
-function decide(payment: OutgoingPayment, refunded: number, commandId = 'decision') {
-  return decideDoubt(payment, { commandId, refunded: dollars(refunded) }, start + 1, paymentPolicy)
-}
-
-describe('the doubt of a payment that runs', () => {
-  test('is not a part of what was sent, reserves nothing more, and has no event of its own', () => {
-    const life = begun()
-    report(life, 15)
-    const events = life.events.length
-    expect(report(life, 15, 10)).toMatchObject(changed)
-    expect(life.payment()).toMatchObject({
-      state: 'begun',
-      sent: '15',
-      inDoubt: { amount: '10', since: start, reason: 'peer 1' },
-    })
-    expect(life.events).toHaveLength(events)
-    expect(heldBy(life.payment()).debitAmount).toBe(100n)
-    expect(report(life, 15, 10)).toMatchObject(unchanged)
-    expect(report(life, 25)).toMatchObject(changed)
-    expect(life.payment()).not.toHaveProperty('inDoubt')
-    expect(life.events).toHaveLength(events + 1)
-  })
-
-  test.each<readonly [what: string, sent: number, inDoubt: number, outcome: object]>([
-    ['all that is left', 15, 85, changed],
-    ['more than is left', 15, 86, refusedWith('totals_exceeded')],
-    ['zero', 15, 0, refusedWith('amount_invalid')],
-  ])('can be %s', (_, sent, inDoubt, outcome) => {
-    expect(report(begun(), sent, inDoubt)).toMatchObject(outcome)
-  })
-
-  test('must be in the asset of the debit amount', () => {
-    const life = begun()
-    const totals = { sentAmount: dollars(0), deliveredAmount: euros(0) }
-    const inDoubt = { ...doubt(1), amount: euros(1) }
-    const command = { type: 'report-sent', commandId: 'report', ...totals, inDoubt } as const
-    expect(life.decide<'report-sent'>(command)).toMatchObject(refusedWith('amount_invalid'))
-  })
-
-  test('is decided by reports', () => {
-    const life = begun()
-    report(life, 15, 10)
-    expect(decide(life.payment(), 10)).toMatchObject(refusedWith('payment_not_ended'))
-  })
-})
-
-describe('the doubt of a payment that has ended', () => {
-  test('is a part of what was sent, stays charged, and keeps the payment', () => {
-    const life = begun()
-    report(life, 15, 10)
-    expect(fail(life, 25, 10)).toMatchObject(changed)
-    const payment = life.payment()
-    expect(payment).toMatchObject({ state: 'failed', sent: '25', inDoubt: { amount: '10' } })
-    expect(payment).not.toHaveProperty('dueAt')
-    expect(payment).not.toHaveProperty('retainUntil')
-    expect(life.budget().spent.debitAmount).toEqual(dollars(25))
-  })
-
-  test.each<readonly [what: string, sent: number, inDoubt: number, outcome: object]>([
-    ['all that was sent', 25, 25, changed],
-    ['more than was sent', 25, 26, refusedWith('totals_exceeded')],
-    ['a part of a payment that was sent in full', 100, 10, changed],
-  ])('can be %s', (_, sent, inDoubt, outcome) => {
-    expect(fail(begun(), sent, inDoubt)).toMatchObject(outcome)
-    expect(report(begun(), sent, inDoubt, true)).toMatchObject(outcome)
-  })
-
-  test('lets the report be repeated, and not with another doubt', () => {
-    for (const end of [
-      fail,
-      (...[life, sent, more]: Parameters<typeof fail>) => report(life, sent, more, true),
-    ]) {
-      const life = begun()
-      end(life, 25, 10)
-      expect(end(life, 25, 10)).toMatchObject(unchanged)
-      expect(end(life, 25, 9)).toMatchObject(refusedWith('payment_over'))
-      expect(end(life, 25)).toMatchObject(refusedWith('payment_over'))
-    }
-  })
-
-  test('is not in the payment that a repeat of its request gets', () => {
-    const life = begun()
-    const first = life.payment()
-    fail(life, 25, 10)
-    expect(asCreated(life.payment())).not.toHaveProperty('inDoubt')
-    const decided = decide(life.payment(), 10)
-    if (decided.outcome !== 'changed') throw new Error(decided.outcome)
-    const { state: _state, version: _version, commandId: _commandId, ...created } = first
-    expect(asCreated(decided.record)).toMatchObject({ ...created, updatedAt: start })
-    expect(asCreated(decided.record)).not.toHaveProperty('decided')
-  })
-})
-
-describe('deciding a doubt', () => {
-  function ended() {
-    const life = begun()
-    fail(life, 25, 10)
+describe.each(authorities)('a payment that the %s requests:', (by) => {
+  /** A payment of 100 dollars to 50 euros that was begun. */
+  function begun() {
+    const life = outgoingLife({}, by)
+    life.begin()
     return life
   }
 
-  test.each([
-    ['nothing arrived', 10, '15', '8', '5'],
-    ['a part arrived', 4, '21', '11', '2'],
-    ['all of it arrived', 0, '25', '13', '0'],
-  ])('%s: the payment has sent as much less, and is kept from then on', (_, back, ...totals) => {
-    const [sent, delivered, undelivered] = totals
-    const decision = decide(ended().payment(), back)
-    const retainUntil = start + 1 + paymentPolicy.retentionMs
-    expect(decision).toMatchObject({
-      ...changed,
-      events: [],
-      record: {
-        state: 'failed',
-        sent,
-        delivered,
-        decided: { amount: '10', refunded: `${back}`, undelivered },
-        dueAt: retainUntil,
-        retainUntil,
-        updatedAt: start + 1,
-      },
+  type Life = ReturnType<typeof begun>
+
+  /** Reports totals at the price, and a doubt. */
+  function report(life: Life, sent: number, inDoubt?: number, final = false) {
+    const totals = { sentAmount: dollars(sent), deliveredAmount: euros(Math.ceil(sent / 2)) }
+    const command = { type: 'report-sent', commandId: life.commandId(), ...totals, final } as const
+    const more = inDoubt === undefined ? {} : { inDoubt: doubt(inDoubt) }
+    return life.decide<'report-sent'>({ ...command, ...more })
+  }
+
+  function fail(life: Life, sent: number, inDoubt?: number) {
+    const totals = { sentAmount: dollars(sent), deliveredAmount: euros(Math.ceil(sent / 2)) }
+    const more = inDoubt === undefined ? {} : { inDoubt: doubt(inDoubt) }
+    return life.decide<'fail'>({ type: 'fail', commandId: life.commandId(), ...totals, ...more })
+  }
+
+  function decide(payment: OutgoingPayment, refunded: number, commandId = 'decision') {
+    return decideDoubt(
+      payment,
+      { commandId, refunded: dollars(refunded) },
+      start + 1,
+      paymentPolicy,
+    )
+  }
+
+  describe('the doubt of a payment that runs', () => {
+    test('is not a part of what was sent, reserves nothing more, and has no event of its own', () => {
+      const life = begun()
+      report(life, 15)
+      const events = life.events.length
+      expect(report(life, 15, 10)).toMatchObject(changed)
+      expect(life.payment()).toMatchObject({
+        state: 'begun',
+        sent: '15',
+        inDoubt: { amount: '10', since: start, reason: 'peer 1' },
+      })
+      expect(life.events).toHaveLength(events)
+      expect(heldBy(life.payment()).debitAmount).toBe(100n)
+      expect(report(life, 15, 10)).toMatchObject(unchanged)
+      expect(report(life, 25)).toMatchObject(changed)
+      expect(life.payment()).not.toHaveProperty('inDoubt')
+      expect(life.events).toHaveLength(events + 1)
     })
-    expect(decision.ok && decision.record).not.toHaveProperty('inDoubt')
+
+    test.each<readonly [what: string, sent: number, inDoubt: number, outcome: object]>([
+      ['all that is left', 15, 85, changed],
+      ['more than is left', 15, 86, refusedWith('totals_exceeded')],
+      ['zero', 15, 0, refusedWith('amount_invalid')],
+    ])('can be %s', (_, sent, inDoubt, outcome) => {
+      expect(report(begun(), sent, inDoubt)).toMatchObject(outcome)
+    })
+
+    test('must be in the asset of the debit amount', () => {
+      const life = begun()
+      const totals = { sentAmount: dollars(0), deliveredAmount: euros(0) }
+      const inDoubt = { ...doubt(1), amount: euros(1) }
+      const command = { type: 'report-sent', commandId: 'report', ...totals, inDoubt } as const
+      expect(life.decide<'report-sent'>(command)).toMatchObject(refusedWith('amount_invalid'))
+    })
+
+    test('is decided by reports', () => {
+      const life = begun()
+      report(life, 15, 10)
+      expect(decide(life.payment(), 10)).toMatchObject(refusedWith('payment_not_ended'))
+    })
   })
 
-  test('leaves delivered what the price says, rounded up, or what the host knows', () => {
-    const payment = ended().payment()
-    expect(decide(payment, 10)).toMatchObject({ record: { sent: '15', delivered: '8' } })
-    const command = { commandId: 'decision', refunded: dollars(10), deliveredAmount: euros(9) }
-    const exact = decideDoubt(payment, command, start, paymentPolicy)
-    expect(exact).toMatchObject({ record: { delivered: '9', decided: { undelivered: '4' } } })
-    for (const [deliveredAmount, refusal] of [
-      [euros(14), 'totals_exceeded'],
-      [dollars(9), 'amount_invalid'],
-    ] as const) {
-      const wrong = decideDoubt(payment, { ...command, deliveredAmount }, start, paymentPolicy)
-      expect(wrong).toMatchObject(refusedWith(refusal))
+  describe('the doubt of a payment that has ended', () => {
+    test('is a part of what was sent, stays charged, and keeps the payment', () => {
+      const life = begun()
+      report(life, 15, 10)
+      expect(fail(life, 25, 10)).toMatchObject(changed)
+      const payment = life.payment()
+      expect(payment).toMatchObject({ state: 'failed', sent: '25', inDoubt: { amount: '10' } })
+      expect(payment).not.toHaveProperty('dueAt')
+      expect(payment).not.toHaveProperty('retainUntil')
+      expect(life.budget().spent.debitAmount).toEqual(dollars(25))
+    })
+
+    test.each<readonly [what: string, sent: number, inDoubt: number, outcome: object]>([
+      ['all that was sent', 25, 25, changed],
+      ['more than was sent', 25, 26, refusedWith('totals_exceeded')],
+      ['a part of a payment that was sent in full', 100, 10, changed],
+    ])('can be %s', (_, sent, inDoubt, outcome) => {
+      expect(fail(begun(), sent, inDoubt)).toMatchObject(outcome)
+      expect(report(begun(), sent, inDoubt, true)).toMatchObject(outcome)
+    })
+
+    test('lets the report be repeated, and not with another doubt', () => {
+      for (const end of [
+        fail,
+        (...[life, sent, more]: Parameters<typeof fail>) => report(life, sent, more, true),
+      ]) {
+        const life = begun()
+        end(life, 25, 10)
+        expect(end(life, 25, 10)).toMatchObject(unchanged)
+        expect(end(life, 25, 9)).toMatchObject(refusedWith('payment_over'))
+        expect(end(life, 25)).toMatchObject(refusedWith('payment_over'))
+      }
+    })
+
+    test('is not in the payment that a repeat of its request gets', () => {
+      const life = begun()
+      const first = life.payment()
+      fail(life, 25, 10)
+      expect(asCreated(life.payment())).not.toHaveProperty('inDoubt')
+      const decided = decide(life.payment(), 10)
+      if (decided.outcome !== 'changed') throw new Error(decided.outcome)
+      const { state: _state, version: _version, commandId: _commandId, ...created } = first
+      expect(asCreated(decided.record)).toMatchObject({ ...created, updatedAt: start })
+      expect(asCreated(decided.record)).not.toHaveProperty('decided')
+    })
+  })
+
+  describe('deciding a doubt', () => {
+    function ended() {
+      const life = begun()
+      fail(life, 25, 10)
+      return life
     }
-  })
 
-  test.each([
-    ['nothing', 0, '20'],
-    ['a part', 4, '18'],
-    ['all in doubt', 10, '15'],
-  ])('takes back no more than the price of what was refunded: %s', (_, back, delivered) => {
-    const life = begun()
-    const totals = { sentAmount: dollars(25), deliveredAmount: euros(20), inDoubt: doubt(10) }
-    life.decide<'fail'>({ type: 'fail', commandId: life.commandId(), ...totals })
-    expect(decide(life.payment(), back)).toMatchObject({ record: { delivered } })
-  })
+    test.each([
+      ['nothing arrived', 10, '15', '8', '5'],
+      ['a part arrived', 4, '21', '11', '2'],
+      ['all of it arrived', 0, '25', '13', '0'],
+    ])('%s: the payment has sent as much less, and is kept from then on', (_, back, ...totals) => {
+      const [sent, delivered, undelivered] = totals
+      const decision = decide(ended().payment(), back)
+      const retainUntil = start + 1 + paymentPolicy.retentionMs
+      expect(decision).toMatchObject({
+        ...changed,
+        events: [],
+        record: {
+          state: 'failed',
+          sent,
+          delivered,
+          decided: { amount: '10', refunded: `${back}`, undelivered },
+          dueAt: retainUntil,
+          retainUntil,
+          updatedAt: start + 1,
+        },
+      })
+      expect(decision.ok && decision.record).not.toHaveProperty('inDoubt')
+    })
 
-  test('happens once: a repeat changes nothing, and another decision is refused', () => {
-    const decided = decide(ended().payment(), 4)
-    if (decided.outcome !== 'changed') throw new Error(decided.outcome)
-    for (const commandId of ['decision', 'another']) {
-      expect(decide(decided.record, 4, commandId)).toEqual({ ...unchanged, record: decided.record })
-    }
-    expect(decide(decided.record, 5, 'another')).toMatchObject(refusedWith('doubt_decided'))
-    const life = begun()
-    fail(life, 25)
-    expect(decide(life.payment(), 0)).toMatchObject(refusedWith('doubt_decided'))
-  })
+    test('leaves delivered what the price says, rounded up, or what the host knows', () => {
+      const payment = ended().payment()
+      expect(decide(payment, 10)).toMatchObject({ record: { sent: '15', delivered: '8' } })
+      const command = { commandId: 'decision', refunded: dollars(10), deliveredAmount: euros(9) }
+      const exact = decideDoubt(payment, command, start, paymentPolicy)
+      expect(exact).toMatchObject({ record: { delivered: '9', decided: { undelivered: '4' } } })
+      for (const [deliveredAmount, refusal] of [
+        [euros(14), 'totals_exceeded'],
+        [dollars(9), 'amount_invalid'],
+      ] as const) {
+        const wrong = decideDoubt(payment, { ...command, deliveredAmount }, start, paymentPolicy)
+        expect(wrong).toMatchObject(refusedWith(refusal))
+      }
+    })
 
-  test.each([
-    ['more than is in doubt', dollars(11), 'totals_exceeded'],
-    ['another asset', euros(1), 'amount_invalid'],
-    ['text', dollars('abc'), 'amount_invalid'],
-  ])('refuses a refund of %s', (_, refunded, refusal) => {
-    const command = { commandId: 'decision', refunded }
-    const decision = decideDoubt(ended().payment(), command, start, paymentPolicy)
-    expect(decision).toMatchObject(refusedWith(refusal))
-  })
+    test.each([
+      ['nothing', 0, '20'],
+      ['a part', 4, '18'],
+      ['all in doubt', 10, '15'],
+    ])('takes back no more than the price of what was refunded: %s', (_, back, delivered) => {
+      const life = begun()
+      const totals = { sentAmount: dollars(25), deliveredAmount: euros(20), inDoubt: doubt(10) }
+      life.decide<'fail'>({ type: 'fail', commandId: life.commandId(), ...totals })
+      expect(decide(life.payment(), back)).toMatchObject({ record: { delivered } })
+    })
 
-  test('leaves a late repeat of the report harmless', () => {
-    const life = ended()
-    const decided = decide(life.payment(), 10)
-    if (decided.outcome !== 'changed') throw new Error(decided.outcome)
-    const totals = { sentAmount: dollars(25), deliveredAmount: euros(13) }
-    const again = (more: object) => {
-      const command = { type: 'fail', commandId: 'again', ...totals, ...more } as const
-      return decideOutgoingPayment<'fail'>(decided.record, command, start, paymentPolicy)
-    }
-    expect(again({ inDoubt: doubt(10) })).toMatchObject(unchanged)
-    expect(again({})).toMatchObject(refusedWith('payment_over'))
+    test('happens once: a repeat changes nothing, and another decision is refused', () => {
+      const decided = decide(ended().payment(), 4)
+      if (decided.outcome !== 'changed') throw new Error(decided.outcome)
+      for (const commandId of ['decision', 'another']) {
+        expect(decide(decided.record, 4, commandId)).toEqual({
+          ...unchanged,
+          record: decided.record,
+        })
+      }
+      expect(decide(decided.record, 5, 'another')).toMatchObject(refusedWith('doubt_decided'))
+      const life = begun()
+      fail(life, 25)
+      expect(decide(life.payment(), 0)).toMatchObject(refusedWith('doubt_decided'))
+    })
+
+    test.each([
+      ['more than is in doubt', dollars(11), 'totals_exceeded'],
+      ['another asset', euros(1), 'amount_invalid'],
+      ['text', dollars('abc'), 'amount_invalid'],
+    ])('refuses a refund of %s', (_, refunded, refusal) => {
+      const command = { commandId: 'decision', refunded }
+      const decision = decideDoubt(ended().payment(), command, start, paymentPolicy)
+      expect(decision).toMatchObject(refusedWith(refusal))
+    })
+
+    test('leaves a late repeat of the report harmless', () => {
+      const life = ended()
+      const decided = decide(life.payment(), 10)
+      if (decided.outcome !== 'changed') throw new Error(decided.outcome)
+      const totals = { sentAmount: dollars(25), deliveredAmount: euros(13) }
+      const again = (more: object) => {
+        const command = { type: 'fail', commandId: 'again', ...totals, ...more } as const
+        return decideOutgoingPayment<'fail'>(decided.record, command, start, paymentPolicy)
+      }
+      expect(again({ inDoubt: doubt(10) })).toMatchObject(unchanged)
+      expect(again({})).toMatchObject(refusedWith('payment_over'))
+    })
   })
 })
 
