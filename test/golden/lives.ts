@@ -22,6 +22,7 @@ import {
   interactionId,
   issuedGrant,
   outgoingAccess,
+  resourceServer,
   type TestClient,
   type World,
   withFinish,
@@ -97,6 +98,22 @@ export const mayPay: MayPay = ({ outgoingPaymentId, debitAmount: { value }, isCo
   return value === String(declinedValue)
     ? { ok: false, refusal: 'payment_not_allowed' }
     : { ok: true }
+}
+
+/** What the owner of the account orders in the host's own app. */
+const order = {
+  walletAddress: alice,
+  receiver: shopReceiver,
+  debitAmount: usd(1_000),
+  idempotencyKey: 'rent 2026-11',
+  metadata: { note: 'rent' },
+  data: { card: { expiry: '12/30' } },
+}
+const ownConfirmed = {
+  ...order,
+  debitAmount: usd(confirmedValue),
+  resourceOwner: 'alice',
+  countsInAccountLimits: true,
 }
 
 const funds = (transferId: string, value: number) => ({ transferId, amount: usd(value) })
@@ -362,6 +379,53 @@ export const lives: Readonly<Record<string, Life>> = {
       await demandStatus(pay(client, token, 1_501), 403)
       await demandOk(resources.outgoingPayments.cancel(id))
       await demandStatus(pay(client, token, 2_500), 201)
+    },
+  },
+
+  'an outgoing payment that its owner ordered': {
+    async begin({ resources }) {
+      const { payment } = await demandOk(resources.outgoingPayments.create(order))
+      return { id: payment.paymentId }
+    },
+    async goOn(world, client, { id }) {
+      const { resources, clock } = world
+      const { outgoingPayments } = resources
+      const again = await demandOk(outgoingPayments.create(order))
+      demand(again.payment.paymentId === id && !again.changed, 'a repeat must get it', again)
+      await demandRefused(outgoingPayments.create({ ...order, data: {} }), 'request_differs')
+      const { result } = await outgoingPayments.list({ walletAddress: alice })
+      demand(result[0]?.paymentId === id, 'its owner must see it', result)
+      const { token } = await grantToPay(world, client, [
+        { type: 'outgoing-payment', actions: ['list-all'], identifier: alice },
+      ])
+      const url = `${resourceServer}/outgoing-payments?wallet-address=${encodeURIComponent(alice)}`
+      const listed = await demandStatus(client.getPayment(token, url), 200)
+      demand(listed.body.result.length === 0, 'no client must see it', listed.body)
+      await demandOk(outgoingPayments.cancel(id))
+      clock.advance(399 * 86_400_000)
+      while ((await resources.sweep()).more);
+      await demandRefused(outgoingPayments.create(order), 'payment_unknown')
+    },
+  },
+
+  'an outgoing payment that its owner ordered and must confirm': {
+    async begin({ resources }) {
+      const ordered = resources.outgoingPayments.create(ownConfirmed)
+      await demandRefused(ordered, 'confirmation_required')
+      const { result } = await resources.outgoingPayments.listToConfirm({ walletAddress: alice })
+      return { id: result[0]?.paymentId }
+    },
+    async goOn({ resources }, _, { id }) {
+      const { outgoingPayments } = resources
+      const waiting = await outgoingPayments.toConfirm(id)
+      if (waiting === undefined) throw new Error('the owner must find the payment')
+      const { receiver, debitAmount, receiveAmount } = waiting
+      const shown = { receiver, debitAmount, receiveAmount }
+      const other = outgoingPayments.confirm(id, { resourceOwner: 'mallory', ...shown })
+      await demandRefused(other, 'not_the_owner')
+      await demandOk(outgoingPayments.confirm(id, { resourceOwner: 'alice', ...shown }))
+      const { payment } = await demandOk(outgoingPayments.create(ownConfirmed))
+      demand(payment.paymentId === id, 'a repeat must get the confirmed payment', payment)
     },
   },
 
