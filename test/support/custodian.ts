@@ -10,6 +10,12 @@ import type { AttemptsPorts, AttemptsSubject, OtherAccounts } from 'open-payment
 export function custodianApi(accounts: OtherAccounts) {
   return async (request: Request): Promise<Response> => {
     const { pathname } = new URL(request.url)
+    if (request.method === 'DELETE') {
+      return Response.json({
+        custodian: true,
+        closed: accounts.close(pathname.split('/')[2] ?? ''),
+      })
+    }
     const reference = pathname.split('/')[2] ?? ''
     if (pathname === '/total') return Response.json({ received: `${accounts.received()}` })
     if (request.method === 'GET') {
@@ -37,6 +43,19 @@ export function sendTo(fetch: AttemptsPorts['fetch']): AttemptsOptions['send'] {
     return state === 'done'
       ? { outcome: 'proven', proof: 'receipt' }
       : { outcome: 'refused', reason: state, retryAt: 0 }
+  }
+}
+
+/** Orders that an attempt is never carried out, unless it was. */
+export function closeAt(fetch: AttemptsPorts['fetch']): NonNullable<AttemptsOptions['close']> {
+  return async ({ reference }) => {
+    const url = `https://custodian.example/orders/${reference}`
+    const response = await fetch(url, { method: 'DELETE' })
+    const { custodian, closed } = (await response.json()) as {
+      custodian?: boolean
+      closed: 'arrived' | 'never'
+    }
+    return custodian === true ? closed : 'unknown'
   }
 }
 

@@ -44,6 +44,13 @@ export const attemptsCases: readonly Case[] = [
     },
   },
   { name: 'a request is late by an hour', history: { fates: one('late', { lateMs: 3_600_000 }) } },
+  {
+    name: 'a request is late, and the question about it or the order to close it is lost',
+    history: {
+      fates: [...one('late', { lateMs: 90_000 }), { fate: 'request lost' }],
+      lagsMs: Array(12).fill(-60_000),
+    },
+  },
   { name: 'a request arrives twice', history: { fates: one('twice', { lateMs: 300_000 }) } },
   ...[0, 1, 2, 3, 4].flatMap((write) =>
     [false, true].map((after) => ({

@@ -2,7 +2,7 @@ import type { AttemptsHistory } from './history.js'
 import { type AttemptsSubject, amount, type Called, createWorld, type World } from './world.js'
 
 /**
- * A law that a history broke.
+ * The laws that a history broke.
  *
  * @example
  * ```ts
@@ -11,19 +11,22 @@ import { type AttemptsSubject, amount, type Called, createWorld, type World } fr
  * async function brokenLaws(subject: AttemptsSubject) {
  *   const laws = new Set<string>()
  *   for (const { run } of attemptsConformance(subject)) {
- *     await run().catch((error) => error instanceof AttemptsError && laws.add(error.law))
+ *     await run().catch((error) => {
+ *       if (error instanceof AttemptsError) for (const law of error.laws) laws.add(law)
+ *     })
  *   }
  *   return laws
  * }
  * ```
  */
 export class AttemptsError extends Error {
-  /** `L1` to `L8`. */
-  readonly law: string
+  /** `L1` to `L8`: all that are broken at the same time. */
+  readonly laws: readonly string[]
 
-  constructor(law: string, problem: string) {
-    super(`${law}: ${problem}`)
-    this.law = law
+  /** @param broken the problem of each law, in the order of the laws. */
+  constructor(broken: ReadonlyMap<string, string>) {
+    super([...broken].map(([law, problem]) => `${law}: ${problem}`).join('; '))
+    this.laws = [...broken.keys()]
   }
 }
 
@@ -84,9 +87,12 @@ export async function runHistory(
 }
 
 function law(name: string, holds: boolean, problem: string, shown: object): void {
-  if (holds) return
+  if (!holds) throw new AttemptsError(new Map([[name, problemText(problem, shown)]]))
+}
+
+function problemText(problem: string, shown: object): string {
   const text = Object.entries(shown).map(([key, value]) => `${key} ${value}`)
-  throw new AttemptsError(name, `${problem} (${text.join(', ')})`)
+  return `${problem} (${text.join(', ')})`
 }
 
 function checkWhileRunning({ accounts }: World, called: Called, isHonest: boolean): void {
@@ -123,20 +129,25 @@ function checkEnd(
   // Only what others have paid can be taken for the host's.
   const unproven = others > 0n ? byWord : 0n
   const shown = { debited, arrived, inDoubt, byWord, denied }
-  law('L1', debited - arrived <= inDoubt + unproven, 'the payer was debited too much', shown)
-  if (isHonest) {
-    law('L2', arrived <= debited, 'more arrived than was debited', shown)
-    law('L3', called.inDoubt === inDoubt, 'what is in doubt is not listed', shown)
-  } else {
-    law('L2', arrived <= debited + trustMax + amount, 'more arrived than is trusted', shown)
-    law('L3', arrived - debited <= denied, 'what was denied is not listed', shown)
+  const broken = new Map<string, string>()
+  const check = (name: string, holds: boolean, problem: string) => {
+    if (!holds) broken.set(name, problemText(problem, shown))
   }
-  law('L5', called.arrived <= arrived + unproven, 'what it calls arrived did not', shown)
+  check('L1', debited - arrived <= inDoubt + unproven, 'the payer was debited too much')
+  if (isHonest) {
+    check('L2', arrived <= debited, 'more arrived than was debited')
+    check('L3', called.inDoubt === inDoubt, 'what is in doubt is not listed')
+  } else {
+    check('L2', arrived <= debited + trustMax + amount, 'more arrived than is trusted')
+    check('L3', arrived - debited <= denied, 'what was denied is not listed')
+  }
+  check('L5', called.arrived <= arrived + unproven, 'what it calls arrived did not')
   const isComplete = called.arrived >= amount
-  law('L6', !isComplete || arrived + unproven >= amount, 'it is complete, and less arrived', shown)
-  law('L7', !world.isReadable() || called.inDoubt === 0n, 'it could have asked', shown)
+  check('L6', !isComplete || arrived + unproven >= amount, 'it is complete, and less arrived')
+  check('L7', !world.isReadable() || called.inDoubt === 0n, 'it could have asked')
   // What was denied is not sent again without end.
-  law('L8', !mustArrive || denied > trustMax || arrived === amount, 'it gave up too early', shown)
+  check('L8', !mustArrive || denied > trustMax || arrived === amount, 'it gave up too early')
+  if (broken.size > 0) throw new AttemptsError(broken)
 }
 
 /** An operator who knows decides what is listed. Then both books are equal. */
@@ -147,7 +158,8 @@ async function checkDecided(world: World): Promise<void> {
     await world.decide(world.hasArrived(reference) ? 'arrived' : 'never', reference)
   }
   const called = await world.settle()
-  if (called.state !== 'ended') throw new AttemptsError('L4', 'it began again')
+  law('L4', called.state === 'ended', 'it began again', { state: called.state })
+  if (called.state !== 'ended') return
   const [debited, arrived] = [called.arrived + called.inDoubt, world.accounts.arrived()]
   law('L3', debited === arrived, 'both books differ, and nothing is listed', { debited, arrived })
 }

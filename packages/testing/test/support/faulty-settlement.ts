@@ -10,6 +10,7 @@ import type { AttemptsPorts, AttemptsSubject } from 'open-payments-server-testin
 import {
   askById,
   askSum,
+  closeAt,
   custodian,
   custodianApi,
   sendTo,
@@ -145,6 +146,11 @@ export const mistakes: Record<string, AttemptsSubject> = {
       return { send, ask: askByRepeating(send) }
     },
   ),
+  'no reply to the order to close is taken as "never"': custodian('id', (_, { fetch }) => ({
+    close: (order) => closeAt(fetch)(order).catch(() => 'never'),
+    closeAfterMs: 0,
+    notAfter: undefined as never,
+  })),
   'nothing is listed': {
     ...custodian('id'),
     create: (ports) => ({ ...custodian('id').create(ports), async *inDoubt() {} }),
