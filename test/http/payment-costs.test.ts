@@ -37,6 +37,13 @@ const documented = [
 /** The step that takes the place of two others. */
 const byKey = 'instead of quote and payment, it pays by `Idempotency-Key`, with a nonce'
 
+/** The same payments, ordered by the owner of the account. */
+const owners = {
+  quote: 'an owner creates the quote',
+  byQuote: 'an owner pays by the quote',
+  byKey: 'an owner pays by a key',
+}
+
 interface Cost {
   readonly statements: number
   readonly bytes: number
@@ -45,6 +52,7 @@ interface Cost {
 describe.skipIf(servers.PostgreSQL === undefined)('a payment on PostgreSQL', () => {
   let fresh: FreshPostgres
   const measured = new Map<string, Cost>()
+  const measuredOfOwner = new Map<string, Cost>()
 
   beforeAll(async () => {
     fresh = await freshPostgres()
@@ -67,7 +75,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('a payment on PostgreSQL', () 
       auth: { recordsEvents },
       resources: { recordsEvents },
     })
-    const { incomingPayments, outgoingPayments } = world.resources
+    const { incomingPayments, outgoingPayments, quotes } = world.resources
     const client = world.client()
     const { body: granted } = await client.request([incomingAccess])
     const quoting = await quoteToken(client)
@@ -136,12 +144,12 @@ describe.skipIf(servers.PostgreSQL === undefined)('a payment on PostgreSQL', () 
       await payOnce()
     }
     isMeasured = true
-    const summarize = (name: string, all: readonly (Cost & Written)[]) => {
+    const summarize = (name: string, all: readonly (Cost & Written)[], into = measured) => {
       const warm = all.filter(({ hasPages }) => !hasPages)
       const sorted = (warm.length > 0 ? warm : all).toSorted((a, b) => a.bytes - b.bytes)
       const { bytes = 0 } = sorted[Math.floor(sorted.length / 2)] ?? {}
       const most = Math.max(...all.map((each) => each.statements))
-      measured.set(name, { statements: most, bytes })
+      into.set(name, { statements: most, bytes })
     }
     for (const [name, all] of samples) summarize(name, all)
     await step('its four events are delivered', drain)
@@ -159,6 +167,27 @@ describe.skipIf(servers.PostgreSQL === undefined)('a payment on PostgreSQL', () 
       expect(made.status).toBe(201)
     }
     summarize(byKey, samples.get(byKey) ?? [])
+
+    const order = { walletAddress: alice, receiver: shopReceiver, debitAmount: usd(1000) }
+    for (let i = 0; i < warmUps + measuredPayments; i++) {
+      isMeasured = i >= warmUps
+      world.clock.advance(1_000)
+      const quoted = await step(owners.quote, () => quotes.create(order))
+      if (!quoted.ok) throw new Error(quoted.reason)
+      const { quoteId } = quoted.quote
+      const made = [
+        await step(owners.byQuote, () =>
+          outgoingPayments.create({ walletAddress: alice, quoteId }),
+        ),
+        await step(owners.byKey, () =>
+          outgoingPayments.create({ ...order, idempotencyKey: `rent ${i}` }),
+        ),
+      ]
+      expect(made).toMatchObject([{ changed: true }, { changed: true }])
+    }
+    for (const name of Object.values(owners)) {
+      summarize(name, samples.get(name) ?? [], measuredOfOwner)
+    }
   })
 
   afterAll(() => fresh?.drop())
@@ -185,6 +214,18 @@ describe.skipIf(servers.PostgreSQL === undefined)('a payment on PostgreSQL', () 
     const sum = (of: keyof Cost) => steps.reduce((all, [, each]) => all + each[of], 0)
     expect(sum('statements')).toBeLessThanOrEqual(13)
     expect(sum('bytes')).toBeLessThanOrEqual(16_000)
+  })
+
+  test.each([
+    [owners.quote, 'a client creates the quote'],
+    [owners.byQuote, 'it creates the outgoing payment'],
+    [owners.byKey, byKey],
+  ])('costs at most as much if %s as if %s', (own, client) => {
+    const [cost, most] = [measuredOfOwner.get(own), measured.get(client)]
+    if (cost === undefined || most === undefined) throw new Error('it was not measured')
+    if (process.env['SHOW']) console.log('COST', own, cost, client, most)
+    expect(cost.statements).toBeLessThanOrEqual(most.statements)
+    expect(cost.bytes).toBeLessThanOrEqual(most.bytes)
   })
 
   // 4,581 bytes is what it wrote before a record named the payment of a key. That record alone is 543 bytes.
