@@ -37,10 +37,15 @@ export function beginLooking({ store }: ServiceContext, payment: ReservedPayment
  * Resolves to whether the payment has changed since, after a pause that doubles. However many requests of this process
  * wait for it, they share one look at the store.
  */
-export function nextLook(context: ServiceContext, payment: ReservedPayment): Promise<boolean> {
+export async function nextLook(
+  context: ServiceContext,
+  payment: ReservedPayment,
+): Promise<boolean> {
   const looks = looksOf.get(context.store)?.get(nameOf(payment))
   if (looks === undefined) throw new Error('the request has not begun to look')
-  looks.next ??= look(context, payment, looks).finally(() => {
+  // A look that another request began may fail because the store has been slow since before this one came.
+  if (looks.next !== undefined) return looks.next.catch(() => false)
+  looks.next = look(context, payment, looks).finally(() => {
     looks.next = undefined
   })
   return looks.next

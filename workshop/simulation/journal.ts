@@ -1,4 +1,4 @@
-import type { DeliveredEvent, TokenItem } from '../../src/index.js'
+import type { DeliveredEvent, OutgoingPaymentCreation, TokenItem } from '../../src/index.js'
 import type { KeyPair } from '../../test/support/keys.js'
 
 /** A client, and the keys that it has published so far. */
@@ -59,6 +59,19 @@ export interface Intent {
   refusedAt?: number
 }
 
+/** A payment that the owner orders in the host's own app, once for its key. */
+export interface OrderEntry {
+  readonly payment: OutgoingPaymentCreation & { readonly idempotencyKey: string }
+  /** When it was first ordered. */
+  readonly at: number
+  /** The id of the payment, once a result contained it. */
+  paymentId?: string
+  /** How many calls were told that they created it. */
+  created: number
+  /** Whether a call was told that the host, or the owner, refuses it for good. */
+  isDeclined?: boolean
+}
+
 /** Funds that arrived, which the payer reports until it knows the outcome. */
 export interface TransferEntry {
   readonly transferId: string
@@ -85,6 +98,7 @@ export interface SendingEntry {
 export interface Journal {
   readonly grants: GrantEntry[]
   readonly intents: Intent[]
+  readonly orders: OrderEntry[]
   readonly incoming: { readonly id: string; readonly client: ClientEntry }[]
   readonly transfers: Map<string, TransferEntry>
   readonly sending: Map<string, SendingEntry>
@@ -102,6 +116,7 @@ export function createJournal(): Journal {
   return {
     grants: [],
     intents: [],
+    orders: [],
     incoming: [],
     transfers: new Map(),
     sending: new Map(),

@@ -1,8 +1,12 @@
+import type { Budget } from '../../src/core/budget/record.js'
+import type { OutgoingPayment } from '../../src/core/outgoing-payment/record.js'
 import type { Commit, RecordChange } from '../../src/entry-adapter.js'
 import type { Introspection, ResourceServer, Store } from '../../src/index.js'
 import type { Introspect } from '../../src/ports/host.js'
 import type { EventRecord } from '../../src/service/event-record.js'
+import { orderKeyMs } from '../../src/service/used-key.js'
 import { loadOne } from '../../test/support/one-record.js'
+import { lifetimes } from './servers.js'
 import type { Mistake } from './world.js'
 
 /** Mistakes that a store or a wallet could make. The laws must find each of them. */
@@ -18,6 +22,10 @@ export const mistakes = {
   'a wallet that lets two processes begin a payment': { resources: beginningTwice },
   'a wallet that does not tell that it declined a payment': { store: withoutDeclines },
   'a wallet that keeps nothing of ended grants': { store: withoutEndedGrants },
+  'a wallet whose owner pays twice with one key': { resources: payingAgain },
+  'a wallet that forgets the key of an order with its payment': { store: withKeysOfPayments },
+  'a wallet that counts orders in the budget of a grant': { store: chargingGrants },
+  'a wallet that shows the owner’s payments to clients': { store: listingOrders },
 } as const satisfies Readonly<Record<string, Mistake>>
 
 export type MistakeName = keyof typeof mistakes
@@ -50,6 +58,83 @@ function withoutEndedGrants(store: Store): Store {
   return {
     ...store,
     commit: ({ changes, guards }) => store.commit({ changes: changes.filter(isKept), guards }),
+  }
+}
+
+function payingAgain(resources: ResourceServer): ResourceServer {
+  const { outgoingPayments } = resources
+  let orders = 0
+  return {
+    ...resources,
+    outgoingPayments: {
+      ...outgoingPayments,
+      create: (payment) =>
+        outgoingPayments.create(
+          'idempotencyKey' in payment
+            ? { ...payment, idempotencyKey: `${payment.idempotencyKey}-${++orders}` }
+            : payment,
+        ),
+    },
+  }
+}
+
+/** Removes the key of an order as if it were a client's, whose key is kept as long as its payment. */
+function withKeysOfPayments(store: Store): Store {
+  return {
+    ...store,
+    commit({ changes, guards }) {
+      const changed = changes.map((change): RecordChange => {
+        const { next } = change
+        const { dueAt, retainUntil } = next
+        const isKey = change.kind === 'replay' && 'requestHash' in next && dueAt !== undefined
+        if (!isKey || retainUntil !== undefined) return change
+        return { ...change, next: { ...next, dueAt: dueAt - orderKeyMs + lifetimes.retentionMs } }
+      })
+      return store.commit({ changes: changed, guards })
+    },
+  }
+}
+
+/** Adds what the owner orders to the budget that was written last. */
+function chargingGrants(store: Store): Store {
+  let latest = ''
+  return {
+    ...store,
+    async commit({ changes, guards }) {
+      const ordered = changes.find(
+        ({ kind, expectedVersion, next }) =>
+          kind === 'outgoing-payment' && expectedVersion === 0 && !('grantId' in next),
+      )
+      const budget = ordered && (await loadOne<Budget>(store, 'budget', latest))
+      for (const { kind, next } of changes) {
+        if (kind === 'budget' && !next.id.includes('.owner.')) latest = next.id
+      }
+      if (ordered === undefined || budget?.spent.debitAmount == null)
+        return store.commit({ changes, guards })
+      const { debitAmount } = ordered.next as unknown as OutgoingPayment
+      const { debitAmount: before } = budget.spent
+      const value = `${BigInt(before.value) + BigInt(debitAmount.value)}`
+      const spent = { ...budget.spent, debitAmount: { ...before, value } }
+      const next = { ...budget, spent, version: budget.version + 1 }
+      const charge: RecordChange = { kind: 'budget', next, expectedVersion: budget.version }
+      return store.commit({ changes: [...changes, charge], guards })
+    },
+  }
+}
+
+/** Writes what the owner orders into the list of all clients. */
+function listingOrders(store: Store): Store {
+  return {
+    ...store,
+    commit({ changes, guards }) {
+      const listed = changes.map((change): RecordChange => {
+        const { lists = [] } = change.next
+        if (change.kind !== 'outgoing-payment' || 'grantId' in change.next) return change
+        const shared = lists.map((each) => ({ ...each, list: each.list.replace('!', ' ') }))
+        return { ...change, next: { ...change.next, lists: shared } }
+      })
+      return store.commit({ changes: listed, guards })
+    },
   }
 }
 

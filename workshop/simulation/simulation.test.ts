@@ -27,6 +27,8 @@ test('no life breaks a law, whatever fails in it', async () => {
     'declined by owners',
     'transfers',
     'begun',
+    'orders',
+    'decided doubts',
     'lives with remote grants',
   ]) {
     expect(counts.get(name), name).toBeGreaterThanOrEqual(Math.floor(lives / 20))
@@ -82,6 +84,10 @@ const livesUntilFound: Readonly<Record<MistakeName, number>> = {
   'a wallet that lets two processes begin a payment': 100,
   'a wallet that does not tell that it declined a payment': 15,
   'a wallet that keeps nothing of ended grants': 150,
+  'a wallet whose owner pays twice with one key': 10,
+  'a wallet that forgets the key of an order with its payment': 100,
+  'a wallet that counts orders in the budget of a grant': 20,
+  'a wallet that shows the owner’s payments to clients': 20,
 }
 
 const planted = Object.entries(livesUntilFound) as [MistakeName, number][]

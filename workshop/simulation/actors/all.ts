@@ -4,8 +4,8 @@ import type { World } from '../world.js'
 import { type Caller, createCaller } from './caller.js'
 import { continueGrant, replaceKey, revoke, rotate } from './grants.js'
 import { complete, consume, receive, send, sweep } from './host.js'
-import { amend, confirm, decide, withdraw } from './owner.js'
-import { createIncoming, pay, payAgain, readIncoming, readSpent } from './payments.js'
+import { amend, confirm, decide, order, withdraw } from './owner.js'
+import { createIncoming, listPaid, pay, payAgain, readIncoming, readSpent } from './payments.js'
 import { requestPaying, requestReceiving } from './requests.js'
 
 type ClientAction = (caller: Caller) => Promise<void>
@@ -24,6 +24,7 @@ const clientActions: readonly (readonly [weight: number, action: ClientAction])[
   [12, pay],
   [4, payAgain],
   [1, readSpent],
+  [2, listPaid],
 ]
 
 const hostActions: readonly (readonly [weight: number, action: HostAction])[] = [
@@ -31,6 +32,7 @@ const hostActions: readonly (readonly [weight: number, action: HostAction])[] = 
   [1, withdraw],
   [2, amend],
   [6, confirm],
+  [6, order],
   [8, receive],
   [1, complete],
   [5, send],
@@ -80,6 +82,13 @@ export async function openShops(world: World): Promise<void> {
       // A client that polls has to wait.
       scheduler.leap(6_000)
     }
+  }
+  // The owner pays, too, and the operator sends some of the payments.
+  for (const action of [order, consume, send, send, send]) {
+    const server = draw.pick(servers)
+    if (server === undefined) continue
+    await scheduler.perform(server.process, action.name, () => void action(world, server))
+    await scheduler.rest()
   }
   climate.weather = weather
   climate.isPeaceful = false

@@ -1,9 +1,9 @@
 import type { PaymentRecord } from '../../../src/core/outgoing-payment/record.js'
 import type { ConditionChanges } from '../../../src/entry-core.js'
 import type { HostResult, TokenItem } from '../../../src/index.js'
-import { usd } from '../../../test/support/spending.js'
+import { shopReceiver, usd } from '../../../test/support/spending.js'
 import { alice } from '../../../test/support/world.js'
-import { bury, count, type GrantEntry } from '../journal.js'
+import { bury, count, type GrantEntry, type OrderEntry } from '../journal.js'
 import type { ServerProcess } from '../servers.js'
 import type { World } from '../world.js'
 
@@ -149,6 +149,73 @@ export async function confirm(world: World, { resources }: ServerProcess): Promi
     count(journal, decides === 'confirm' ? 'confirmations' : 'declined by owners')
   }
   await Promise.all(draw.chance(20) ? [decide(), decide()] : [decide()])
+}
+
+const declined = [
+  'funds_insufficient',
+  'payment_not_allowed',
+  'confirmation_declined',
+  'confirmation_expired',
+]
+
+/** How long a key is kept at least. */
+const keyMs = 400 * 86_400_000
+
+/** The owner pays in the host's own app, or the app repeats an earlier order, sometimes two at the same time. */
+export async function order(world: World, server: ServerProcess): Promise<void> {
+  const { journal, scheduler } = world
+  const { draw } = scheduler
+  const number = journal.orders.length + 1
+  const earlier = draw.chance(50) ? draw.pick(journal.orders.slice(-4)) : undefined
+  const entry: OrderEntry = earlier ?? {
+    payment: {
+      walletAddress: alice,
+      receiver: shopReceiver,
+      debitAmount: usd(1 + draw.below(400)),
+      metadata: { once: `order ${number}` },
+      idempotencyKey: `key-${number}`,
+      resourceOwner,
+      ...(draw.chance(30) && { countsInAccountLimits: true }),
+    },
+    at: scheduler.now(),
+    created: 0,
+  }
+  if (earlier === undefined) journal.orders.push(entry)
+  const times = draw.chance(25) ? 2 : 1
+  await Promise.all(Array.from({ length: times }, () => orderOnce(world, server, entry)))
+}
+
+/** A key pays once, also after its payment was removed, and what was declined stays so. */
+async function orderOnce(
+  world: World,
+  { resources }: ServerProcess,
+  entry: OrderEntry,
+): Promise<void> {
+  const { journal, scheduler, database, climate } = world
+  const { payment, paymentId: before } = entry
+  const { isDeclined } = entry
+  const result = await attempt(world, 'order', () => resources.outgoingPayments.create(payment))
+  const isKept = scheduler.now() < entry.at + keyMs - climate.weather.skewMaxMs
+  if (result === undefined || !isKept) return
+  const name = `the order ${payment.idempotencyKey}`
+  if (!result.ok) {
+    if (declined.includes(result.refusal)) entry.isDeclined = true
+    const isThere = before !== undefined && database.peek('outgoing-payment', before) !== undefined
+    if (isThere) journal.breaches.push(`${name} was paid, and then refused: ${result.refusal}`)
+    return
+  }
+  const { paymentId } = result.payment
+  count(journal, 'orders')
+  if (isDeclined) journal.breaches.push(`${name} was declined, and then paid`)
+  if (before !== undefined && before !== paymentId) {
+    journal.breaches.push(`${name} has two payments: ${before} and ${paymentId}`)
+  }
+  entry.paymentId = paymentId
+  if (result.changed) entry.created += 1
+  if (entry.created > 1) journal.breaches.push(`${name} was paid ${entry.created} times`)
+  if (result.changed && !database.wasWritten('outgoing-payment', paymentId)) {
+    journal.breaches.push(`${name} was acknowledged, and is not stored`)
+  }
 }
 
 /** The owner pauses a grant for a minute, ends a pause, or limits the single payment or the number of payments. */

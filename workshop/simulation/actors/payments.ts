@@ -198,6 +198,30 @@ function requireOwnItem({ world }: Caller, { label }: TokenEntry, paymentId: str
   world.journal.breaches.push(`${paymentId} is charged to an item of another token`)
 }
 
+/** Lists and reads what others have paid: the payments of any client, and none that the owner has ordered. */
+export async function listPaid(caller: Caller): Promise<void> {
+  const held = payingToken(caller)
+  if (held === undefined) return
+  const { journal, database, scheduler } = caller.world
+  const { key } = held.grant
+  const isOrdered = (id: string) => {
+    const record = database.peek('outgoing-payment', id) as OutgoingPayment | undefined
+    return record !== undefined && record.client === undefined
+  }
+  const url = `${resourceServer}/outgoing-payments`
+  const list = `${url}?wallet-address=${encodeURIComponent(alice)}&last=10`
+  const listed = await caller.use(held.token, { method: 'GET', url: list, key })
+  if (listed?.status === 200) count(journal, 'lists of payments')
+  for (const { id } of listed?.status === 200 ? listed.body.result : []) {
+    if (!isOrdered(idIn(id))) continue
+    journal.breaches.push(`a client has ${id}, which the owner ordered, in its list`)
+  }
+  const id = scheduler.draw.pick(journal.orders.flatMap(({ paymentId }) => paymentId ?? []))
+  if (id === undefined) return
+  const read = await caller.use(held.token, { method: 'GET', url: `${url}/${id}`, key })
+  if (read?.status === 200) journal.breaches.push(`a client has read the order ${id}`)
+}
+
 /** Reads what the grant has spent. */
 export async function readSpent(caller: Caller): Promise<void> {
   const held = payingToken(caller)

@@ -21,7 +21,7 @@ function payingAccess(draw: Draw): readonly AccessItem[] {
     const picked = draw.pick(limits)
     return {
       type: 'outgoing-payment',
-      actions: ['create', 'read'],
+      actions: ['create', 'read', 'read-all', 'list-all'],
       identifier: alice,
       ...(picked && { limits: picked }),
     }
