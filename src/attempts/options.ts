@@ -79,8 +79,8 @@ export interface AttemptsOptions<Request extends SettleRequest = SettleRequest> 
   readonly evidence: Evidence['by']
   /**
    * Tells the other side never to carry out an attempt that is not yet carried out. `never` and `arrived` are its own
-   * words about it, which are believed as an answer by reference is: `trustMax` does not bound them. Called for attempts
-   * that are still open `closeAfterMs` after their reservation. Default: none.
+   * words about it, which are believed as an answer by reference is: `trustMax` does not bound them. Called for
+   * attempts that are still open `closeAfterMs` after their reservation. Default: none.
    */
   readonly close?: (order: Omit<Order<Request>, 'amount' | 'notAfter'>) => Promise<Closed>
   /** Default 60,000. */

@@ -32,9 +32,9 @@ export interface SpendingHost {
     outcome: SpendingOutcome,
   ): Promise<{ readonly ok: boolean; readonly refusal?: string }>
   /**
-   * Decides the doubt of a payment that has ended, usually in one transaction with the host's ledger. Called in place of
-   * the method of the server, and again with the same decision after it has rejected. A host with a ledger, which has
-   * `settle`, `onEvent` or `problem`, gets payments in doubt only if it has this function.
+   * Decides the doubt of a payment that has ended, usually in one transaction with the host's ledger. Called in place
+   * of the method of the server, and again with the same decision after it has rejected. A host with a ledger, which
+   * has `settle`, `onEvent` or `problem`, gets payments in doubt only if it has this function.
    */
   decideDoubt?(
     paymentId: string,

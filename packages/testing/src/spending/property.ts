@@ -62,8 +62,8 @@ export interface WalletSubject extends SubjectOptions {
  *
  * It runs histories of payments and checks after each step that no window of a limit has more sent or reserved than
  * the limit allows, despite failures, expired holds, repeats, cancellations, doubts that are decided later, concurrency
- * and errors of the store; that no repeat pays twice, or pays another amount; that no grant counts, and no client lists,
- * what the owner of the account pays; and that the wallet refuses no payment within the limits. A model that
+ * and errors of the store; that no repeat pays twice, or pays another amount; that no grant counts, and no client
+ * lists, what the owner of the account pays; and that the wallet refuses no payment within the limits. A model that
  * shares no code with the library determines the expected results. The error shows the shortest history found, step by
  * step, with the window, its limit, the amount spent and the excess. fast-check prints it as the counterexample, and
  * sets it as the `cause` of its own error.

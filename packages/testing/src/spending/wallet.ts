@@ -29,8 +29,8 @@ export interface WalletRequest {
   readonly grant: string
   /**
    * Identifies the request: the same key is the same request again, with the same quote or the same
-   * `Idempotency-Key`. The owner of an account has keys of its own. Histories share no keys. Only a `direct` request is repeated with another amount; the wallet
-   * must refuse that if it accepted the first request.
+   * `Idempotency-Key`. The owner of an account has keys of its own. Histories share no keys. Only a `direct` request is
+   * repeated with another amount; the wallet must refuse that if it accepted the first request.
    */
   readonly key: string
   /** `quote`: create a quote first. `direct`: name the incoming payment in the request. */
