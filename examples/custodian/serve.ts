@@ -1,6 +1,9 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
+/** No request has a larger body. Anybody can send one: it is read before the secret is compared. */
+const bodyMax = 65_536
+
 /** Serves a function on a port of this machine. Without a response, it breaks the connection. */
 export async function serve(
   port: number,
@@ -9,7 +12,12 @@ export async function serve(
   const server = createServer(async (request, response) => {
     try {
       const body: Buffer[] = []
-      for await (const chunk of request) body.push(chunk)
+      let length = 0
+      for await (const chunk of request) {
+        length += chunk.length
+        if (length > bodyMax) return void response.writeHead(413, { connection: 'close' }).end()
+        body.push(chunk)
+      }
       const { method = 'GET', url = '/', headers } = request
       const answer = await handle(
         new Request(new URL(url, `http://localhost:${port}`), {

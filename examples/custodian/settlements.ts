@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { EventHandler, PostponedDelivery, ResourceServices } from 'open-payments-server'
 import {
   type AttemptsOptions,
@@ -19,13 +20,22 @@ type Drivers = Pick<AttemptsOptions, 'store' | 'clock' | 'marginMs' | 'onError'>
 
 export type Settlements = ReturnType<typeof custodianSettlements>
 
+/** Longer than the library keeps a payment: a notice that the custodian repeats after years must change nothing. */
+const retentionMs = 3 * 366 * 86_400_000
+
+/** The id of a settlement has 1 to 100 of A-Z a-z 0-9 . _ -, and that of a transfer has what the custodian likes. */
+function settlementOf(transferId: string): string {
+  if (/^[A-Za-z0-9._-]{1,90}$/.test(transferId)) return transferId
+  return `sha256.${createHash('sha256').update(transferId).digest('hex')}`
+}
+
 /** The ledger is a custodian behind an API: each movement of money happens there once, through any crash. */
 export function custodianSettlements(options: SettlementOptions) {
   const { resources, custodian, validMs = 60_000, ...drivers } = options
   const { clock = { now: () => Date.now() } } = drivers
   const { incomingPayments, outgoingPayments } = resources
   const { hold, credit, payout, findPayouts: ask } = custodian
-  const driver = { ...drivers, evidence: 'id' } as const
+  const driver = { ...drivers, retentionMs, evidence: 'id' } as const
   // A person may look at a hold for hours.
   const held = { send: hold, ask: askByRepeating(hold), giveUpMs: 24 * 3_600_000 }
   const holds = attempts({ ...driver, name: 'holds', ...held })
@@ -54,7 +64,8 @@ export function custodianSettlements(options: SettlementOptions) {
   const handle: EventHandler = async (event) => {
     switch (event.type) {
       case 'incoming-payment.received': {
-        const { transferId: id = '', amount, walletAddress: account } = event
+        const { transferId = '', amount, walletAddress: account } = event
+        const id = settlementOf(transferId)
         const settled = await credits.settle({ id, account, amount: BigInt(amount?.value ?? 0) })
         return arrivalOf(settled, `the credit ${id}`)
       }
@@ -78,8 +89,11 @@ export function custodianSettlements(options: SettlementOptions) {
     if (received?.refusal === 'review_required') return { retryAt: received.retryAt }
     const asked = await incomingPayments.close(transferId, { paymentId })
     if (asked.ok && asked.counted) return undefined
+    const id = settlementOf(transferId)
+    // A payment that was removed since may have counted it.
+    if ((await credits.get(id)) !== undefined) return undefined
     const back = {
-      id: `refund.${transferId}`,
+      id: `refund.${id}`,
       amount: BigInt(value),
       from: 'arrivals',
       to: transferId,

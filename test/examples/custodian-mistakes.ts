@@ -76,6 +76,14 @@ export const named: Readonly<Record<string, CustodyHistory>> = {
     ],
     fates: [fate('arrives late', 0, 30_000), arrives, ...Array(4).fill(fate('request lost'))],
   },
+  'the ids of transfers are the custodian’s own kind': {
+    ...healthy,
+    arrivals: [
+      { value: 700, to: 'open', transferId: `urn:transfer:1/${'ä'.repeat(200)}` },
+      { value: 300, to: 'completed', transferId: 'SEPA 2026/11 42' },
+    ],
+    fates: [fate('reply lost'), fate('request lost'), fate('reply lost')],
+  },
   'the reply of a refund is lost': refunding(fate('reply lost'), fate('request lost')),
   'the reply of a credit is lost': crediting(fate('reply lost')),
   'the request of a credit is lost': crediting(fate('request lost')),

@@ -40,6 +40,8 @@ export interface CustodyHistory {
   readonly arrivals: readonly {
     readonly value: number
     readonly to: 'open' | 'completed' | 'unknown'
+    /** The custodian's id. Default: `transfer-` with the index. */
+    readonly transferId?: string
   }[]
   /** How much time passes between two looks. */
   readonly paceMs: number
@@ -180,6 +182,7 @@ export async function runCustody(
   }
   const { incomingPayments } = world.resources
   const counted: string[] = []
+  const transferOf = (index: number) => history.arrivals[index]?.transferId ?? `transfer-${index}`
   for (const [index, { value, to }] of history.arrivals.entries()) {
     const created = await incomingPayments.create({
       walletAddress: bob,
@@ -190,7 +193,7 @@ export async function runCustody(
     counted.push(paymentId)
     if (to === 'completed') await incomingPayments.complete(paymentId)
     const payment = to === 'unknown' ? `${paymentId.slice(0, -1)}x` : paymentId
-    other.accounts.arrive({ transferId: `transfer-${index}`, payment, value: `${value}` })
+    other.accounts.arrive({ transferId: transferOf(index), payment, value: `${value}` })
   }
 
   /** The custodian tells what has happened, and does not see the first acknowledgement. */
@@ -255,7 +258,7 @@ export async function runCustody(
       law(differs <= most && -differs <= most, `${id} differs by ${differs}, and ${most} is listed`)
     }
     for (const [index, { value, to }] of history.arrivals.entries()) {
-      const back = sumOf(books.payouts.filter((payout) => payout.to === `transfer-${index}`))
+      const back = sumOf(books.payouts.filter((payout) => payout.to === transferOf(index)))
       const most = to === 'open' ? 0n : BigInt(value)
       law(back <= most, `${back} of ${value} went back to ${to}`)
     }
