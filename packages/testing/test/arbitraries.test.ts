@@ -216,7 +216,7 @@ describe('a history', () => {
       }
     }
     expect([...types].sort()).toEqual(
-      'alter,amend,at once,begin,cancel,fail,grant,lapse,limit-account,pay,replace-key,report-sent,retry,revoke,rotate,store fails,wait'
+      'alter,amend,at once,begin,cancel,decide-doubt,fail,grant,lapse,limit-account,list,pay,replace-key,report-sent,retry,revoke,rotate,store fails,wait'
         .split(',')
         .sort(),
     )
