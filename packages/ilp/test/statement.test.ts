@@ -134,6 +134,22 @@ describe.each([
   })
 })
 
+test('a statement that lacks what its wallet has credited is found by the next one', async () => {
+  const link = await open('in memory', { mistake: withoutClose })
+  await give(link, [ok, noReply], false)
+  const { there } = await stated(link)
+  const conditions = await conditionsListed(link)
+  const packets = there.packets.filter(({ condition }) => !conditions.includes(condition))
+  expect(packets.length).toBeLessThan(there.packets.length)
+  const decision = { what: 'stated', who: 'ada', statement: { ...there, packets } } as const
+  const { sender } = link.process([])
+  expect(await sender.decide(link.id, decision)).toEqual({ ok: true, changed: true })
+  const { differences } = await stated(link)
+  expect(differences.map(({ condition }) => condition)).toEqual(conditions.toSorted())
+  const { owing, owed } = await link.state()
+  expect(sum(differences)).toBe(owed - owing)
+})
+
 describe('a statement', () => {
   const fulfillment = Buffer.alloc(32, 1).toString('base64url')
   const condition = sha256(Buffer.alloc(32, 1)).toString('base64url')
