@@ -194,6 +194,13 @@ const pages: Options = {
   external: installed,
 }
 
+const dynamodb: Options = {
+  ...shared,
+  entry: { index: 'packages/dynamodb/src/index.ts' },
+  outDir: 'packages/dynamodb/dist',
+  external: [...installed, '@aws-sdk/client-dynamodb'],
+}
+
 const rafiki: Options = {
   ...shared,
   entry: { index: 'packages/rafiki/src/index.ts' },
@@ -244,6 +251,8 @@ export default defineConfig([
   { ...sandbox, ...declarations, entry: [sandboxEntry] },
   { ...kysely, format: 'esm', clean: true },
   { ...kysely, ...declarations },
+  { ...dynamodb, format: 'esm', clean: true },
+  { ...dynamodb, ...declarations },
   { ...ilp, format: 'esm', clean: true },
   { ...ilp, ...declarations },
   {

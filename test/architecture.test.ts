@@ -47,6 +47,7 @@ const mayImport: Record<string, readonly string[]> = {
   client: ['index', 'entry-core', 'entry-adapter', 'protocol'],
   cli: ['index', 'client', 'testing', 'programs'],
   kysely: ['index', 'entry-adapter', 'adapters'],
+  dynamodb: ['index', 'entry-adapter'],
   ilp: ['index', 'entry-core', 'entry-adapter', 'entry-attempts'],
   pages: ['index', 'entry-core', 'entry-adapter'],
   rafiki: ['index', 'entry-core', 'entry-adapter'],
@@ -60,6 +61,7 @@ const mayImport: Record<string, readonly string[]> = {
     'programs',
     'client',
     'kysely',
+    'dynamodb',
     'ilp',
     'pages',
     'rafiki',
@@ -129,6 +131,7 @@ const onNode = ['testing', 'programs', 'doctor', 'cli', 'sandbox', 'ilp', 'rafik
 const typesOnly: Record<string, string | RegExp> = {
   'fast-check': /^packages.testing.src.(?:spending.|attempts\.ts$)/,
   kysely: 'packages/kysely/src/',
+  '@aws-sdk/client-dynamodb': 'packages/dynamodb/src/',
 }
 
 function filesIn(...folders: readonly string[]): string[] {
@@ -145,6 +148,7 @@ const annexes = [
   'doctor',
   'cli',
   'kysely',
+  'dynamodb',
   'ilp',
   'pages',
   'rafiki',

@@ -123,5 +123,5 @@ test('an option that is a URL ends in Url, or has the name of the specification'
 
 test('every package with an entry is among those', () => {
   expect(workspaces).toEqual(['packages/*', 'programs', 'test/support'])
-  expect(others).toHaveLength(8)
+  expect(others).toHaveLength(9)
 })

@@ -268,7 +268,7 @@ describe('the workflow for releases', () => {
 })
 
 describe('the packages', () => {
-  test('are the library, the testing kit, the doctor, the clients, the sandbox, the pages, the Kysely store, the rail, the package for hosts of Rafiki and the creator of wallets', () => {
+  test('are the library, the testing kit, the doctor, the clients, the sandbox, the pages, the stores for Kysely and DynamoDB, the rail, the package for hosts of Rafiki and the creator of wallets', () => {
     expect(library.name).toBe('open-payments-server')
     expect(annexes.map(({ manifest }) => manifest.name).sort()).toEqual([
       'create-open-payments-server',
@@ -279,6 +279,7 @@ describe('the packages', () => {
       'open-payments-pages',
       'open-payments-rafiki',
       'open-payments-sandbox',
+      'open-payments-server-dynamodb',
       'open-payments-server-kysely',
       'open-payments-server-testing',
     ])

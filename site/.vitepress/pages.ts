@@ -263,6 +263,12 @@ export const sections: readonly Section[] = [
         description: 'A store on Kysely for PostgreSQL, MariaDB, MySQL and SQLite.',
       },
       {
+        title: 'Store for DynamoDB',
+        source: 'packages/dynamodb/README.md',
+        path: 'dynamodb-package.md',
+        description: 'A store on Amazon DynamoDB: its table, its limits, and what it costs.',
+      },
+      {
         title: 'Interledger',
         source: 'packages/ilp/README.md',
         path: 'ilp-package.md',

@@ -40,17 +40,14 @@ function kyselyOver(dialect: Dialect, log?: Logger): HostDatabase {
 }
 
 /** @param settings Settings of each session, such as `default_transaction_isolation=serializable`. */
-export async function onPostgres(
-  settings: readonly string[] = [],
-  pool: Readonly<{ max?: number }> = {},
-): Promise<FreshKysely> {
+export async function onPostgres(settings: readonly string[] = []): Promise<FreshKysely> {
   const fresh = await freshPostgres({ migrated: false })
   const options = [`search_path=${fresh.schema}`, ...settings].map((each) => `-c ${each}`).join(' ')
   return {
     connect(watch, log) {
-      const opened = fresh.connect({ options, ...pool })
-      watch?.(sentByPg(opened))
-      return kyselyOver(new PostgresDialect({ pool: opened }), log)
+      const pool = fresh.connect({ options })
+      watch?.(sentByPg(pool))
+      return kyselyOver(new PostgresDialect({ pool }), log)
     },
     drop: () => fresh.drop(),
   }

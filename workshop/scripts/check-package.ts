@@ -28,6 +28,7 @@ const annexes = [
   { name: 'cli', bytesMax: 200_000, isImported: false },
   { name: 'sandbox', bytesMax: 1_900_000, isImported: true },
   { name: 'kysely', bytesMax: 230_000, isImported: true },
+  { name: 'dynamodb', bytesMax: 60_000, isImported: true },
   { name: 'ilp', bytesMax: 260_000, isImported: true },
   { name: 'pages', bytesMax: 520_000, isImported: true },
   { name: 'rafiki', bytesMax: 120_000, isImported: true },
@@ -38,6 +39,7 @@ const annexes = [
 const peers: Readonly<Record<string, readonly string[]>> = {
   '/opentelemetry': ['@opentelemetry/api'],
   '-kysely': ['kysely'],
+  '-dynamodb': ['@aws-sdk/client-dynamodb'],
   '-ilp': ['@interledger/pay', 'ilp-packet', 'ilp-protocol-stream'],
   '-testing': ['fast-check'],
 }
@@ -411,6 +413,7 @@ async function checkBundles(): Promise<void> {
   for (const name of [
     'open-payments-server/postgres',
     'open-payments-server-kysely',
+    'open-payments-server-dynamodb',
     'open-payments-client',
     'open-payments-pages',
   ]) {

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { storeConformance } from 'open-payments-server-testing'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createDynamodbTable, dynamodbStore } from '../../examples/stores/dynamodb.js'
+import { describe, expect, test } from 'vitest'
 import { etcdStore } from '../../examples/stores/etcd.js'
 import type { Store } from '../../src/index.js'
 import { removeOne } from '../support/one-record.js'
@@ -41,32 +39,5 @@ describe('the etcd recipe', () => {
     expect(await keys()).toBe(4)
     expect(await removeOne(store, kind, 'removed-1', 2)).toBe(true)
     expect(await keys()).toBe(0)
-  })
-})
-
-describe('the DynamoDB recipe', () => {
-  const endpoint = process.env['TEST_DYNAMODB_URL']
-  if (endpoint === undefined) return test.skip('skipped: TEST_DYNAMODB_URL is not set', () => {})
-  const credentials = { accessKeyId: 'local', secretAccessKey: 'local' }
-  const client = new DynamoDB({ endpoint, region: 'local', credentials })
-  const table = `test-${randomUUID()}`
-  beforeAll(() => createDynamodbTable(client, { table }))
-  afterAll(() => client.deleteTable({ TableName: table }))
-
-  keepsTheContract(() => dynamodbStore(client, { table }))
-
-  test('leaves nothing of a removed record behind', async () => {
-    const { Count: before } = await client.scan({ TableName: table })
-    const store = dynamodbStore(client, { table })
-    const lists = [1, 2, 3].map((at) => ({ list: `list ${at}`, at }))
-    const first = { id: 'removed-1', version: 1, commandId: 'a', dueAt: 1, lists }
-    const kind = 'grant' as const
-    await store.commit({ changes: [{ kind, next: first, expectedVersion: 0 }], guards: [] })
-    const next = { ...first, version: 2, lists: lists.slice(1) }
-    const change = { kind, next, expectedVersion: 1, previous: { lists, dueAt: 1 } }
-    expect(await store.commit({ changes: [change], guards: [] })).toBe(true)
-    expect((await client.scan({ TableName: table })).Count).toBe((before ?? 0) + 3)
-    expect(await removeOne(store, kind, 'removed-1', 2)).toBe(true)
-    expect((await client.scan({ TableName: table })).Count).toBe(before)
   })
 })
