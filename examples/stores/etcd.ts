@@ -8,8 +8,8 @@ import type {
 } from 'open-payments-server/adapter'
 
 export interface EtcdOptions {
-  /** The origin of the cluster's JSON gateway, such as `http://127.0.0.1:2379`. */
-  readonly url: string
+  /** The origins of the JSON gateways of the cluster's members, such as `http://127.0.0.1:2379`. */
+  readonly urls: readonly string[]
   /** The prefix of the keys. Stores with different prefixes share no data. */
   readonly prefix?: string
 }
@@ -21,8 +21,12 @@ export interface EtcdOptions {
  * - Start the members with `--max-txn-ops=512`: a commit writes up to 90 records and list entries, and moves due times.
  * - etcd is meant for up to 8 GB. Sweep often, and compact old revisions with `--auto-compaction-retention`.
  */
-export function etcdStore({ url, prefix = 'open-payments' }: EtcdOptions): Store {
-  const { recordKey, placesOf, isAt, isDone, load, recordsIn, keysBetween } = keysOver(url, prefix)
+export function etcdStore({ urls, prefix = 'open-payments' }: EtcdOptions): Store {
+  const cluster = clusterOf(urls)
+  const { recordKey, placesOf, isAt, isDone, load, recordsIn, keysBetween } = keysOver(
+    cluster,
+    prefix,
+  )
 
   async function removeOne({ kind, id, version }: VersionGuard): Promise<boolean> {
     const [record] = await load([{ kind, id }])
@@ -69,15 +73,14 @@ export function etcdStore({ url, prefix = 'open-payments' }: EtcdOptions): Store
 }
 
 /** The keys of the records and of their places, and the requests that read and write them. */
-function keysOver(url: string, prefix: string) {
+function keysOver({ read, write }: Cluster, prefix: string) {
   const recordKey = (kind: RecordKind, id: string) => `${prefix}/record/${kind}/${id}`
-  const call = (operation: string, body: object) => post(`${url}/v3/kv/${operation}`, body)
 
   async function isDone(
     conditions: readonly object[],
     writes: readonly object[],
   ): Promise<boolean> {
-    return (await call('txn', { compare: conditions, success: writes })).succeeded === true
+    return (await write({ compare: conditions, success: writes })).succeeded === true
   }
 
   function isAt(kind: RecordKind, id: string, version: number) {
@@ -95,7 +98,7 @@ function keysOver(url: string, prefix: string) {
         const id = key.slice(key.lastIndexOf('/') + 1)
         return { requestRange: { key: base64(recordKey(kind, id)) } }
       })
-      const { responses = [] } = await call('txn', { success: reads })
+      const { responses = [] } = await read('txn', { success: reads })
       for (const { response_range: range } of responses)
         found.push(...(range?.kvs ?? []).map(recordIn))
     }
@@ -105,7 +108,7 @@ function keysOver(url: string, prefix: string) {
   async function keysBetween(from: string, to: string, order: 'ASCEND' | 'DESCEND', limit: number) {
     const range = { key: base64(`${prefix}/${from}`), range_end: base64(`${prefix}/${to}`) }
     const sorted = { sort_target: 'KEY', sort_order: order, limit: String(limit), keys_only: true }
-    return ((await call('range', { ...range, ...sorted })).kvs ?? []).map(({ key }) => text(key))
+    return ((await read('range', { ...range, ...sorted })).kvs ?? []).map(({ key }) => text(key))
   }
 
   /** One transaction reads one revision. */
@@ -113,7 +116,7 @@ function keysOver(url: string, prefix: string) {
     const reads = keys.map(({ kind, id }) => {
       return { requestRange: { key: base64(recordKey(kind, id)) } }
     })
-    const { responses = [] } = await call('txn', { success: reads })
+    const { responses = [] } = await read('txn', { success: reads })
     return keys.map((_, i) => responses[i]?.response_range?.kvs?.map(recordIn)[0])
   }
 
@@ -143,8 +146,43 @@ interface Answer {
   readonly responses?: readonly { readonly response_range?: { readonly kvs?: readonly Pair[] } }[]
 }
 
+/** The members of a cluster. One of them answers until it does not. */
+type Cluster = ReturnType<typeof clusterOf>
+
+/** Below the time for the store (3 s), also if a second member has to be asked. */
+const timeoutMs = 1_400
+
+function clusterOf(urls: readonly string[]) {
+  let current = 0
+
+  /** Asks one member after the other until one answers, as long as the request may be sent again. */
+  async function call(path: string, body: object, mayRepeat: (error: unknown) => boolean) {
+    for (let asked = 1; ; asked++) {
+      try {
+        return await post(`${urls[current]}/v3/kv/${path}`, body)
+      } catch (error) {
+        current = (current + 1) % urls.length
+        if (asked >= urls.length || !mayRepeat(error)) throw error
+      }
+    }
+  }
+
+  return {
+    read: (path: 'range' | 'txn', body: object) => call(path, body, () => true),
+    /** A transaction that may have reached a member is not sent again: its outcome is unknown. */
+    write: (body: object) => call('txn', body, isUnsent),
+  }
+}
+
+/** Returns whether no connection could be opened. */
+function isUnsent(error: unknown): boolean {
+  const { cause } = error as { readonly cause?: { readonly code?: string } }
+  return cause?.code === 'ECONNREFUSED'
+}
+
 async function post(url: string, body: object): Promise<Answer> {
-  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) })
+  const signal = AbortSignal.timeout(timeoutMs)
+  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body), signal })
   if (!response.ok)
     throw new Error(`etcd responded with ${response.status}: ${await response.text()}`)
   return (await response.json()) as Answer
