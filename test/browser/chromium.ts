@@ -18,6 +18,7 @@ export interface BrowserContext {
 }
 export interface Page {
   readonly keyboard: { press(key: string): Promise<void> }
+  setDefaultTimeout(ms: number): void
   readonly accessibility: { snapshot(options: object): Promise<AccessibleNode> }
   goto(url: string): Promise<unknown>
   url(): string
@@ -41,11 +42,20 @@ interface AccessibleNode {
 /** Whether Chromium and its tools are installed. */
 export const hasBrowser = folder !== undefined
 
+/** Limits of puppeteer: those of the tests count, which hold on a slow machine, too. */
+export const untimed = { timeout: 0, protocolTimeout: 0 } as const
+
 export async function launched(): Promise<Browser> {
   const { default: puppeteer } = await import(tools.resolve('puppeteer-core'))
   const executablePath = '/usr/bin/chromium'
   // Chromium has no sandbox for root, as in a container. It opens only the pages of these tests.
-  return puppeteer.launch({ executablePath, args: ['--no-sandbox'] })
+  return puppeteer.launch({ executablePath, args: ['--no-sandbox'], ...untimed })
+}
+
+export async function newPage(context: BrowserContext): Promise<Page> {
+  const page = await context.newPage()
+  page.setDefaultTimeout(untimed.timeout)
+  return page
 }
 
 /** Keeps what the page lets the browser save, for `saved`. */

@@ -167,7 +167,7 @@ describe.each(engines)('in %s, a consent', (engine) => {
       expect(await window.read(`document.getElementById('limit-0').value`)).toBe(typed)
       // Back asks for no form to be sent again, and shows the same page.
       await window.open(site)
-      await window.read('void history.back()')
+      await window.back()
       await expect.poll(() => text()).toContain('Please choose either Approve or Deny.')
     },
   )

@@ -9,6 +9,7 @@ import {
   hasBrowser,
   keepSaved,
   launched,
+  newPage,
   type Page,
   saved,
   textOf,
@@ -27,7 +28,7 @@ describe('in Chromium, the pages of a created wallet', () => {
   let page: Page
   beforeAll(async () => {
     browser = await launched()
-    page = await (await browser.createBrowserContext()).newPage()
+    page = await newPage(await browser.createBrowserContext())
     await page.goto(`${origin}/keys`)
     await fill(page, { owner: 'alice', password })
     await click(page, 'form button')

@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from 'open-payments-programs'
+import { untimed } from './chromium.js'
 
 const folder = process.env['TEST_BROWSER']
 
@@ -19,6 +21,8 @@ export interface Window {
   click(selector: string): Promise<void>
   /** Types into a field, and presses keys such as Enter. */
   type(selector: string, text: string, key?: 'Enter'): Promise<void>
+  /** Goes back to the page before. */
+  back(): Promise<void>
   forgetCookies(): Promise<void>
   close(): Promise<void>
 }
@@ -36,6 +40,7 @@ interface Puppeteer {
   }>
 }
 interface PuppeteerPage {
+  setDefaultTimeout(ms: number): void
   goto(url: string): Promise<unknown>
   url(): string
   evaluate(expression: string): Promise<unknown>
@@ -52,12 +57,13 @@ async function openByPuppeteer(engine: string): Promise<Window> {
     default: Puppeteer
   }
   // Chromium has no sandbox for root, as in a container. It opens only the pages of these tests.
-  const browser = await puppeteer.launch(
+  const program =
     engine === 'firefox'
       ? { browser: 'firefox', executablePath: '/usr/bin/firefox-esr' }
-      : { executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] },
-  )
+      : { executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] }
+  const browser = await puppeteer.launch({ ...program, ...untimed })
   const page = await browser.newPage()
+  page.setDefaultTimeout(0)
   return {
     open: async (url) => void (await page.goto(url)),
     url: async () => page.url(),
@@ -67,6 +73,7 @@ async function openByPuppeteer(engine: string): Promise<Window> {
       await page.type(selector, text)
       if (key !== undefined) await page.keyboard.press(key)
     },
+    back: async () => void (await page.evaluate('void history.back()')),
     forgetCookies: async () => page.deleteCookie(...(await page.cookies())),
     close: () => browser.close(),
   }
@@ -96,6 +103,7 @@ async function openWebKit(): Promise<Window> {
     )
   while (!(await isReady())) {
     if (driver.exitCode !== null) throw new Error(`WebKitWebDriver ended: ${driver.exitCode}`)
+    await sleep(20)
   }
   const capabilities = { alwaysMatch: { browserName: 'MiniBrowser' } }
   const created = (await send('POST', '/session', { capabilities })) as { sessionId: string }
@@ -117,6 +125,8 @@ async function openWebKit(): Promise<Window> {
       const typed = key === undefined ? text : text + enterKey
       await send('POST', `${await element(selector)}/value`, { text: typed })
     },
+    // A script that begins before the page leaves may never get an answer, so the driver waits for the page.
+    back: async () => void (await send('POST', `${session}/back`, {})),
     forgetCookies: async () => void (await send('DELETE', `${session}/cookie`)),
     async close() {
       await send('DELETE', session)

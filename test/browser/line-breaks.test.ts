@@ -18,6 +18,7 @@ import {
   forceColors,
   hasBrowser,
   launched,
+  newPage,
   type Page,
   violations,
 } from './chromium.js'
@@ -129,7 +130,7 @@ describe('in Chromium, the pages for owners', () => {
   let page: Page
   beforeAll(async () => {
     browser = await launched()
-    page = await (await browser.createBrowserContext()).newPage()
+    page = await newPage(await browser.createBrowserContext())
   })
   afterAll(() => browser?.close())
 

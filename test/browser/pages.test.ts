@@ -29,6 +29,7 @@ import {
   keepSaved,
   largest,
   launched,
+  newPage,
   type Page,
   press,
   saved,
@@ -179,7 +180,7 @@ describe('in Chromium, the pages for owners', () => {
   /** Opens a page in a browser of its own, and signs in if it needs an owner. */
   async function opened(url: string, language = 'en', owner = 'alice'): Promise<Page> {
     context = await browser.createBrowserContext()
-    const page = await context.newPage()
+    const page = await newPage(context)
     await page.setExtraHTTPHeaders({ 'accept-language': language })
     await page.goto(url)
     if (new URL(page.url()).pathname === '/login') {

@@ -23,6 +23,7 @@ import {
   expectToFitAPhone,
   hasBrowser,
   launched,
+  newPage,
   type Page,
   violations,
 } from './chromium.js'
@@ -337,7 +338,7 @@ describe('in Chromium, the pages of the package', () => {
   let page: Page
   beforeAll(async () => {
     browser = await launched()
-    page = await (await browser.createBrowserContext()).newPage()
+    page = await newPage(await browser.createBrowserContext())
   })
   afterAll(() => browser?.close())
 

@@ -12,6 +12,7 @@ import {
   forceColors,
   hasBrowser,
   launched,
+  newPage,
   type Page,
   textOf,
   violations,
@@ -39,7 +40,7 @@ describe('in Chromium, the start page', () => {
   })
 
   async function opened(url: string): Promise<Page> {
-    const page = await (await browser.createBrowserContext()).newPage()
+    const page = await newPage(await browser.createBrowserContext())
     await page.goto(url)
     return page
   }
