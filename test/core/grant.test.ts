@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { AccessAction, AccessItem } from '../../src/core/access.js'
-import { clientId, type Grant, type GrantClient } from '../../src/core/grant/record.js'
+import { clientId, clientKeyOf, type Grant, type GrantClient } from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
 import { grantStatus, isActive } from '../../src/core/grant/status.js'
 import { derivationsOf } from '../../src/core/grant/version.js'
@@ -166,6 +166,11 @@ describe('requesting a grant', () => {
 
   test('identifies a client with a wallet address by that address', () => {
     expect(clientId(shop)).toBe('https://shop.example')
+  })
+
+  test('has a key that hosts know by its kid and its thumbprint', () => {
+    const client = { walletAddress: 'https://shop.example', kid: 'key-1', x: 'x', thumbprint: 't' }
+    expect(clientKeyOf({ client })).toStrictEqual({ kid: 'key-1', thumbprint: 't' })
   })
 })
 
