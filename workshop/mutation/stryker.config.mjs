@@ -22,6 +22,8 @@ export default {
   reporters: ['progress-append-only', 'json'],
   jsonReporter: { fileName: `.mutation/${name}.json` },
   incrementalFile: `.mutation/${name}.incremental.json`,
+  // The run without mutants must not fail on a slow machine.
+  dryRunTimeoutMinutes: 60,
   timeoutMS: 10_000,
   timeoutFactor: 4,
 }
