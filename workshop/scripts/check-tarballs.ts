@@ -50,6 +50,9 @@ function unpackAll(): void {
     mkdirSync(target)
     execFileSync('tar', ['xzf', join(folder, filename), '-C', target, '--strip-components=1'])
   }
+  const { devDependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
+  const manifest = { private: true, type: 'module', devDependencies }
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
   // None of these is published: what the tests of several packages, its programs and its examples share.
   for (const path of ['test/support', 'programs', 'examples']) {
     const filter = (source: string) => !source.includes('node_modules')
