@@ -168,6 +168,14 @@ describe('the README', () => {
     expect(listed.map(([, title, source]) => [source, title]).sort()).toEqual(titles.sort())
   })
 
+  test('leads to the tasks, each of which leads to pages by their titles', () => {
+    expect(read('README.md').split('\n## ', 1)[0]).toContain('](docs/tasks.md)')
+    const links = [...read('docs/tasks.md').matchAll(/\[([^\]]+)\]\((?!\.\.)([^)#]+)/g)]
+    expect(links.length).toBeGreaterThan(25)
+    const titles = links.map(([, , page]) => [page, read(`docs/${page}`).match(/^# (.*)$/m)?.[1]])
+    expect(links.map(([, text, page]) => [page, text])).toEqual(titles)
+  })
+
   test('names existing npm scripts', () => {
     const { scripts } = JSON.parse(read('package.json'))
     for (const [, name = ''] of read('README.md').matchAll(
