@@ -130,7 +130,9 @@ export interface Rail {
  * ```
  */
 export function createRail<Transaction>(options: RailOptions<Transaction>): Rail {
-  const { ilpAddress, peers, book, now = () => Date.now() } = options
+  const { ilpAddress, peers, book, now: clock = () => Date.now() } = options
+  // Databases take whole milliseconds.
+  const now = () => Math.floor(clock())
   const reject = rejectsOf(ilpAddress)
   const accounts = options.assets.map((asset) => {
     const address = accountAddress(ilpAddress, asset)

@@ -46,8 +46,9 @@ type Delivery = Parameters<EventHandler>[1]
  * ```
  */
 export function paymentSender(options: PaymentSenderOptions): PaymentSender {
-  const sender: Sender = { now: () => Date.now(), ...options }
-  const { outgoingPayments, sendings } = options
+  const { outgoingPayments, sendings, now = () => Date.now() } = options
+  // Databases take whole milliseconds.
+  const sender: Sender = { ...options, now: () => Math.floor(now()) }
   return {
     handler: (stopping) => async (event, delivery) => {
       if (event.type !== 'outgoing-payment.created') return

@@ -177,3 +177,10 @@ describe.each(['in memory', 'on PostgreSQL'])('two processes that decide at once
     expect(end.decidedAgain).toBeGreaterThan(0)
   })
 })
+
+test('a clock with parts of a millisecond is no reason to leave a packet in doubt', async () => {
+  const mistake: Setting['mistake'] = ({ now = () => Date.now() }) => ({ now: () => now() + 0.5 })
+  const link = await open('on PostgreSQL', { mistake })
+  await link.process([]).deliver()
+  expect(await link.state()).toMatchObject({ state: 'completed', arrived: 500n, difference: 0n })
+})
