@@ -5,16 +5,13 @@ import type { Climate } from './connection.js'
 import type { Database } from './database.js'
 import { count, type Journal } from './journal.js'
 import { windowOfPayment } from './laws/spending.js'
+import { isLarge, lifetimes } from './rules.js'
 import type { Scheduler } from './scheduler.js'
-import { lifetimes, type ServerProcess } from './servers.js'
+import type { ServerProcess } from './servers.js'
 
 export type Holds = ReturnType<typeof createHolds>
 
 const isOver = ({ state }: PaymentRecord) => ['completed', 'failed', 'declined'].includes(state)
-
-/** Whether the owner has to confirm a payment. */
-export const isLarge = ({ debitAmount }: Pick<RequestedPayment, 'debitAmount'>) =>
-  BigInt(debitAmount.value) % 3n === 0n
 
 const confirmMs = 5 * 60_000
 

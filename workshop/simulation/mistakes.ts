@@ -6,7 +6,7 @@ import type { Introspect } from '../../src/ports/host.js'
 import type { EventRecord } from '../../src/service/event-record.js'
 import { orderKeyMs } from '../../src/service/used-key.js'
 import { loadOne } from '../../test/support/one-record.js'
-import { lifetimes } from './servers.js'
+import { lifetimes } from './rules.js'
 import type { Mistake } from './world.js'
 
 /** Mistakes that a store or a wallet could make. The laws must find each of them. */

@@ -6,7 +6,7 @@ import { latestTokens } from './actors/grants.js'
 import { consumeAll, sweep } from './actors/host.js'
 import { activeTokens, auditTokens } from './audit.js'
 import { calm } from './faults.js'
-import { lifetimes } from './servers.js'
+import { lifetimes } from './rules.js'
 import type { World } from './world.js'
 
 /** Ends all faults, lets everything in progress come to its end, and checks what must then be true. */

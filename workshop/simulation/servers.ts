@@ -14,22 +14,9 @@ import type { Introspect } from '../../src/ports/host.js'
 import { seededRandom } from '../../test/support/random.js'
 import { usd } from '../../test/support/spending.js'
 import { alice, bob, grantEndpoint, origin, resourceServer } from '../../test/support/world.js'
-import { hourlyCap } from './laws/spending.js'
 import type { Reachable } from './network.js'
+import { hourlyCap, lifetimes } from './rules.js'
 import type { Process, Scheduler } from './scheduler.js'
-
-const minute = 60_000
-const day = 86_400_000
-
-/** Short durations, so that a life of a few weeks reaches the end of each of them. */
-export const lifetimes = {
-  tokenMs: 10 * minute,
-  retryMs: minute,
-  holdMs: 3_600_000,
-  /** Shorter than a late write takes. */
-  decideMs: 5_000,
-  retentionMs: 7 * day,
-}
 
 /** One process of the wallet: an authorization server and a resource server. */
 export interface ServerProcess extends Reachable {

@@ -5,7 +5,8 @@ import type { Grant, GrantedItem, OutgoingPayment } from '../../../src/entry-cor
 import { type EventRecord, paymentEnds } from '../../../src/service/event-record.js'
 import { birth } from '../birth.js'
 import type { Database } from '../database.js'
-import { type Holds, isLarge } from '../holds.js'
+import type { Holds } from '../holds.js'
+import { hourlyCap, isLarge } from '../rules.js'
 import { differsIn, type Law, writesOf } from './law.js'
 
 interface Budget extends Stored {
@@ -120,9 +121,6 @@ export function noWindowIsOverspent(): Law {
     })
   }
 }
-
-/** What all payments of the account may debit in an hour. */
-export const hourlyCap = 1_000
 
 /**
  * The payments of the account debit no more in an hour than its owner allows, computed from the times of the payments:
