@@ -19,6 +19,10 @@ const resourceServerBytesMax = 71_500
 const remoteServerBytesMax = 75_000
 /** The oldest compiler that README.md names. */
 const typescriptMin = '5.4.5'
+/** The newest compiler, which is written in Go. */
+const typescriptNewest = '7.0.2'
+/** The newest Kysely, which is an ES module only, and needs a newer library of the language. */
+const kyselyNewest = '0.29.9'
 
 /** The other packages, with the bytes that each may have unpacked. */
 const annexes = [
@@ -115,9 +119,13 @@ try {
   checkLoading(packed)
   checkIdentity()
   checkMonths()
-  addPackages(`typescript-min@npm:typescript@${typescriptMin}`)
+  addPackages(
+    `typescript-min@npm:typescript@${typescriptMin}`,
+    `typescript-newest@npm:typescript@${typescriptNewest}`,
+  )
   checkTypes()
   checkDeclarations()
+  checkNewestKysely()
   await checkBundles()
   checkPatch(join(tarballs, library.filename))
 } finally {
@@ -365,11 +373,31 @@ function checkDeclarations(): void {
   }
 }
 
-/** The compilers of hosts: the oldest that can find the types, and that of the lock file. */
+/** Checks that the store of Kysely has its types beside the newest Kysely, and restores the one of the lock file. */
+function checkNewestKysely(): void {
+  const source = `
+    import type { Kysely } from 'kysely'
+    import { kyselyStore } from 'open-payments-server-kysely'
+    export const storeOn = (db: Kysely<unknown>) => kyselyStore(db, { dialect: 'sqlite' })
+  `
+  addPackages(`kysely@${kyselyNewest}`)
+  for (const compiler of compilers()) {
+    for (const [file, module] of [
+      ['kysely.mts', 'NodeNext'],
+      ['kysely.ts', 'Preserve'],
+    ] as const) {
+      compile(compiler, file, source, module, ['--noEmit', '--lib', 'es2022'])
+    }
+  }
+  addPackages(locked('kysely'))
+}
+
+/** The compilers of hosts: the oldest that can find the types, that of the lock file, and the newest. */
 function compilers(): readonly (readonly [name: string, tsc: string])[] {
   return [
     [typescriptMin, join(folder, 'node_modules/typescript-min/bin/tsc')],
     ['of the lock file', join(root, 'node_modules/typescript/bin/tsc')],
+    [typescriptNewest, join(folder, 'node_modules/typescript-newest/bin/tsc')],
   ]
 }
 
