@@ -27,8 +27,13 @@ export interface Sending {
   readonly sent: string
   /** Present while nothing gets through and nothing is decided: since when, and how often it was tried. */
   readonly waiting?: { readonly since: number; readonly tries: number }
-  /** Present if somebody else has ended the payment: its amounts, and what its record debits for it. */
-  readonly ended?: Pick<OutgoingPaymentView, 'debitAmount' | 'receiveAmount' | 'sentAmount'>
+  /**
+   * Present if somebody else has ended the payment: its amounts, and what its record debits for it or, once an operator
+   * has corrected it, what the payer's account was debited.
+   */
+  readonly ended?: Pick<OutgoingPaymentView, 'debitAmount' | 'receiveAmount' | 'sentAmount'> & {
+    readonly isCorrected?: true
+  }
 }
 
 /**

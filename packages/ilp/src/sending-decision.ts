@@ -9,7 +9,7 @@ import {
 import type { PacketBook } from './book.js'
 import { aligned } from './packet-record.js'
 import type { Sending, SendingBook } from './sending-book.js'
-import { doubtIn, isListed, type SendingInDoubt } from './sending-end.js'
+import { doubtIn, isListed, mismatchIn, type SendingInDoubt } from './sending-end.js'
 import { type Statement, statedFor } from './statement.js'
 
 /**
@@ -159,11 +159,14 @@ function withSettlement(sending: Sending, decided: ReturnType<typeof decideByOpe
   return refused(refusal === 'attempt_open' ? 'attempt_unknown' : refusal, reason)
 }
 
-function corrected({ ended, ...sending }: Sending) {
+function corrected(sending: Sending) {
   const settlement = withoutExcess(sending.settlement)
-  const changed = ended !== undefined || settlement !== sending.settlement
+  const due = mismatchIn(sending)?.due
+  const changed = due !== undefined || settlement !== sending.settlement
   if (!changed) return refused('nothing_in_doubt', 'nothing of the payment was to be corrected')
-  return { ok: true, changed, sending: { ...sending, settlement } } as const
+  const ended = sending.ended &&
+    due && { ended: { ...sending.ended, sentAmount: due, isCorrected: true as const } }
+  return { ok: true, changed, sending: { ...sending, settlement, ...ended } } as const
 }
 
 function withoutExcess(settlement: Settlement): Settlement {

@@ -105,7 +105,8 @@ async function keepListed(
 }
 
 function compared(sending: Sending, payment: OutgoingPaymentView | undefined): Sending {
-  if (payment === undefined) return sending
+  // The record of the payment does not have what an operator has corrected in the payer's account.
+  if (payment === undefined || sending.ended?.isCorrected) return sending
   const { debitAmount, receiveAmount, sentAmount } = payment
   const next = { ...sending, ended: { debitAmount, receiveAmount, sentAmount } }
   return mismatchIn(next) === undefined ? sending : next
@@ -157,7 +158,8 @@ export function doubtIn(paymentId: string, sending: Sending): SendingInDoubt {
   }
 }
 
-function mismatchIn({ settlement, ended }: Sending): SendingInDoubt['mismatch'] {
+/** Returns what the payer's account was debited, and what is due for the packets, if they differ. */
+export function mismatchIn({ settlement, ended }: Sending): SendingInDoubt['mismatch'] {
   if (ended === undefined) return undefined
   const { proven, byWord, inDoubt } = totalsOf(settlement)
   const due = totalsAt(ended, proven + byWord + inDoubt).sentAmount

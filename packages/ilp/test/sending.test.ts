@@ -404,6 +404,30 @@ test('a payment that somebody else has ended is listed with what is due for its 
   expect((await link.state()).undebited).toBe(0n)
 })
 
+test('what was corrected is not listed again while a packet is in doubt', async () => {
+  const link = await open()
+  const { outgoingPayments } = link
+  const killed: Fate = { how: 'its sender is killed before it leaves' }
+  const silent = { ...outgoingPayments, reportSent: () => new Promise<never>(() => {}) }
+  await link.process([ok, killed], () => {}, { outgoingPayments: silent }).run()
+  const none = { value: '0', assetCode: 'USD', assetScale: 2 }
+  await outgoingPayments.fail(link.id, { sentAmount: none, deliveredAmount: none })
+  await link.process([]).deliver()
+  const { sender } = link.process([])
+  const [listed] = await listOf(sender)
+  expect(listed?.mismatch).toBeDefined()
+  expect(listed?.doubts).not.toEqual([])
+  await sender.decide(link.id, { what: 'corrected', who: 'ada' })
+  await link.process([]).deliver()
+  const [left] = await listOf(sender)
+  expect(left?.doubts).toEqual(listed?.doubts)
+  expect(left).not.toHaveProperty('mismatch')
+  // What did not arrive after all is due again.
+  await sender.decide(link.id, { what: 'never', who: 'ada' })
+  const [{ mismatch } = { mismatch: undefined }] = await listOf(sender)
+  expect(mismatch?.debited).toEqual(listed?.mismatch?.due)
+})
+
 describe('a payment of which a packet is in doubt', () => {
   const lost: Fate[] = [{ how: 'its reply is lost' }]
   async function inDoubt(more: Partial<Setting> = {}) {
