@@ -4,10 +4,10 @@ import type { DeliveredEvent, MayPay, RequestedPayment } from '../../src/index.j
 import type { Climate } from './connection.js'
 import type { Database } from './database.js'
 import { count, type Journal } from './journal.js'
-import { windowOfPayment } from './laws/spending.js'
 import { isLarge, lifetimes } from './rules.js'
 import type { Scheduler } from './scheduler.js'
 import type { ServerProcess } from './servers.js'
+import { windowOfPayment } from './windows.js'
 
 export type Holds = ReturnType<typeof createHolds>
 

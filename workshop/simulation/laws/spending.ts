@@ -1,12 +1,12 @@
-import { isUnderGrant, type UnderGrant } from '../../../src/core/outgoing-payment/authority.js'
+import { isUnderGrant } from '../../../src/core/outgoing-payment/authority.js'
 import type { PaymentRecord } from '../../../src/core/outgoing-payment/record.js'
 import type { Stored } from '../../../src/entry-adapter.js'
-import type { Grant, GrantedItem, OutgoingPayment } from '../../../src/entry-core.js'
+import type { Grant, OutgoingPayment } from '../../../src/entry-core.js'
 import { type EventRecord, paymentEnds } from '../../../src/service/event-record.js'
 import { birth } from '../birth.js'
-import type { Database } from '../database.js'
 import type { Holds } from '../holds.js'
 import { hourlyCap, isLarge } from '../rules.js'
+import { windowOfPayment } from '../windows.js'
 import { differsIn, type Law, writesOf } from './law.js'
 
 interface Budget extends Stored {
@@ -187,15 +187,6 @@ function countsForAccount(payment: OutgoingPayment): boolean {
   return isUnderGrant(payment) || (payment.limitBudgetIds ?? []).length > 0
 }
 
-/** The item and the window that a payment is charged to, and a name for both. */
-export function windowOfPayment(database: Database, payment: PaymentRecord & UnderGrant) {
-  const { grantId, itemId, createdAt } = payment
-  const grant = database.peek('grant', grantId) as Grant | undefined
-  const item = grant?.granted?.find((each) => each.itemId === itemId)
-  const window = item === undefined ? 'unknown' : windowOf(item, createdAt)
-  return { grant, item, window, group: `${grantId} ${itemId} ${window}` }
-}
-
 /** Whether a payment waits for its owner. */
 function waits({ state, confirmation }: PaymentRecord): boolean {
   return state === 'reserved' && confirmation !== undefined && confirmation.given === undefined
@@ -206,17 +197,6 @@ function holds(payment: OutgoingPayment, counts: 'debitAmount' | 'receiveAmount'
   const isOver = ['completed', 'failed', 'declined'].includes(payment.state)
   if (!isOver) return BigInt(payment[counts].value)
   return BigInt(counts === 'debitAmount' ? payment.sent : payment.delivered)
-}
-
-const periods: Readonly<Record<string, number>> = { PT1H: 3_600_000, P1D: 86_400_000 }
-
-/** The windows of the intervals that the simulated client instances request, which all begin at the same instant. */
-function windowOf({ limits }: GrantedItem, at: number): number | undefined {
-  if (limits?.interval === undefined) return 0
-  const [count = '', , period = ''] = limits.interval.split('/')
-  const index = Math.floor((at - birth) / (periods[period] ?? 1))
-  const windows = count === 'R' ? Number.POSITIVE_INFINITY : Number(count.slice(1))
-  return index >= 0 && index < windows ? index : undefined
 }
 
 /** Whether a commit makes a payment visible. */
