@@ -10,6 +10,7 @@ describe('the main entry', () => {
       'ContentionError',
       'FetchRefusedError',
       'HostAnswerError',
+      'HostTimeoutError',
       'HostUnreachableError',
       'InvalidInputError',
       'NoResponseError',
@@ -59,6 +60,7 @@ describe('an error that a host catches', () => {
     { error: new main.HostUnreachableError('no such name'), code: 'ERR_HOST_UNREACHABLE' },
     { error: new main.NoResponseError('it closed the connection'), code: 'ERR_NO_RESPONSE' },
     { error: new main.HostAnswerError('mayPay', 'it is wrong'), code: 'ERR_HOST_ANSWER' },
+    { error: new main.HostTimeoutError('mayPay', 9), code: 'ERR_HOST_TIMEOUT' },
     { error: new adapter.RawBodyError('mount it first'), code: 'ERR_RAW_BODY_UNAVAILABLE' },
   ]
 

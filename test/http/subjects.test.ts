@@ -203,6 +203,7 @@ describe('the interaction of a subject request', () => {
           requested: asAlice,
           client: 'https://shop.example',
         },
+        { signal: expect.any(AbortSignal) },
       ],
     ])
     expect((await world.auth.interactions.get(id))?.subject).toEqual(asAlice)
