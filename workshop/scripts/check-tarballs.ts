@@ -123,6 +123,7 @@ function configOf(tests: readonly string[]): string {
     env: { TEST_DEPTH: 'short' },
     testTimeout: 300_000,
     hookTimeout: 300_000,
+    expect: { poll: { timeout: 120_000, interval: 20 } },
   }
   return `export default ${JSON.stringify({ resolve: { alias }, test })}`
 }
