@@ -25,7 +25,7 @@ function keys(hash: string, range: string) {
 }
 
 /**
- * Returns the input of `CreateTable`: one table for records and for their places in lists. For your own tool, such as
+ * Returns the definition of the table: one for records and for their places in lists. For your own tool, such as
  * the CDK or Terraform, which also sets backups, encryption and deletion protection.
  *
  * @example
