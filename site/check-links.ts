@@ -67,7 +67,7 @@ const broken = links.flatMap(({ from, link }) => {
 const fullBytes = statSync(join(root, 'llms-full.txt')).size
 if (fullBytes > fullBytesMax) broken.push(`llms-full.txt: ${fullBytes} of ${fullBytesMax} bytes`)
 if (listed.some((link) => !/^https?:/.test(link))) broken.push('llms.txt: a link is not absolute')
-const bare = list.match(/^- .*[^.]$/gm) ?? []
+const bare = list.match(/^- .*[^.\n]$/gm) ?? []
 if (bare.length > 0) broken.push(`llms.txt: no sentence says what is there: ${bare.join(', ')}`)
 for (const problem of broken) console.error(problem)
 console.log(`${pages.size} pages, ${links.length} links, ${broken.length} problems`)
