@@ -39,14 +39,18 @@ interface Row {
 const nginx: readonly Change[] = [
   ['server 127.0.0.1:3000;', 'server 127.0.0.1:3000 max_fails=0;'],
   ['server 127.0.0.1:3001;', 'server 127.0.0.1:3001 max_fails=0;'],
-  ['proxy_read_timeout 40s;', 'proxy_read_timeout 500ms;'],
 ]
 const off = 'proxy_next_upstream off; # otherwise, GET and DELETE are sent to both'
-const haproxy: readonly Change[] = [['timeout server 40s', 'timeout server 1s']]
-const varnish: readonly Change[] = [
-  ['.first_byte_timeout = 40s;', '.first_byte_timeout = 1s;'],
-  ['import directors;', 'import directors;\nimport std;'],
-]
+const varnish: readonly Change[] = [['import directors;', 'import directors;\nimport std;']]
+
+/** How long each proxy waits for an answer that is late. A slow machine has to answer all others within it. */
+const impatient: Readonly<Record<string, Change>> = {
+  nginx: ['proxy_read_timeout 40s;', 'proxy_read_timeout 3s;'],
+  HAProxy: ['timeout server 40s', 'timeout server 3s'],
+  Apache: ['ProxyTimeout 40', 'ProxyTimeout 3'],
+  Caddy: ['keepalive off', 'keepalive off\n      response_header_timeout 3s'],
+  Varnish: ['.first_byte_timeout = 40s;', '.first_byte_timeout = 3s;'],
+}
 
 const rows: readonly Row[] = [
   {
@@ -73,7 +77,7 @@ const rows: readonly Row[] = [
   {
     name: 'HAProxy',
     how: 'as the document configures it',
-    changes: haproxy,
+    changes: [],
     faults: ['is lost', 'is late', twice],
     repeated: [],
   },
@@ -81,7 +85,6 @@ const rows: readonly Row[] = [
     name: 'HAProxy',
     how: 'with a rule that repeats everything',
     changes: [
-      ...haproxy,
       [
         '\nbackend wallet\n',
         '\nbackend wallet\n  retry-on all-retryable-errors\n  option redispatch 1\n',
@@ -93,14 +96,14 @@ const rows: readonly Row[] = [
   {
     name: 'Apache',
     how: 'as the document configures it',
-    changes: [['ProxyTimeout 40', 'ProxyTimeout 1']],
+    changes: [],
     faults: ['is lost', 'is late', twice],
     repeated: [],
   },
   {
     name: 'Caddy',
     how: 'as the document configures it',
-    changes: [['keepalive off', 'keepalive off\n      response_header_timeout 1s']],
+    changes: [],
     faults: ['is lost', 'is late', twice],
     repeated: [],
   },
@@ -197,7 +200,7 @@ describe.each(reverseProxies)('behind $name', (proxy) => {
           answers.set(signature, [...(answers.get(signature) ?? []), reply])
           return reply
         }
-        if (isFirst && fault === twice) {
+        if (isFirst && !isAsked && fault === twice) {
           const copy = forward(request, other?.upstream).then(answered)
           const [, second] = await Promise.all([forward(request).then(answered), copy])
           return second
@@ -218,9 +221,11 @@ describe.each(reverseProxies)('behind $name', (proxy) => {
     async ({ changes, fault, repeated }) => {
       breakLinks(fault)
       const [config = ''] = configurations(proxy.language)
+      const wait = impatient[proxy.name]
+      const all = fault === 'is late' && wait !== undefined ? [...changes, wait] : changes
       const before = await wallet.payments()
       const run = () => Promise.all(clients.map((client) => wallet.live(asking(client))))
-      const results = await wallet.behind(proxy, run, changed(config, changes))
+      const results = await wallet.behind(proxy, run, changed(config, all))
       expect({
         payments: (await wallet.payments()) - before,
         contradictions: [...answers.values()].flatMap(contradictions),

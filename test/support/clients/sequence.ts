@@ -171,8 +171,11 @@ function stepsOf(
       const pending = answerTo('request a grant with consent')
       const { uri, access_token, wait } = pending.continue
       if (reference === undefined) {
-        const { location } = await decide(pending.interact.redirect, 'approve')
-        reference = location?.searchParams.get('interact_ref')
+        // An owner whose answer is lost presses the button again.
+        for (let left = 10; reference === undefined && left > 0; left--) {
+          const { location } = await decide(pending.interact.redirect, 'approve')
+          reference = location?.searchParams.get('interact_ref')
+        }
         if (waits) await sleep(wait * 1_000)
       }
       return post(dialect.continueAt(uri), access_token.value, { interact_ref: reference })
