@@ -4,9 +4,7 @@ import type { Commit, RecordChange } from '../../src/entry-adapter.js'
 import type { Introspection, ResourceServer, Store } from '../../src/index.js'
 import type { Introspect } from '../../src/ports/host.js'
 import type { EventRecord } from '../../src/service/event-record.js'
-import { orderKeyMs } from '../../src/service/used-key.js'
 import { loadOne } from '../../test/support/one-record.js'
-import { lifetimes } from './rules.js'
 import type { Mistake } from './world.js'
 
 /** Mistakes that a store or a wallet could make. The laws must find each of them. */
@@ -23,7 +21,6 @@ export const mistakes = {
   'a wallet that does not tell that it declined a payment': { store: withoutDeclines },
   'a wallet that keeps nothing of ended grants': { store: withoutEndedGrants },
   'a wallet whose owner pays twice with one key': { resources: payingAgain },
-  'a wallet that forgets the key of an order with its payment': { store: withKeysOfPayments },
   'a wallet that counts orders in the budget of a grant': { store: chargingGrants },
   'a wallet that shows the owner’s payments to clients': { store: listingOrders },
 } as const satisfies Readonly<Record<string, Mistake>>
@@ -74,23 +71,6 @@ function payingAgain(resources: ResourceServer): ResourceServer {
             ? { ...payment, idempotencyKey: `${payment.idempotencyKey}-${++orders}` }
             : payment,
         ),
-    },
-  }
-}
-
-/** Removes the key of an order as if it were a client's, whose key is kept as long as its payment. */
-function withKeysOfPayments(store: Store): Store {
-  return {
-    ...store,
-    commit({ changes, guards }) {
-      const changed = changes.map((change): RecordChange => {
-        const { next } = change
-        const { dueAt, retainUntil } = next
-        const isKey = change.kind === 'replay' && 'requestHash' in next && dueAt !== undefined
-        if (!isKey || retainUntil !== undefined) return change
-        return { ...change, next: { ...next, dueAt: dueAt - orderKeyMs + lifetimes.retentionMs } }
-      })
-      return store.commit({ changes: changed, guards })
     },
   }
 }

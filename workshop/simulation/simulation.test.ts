@@ -85,7 +85,6 @@ const livesUntilFound: Readonly<Record<MistakeName, number>> = {
   'a wallet that does not tell that it declined a payment': 15,
   'a wallet that keeps nothing of ended grants': 150,
   'a wallet whose owner pays twice with one key': 10,
-  'a wallet that forgets the key of an order with its payment': 100,
   'a wallet that counts orders in the budget of a grant': 20,
   'a wallet that shows the owner’s payments to clients': 20,
 }
