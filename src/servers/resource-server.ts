@@ -249,8 +249,9 @@ function introspectionOf(
   isHere: boolean,
   timeoutMs: number,
 ): IntrospectAndLoad {
-  const introspect = grants.introspect.bind(grants)
-  return isHere ? introspect : hostFunction('grants.introspect', timeoutMs, introspect)
+  if (isHere) return grants.introspect.bind(grants)
+  // Without the call: the function of an authorization server takes what to load with the grant there.
+  return hostFunction('grants.introspect', timeoutMs, (query) => grants.introspect(query))
 }
 
 type Services = ReturnType<typeof servicesIn>
