@@ -15,7 +15,7 @@ for (const [name, exported] of Object.entries({ index, core, adapter, attempts }
 }
 const folders = [
   'dist',
-  ...['testing', 'client', 'doctor', 'kysely', 'ilp', 'pages', 'rafiki', 'sandbox'].map(
+  ...['testing', 'client', 'doctor', 'kysely', 'dynamodb', 'ilp', 'pages', 'rafiki', 'sandbox'].map(
     (name) => `packages/${name}/dist`,
   ),
 ]
