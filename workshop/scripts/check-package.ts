@@ -13,7 +13,7 @@ import { build } from 'esbuild'
  */
 const root = process.cwd()
 const packagesMax = 6
-const unpackedBytesMax = 1_800_000
+const unpackedBytesMax = 1_900_000
 const bundleBytesMax = 106_000
 const resourceServerBytesMax = 71_500
 const remoteServerBytesMax = 75_000
@@ -26,17 +26,17 @@ const kyselyNewest = '0.29.9'
 
 /** The other packages, with the bytes that each may have unpacked. */
 const annexes = [
-  { name: 'testing', bytesMax: 700_000, isImported: true },
+  { name: 'testing', bytesMax: 720_000, isImported: true },
   { name: 'client', bytesMax: 180_000, isImported: true },
-  { name: 'doctor', bytesMax: 300_000, isImported: true },
+  { name: 'doctor', bytesMax: 460_000, isImported: true },
   { name: 'cli', bytesMax: 200_000, isImported: false },
   { name: 'sandbox', bytesMax: 1_900_000, isImported: true },
-  { name: 'kysely', bytesMax: 230_000, isImported: true },
+  { name: 'kysely', bytesMax: 250_000, isImported: true },
   { name: 'dynamodb', bytesMax: 60_000, isImported: true },
   { name: 'ilp', bytesMax: 260_000, isImported: true },
   { name: 'pages', bytesMax: 520_000, isImported: true },
   { name: 'rafiki', bytesMax: 120_000, isImported: true },
-  { name: 'create-open-payments-server', bytesMax: 160_000, isImported: false },
+  { name: 'create-open-payments-server', bytesMax: 175_000, isImported: false },
 ]
 
 /** The packages that an entry needs besides the library. They are installed for the checks of it. */
@@ -140,9 +140,15 @@ function pack(path: string, ...options: readonly string[]): Packed {
 }
 
 /** Checks the size, and with publint and Are the Types Wrong the entries and their declarations. */
-function checkTarball({ filename, unpackedSize }: Packed, most: number, isImported: boolean): void {
+function checkTarball(
+  { filename, unpackedSize, files }: Packed,
+  most: number,
+  isImported: boolean,
+): void {
   const size = `${unpackedSize} bytes unpacked, at most ${most}`
   check(`${filename} does not exceed its size limit`, unpackedSize <= most, size)
+  const changes = files.some(({ path }) => path === 'CHANGELOG.md')
+  check(`${filename} says what has changed`, changes)
   const tarball = join(tarballs, filename)
   checkRun(`publint: ${filename}`, 'npx', ['publint', '--strict', tarball])
   if (isImported) checkRun(`attw: ${filename}`, 'npx', ['attw', tarball, '--profile', 'node16'])

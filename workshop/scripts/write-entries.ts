@@ -7,7 +7,10 @@ import * as attempts from '../../src/entry-attempts.js'
 import * as core from '../../src/entry-core.js'
 import * as index from '../../src/index.js'
 
-/** Completes the packages after a build. */
+/** Completes the packages after a build. One list of changes is for all packages: each version has all of them. */
+for (const name of readdirSync('packages')) {
+  copyFileSync('CHANGELOG.md', `packages/${name}/CHANGELOG.md`)
+}
 writePure('dist/library.js')
 for (const [name, exported] of Object.entries({ index, core, adapter, attempts })) {
   const names = Object.keys(exported).join(',\n  ')
