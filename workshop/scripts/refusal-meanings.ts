@@ -85,7 +85,10 @@ export const refusalMeanings: Readonly<
   ],
   confirmation_declined: ['the owner declined this payment', 'tell the user; do not repeat'],
   confirmation_expired: ['the owner did not answer in time', 'make a new payment'],
-  grant_ended: ['the grant ended before the payment was made', 'ask for a new grant'],
+  grant_ended: [
+    'the grant ended before the payment was made',
+    'ask for a new grant, and pay with a new quote or key: the old one gets this answer again',
+  ],
   wallet_address_unknown: ['no account has this wallet address', 'correct it'],
   wallet_address_inactive: ['the account is closed or not active', 'tell the user'],
   amount_invalid: [
@@ -117,7 +120,7 @@ export const refusalMeanings: Readonly<
   funds_insufficient: ['the account does not cover it', 'tell the user; repeat once it does'],
   confirmation_required: [
     'the owner has to confirm this payment',
-    'lead the user to `details.url`, then repeat the same request',
+    'lead the user to `details.url`, then repeat the request with the same quote or key',
   ],
   resource_unknown: [
     'there is no such payment, quote or wallet address for this client',
@@ -126,10 +129,7 @@ export const refusalMeanings: Readonly<
   payment_expired: ['`expiresAt` of the incoming payment has passed', 'create a new one'],
   busy: [
     'the same records change all the time, a first request still runs, or the store or a function of the host is slow',
-    'repeat the same request',
+    'send the same bytes again, or the same quote or key; a payment with neither is not signed again: see [A request that arrives twice](outgoing-payments.md#a-request-that-arrives-twice)',
   ],
-  internal: [
-    'a function of the host, or its store, failed',
-    'repeat the same request; host: see `onError`',
-  ],
+  internal: ['a function of the host, or its store, failed', 'as for `busy`; host: see `onError`'],
 }
