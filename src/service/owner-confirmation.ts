@@ -206,14 +206,18 @@ async function confirm(
     const { payment } = owned.value
     const { walletAddress, confirmation } = payment
     const isLimited = isUnderGrant(payment) || confirmation?.countsInAccountLimits === true
-    const now = context.clock.now()
+    const confirmedAt = context.clock.now()
     let limits: readonly SetLimit[] = []
     if (payment.state === 'reserved') {
       const account = await activeAccount(deps.walletAddresses, walletAddress)
       if (!account.ok) return account
       const charged = { ...account.value, walletAddress }
-      if (isLimited && waitsForOwner(payment)) limits = await limitsOfAccount(deps, charged, now)
+      if (isLimited && waitsForOwner(payment)) {
+        limits = await limitsOfAccount(deps, charged, confirmedAt)
+      }
     }
+    // The host may have taken long for the account and its limits. It now gets its whole time to decide.
+    const now = context.clock.now()
     const namespace = await context.grantNamespace()
     const waiting = waitingLimitsOf(payment, namespace).map(budgetKey)
     const confirmed = await context.run<ConfirmDecision>({

@@ -300,6 +300,57 @@ test('a source of grants of the host that never answers ends in 503', async () =
   expect([status, body.error.code]).toEqual([503, 'introspection_unavailable'])
 })
 
+test('a host that is slow to find an account has its whole time for mayPay once the owner confirms', async () => {
+  const lateMs = 9_000
+  let isSlow = false
+  let asked = () => {}
+  const silent = new Promise<void>((resolve) => {
+    asked = resolve
+  })
+  const world = createSpendingWorld({
+    resources: {
+      walletAddresses: {
+        async find(url) {
+          if (isSlow) world.clock.advance(lateMs)
+          return { url, ...usd(0) }
+        },
+      },
+      policy: {
+        mayPay({ isConfirmed }) {
+          const until = world.clock.now() + 60_000
+          const url = 'https://wallet.example/confirm'
+          if (!isConfirmed) return { ok: false, refusal: 'confirmation_required', url, until }
+          asked()
+          return new Promise(() => undefined)
+        },
+        outgoingPayments: { decideMs },
+      },
+    },
+  })
+  const { outgoingPayments } = world.resources
+  const client = world.client()
+  const { token } = await grantToPay(world, client)
+  expect((await pay(client, token, 1)).status).toBe(403)
+  const [waiting] = (await outgoingPayments.listToConfirm({ walletAddress: alice, first: 1 }))
+    .result
+  if (waiting === undefined) throw new Error('no payment waits')
+  const { paymentId, receiver, debitAmount, receiveAmount } = waiting
+  isSlow = true
+  const shown = { receiver, debitAmount, receiveAmount }
+  let isOver = false
+  const confirmed = outgoingPayments
+    .confirm(paymentId, { resourceOwner: 'alice', ...shown })
+    .finally(() => {
+      isOver = true
+    })
+  confirmed.catch(() => undefined)
+  await silent
+  await vi.advanceTimersByTimeAsync(decideMs - 1)
+  expect(isOver).toBe(false)
+  await vi.advanceTimersByTimeAsync(1)
+  await expect(confirmed).rejects.toEqual(new HostTimeoutError('mayPay', decideMs))
+})
+
 test('the time of a call is an option', async () => {
   const asked = vi.fn(() => new Promise<undefined>(() => undefined))
   const world = createSpendingWorld({
