@@ -9,7 +9,8 @@ type Resources = Pick<ResourceServer, 'within'>
  * Records funds that have arrived for an incoming payment and credits the account, in one transaction. It may
  * be called again with the same `transferId` at any time, for example after it has thrown: it credits once.
  *
- * @returns the result of `receive`. After a refusal nothing was written, and the host must return the funds.
+ * @returns the result of `receive`. After a refusal nothing was written, and the host must return the funds. After
+ *   `review_required` nothing was written either, but the host must keep the funds, and call again at `retryAt`.
  */
 export function creditIncoming(
   pool: Pool,
