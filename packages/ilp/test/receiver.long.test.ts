@@ -179,6 +179,19 @@ describe('a packet is refused and not credited', () => {
     expect(await received()).toBe(0n)
   })
 
+  test('when the host has cancelled the payment, and the sender is asked to stop at once', async () => {
+    const { wallet, details, receive, packet, received } = await setUp()
+    await wallet.incomingPayments.cancel(details.id)
+    for (const condition of [undefined, random]) {
+      const reply = await receive(packet({ amount: 700n, ...(condition && { condition }) }))
+      expect(outcomeOf(reply)).toBe('F99')
+      expect((await streamReply(details, reply)).frames).toMatchObject([
+        { type: FrameType.ConnectionClose, errorMessage: 'the payment has expired' },
+      ])
+    }
+    expect(await received()).toBe(0n)
+  })
+
   test('when the host does not allow it, and the sender is asked to stop but not told why', async () => {
     const mayReceive: MayReceive = ({ type }) =>
       type === 'creation'
