@@ -114,6 +114,7 @@ async function stated(
 ) {
   const { route, settlement } = sending
   const listed = new Set(doubtsOf(settlement).map(({ reference }) => reference))
+  const never: string[] = []
   let next = settlement
   for (const { reference, amount, notAfter = 0 } of settlement.attempts) {
     const isStated = notAfter >= statement.from && notAfter < statement.to
@@ -124,10 +125,12 @@ async function stated(
       const { fulfillment: proof } = there
       await book.decide(key, 'fulfilled', { fulfillment: proof })
       next = decisionOr(next, recordReply(next, reference, proven(amount, proof), now()))
-    } else if (there === undefined) {
-      const by = { by: 'operator', who } as const
-      next = decisionOr(next, decideAttempt(next, reference, 'never', by, now()))
-    }
+    } else if (there === undefined) never.push(reference)
+  }
+  // A proof first takes what the receiver's sum has given to another packet of the same decision.
+  for (const reference of never) {
+    const by = { by: 'operator', who } as const
+    next = decisionOr(next, decideAttempt(next, reference, 'never', by, now()))
   }
   if (next === settlement) return refused('nothing_in_doubt', 'the statement decides nothing more')
   return { ok: true, changed: true, sending: { ...sending, settlement: next } } as const

@@ -141,10 +141,9 @@ const byKey = (packets: readonly StatedPacket[]) =>
 
 const isProven = (packet: StatedPacket | undefined) => packet?.state === 'fulfilled'
 
-/** A claim without its fulfillment proves nothing. */
-function proved(packet: StatedPacket): StatedPacket {
-  const { fulfillment = '', condition } = packet
-  if (packet.state !== 'fulfilled' || isFulfillmentOf(fulfillment, condition)) return packet
-  const { fulfillment: _, ...claimed } = packet
-  return { ...claimed, state: 'in_doubt' }
+/** A claim without its fulfillment proves nothing, nor does a fulfillment without the claim. */
+function proved({ fulfillment = '', ...packet }: StatedPacket): StatedPacket {
+  if (packet.state !== 'fulfilled') return packet
+  const isProof = isFulfillmentOf(fulfillment, packet.condition)
+  return isProof ? { ...packet, fulfillment } : { ...packet, state: 'in_doubt' }
 }

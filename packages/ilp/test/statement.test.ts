@@ -1,12 +1,21 @@
 import type { Database } from 'create-open-payments-server/wallet/sql'
 import fc from 'fast-check'
+import {
+  concludeFrom,
+  openSettlement,
+  reserveAttempt,
+  type Settlement,
+} from 'open-payments-server/attempts'
 import { isLong, runs } from 'open-payments-test-support/runs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   compareStatements,
   memoryBook,
+  memorySendingBook,
   type PacketBook,
   type PacketState,
+  type PaymentSenderOptions,
+  paymentSender,
   type Statement,
   statementOf,
 } from '../src/index.js'
@@ -148,6 +157,61 @@ test('a statement that lacks what its wallet has credited is found by the next o
   expect(differences.map(({ condition }) => condition)).toEqual(conditions.toSorted())
   const { owing, owed } = await link.state()
   expect(sum(differences)).toBe(owed - owing)
+})
+
+/** Two packets of 2.50 were lost or had no reply; the receiver has 2.50 more, which were given to the first of them. */
+async function ofTwo() {
+  const names = ['first', 'second'] as const
+  const proofs = names.map((name) => Buffer.alloc(32, name).toString('base64url'))
+  const conditions = names.map((name) => sha256(Buffer.alloc(32, name)).toString('base64url'))
+  let settlement: Settlement = { ...openSettlement({ amount: 500n, now: 0 }), base: '0' }
+  const book: PacketBook = memoryBook()
+  for (const reference of conditions) {
+    const reserved = reserveAttempt(settlement, { reference, amount: 250n, notAfter: 1 }, 0n, 0)
+    if (reserved.ok) settlement = reserved.record
+    const key = { peer: 'test.peer', direction: 'out', condition: reference } as const
+    await book.reserve({ ...key, amount: 250n, expiresAt: 1, reservedAt: 0, paymentId: 'one' })
+  }
+  const evidence = { by: 'sum', received: 250n, askedAt: 20_000 } as const
+  settlement = concludeFrom(settlement, evidence, 10_000, 20_000).settlement
+  const sendings = memorySendingBook()
+  await sendings.take('one', 'ada')
+  const route = { peer: 'test.peer', ilpAddress: 'test.peer.bob', sharedSecret: '' }
+  const packets = Object.fromEntries(conditions.map((each) => [each, '250']))
+  await sendings.write('one', 'ada', { route, settlement, packets, sent: '0' }, true)
+  const outgoingPayments = { get: async () => ({ status: 'failed' }) }
+  const sender = paymentSender({
+    book,
+    sendings,
+    outgoingPayments,
+    now: () => 100_000,
+  } as unknown as PaymentSenderOptions)
+  return { book, sender, proofs, conditions }
+}
+
+test.each([0, 1])('a statement proves which packet arrived: number %i of two', async (arrived) => {
+  const { book, sender, proofs, conditions } = await ofTwo()
+  const packet = { direction: 'in', expiresAt: 1, amount: '250', state: 'fulfilled' } as const
+  const [condition = '', fulfillment = ''] = [conditions[arrived], proofs[arrived]]
+  const statement = { from: 0, to: 2, packets: [{ ...packet, condition, fulfillment }] }
+  const decided = await sender.decide('one', { what: 'stated', who: 'ada', statement })
+  // Nothing is in excess: as much arrived as the receiver has said.
+  expect(decided).toEqual({ ok: true, changed: true })
+  expect(await book.balance('test.peer')).toBe(-250n)
+})
+
+test('a statement proves nothing by what is no fulfillment, whatever state it states', async () => {
+  const { book, sender, conditions } = await ofTwo()
+  const claims = ['fulfilled', 'by_word', 'in_doubt'] as const
+  for (const state of claims) {
+    const packets = conditions.map((condition) => {
+      return { direction: 'in', expiresAt: 1, amount: '250', state, condition, fulfillment: 'no' }
+    }) satisfies readonly unknown[] as Statement['packets']
+    const statement = { from: 0, to: 2, packets }
+    const decided = await sender.decide('one', { what: 'stated', who: 'ada', statement })
+    expect(decided).toMatchObject({ ok: false, refusal: 'nothing_in_doubt' })
+  }
+  expect(await book.list({ state: 'fulfilled' })).toEqual([])
 })
 
 describe('a statement', () => {
