@@ -1,4 +1,4 @@
-import { type IlpPrepare, serializeIlpPrepare } from 'ilp-packet'
+import { type IlpPrepare, serializeIlpFulfill, serializeIlpPrepare } from 'ilp-packet'
 import type {
   Asset,
   Handler,
@@ -147,11 +147,15 @@ export function createRail<Transaction>(options: RailOptions<Transaction>): Rail
       if (packet === undefined) return reject('F01', 'The packet is not an ILP Prepare')
       // Its mark might be gone when it comes after it was closed.
       if (packet.expiresAt.getTime() > now() + lifetimeMaxMs) {
-        return reject('F00', 'The packet expires more than five minutes from now')
+        return refuseForGood(
+          peer,
+          packet,
+          'F00',
+          'The packet expires more than five minutes from now',
+        )
       }
       const account = accounts.find(({ address }) => isWithin(packet.destination, address))
-      const rate = account && options.rateOf(peer.asset, account.asset)
-      if (account === undefined || rate === undefined) {
+      if (account === undefined) {
         return reject('F02', 'This wallet has no such account, and forwards no packets')
       }
       const amount = BigInt(packet.amount)
@@ -159,9 +163,15 @@ export function createRail<Transaction>(options: RailOptions<Transaction>): Rail
       if (amount > amountMax) {
         return reject('F08', 'The amount is too large', pair(amount, amountMax))
       }
-      const converted = convertedDown(amount, rate)
-      if (converted > packetAmountMax) return reject('F08', 'The amount is too large')
-      if (amount > 0n && converted === 0n) return reject('R01', 'The amount is too small')
+      const rate = options.rateOf(peer.asset, account.asset)
+      const converted = rate && convertedDown(amount, rate)
+      if (converted === undefined) return refuseForGood(peer, packet, 'F02', 'There is no rate')
+      if (converted > packetAmountMax) {
+        return refuseForGood(peer, packet, 'F08', 'The amount is too large')
+      }
+      if (amount > 0n && converted === 0n) {
+        return refuseForGood(peer, packet, 'R01', 'The amount is too small')
+      }
       const incoming = serializeIlpPrepare({ ...packet, amount: `${converted}` })
       return account.receive(incoming, claimOn(peer, packet))
     }
@@ -183,7 +193,13 @@ export function createRail<Transaction>(options: RailOptions<Transaction>): Rail
           },
           peer.creditMax,
         )
-        if (!reserved.ok) return ['T04', 'The peer owes too much to send this amount']
+        if (!reserved.ok) {
+          // Its repeat must not count once the peer owes less: after T04, senders send the money in another packet.
+          const state = await this.release()
+          return state === 'released'
+            ? ['T04', 'The peer owes too much to send this amount']
+            : state
+        }
         const { state, amount: known } = reserved.row
         return state === 'released' || known === amount ? state : otherAmount
       },
@@ -197,6 +213,24 @@ export function createRail<Transaction>(options: RailOptions<Transaction>): Rail
         if (known === undefined) return 'released'
         return known.amount === amount ? 'fulfilled' : otherAmount
       },
+    }
+  }
+
+  /** Refuses a packet whose repeat might pass, such as at another rate: unless it was credited, it never counts. */
+  async function refuseForGood(
+    peer: Peer,
+    packet: IlpPrepare,
+    ...refusal: Parameters<typeof reject>
+  ): Promise<Uint8Array> {
+    try {
+      const known = packet.amount === '0' ? undefined : await fulfilled(keyOf(peer, packet))
+      if (known === undefined) return reject(...refusal)
+      if (known.amount !== BigInt(packet.amount)) return reject(...otherAmount)
+      const fulfillment = Buffer.from(known.fulfillment ?? '', 'base64url')
+      return serializeIlpFulfill({ fulfillment, data: Buffer.alloc(0) })
+    } catch (error) {
+      options.onError?.(error)
+      return reject('R00', 'The outcome could not be recorded')
     }
   }
 

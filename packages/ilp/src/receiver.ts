@@ -65,7 +65,7 @@ export interface Claim {
   readonly receive: (paymentId: string, funds: ReceivedFunds) => Promise<Received>
   /**
    * The packet is refused, or comes too late: unless it has been credited, the peer owes nothing for it, and it never
-   * will be. A repeat may be refused after the packet was credited.
+   * will be. A repeat may be refused after the packet was credited, and accepted after the packet was refused.
    */
   release(): Promise<'fulfilled' | 'released' | Refusal>
 }
@@ -86,12 +86,16 @@ export class PacketReleasedError extends Error {
   override readonly name = 'PacketReleasedError'
 }
 
-/** A packet from a sender that knows the payment's details, and the payment. */
-interface Paid {
+/** A packet from a sender that knows the payment's details. */
+interface Decrypted {
   readonly prepare: IlpPrepare
   readonly request: Packet
   readonly encryptionKey: Buffer
   readonly fulfillment: Buffer
+}
+
+/** The packet, and the payment. */
+interface Paid extends Decrypted {
   readonly payment: IncomingPaymentView
 }
 
@@ -140,7 +144,7 @@ export function claimingReceiver(options: StreamReceiverOptions) {
     const receiver: Receiver = { ...options, now, reject, claim }
     try {
       const paid = await readPaid(receiver, packet)
-      return paid.ok ? await answer(receiver, paid.value) : reject(...paid.reason)
+      return paid.ok ? await answer(receiver, paid.value) : paid.reply
     } catch (error) {
       report(receiver, error)
       return reject('R00', 'The outcome could not be recorded')
@@ -150,12 +154,12 @@ export function claimingReceiver(options: StreamReceiverOptions) {
 
 type Read =
   | { readonly ok: true; readonly value: Paid }
-  | { readonly ok: false; readonly reason: Refusal }
+  | { readonly ok: false; readonly reply: Uint8Array }
 
 /** Decrypts a packet, and finds its payment. */
 async function readPaid(receiver: Receiver, packet: Uint8Array): Promise<Read> {
   const { paymentMethods, incomingPayments } = receiver
-  const refused = (...reason: Refusal): Read => ({ ok: false, reason })
+  const refused = (...reason: Refusal): Read => ({ ok: false, reply: receiver.reject(...reason) })
   const prepare = readPrepare(packet)
   if (prepare === undefined) return refused('F01', 'The packet is not an ILP Prepare')
   // With a claim, it may be the repeat of a packet that was credited.
@@ -172,25 +176,36 @@ async function readPaid(receiver: Receiver, packet: Uint8Array): Promise<Read> {
     report(receiver, error)
     return 'unreadable' as const
   })
-  // Nothing was credited, which R00 and T00 would leave open.
-  if (payment === 'unreadable') return refused('T03', 'The payment could not be read')
-  if (payment === undefined) return refused('F02', 'The payment does not exist')
   const fulfillment = streamFulfillment(sharedSecret, prepare.data)
   const encryptionKey = streamEncryptionKey(sharedSecret)
-  return { ok: true, value: { prepare, request, encryptionKey, fulfillment, payment } }
+  const decrypted = { prepare, request, encryptionKey, fulfillment }
+  if (payment === 'unreadable' || payment === undefined) {
+    const reply = isFulfillable(decrypted) ? await credited(receiver, decrypted) : undefined
+    if (reply !== undefined) return { ok: false, reply }
+    // Nothing was credited, which R00 and T00 would leave open.
+    return payment === undefined
+      ? refused('F02', 'The payment does not exist')
+      : refused('T03', 'The payment could not be read')
+  }
+  return { ok: true, value: { ...decrypted, payment } }
+}
+
+function isFulfillable({ prepare, fulfillment }: Decrypted): boolean {
+  return sha256(fulfillment).equals(prepare.executionCondition)
 }
 
 async function answer(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
-  const { prepare, request, fulfillment, payment } = paid
+  const { prepare, request, payment } = paid
   const amount = BigInt(prepare.amount)
-  if (!sha256(fulfillment).equals(prepare.executionCondition)) {
+  if (!isFulfillable(paid)) {
     // Senders probe the rate with such packets: no receiver can fulfill them, and the reply contains the
     // received amount.
     const frames = closing(payment)
     return refuse(receiver, paid, 'F99', 'The packet cannot be fulfilled', frames)
   }
   if (amount < BigInt(request.prepareAmount.toString())) {
-    return refuse(receiver, paid, 'F99', 'Less arrived than was asked')
+    // At the rate of another moment, more arrives.
+    return (await credited(receiver, paid)) ?? refuse(receiver, paid, 'F99', tooLittle)
   }
   if (timeLeft(receiver, prepare) < replyMs) {
     return (await credited(receiver, paid)) ?? refuse(receiver, paid, 'R02', tooLate)
@@ -199,9 +214,16 @@ async function answer(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
 }
 
 const tooLate = 'Too little time is left'
+const tooLittle = 'Less arrived than was asked'
 
-/** Resolves to the reply to a repeat of a packet that was credited. Otherwise the packet never will be. */
-async function credited({ claim, reject }: Receiver, paid: Paid): Promise<Uint8Array | undefined> {
+/**
+ * Resolves to the reply to a repeat of a packet that was credited. Otherwise the packet never will be, also if it comes
+ * again: after a reject that leaves nothing open, the sender sends the money in another one.
+ */
+async function credited(
+  { claim, reject }: Receiver,
+  paid: Decrypted & Partial<Paid>,
+): Promise<Uint8Array | undefined> {
   if (claim === undefined || paid.prepare.amount === '0') return undefined
   const state = await claim.release()
   if (typeof state === 'object') return reject(...state)
@@ -295,9 +317,16 @@ async function refuse(
   return reject(code, message, await replyTo(paid, IlpPacketType.Reject, frames))
 }
 
-async function fulfill(paid: Paid, frames: readonly Frame[] = []): Promise<Uint8Array> {
-  const data = await replyTo(paid, IlpPacketType.Fulfill, frames)
-  return serializeIlpFulfill({ fulfillment: paid.fulfillment, data })
+async function fulfill(
+  { payment, ...packet }: Decrypted & Partial<Paid>,
+  frames: readonly Frame[] = [],
+): Promise<Uint8Array> {
+  const { fulfillment } = packet
+  const data =
+    payment === undefined
+      ? Buffer.alloc(0)
+      : await replyTo({ ...packet, payment }, IlpPacketType.Fulfill, frames)
+  return serializeIlpFulfill({ fulfillment, data })
 }
 
 /** Returns the encrypted STREAM reply: the received amount, and replies to the frames of the request. */

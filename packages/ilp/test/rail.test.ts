@@ -183,16 +183,61 @@ describe.each(['in memory', 'on PostgreSQL'])('a rail %s', (where) => {
       ],
     })
     expect(outcomeOf(await limited.send(peers[0], packet()))).toBe('fulfill')
-    const second = packet()
-    expect(outcomeOf(await limited.send(peers[0], second))).toBe('T04')
+    expect(outcomeOf(await limited.send(peers[0], packet()))).toBe('T04')
     const settlement = { id: 'transfer', amount: 400n * cent }
     expect(await limited.settle(peers[0], settlement)).toBe('settled')
     expect(await limited.settle(peers[0], settlement)).toBe('settled')
     expect(await limited.settle(peers[0], { ...settlement, amount: 1n })).toBe('transfer_mismatch')
     expect(await limited.settle('test.nobody', settlement)).toBe('peer_unknown')
-    expect(outcomeOf(await limited.send(peers[0], second))).toBe('fulfill')
+    expect(outcomeOf(await limited.send(peers[0], packet()))).toBe('fulfill')
     expect(await owed()).toBe(1_000n * cent)
     expect(await limited.balances()).toEqual({ [peers[0]]: 1_000n * cent })
+  })
+
+  describe('that refuses a packet for a moment', () => {
+    type Wallet = Awaited<ReturnType<typeof setUp>>
+    const reasons: Readonly<Record<string, (wallet: Wallet) => ReturnType<Wallet['rail']>>> = {
+      'because the payment cannot be read': ({ rail }) =>
+        rail(undefined, { incomingPayments: { get: () => Promise.reject(new Error('away')) } }),
+      'because the peer owes too much': ({ rail, peers }) =>
+        rail(undefined, {
+          peers: [
+            {
+              ilpAddress: peers[0],
+              asset: { assetCode: 'USD', assetScale: 9 },
+              send: () => Promise.reject(new Error('it sends nothing')),
+              token: `token of ${peers[0]}`,
+              creditMax: 0n,
+            },
+          ],
+        }),
+      'because there is no rate': ({ rail }) => rail(undefined, { rateOf: () => undefined }),
+      'because less arrives at the rate of the moment': ({ rail }) =>
+        rail(undefined, { rateOf: () => ({ numerator: 1n, denominator: cent + 100_000n }) }),
+      'because nothing arrives at the rate of the moment': ({ rail }) =>
+        rail(undefined, { rateOf: () => ({ numerator: 1n, denominator: 10n ** 30n }) }),
+    }
+
+    test.each(Object.entries(reasons))('%s, never counts its repeat', async (_, refusing) => {
+      const wallet = await setUp()
+      const { rail, peers, packet, owed, receivedNow } = wallet
+      const sent = packet()
+      const code = outcomeOf(await refusing(wallet).send(peers[0], sent))
+      expect(code).not.toBe('fulfill')
+      // After R00, the sender would send nothing else.
+      expect(code).not.toBe('R00')
+      expect(outcomeOf(await rail().send(peers[0], sent))).toBe('R02')
+      expect([await receivedNow(), await owed()]).toEqual([0n, 0n])
+    })
+
+    test.each(Object.entries(reasons))('%s, fulfills what it has credited', async (_, refusing) => {
+      const wallet = await setUp()
+      const { rail, peers, packet, owed, receivedNow } = wallet
+      const sent = packet()
+      expect(outcomeOf(await rail().send(peers[0], sent))).toBe('fulfill')
+      expect(outcomeOf(await refusing(wallet).send(peers[0], sent))).toBe('fulfill')
+      expect([await receivedNow(), await owed()]).toEqual([700n, 700n * cent])
+    })
   })
 
   describe('whose process is killed', () => {
