@@ -1,4 +1,5 @@
 import type { EventHandler } from 'open-payments-server'
+import type { SettlementTotals } from 'open-payments-server/attempts'
 import { decided, open, remainderOf, sendRemainder } from './sending-attempt.js'
 import type { Sending } from './sending-book.js'
 import { decideSending, type SendingDecided, type SendingDecision } from './sending-decision.js'
@@ -65,6 +66,7 @@ export function paymentSender(options: PaymentSenderOptions): PaymentSender {
 }
 
 const unknownOutcome = 'the outcome of a packet is unknown'
+const nothingArrives = 'no packet gets through'
 
 /** Sends a payment as far as it goes now. Resolves to when to go on, or to nothing if it is over. */
 async function send(
@@ -96,23 +98,33 @@ async function send(
   await record.close()
   const { proven } = record.totals()
   for (;;) {
+    const last = record.totals()
     const problem = await sendRemainder(sender, attempt, delivery.signal, stopping)
     const wasInDoubt = record.totals().inDoubt > 0n
     if (wasInDoubt) await record.close()
     const { isOpen, until } = await decided(sender, attempt)
     const { waiting: before } = record.totals().proven > proven ? {} : record.sending()
     const maxMs = isOpen ? unknownMs : awayMs
-    const waiting = isOpen || problem?.isTemporary ? waitingSince(before, now()) : undefined
+    // What did not arrive is sent again, in packets with new conditions.
+    const isLeft = !isOpen && wasInDoubt && remainderOf(payment, record) > 0n
+    const again = problem === undefined && isLeft
+    // While a peer closes each packet and fulfills none, a payment would send all that it may have, without a pause.
+    const isInVain = again && last.inDoubt === 0n && knownIn(record.totals()) === knownIn(last)
+    const mayWait = isOpen || isInVain || problem?.isTemporary
+    const waiting = mayWait ? waitingSince(before, now()) : undefined
     await record.wait(waiting)
     if (waiting !== undefined && !isGivenUp(waiting, maxMs, sender, stopping)) {
       return nextAt(waiting.since, now(), until)
     }
-    // What did not arrive is sent again, in packets with new conditions.
-    const again = !isOpen && wasInDoubt && remainderOf(payment, record) > 0n
-    if (problem === undefined && again) continue
+    if (again && !isInVain) continue
     const sending = await record.ended()
-    return over(end(sender, { payment, writer, sending }, problem?.reason ?? unknownOutcome))
+    const reason = problem?.reason ?? (isInVain ? nothingArrives : unknownOutcome)
+    return over(end(sender, { payment, writer, sending }, reason))
   }
+}
+
+function knownIn({ proven, byWord }: SettlementTotals): bigint {
+  return proven + byWord
 }
 
 async function over(ended: Promise<void>): Promise<undefined> {

@@ -292,6 +292,40 @@ describe('a payment that must wait', () => {
     expect(await link.state()).toMatchObject({ state: 'failed', debited: 0n, arrived: 0n })
   })
 
+  test('sends no packet after the other to a peer that closes each, and arrives once the link works', async () => {
+    const link = await open()
+    const begun = link.clock.now()
+    let packets = 0
+    const fates = Array.from({ length: 200 }, (): Fate => ({ how: 'is lost' }))
+    const onFate = () => {
+      packets += 1
+    }
+    while (link.clock.now() - begun < 100_000) {
+      const next = await link.process(fates, onFate).deliver()
+      const { retryAt } = next as { readonly retryAt: number }
+      await link.advance(Math.max(0, retryAt - link.clock.now()))
+    }
+    expect(packets).toBeLessThan(50)
+    expect(await finish(link)).toMatchObject({
+      state: 'completed',
+      arrived: 1_000n,
+      difference: 0n,
+    })
+  })
+
+  test('fails after two minutes in which its peer has closed each packet', async () => {
+    const link = await open()
+    const fates = Array.from({ length: 400 }, (): Fate => ({ how: 'is lost' }))
+    let next = await link.process(fates).deliver()
+    while (next !== undefined) {
+      const { retryAt } = next as { readonly retryAt: number }
+      await link.advance(Math.max(0, retryAt - link.clock.now()))
+      next = await link.process(fates).deliver()
+    }
+    const end = { state: 'failed', debited: 0n, arrived: 0n, inDoubt: 0n, owing: 0n }
+    expect(await link.state()).toMatchObject(end)
+  })
+
   test('asks again after its event was late, before it ends with a doubt', async () => {
     const link = await open({ isOurs: false })
     await link.process([{ how: 'its reply is lost' }], () => link.beUnreadable(1)).deliver()
