@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import type { NodePgDatabase as Database } from 'drizzle-orm/node-postgres'
-import type { EventHandler, Pricing, ResourceServer } from 'open-payments-server'
+import type { Asset, EventHandler, Pricing, ResourceServer } from 'open-payments-server'
 import type { OutgoingPaymentEvent as Event } from 'open-payments-server/core'
 import { fromDrizzle, postgresStore } from 'open-payments-server/postgres'
 import { release, settle } from './ledger.js'
@@ -18,9 +18,15 @@ export function pricingOf(resources: () => ResourceServer): Pricing {
       }
       const { incomingAmount, walletAddress, expiresAt } = payment
       const { value: received, assetCode, assetScale } = payment.receivedAmount
-      if (assetCode !== account.assetCode || assetScale !== account.assetScale) {
+      const isOther = ({ assetCode: code, assetScale: scale }: Asset) =>
+        code !== assetCode || scale !== assetScale
+      if (isOther(account)) {
         const publicReason = 'the receiver has another currency'
         return { ok: false, refusal: 'receiver_invalid', publicReason }
+      }
+      if (receiveAmount && isOther(receiveAmount)) {
+        const publicReason = 'receiveAmount is in another currency'
+        return { ok: false, refusal: 'amount_invalid', publicReason }
       }
       const left = incomingAmount && BigInt(incomingAmount.value) - BigInt(received)
       const value = (debitAmount ?? receiveAmount)?.value ?? left?.toString()

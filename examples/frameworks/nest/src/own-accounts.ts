@@ -1,5 +1,6 @@
 // #region own-price
 import type {
+  Asset,
   PostponedDelivery,
   PriceAnswer,
   PriceRequest,
@@ -22,9 +23,15 @@ export async function priceOfOwn(
   }
   const { incomingAmount, receivedAmount, walletAddress, expiresAt } = payment
   const { assetCode, assetScale } = receivedAmount
-  if (account.assetCode !== assetCode || account.assetScale !== assetScale) {
+  const isOther = ({ assetCode: code, assetScale: scale }: Asset) =>
+    code !== assetCode || scale !== assetScale
+  if (isOther(account)) {
     const publicReason = 'there is no exchange rate for its currency'
     return { ok: false, refusal: 'receiver_invalid', publicReason }
+  }
+  if (receiveAmount && isOther(receiveAmount)) {
+    const publicReason = 'receiveAmount is in another currency'
+    return { ok: false, refusal: 'amount_invalid', publicReason }
   }
   const received = BigInt(receivedAmount.value)
   const left = incomingAmount && BigInt(incomingAmount.value) - received
