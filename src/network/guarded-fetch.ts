@@ -205,7 +205,9 @@ export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
         throw fetchRefusal(privateRefused)
       }
       signal.throwIfAborted()
-      const sent = { client, request: { ...request, signal }, addresses, responseBytesMax }
+      const connectMs = Math.max(connectMinMs, Math.ceil(timeoutMs / addresses.length))
+      const limits = { connectMs, responseBytesMax }
+      const sent = { client, request: { ...request, signal }, addresses, ...limits }
       return exchange(url, sent, () => {
         connected = true
       })
@@ -302,16 +304,24 @@ interface Sent {
   readonly client: typeof NodeHttp | typeof NodeHttps
   readonly request: GuardedRequest
   readonly addresses: readonly string[]
+  /** How long the connection to one address may take while others are left. */
+  readonly connectMs: number
   readonly responseBytesMax: number
 }
 
+/**
+ * The default of Node. On its own it is too short for a host on another continent, and for a process that is busy while
+ * it connects: the address that answers is given up for one that does not exist here, such as an IPv6 address.
+ */
+const connectMinMs = 250
+
 function exchange(url: URL, sent: Sent, onConnect: () => void) {
-  const { client, addresses, responseBytesMax } = sent
+  const { client, addresses, connectMs, responseBytesMax } = sent
   const { method = 'GET', headers = { accept: 'application/json' }, body, signal } = sent.request
   return new Promise<FetchedDocument>((resolve, reject) => {
     const lookup = fixedLookup(addresses)
     const request = client.request(url, {
-      ...{ method, agent: false, headers, lookup },
+      ...{ method, agent: false, headers, lookup, autoSelectFamilyAttemptTimeout: connectMs },
       ...(signal !== undefined && { signal }),
     })
     request.on('socket', (socket) => {

@@ -208,6 +208,20 @@ describe('the size of a document', () => {
   })
 })
 
+describe('a process that is busy while it connects', () => {
+  test('does not give up an address that accepts the connection meanwhile', async () => {
+    server.close()
+    await once(server, 'close')
+    server.listen(port, '127.0.0.1') // and not on ::1, the next address
+    await once(server, 'listening')
+    const fetched = get('/', { ...local, timeoutMs: 59_999 }) // odd: half of it is no integer
+    setImmediate(() => {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400)
+    })
+    expect(await fetched).toMatchObject({ status: 200 })
+  })
+})
+
 describe('a server that does not respond', () => {
   test('has 2 s, starting before the DNS lookup', async () => {
     const { timeout } = heldTimeout()
