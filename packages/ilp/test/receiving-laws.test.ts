@@ -43,6 +43,8 @@ const event = fc.record({
         'is closed while it arrives' as const,
         'is repeated too late' as const,
         'is repeated while the wallet refuses it' as const,
+        'comes while there is no rate' as const,
+        'comes while the payment cannot be read' as const,
       ),
     },
     {
@@ -96,6 +98,8 @@ async function holds(
         return { ok: false, refusal: 'payment_not_allowed', reason: 'not now' }
       },
     })
+  const momentarily = (more: Partial<RailOptions<Sql>>) =>
+    wallet.rail(alive, { ...mistake(wallet, alive), ...more })
   async function close(index: number) {
     const { outcome } = await rail().close(peerOf(index), conditionAt(index))
     if (outcome === 'never') closed.add(index)
@@ -124,6 +128,12 @@ async function holds(
           index,
           refusing(() => send(index)),
         )
+      case 'comes while there is no rate':
+        return send(index, momentarily({ rateOf: () => undefined }))
+      case 'comes while the payment cannot be read': {
+        const get = () => Promise.reject(new Error('away'))
+        return send(index, momentarily({ incomingPayments: { get } }))
+      }
       case 'expires':
         clock.advance(100_000)
         return rail().recover()
