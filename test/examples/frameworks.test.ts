@@ -81,8 +81,14 @@ describe.each(rows)('on %s, the example', (name, commandFor, folder, script) => 
         output += chunk.toString()
       })
     }
-    const answers = async () => expect((await fetch(`${origin}/alice`)).status, output).toBe(200)
-    await vi.waitFor(answers, { timeout: 120_000, interval: 100 })
+    const answers = async () => {
+      if (server.exitCode !== null) throw new Error(`ended with ${server.exitCode}`)
+      const answer = await fetch(`${origin}/alice`).catch(() => undefined)
+      return answer?.status === 200
+    }
+    await vi.waitUntil(answers, { timeout: 120_000, interval: 100 }).catch((cause) => {
+      throw new Error(`The server does not answer:\n${output}`, { cause })
+    })
   })
 
   afterAll(async () => {
@@ -155,6 +161,14 @@ describe.each(rows)('on %s, the example', (name, commandFor, folder, script) => 
   test('serves requests at the same time', async () => {
     const granted = await Promise.all(Array.from({ length: 40 }, requestGrant))
     expect(granted.map(({ status }) => status)).toEqual(granted.map(() => 200))
+  })
+
+  test('answers a body over the bound with 413, and goes on', async () => {
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ a: 'a'.repeat(70_000) })
+    const refused = await fetch(`${origin}/auth`, { method: 'POST', headers, body })
+    expect([refused.status, await refused.json()]).toEqual([413, { error: expect.anything() }])
+    expect((await requestGrant()).status).toBe(200)
   })
 
   test('refuses a body that is not the one that was signed', async () => {
