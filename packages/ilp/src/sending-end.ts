@@ -60,7 +60,12 @@ export async function end(ports: Ports, ending: Ending, reason: string): Promise
   if (!(await sendings.write(paymentId, writer, sending, isListed(sending)))) {
     throw takenOver(paymentId)
   }
-  const ended = await reportSettled(paymentsOf(ports), paymentId, settledOf(settlement))
+  const reported = await reportSettled(paymentsOf(ports), paymentId, settledOf(settlement))
+  // Somebody else has reported more than its packets say. That stays debited, and is listed as the mismatch.
+  const isReceded = !reported.ok && reported.refusal === 'totals_receded'
+  const ended = isReceded
+    ? await outgoingPayments.fail(paymentId, { reason: reason.slice(0, 256) })
+    : reported
   if (!ended.ok && ended.refusal !== 'payment_over') {
     throw new Error(`${paymentId}: ${ended.reason}`)
   }

@@ -413,6 +413,22 @@ describe('an operator', () => {
   })
 })
 
+test('a payment of which somebody else has reported too much ends, and is listed with what is due', async () => {
+  const link = await open({ isOurs: false })
+  await link
+    .process([ok, { how: 'is lost' }], (how) => {
+      if (how === 'is lost') link.beUnreadable(1_000)
+    })
+    .run()
+  const reported = { value: '900', assetCode: 'USD', assetScale: 2 }
+  const report = { sentAmount: reported, deliveredAmount: reported }
+  expect(await link.outgoingPayments.reportSent(link.id, report)).toMatchObject({ ok: true })
+  const end = await finish(link)
+  expect(end).toMatchObject({ state: 'failed', debited: 900n, arrived: 250n, inDoubt: 250n })
+  const [listed] = await listOf(link.process([]).sender)
+  expect(listed?.mismatch).toMatchObject({ debited: { value: '900' }, due: { value: '500' } })
+})
+
 test('a payment that somebody else has ended is listed with what is due for its packets', async () => {
   const link = await open()
   const { outgoingPayments } = link
