@@ -31,7 +31,7 @@ export interface Opened {
   ): ReturnType<typeof endPayment>
   holdFunds: MayPay
   /** Holds in a transaction inside of another one. */
-  holdNested?: (payment: Parameters<MayPay>[0]) => Promise<unknown>
+  holdNested?: (...asked: Parameters<MayPay>) => Promise<unknown>
   close(): Promise<unknown>
 }
 
@@ -60,8 +60,8 @@ function opened<Database>(
     settleOutgoing: (...rest) => settleOutgoing(db, ...rest),
     holdFunds: holdFunds(db),
     ...(nested && {
-      holdNested: (payment) =>
-        nested(async (transaction) => holdFunds(transaction as Database)(payment)),
+      holdNested: (...asked) =>
+        nested(async (transaction) => holdFunds(transaction as Database)(...asked)),
     }),
     close,
   }

@@ -34,7 +34,10 @@ interface IncomingPayment {
  * `receiverOf` of the client finds what can still be paid, so a completed payment is read here with a request of its
  * own.
  */
-export function createFacilitator({ clock = Date, ...key }: FacilitatorOptions): Facilitator {
+export function createFacilitator({
+  clock = { now: () => Date.now() },
+  ...key
+}: FacilitatorOptions): Facilitator {
   const client = createClient({ ...key, allowLoopback: true })
   const sign = requestSigner(key)
   const used = new Set<string>()

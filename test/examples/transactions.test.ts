@@ -304,7 +304,8 @@ describe.each(examples)('a transaction of %s', (_, installed) => {
       debitAmount: usd('1'),
     } as never
     if (holdNested !== undefined) {
-      await expect(holdNested(payment)).rejects.toThrow('db must be the database')
+      const { signal } = new AbortController()
+      await expect(holdNested(payment, { signal })).rejects.toThrow('db must be the database')
     }
     const paymentId = await bank.open()
     let kept: Parameters<Resources['within']>[0] | undefined

@@ -28,7 +28,7 @@ export interface Example {
     outcome: Outcome,
   ): ReturnType<typeof endPayment>
   readonly holdFunds: MayPay
-  readonly holdNested?: (payment: Parameters<MayPay>[0]) => Promise<unknown>
+  readonly holdNested?: (...asked: Parameters<MayPay>) => Promise<unknown>
   close(): Promise<unknown>
 }
 
