@@ -6,7 +6,7 @@ import {
   recordReply,
   type Settlement,
 } from 'open-payments-server/attempts'
-import type { PacketBook } from './book.js'
+import { type PacketBook, recoverAfterMs } from './book.js'
 import { aligned } from './packet-record.js'
 import type { Sending, SendingBook } from './sending-book.js'
 import { doubtIn, isListed, mismatchIn, type SendingInDoubt } from './sending-end.js'
@@ -28,8 +28,17 @@ export type SendingDecision =
       /** The packet that is decided, by its condition: `arrived` or `never` as a whole. */
       readonly reference?: string
     }
-  /** All packets in the period of the statement: those that the peer proves arrived, what it does not have never. */
-  | { readonly what: 'stated'; readonly who: string; readonly statement: Statement }
+  /**
+   * All packets in the period of the statement that expired a minute ago or earlier: those that the peer proves
+   * arrived, what it does not have never.
+   */
+  | {
+      readonly what: 'stated'
+      readonly who: string
+      /** The ILP address of the peer that stated it, as in the book. */
+      readonly peer: string
+      readonly statement: Statement
+    }
 
 /** The result of a decision: what an operator should still know about the payment, if anything. */
 export type SendingDecided = HostResult<{ readonly left?: SendingInDoubt }, SendingRefusal>
@@ -45,6 +54,8 @@ export type SendingRefusal =
   | 'nothing_in_doubt'
   | 'attempt_unknown'
   | 'attempt_decided'
+  /** The statement is of a peer over which the payment was not sent. */
+  | 'other_peer'
 
 interface Ports {
   readonly outgoingPayments: Pick<ResourceServices['outgoingPayments'], 'get'>
@@ -97,7 +108,7 @@ async function decidedIn(ports: Ports, sending: Sending, decision: SendingDecisi
     case 'corrected':
       return corrected(sending)
     case 'stated':
-      return stated(ports, sending, { who, statement: decision.statement })
+      return stated(ports, sending, { who, peer: decision.peer, statement: decision.statement })
     default: {
       const { what, reference } = decision
       const operator = { what, who, ...(reference !== undefined && { reference }) }
@@ -110,16 +121,19 @@ async function decidedIn(ports: Ports, sending: Sending, decision: SendingDecisi
 async function stated(
   { book, now }: Ports,
   sending: Sending,
-  { who, statement }: { readonly who: string; readonly statement: Statement },
+  { who, peer, statement }: Readonly<{ who: string; peer: string; statement: Statement }>,
 ) {
   const { route, settlement } = sending
+  if (route?.peer !== peer) return refused('other_peer', `the payment was not sent over ${peer}`)
+  // What has expired just now may still be credited there, whatever the statement says of its end.
+  const to = Math.min(statement.to, now() - recoverAfterMs)
   const listed = new Set(doubtsOf(settlement).map(({ reference }) => reference))
   const never: string[] = []
   let next = settlement
   for (const { reference, amount, notAfter = 0 } of settlement.attempts) {
-    const isStated = notAfter >= statement.from && notAfter < statement.to
-    if (route === undefined || !listed.has(reference) || !isStated) continue
-    const key = { peer: route.peer, direction: 'out', condition: reference } as const
+    const isStated = notAfter >= statement.from && notAfter < to
+    if (!listed.has(reference) || !isStated) continue
+    const key = { peer, direction: 'out', condition: reference } as const
     const there = statedFor(statement, key)
     if (there?.fulfillment !== undefined) {
       const { fulfillment: proof } = there

@@ -84,7 +84,8 @@ export async function compareBooks(
   }
   for await (const { paymentId, peer } of sender.inDoubt()) {
     if (peer !== 'g.peer.example') continue
-    await sender.decide(paymentId, { what: 'stated', who: 'ada', statement: there })
+    const decision = { what: 'stated', who: 'ada', peer, statement: there } as const
+    await sender.decide(paymentId, decision)
   }
 }
 // #endregion compare

@@ -130,7 +130,12 @@ describe.each([
         if (isReadable && closes) expect([listed, before.differences]).toEqual([[], []])
 
         const { sender } = link.process([])
-        const decision = { what: 'stated', who: 'ada', statement: before.there } as const
+        const decision = {
+          what: 'stated',
+          who: 'ada',
+          peer: 'test.wallet',
+          statement: before.there,
+        } as const
         const decided = await sender.decide(link.id, decision)
         if (listed.length > 0) expect(decided).toEqual({ ok: true, changed: true })
         expect((await stated(link)).differences).toEqual([])
@@ -150,7 +155,12 @@ test('a statement that lacks what its wallet has credited is found by the next o
   const conditions = await conditionsListed(link)
   const packets = there.packets.filter(({ condition }) => !conditions.includes(condition))
   expect(packets.length).toBeLessThan(there.packets.length)
-  const decision = { what: 'stated', who: 'ada', statement: { ...there, packets } } as const
+  const decision = {
+    what: 'stated',
+    who: 'ada',
+    peer: 'test.wallet',
+    statement: { ...there, packets },
+  } as const
   const { sender } = link.process([])
   expect(await sender.decide(link.id, decision)).toEqual({ ok: true, changed: true })
   const { differences } = await stated(link)
@@ -160,7 +170,9 @@ test('a statement that lacks what its wallet has credited is found by the next o
 })
 
 /** Two packets of 2.50 were lost or had no reply; the receiver has 2.50 more, which were given to the first of them. */
-async function ofTwo() {
+const peer = 'test.peer'
+
+async function ofTwo(now = 100_000) {
   const names = ['first', 'second'] as const
   const proofs = names.map((name) => Buffer.alloc(32, name).toString('base64url'))
   const conditions = names.map((name) => sha256(Buffer.alloc(32, name)).toString('base64url'))
@@ -184,7 +196,7 @@ async function ofTwo() {
     book,
     sendings,
     outgoingPayments,
-    now: () => 100_000,
+    now: () => now,
   } as unknown as PaymentSenderOptions)
   return { book, sender, proofs, conditions }
 }
@@ -194,7 +206,7 @@ test.each([0, 1])('a statement proves which packet arrived: number %i of two', a
   const packet = { direction: 'in', expiresAt: 1, amount: '250', state: 'fulfilled' } as const
   const [condition = '', fulfillment = ''] = [conditions[arrived], proofs[arrived]]
   const statement = { from: 0, to: 2, packets: [{ ...packet, condition, fulfillment }] }
-  const decided = await sender.decide('one', { what: 'stated', who: 'ada', statement })
+  const decided = await sender.decide('one', { what: 'stated', who: 'ada', peer, statement })
   // Nothing is in excess: as much arrived as the receiver has said.
   expect(decided).toEqual({ ok: true, changed: true })
   expect(await book.balance('test.peer')).toBe(-250n)
@@ -208,10 +220,30 @@ test('a statement proves nothing by what is no fulfillment, whatever state it st
       return { direction: 'in', expiresAt: 1, amount: '250', state, condition, fulfillment: 'no' }
     }) satisfies readonly unknown[] as Statement['packets']
     const statement = { from: 0, to: 2, packets }
-    const decided = await sender.decide('one', { what: 'stated', who: 'ada', statement })
+    const decided = await sender.decide('one', { what: 'stated', who: 'ada', peer, statement })
     expect(decided).toMatchObject({ ok: false, refusal: 'nothing_in_doubt' })
   }
   expect(await book.list({ state: 'fulfilled' })).toEqual([])
+})
+
+test('a statement of another peer decides nothing', async () => {
+  const { sender } = await ofTwo()
+  const statement = { from: 0, to: 2, packets: [] }
+  const other = { what: 'stated', who: 'ada', peer: 'test.other', statement } as const
+  expect(await sender.decide('one', other)).toMatchObject({ ok: false, refusal: 'other_peer' })
+  expect(await sender.decide('one', { ...other, peer })).toEqual({ ok: true, changed: true })
+})
+
+test('a statement of a period that has not ended decides what had expired a minute ago alone', async () => {
+  const statement = { from: 0, to: 1_000_000_000, packets: [] }
+  const decision = { what: 'stated', who: 'ada', peer, statement } as const
+  const before = await ofTwo(60_000)
+  expect(await before.sender.decide('one', decision)).toMatchObject({
+    ok: false,
+    refusal: 'nothing_in_doubt',
+  })
+  const after = await ofTwo(60_002)
+  expect(await after.sender.decide('one', decision)).toEqual({ ok: true, changed: true })
 })
 
 describe('a statement', () => {
