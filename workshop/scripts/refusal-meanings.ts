@@ -39,7 +39,10 @@ export const refusalMeanings: Readonly<
   ],
   client_unavailable: ['the key set of the client did not arrive', 'try again; check `jwks.json`'],
   rate_limited: ['your `rateLimit` refuses it', 'wait for `Retry-After`'],
-  replayed: ['another request had the same nonce', 'sign with a new nonce'],
+  replayed: [
+    'another request had the same nonce',
+    'sign with a new nonce; a payment with neither quote nor key only if no request for it was sent before',
+  ],
   repeated: [
     'the bytes of a request arrived twice, and its result holds a secret',
     'read what the first did; see [A request that arrives twice](outgoing-payments.md#a-request-that-arrives-twice)',

@@ -59,7 +59,7 @@ export const arabic: Texts = {
   anyAmount: 'أي مبلغ',
   anyAmountWarning: 'لا يوجد حد: يمكن لهذا التطبيق أن ينفق كل المال في الحساب.',
   limitSet: 'تعيين حد',
-  limitSetHint: 'دون مبلغ أو عدد للدفعات لن يكون هناك حد.',
+  limitSetHint: 'إذا كان الحقلان فارغين، فلن يكون هناك حد.',
   receivedWarning: 'قد تزيد الرسوم وأسعار الصرف ما يدفعه حسابك.',
   oneWindow: 'حتى {end}',
   outOfTime: 'انتهت هذه الأوقات: لا يمكن للتطبيق أن يدفع.',

@@ -57,7 +57,7 @@ export const german: Texts = {
   anyAmount: 'Jeder Betrag',
   anyAmountWarning: 'Ohne Limit: Die App könnte das ganze Guthaben des Kontos ausgeben.',
   limitSet: 'Ein Limit setzen',
-  limitSetHint: 'Ohne Betrag und ohne Zahl der Zahlungen gibt es kein Limit.',
+  limitSetHint: 'Sind beide Felder leer, gibt es kein Limit.',
   receivedWarning: 'Gebühren und Wechselkurse können zu dem hinzukommen, was Ihr Konto zahlt.',
   oneWindow: 'bis {end}',
   outOfTime: 'Diese Zeiten sind vorbei: Die App könnte nicht zahlen.',

@@ -62,7 +62,7 @@ export const english = {
   anyAmount: 'Any amount',
   anyAmountWarning: 'There is no limit: this app could spend all the money in the account.',
   limitSet: 'Set a limit',
-  limitSetHint: 'Without an amount and a number of payments, there is no limit.',
+  limitSetHint: 'If both fields are empty, there is no limit.',
   receivedWarning: 'Fees and exchange rates can add to what your account pays.',
   oneWindow: 'until {end}',
   outOfTime: 'These times are over: the app could not pay.',

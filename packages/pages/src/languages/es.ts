@@ -57,7 +57,7 @@ export const spanish: Texts = {
   anyAmount: 'Cualquier importe',
   anyAmountWarning: 'No hay límite: la aplicación podría gastar todo el dinero de la cuenta.',
   limitSet: 'Fijar un límite',
-  limitSetHint: 'Sin importe ni número de pagos, no hay límite.',
+  limitSetHint: 'Si ambos campos están vacíos, no hay límite.',
   receivedWarning: 'Las comisiones y los tipos de cambio pueden aumentar lo que paga su cuenta.',
   oneWindow: 'hasta el {end}',
   outOfTime: 'Estos periodos han pasado: la aplicación no podría pagar.',
