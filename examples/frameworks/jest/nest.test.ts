@@ -19,6 +19,9 @@ class AppModule {
   }
 }
 
+// A busy machine takes longer than Jest's 5 s to start the application for the first time.
+jest.setTimeout(60_000)
+
 let app: INestApplication
 afterEach(() => app.close())
 
