@@ -1,6 +1,7 @@
 import type { SqlValue } from '../../../adapters/sql/records.js'
 import type { Statements } from '../../../adapters/sql/statements.js'
 import type { Migration } from '../../../adapters/sql/versions.js'
+import type { Client } from './client.js'
 
 /** A database on which a commit is several statements in one transaction. */
 export interface Engine {
@@ -27,6 +28,10 @@ export interface Engine {
   readonly parameter: (value: SqlValue) => unknown
   /** Returns whether a transaction that failed with this error may succeed when it is repeated. */
   readonly isTransient: (error: unknown) => boolean
+  /** Returns whether `migrate` that failed with this error may begin again. */
+  readonly mayMigrateAgain: (error: unknown) => boolean
+  /** Rejects with a `DatabaseSettingsError` if its tables would not return records in order. */
+  readonly requireOrder?: (client: Client) => Promise<void>
   /** Returns whether an INSERT failed because its row exists. */
   readonly isDuplicate: (error: unknown) => boolean
   /** Returns whether a statement failed because its table does not exist. */

@@ -48,6 +48,7 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
     listName: hashedListName,
     parameter: (value) => value,
     isTransient: isMysqlConflict,
+    mayMigrateAgain: isMysqlConflict,
     isDuplicate,
     isWithoutTables: isMysqlWithoutTables,
     hasSnapshots: true,
@@ -79,6 +80,8 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
     // A driver may write a number as a floating-point number.
     parameter: (value) => (typeof value === 'number' ? BigInt(value) : value),
     isTransient: isBusy,
+    // Another process that starts may hold the lock of the file.
+    mayMigrateAgain: isBusy,
     isDuplicate: () => false,
     isWithoutTables,
     hasSnapshots: false,

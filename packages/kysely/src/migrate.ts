@@ -21,12 +21,7 @@ import {
 import { type Client, clientOf, postgresDatabaseOf } from './client.js'
 import { engineOf, type KyselyDialect, requireDialect } from './engines.js'
 import { requireMysqlSettings } from './mysql-settings.js'
-import {
-  isMigratedElsewhere,
-  type PortableOptions,
-  portableMigrations,
-  requireByteOrder,
-} from './portable.js'
+import { type PortableOptions, portableMigrations } from './portable.js'
 import type { KyselyStoreOptions } from './store.js'
 
 export interface KyselyMigrateOptions extends KyselyStoreOptions, PortableOptions {
@@ -126,13 +121,12 @@ export async function migrate<Database>(
   const tables = [{ table: migrationsTable, steps: migrationsOf(dialect, portable) }]
   if (reports) tables.push({ table: reportMigrationsTable, steps: reportMigrationsOf(dialect) })
   const loss = dialect === 'mysql' ? await requireMysqlSettings(client) : undefined
-  // Another process that starts may hold the lock of the file.
-  const mayRepeat = dialect === 'portable' ? isMigratedElsewhere : engineOf(dialect).isTransient
+  const { mayMigrateAgain, requireOrder } = engineOf(dialect)
   const applied: string[] = []
   for (const { table, steps } of tables) {
-    applied.push(...(await retried(() => migrated(client, dialect, table, steps), mayRepeat)))
+    applied.push(...(await retried(() => migrated(client, dialect, table, steps), mayMigrateAgain)))
   }
-  if (dialect === 'portable') await requireByteOrder(client)
+  await requireOrder?.(client)
   const isTold = loss !== undefined && !allowLostCommits
   return { applied, ...(isTold && { warnings: [loss] }) }
 }
@@ -187,7 +181,7 @@ export async function checkTables<Database>(
   if (dialect === 'postgres') return checkPostgres(postgresDatabaseOf(db), { allowLostCommits })
   const client = clientOf(db)
   try {
-    const { migrations, isWithoutTables } = engineOf(dialect)
+    const { migrations, isWithoutTables, requireOrder } = engineOf(dialect)
     const done = await appliedVersions(client).catch((error): number[] => {
       if (isWithoutTables(error) || dialect === 'sqlite') return []
       throw error
@@ -196,7 +190,7 @@ export async function checkTables<Database>(
       const problem = 'the tables of the library do not exist: run migrate(db, { dialect })'
       return { ok: false, problem }
     }
-    if (dialect === 'portable') await requireByteOrder(client)
+    await requireOrder?.(client)
     const loss = dialect === 'mysql' ? await requireMysqlSettings(client) : undefined
     return loss === undefined || allowLostCommits ? { ok: true } : { ok: false, problem: loss }
   } catch (error) {

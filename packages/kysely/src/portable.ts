@@ -1,3 +1,4 @@
+import { markSetting } from '../../../adapters/postgres/commit.js'
 import { isTransient, isWithoutTables, sqlState } from '../../../adapters/postgres/driver.js'
 import { columns, listNumbers, requiredColumns, typeOf } from '../../../adapters/sql/records.js'
 import {
@@ -34,8 +35,6 @@ const dialect: Dialect = {
   writesNamespace: true,
 }
 
-const markSetting = 'open_payments.transaction'
-
 /**
  * Statements that distributed databases execute as PostgreSQL does: one change each, without `WITH`, savepoints or a
  * level of isolation. A transaction that meets another one is repeated as a whole.
@@ -62,6 +61,8 @@ export const portable: Engine = {
   listName: hashedListName,
   parameter: (value) => value,
   isTransient: (error) => isTransient(error),
+  mayMigrateAgain: isMigratedElsewhere,
+  requireOrder: requireByteOrder,
   isDuplicate: () => false,
   isWithoutTables,
   // A commit of an outdated record is a conflict there, after which the host restarts its transaction.
@@ -118,7 +119,7 @@ const duplicateTable = '42P07'
  * Returns whether `migrate` may begin again: another process creates the same tables. `IF NOT EXISTS` does not see what
  * a transaction in progress creates.
  */
-export function isMigratedElsewhere(error: unknown): boolean {
+function isMigratedElsewhere(error: unknown): boolean {
   return isTransient(error) || [uniqueViolation, duplicateTable].includes(sqlState(error) ?? '')
 }
 
@@ -127,7 +128,7 @@ export function isMigratedElsewhere(error: unknown): boolean {
  *
  * @throws {DatabaseSettingsError}
  */
-export async function requireByteOrder({ run }: Client): Promise<void> {
+async function requireByteOrder({ run }: Client): Promise<void> {
   const ids = `SELECT id FROM ${recordsTable} WHERE 1 = 0 UNION ALL SELECT 'a' UNION ALL SELECT 'B' UNION ALL SELECT '~'`
   const { rows } = await run(`SELECT id AS value FROM (${ids}) AS ordered ORDER BY id`)
   if (rows.map(({ value }) => value).join('') === 'Ba~') return
