@@ -1,17 +1,17 @@
-import { type Client, createClient, type IssuedGrant } from 'open-payments-client'
+import type { Client, IssuedGrant } from 'open-payments-client'
 import type { FetchedDocument } from 'open-payments-server'
 import { describe, expect, test } from 'vitest'
 import {
   addressOfBob,
   authServer,
   bob,
+  clientOf,
   incomingPayment,
   json,
   now,
   origin,
-  otherWallet,
+  type otherWallet,
   shopAddress,
-  shopJwk,
   tokenFor,
   usd,
 } from './support/other-wallet.js'
@@ -25,16 +25,6 @@ const grant: IssuedGrant = {
   ...{ authServer, resourceServer: origin },
   ...{ token: 'paying-token', manage: `${origin}/token/1`, access: [] },
   continuation: { uri: `${origin}/continue/1`, token: 'c-token' },
-}
-
-function clientOf(more: object = {}) {
-  const wallet = otherWallet()
-  const client = createClient({
-    ...{ walletAddress: shopAddress, keyId: 'shop-1', privateKey: shopJwk },
-    ...{ fetch: wallet.fetch, clock: { now: () => now } },
-    ...more,
-  })
-  return { wallet, client }
 }
 
 const calls: readonly (readonly [string, (client: Client) => Promise<object>])[] = [

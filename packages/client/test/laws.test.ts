@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
-import { createClient, type IssuedGrant, type Refused } from 'open-payments-client'
+import type { createClient, IssuedGrant, Refused } from 'open-payments-client'
 import {
   type FetchedDocument,
   FetchRefusedError,
@@ -14,14 +14,13 @@ import {
   type Arrived,
   authServer,
   bob,
+  clientOf,
   type Fault,
   honest,
   json,
   now,
   origin,
-  otherWallet,
-  shopAddress,
-  shopJwk,
+  type otherWallet,
   usd,
 } from './support/other-wallet.js'
 
@@ -115,15 +114,6 @@ const calls: Readonly<Record<string, (client: Client) => Promise<Result>>> = {
   getPayment: (client) => client.getPayment(grant, `${origin}/outgoing-payments/1`),
 }
 
-function worldOf(limitMs: number) {
-  const wallet = otherWallet()
-  const client = createClient({
-    ...{ walletAddress: shopAddress, keyId: 'shop-1', privateKey: shopJwk, limitMs },
-    ...{ fetch: wallet.fetch, clock: { now: () => now } },
-  })
-  return { wallet, client }
-}
-
 /** Most requests succeed, so that calls get to their last one. */
 const scripts = fc.array(
   fc.oneof(
@@ -140,7 +130,7 @@ function follow(wallet: ReturnType<typeof otherWallet>, script: readonly string[
 }
 
 test.each(Object.entries(calls))('%s succeeds at an honest server', async (_, call) => {
-  const { client } = worldOf(10_000)
+  const { client } = clientOf({ limitMs: 10_000 })
   expect(await call(client)).toMatchObject({ ok: true })
 })
 
@@ -148,7 +138,7 @@ describe.each(Object.entries(calls))('%s, whatever the network and the server do
   test('ends with a result or a named refusal, and sends nothing after it', async () => {
     await fc.assert(
       fc.asyncProperty(scripts, async (script) => {
-        const { wallet, client } = worldOf(25)
+        const { wallet, client } = clientOf({ limitMs: 25 })
         follow(wallet, script)
         const result = await call(client)
         if (!result.ok) {
@@ -173,7 +163,7 @@ describe.each(Object.entries(calls))('%s, whatever the network and the server do
     )
     await fc.assert(
       fc.asyncProperty(answers, async (script) => {
-        const { wallet, client } = worldOf(10_000)
+        const { wallet, client } = clientOf({ limitMs: 10_000 })
         const left = [...script]
         wallet.fault = async (_, act) => {
           const [status, value] = left.shift() ?? []
@@ -198,7 +188,7 @@ describe.each(creating)('%s', (name, collection) => {
   const call = calls[name] ?? (() => expect.fail())
 
   async function expectOneRequest(faultOf: (request: Arrived) => Fault): Promise<void> {
-    const { wallet, client } = worldOf(25)
+    const { wallet, client } = clientOf({ limitMs: 25 })
     wallet.fault = (request, act) => faultOf(request)(request, act)
     const sent = () => wallet.to('POST', `/${collection}`).length
     // The second call has a token that the first has used.

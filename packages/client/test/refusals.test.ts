@@ -1,31 +1,25 @@
-import { type ClientRefusal, createClient, type Refused, verifyFinish } from 'open-payments-client'
+import {
+  type ClientRefusal,
+  type createClient,
+  type Refused,
+  verifyFinish,
+} from 'open-payments-client'
 import type { FetchedDocument } from 'open-payments-server'
 import { describe, expect, test } from 'vitest'
 import {
   addressOfBob,
   bob,
+  clientOf,
   incomingPayment,
   json,
   now,
   origin,
-  otherWallet,
   shopAddress,
-  shopJwk,
   tokenFor,
   usd,
 } from './support/other-wallet.js'
 
 const receiver = `${origin}/incoming-payments/7`
-
-function clientOf(more: object = {}) {
-  const wallet = otherWallet()
-  const client = createClient({
-    ...{ walletAddress: shopAddress, keyId: 'shop-1', privateKey: shopJwk },
-    ...{ fetch: wallet.fetch, clock: { now: () => now } },
-    ...more,
-  })
-  return { wallet, client }
-}
 
 const error = (status: number, code: string | undefined, description = '', more: object = {}) =>
   json(status, { error: { ...(code !== undefined && { code }), description, ...more } })

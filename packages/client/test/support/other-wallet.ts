@@ -1,3 +1,4 @@
+import { createClient } from 'open-payments-client'
 import type { FetchedDocument, GuardedRequest } from 'open-payments-server'
 import { jwkOf, testKey } from 'open-payments-test-support/keys'
 
@@ -128,3 +129,14 @@ export const incomingPayment = (id: string, more: object = {}) => ({
   methods: [{ type: 'ilp', ilpAddress: 'test.bank.1', sharedSecret: 'c2VjcmV0' }],
   ...more,
 })
+
+/** A client of the shop, whose requests all arrive at another wallet. */
+export function clientOf(more: object = {}) {
+  const wallet = otherWallet()
+  const client = createClient({
+    ...{ walletAddress: shopAddress, keyId: 'shop-1', privateKey: shopJwk },
+    ...{ fetch: wallet.fetch, clock: { now: () => now } },
+    ...more,
+  })
+  return { wallet, client }
+}
