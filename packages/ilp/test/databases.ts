@@ -6,6 +6,7 @@ import { createConnection } from 'mysql2/promise'
 import { emptyPglite, freshPostgres, servers } from 'open-payments-test-support/databases'
 import { databaseOn as databaseOnPglite } from 'open-payments-test-support/examples/created-wallet'
 import { mysqlUrl } from 'open-payments-test-support/kysely'
+import { afterAll, beforeAll } from 'vitest'
 import { createPacketTables } from '../src/index.js'
 
 async function prepared(database: Database): Promise<Database> {
@@ -19,6 +20,26 @@ export async function postgres(): Promise<Database> {
   if (servers.PostgreSQL === undefined) return prepared(databaseOnPglite(await emptyPglite()))
   const { schema, connect, drop } = await freshPostgres({ migrated: false })
   return prepared({ ...databaseOn(connect({ options: `-c search_path=${schema}` })), close: drop })
+}
+
+/**
+ * Opens databases before the tests of a file, and closes them after. Returns a function that removes all records in
+ * them, so that a test begins with none, and resolves to them.
+ */
+export function usePostgres(count: number): () => Promise<readonly Database[]> {
+  let databases: readonly Database[] = []
+  beforeAll(async () => {
+    const opened: Database[] = []
+    for (let i = 0; i < count; i += 1) opened.push(await postgres())
+    databases = opened
+  })
+  afterAll(async () => {
+    await Promise.all(databases.map((database) => database.close()))
+  })
+  return async () => {
+    for (const database of databases) await clear(database)
+    return databases
+  }
 }
 
 /** Removes all records of a wallet on PostgreSQL, so that the next test begins with none. */

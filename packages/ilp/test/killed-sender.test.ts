@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { PacketBook } from '../src/index.js'
-import { createLink, type Fate, skippingClock } from './paying-wallet.js'
+import { createLink, type Fate, useSkippingClock } from './paying-wallet.js'
 import { booksIn, cent } from './receiving-wallet.js'
 
-let uninstall = () => {}
-beforeAll(() => {
-  uninstall = skippingClock.install()
-})
-afterAll(() => uninstall())
+useSkippingClock()
 
 /** A book that records the first packet only after `until`, although it records others before. */
 function delayed(book: PacketBook, until: Promise<unknown>): PacketBook {

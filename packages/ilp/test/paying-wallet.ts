@@ -9,6 +9,7 @@ import {
   pay,
 } from 'open-payments-test-support/spending'
 import { alice, bob, carol } from 'open-payments-test-support/world'
+import { afterAll, beforeAll } from 'vitest'
 import {
   memorySendingBook,
   type PacketBook,
@@ -48,8 +49,11 @@ export const skippingClock = {
   set() {
     throw new Error('it cannot go back')
   },
-  /** Lets `Date.now` follow the clock, and skips pauses of the STREAM sender, until the returned function is called. */
-  install() {
+}
+
+/** Lets `Date.now` follow the clock, and skips pauses of the STREAM sender, during the tests of a file. */
+export function useSkippingClock(): void {
+  beforeAll(() => {
     Date.now = () => realNow() + skippedMs
     pacing.sleep = (ms) => {
       const until = Date.now() + ms
@@ -61,11 +65,11 @@ export const skippingClock = {
         })
       })
     }
-    return () => {
-      Date.now = realNow
-      pacing.sleep = realSleep
-    }
-  },
+  })
+  afterAll(() => {
+    Date.now = realNow
+    pacing.sleep = realSleep
+  })
 }
 
 /** What happens to a packet with money between the two wallets. */

@@ -1,24 +1,15 @@
-import type { Database } from 'create-open-payments-server/wallet/sql'
 import fc from 'fast-check'
 import type { Amount } from 'open-payments-server'
 import { runs } from 'open-payments-test-support/runs'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { PaymentSenderOptions, Peer } from '../src/index.js'
 import { isUnknown, readReply, rejectsOf } from '../src/packet.js'
-import { clear, postgres } from './databases.js'
-import { createLink, type Fate, skippingClock } from './paying-wallet.js'
+import { usePostgres } from './databases.js'
+import { createLink, type Fate, useSkippingClock } from './paying-wallet.js'
 import { booksIn, cent } from './receiving-wallet.js'
 
-let databases: readonly [Database, Database]
-let uninstall = () => {}
-beforeAll(async () => {
-  databases = [await postgres(), await postgres()]
-  uninstall = skippingClock.install()
-})
-afterAll(async () => {
-  uninstall()
-  await Promise.all(databases.map((database) => database.close()))
-})
+const cleared = usePostgres(2)
+useSkippingClock()
 
 const kinds = [
   'is lost',
@@ -80,8 +71,7 @@ const amount = 1_000n
 
 async function run(where: string, given: Partial<History>, mistake?: Mistake) {
   const each = { ...quiet, ...given }
-  if (where === 'on PostgreSQL') for (const database of databases) await clear(database)
-  const [here, there] = where === 'on PostgreSQL' ? databases : [undefined, undefined]
+  const [here, there] = where === 'on PostgreSQL' ? await cleared() : []
   const link = await createLink({
     ...each,
     here: booksIn(here),

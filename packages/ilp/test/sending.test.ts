@@ -1,20 +1,16 @@
 import { totalsOf } from 'open-payments-server/attempts'
 import { isLong } from 'open-payments-test-support/runs'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   memorySendingBook,
   type PaymentSender,
   type PaymentSenderOptions,
   type SendingInDoubt,
 } from '../src/index.js'
-import { createLink, type Fate, type Setting, skippingClock } from './paying-wallet.js'
+import { createLink, type Fate, type Setting, useSkippingClock } from './paying-wallet.js'
 import { booksIn, cent } from './receiving-wallet.js'
 
-let uninstall = () => {}
-beforeAll(() => {
-  uninstall = skippingClock.install()
-})
-afterAll(() => uninstall())
+useSkippingClock()
 
 const open = (more: Partial<Setting> = {}) =>
   createLink({
@@ -429,8 +425,8 @@ test('a payment of which somebody else has reported too much ends, and is listed
   expect(listed?.mismatch).toMatchObject({ debited: { value: '900' }, due: { value: '500' } })
 })
 
-test('a payment that somebody else has ended is listed with what is due for its packets', async () => {
-  const link = await open()
+/** Kills the sender before its second packet, and lets somebody else end the payment, with nothing sent. */
+async function endByHand(link: Awaited<ReturnType<typeof open>>): Promise<void> {
   const { outgoingPayments } = link
   const killed: Fate = { how: 'its sender is killed before it leaves' }
   const silent = { ...outgoingPayments, reportSent: () => new Promise<never>(() => {}) }
@@ -441,6 +437,11 @@ test('a payment that somebody else has ended is listed with what is due for its 
     ok: true,
   })
   await link.process([]).deliver()
+}
+
+test('a payment that somebody else has ended is listed with what is due for its packets', async () => {
+  const link = await open()
+  await endByHand(link)
   const end = await link.state()
   expect(end).toMatchObject({ state: 'failed', debited: 0n })
   expect(end.arrived).toBeGreaterThan(0n)
@@ -456,13 +457,7 @@ test('a payment that somebody else has ended is listed with what is due for its 
 
 test('what was corrected is not listed again while a packet is in doubt', async () => {
   const link = await open()
-  const { outgoingPayments } = link
-  const killed: Fate = { how: 'its sender is killed before it leaves' }
-  const silent = { ...outgoingPayments, reportSent: () => new Promise<never>(() => {}) }
-  await link.process([ok, killed], () => {}, { outgoingPayments: silent }).run()
-  const none = { value: '0', assetCode: 'USD', assetScale: 2 }
-  await outgoingPayments.fail(link.id, { sentAmount: none, deliveredAmount: none })
-  await link.process([]).deliver()
+  await endByHand(link)
   const { sender } = link.process([])
   const [listed] = await listOf(sender)
   expect(listed?.mismatch).toBeDefined()

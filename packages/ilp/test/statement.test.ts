@@ -1,4 +1,3 @@
-import type { Database } from 'create-open-payments-server/wallet/sql'
 import fc from 'fast-check'
 import {
   concludeFrom,
@@ -7,7 +6,7 @@ import {
   type Settlement,
 } from 'open-payments-server/attempts'
 import { isLong, runs } from 'open-payments-test-support/runs'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   compareStatements,
   memoryBook,
@@ -20,27 +19,18 @@ import {
   statementOf,
 } from '../src/index.js'
 import { sha256 } from '../src/packet.js'
-import { clear, postgres } from './databases.js'
-import { createLink, type Fate, type Setting, skippingClock } from './paying-wallet.js'
+import { usePostgres } from './databases.js'
+import { createLink, type Fate, type Setting, useSkippingClock } from './paying-wallet.js'
 import { booksIn, cent } from './receiving-wallet.js'
 
-let databases: readonly Database[] = []
-let uninstall = () => {}
-beforeAll(async () => {
-  databases = [await postgres(), await postgres()]
-  uninstall = skippingClock.install()
-})
-afterAll(async () => {
-  uninstall()
-  await Promise.all(databases.map((database) => database.close()))
-})
+const cleared = usePostgres(2)
+useSkippingClock()
 
 const ok: Fate = { how: 'arrives' }
 const noReply: Fate = { how: 'its reply is lost' }
 
 async function open(where: string, more: Partial<Setting> = {}) {
-  const [one, other] = where === 'in memory' ? [] : databases
-  for (const database of [one, other]) if (database !== undefined) await clear(database)
+  const [one, other] = where === 'in memory' ? [] : await cleared()
   const books = { here: booksIn(one), there: booksIn(other) }
   return createLink({ ...books, receiver: 'USD', isOurs: true, amount: 1_000n, ...more })
 }

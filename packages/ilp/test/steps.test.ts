@@ -1,20 +1,12 @@
 import type { Database } from 'create-open-payments-server/wallet/sql'
 import { isLong } from 'open-payments-test-support/runs'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { clear, postgres, sqlite } from './databases.js'
-import { createLink, type Fate, type Setting, skippingClock } from './paying-wallet.js'
+import { describe, expect, test } from 'vitest'
+import { sqlite, usePostgres } from './databases.js'
+import { createLink, type Fate, type Setting, useSkippingClock } from './paying-wallet.js'
 import { booksIn, type Step } from './receiving-wallet.js'
 
-let servers: readonly Database[] = []
-let uninstall = () => {}
-beforeAll(async () => {
-  servers = [await postgres(), await postgres()]
-  uninstall = skippingClock.install()
-})
-afterAll(async () => {
-  uninstall()
-  await Promise.all(servers.map((database) => database.close()))
-})
+const cleared = usePostgres(2)
+useSkippingClock()
 
 type Currencies = Required<Pick<Setting, 'payer' | 'receiver'>>
 const dollars: Currencies = { payer: 'USD', receiver: 'USD' }
@@ -31,8 +23,7 @@ const places: Readonly<Record<string, () => Promise<readonly (Database | undefin
   'in memory': async () => [],
   'on SQLite': () => Promise.all([sqlite(), sqlite()]),
   async 'on PostgreSQL'() {
-    for (const database of servers) await clear(database)
-    return servers
+    return cleared()
   },
 }
 

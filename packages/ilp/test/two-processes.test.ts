@@ -1,25 +1,16 @@
-import type { Database } from 'create-open-payments-server/wallet/sql'
 import { isLong } from 'open-payments-test-support/runs'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { PaymentSenderOptions } from '../src/index.js'
-import { clear, postgres } from './databases.js'
-import { createLink, type Fate, type Setting, skippingClock } from './paying-wallet.js'
+import { usePostgres } from './databases.js'
+import { createLink, type Fate, type Setting, useSkippingClock } from './paying-wallet.js'
 import { booksIn } from './receiving-wallet.js'
 
-let database: Database
-let uninstall = () => {}
-beforeAll(async () => {
-  database = await postgres()
-  uninstall = skippingClock.install()
-})
-afterAll(async () => {
-  uninstall()
-  await database.close()
-})
+const cleared = usePostgres(1)
+useSkippingClock()
 
 async function open(where: string, more: Partial<Setting> = {}) {
-  if (where !== 'in memory') await clear(database)
-  const here = booksIn(where === 'in memory' ? undefined : database)
+  const [database] = where === 'in memory' ? [] : await cleared()
+  const here = booksIn(database)
   const there = booksIn()
   return createLink({ here, there, receiver: 'USD', isOurs: true, amount: 500n, ...more })
 }
