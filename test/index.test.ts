@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import * as adapter from '../src/entry-adapter.js'
 import * as main from '../src/index.js'
+import { importWithBuiltins } from './support/portable.js'
 
 describe('the main entry', () => {
   test('exports the servers, the ports of the library and the errors, and no other value', () => {
@@ -37,6 +38,17 @@ describe('the main entry', () => {
       'walletAddressSubjects',
     ])
   })
+})
+
+test('the import loads only the modules of Node that each process has already', async () => {
+  const loaded: string[] = []
+  const find = process.getBuiltinModule.bind(process)
+  const recording = (id: string) => {
+    loaded.push(id)
+    return find(id)
+  }
+  await importWithBuiltins(recording, () => import('../src/index.js'))
+  expect(loaded.sort()).toEqual(['node:diagnostics_channel', 'node:timers'])
 })
 
 describe('an error that a host catches', () => {

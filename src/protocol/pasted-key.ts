@@ -1,8 +1,7 @@
-import type * as NodeCrypto from 'node:crypto'
 import type { PublicJwk } from '../ports/host.js'
 import { decodeUtf8, encodeUtf8, fromBase64, fromBase64url, toBase64url } from '../util/bytes.js'
 import { readInput, string } from '../util/input.js'
-import { nodeModule } from '../util/runtime.js'
+import { nodeCrypto } from '../util/runtime.js'
 import { signerOf } from './http-signature/ed25519.js'
 import { isSoundKey } from './http-signature/jwk.js'
 import { isObject, parseJson } from './json.js'
@@ -116,11 +115,9 @@ const privatePem = /BEGIN (?:[A-Z\d]{1,16} ){0,2}PRIVATE KEY/
 /** How PKCS #8 (RFC 5958), PKCS #1 and SEC 1 begin: a sequence whose first element is the version 0 or 1. */
 const privateDer = /^30(?:[0-7].|81..|82....)02010[01]/
 
-const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
-
 /** Whether a text is the private part of a public key. Only Node can tell without waiting. */
 function isPrivatePartOf(x: string, text: string): boolean {
-  return nodeCrypto !== undefined && signerOf({ x, d: inUrlAlphabet(text) }) !== undefined
+  return nodeCrypto() !== undefined && signerOf({ x, d: inUrlAlphabet(text) }) !== undefined
 }
 
 /** Returns base64 or base64url, with or without padding and line breaks, as base64url. */

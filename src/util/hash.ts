@@ -1,6 +1,6 @@
 import type * as NodeCrypto from 'node:crypto'
 import { encodeUtf8, toBase64url } from './bytes.js'
-import { nodeModule } from './runtime.js'
+import { nodeCrypto } from './runtime.js'
 
 /** A digest: synchronous on Node, and a promise on runtimes with only Web Crypto. */
 export type Digest = Uint8Array | Promise<Uint8Array>
@@ -8,15 +8,14 @@ export type Digest = Uint8Array | Promise<Uint8Array>
 /** Bytes, or text that is hashed as UTF-8. */
 type Data = Uint8Array | string
 
-const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
-
 export function sha256(data: Data): Digest {
   return digest('sha256', 'SHA-256', data)
 }
 
 /** Computes the SHA-256 in base64url, as in ids, thumbprints and stored hashes of secrets. */
 export async function hashText(data: Data): Promise<string> {
-  if (nodeCrypto?.hash !== undefined) return nodeCrypto.hash('sha256', data, 'base64url')
+  const node = nodeCrypto()
+  if (node?.hash !== undefined) return node.hash('sha256', data, 'base64url')
   return toBase64url(await sha256(data))
 }
 
@@ -36,14 +35,15 @@ export function sha512(data: Data): Digest {
 }
 
 export function hmacSha256(key: Data, data: Data): Digest {
-  if (nodeCrypto !== undefined) {
-    return nodeCrypto.createHmac('sha256', key).update(data).digest()
-  }
-  return webHmac(key, data)
+  const node = nodeCrypto()
+  return node === undefined
+    ? webHmac(key, data)
+    : node.createHmac('sha256', key).update(data).digest()
 }
 
 function digest(nodeName: string, webName: string, data: Data): Digest {
-  if (nodeCrypto !== undefined) return nodeDigest(nodeCrypto, nodeName, data)
+  const node = nodeCrypto()
+  if (node !== undefined) return nodeDigest(node, nodeName, data)
   return crypto.subtle.digest(webName, bytesOf(data)).then((hash) => new Uint8Array(hash))
 }
 

@@ -7,23 +7,29 @@ export function importWithoutNode<Module>(load: () => Promise<Module>): Promise<
 }
 
 /**
- * Imports a module again, in a runtime whose built-in modules are those that `find` returns. Fails if the
- * import did not look for one, because the module may then come from the cache.
+ * Imports a module again, in a runtime whose built-in modules are those that `find` returns, also later. Fails if the
+ * import did not look for them, because the module may then come from the cache.
  */
 export async function importWithBuiltins<Module>(
   find: (id: string) => unknown,
   load: () => Promise<Module>,
 ): Promise<Module> {
   vi.resetModules()
-  const builtin = vi
-    .spyOn(process, 'getBuiltinModule')
-    .mockImplementation((id: string) => find(id) as never)
+  const original = process.getBuiltinModule
+  let lookedUp = false
+  Object.defineProperty(process, 'getBuiltinModule', {
+    configurable: true,
+    get() {
+      lookedUp = true
+      return find
+    },
+  })
   try {
     const module = await load()
-    if (builtin.mock.calls.length === 0) throw new Error('no built-in module was asked for')
+    if (!lookedUp) throw new Error('no built-in module was asked for')
     return module
   } finally {
-    builtin.mockRestore()
+    Object.defineProperty(process, 'getBuiltinModule', { configurable: true, value: original })
     vi.resetModules()
   }
 }

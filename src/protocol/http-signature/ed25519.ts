@@ -1,14 +1,12 @@
-import type * as NodeCrypto from 'node:crypto'
 import { Point } from '@noble/ed25519'
 import { fromBase64url } from '../../util/bytes.js'
 import { recentlyUsed } from '../../util/recently-used.js'
-import { nodeModule } from '../../util/runtime.js'
+import { nodeCrypto } from '../../util/runtime.js'
 import { native, nativeSigner } from './ed25519-node.js'
 import { portable, portableSigner, type Signer, type Verifier } from './ed25519-portable.js'
 
 export type { Signer, Verifier }
 
-const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
 /**
  * Screens an Ed25519 public key given as the `x` of a JWK, and returns its verifier. Returns `undefined` for an
  * encoding that is not canonical, for a point that is not on the curve, and for a point of small order.
@@ -21,7 +19,8 @@ export function verifierOf(x: string): Verifier | undefined {
   if (known !== undefined) return known
   const key = fromBase64url(x)
   if (key === undefined || !isSoundKey(key)) return undefined
-  const verify = nodeCrypto === undefined ? portable(x, key) : native(nodeCrypto, x)
+  const node = nodeCrypto()
+  const verify = node === undefined ? portable(x, key) : native(node, x)
   const verifier: Verifier = async (signature, message) => {
     const holds = await verify(signature, message)
     if (holds) {
@@ -56,7 +55,8 @@ function isSoundKey(key: Uint8Array): boolean {
 export function signerOf({ x, d }: { readonly x: string; readonly d: string }): Signer | undefined {
   const verify = verifierOf(x)
   if (verify === undefined || fromBase64url(d)?.length !== privateKeyLength) return undefined
-  return nodeCrypto === undefined ? portableSigner(x, d, verify) : nativeSigner(nodeCrypto, x, d)
+  const node = nodeCrypto()
+  return node === undefined ? portableSigner(x, d, verify) : nativeSigner(node, x, d)
 }
 
 const privateKeyLength = 32
