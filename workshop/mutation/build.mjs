@@ -84,6 +84,8 @@ await build({
   splitting: true,
   format: 'esm',
   platform: 'node',
+  // Node.js 20 has no `await using`.
+  target: 'node20',
   packages: 'external',
   sourcemap: 'inline',
   logLevel: 'warning',
