@@ -14,7 +14,6 @@ const text = `${onPrimary}SELECT current_setting('server_encoding') AS encoding,
     EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass($1) AND NOT tgisinternal)::text AS triggers,
     row_security_active(to_regclass($1)::oid)::text AS policies`
 
-/** What a connection, its server and the table of records say of themselves. */
 export interface Settings {
   /** What would go wrong silently, with its remedy. */
   readonly problem?: string
@@ -22,7 +21,6 @@ export interface Settings {
   readonly loss?: string
   /** Whether the role of the connection sees only what policies of the table let it see. */
   readonly hasPolicies: boolean
-  /** Whether the table has triggers of the host. */
   readonly hasTriggers: boolean
 }
 

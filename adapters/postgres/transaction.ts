@@ -14,7 +14,6 @@ import {
 } from './driver.js'
 import { isEmpty, type Statements } from './statements.js'
 
-/** Runs a query and returns its rows. */
 export type Run = (statement: PostgresStatement) => Promise<readonly PostgresRow[]>
 
 /**

@@ -18,7 +18,6 @@ export interface ReportDialect {
   readonly createView: string
 }
 
-/** The values by which payments are listed. */
 export interface ReportValues {
   readonly account: string
   readonly receiver: string
@@ -26,7 +25,6 @@ export interface ReportValues {
   readonly paymentId: string
 }
 
-/** The name of the table of the versions of the views. */
 export const reportMigrationsTable = 'open_payments_report_migrations'
 
 /** The lists of payments by a value, each in the order of their creation. */

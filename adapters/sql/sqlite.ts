@@ -74,7 +74,6 @@ export const sqliteDurable = 'PRAGMA synchronous = FULL'
 /** Lets readers and a writer work at the same time. The file keeps the setting. */
 export const sqliteLog = 'PRAGMA journal_mode = WAL'
 
-/** Creates a table of the versions that were applied. */
 export function sqliteVersionsTable(name: string): string {
   return `CREATE TABLE IF NOT EXISTS ${name} (version INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT`
 }

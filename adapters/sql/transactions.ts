@@ -14,7 +14,6 @@ export type Begin<Transaction> = <Result>(
   work: (transaction: Transaction) => Promise<Result>,
 ) => Promise<Result>
 
-/** A transaction of the host. */
 export interface HostTransaction<Transaction, Result> {
   readonly begin: Begin<Transaction>
   run(transaction: Transaction): Promise<Result>

@@ -24,7 +24,6 @@ export interface Session {
   exec(sql: string): void
   /** Sets `synchronous` unless it was set. Throws while another connection holds the lock. */
   makeDurable(): void
-  /** Runs a statement, and returns its rows. */
   rows(statement: SqlStatement): readonly Row[]
   /**
    * Runs work that does not wait, while no transaction of the host is open on the connection. Repeats it for up to

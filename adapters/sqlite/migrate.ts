@@ -63,7 +63,6 @@ export async function migrate(
   })
 }
 
-/** Migrations, and the table of those that were applied. */
 interface Steps {
   readonly versions: string
   readonly migrations: readonly Migration[]

@@ -11,7 +11,6 @@ import type { Calls } from './calls.js'
 import type { AttemptsOptions, SettleRequest } from './options.js'
 import { again, type Settled, settledOf } from './views.js'
 
-/** What a driver works with. */
 export interface Driver<Request extends SettleRequest>
   extends Pick<AttemptsOptions<Request>, 'evidence' | 'notAfter'> {
   readonly book: Book

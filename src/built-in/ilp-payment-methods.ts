@@ -31,7 +31,6 @@ export interface IlpPaymentMethods extends PaymentMethods {
   ): Promise<{ readonly paymentId: string; readonly sharedSecret: Uint8Array } | undefined>
 }
 
-/** A key of the host. */
 interface Key {
   /** Resolves to the name of the key in ILP addresses: 48 bits that reveal nothing else about it. */
   name(): Promise<string>

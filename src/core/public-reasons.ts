@@ -60,7 +60,6 @@ export function refusedPublicly<const Reason extends PublicReason>(
   return { ...refused(refusal, `${path} ${problem}`), details: { path, problem } }
 }
 
-/** Returns a refusal whose details have further members. */
 export function withDetails<Refusal extends string>(
   refusal: Refused<Refusal>,
   more: JsonObject,

@@ -342,7 +342,7 @@ async function clientsList({ namespace }: ServiceContext, client: string) {
   return { kind: 'grant', list: clientListName(await namespace(), client) } as const
 }
 
-/** Revokes a grant. Resolves to whether this call revoked it. */
+/** Resolves to whether this call revoked the grant. */
 async function revoke(context: ServiceContext, grants: Grants, grant: Grant): Promise<boolean> {
   const call = newCall(context)
   const command = { type: 'revoke', commandId: call.commandId } as const

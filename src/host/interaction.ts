@@ -203,7 +203,6 @@ async function approvalUrl(
   ])
 }
 
-/** Returns the URL to which the browser is redirected after a denial. */
 async function denialUrl(
   grant: Grant,
   secret: string,

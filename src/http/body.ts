@@ -12,14 +12,13 @@ const notJson = { path: '', problem: 'the body is not JSON, or exceeds a limit f
 /** The problem of content where none is allowed. */
 export const notEmpty = { path: '', problem: 'the body must be empty' }
 
-/** Parses the JSON of a request's body. `value` is `undefined` if the body is empty. */
+/** `value` is `undefined` if the body is empty. */
 export function readBody({ body }: SignedMessage): HttpResult<Json | undefined> {
   if (body.length === 0) return ok(undefined)
   const value = parseJson(body)
   return value === undefined ? refuseProblem('body_invalid', notJson) : ok(value)
 }
 
-/** Parses and validates a request's body. */
 export function readContent<Content>(
   message: SignedMessage,
   read: (value: Json | undefined) => Parsed<Content>,
@@ -61,7 +60,7 @@ function hasVersion(lines: readonly string[], etag: string): boolean {
   return given.some((each) => each.trim().replace(/^W\//, '') === etag || each.trim() === '*')
 }
 
-/** Creates a response with a JSON body. Caches must not store it. */
+/** Caches must not store the response. */
 export function json(status: number, value: object): Ok<HttpResponse> {
   const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
   return ok({ status, headers, body: JSON.stringify(value) })

@@ -43,7 +43,6 @@ export function publish(name: Name, message: object): void {
   if (hasSubscribers(name)) channels?.[name].publish(message)
 }
 
-/** Receives the outcome of a request. */
 export type Tell = (outcome: RequestOutcome) => void
 
 /** Calls `answer`, and publishes its outcome. Without a subscriber, it does nothing else. */

@@ -5,7 +5,6 @@ interface CachedValue<Value> {
   readonly bytes: number
 }
 
-/** A value with its place in the order of use. */
 interface Placed<Value> extends CachedValue<Value> {
   readonly turn: number
 }

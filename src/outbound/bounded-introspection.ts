@@ -7,7 +7,6 @@ const activeMax = 64
 const waitingMax = 128
 const knownMax = 10_000
 
-/** The requests of a group of tokens. */
 interface Group {
   active: number
   readonly waiting: (() => void)[]

@@ -203,7 +203,6 @@ function uncancelled(): HostCall {
   return { signal: new AbortController().signal }
 }
 
-/** The options of `guardedFetch`. */
 function fetchOptionsIn({
   fetch: _fetch,
   clock: _clock,

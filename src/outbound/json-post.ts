@@ -13,7 +13,6 @@ type JsonPost = (
 
 const answerBytesMax = 64 * 1024
 
-/** The options of a function that posts. */
 export const jsonPostOptions = {
   fetch: v.optional(callback<typeof fetch>(), () => globalThis.fetch),
   timeoutMs: v.optional(timeout, 2_000),

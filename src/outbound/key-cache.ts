@@ -35,7 +35,6 @@ const nothingKnown: Entry = {
   freshUntil: Number.NEGATIVE_INFINITY,
 }
 
-/** The known state after a request failed. */
 function failedEntry(known: Entry, { problem, kind }: KeySetFailure, now: Instant): Entry {
   const until = now + (kind === 'unreachable' ? hostPauseMs : pauseMs)
   return { ...known, failure: { problem, kind, until } }

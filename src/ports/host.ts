@@ -195,7 +195,6 @@ export interface IntrospectionQuery {
   readonly isFresh?: boolean
 }
 
-/** The introspection of an active token. */
 export type ActiveToken = Extract<Introspection, { readonly active: true }>
 
 /**
@@ -363,7 +362,7 @@ export type MayPay = (
 /**
  * Returns the limits that the owner of an account has set for all payments that apps make, whatever their grants: at
  * most three, each with another interval, in the asset of the account. An empty array if there are none. Called before
- * each new payment that they count, so that a lower limit applies to the next one; what is reserved stays.
+ * each new payment that the limits count, so that a lower one applies to the next payment; what is reserved stays.
  */
 export type AccountLimits = (
   walletAddress: string,

@@ -71,7 +71,6 @@ export interface IncomingPaymentBody {
   readonly createdAt: string
 }
 
-/** The members of a payment that its body contains. */
 type IncomingPaymentContent = Pick<
   IncomingPayment,
   | 'walletAddress'

@@ -71,7 +71,6 @@ export interface OutgoingPaymentBody {
   readonly createdAt: string
 }
 
-/** The members of a payment that its body depends on. */
 type OutgoingPaymentContent = Pick<
   OutgoingPayment,
   | 'walletAddress'
@@ -86,7 +85,7 @@ type OutgoingPaymentContent = Pick<
   | 'createdAt'
 >
 
-/** Returns the body for a payment. `urls` are the URLs of the payment and its quote. */
+/** `urls` are the URLs of the payment and its quote. */
 export function outgoingPaymentBody(
   payment: OutgoingPaymentContent,
   urls: { readonly id: string; readonly quoteId?: string },

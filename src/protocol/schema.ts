@@ -164,7 +164,6 @@ function jsonOf(value: unknown): Json | undefined {
   }
 }
 
-/** The problem of a text that is not a URI. */
 export function uriProblem(text: string): string | undefined {
   return parseUrl(text) === undefined ? 'must be an absolute URI without userinfo' : undefined
 }

@@ -92,7 +92,6 @@ const day = 86_400_000
 
 type Rule = (item: TokenItem) => boolean
 
-/** The options of the policy, with defaults. */
 export const authorizationPolicyOptions = {
   accessTokens: group({ lifetimeMs: v.optional(duration, 600_000) }),
   interactions: group({ lifetimeMs: v.optional(duration, 600_000) }),
@@ -115,7 +114,6 @@ export const authorizationPolicyOptions = {
 
 const policyOptions = optionsOf(authorizationPolicyOptions)
 
-/** The policy with defaults. */
 export type AuthorizationPolicySettings = v.InferOutput<typeof policyOptions>
 
 /** Splits the policy by the parts of the server that use it. */

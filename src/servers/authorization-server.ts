@@ -187,7 +187,6 @@ export function createAuthorizationServer(
 
 type Settings = ReturnType<typeof readSettings>
 
-/** Validates the options, and fills in defaults. */
 function readSettings(options: AuthorizationServerOptions) {
   const settings = readInput('', authorizationServerOptions, options)
   const { clientKeys, subjects, policy, compatibility, hostTimeoutMs } = settings
@@ -215,7 +214,6 @@ function readSettings(options: AuthorizationServerOptions) {
   }
 }
 
-/** Creates the services for the host's own code. */
 function servicesIn(
   context: ServiceContext,
   { options, subjects, rules, displayOf }: Settings,

@@ -48,5 +48,4 @@ export const compatibilityOptions = {
 
 export const compatibilityGroup = group(compatibilityOptions)
 
-/** The options with defaults. */
 export type Compatibility = v.InferOutput<typeof compatibilityGroup>

@@ -92,7 +92,6 @@ export interface Wiring {
  */
 const wiring = Symbol.for('open-payments-server wiring')
 
-/** Adds to an authorization server what it shares. */
 export function wired<Server extends object>(server: Server, shared: Wiring): Server {
   return { ...server, [wiring]: shared }
 }
@@ -140,7 +139,6 @@ export const serverOptions = {
   strippedPrefix: strippedPrefixOption,
 } satisfies Members<ServerOptions>
 
-/** The shared options with defaults. */
 type SharedSettings = v.InferOutput<typeof sharedGroup>
 
 /** Returns the options that a resource server takes over from its authorization server, without undefined ones. */

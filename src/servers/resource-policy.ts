@@ -81,7 +81,6 @@ const day = 86_400_000
  */
 const quoteMarginMs = 2 * clockDifferenceMaxMs + lateCommitMaxMs
 
-/** The options of the policy, with defaults. */
 export const resourcePolicyOptions = {
   incomingPayments: group({
     expiryDefaultMs: v.optional(positiveDuration, 30 * day),
@@ -102,7 +101,6 @@ export const resourcePolicyOptions = {
 
 export const policyOptions = optionsOf(resourcePolicyOptions)
 
-/** The policy with defaults. */
 export type ResourcePolicySettings = v.InferOutput<typeof policyOptions>
 
 /**

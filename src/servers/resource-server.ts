@@ -208,7 +208,6 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
 
 type Settings = ReturnType<typeof readSettings>
 
-/** Validates the options, and fills in defaults. */
 function readSettings(given: ResourceServerOptions) {
   const own = readInput('', resourceServerOptions, given)
   const { grants, walletAddresses, paymentMethods, pricing, allowLoopback } = own

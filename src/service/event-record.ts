@@ -230,7 +230,6 @@ export function dueAtOnce(now: Instant): Instant {
   return now - clockDifferenceMaxMs
 }
 
-/** The option `recordsEvents`. */
 export const eventTypesOption = v.pipe(
   v.custom<boolean | readonly EventType[]>(
     (option) => typeof option === 'boolean' || Array.isArray(option),

@@ -19,7 +19,7 @@ export type Grants = ReturnType<typeof createGrants>
 /** What a server in this process does once a grant has ended or allows less. */
 export type OnNarrowed = (grantId: string) => Promise<void>
 
-/** Creates the operations on grants. Each loads, decides and commits. Only hashes of secrets are stored. */
+/** Each operation loads, decides and commits. Only hashes of secrets are stored. */
 export function createGrants(
   context: ServiceContext,
   policy: GrantPolicy,

@@ -23,7 +23,6 @@ import type { Write } from './write/write.js'
 
 export type IncomingPayments = ReturnType<typeof createIncomingPayments>
 
-/** Creates the operations on incoming payments. */
 export function createIncomingPayments(
   context: ServiceContext,
   ports: IncomingPaymentPorts,

@@ -156,7 +156,6 @@ type Keep<Item> = (item: Item) => boolean
 
 /** The source of pages: a list, a part of a list, or several lists. */
 export interface Source<Item extends Stored> {
-  /** The names of the lists. */
   readonly lists: readonly string[]
   /** Resolves to the records that belong to a page, and whether more of them may follow. */
   read(request: PageRequest, steps?: number): Promise<ItemPage<Item>>

@@ -26,7 +26,6 @@ export type MayReceiveRefusal = Exclude<
 /** An arrival waits for a review: nothing is counted, and nothing is refused. */
 export type ArrivalInReview = ReviewRequired & { readonly reason: string }
 
-/** Funds that arrived, as the host reports them. */
 interface Arrival {
   readonly transferId: string
   readonly amount: Amount
@@ -37,7 +36,6 @@ const reasons: Readonly<Record<MayReceiveRefusal, string>> = {
   payment_not_allowed: 'the host does not allow the payment',
 }
 
-/** Asks the host whether a payment may be created. */
 export async function askMayCreate(
   mayReceive: BoundedFunction<MayReceive>,
   payment: IncomingPayment,
@@ -45,7 +43,6 @@ export async function askMayCreate(
   return refusalIn(await ask(mayReceive, payment, { type: 'creation' }))
 }
 
-/** Asks the host whether funds may be counted that arrived for a payment. */
 export async function askMayReceive(
   mayReceive: BoundedFunction<MayReceive>,
   payment: IncomingPayment,

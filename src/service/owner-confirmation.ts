@@ -89,7 +89,6 @@ type Declined =
   | { readonly ok: true; readonly changed: boolean }
   | Refused<DeclineByOwnerRefusal | 'not_the_owner'>
 
-/** The owner's decision about a payment. */
 export type OwnerConfirmations = ReturnType<typeof createOwnerConfirmations>
 
 export function createOwnerConfirmations(deps: ConfirmingServer) {

@@ -31,7 +31,6 @@ interface QuoteDependencies extends QuotePorts {
   readonly policy: QuotePolicy
 }
 
-/** Why a payment cannot be priced. */
 export type PricingRefused = Refused<AccountRefusal | PriceRefusal['refusal'] | 'quote_expired'>
 
 interface QuoteAnswer {
@@ -41,7 +40,6 @@ interface QuoteAnswer {
 
 export type QuoteOperations = ReturnType<typeof createQuotes>
 
-/** Creates the operations on quotes. */
 export function createQuotes(context: ServiceContext, ports: QuotePorts, policy: QuotePolicy) {
   const deps = { ...ports, context, policy }
   return {

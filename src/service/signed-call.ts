@@ -27,7 +27,6 @@ export interface Proof {
  */
 export type RepeatRule = 'accept' | 'refuse' | 'refuse-refused' | 'refuse-every'
 
-/** The values that determine the id and the retention of a replay record. */
 interface ReplaySettings {
   readonly namespace: () => Promise<string>
   readonly signatureRules: Pick<SignatureRules, 'ageMaxMs'>
@@ -42,7 +41,6 @@ export interface UsedSignature extends Stored {
    * says it, by its quote or its idempotency key.
    */
   readonly resultId?: string
-  /** How the request was refused. */
   readonly refusal?: Pick<Refused<string>, 'refusal' | 'reason' | 'retryAt' | 'details'>
 }
 

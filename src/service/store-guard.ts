@@ -5,7 +5,6 @@ import { inTime } from './in-time.js'
 import { ContentionError, StoreTimeoutError } from './store-errors.js'
 import { replayMarginMs } from './time.js'
 
-/** The settings that limit and measure the calls of a store. */
 interface StoreGuardOptions {
   readonly clock: Clock
   readonly timeoutMs: number

@@ -41,7 +41,6 @@ const wellFormed = v.check((value: string) => value.isWellFormed(), 'must be wel
  */
 export const text = textWhere((value) => value !== '', 'must be a non-empty string')
 
-/** Text that has at most `lengthMax` characters. */
 export function textOfAtMost(lengthMax: number) {
   return textWhere(
     (value) => value !== '' && value.length <= lengthMax,

@@ -69,7 +69,6 @@ export function requireKnownOptions<Options extends object>(
   throw new InvalidInputError(where, unknownName('options', known))
 }
 
-/** Returns the first name that is not known. */
 export function unknownNameIn(value: object, known: object): string | undefined {
   return Object.keys(value).find((each) => !Object.hasOwn(known, each))
 }

@@ -7,7 +7,6 @@ export interface AttemptsPolicy {
   readonly giveUpMs: number
 }
 
-/** What to do next about a settlement. */
 export type Step =
   | { readonly do: 'send'; readonly amount: bigint }
   /** Record that nothing more is sent. */

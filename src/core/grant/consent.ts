@@ -120,7 +120,6 @@ export function approve(
   return changed(next, grantEvent('grant.approved', next, now))
 }
 
-/** Adds the grant to the owner's list. */
 function listed({ lists = [] }: Grant, list: string, at: Instant): readonly ListEntry[] {
   return [...lists, { list, at }]
 }

@@ -17,7 +17,6 @@ export interface EndedGrant
   readonly endedAt: Instant
 }
 
-/** The values that the record of an ended grant needs in addition to the grant. */
 interface EndedGrantOptions {
   readonly commandId: string
   /** Name of the owner's list. */

@@ -34,7 +34,6 @@ export interface RotateToken {
 
 export type RotateRefusal = 'token_not_managed_here' | 'token_revoked' | 'grant_over'
 
-/** A token of a grant, found by a presented one. */
 interface FoundToken {
   readonly token: IssuedToken
   /** How the token was derived, if the presented one is the token that it replaced. */

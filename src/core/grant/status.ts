@@ -30,7 +30,6 @@ export function grantStatus(grant: Grant, clock: Instant): GrantStatus {
   return isPast(expiresAt) ? 'expired' : 'approved'
 }
 
-/** Returns the time of a decision about a grant. */
 export function grantTime(
   { createdAt, consent, issuedAt, tokens = [], amendments, finalized }: Grant,
   now: Instant,
@@ -57,7 +56,6 @@ export function isActive(grant: Grant, tokenHash: string, clock: Instant): boole
   return activeToken(grant, tokenHash, clock) !== undefined
 }
 
-/** Returns the token of the grant with this hash, if it is active. */
 export function activeToken(
   grant: Grant,
   tokenHash: string,

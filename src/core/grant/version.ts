@@ -28,7 +28,6 @@ export function nextVersion(
   return withExpiry(next, now, policy)
 }
 
-/** Returns how the current tokens of a grant were derived. */
 export function derivationsOf({ derivation, tokens = [] }: Grant): readonly Derivation[] {
   const all = [derivation, ...tokens.map((token) => token.derivation)]
   return all.filter((each) => each !== undefined)

@@ -44,7 +44,6 @@ export type RequestPayment = WithoutMembers<
   readonly askedAt?: Instant | undefined
 }
 
-/** The records that the creation of a payment depends on. */
 export interface CreationRecords {
   /** The quote of the terms; absent if there is none with this id. */
   readonly quote: Quote | undefined

@@ -135,7 +135,6 @@ function moved(record: ReservedPayment, budgets: readonly Budget[] = []) {
   return { ok: true, outcome: 'changed', record, budgets } as const
 }
 
-/** Returns the payment if its owner can decline it, or the reason why not. */
 export function declinableByOwner(
   payment: PaymentRecord,
   now: Instant,

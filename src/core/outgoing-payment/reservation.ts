@@ -96,7 +96,6 @@ export function reservedByOther(
   return payment.state === 'reserved' && payment.commandId !== commandId ? payment : undefined
 }
 
-/** Returns the times of a call of the host that begins now. */
 export function askTimes(now: Instant, { decideMs, lateMs }: ReservationPolicy) {
   const askUntil = now + decideMs
   return { askUntil, dueAt: askUntil + lateMs }

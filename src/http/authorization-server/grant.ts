@@ -68,7 +68,6 @@ export function requestGrant(deps: GrantDependencies): Serve {
   })
 }
 
-/** The client that requests a grant, and the body of its request. */
 interface IdentifiedClient {
   readonly client: GrantClient
   readonly proof: Proof

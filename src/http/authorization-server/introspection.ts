@@ -60,14 +60,12 @@ function isBare(token: Introspection): boolean {
  */
 const inactive = json(200, { active: false })
 
-/** The resource server that asks, and the body of its request. */
 interface IdentifiedResourceServer {
   readonly resourceServer: RegisteredResourceServer
   readonly proof: Proof
   readonly body: Json
 }
 
-/** Authenticates the resource server that the body of an introspection request names. */
 async function identifyResourceServer(
   exchange: Exchange,
   { context, registry }: IntrospectionDependencies,

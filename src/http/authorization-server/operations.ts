@@ -23,7 +23,6 @@ export function grantOperations(deps: GrantDependencies) {
   } satisfies Record<(typeof grantRoutes)[number]['operation'], Serve>
 }
 
-/** The operation of `introspectionRoutes`. */
 export function introspectionOperations(deps: IntrospectionDependencies) {
   return {
     introspectToken: introspectToken(deps),

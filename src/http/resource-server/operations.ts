@@ -26,7 +26,6 @@ export function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
   } satisfies Record<(typeof receivingRoutes)[number]['operation'], Serve>
 }
 
-/** The operations of `spendingRoutes`. */
 export function spendingOperations(deps: OutgoingPaymentDependencies & QuoteDependencies) {
   return {
     createQuote: createQuote(deps),

@@ -22,7 +22,6 @@ import { authorized, type ResourceDependencies } from './authorized.js'
 interface Readable<Resource> {
   readonly type: AccessType
   load(id: string): Promise<Resource | undefined>
-  /** Returns the response body for a resource. */
   toBody(resource: Resource, now: Instant): object | Promise<object>
 }
 
@@ -45,7 +44,6 @@ export function getResource<Resource extends { walletAddress: string; client?: s
   })
 }
 
-/** The parsed query of a list operation. */
 interface ListRequest {
   readonly walletAddress: string
   readonly page: PageRequest
@@ -60,7 +58,6 @@ interface Listing<Resource> {
     /** Resolves to what all clients may see with `list-all`. */
     listShared(scope: AddressScope, page: PageRequest): Promise<ListPage<Resource>>
   }
-  /** Returns the body of a resource in the list. */
   toBody(resource: Resource): object
 }
 

@@ -5,7 +5,6 @@ import { encodeUtf8 } from '../../util/bytes.js'
 /** Verifies signatures of one public key that has been screened. */
 export type Verifier = (signature: Uint8Array, message: string) => Promise<boolean>
 
-/** Signs with one private key. */
 export type Signer = (message: string) => Promise<Uint8Array>
 
 type WebKey = NodeCrypto.webcrypto.CryptoKey

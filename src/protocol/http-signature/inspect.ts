@@ -130,7 +130,6 @@ function labelsProblem({ inputs, signatures }: SignatureFields): Problem | undef
     : { ok: false, problem: `a label is in ${alone.join(' alone, another in ')} alone` }
 }
 
-/** A request whose signatures are inspected. */
 interface InspectedRequest {
   readonly message: SignedMessage
   readonly fields: SignatureFields

@@ -10,7 +10,6 @@ export const kidLengthMax = 256
 /** 32 bytes in base64url. */
 const xLength = 43
 
-/** A key that was read, or why it is rejected. */
 export type ScreenedJwk = Result<PublicJwk, JwkProblem>
 
 interface JwkProblem extends Problem {

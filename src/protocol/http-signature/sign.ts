@@ -29,7 +29,7 @@ export interface SigningKey {
 
 const kidForm = /^[\x20-\x7e]{1,256}$/
 
-/** Reads a private key. The problem with an unusable key never quotes it. */
+/** The problem with an unusable key never quotes the key. */
 export function readSigningKey(
   kid: unknown,
   { kty, crv, x, d }: PrivateJwk,
@@ -47,7 +47,6 @@ export function readSigningKey(
     : ok({ kid, sign })
 }
 
-/** A request before it is signed. */
 export interface UnsignedRequest {
   readonly method: string
   /** The absolute URL, exactly as the server constructs it. */

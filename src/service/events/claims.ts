@@ -27,7 +27,6 @@ export const stopAfterMs = 10_000
  */
 export const abandonedAfterMs = 15_000
 
-/** The outcome of an attempt to claim a slice. */
 export type Claimed =
   | {
       readonly isHeld: true

@@ -176,7 +176,6 @@ export const drainOptions = {
 
 export const drainSettings = optionsOf(drainOptions)
 
-/** The options of a drain with defaults. */
 export type DrainSettings = v.InferOutput<typeof drainSettings>
 
 export function deliveredEvent(

@@ -13,7 +13,6 @@ import {
 import { step } from './step.js'
 import { createStoreActions, type Shared } from './store-actions.js'
 
-/** How many deliveries succeeded, and how many failed. */
 export interface Outcomes {
   readonly delivered: number
   readonly failed: number

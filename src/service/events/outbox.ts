@@ -26,7 +26,6 @@ import { drain } from './drain.js'
 import { createDueRanges } from './due-range.js'
 import { setAsideList } from './outcomes.js'
 
-/** Creates the operations of the host on the undelivered events of a server. */
 export function createServerEvents(context: ServiceContext): ServerEvents {
   const claims = createClaims(context)
   const ranges = createDueRanges(context.pacing)

@@ -134,7 +134,6 @@ export function suspectRecord(
   return { ...rest, attempts, dueAt: now + backoffMs(settings, attempts) }
 }
 
-/** Returns the pause after an attempt. */
 function backoffMs(
   { backoffMs, backoffMaxMs }: Pick<DrainSettings, 'backoffMs' | 'backoffMaxMs'>,
   attempt: number,

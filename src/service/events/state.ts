@@ -18,7 +18,6 @@ export interface Moment {
   readonly now: Instant
 }
 
-/** What became of a delivery. */
 export type Handled =
   | { readonly type: 'done' }
   /** The handler wants the event again, not before an instant. */
@@ -90,7 +89,6 @@ export type Work =
   | { readonly type: 'lease' | 'release'; readonly slice: number }
   | { readonly type: 'acknowledge'; readonly ids: readonly string[] }
 
-/** What a consumer asks of the store. */
 export type StoreAction =
   | { readonly type: 'look up'; readonly slice: number; readonly limit: number }
   | {
@@ -115,7 +113,6 @@ export type Action =
   /** Leaves a slice to the other consumers of the process at once, and to others once they see that it is abandoned. */
   | { readonly type: 'abandon'; readonly slice: number; readonly claim: ClaimRecord }
 
-/** What the store answers to an action. */
 export type Answer =
   | { readonly type: 'found'; readonly due: Run; readonly isCut: boolean }
   | {
@@ -151,7 +148,6 @@ export const consumerBounds = {
 
 export type ConsumerBounds = Readonly<typeof consumerBounds>
 
-/** The state of a consumer. */
 export interface State {
   readonly settings: Pick<DrainSettings, 'concurrency' | 'limit' | 'pollMs' | 'attemptsMax'>
   readonly bounds: ConsumerBounds

@@ -39,7 +39,6 @@ export function step(state: State, observed: readonly Observed[], at: Moment): S
   return { state: turn.state, actions: turn.actions, wakeAt: wakeAt(turn.state, at) }
 }
 
-/** Takes note of what has happened. */
 function note(turn: Turn, observed: Observed): void {
   const { state } = turn
   if (observed.type === 'time') return

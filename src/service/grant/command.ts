@@ -15,10 +15,8 @@ export interface GrantingServer {
   readonly policy: GrantPolicy
 }
 
-/** A command of one type. */
 export type Command<Type> = Extract<GrantCommand, { readonly type: Type }>
 
-/** Returns the write that carries out a command on a loaded grant. */
 export function commandWrite<Type extends keyof GrantRefusals>(
   { policy }: GrantingServer,
   grant: Grant,

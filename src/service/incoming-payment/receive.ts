@@ -44,7 +44,6 @@ export interface ReceivedFunds {
   readonly notAfter?: Instant
 }
 
-/** Why funds that arrived are not counted. */
 type ArrivalRefusal = ReceiveRefusal | MayReceiveRefusal
 
 type ArrivalResult = PaymentResult<IncomingPayment, ArrivalRefusal> | ArrivalInReview
