@@ -8,6 +8,8 @@ import {
   type ConnectedApp,
   fieldsFor,
   isPaying,
+  isSpent,
+  isUsedUp,
   labelOf,
   nameOf,
   pausedBadge,
@@ -57,19 +59,20 @@ export function connectedAppScreen(app: ConnectedApp, options: ConnectedAppOptio
   const { locale, outcome } = options
   const name = nameOf(app, options)
   const date = approvedAt !== undefined && formatDay(approvedAt, locale)
+  const isOver = isUsedUp(app)
   const content = html`${outcome && outcomeHtml(outcome, app, options)}
     <p><a href="?">${say(locale, 'appsAll')}</a></p>
     <section class="card"><h1>${isolated(name)}</h1>
     <p class="address">${addressOf({ client })}</p>
     ${signedWithHtml(app, options)}
     ${date && html`<p class="quiet small">${say(locale, 'since', { date })}</p>`}
-    ${pausedBadge(app, options)}
+    ${isOver ? html`<p><span class="badge">${say(locale, 'usedUp')}</span></p><p>${say(locale, 'usedUpMeaning')}</p>` : pausedBadge(app, options)}
     ${waitingHtml(app, options)}
     ${access.map((item) => itemHtml(item, app, options))}
     ${subject && html`<ul><li>${say(locale, 'learns', { id: subject.id })}</li></ul>`}
     ${conditionsHtml(app.grant, options)}
-    ${ownerLimitsHtml(app, options)}
-    <div class="actions">${pauseForm(app, options)}
+    ${!isOver && ownerLimitsHtml(app, options)}
+    <div class="actions">${!isOver && pauseForm(app, options)}
     <details id="remove"><summary aria-label="${labelOf('remove', app, options)}">${say(locale, 'remove')}</summary>
       <p>${sayOf('removeQuestion', app, options)}</p>
       <form method="post">${fieldsFor(app, options)}<button class="danger" name="do" value="revoke">${say(locale, 'removeApp', { app: name })}</button></form></details>
@@ -97,7 +100,7 @@ function itemHtml(item: ItemView, app: ConnectedApp, options: ConnectedAppOption
   const lines = describeItem(item, options).map((line) => html`<li>${line}</li>`)
   return html`${isPaying(item) ? limitHtml(item, app, options) : label && html`<p class="quiet small">${say(locale, 'token', { label })}</p>`}
     <ul>${lines}</ul>
-    ${lowerForm(item, app, options)}
+    ${!isSpent(item, app) && lowerForm(item, app, options)}
     ${app.grant.access.length > 1 && removeItemForm(item, app, options, say(locale, 'removeItem'))}`
 }
 

@@ -116,14 +116,20 @@ export function connectedAppsScreen(
 }
 
 /** Whether an app can never pay again: all that it was granted, once and for all, is spent, and nothing waits. */
-export function isUsedUp({ grant, budgets, waiting = [] }: ConnectedApp): boolean {
-  const paying = grant.access.filter(isPaying)
-  const isSpent = ({ itemId, limits = {} }: ItemView) => {
-    const left = budgets?.find(({ item }) => item.itemId === itemId)?.left
-    const rest = limits.debitAmount ? left?.debitAmount : left?.receiveAmount
-    return limits.interval === undefined && rest !== undefined && BigInt(rest.value) === 0n
-  }
-  return paying.length > 0 && waiting.length === 0 && paying.every(isSpent)
+export function isUsedUp(app: ConnectedApp): boolean {
+  const paying = app.grant.access.filter(isPaying)
+  return paying.length > 0 && paying.every((item) => isSpent(item, app))
+}
+
+/** Whether what an item allows, once and for all, is spent, and nothing waits. */
+export function isSpent(
+  { itemId, limits = {} }: ItemView,
+  { budgets, waiting = [] }: ConnectedApp,
+): boolean {
+  const left = budgets?.find(({ item }) => item.itemId === itemId)?.left
+  const rest = limits.debitAmount ? left?.debitAmount : left?.receiveAmount
+  const isOver = limits.interval === undefined && rest !== undefined && BigInt(rest.value) === 0n
+  return isOver && waiting.length === 0
 }
 
 function searchForm({ locale, search }: ConnectedAppsOptions): Html {

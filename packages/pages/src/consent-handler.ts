@@ -153,7 +153,7 @@ export function consentHandler(site: Site): Handler {
       return notice(200, done, visit, { content })
     }
     if (result.refusal === 'not_the_owner') return notice(403, 'notYours', visit)
-    if (result.refusal === 'interaction_unknown') return notice(404, 'unknown', visit)
+    if (result.refusal === 'interaction_unknown') return notice(404, 'requestUnknown', visit)
     const current = (await interactions.get(view.id)) ?? view
     return current.status === 'pending'
       ? notice(409, 'failed', visit)
@@ -163,7 +163,7 @@ export function consentHandler(site: Site): Handler {
   return site.served(async (visit) => {
     const [path = ''] = visit.request.url.split('?', 1)
     const view = await interactions.get(path.split('/').at(-1) ?? '')
-    if (view === undefined) return notice(404, 'unknown', visit)
+    if (view === undefined) return notice(404, 'requestUnknown', visit)
     const isPosted = visit.request.method === 'POST'
     const isOver = view.status !== 'pending' && !(view.status === 'approved' && leadsBack(view))
     if (!isPosted && isOver) return decided(view, visit)

@@ -130,8 +130,12 @@ function addForm({ locale, account, accounts, given, problem, token }: KeysOptio
   const problemOf = (field: KeyField) =>
     refused === field &&
     html`<p class="problem" id="${field}-problem">${sayProblem(problem, locale)}</p>`
-  const markOf = (field: KeyField) =>
-    refused === field && html` aria-invalid="true" aria-describedby="${field}-problem"`
+  const markOf = (field: KeyField, hint = '') => {
+    const [mark, problemId] =
+      refused === field ? [html` aria-invalid="true"`, `${field}-problem`] : ['', '']
+    const described = [hint, problemId].filter((id) => id !== '').join(' ')
+    return html`${mark}${described && html` aria-describedby="${described}"`}`
+  }
   const options = accounts.map(
     ({ url }) => html`<option${url === account.url && html` selected`}>${url}</option>`,
   )
@@ -141,8 +145,9 @@ function addForm({ locale, account, accounts, given, problem, token }: KeysOptio
     <select id="account" name="account">${options}</select>
     <label for="name">${say(locale, 'keyName')}</label>${problemOf('name')}
     <input id="name" name="name"${markOf('name')} required maxlength="${nameLengthMax}" value="${visible(given.get('name') ?? '')}">
-    <label for="key">${say(locale, 'keyText')}</label>${problemOf('key')}
-    <textarea id="key" name="key"${markOf('key')} required rows="6" dir="ltr" autocapitalize="none" autocorrect="off" spellcheck="false">
+    <label for="key">${say(locale, 'keyText')}</label>
+    <p class="quiet small" id="key-hint">${say(locale, 'keyTextHint', { jwk: exampleOf('{"kty":"OKP"'), base64: exampleOf('eyJ'), pem: exampleOf('-----BEGIN PUBLIC KEY-----') })}</p>${problemOf('key')}
+    <textarea id="key" name="key"${markOf('key', 'key-hint')} required rows="6" dir="ltr" autocapitalize="none" autocorrect="off" spellcheck="false">
 ${keyToShow(given.get('key') ?? '')}</textarea>
     <p><button type="button" id="make" hidden data-made="${plain(locale, 'keyMade')}"
       data-unsupported="${plain(locale, 'keyUnsupported')}">${say(locale, 'keyMake')}</button></p>
@@ -150,6 +155,11 @@ ${keyToShow(given.get('key') ?? '')}</textarea>
     <label for="kid">${say(locale, 'keyNewId')}</label>${problemOf('kid')}
     <input id="kid" name="kid"${markOf('kid')} maxlength="256" dir="ltr" autocapitalize="none" autocorrect="off" spellcheck="false" value="${isPrivate(given.get('kid') ?? '') ? '' : visible(given.get('kid') ?? '')}">
     <div class="buttons"><button class="primary" id="add">${say(locale, 'keyAdd')}</button></div></form></section>`
+}
+
+/** How a key begins, left to right in every language. */
+function exampleOf(beginning: string): Html {
+  return html`<code dir="ltr">${beginning}</code>`
 }
 
 /**

@@ -5,9 +5,9 @@ import type { PagesOptions } from './options.js'
 /** A page to which the others link. */
 export type Place = 'apps' | 'limits' | 'keys'
 
-/** Returns the links between the pages of an owner, if there are several. */
+/** Returns the links between the pages of an owner, if there are several. `elsewhere` is none of them. */
 export function navigationAt(
-  place: Place,
+  place: Place | 'elsewhere',
   {
     connectedAppsUrl,
     accountLimits,

@@ -220,6 +220,8 @@ interface LimitsSection extends FormState {
 
 /** The texts about limits that differ for an app and for an account. */
 type LimitWords = Readonly<Record<'pays' | 'amount' | 'payments' | 'hint' | 'closed', TextKey>> & {
+  /** What the page says without a limit. */
+  readonly none?: TextKey
   /** The button of a form that leads to another page. */
   readonly save?: TextKey
 }
@@ -238,6 +240,7 @@ const wordsForAccount: LimitWords = {
   payments: 'accountLimitPayments',
   hint: 'accountLimitHint',
   closed: 'accountNotNow',
+  none: 'accountLimitsNone',
   save: 'limitCheck',
 }
 
@@ -281,12 +284,13 @@ export function accountLimitTerms(limit: SpendingLimit, locale: Locale): Html {
 }
 
 function limitsHtml(section: LimitsSection): Html {
-  const { limits, statuses } = section
-  return html`${limits.map(
-    (limit, index) => html`<ul>${termsOf(limit, section)}</ul>
+  const { limits, statuses, words, locale } = section
+  return html`${limits.length === 0 && words.none && html`<p>${say(locale, words.none)}</p>`}
+    ${limits.map(
+      (limit, index) => html`<ul>${termsOf(limit, section)}</ul>
     ${leftHtml(statuses?.[index], section)}
     ${limitForm({ limit, index }, section)}`,
-  )}
+    )}
     ${section.canAdd && limitForm({}, section)}`
 }
 

@@ -55,7 +55,9 @@ export interface Pages {
  */
 export function createPages(options: PagesOptions): Pages {
   const site = createSite(options)
-  const notFound = site.served(async (visit) => site.notice(404, 'unknown', visit))
+  const notFound = site.served(async (visit) =>
+    site.notice(404, 'unknown', visit, { place: 'elsewhere' }),
+  )
   return {
     consent: consentHandler(site),
     confirmation: confirmationHandler(site),

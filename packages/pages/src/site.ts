@@ -37,7 +37,11 @@ export interface Site {
   readonly screens: PageScreens
   readonly now: () => Instant
   /** Returns the response with a screen. With `place`, it has links to the other pages of the owner. */
-  show(screen: Screen, visit: Visit, more?: { status?: number; place?: Place }): HttpResponse
+  show(
+    screen: Screen,
+    visit: Visit,
+    more?: { status?: number; place?: Place | 'elsewhere' | undefined },
+  ): HttpResponse
   /** Returns the response with a short answer. */
   notice(status: number, name: NoticeName, visit: Visit, more?: NoticeParts): HttpResponse
   /** Returns the way to the login. For a form it is a page, because the login may be at another origin. */
@@ -58,6 +62,8 @@ export interface NoticeParts {
   readonly content?: Html
   /** The final destination of a form in `content`: see `Screen`. */
   readonly formTarget?: string | undefined
+  /** Adds the links to the pages of the owner. */
+  readonly place?: 'elsewhere'
 }
 
 /** @throws {InvalidInputError} for an invalid option. */
@@ -100,7 +106,7 @@ export function createSite(options: PagesOptions): Site {
     return page(screen, { locale, owner: signedIn, navigation, design, status })
   }
 
-  const notice: Site['notice'] = (status, name, visit, { content, formTarget } = {}) => {
+  const notice: Site['notice'] = (status, name, visit, { content, formTarget, place } = {}) => {
     const { locale } = visit
     const link =
       connectedAppsUrl && html`<p><a href="${connectedAppsUrl}">${say(locale, 'appsTitle')}</a></p>`
@@ -111,7 +117,7 @@ export function createSite(options: PagesOptions): Site {
         formTarget,
       },
       visit,
-      { status },
+      { status, place },
     )
   }
 

@@ -366,6 +366,17 @@ describe('the screen of limits for all apps', () => {
   const limitFacts = (locale: (typeof locales)[number]) => (limit: SpendingLimit) =>
     factsOfLimit(limit, locale)
 
+  test('says in each language that there is no limit, and not beside one', () => {
+    const account = { url: alice, assetCode: 'USD', assetScale: 2 }
+    for (const locale of locales) {
+      const options = { locale, given: new URLSearchParams(), token: html`` }
+      const shown = (limits: readonly SpendingLimit[]) =>
+        textOf(accountLimitsScreen([{ account, limits }], options).content)
+      expect(shown([])).toContain(locale.texts.accountLimitsNone)
+      expect(shown([{ payments: 1 }])).not.toContain(locale.texts.accountLimitsNone)
+    }
+  })
+
   test('says in each language that no app can pay outside all windows', () => {
     const account = { url: alice, assetCode: 'USD', assetScale: 2 }
     const statuses = [{ source: 'account', isOpen: false, left: {} }] as const

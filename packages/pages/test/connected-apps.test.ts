@@ -154,6 +154,18 @@ describe('the order of connected apps', () => {
     expect(text.match(/Pause payments/g)).toHaveLength(2)
   })
 
+  test('offers nothing on the page of a used-up app but to remove it', () => {
+    const one = (app: ConnectedApp) => {
+      const { text, body } = seen(connectedAppScreen(app, base))
+      const actions = [...body.matchAll(/name="do" value="(\w+)"/g)].map(([, action]) => action)
+      return { text, actions }
+    }
+    expect(one(usedUp).actions).toEqual(['revoke'])
+    expect(one(usedUp).text).toMatch(/Used up.*this app cannot pay any more/)
+    expect(one(waiting).actions).toEqual(['lower', 'limit', 'pause', 'revoke'])
+    expect(one(waiting).text).not.toContain('Used up')
+  })
+
   test('has no such end while an app can pay again, whatever it has spent', () => {
     const some = { ...usedUp, budgets: [{ ...spentAll, left: { debitAmount: usd('1') } }] }
     const unknown: ConnectedApp = { grant: grantOf({ access: [once] }) }

@@ -53,7 +53,8 @@ test('a refused field is marked, says why beside itself, and keeps what may be s
     const content = await contentFor(problem)
     const marked = [...content.matchAll(/<(?:input|textarea) id="(\w+)"[^>]*aria-invalid="true"/g)]
     expect(marked.map(([, id]) => id)).toEqual([field])
-    expect(content).toContain(`aria-describedby="${field}-problem"`)
+    const described = field === 'key' ? 'key-hint key-problem' : `${field}-problem`
+    expect(content).toContain(`aria-describedby="${described}"`)
     const [, said = ''] = new RegExp(`id="${field}-problem">(.*?)</p>`).exec(content) ?? []
     expect(content).toContain(`<a href="#${field}">${said}</a>`)
     expect(said).not.toBe('')

@@ -254,7 +254,12 @@ describe('the consent page', () => {
     expect((await as('').open()).headers['location']).toBe(`/login?${next}`)
     expect(await as('bob').open()).toMatchObject({ status: 403 })
     for (const path of ['', '/unknown', '/%00', `/${id}x`]) {
-      expect((await visitor(pages.consent, `/consent${path}`).open()).status, path).toBe(404)
+      const { status, text } = await visitor(pages.consent, `/consent${path}`).open()
+      expect([path, status, text]).toEqual([
+        path,
+        404,
+        expect.stringMatching(/start again in the app/),
+      ])
     }
   })
 
@@ -749,6 +754,7 @@ describe('the page of connected apps', () => {
 })
 
 describe('around the servers', () => {
+  const noLimits = { of: async () => [], set: async () => true }
   const nothing: Handler = async () => ({ status: 404, headers: {}, body: '{}', unmatched: true })
   const get = (handle: Handler, url: string, accept: string, method = 'GET') =>
     handle({ method, url, headers: [['Accept', accept]], body: new Uint8Array() })
@@ -759,10 +765,21 @@ describe('around the servers', () => {
     const handle = pages.around(nothing)
     const { status, headers, body = '' } = await get(handle, '/nowhere', html)
     expect([status, headers['content-type']]).toEqual([404, 'text/html; charset=utf-8'])
-    expect(textOf(body)).toMatch(/Our Bank.*This page does not exist/)
+    expect(textOf(body)).toMatch(/Our Bank.*There is no page at this address/)
     expect((await get(handle, '/nowhere', 'application/json')).body).toBe('{}')
     expect((await get(handle, '/nowhere', html, 'POST')).body).toBe('{}')
     expect((await get(pages.notFound, '/nowhere', '*/*')).status).toBe(404)
+  })
+
+  test('the page for nothing leads to all pages of an owner', async () => {
+    const more = { connectedAppsUrl: '/apps', keysUrl: '/keys', accountLimits: noLimits }
+    const { pages } = await asked(more)
+    const { body = '' } = await get(pages.around(nothing), '/limits', html)
+    const links = [...body.matchAll(/<nav.*?<\/nav>/gs)].flatMap(([nav]) => [
+      ...nav.matchAll(/href="([^"]*)"/g),
+    ])
+    expect(links.map(([, url]) => url)).toEqual(['/apps', '/apps?limits', '/keys'])
+    expect(body).not.toContain('aria-current="page"')
   })
 
   test('other requests for which the servers have nothing are left to the host, unread', async () => {

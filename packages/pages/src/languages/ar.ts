@@ -144,6 +144,7 @@ export const arabic: Texts = {
   paymentsLeftUntil: 'الدفعات المتبقية حتى {end}: {left}',
   notNow: 'لا يمكنه الدفع في هذا الوقت.',
   usedUp: 'استُنفدت',
+  usedUpMeaning: 'أُنفق كل ما سمحت به: لم يعد بإمكان هذا التطبيق أن يدفع.',
   paused: 'متوقف مؤقتًا',
   pausedUntil: 'متوقف مؤقتًا حتى {time}',
   pause: 'إيقاف المدفوعات مؤقتًا',
@@ -166,6 +167,7 @@ export const arabic: Texts = {
   accountLimits: 'حدود لكل التطبيقات',
   accountLimitsPurpose:
     'تُحتسب كل مدفوعات تطبيقاتك من الحساب معًا ضمن حدوده، إلى جانب حدود كل تطبيق.',
+  accountLimitsNone: 'لا حد لجميع التطبيقات معًا. لكل تطبيق حدوده الخاصة فقط، إن وُجدت.',
   accountPaysAtMost: 'تدفع كل التطبيقات معًا {times} كحد أقصى {period}',
   accountLimitAmount: 'أقصى ما يمكن لكل التطبيقات إنفاقه معًا، بعملة {asset}',
   accountLimitPayments: 'أقصى عدد من الدفعات لكل التطبيقات معًا',
@@ -209,7 +211,9 @@ export const arabic: Texts = {
   keyAddTitle: 'إضافة مفتاح',
   keyAccount: 'الحساب',
   keyName: 'الاسم',
-  keyText: 'المفتاح العام (JWK أو صيغته base64 أو PEM)',
+  keyText: 'المفتاح العام',
+  keyTextHint:
+    'يعرضه تطبيقك. انسخه من أول حرف إلى آخر حرف: يبدأ بـ {jwk} أو بـ {base64} أو بـ {pem}.',
   keyNewId: 'معرّف المفتاح، إن أردت اختياره',
   keyAdd: 'إضافة',
   keyMake: 'إنشاء مفتاح جديد في هذا المتصفح',
@@ -307,7 +311,10 @@ export const arabic: Texts = {
   foreignTitle: 'غير مقبول',
   foreign: 'أرسل موقع آخر هذا النموذج. افتح الصفحة من جديد.',
   unknownTitle: 'غير موجودة',
-  unknown: 'هذه الصفحة غير موجودة.',
+  unknown: 'لا توجد صفحة في هذا العنوان.',
+  requestUnknownTitle: 'هذا الرابط لا يعمل',
+  requestUnknown:
+    'لا يوجد هنا طلب يحتاج إلى قرارك: الرابط غير كامل، أو قديم حتى حُذف الطلب. لم تتم الموافقة على أي شيء. ابدأ من جديد في التطبيق، فهو يعطيك رابطًا جديدًا.',
   failedTitle: 'لم ينجح ذلك',
   failed: 'لم تُقبل إجابتك. ابدأ من جديد في التطبيق.',
   brokenTitle: 'حدث خطأ',

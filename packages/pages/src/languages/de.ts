@@ -143,6 +143,7 @@ export const german: Texts = {
   paymentsLeftUntil: 'Übrige Zahlungen bis {end}: {left}',
   notNow: 'Zurzeit kann sie nicht zahlen.',
   usedUp: 'Aufgebraucht',
+  usedUpMeaning: 'Alles, was Sie erlaubt haben, ist ausgegeben: Diese App kann nicht mehr zahlen.',
   paused: 'Angehalten',
   pausedUntil: 'Angehalten bis {time}',
   pause: 'Zahlungen anhalten',
@@ -165,6 +166,8 @@ export const german: Texts = {
   accountLimits: 'Limits für alle Apps',
   accountLimitsPurpose:
     'Alle Zahlungen Ihrer Apps von einem Konto zählen zusammen in seinen Limits, neben den Limits jeder App.',
+  accountLimitsNone:
+    'Kein Limit für alle Apps zusammen. Jede App hat nur ihre eigenen Limits, falls sie welche hat.',
   accountPaysAtMost: 'alle Apps zusammen zahlen höchstens {times}: {period}',
   accountLimitAmount: 'So viel dürfen alle Apps zusammen höchstens ausgeben, in {asset}',
   accountLimitPayments: 'So oft dürfen alle Apps zusammen höchstens zahlen',
@@ -209,7 +212,9 @@ export const german: Texts = {
   keyAddTitle: 'Schlüssel hinzufügen',
   keyAccount: 'Konto',
   keyName: 'Name',
-  keyText: 'Öffentlicher Schlüssel (JWK, sein Base64 oder PEM)',
+  keyText: 'Öffentlicher Schlüssel',
+  keyTextHint:
+    'Ihre App zeigt ihn. Kopieren Sie ihn vom ersten bis zum letzten Zeichen: Er beginnt mit {jwk}, mit {base64} oder mit {pem}.',
   keyNewId: 'Schlüssel-ID, wenn Sie sie wählen möchten',
   keyAdd: 'Hinzufügen',
   keyMake: 'Neuen Schlüssel in diesem Browser erzeugen',
@@ -318,7 +323,10 @@ export const german: Texts = {
   foreignTitle: 'Nicht angenommen',
   foreign: 'Eine andere Website hat dieses Formular gesendet. Öffnen Sie die Seite bitte neu.',
   unknownTitle: 'Nicht gefunden',
-  unknown: 'Diese Seite gibt es nicht.',
+  unknown: 'Unter dieser Adresse gibt es keine Seite.',
+  requestUnknownTitle: 'Dieser Link führt nicht weiter',
+  requestUnknown:
+    'Hier ist keine Anfrage zu entscheiden: Der Link ist unvollständig oder so alt, dass die Anfrage gelöscht wurde. Nichts wurde genehmigt. Bitte beginnen Sie in der App noch einmal; sie gibt Ihnen einen neuen Link.',
   failedTitle: 'Das ging nicht',
   failed: 'Ihre Antwort wurde nicht angenommen. Beginnen Sie bitte in der App von vorn.',
   brokenTitle: 'Etwas ist schiefgegangen',

@@ -150,6 +150,7 @@ export const english = {
   paymentsLeftUntil: 'Payments left until {end}: {left}',
   notNow: 'It cannot pay at this time.',
   usedUp: 'Used up',
+  usedUpMeaning: 'All that you allowed is spent: this app cannot pay any more.',
   paused: 'Paused',
   pausedUntil: 'Paused until {time}',
   pause: 'Pause payments',
@@ -172,6 +173,7 @@ export const english = {
   accountLimits: 'Limits for all apps',
   accountLimitsPurpose:
     'All payments of your apps from an account count together in its limits, beside the limits of each app.',
+  accountLimitsNone: 'No limit for all apps together. Each app only has its own limits, if any.',
   accountPaysAtMost: 'all apps together pay at most {times} {period}',
   accountLimitAmount: 'Most that all apps may spend together, in {asset}',
   accountLimitPayments: 'Most payments that all apps may make together',
@@ -217,7 +219,9 @@ export const english = {
   keyAddTitle: 'Add a key',
   keyAccount: 'Account',
   keyName: 'Name',
-  keyText: 'Public key (JWK, its base64, or PEM)',
+  keyText: 'Public key',
+  keyTextHint:
+    'Your app shows it. Copy it from the first to the last character: it begins with {jwk}, with {base64} or with {pem}.',
   keyNewId: 'Key ID, if you want to choose it',
   keyAdd: 'Add',
   keyMake: 'Make a new key in this browser',
@@ -320,7 +324,10 @@ export const english = {
   foreignTitle: 'Not accepted',
   foreign: 'Another site sent this form. Please open the page again.',
   unknownTitle: 'Not found',
-  unknown: 'This page does not exist.',
+  unknown: 'There is no page at this address.',
+  requestUnknownTitle: 'This link does not work',
+  requestUnknown:
+    'Here is no request to decide: the link is incomplete, or so old that the request was deleted. Nothing was approved. Please start again in the app, which gives you a new link.',
   failedTitle: 'That did not work',
   failed: 'Your answer was not accepted. Please start again in the app.',
   brokenTitle: 'Something went wrong',

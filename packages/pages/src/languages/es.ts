@@ -142,6 +142,7 @@ export const spanish: Texts = {
   paymentsLeftUntil: 'Pagos restantes hasta el {end}: {left}',
   notNow: 'En este momento no puede pagar.',
   usedUp: 'Agotadas',
+  usedUpMeaning: 'Todo lo que usted permitió está gastado: esta aplicación ya no puede pagar.',
   paused: 'En pausa',
   pausedUntil: 'En pausa hasta el {time}',
   pause: 'Pausar los pagos',
@@ -164,6 +165,8 @@ export const spanish: Texts = {
   accountLimits: 'Límites para todas las aplicaciones',
   accountLimitsPurpose:
     'Todos los pagos de sus aplicaciones desde una cuenta cuentan juntos para sus límites, además de los límites de cada aplicación.',
+  accountLimitsNone:
+    'No hay límite para todas las aplicaciones juntas. Cada aplicación solo tiene sus propios límites, si los tiene.',
   accountPaysAtMost: 'todas las aplicaciones juntas pagan como máximo {times} {period}',
   accountLimitAmount: 'Lo máximo que pueden gastar todas las aplicaciones juntas, en {asset}',
   accountLimitPayments: 'Número máximo de pagos de todas las aplicaciones juntas',
@@ -208,7 +211,9 @@ export const spanish: Texts = {
   keyAddTitle: 'Añadir una clave',
   keyAccount: 'Cuenta',
   keyName: 'Nombre',
-  keyText: 'Clave pública (JWK, su base64 o PEM)',
+  keyText: 'Clave pública',
+  keyTextHint:
+    'Su aplicación la muestra. Cópiela del primer al último carácter: empieza por {jwk}, por {base64} o por {pem}.',
   keyNewId: 'ID de la clave, si quiere elegirlo',
   keyAdd: 'Añadir',
   keyMake: 'Crear una clave en este navegador',
@@ -309,7 +314,10 @@ export const spanish: Texts = {
   foreignTitle: 'No aceptado',
   foreign: 'Otro sitio envió este formulario. Abra la página de nuevo.',
   unknownTitle: 'No encontrada',
-  unknown: 'Esta página no existe.',
+  unknown: 'No hay ninguna página en esta dirección.',
+  requestUnknownTitle: 'Este enlace no funciona',
+  requestUnknown:
+    'Aquí no hay ninguna solicitud que decidir: el enlace está incompleto, o es tan antiguo que la solicitud se ha borrado. No se ha aprobado nada. Empiece de nuevo en la aplicación, que le dará un enlace nuevo.',
   failedTitle: 'No ha funcionado',
   failed: 'No se ha aceptado su respuesta. Empiece de nuevo en la aplicación.',
   brokenTitle: 'Algo ha fallado',
