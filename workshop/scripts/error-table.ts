@@ -52,12 +52,14 @@ export function errorTable(): string {
   ].join('\n')
 }
 
-/** Returns the table of what each refusal means, and what helps, as Markdown. */
+/** Returns the table of what each refusal means, and what helps, with the codes that clients get, as Markdown. */
 export function meaningTable(): string {
-  const rows = Object.entries(refusalMeanings).map(([refusal, [meaning, remedy]]) => {
-    return `| \`${refusal}\` | ${meaning} | ${remedy} |`
+  const rows = (Object.keys(refusalMeanings) as Refusal[]).map((refusal) => {
+    const [meaning, remedy] = refusalMeanings[refusal]
+    const codes = new Set(Object.values(refusals[refusal]).map(({ code }) => `\`${code}\``))
+    return `| \`${refusal}\` | ${[...codes].join(', ')} | ${meaning} | ${remedy} |`
   })
-  return ['| meaning of | because | what helps |', '|---|---|---|', ...rows].join('\n')
+  return ['| meaning of | `code` | because | what helps |', '|---|---|---|---|', ...rows].join('\n')
 }
 
 /** Returns the table of the reasons that clients learn as Markdown. */

@@ -26,8 +26,8 @@ export const refusalMeanings: Readonly<
     'rotate it if it has expired; else ask for a new grant',
   ],
   introspection_unavailable: [
-    'the resource server got no answer about the token',
-    'try again; host: see `onError`',
+    'the resource server got no answer about the token, and did nothing',
+    'try again; host: is the authorization server up? see `onError`',
   ],
   resource_server_invalid: [
     'the resource server that asks is not known',
@@ -38,7 +38,7 @@ export const refusalMeanings: Readonly<
     'publish an Ed25519 key in `jwks.json` of the client’s wallet address',
   ],
   client_unavailable: ['the key set of the client did not arrive', 'try again; check `jwks.json`'],
-  rate_limited: ['your `rateLimit` refuses it', 'wait for `Retry-After`'],
+  rate_limited: ['the `rateLimit` of the host refuses it', 'wait for `Retry-After`, then repeat'],
   replayed: [
     'another request had the same nonce',
     'sign with a new nonce; a payment with neither quote nor key only if no request for it was sent before',
@@ -56,7 +56,10 @@ export const refusalMeanings: Readonly<
   query_invalid: ['the query is not valid', 'correct what `details` names'],
   idempotency_key_invalid: ['the `Idempotency-Key` is too long, or not a string', 'send a UUID'],
   subject_unsupported: ['this wallet names no subjects', 'ask without `subject`'],
-  request_not_allowed: ['your `mayRequest` refuses the client', 'none; host: see `mayRequest`'],
+  request_not_allowed: [
+    'the `mayRequest` of the host refuses the client',
+    'ask the wallet; host: see `mayRequest`',
+  ],
   interaction_required: ['the access needs consent', 'ask with `interact`'],
   interaction_by_key: [
     'a client without a wallet address asks for access that needs consent',
@@ -65,35 +68,56 @@ export const refusalMeanings: Readonly<
   finish_required: ['the wallet requires a finish method', 'ask with `interact.finish`'],
   too_fast: ['the client polls before `wait` has passed', 'wait for `Retry-After`'],
   poll_with_finish: ['a grant with a finish method is polled', 'continue with `interact_ref`'],
-  grant_gone: ['the grant has ended', 'ask for a new grant'],
+  grant_gone: [
+    'the grant has ended: it was revoked, cancelled, or its time was over',
+    'ask for a new grant',
+  ],
   grant_finalized: ['the grant has ended before', 'nothing: it is cancelled'],
   grant_denied: ['the owner denied', 'tell the user; a new request asks again'],
   interaction_timed_out: ['nobody decided in time', 'ask again'],
   interact_ref_wrong: ['`interact_ref` is of another grant', 'use that of the redirect'],
-  interact_ref_used: ['`interact_ref` was used', 'use the token of the first response'],
-  already_issued: ['the tokens have been issued', 'use them'],
+  interact_ref_used: [
+    '`interact_ref` was used',
+    'use the token of the first response; if it is lost, ask for a new grant, since a repeat works for 60 s only',
+  ],
+  already_issued: [
+    'the tokens have been issued',
+    'use them; if they are lost, ask for a new grant',
+  ],
   token_not_managed_here: [
     'the token is not of this `manage` URL, or was rotated long ago',
     'use the newest token and its `manage` URL',
   ],
   token_revoked: ['the token was revoked', 'ask for a new grant'],
-  grant_over: ['the grant of the token has ended', 'ask for a new grant'],
+  grant_over: [
+    'the grant of the token has ended: it was revoked, cancelled, or its time was over',
+    'ask for a new grant',
+  ],
   identifier_foreign: [
     'the token is for another account',
     'name the `identifier` of the access as `walletAddress`',
   ],
   request_differs: [
     'the quote or key was used for another payment',
-    'repeat the same body, or take a new key',
+    'repeat the same body; take a new key only for another payment: a second key pays a second time',
   ],
   confirmation_declined: ['the owner declined this payment', 'tell the user; do not repeat'],
-  confirmation_expired: ['the owner did not answer in time', 'make a new payment'],
+  confirmation_expired: [
+    'the owner did not answer in time, and nothing was paid',
+    'pay with a new quote or key: the old one gets this answer again',
+  ],
   grant_ended: [
     'the grant ended before the payment was made',
     'ask for a new grant, and pay with a new quote or key: the old one gets this answer again',
   ],
-  wallet_address_unknown: ['no account has this wallet address', 'correct it'],
-  wallet_address_inactive: ['the account is closed or not active', 'tell the user'],
+  wallet_address_unknown: [
+    'no account has this wallet address',
+    'correct it; host: see `walletAddresses.find`',
+  ],
+  wallet_address_inactive: [
+    'the account is closed or not active',
+    'tell the user; host: see `walletAddresses.find`',
+  ],
   amount_invalid: [
     'an amount is not positive, or in another asset',
     'correct what `details` names',
@@ -107,20 +131,32 @@ export const refusalMeanings: Readonly<
     'nothing would arrive',
     'send at least `minSendAmount` of `details`, if it is there',
   ],
-  receiver_invalid: ['your `price` cannot pay the receiver', 'check the incoming payment'],
+  receiver_invalid: [
+    'the `price` of the host cannot pay the receiver',
+    'check that the incoming payment is open, and its URL; host: see `reason`',
+  ],
   quote_unknown: ['this client has no such quote', 'ask for a quote'],
   quote_mismatch: ['the quote is of another account', 'name its `walletAddress`'],
-  quote_expired: ['the quote has expired', 'ask for a new quote'],
+  quote_expired: [
+    'the quote has expired, and nothing was paid with it: a paid one returns its payment',
+    'ask for a new quote',
+  ],
   limits_exceeded: [
     'a limit that the client asked for is spent, or less than the payment',
     'pay at most what `details` says is left, or ask for a new grant',
   ],
-  grant_paused: ['the owner has paused the app', 'try later'],
+  grant_paused: ['the owner has paused the app', 'try again later; the owner can resume it'],
   conditions_exceeded: ['a limit of the owner for the app', 'try later, or pay less'],
   account_limit_exceeded: ['a limit of the owner for all apps', 'try later, or pay less'],
-  amount_too_large: ['your `mayPay` or `mayReceive` refuses the amount', 'send less'],
-  payment_not_allowed: ['your `mayPay` or `mayReceive` refuses it', 'do not repeat'],
-  funds_insufficient: ['the account does not cover it', 'tell the user; repeat once it does'],
+  amount_too_large: ['`mayPay` or `mayReceive` of the host refuses the amount', 'send less'],
+  payment_not_allowed: [
+    '`mayPay` or `mayReceive` of the host refuses it',
+    'do not repeat; host: see `reason`',
+  ],
+  funds_insufficient: [
+    'the account does not cover it, and nothing was paid',
+    'tell the user; repeat once it does',
+  ],
   confirmation_required: [
     'the owner has to confirm this payment',
     'lead the user to `details.url`, then repeat the request with the same quote or key',

@@ -11,6 +11,7 @@ import {
 import { amountHtml } from './amounts.js'
 import { type Html, html } from './html.js'
 import { formatInstant, isolated, type Locale, listed, say, timesOf } from './locale.js'
+import { accountHtml, isSameUrl, type OwnedAccount } from './owned-account.js'
 import { grantedReceiverHtml, type Receivers } from './receivers.js'
 import type { TextKey } from './texts.js'
 
@@ -22,15 +23,20 @@ export interface DescriptionOptions {
   readonly receivers?: Receivers | undefined
   /** The option `compatibility.intervalCounting` of the authorization server. Default: `occurrences`. */
   readonly intervalCounting?: IntervalCounting | undefined
+  /** The accounts of the signed-in owner, to name them. */
+  readonly accounts?: readonly OwnedAccount[] | undefined
 }
 
 /** Describes an access item completely, line by line. */
 export function describeItem(item: AccessItem, describing: DescriptionOptions): readonly Html[] {
-  const { locale } = describing
+  const { locale, accounts } = describing
   const { type, actions, identifier } = item
+  const known = accounts?.find(({ url }) => isSameUrl(url, identifier))
   return [
     ...actions.map((action) => html`${actionText(type, action, locale)}`),
-    ...(identifier === undefined ? [] : [say(locale, 'onlyFor', { account: identifier })]),
+    ...(identifier === undefined
+      ? []
+      : [say(locale, 'onlyFor', { account: accountHtml(identifier, known) })]),
     ...describeLimits(item, describing),
   ]
 }

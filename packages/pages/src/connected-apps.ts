@@ -46,7 +46,6 @@ export interface ConnectedApp {
 
 /** The values that the pages about connected apps need in addition to the apps. */
 export interface AppOptions extends DescriptionOptions {
-  /** The accounts of the signed-in owner, to name them. */
   readonly accounts: readonly OwnedAccount[]
   /** A hidden field with the token of the forms. */
   readonly token: Html

@@ -137,7 +137,8 @@ function addForm({ locale, account, accounts, given, problem, token }: KeysOptio
     return html`${mark}${described && html` aria-describedby="${described}"`}`
   }
   const options = accounts.map(
-    ({ url }) => html`<option${url === account.url && html` selected`}>${url}</option>`,
+    ({ url, publicName }) =>
+      html`<option value="${url}"${url === account.url && html` selected`}>${visible(publicName ? `${publicName}, ${url}` : url)}</option>`,
   )
   return html`<section class="card"><h2>${say(locale, 'keyAddTitle')}</h2>
     <form method="post" autocomplete="off">${token}

@@ -26,9 +26,15 @@ export function isSameUrl(one: string, other: string | undefined): boolean {
 
 /** Returns an account as its owner knows it, with its balance. */
 export function accountLine(url: string, known: OwnedAccount | undefined, locale: Locale): Html {
-  const { publicName } = known ?? {}
-  return html`${publicName && html`${isolated(publicName)} `}<span${publicName && html` class="quiet small"`}>${isolated(url)}</span>
+  return html`${accountHtml(url, known)}
     ${known && balanceHtml(known, locale)}`
+}
+
+/** Returns an account as its owner knows it. */
+export function accountHtml(url: string, { publicName }: Partial<OwnedAccount> = {}): Html {
+  return publicName
+    ? html`${isolated(publicName)} <span class="quiet small">${isolated(url)}</span>`
+    : html`<span>${isolated(url)}</span>`
 }
 
 export function balanceHtml(

@@ -32,6 +32,7 @@ p{margin:.5rem 0}
 ul{margin:.5rem 0;padding-inline-start:1.25rem}li{margin-block:.25rem}
 a{color:var(--accent)}
 .card{background:var(--surface);border:1px solid var(--border);border-radius:var(--radius);padding:1.5rem;margin-block-end:1rem}
+.card>:last-child,.card>form:last-child>:last-child{margin-block-end:0}
 .quiet{color:var(--muted);font-size:.9375rem}
 .small{font-size:.875rem}
 .address{color:var(--muted);font-size:.9375rem;margin:0}.address b{color:var(--text);font-weight:600}
@@ -59,7 +60,7 @@ border-radius:calc(var(--radius)*.7);padding:.55rem 1rem;min-height:2.75rem;max-
 a.button{display:inline-flex;align-items:center;text-decoration:none;overflow-wrap:anywhere}
 .unseen{position:absolute;width:1px;height:1px;min-height:0;padding:0;border:0;overflow:hidden;clip-path:inset(50%)}
 button.primary{background:var(--accent);color:var(--on-accent);border-color:var(--accent)}
-button.link{border:0;border-radius:4px;padding:0 .25rem;min-height:1.75rem;color:var(--accent);font-weight:500;text-decoration:underline}
+button.link{border:0;border-radius:4px;padding:0;min-height:1.75rem;color:var(--accent);font-weight:500;text-decoration:underline}
 button.danger{color:var(--danger);border-color:var(--danger)}
 label small{display:block;font-weight:400;color:var(--muted);font-size:.875rem}
 .problem{color:var(--danger);font-weight:600;margin:.25rem 0}

@@ -305,7 +305,7 @@ describe('the page of one connected app', () => {
       'Approved on November 3, 2026',
       'pay money from your account',
       'see the payments it made',
-      `only for ${item.identifier}`,
+      `only for Everyday ${item.identifier}`,
       'at most 50.00 USD is debited from your account every month',
       'at most 1.00 USD in one payment only to https://r.example',
     ]) {

@@ -167,7 +167,7 @@ export const arabic: Texts = {
   accountLimits: 'حدود لكل التطبيقات',
   accountLimitsPurpose:
     'تُحتسب كل مدفوعات تطبيقاتك من الحساب معًا ضمن حدوده، إلى جانب حدود كل تطبيق.',
-  accountLimitsNone: 'لا حد لجميع التطبيقات معًا. لكل تطبيق حدوده الخاصة فقط، إن وُجدت.',
+  accountLimitsNone: 'لا حد لجميع التطبيقات معًا. تسري على كل تطبيق حدوده الخاصة فقط، إن وُجدت.',
   accountPaysAtMost: 'تدفع كل التطبيقات معًا {times} كحد أقصى {period}',
   accountLimitAmount: 'أقصى ما يمكن لكل التطبيقات إنفاقه معًا، بعملة {asset}',
   accountLimitPayments: 'أقصى عدد من الدفعات لكل التطبيقات معًا',
@@ -210,7 +210,7 @@ export const arabic: Texts = {
   keyRevokeQuestion: 'يُرفض أي تطبيق يستخدم هذا المفتاح فورًا. يمكنك إضافة المفتاح مرة أخرى.',
   keyAddTitle: 'إضافة مفتاح',
   keyAccount: 'الحساب',
-  keyName: 'الاسم',
+  keyName: 'اسم التطبيق',
   keyText: 'المفتاح العام',
   keyTextHint:
     'يعرضه تطبيقك. انسخه من أول حرف إلى آخر حرف: يبدأ بـ {jwk} أو بـ {base64} أو بـ {pem}.',

@@ -167,7 +167,7 @@ export const german: Texts = {
   accountLimitsPurpose:
     'Alle Zahlungen Ihrer Apps von einem Konto zählen zusammen in seinen Limits, neben den Limits jeder App.',
   accountLimitsNone:
-    'Kein Limit für alle Apps zusammen. Jede App hat nur ihre eigenen Limits, falls sie welche hat.',
+    'Kein Limit für alle Apps zusammen. Für jede App gelten nur ihre eigenen Limits, falls sie welche hat.',
   accountPaysAtMost: 'alle Apps zusammen zahlen höchstens {times}: {period}',
   accountLimitAmount: 'So viel dürfen alle Apps zusammen höchstens ausgeben, in {asset}',
   accountLimitPayments: 'So oft dürfen alle Apps zusammen höchstens zahlen',
@@ -211,7 +211,7 @@ export const german: Texts = {
     'Eine App mit diesem Schlüssel wird sofort abgewiesen. Sie können den Schlüssel wieder hinzufügen.',
   keyAddTitle: 'Schlüssel hinzufügen',
   keyAccount: 'Konto',
-  keyName: 'Name',
+  keyName: 'Name der App',
   keyText: 'Öffentlicher Schlüssel',
   keyTextHint:
     'Ihre App zeigt ihn. Kopieren Sie ihn vom ersten bis zum letzten Zeichen: Er beginnt mit {jwk}, mit {base64} oder mit {pem}.',

@@ -173,7 +173,8 @@ export const english = {
   accountLimits: 'Limits for all apps',
   accountLimitsPurpose:
     'All payments of your apps from an account count together in its limits, beside the limits of each app.',
-  accountLimitsNone: 'No limit for all apps together. Each app only has its own limits, if any.',
+  accountLimitsNone:
+    'No limit for all apps together. For each app, only its own limits apply, if it has any.',
   accountPaysAtMost: 'all apps together pay at most {times} {period}',
   accountLimitAmount: 'Most that all apps may spend together, in {asset}',
   accountLimitPayments: 'Most payments that all apps may make together',
@@ -218,7 +219,7 @@ export const english = {
   keyRevokeQuestion: 'An app with this key is refused at once. You can add the key again.',
   keyAddTitle: 'Add a key',
   keyAccount: 'Account',
-  keyName: 'Name',
+  keyName: 'Name of the app',
   keyText: 'Public key',
   keyTextHint:
     'Your app shows it. Copy it from the first to the last character: it begins with {jwk}, with {base64} or with {pem}.',

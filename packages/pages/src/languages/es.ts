@@ -166,7 +166,7 @@ export const spanish: Texts = {
   accountLimitsPurpose:
     'Todos los pagos de sus aplicaciones desde una cuenta cuentan juntos para sus límites, además de los límites de cada aplicación.',
   accountLimitsNone:
-    'No hay límite para todas las aplicaciones juntas. Cada aplicación solo tiene sus propios límites, si los tiene.',
+    'No hay límite para todas las aplicaciones juntas. Para cada aplicación valen solo sus propios límites, si los tiene.',
   accountPaysAtMost: 'todas las aplicaciones juntas pagan como máximo {times} {period}',
   accountLimitAmount: 'Lo máximo que pueden gastar todas las aplicaciones juntas, en {asset}',
   accountLimitPayments: 'Número máximo de pagos de todas las aplicaciones juntas',
@@ -210,7 +210,7 @@ export const spanish: Texts = {
     'Una aplicación con esta clave será rechazada de inmediato. Puede volver a añadir la clave.',
   keyAddTitle: 'Añadir una clave',
   keyAccount: 'Cuenta',
-  keyName: 'Nombre',
+  keyName: 'Nombre de la aplicación',
   keyText: 'Clave pública',
   keyTextHint:
     'Su aplicación la muestra. Cópiela del primer al último carácter: empieza por {jwk}, por {base64} o por {pem}.',

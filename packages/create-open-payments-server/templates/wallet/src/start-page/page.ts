@@ -131,7 +131,8 @@ function pageOf(
         ${from} approves on the consent page, and the app pays.</p></form>
     <div class="accounts">${accounts.map((account) => accountCard(account, nameOf))}</div>
     ${more?.()}
-    <section class="card"><h2>What to type next</h2>${commands.map(commandHtml)}</section>
+    <section class="card"><h2>What to type next</h2>
+      <p class="quiet">In another terminal, in the folder where you started this server.</p>${commands.map(commandHtml)}</section>
     ${requestList(log.list(), at('requests'))}`
   const { texts, timeZone } = localeFor({ headers: [] })
   const locale = { tag: 'en', timeZone, texts } // a page for developers
