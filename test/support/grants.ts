@@ -579,6 +579,22 @@ export const endingHistory: fc.Arbitrary<History> = historyOf(
   ),
 )
 
+/** Grants with two tokens, of which one is revoked while the grant may go on. */
+export const partlyRevoked: fc.Arbitrary<History> = fc
+  .record({
+    before: fc.array(step, { maxLength: 5 }),
+    which: fc.nat({ max: 1 }),
+    after: fc.array(step, { maxLength: 10 }),
+  })
+  .map(({ before, which, after }) => {
+    const revokes = { do: 'revoke-token', token: 'live', which } as const
+    return play('at once', labelled([outgoing, outgoing], ['a', 'b']), [
+      ...before,
+      revokes,
+      ...after,
+    ])
+  })
+
 /** Plays steps on a new grant. */
 export function play(kind: Kind, access: readonly TokenItem[], steps: readonly Step[]): History {
   const life = grantLife({ kind, access })
@@ -626,7 +642,7 @@ function presentedOf({ label, hash, manage }: HistoricToken): HistoricToken {
 }
 
 /** Returns the tokens of a grant that it did not have before. */
-export function newTokensOf(before: Grant, after: Grant) {
+function newTokensOf(before: Grant, after: Grant) {
   const known = (before.tokens ?? []).map(({ hash }) => hash)
   return (after.tokens ?? []).filter(({ hash }) => !known.includes(hash))
 }
