@@ -56,7 +56,9 @@ function eventsOn(storeName: StoreName, library: Library): Promise<Figure[]> {
         }
       }
     }
-    if (storeName === 'PostgreSQL') figures.push(...(await besideASlowHandler(wallet)))
+    if (storeName === 'PostgreSQL') {
+      figures.push(...(await besideASlowHandler(wallet)), ...(await besideALongRecord(wallet)))
+    }
     await close()
     return figures
   })
@@ -149,5 +151,56 @@ async function besideASlowHandler(wallet: BenchWallet): Promise<Figure[]> {
   return [
     { name: `${name}, median`, value: median(waits), unit: 'ms', target: { most: 1_500 } },
     { name: `${name}, longest`, value: Math.max(...waits), unit: 'ms', target: { most: 2_500 } },
+  ]
+}
+
+const manyEvents = 600
+
+/** Measures how long events wait beside those of one payment that arrives in many transfers. */
+export async function besideALongRecord({ resources }: BenchWallet): Promise<Figure[]> {
+  const { events, incomingPayments } = resources
+  const recordedAt = new Map<string, number>()
+  const waits: number[] = []
+  const stop = new AbortController()
+
+  async function newPayment(): Promise<string> {
+    const idempotencyKey = randomUUID()
+    const created = await incomingPayments.create({ walletAddress: bob, idempotencyKey })
+    if (!created.ok) throw new Error(created.reason)
+    return created.payment.paymentId
+  }
+  const receive = (paymentId: string, transferId: string) =>
+    incomingPayments.receive(paymentId, { transferId, amount })
+
+  const long = await newPayment()
+  for (let begun = 0; begun < manyEvents; begun += 20) {
+    await Promise.all(Array.from({ length: 20 }, (_, i) => receive(long, `${long} ${begun + i}`)))
+  }
+  const draining = (async () => {
+    while (!stop.signal.aborted) {
+      await events.drain(
+        async (event) => {
+          const at = 'incomingPaymentId' in event && recordedAt.get(event.incomingPaymentId)
+          if (at) waits.push(performance.now() - at)
+          await sleep(20)
+        },
+        { signal: stop.signal, concurrency: 2, limit: 100_000 },
+      )
+      await sleep(200)
+    }
+  })()
+  for (let i = 0; i < 60; i++) {
+    await sleep(50)
+    const paymentId = await newPayment()
+    await receive(paymentId, paymentId)
+    recordedAt.set(paymentId, performance.now())
+  }
+  while (waits.length < recordedAt.size) await sleep(100)
+  stop.abort()
+  await draining
+  const name = `wait of an event beside a record with ${manyEvents}`
+  return [
+    { name: `${name}, median`, value: median(waits), unit: 'ms' },
+    { name: `${name}, longest`, value: Math.max(...waits), unit: 'ms', target: { most: 1_000 } },
   ]
 }
