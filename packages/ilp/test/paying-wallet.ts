@@ -150,11 +150,14 @@ export async function createLink(setting: Setting) {
   const late: { readonly at: number; readonly packet: Uint8Array }[] = []
 
   /** The other wallet, which counts each packet that it gets unless it is ours. */
-  const count: IlpHandler = async (packet) => {
-    return isOurs
+  const count: IlpHandler = (packet) => {
+    const reply = isOurs
       ? receiving.rail(undefined, { now: behind.now }).send(hereAddress, packet)
       : countingEach(packet)
+    onTheWay.push(reply)
+    return reply
   }
+  const onTheWay: Promise<Uint8Array>[] = []
   const countingEach: IlpHandler = async (packet) => {
     const { amount: sent = '0' } = readPrepare(packet) ?? {}
     const rate = rateOf(link, asset) ?? { numerator: 1n, denominator: 1n }
@@ -241,9 +244,10 @@ export async function createLink(setting: Setting) {
   ) {
     let isDead = false
     let end = () => {}
+    // What has left arrives before the test goes on.
     const killed = new Promise<void>((resolve) => {
       end = resolve
-    })
+    }).then(() => Promise.allSettled(onTheWay))
     const never = () => {
       isDead = true
       end()

@@ -11,7 +11,7 @@ import {
   values,
 } from 'open-payments-test-support/broken-stores'
 import { invalidInput } from 'open-payments-test-support/invalid-input'
-import { isLong } from 'open-payments-test-support/runs'
+import { isLong, patient } from 'open-payments-test-support/runs'
 import { describe, expect, test } from 'vitest'
 import {
   type ConformanceCase,
@@ -571,7 +571,9 @@ describe('the suite passes on', () => {
 
   test.runIf(isLong)('one store on which every case runs twice, all concurrently', async () => {
     const shared = memoryStore()
-    const both = [0, 1].flatMap(() => storeConformance(() => shared, { kinds: ['event'] }))
+    // A case takes as long as all of them do together.
+    const options: ConformanceOptions = { kinds: ['event'], timeoutMs: patient.timeoutMs }
+    const both = [0, 1].flatMap(() => storeConformance(() => shared, options))
     const problems = await Promise.all(both.map(problemOf))
     expect(problems.filter((problem) => problem !== undefined)).toEqual([])
   })
