@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Grant } from '../../src/entry-core.js'
 import { type Amount, type Limits, memoryStore } from '../../src/index.js'
+import { authorities, payerOf } from '../support/authorities.js'
 import {
   createSpendingWorld,
   eur,
@@ -9,7 +10,7 @@ import {
   pay,
   usd,
 } from '../support/spending.js'
-import { idOfPayment, payingClient } from '../support/spending-client.js'
+import { idOfPayment } from '../support/spending-client.js'
 import { alice, type TestClient, type World } from '../support/world.js'
 
 const day = 86_400_000
@@ -63,10 +64,11 @@ describe('the outgoing payments under a grant', () => {
   })
 })
 
-describe('the view of an outgoing payment', () => {
+describe.each(authorities)('the view of an outgoing payment by %s', (authority) => {
   test('has what a host may depend on, and nothing else of the record', async () => {
-    const { world, client, token, grantId } = await payingClient()
-    const { body } = await pay(client, token, 100)
+    const world = createSpendingWorld()
+    const { pay, named } = await payerOf(world, authority)
+    const { body } = await pay(100)
     const { outgoingPayments } = world.resources
     const paymentId = outgoingPayments.idOf(body.id) ?? ''
     const now = world.clock.now()
@@ -76,9 +78,8 @@ describe('the view of an outgoing payment', () => {
     const view = {
       paymentId,
       walletAddress: alice,
-      client: 'https://shop.example',
-      grantId,
-      itemId: '1',
+      ...named,
+      ...(named.grantId && { itemId: '1' }),
       receiver,
       ...(receiverWalletAddress && { receiverWalletAddress }),
       status: 'created',
@@ -90,7 +91,10 @@ describe('the view of an outgoing payment', () => {
       holdUntil,
     }
     expect(await outgoingPayments.get(paymentId)).toStrictEqual(view)
-    expect((await outgoingPayments.list({ grantId })).result).toStrictEqual([view])
+    const lists = [{ walletAddress: alice }, ...(named.grantId ? [{ grantId: named.grantId }] : [])]
+    for (const list of lists) {
+      expect((await outgoingPayments.list(list)).result).toStrictEqual([view])
+    }
     const begun = { ...view, status: 'begun' }
     const changed = { ok: true, changed: true }
     expect(await outgoingPayments.begin(paymentId)).toStrictEqual({ ...changed, payment: begun })
@@ -108,8 +112,8 @@ describe('the view of an outgoing payment', () => {
   })
 
   test('has failed once its hold has expired, before a sweep and after it', async () => {
-    const { world, client, token } = await payingClient()
-    const id = idOfPayment(await pay(client, token, 100))
+    const world = createSpendingWorld()
+    const id = idOfPayment(await (await payerOf(world, authority)).pay(100))
     const { outgoingPayments, sweep } = world.resources
     const statusNow = async () => (await outgoingPayments.get(id))?.status
     const { holdUntil = 0 } = (await outgoingPayments.get(id)) ?? {}
@@ -219,15 +223,14 @@ describe('the budgets of a grant', () => {
   })
 })
 
-describe('an outgoing payment that has ended', () => {
+describe.each(authorities)('an outgoing payment by %s that has ended', (authority) => {
   test('is kept until its retention is over, and then removed by a sweep', async () => {
     const retentionMs = 10 * day
     const policy = { outgoingPayments: { retentionMs } }
-    const { world, client, token } = await payingClient({
-      resources: { recordsEvents: false, policy },
-    })
+    const world = createSpendingWorld({ resources: { recordsEvents: false, policy } })
+    const { pay } = await payerOf(world, authority)
     const { outgoingPayments } = world.resources
-    const [ended, sending] = [await pay(client, token, 10), await pay(client, token, 10)]
+    const [ended, sending] = [await pay(10), await pay(10)]
     await outgoingPayments.cancel(idOfPayment(ended))
     await outgoingPayments.begin(idOfPayment(sending))
     const kept = async () => {
@@ -242,12 +245,12 @@ describe('an outgoing payment that has ended', () => {
   })
 })
 
-test.each(['reportSent', 'fail'] as const)(
-  '%s records what the call says, although the host changes the object while the call runs',
-  async (method) => {
-    const { world, client, token } = await payingClient()
+test.each(authorities.flatMap((by) => [['reportSent', by] as const, ['fail', by] as const]))(
+  '%s records what the call says of a payment by %s, although the host changes the object while the call runs',
+  async (method, authority) => {
+    const world = createSpendingWorld()
     const { outgoingPayments } = world.resources
-    const id = idOfPayment(await pay(client, token, 10))
+    const id = idOfPayment(await (await payerOf(world, authority)).pay(10))
     await outgoingPayments.begin(id)
     const report = { sentAmount: { ...usd(4) }, deliveredAmount: { ...usd(4) } }
     const reported = outgoingPayments[method](id, report)
@@ -256,13 +259,16 @@ test.each(['reportSent', 'fail'] as const)(
   },
 )
 
-test('a public reason has at most 256 characters', async () => {
-  const { world, client, token } = await payingClient()
-  const id = idOfPayment(await pay(client, token, 10))
-  const { cancel, get } = world.resources.outgoingPayments
-  const tooLong = cancel(id, { publicReason: 'x'.repeat(257) })
-  await expect(tooLong).rejects.toThrow('report.publicReason must have 1 to 256 characters')
-  expect((await get(id))?.status).toBe('created')
-  const longest = { publicReason: 'x'.repeat(256) }
-  expect(await cancel(id, longest)).toMatchObject({ ok: true, payment: longest })
-})
+test.each(authorities)(
+  'a public reason of a payment by %s has at most 256 characters',
+  async (authority) => {
+    const world = createSpendingWorld()
+    const id = idOfPayment(await (await payerOf(world, authority)).pay(10))
+    const { cancel, get } = world.resources.outgoingPayments
+    const tooLong = cancel(id, { publicReason: 'x'.repeat(257) })
+    await expect(tooLong).rejects.toThrow('report.publicReason must have 1 to 256 characters')
+    expect((await get(id))?.status).toBe('created')
+    const longest = { publicReason: 'x'.repeat(256) }
+    expect(await cancel(id, longest)).toMatchObject({ ok: true, payment: longest })
+  },
+)

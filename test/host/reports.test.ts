@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { memoryStore, type Store } from '../../src/index.js'
+import { authorities, payerOf } from '../support/authorities.js'
 import { seededRandom } from '../support/random.js'
-import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
+import { createSpendingWorld, usd } from '../support/spending.js'
 import { bob, incomingAccess, type World } from '../support/world.js'
 
 /**
@@ -83,12 +84,10 @@ describe('receive', () => {
   })
 })
 
-describe('a report of an outgoing payment', () => {
+describe.each(authorities)('a report of a payment by %s', (authority) => {
   async function created(store: Store = memoryStore()) {
     const world = createSpendingWorld({ store })
-    const client = world.client()
-    const { token } = await grantToPay(world, client, [outgoingItem()])
-    const { body } = await pay(client, token, 100)
+    const { body } = await (await payerOf(world, authority)).pay(100)
     const { outgoingPayments } = world.resources
     return { outgoingPayments, paymentId: outgoingPayments.idOf(body.id) ?? '' }
   }
@@ -126,33 +125,36 @@ describe('a report of an outgoing payment', () => {
   })
 })
 
-test('a ledger that posts only changes balances when the host reports everything twice', async () => {
-  const world = createSpendingWorld()
-  const { incomingPayments, outgoingPayments } = world.resources
-  const paymentId = await incomingPaymentIn(world)
-  let [credited, debited] = [0n, 0n]
-  for (const [index, value] of [7, 7, 11, 2].flatMap((each, i) => [
-    [i, each] as const,
-    [i, each] as const,
-  ])) {
-    const funds = { transferId: `transfer-${index}`, amount: usd(value) }
-    const result = await incomingPayments.receive(paymentId, funds)
-    if (result.ok && result.changed) credited += BigInt(value)
-  }
-  expect(credited).toBe(27n)
-  expect((await incomingPayments.get(paymentId))?.receivedAmount.value).toBe('27')
+test.each(authorities)(
+  'a ledger that posts only changes balances when the host reports everything twice, of a payment by %s',
+  async (authority) => {
+    const world = createSpendingWorld()
+    const { incomingPayments, outgoingPayments } = world.resources
+    const paymentId = await incomingPaymentIn(world)
+    let [credited, debited] = [0n, 0n]
+    for (const [index, value] of [7, 7, 11, 2].flatMap((each, i) => [
+      [i, each] as const,
+      [i, each] as const,
+    ])) {
+      const funds = { transferId: `transfer-${index}`, amount: usd(value) }
+      const result = await incomingPayments.receive(paymentId, funds)
+      if (result.ok && result.changed) credited += BigInt(value)
+    }
+    expect(credited).toBe(27n)
+    expect((await incomingPayments.get(paymentId))?.receivedAmount.value).toBe('27')
 
-  const client = world.client('payer')
-  const { token } = await grantToPay(world, client, [outgoingItem()])
-  const outgoing = outgoingPayments.idOf((await pay(client, token, 100)).body.id) ?? ''
-  await outgoingPayments.begin(outgoing)
-  let before = 0n
-  for (const value of [30, 30, 100, 100]) {
-    const totals = { sentAmount: usd(value), deliveredAmount: usd(value) }
-    const result = await outgoingPayments.reportSent(outgoing, totals)
-    if (!result.ok || !result.changed) continue
-    debited += BigInt(result.payment.sentAmount.value) - before
-    before = BigInt(result.payment.sentAmount.value)
-  }
-  expect(debited).toBe(100n)
-})
+    const payer = await payerOf(world, authority, { client: world.client('payer') })
+    const { body } = await payer.pay(100)
+    const outgoing = outgoingPayments.idOf(body.id) ?? ''
+    await outgoingPayments.begin(outgoing)
+    let before = 0n
+    for (const value of [30, 30, 100, 100]) {
+      const totals = { sentAmount: usd(value), deliveredAmount: usd(value) }
+      const result = await outgoingPayments.reportSent(outgoing, totals)
+      if (!result.ok || !result.changed) continue
+      debited += BigInt(result.payment.sentAmount.value) - before
+      before = BigInt(result.payment.sentAmount.value)
+    }
+    expect(debited).toBe(100n)
+  },
+)

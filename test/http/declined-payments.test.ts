@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { PaymentRecord } from '../../src/core/outgoing-payment/record.js'
 import { type MayPayAnswer, memoryStore } from '../../src/index.js'
+import { type Authority, authorities, payerOf } from '../support/authorities.js'
 import { manualClock } from '../support/clock.js'
 import { loadPublicRecord } from '../support/public-record.js'
-import { grantToPay, outgoingItem, pay, usd, withKey } from '../support/spending.js'
 import { errorOf } from '../support/spending-client.js'
 import { walletInProcesses } from '../support/two-processes.js'
 
@@ -12,8 +12,8 @@ const day = 24 * 60 * minute
 const retentionMs = 30 * day
 const resourceOwner = 'alice'
 
-/** A client that requests a payment, and a host that gives the answers in turn. */
-async function setUp(processes: 1 | 2, ...answers: readonly MayPayAnswer[]) {
+/** A payer who requests a payment, and a host that gives the answers in turn. */
+async function setUp(authority: Authority, processes: 1 | 2, ...answers: readonly MayPayAnswer[]) {
   const rest = [...answers]
   const asked: string[] = []
   const store = memoryStore()
@@ -33,18 +33,15 @@ async function setUp(processes: 1 | 2, ...answers: readonly MayPayAnswer[]) {
       },
     },
   })
-  const client = world.client()
-  const access = [outgoingItem({ debitAmount: usd(100) })]
-  const { token, grantId } = await grantToPay(world, client, access)
-  const request = (live = token) => pay(client, live, 60, {}, withKey('k'))
+  const payer = await payerOf(world, authority)
+  const request = () => payer.pay(60, {}, 'k')
   const first = errorOf(await request())
   const id = asked[0] ?? ''
   const { outgoingPayments } = world.resources
-  const another = async () => (await grantToPay(world, client, access)).token
   const record = async () => {
     return (await loadPublicRecord(store, 'outgoing-payment', id)) as PaymentRecord
   }
-  return { world, id, first, request, grantId, outgoingPayments, another, record }
+  return { world, id, first, request, payer, outgoingPayments, record }
 }
 
 type SetUp = Awaited<ReturnType<typeof setUp>>
@@ -70,8 +67,8 @@ interface Way {
   readonly answers: readonly MayPayAnswer[]
   /** Declines the payment, if its first request has not. */
   readonly decline?: (setUp: SetUp) => Promise<unknown>
-  /** Whether only the server of the grants knows of the reason. */
-  readonly isLocal?: true
+  /** Whether the reason is the end of the grant, of which only its own process knows. */
+  readonly isOfGrant?: true
 }
 
 const ways: readonly Way[] = [
@@ -113,23 +110,28 @@ const ways: readonly Way[] = [
   {
     name: 'a repeat under another grant, because its own has ended',
     answers: [confirmation()],
-    async decline({ world, grantId, request, another }) {
-      const other = await another()
-      await world.auth.grants.revoke(grantId)
-      await request(other)
+    async decline({ world, payer }) {
+      const client = payer.granted?.client
+      const other = await payerOf(world, 'a client under a grant', { ...(client && { client }) })
+      await world.auth.grants.revoke(payer.named.grantId ?? '')
+      await other.pay(60, {}, 'k')
     },
-    isLocal: true,
+    isOfGrant: true,
   },
 ]
 
-const cases = ways.flatMap((way) =>
-  (way.isLocal ? ([1] as const) : ([1, 2] as const)).map((processes) => ({ ...way, processes })),
+const cases = authorities.flatMap((authority) =>
+  ways.flatMap((way) => {
+    if (way.isOfGrant && authority === 'the owner of the account') return []
+    const processes = way.isOfGrant ? ([1] as const) : ([1, 2] as const)
+    return processes.map((each) => ({ ...way, processes: each, authority }))
+  }),
 )
 
 test.each(cases)(
-  'a payment that is declined by $name is kept as long as any other, in $processes process(es)',
-  async ({ answers, processes, decline }) => {
-    const setting = await setUp(processes, ...answers)
+  'a payment by $authority that is declined by $name is kept as long as any other, in $processes process(es)',
+  async ({ answers, processes, authority, decline }) => {
+    const setting = await setUp(authority, processes, ...answers)
     await decline?.(setting)
     expect(setting.first[0]).toBe(answers.length === 0 ? 503 : 403)
     const { state, endedAt = 0, retainUntil = 0 } = await setting.record()

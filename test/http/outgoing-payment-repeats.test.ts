@@ -6,10 +6,12 @@ import {
   type Pricing,
   type WalletAddress,
 } from '../../src/index.js'
+import { authorities, payerOf } from '../support/authorities.js'
 import { hostCall } from '../support/host-call.js'
 import { type Fate, fates, lyingStore } from '../support/proxy-store.js'
 import { type SignOptions, withHeader } from '../support/sign.js'
 import {
+  createSpendingWorld,
   grantToPay,
   listPrice,
   outgoingItem,
@@ -28,9 +30,144 @@ import {
   spentUnder,
   withoutNonce,
 } from '../support/spending-client.js'
-import { alice, answerOf, bob, resourceServer, type TestClient } from '../support/world.js'
+import {
+  alice,
+  answerOf,
+  bob,
+  resourceServer,
+  type TestClient,
+  type WorldOptions,
+} from '../support/world.js'
 
 const minute = 60_000
+
+const ways = authorities.flatMap((authority) =>
+  (['quote', 'key'] as const).map((by) => ({ authority, by })),
+)
+
+describe.each(ways)('a repeated payment by $authority with its $by', ({ authority, by }) => {
+  /** What the grant of a payment has spent, if it has one. */
+  const granted = (value: number) =>
+    authority === 'a client under a grant' ? usd(value) : undefined
+
+  async function setUp(options: WorldOptions = {}) {
+    const world = createSpendingWorld(options)
+    const payer = await payerOf(world, authority)
+    const { id } = by === 'quote' ? (await payer.quote()).body : { id: '' }
+    const ask = (more: object = {}) =>
+      by === 'quote' ? payer.payByQuote(id, more) : payer.pay(1000, more, 'the-key')
+    const spent = async () =>
+      payer.granted &&
+      (await spentUnder(payer.granted.client, payer.granted.token)).spentDebitAmount
+    return { world, payer, ask, spent }
+  }
+
+  test('returns the existing payment, which counts once', async () => {
+    const { ask, spent } = await setUp()
+    const [one, two] = [await ask(), await ask()]
+    expect(two).toEqual(one)
+    expect(await spent()).toEqual(granted(1000))
+  })
+
+  test('returns the current state of the payment', async () => {
+    const { world, ask, spent } = await setUp()
+    const id = idOfPayment(await ask())
+    const { outgoingPayments } = world.resources
+    await outgoingPayments.begin(id)
+    await outgoingPayments.fail(id, { sentAmount: usd(300) })
+    expect((await ask()).body).toMatchObject({
+      failed: true,
+      sentAmount: usd(300),
+    })
+    expect(await spent()).toEqual(granted(300))
+  })
+
+  test('succeeds after the account is closed', async () => {
+    const accounts: WalletAddress[] = [{ url: alice, assetCode: 'USD', assetScale: 2 }]
+    const walletAddresses = {
+      find: async (url: string) => accounts.find((account) => account.url === url),
+    }
+    const { ask } = await setUp({ resources: { walletAddresses } })
+    const one = await ask()
+    accounts[0] = { url: alice, assetCode: 'USD', assetScale: 2, active: false }
+    expect(await ask()).toEqual(one)
+    expect(errorOf(await ask({ metadata: {} }))).toEqual([422, 'request_differs'])
+    accounts.pop()
+    expect(await ask()).toEqual(one)
+  })
+
+  test('is refused with another body, and creates no payment', async () => {
+    const { ask, spent } = await setUp()
+    const one = await ask({ metadata: { note: 'one' } })
+    for (const metadata of [{ note: 'two' }, {}, undefined]) {
+      const differs = await ask({ metadata })
+      expect([differs.status, differs.body.error]).toEqual([
+        422,
+        { code: 'request_differs', description: 'Already used for another payment' },
+      ])
+    }
+    expect(await ask({ metadata: { note: 'one' } })).toEqual(one)
+    expect(await spent()).toEqual(granted(1000))
+  })
+
+  test.each(fates.filter((fate) => fate !== 'works'))(
+    'creates one payment and returns it immediately, even if its commit %s',
+    async (fate) => {
+      const next: Fate[] = []
+      const { store, records } = lyingStore(memoryStore(), (method) =>
+        method === 'commit' ? (next.pop() ?? 'works') : 'works',
+      )
+      const { ask, spent } = await setUp({ store })
+      next.push(fate)
+      const one = await ask()
+      expect(one.status).toBe(201)
+      expect(await ask()).toEqual(one)
+      const payments = (await records()).filter(([kind]) => kind === 'outgoing-payment')
+      expect(payments.map(([, { id }]) => id.slice(8))).toEqual([idOfPayment(one)])
+      expect(await spent()).toEqual(granted(1000))
+    },
+  )
+
+  test('is busy while another asks the host, and then gets the payment', async () => {
+    let decide: (answer: MayPayAnswer) => void = () => {}
+    const decision = new Promise<MayPayAnswer>((resolve) => {
+      decide = resolve
+    })
+    let isAsked = false
+    const mayPay: MayPay = () => {
+      isAsked = true
+      return decision
+    }
+    const { ask } = await setUp({ resources: { policy: { mayPay }, storeTimeoutMs: 500 } })
+    const first = ask()
+    await expect.poll(() => isAsked).toBe(true)
+    expect(errorOf(await ask())).toEqual([503, 'busy'])
+    decide({ ok: true })
+    expect((await ask()).body.id).toBe((await first).body.id)
+  })
+
+  test('succeeds despite later changes of the quote and the price', async () => {
+    let takes = true
+    const price: Pricing['price'] = async (asked) =>
+      takes ? priceList.price(asked, hostCall) : { ok: false, refusal: 'receiver_invalid' }
+    const { world, ask, payer } = await setUp({ resources: { pricing: { price } } })
+    const one = await ask()
+    takes = false
+    for (const ms of [0, 6 * minute]) {
+      world.clock.advance(ms)
+      expect((await ask()).body.id).toBe(one.body.id)
+      expect(errorOf(await payer.pay(1))).toEqual([400, 'invalid_receiver'])
+    }
+  })
+
+  test('in ten concurrent requests creates one payment', async () => {
+    const { ask, spent } = await setUp()
+    const answers = await Promise.all(Array.from({ length: 10 }, () => ask()))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
+    expect(new Set(answers.map(idOfPayment)).size).toBe(1)
+    expect(await spent()).toEqual(granted(1000))
+  })
+})
 
 /** The two ways to create a payment that survive a lost response. */
 const repeatable = [
@@ -52,15 +189,7 @@ const repeatable = [
   },
 ]
 
-describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
-  test('returns the existing payment, which counts once', async () => {
-    const { client, token } = await payingClient()
-    const ask = await request(client, token)
-    const [one, two] = [await ask(), await ask()]
-    expect(two).toEqual(one)
-    expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
-  })
-
+describe.each(repeatable)('a repeated request of a client with $by', ({ request }) => {
   test('gets 503 while another request asks the host, which is no error, and then the payment', async () => {
     let decide: (answer: MayPayAnswer) => void = () => {}
     const decision = new Promise<MayPayAnswer>((resolve) => {
@@ -110,20 +239,6 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
     expect((await asks[all.indexOf(refused)]?.())?.body).toEqual(created?.body)
   })
 
-  test('returns the current state of the payment', async () => {
-    const { world, client, token } = await payingClient()
-    const ask = await request(client, token)
-    const id = idOfPayment(await ask())
-    const { outgoingPayments } = world.resources
-    await outgoingPayments.begin(id)
-    await outgoingPayments.fail(id, { sentAmount: usd(300) })
-    expect((await ask()).body).toMatchObject({
-      failed: true,
-      sentAmount: usd(300),
-      grantSpentDebitAmount: usd(300),
-    })
-  })
-
   test('succeeds despite later changes of the quote, price, window and budget', async () => {
     let takes = true
     const price: Pricing['price'] = async (asked) =>
@@ -149,21 +264,6 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
     expect((await pay(client, token, 1)).status).not.toBe(201)
   })
 
-  test('succeeds after the account is closed', async () => {
-    const accounts: WalletAddress[] = [{ url: alice, assetCode: 'USD', assetScale: 2 }]
-    const walletAddresses = {
-      find: async (url: string) => accounts.find((account) => account.url === url),
-    }
-    const { client, token } = await payingClient({ resources: { walletAddresses } })
-    const ask = await request(client, token)
-    const one = await ask()
-    accounts[0] = { url: alice, assetCode: 'USD', assetScale: 2, active: false }
-    expect(await ask()).toEqual(one)
-    expect(errorOf(await ask({ metadata: {} }))).toEqual([422, 'request_differs'])
-    accounts.pop()
-    expect(await ask()).toEqual(one)
-  })
-
   test('succeeds with another token of the same client', async () => {
     const { world, client, token, accessToken } = await payingClient()
     const quoteId = await quoteUrl(client)
@@ -177,21 +277,6 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
     const { token: second } = await grantToPay(world, client)
     expect((await again(second)).body.id).toBe(one.body.id)
     expect((await spentUnder(client, second)).spentDebitAmount).toEqual(usd(0))
-  })
-
-  test('is refused with another body, and creates no payment', async () => {
-    const { client, token } = await payingClient()
-    const ask = await request(client, token)
-    const one = await ask({ metadata: { note: 'one' } })
-    for (const metadata of [{ note: 'two' }, {}, undefined]) {
-      const differs = await ask({ metadata })
-      expect([differs.status, differs.body.error]).toEqual([
-        422,
-        { code: 'request_differs', description: 'Already used for another payment' },
-      ])
-    }
-    expect(await ask({ metadata: { note: 'one' } })).toEqual(one)
-    expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
   })
 
   test('with the same bytes and no nonce is not a replay', async () => {
@@ -236,25 +321,6 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
     expect(new Set(answers.map(idOfPayment)).size).toBe(1)
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
   })
-
-  test.each(fates.filter((fate) => fate !== 'works'))(
-    'creates one payment and returns it immediately, even if its commit %s',
-    async (fate) => {
-      const next: Fate[] = []
-      const { store, records } = lyingStore(memoryStore(), (method) =>
-        method === 'commit' ? (next.pop() ?? 'works') : 'works',
-      )
-      const { client, token } = await payingClient({ store })
-      const ask = await request(client, token)
-      next.push(fate)
-      const one = await ask()
-      expect(one.status).toBe(201)
-      expect(await ask()).toEqual(one)
-      const payments = (await records()).filter(([kind]) => kind === 'outgoing-payment')
-      expect(payments.map(([, { id }]) => id.slice(8))).toEqual([idOfPayment(one)])
-      expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
-    },
-  )
 })
 
 describe('an idempotency key', () => {

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { type AccessItem, type Limits, memoryStore, type Pricing } from '../../src/index.js'
 import { namespaceOf } from '../../src/protocol/credential.js'
+import { authorities, payerOf } from '../support/authorities.js'
 import { eventsIn } from '../support/outbox.js'
 import {
+  createSpendingWorld,
   eur,
   euroReceiver,
   goneReceiver,
@@ -32,6 +34,7 @@ import {
   origin,
   resourceServer,
   type TestClient,
+  type WorldOptions,
 } from '../support/world.js'
 import { watchedStore } from '../support/written.js'
 
@@ -214,6 +217,13 @@ describe('creating an outgoing payment', () => {
     const answer = await pay(client, token, 10)
     expect([answer.status, answer.body.error]).toEqual([403, error])
   })
+})
+
+describe.each(authorities)('a payment by %s', (authority) => {
+  async function setUp(options: WorldOptions = {}, of: { readonly walletAddress?: string } = {}) {
+    const world = createSpendingWorld(options)
+    return { world, ...(await payerOf(world, authority, of)) }
+  }
 
   test.each([
     [
@@ -238,27 +248,24 @@ describe('creating an outgoing payment', () => {
     ['metadata that is an array', { metadata: [] }, 400, 'invalid_request'],
     ['an unknown member', { expiresAt: '2026-12-01T00:00:00Z' }, 400, 'invalid_request'],
   ])('is refused for %s', async (_, changes, status, code) => {
-    const { client, token } = await payingClient()
-    expect(errorOf(await pay(client, token, 1, changes))).toEqual([status, code])
+    const { pay } = await setUp()
+    expect(errorOf(await pay(1, changes))).toEqual([status, code])
   })
 
   test.each([
     ['unknown', `${origin}/nobody`, 404, 'unknown_wallet_address'],
     ['inactive', closed, 400, 'inactive_wallet_address'],
   ])('is refused from an account that is %s, quoted or not', async (_, at, status, code) => {
-    const { world, client } = await payingClient()
-    const { token } = await grantToPay(world, client, [outgoingItem(undefined, at)])
     const from = { walletAddress: at }
-    expect(errorOf(await pay(client, token, 1, from))).toEqual([status, code])
-    expect(errorOf(await payByQuote(client, token, await quoteUrl(client), from))).toEqual([
-      status,
-      code,
-    ])
+    const { pay, quote, payByQuote } = await setUp({}, from)
+    const { id } = (await quote()).body
+    expect(errorOf(await pay(1, from))).toEqual([status, code])
+    expect(errorOf(await payByQuote(id, from))).toEqual([status, code])
   })
 
   test('reports the minimum amount to send', async () => {
-    const { client, token } = await payingClient()
-    const answer = await pay(client, token, 1, { incomingPayment: euroReceiver })
+    const { pay } = await setUp()
+    const answer = await pay(1, { incomingPayment: euroReceiver })
     expect([answer.status, answer.body.error]).toEqual([
       400,
       {
@@ -279,12 +286,9 @@ describe('creating an outgoing payment', () => {
   ])('returns 500 if the host returns %s, and stores nothing', async (_, answer) => {
     const { store, written } = watchedStore(memoryStore())
     const price: Pricing['price'] = async () => answer as never
-    const { world, client, token } = await payingClient({
-      store,
-      resources: { pricing: { price } },
-    })
+    const { world, pay } = await setUp({ store, resources: { pricing: { price } } })
     const before = written.count()
-    expect(errorOf(await pay(client, token, 10))).toEqual([500, 'internal_error'])
+    expect(errorOf(await pay(10))).toEqual([500, 'internal_error'])
     expect(String(world.errors)).toContain('the answer of pricing.price is wrong')
     expect(written.count()).toBe(before)
   })
@@ -334,16 +338,20 @@ describe('paying a quote', () => {
     expect(world.refusals.at(-1)?.refusal).toBe('quote_mismatch')
   })
 
-  test('is possible until the quote expires, and not at that instant', async () => {
-    const { world, client, token } = await payingClient()
-    const [first, second] = [await quoteUrl(client), await quoteUrl(client)]
-    world.clock.advance(5 * minute - 1)
-    expect((await payByQuote(client, token, first)).status).toBe(201)
-    world.clock.advance(1)
-    const late = await payByQuote(client, token, second)
-    expect([late.status, late.body.error.code]).toEqual([400, 'invalid_quote'])
-    expect(world.refusals.at(-1)?.refusal).toBe('quote_expired')
-  })
+  test.each(authorities)(
+    'is possible to %s until the quote expires, and not at that instant',
+    async (authority) => {
+      const world = createSpendingWorld()
+      const { granted, quote, payByQuote } = await payerOf(world, authority)
+      const [first, second] = [await quote(), await quote()]
+      world.clock.advance(5 * minute - 1)
+      expect((await payByQuote(first.body.id)).status).toBe(201)
+      world.clock.advance(1)
+      const late = await payByQuote(second.body.id)
+      expect([late.status, late.body.error.code]).toEqual([400, 'invalid_quote'])
+      if (granted) expect(world.refusals.at(-1)?.refusal).toBe('quote_expired')
+    },
+  )
 
   test('has no idempotency key, with which a second quote would be a second payment', async () => {
     const { client, token } = await payingClient()

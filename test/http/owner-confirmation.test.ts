@@ -10,6 +10,7 @@ import {
   type RequestedPayment,
   type Store,
 } from '../../src/index.js'
+import { type Authority, authorities, payerOf } from '../support/authorities.js'
 import { manualClock } from '../support/clock.js'
 import { freshStores, servers } from '../support/databases.js'
 import { type Fate, fates, lyingStore } from '../support/proxy-store.js'
@@ -48,6 +49,8 @@ interface Deployment {
   /** 2 if the resource server is in another process than the grants. */
   readonly processes: 1 | 2
   readonly store?: () => Promise<Store>
+  /** Default: a client. */
+  readonly authority?: Authority
 }
 
 const oneProcess: Deployment = { name: 'one process', processes: 1 }
@@ -96,7 +99,7 @@ function confirmingHost(clock: { now(): number }, balance = Number.POSITIVE_INFI
 }
 
 async function setUp(
-  { processes, store }: Deployment = oneProcess,
+  { processes, store, authority = 'a client under a grant' }: Deployment = oneProcess,
   { balance, limit = 100 }: { readonly balance?: number; readonly limit?: number } = {},
 ) {
   const clock = manualClock()
@@ -111,9 +114,7 @@ async function setUp(
     },
     resources: { policy: { mayPay: host.mayPay } },
   })
-  const client = world.client()
-  const access = [outgoingItem({ debitAmount: usd(limit) })]
-  const granted = await grantToPay(world, client, access)
+  const payer = await payerOf(world, authority, { limit, order: { resourceOwner } })
   const { outgoingPayments, events } = world.resources
   const ends: string[] = []
   /** Delivers the events that are due: the host releases what it holds. */
@@ -128,7 +129,7 @@ async function setUp(
   }
   /** Requests a payment of 60 that its owner must confirm. */
   async function waiting(key = 'k') {
-    const request = () => pay(client, granted.token, 60, {}, withKey(key))
+    const request = () => payer.pay(60, {}, key)
     expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
     const id = host.asked.at(-1)?.outgoingPaymentId ?? ''
     const shown = shownOf(await outgoingPayments.toConfirm(id))
@@ -137,8 +138,22 @@ async function setUp(
     const decline = (more: object = {}) => outgoingPayments.decline(id, { resourceOwner, ...more })
     return { id, request, shown, confirm, decline }
   }
-  const spent = () => spentUnder(client, granted.token)
-  return { ...host, ...granted, world, client, outgoingPayments, deliver, waiting, spent }
+  /** Expects what the grant of the payments has spent, if they have one. */
+  async function expectSpent(value: number) {
+    if (payer.granted === undefined) return
+    const { client, token } = payer.granted
+    expect(await spentUnder(client, token)).toMatchObject({ spentDebitAmount: usd(value) })
+  }
+  return { ...host, payer, world, outgoingPayments, deliver, waiting, expectSpent }
+}
+
+/** A wallet with a client, which pays under a grant. */
+async function setUpClient(...given: Parameters<typeof setUp>) {
+  const setting = await setUp(...given)
+  const { granted, named } = setting.payer
+  if (granted === undefined) throw new Error('no client pays')
+  const { client, token } = granted
+  return { ...setting, client, token, grantId: named.grantId ?? '' }
 }
 
 function shownOf(payment: PaymentToConfirm | undefined) {
@@ -149,159 +164,205 @@ function shownOf(payment: PaymentToConfirm | undefined) {
 
 const refusalOf = (result: HostResult) => (result.ok ? 'ok' : result.refusal)
 
-describe.each(deployments)('a payment that its owner must confirm, in $name', (deployment) => {
-  const isRemote = deployment.processes === 2
+const byAuthority = deployments.flatMap((deployment) =>
+  authorities.map((authority) => ({ ...deployment, authority })),
+)
 
-  test('waits: its client learns where and until when, and its budget counts it', async () => {
-    const { world, client, token, outgoingPayments, spent, waiting } = await setUp(deployment)
-    const { id, request } = await waiting()
-    const details = {
-      url: `https://wallet.example/payments/${id}/confirm`,
-      until: new Date(world.clock.now() + confirmMs).toISOString(),
-    }
-    expect((await request()).body.error).toEqual({
-      code: 'confirmation_required',
-      description: 'The account owner must confirm the payment',
-      details,
-    })
-    expect(await spent()).toMatchObject({ spentDebitAmount: usd(60) })
-    expect(errorOf(await pay(client, token, 41))).toEqual([403, 'insufficient_grant'])
-    expect(await outgoingPayments.get(id)).toBeUndefined()
-    expect(await outgoingPayments.cancel(id)).toMatchObject({ refusal: 'payment_unknown' })
-    expect((await outgoingPayments.list({ walletAddress: alice })).result).toEqual([])
-  })
+describe.each(byAuthority)(
+  'a payment by $authority that its owner must confirm, in $name',
+  (deployment) => {
+    const isOrder = deployment.authority === 'the owner of the account'
+    const isRemote = deployment.processes === 2
 
-  test('is shown to its owner as it will be created', async () => {
-    const { world, client, outgoingPayments, grantId, waiting } = await setUp(deployment)
-    const { id } = await waiting()
-    const now = world.clock.now()
-    const { kid, thumbprint } = client.key
-    expect(await outgoingPayments.toConfirm(id)).toStrictEqual({
-      paymentId: id,
-      walletAddress: alice,
-      client: 'https://shop.example',
-      grantId,
-      ...(!isRemote && { resourceOwner, clientKey: { kid, thumbprint } }),
-      receiver: shopReceiver,
-      debitAmount: usd(60),
-      receiveAmount: usd(60),
-      itemId: '1',
-      createdAt: now,
-      url: `https://wallet.example/payments/${id}/confirm`,
-      until: now + confirmMs,
-    })
-    expect(await outgoingPayments.toConfirm('another')).toBeUndefined()
-  })
-
-  test('is created by its confirmation, which the host holds, also if its client never returns', async () => {
-    const { world, asked, grantId, holds, deliver, outgoingPayments, waiting } =
-      await setUp(deployment)
-    const conditions = { data: { tier: 'small' } }
-    await world.auth.grants.amend(grantId, { conditions })
-    const { id, confirm, request } = await waiting()
-    expect(holds.size).toBe(0)
-    world.clock.advance(confirmMs - 1)
-    expect(await confirm()).toMatchObject({
-      ok: true,
-      changed: true,
-      payment: { paymentId: id, status: 'created', debitAmount: usd(60) },
-    })
-    expect(asked.map(({ isConfirmed }) => isConfirmed)).toEqual([undefined, true])
-    const [first, second] = asked.map(({ answered: _, isConfirmed: _is, ...same }) => same)
-    expect(second).toEqual(first)
-    expect(first).toMatchObject({ conditions })
-    expect([...holds]).toEqual([[id, 60n]])
-    expect(await deliver()).toEqual(['outgoing-payment.created'])
-    expect(idOfPayment(await request())).toBe(id)
-    expect(await outgoingPayments.cancel(id)).toMatchObject({ ok: true })
-    expect(await deliver()).toEqual(['outgoing-payment.failed'])
-    expect(holds.size).toBe(0)
-  })
-
-  test('is created once, however often and at once it is confirmed and requested', async () => {
-    const { asked, outgoingPayments, waiting } = await setUp(deployment)
-    const { id, confirm, request } = await waiting()
-    const results = await Promise.all([confirm(), confirm(), confirm()])
-    expect(results.filter((each) => each.ok && each.changed)).toHaveLength(1)
-    expect(results.every(({ ok }) => ok)).toBe(true)
-    expect(await confirm()).toMatchObject({ ok: true, changed: false, payment: { paymentId: id } })
-    expect(idOfPayment(await request())).toBe(id)
-    expect(asked).toHaveLength(2)
-    expect((await outgoingPayments.list({ walletAddress: alice })).result).toHaveLength(1)
-  })
-
-  test('is refused for good once its owner declines it, and frees its budget', async () => {
-    const { asked, deliver, spent, waiting } = await setUp(deployment)
-    const { confirm, decline, request } = await waiting()
-    expect(await decline()).toEqual({ ok: true, changed: true })
-    expect(await decline()).toEqual({ ok: true, changed: false })
-    expect(refusalOf(await confirm())).toBe('confirmation_declined')
-    for (let repeat = 1; repeat <= 2; repeat++) {
-      expect(errorOf(await request())).toEqual([403, 'confirmation_declined'])
-    }
-    expect(await deliver()).toEqual(['outgoing-payment.declined'])
-    expect(await spent()).toMatchObject({ spentDebitAmount: usd(0) })
-    expect(asked).toHaveLength(1)
-  })
-
-  test.each(['sweep', 'repeat'])('is over after its time: a %s declines it', async (by) => {
-    const { world, asked, deliver, outgoingPayments, spent, waiting } = await setUp(deployment)
-    const { id, confirm, decline, request } = await waiting()
-    world.clock.advance(confirmMs)
-    expect(await outgoingPayments.toConfirm(id)).toBeUndefined()
-    expect(refusalOf(await confirm())).toBe('confirmation_expired')
-    expect(refusalOf(await decline())).toBe('confirmation_expired')
-    expect(await deliver()).toEqual([])
-    if (by === 'sweep') expect(await world.resources.sweep()).toMatchObject({ lapsed: 1 })
-    expect(errorOf(await request())).toEqual([403, 'confirmation_expired'])
-    expect(refusalOf(await confirm())).toBe('confirmation_expired')
-    expect(await deliver()).toEqual(['outgoing-payment.declined'])
-    expect(asked).toHaveLength(1)
-    expect(await spent()).toMatchObject({ spentDebitAmount: usd(0) })
-  })
-
-  test('is not confirmed as another one than was shown', async () => {
-    const { asked, waiting } = await setUp(deployment)
-    const { confirm, request } = await waiting()
-    const others = [
-      { receiver: otherReceiver },
-      { debitAmount: usd(59) },
-      { receiveAmount: { ...usd(60), assetCode: 'EUR' } },
-    ]
-    for (const other of others) expect(refusalOf(await confirm(other))).toBe('payment_differs')
-    expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
-    expect(asked).toHaveLength(1)
-  })
-
-  test('is declined if the host cannot hold its funds when it is confirmed', async () => {
-    const { deliver, waiting } = await setUp(deployment, { balance: 59 })
-    const { confirm, request } = await waiting()
-    expect(refusalOf(await confirm())).toBe('funds_insufficient')
-    expect(refusalOf(await confirm())).toBe('funds_insufficient')
-    expect(errorOf(await request())).toEqual([403, 'insufficient_funds'])
-    expect(await deliver()).toEqual(['outgoing-payment.declined'])
-  })
-
-  test('stays confirmed if the host fails, and is then created by a repeat of either', async () => {
-    for (const by of ['owner', 'client'] as const) {
-      const { world, asked, failures, holds, waiting, outgoingPayments } = await setUp(deployment)
-      const { id, confirm, decline, request } = await waiting()
-      failures.push(new Error('no ledger'))
-      await expect(confirm()).rejects.toThrow('no ledger')
-      expect(await outgoingPayments.toConfirm(id)).toMatchObject({
-        paymentId: id,
-        until: world.clock.now() + 30_000 + 180_001,
+    test('waits: its payer learns where and until when, and its budget counts it', async () => {
+      const { world, payer, outgoingPayments, expectSpent, waiting } = await setUp(deployment)
+      const { id, request } = await waiting()
+      const details = {
+        url: `https://wallet.example/payments/${id}/confirm`,
+        until: new Date(world.clock.now() + confirmMs).toISOString(),
+      }
+      expect((await request()).body.error).toEqual({
+        code: 'confirmation_required',
+        description: 'The account owner must confirm the payment',
+        details,
       })
-      expect(refusalOf(await decline())).toBe('payment_confirmed')
-      if (by === 'owner') expect(await confirm()).toMatchObject({ ok: true, changed: true })
-      else expect(idOfPayment(await request())).toBe(id)
-      expect(asked.map(({ isConfirmed }) => isConfirmed)).toEqual([undefined, true, true])
-      expect(holds.size).toBe(1)
-    }
-  })
+      await expectSpent(60)
+      if (!isOrder) expect(errorOf(await payer.pay(41))).toEqual([403, 'insufficient_grant'])
+      expect(await outgoingPayments.get(id)).toBeUndefined()
+      expect(await outgoingPayments.cancel(id)).toMatchObject({ refusal: 'payment_unknown' })
+      expect((await outgoingPayments.list({ walletAddress: alice })).result).toEqual([])
+    })
 
+    test('is shown to its owner as it will be created', async () => {
+      const { world, payer, outgoingPayments, waiting } = await setUp(deployment)
+      const { id } = await waiting()
+      const now = world.clock.now()
+      const { kid, thumbprint } = payer.granted?.client.key ?? {}
+      expect(await outgoingPayments.toConfirm(id)).toStrictEqual({
+        paymentId: id,
+        walletAddress: alice,
+        ...payer.named,
+        ...((isOrder || !isRemote) && { resourceOwner }),
+        ...(!isOrder && !isRemote && { clientKey: { kid, thumbprint } }),
+        receiver: shopReceiver,
+        debitAmount: usd(60),
+        receiveAmount: usd(60),
+        ...(!isOrder && { itemId: '1' }),
+        createdAt: now,
+        url: `https://wallet.example/payments/${id}/confirm`,
+        until: now + confirmMs,
+      })
+      expect(await outgoingPayments.toConfirm('another')).toBeUndefined()
+    })
+
+    test('is created by its confirmation, which the host holds, also if its payer never returns', async () => {
+      const { world, payer, asked, holds, deliver, outgoingPayments, waiting } =
+        await setUp(deployment)
+      const { grantId } = payer.named
+      const conditions = { data: { tier: 'small' } }
+      if (grantId !== undefined) await world.auth.grants.amend(grantId, { conditions })
+      const { id, confirm, request } = await waiting()
+      expect(holds.size).toBe(0)
+      world.clock.advance(confirmMs - 1)
+      expect(await confirm()).toMatchObject({
+        ok: true,
+        changed: true,
+        payment: { paymentId: id, status: 'created', debitAmount: usd(60) },
+      })
+      expect(asked.map(({ isConfirmed }) => isConfirmed)).toEqual([undefined, true])
+      const [first, second] = asked.map(({ answered: _, isConfirmed: _is, ...same }) => same)
+      expect(second).toEqual(first)
+      expect(first).toMatchObject(isOrder ? {} : { conditions })
+      expect([...holds]).toEqual([[id, 60n]])
+      expect(await deliver()).toEqual(['outgoing-payment.created'])
+      expect(idOfPayment(await request())).toBe(id)
+      expect(await outgoingPayments.cancel(id)).toMatchObject({ ok: true })
+      expect(await deliver()).toEqual(['outgoing-payment.failed'])
+      expect(holds.size).toBe(0)
+    })
+
+    test('is created once, however often and at once it is confirmed and requested', async () => {
+      const { asked, outgoingPayments, waiting } = await setUp(deployment)
+      const { id, confirm, request } = await waiting()
+      const results = await Promise.all([confirm(), confirm(), confirm()])
+      expect(results.filter((each) => each.ok && each.changed)).toHaveLength(1)
+      expect(results.every(({ ok }) => ok)).toBe(true)
+      expect(await confirm()).toMatchObject({
+        ok: true,
+        changed: false,
+        payment: { paymentId: id },
+      })
+      expect(idOfPayment(await request())).toBe(id)
+      expect(asked).toHaveLength(2)
+      expect((await outgoingPayments.list({ walletAddress: alice })).result).toHaveLength(1)
+    })
+
+    test('is refused for good once its owner declines it, and frees its budget', async () => {
+      const { asked, deliver, expectSpent, waiting } = await setUp(deployment)
+      const { confirm, decline, request } = await waiting()
+      expect(await decline()).toEqual({ ok: true, changed: true })
+      expect(await decline()).toEqual({ ok: true, changed: false })
+      expect(refusalOf(await confirm())).toBe('confirmation_declined')
+      for (let repeat = 1; repeat <= 2; repeat++) {
+        expect(errorOf(await request())).toEqual([403, 'confirmation_declined'])
+      }
+      expect(await deliver()).toEqual(['outgoing-payment.declined'])
+      await expectSpent(0)
+      expect(asked).toHaveLength(1)
+    })
+
+    test.each(['sweep', 'repeat'])('is over after its time: a %s declines it', async (by) => {
+      const { world, asked, deliver, outgoingPayments, expectSpent, waiting } =
+        await setUp(deployment)
+      const { id, confirm, decline, request } = await waiting()
+      world.clock.advance(confirmMs)
+      expect(await outgoingPayments.toConfirm(id)).toBeUndefined()
+      expect(refusalOf(await confirm())).toBe('confirmation_expired')
+      expect(refusalOf(await decline())).toBe('confirmation_expired')
+      expect(await deliver()).toEqual([])
+      if (by === 'sweep') expect(await world.resources.sweep()).toMatchObject({ lapsed: 1 })
+      expect(errorOf(await request())).toEqual([403, 'confirmation_expired'])
+      expect(refusalOf(await confirm())).toBe('confirmation_expired')
+      expect(await deliver()).toEqual(['outgoing-payment.declined'])
+      expect(asked).toHaveLength(1)
+      await expectSpent(0)
+    })
+
+    test('is not confirmed as another one than was shown', async () => {
+      const { asked, waiting } = await setUp(deployment)
+      const { confirm, request } = await waiting()
+      const others = [
+        { receiver: otherReceiver },
+        { debitAmount: usd(59) },
+        { receiveAmount: { ...usd(60), assetCode: 'EUR' } },
+      ]
+      for (const other of others) expect(refusalOf(await confirm(other))).toBe('payment_differs')
+      expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
+      expect(asked).toHaveLength(1)
+    })
+
+    test('is declined if the host cannot hold its funds when it is confirmed', async () => {
+      const { deliver, waiting } = await setUp(deployment, { balance: 59 })
+      const { confirm, request } = await waiting()
+      expect(refusalOf(await confirm())).toBe('funds_insufficient')
+      expect(refusalOf(await confirm())).toBe('funds_insufficient')
+      expect(errorOf(await request())).toEqual([403, 'insufficient_funds'])
+      expect(await deliver()).toEqual(['outgoing-payment.declined'])
+    })
+
+    test('stays confirmed if the host fails, and is then created by a repeat of either', async () => {
+      for (const by of ['confirmation', 'request'] as const) {
+        const { world, asked, failures, holds, waiting, outgoingPayments } = await setUp(deployment)
+        const { id, confirm, decline, request } = await waiting()
+        failures.push(new Error('no ledger'))
+        await expect(confirm()).rejects.toThrow('no ledger')
+        expect(await outgoingPayments.toConfirm(id)).toMatchObject({
+          paymentId: id,
+          until: world.clock.now() + 30_000 + 180_001,
+        })
+        expect(refusalOf(await decline())).toBe('payment_confirmed')
+        if (by === 'confirmation')
+          expect(await confirm()).toMatchObject({ ok: true, changed: true })
+        else expect(idOfPayment(await request())).toBe(id)
+        expect(asked.map(({ isConfirmed }) => isConfirmed)).toEqual([undefined, true, true])
+        expect(holds.size).toBe(1)
+      }
+    })
+
+    test('is declined if nobody asks again after the host failed, and its hold is released', async () => {
+      const { world, deliver, failures, holds, waiting } = await setUp(deployment)
+      const { request, confirm } = await waiting()
+      failures.push(new Error('the answer was lost'))
+      await expect(confirm()).rejects.toThrow('the answer was lost')
+      expect(holds.size).toBe(1)
+      world.clock.advance(4 * minute)
+      expect(await world.resources.sweep()).toMatchObject({ lapsed: 1 })
+      expect(await deliver()).toEqual(['outgoing-payment.declined'])
+      expect(holds.size).toBe(0)
+      expect(errorOf(await request())).toEqual([403, 'payment_denied'])
+      expect(refusalOf(await confirm())).toBe('payment_not_allowed')
+    })
+
+    test('may be by a quote, also after the quote has expired', async () => {
+      const { world, asked, payer, outgoingPayments } = await setUp(deployment)
+      const quoteId: string = (await payer.quote({ debitAmount: usd(60) })).body.id
+      const request = () => payer.payByQuote(quoteId)
+      expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
+      const id = asked[0]?.outgoingPaymentId ?? ''
+      expect(quoteId.endsWith(id)).toBe(true)
+      world.clock.advance(6 * minute)
+      const shown = shownOf(await outgoingPayments.toConfirm(id))
+      expect(await outgoingPayments.confirm(id, { ...shown, resourceOwner })).toMatchObject({
+        ok: true,
+      })
+      expect((await request()).status).toBe(201)
+    })
+  },
+)
+
+describe.each(deployments)('a payment under a grant, in $name', (deployment) => {
   test('is decided by whom the host vouches for, under a grant that needed no consent', async () => {
-    const { client, asked, outgoingPayments } = await setUp(deployment)
+    const { client, asked, outgoingPayments } = await setUpClient(deployment)
     const { body } = await client.request([outgoingItem()])
     const token: string = body.access_token.value
     const request = (key: string) => pay(client, token, 60, {}, withKey(key))
@@ -321,47 +382,21 @@ describe.each(deployments)('a payment that its owner must confirm, in $name', (d
     expect(await outgoingPayments.decline(other.id, { resourceOwner })).toMatchObject({ ok: true })
     expect(errorOf(await request('declined'))).toEqual([403, 'confirmation_declined'])
   })
-
-  test('is declined if nobody asks again after the host failed, and its hold is released', async () => {
-    const { world, deliver, failures, holds, waiting } = await setUp(deployment)
-    const { request, confirm } = await waiting()
-    failures.push(new Error('the answer was lost'))
-    await expect(confirm()).rejects.toThrow('the answer was lost')
-    expect(holds.size).toBe(1)
-    world.clock.advance(4 * minute)
-    expect(await world.resources.sweep()).toMatchObject({ lapsed: 1 })
-    expect(await deliver()).toEqual(['outgoing-payment.declined'])
-    expect(holds.size).toBe(0)
-    expect(errorOf(await request())).toEqual([403, 'payment_denied'])
-    expect(refusalOf(await confirm())).toBe('payment_not_allowed')
-  })
-
-  test('may be by a quote, also after the quote has expired', async () => {
-    const { world, asked, client, token, outgoingPayments } = await setUp(deployment)
-    const quoteId = await quoteUrl(client, { debitAmount: usd(60) })
-    const request = () => payByQuote(client, token, quoteId)
-    expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
-    const id = asked[0]?.outgoingPaymentId ?? ''
-    expect(quoteId.endsWith(id)).toBe(true)
-    world.clock.advance(6 * minute)
-    const shown = shownOf(await outgoingPayments.toConfirm(id))
-    expect(await outgoingPayments.confirm(id, { ...shown, resourceOwner })).toMatchObject({
-      ok: true,
-    })
-    expect((await request()).status).toBe(201)
-  })
 })
 
 describe('the owner of the grant', () => {
-  test('is the only one who confirms and declines', async () => {
-    const { waiting } = await setUp()
-    const { confirm, decline, request } = await waiting()
-    expect(refusalOf(await confirm({ resourceOwner: 'bob' }))).toBe('not_the_owner')
-    expect(refusalOf(await decline({ resourceOwner: 'bob' }))).toBe('not_the_owner')
-    expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
-    expect(refusalOf(await confirm())).toBe('ok')
-    expect(refusalOf(await confirm({ resourceOwner: 'bob' }))).toBe('not_the_owner')
-  })
+  test.each(authorities)(
+    'is the only one who confirms and declines a payment by %s',
+    async (authority) => {
+      const { waiting } = await setUp({ ...oneProcess, authority })
+      const { confirm, decline, request } = await waiting()
+      expect(refusalOf(await confirm({ resourceOwner: 'bob' }))).toBe('not_the_owner')
+      expect(refusalOf(await decline({ resourceOwner: 'bob' }))).toBe('not_the_owner')
+      expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
+      expect(refusalOf(await confirm())).toBe('ok')
+      expect(refusalOf(await confirm({ resourceOwner: 'bob' }))).toBe('not_the_owner')
+    },
+  )
 
   test.each([
     ['revokes it', 'grant_ended'],
@@ -370,7 +405,7 @@ describe('the owner of the grant', () => {
     ['sets a limit', 'conditions_exceeded'],
     ['lowers its limit to the payment', 'ok'],
   ])('who %s meanwhile decides about the payment', async (change, expected) => {
-    const { world, grantId, deliver, holds, outgoingPayments, waiting } = await setUp()
+    const { world, grantId, deliver, holds, outgoingPayments, waiting } = await setUpClient()
     const { id, confirm } = await waiting()
     const { grants } = world.auth
     const to = (value: number) => ({
@@ -396,7 +431,7 @@ describe('a payment whose grant ended while it waited for its owner', () => {
   test.each(['quote', 'key'])(
     'is declined by a repeat of the client under another grant, with a %s',
     async (by) => {
-      const { world, client, token, grantId, deliver, outgoingPayments } = await setUp()
+      const { world, client, token, grantId, deliver, outgoingPayments } = await setUpClient()
       const quoteId = await quoteUrl(client, { debitAmount: usd(60) })
       const requestWith = (live: string) =>
         by === 'quote' ? payByQuote(client, live, quoteId) : pay(client, live, 60, {}, withKey('k'))
@@ -431,55 +466,60 @@ describe('the answer that the owner must confirm', () => {
   ])(
     'is a mistake of the host with %s, and the payment can be requested again',
     async (_, wrong) => {
-      const clock = manualClock()
-      let isWrong = true
-      const { until, ...more } = { until: minute, ...wrong } as { until?: number }
-      const mayPay = (() => ({
-        ok: false,
-        refusal: 'confirmation_required',
-        url: 'http://localhost:3000/confirm',
-        ...(isWrong ? more : {}),
-        until: isWrong ? until && clock.now() + until : clock.now() + 86_400_000,
-      })) as MayPay
-      const world = walletInProcesses(1, { clock, resources: { policy: { mayPay } } })
-      const client = world.client()
-      const { token } = await grantToPay(world, client)
-      const request = () => pay(client, token, 60, {}, withKey('k'))
-      const isTimeless = 'until' in wrong && wrong.until === 0
-      if (isTimeless) clock.advance(1)
-      expect(errorOf(await request())).toEqual([500, 'internal_error'])
-      isWrong = false
-      expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
+      for (const authority of authorities) await expectMistake(authority, wrong)
     },
   )
 
-  test('is a mistake of the host once the owner has confirmed, and creates nothing', async () => {
+  async function expectMistake(authority: Authority, wrong: object) {
     const clock = manualClock()
-    const asked: RequestedPayment[] = []
-    const mayPay: MayPay = (payment) => {
-      asked.push(payment)
-      const url = 'https://wallet.example/confirm'
-      return { ok: false, refusal: 'confirmation_required', url, until: clock.now() + minute }
-    }
+    let isWrong = true
+    const { until, ...more } = { until: minute, ...wrong } as { until?: number }
+    const mayPay = (() => ({
+      ok: false,
+      refusal: 'confirmation_required',
+      url: 'http://localhost:3000/confirm',
+      ...(isWrong ? more : {}),
+      until: isWrong ? until && clock.now() + until : clock.now() + 86_400_000,
+    })) as MayPay
     const world = walletInProcesses(1, { clock, resources: { policy: { mayPay } } })
-    const client = world.client()
-    const { token } = await grantToPay(world, client)
-    const { outgoingPayments } = world.resources
-    const request = () => pay(client, token, 60, {}, withKey('k'))
-    await request()
-    const id = asked[0]?.outgoingPaymentId ?? ''
-    const shown = shownOf(await outgoingPayments.toConfirm(id))
-    const confirmed = outgoingPayments.confirm(id, { ...shown, resourceOwner })
-    await expect(confirmed).rejects.toThrow('the owner has already confirmed the payment')
+    const payer = await payerOf(world, authority)
+    const request = () => payer.pay(60, {}, 'k')
+    const isTimeless = 'until' in wrong && wrong.until === 0
+    if (isTimeless) clock.advance(1)
     expect(errorOf(await request())).toEqual([500, 'internal_error'])
-    expect((await outgoingPayments.list({ walletAddress: alice })).result).toEqual([])
-  })
+    isWrong = false
+    expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
+  }
 
-  test('is what a preview says if it asks the host', async () => {
-    const { asked, grantId, outgoingPayments } = await setUp()
+  test.each(authorities)(
+    'is a mistake of the host once the owner has confirmed a payment by %s, and creates nothing',
+    async (authority) => {
+      const clock = manualClock()
+      const asked: RequestedPayment[] = []
+      const mayPay: MayPay = (payment) => {
+        asked.push(payment)
+        const url = 'https://wallet.example/confirm'
+        return { ok: false, refusal: 'confirmation_required', url, until: clock.now() + minute }
+      }
+      const world = walletInProcesses(1, { clock, resources: { policy: { mayPay } } })
+      const payer = await payerOf(world, authority)
+      const { outgoingPayments } = world.resources
+      const request = () => payer.pay(60, {}, 'k')
+      await request()
+      const id = asked[0]?.outgoingPaymentId ?? ''
+      const shown = shownOf(await outgoingPayments.toConfirm(id))
+      const confirmed = outgoingPayments.confirm(id, { ...shown, resourceOwner })
+      await expect(confirmed).rejects.toThrow('the owner has already confirmed the payment')
+      expect(errorOf(await request())).toEqual([500, 'internal_error'])
+      expect((await outgoingPayments.list({ walletAddress: alice })).result).toEqual([])
+    },
+  )
+
+  test.each(authorities)('is what a preview says to %s if it asks the host', async (authority) => {
+    const { asked, payer, outgoingPayments } = await setUp({ ...oneProcess, authority })
     const preview = (value: number, asksMayPay: boolean) =>
       outgoingPayments.preview({
-        grantId,
+        ...(payer.named.grantId && { grantId: payer.named.grantId }),
         walletAddress: alice,
         receiver: shopReceiver,
         debitAmount: usd(value),
@@ -499,7 +539,7 @@ describe('the answer that the owner must confirm', () => {
 })
 
 test('a byte-identical repeat without a quote or key gets what its payment has become', async () => {
-  const { world, client, token, asked, outgoingPayments } = await setUp()
+  const { world, client, token, asked, outgoingPayments } = await setUpClient()
   const same = withoutNonce(world, client)
   const request = () => pay(client, token, 60, {}, same)
   expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
@@ -511,34 +551,38 @@ test('a byte-identical repeat without a quote or key gets what its payment has b
 })
 
 describe('a commit', () => {
-  test.each(fates)('that %s asks the owner and creates the payment once', async (fate) => {
-    const clock = manualClock()
-    const host = confirmingHost(clock)
-    const next: Fate[] = []
-    const { store } = lyingStore(memoryStore(), (method) =>
-      method === 'commit' ? (next.shift() ?? 'works') : 'works',
-    )
-    const policy = { mayPay: host.mayPay }
-    const world = walletInProcesses(1, { clock, store, resources: { policy } })
-    const client = world.client()
-    const { token } = await grantToPay(world, client)
-    const { outgoingPayments } = world.resources
-    // Reserve, then wait for the owner.
-    next.push('works', fate)
-    const request = () => pay(client, token, 60, {}, withKey('k'))
-    expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
-    const id = host.asked[0]?.outgoingPaymentId ?? ''
-    const shown = shownOf(await outgoingPayments.toConfirm(id))
-    // Confirm, then create.
-    next.push(fate, fate)
-    expect(await outgoingPayments.confirm(id, { ...shown, resourceOwner })).toMatchObject({
-      ok: true,
-      changed: true,
-    })
-    expect(host.asked).toHaveLength(2)
-    expect(idOfPayment(await request())).toBe(id)
-    expect((await outgoingPayments.list({ walletAddress: alice })).result).toHaveLength(1)
-  })
+  const cases = fates.flatMap((fate) => authorities.map((authority) => [fate, authority] as const))
+
+  test.each(cases)(
+    'that %s asks the owner and creates the payment by %s once',
+    async (fate, authority) => {
+      const clock = manualClock()
+      const host = confirmingHost(clock)
+      const next: Fate[] = []
+      const { store } = lyingStore(memoryStore(), (method) =>
+        method === 'commit' ? (next.shift() ?? 'works') : 'works',
+      )
+      const policy = { mayPay: host.mayPay }
+      const world = walletInProcesses(1, { clock, store, resources: { policy } })
+      const payer = await payerOf(world, authority)
+      const { outgoingPayments } = world.resources
+      // Reserve, then wait for the owner.
+      next.push('works', fate)
+      const request = () => payer.pay(60, {}, 'k')
+      expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
+      const id = host.asked[0]?.outgoingPaymentId ?? ''
+      const shown = shownOf(await outgoingPayments.toConfirm(id))
+      // Confirm, then create.
+      next.push(fate, fate)
+      expect(await outgoingPayments.confirm(id, { ...shown, resourceOwner })).toMatchObject({
+        ok: true,
+        changed: true,
+      })
+      expect(host.asked).toHaveLength(2)
+      expect(idOfPayment(await request())).toBe(id)
+      expect((await outgoingPayments.list({ walletAddress: alice })).result).toHaveLength(1)
+    },
+  )
 })
 
 test.each(['the owner declines', 'its time ends'])(
@@ -561,8 +605,8 @@ test.each(['the owner declines', 'its time ends'])(
       },
     }
     const deployment: Deployment = { ...oneProcess, store: async () => store }
-    const { world, client, token, spent, deliver, outgoingPayments, waiting } =
-      await setUp(deployment)
+    const { client, token, world, expectSpent, deliver, outgoingPayments, waiting } =
+      await setUpClient(deployment)
     const { id, decline, request } = await waiting()
     if (end === 'its time ends') world.clock.advance(confirmMs)
     opened = new Promise((resolve) => {
@@ -581,7 +625,7 @@ test.each(['the owner declines', 'its time ends'])(
     await Promise.all(ending)
     const types = await deliver()
     expect(types.toSorted()).toEqual(['outgoing-payment.created', 'outgoing-payment.declined'])
-    expect(await spent()).toMatchObject({ spentDebitAmount: usd(40) })
+    await expectSpent(40)
     expect(await outgoingPayments.toConfirm(id)).toBeUndefined()
   },
 )
@@ -606,7 +650,7 @@ test('no order of requests, decisions and failures exceeds a limit, or leaves a 
   const property = fc.asyncProperty(
     fc.array(fc.array(step, { minLength: 1, maxLength: 3 }), { minLength: 2, maxLength: 8 }),
     async (rounds) => {
-      const { world, client, token, grantId, asked, holds, failures, mayPay } = await setUp(
+      const { world, client, token, grantId, asked, holds, failures, mayPay } = await setUpClient(
         oneProcess,
         { limit: 130 },
       )

@@ -1,8 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import type { Budget } from '../../src/core/budget/record.js'
 import { memoryStore, type Store } from '../../src/index.js'
+import { type Authority, authorities, payerOf } from '../support/authorities.js'
 import { invalidInput } from '../support/invalid-input.js'
-import { grantToPay, outgoingItem, pay, usd, withKey } from '../support/spending.js'
+import {
+  createSpendingWorld,
+  grantToPay,
+  outgoingItem,
+  pay,
+  usd,
+  withKey,
+} from '../support/spending.js'
 import { idOfPayment, payingClient, spentUnder } from '../support/spending-client.js'
 import type { World } from '../support/world.js'
 
@@ -23,9 +31,7 @@ async function begun(count = 1, options: { readonly store?: Store } = {}) {
     await world.resources.outgoingPayments.begin(id)
     ids.push(id)
   }
-  const url = `https://wallet.example/op/outgoing-payments/${ids[0]}`
-  const read = async () => (await client.getPayment(token, url)).body
-  return { ...paying, token, ids, id: ids[0] ?? '', read }
+  return { ...paying, token, ids, id: ids[0] ?? '' }
 }
 
 async function listed(world: World) {
@@ -33,9 +39,30 @@ async function listed(world: World) {
   return result.map(({ paymentId }) => paymentId)
 }
 
-describe('a payment in doubt', () => {
-  test('says so to the host, and nothing to the client, from the first report to the decision', async () => {
-    const { world, client, token, id, read } = await begun()
+/** A wallet with a payment of 25.00 by the authority that has begun. */
+async function begunBy(authority: Authority, options: { readonly store?: Store } = {}) {
+  const world = createSpendingWorld(options)
+  const { outgoingPayments } = world.resources
+  const { pay, granted } = await payerOf(world, authority)
+  const id = idOfPayment(await pay(2_500))
+  await outgoingPayments.begin(id)
+  const spent = async () =>
+    granted && (await spentUnder(granted.client, granted.token)).spentDebitAmount
+  /** Its resource, as its client reads it. No client reads that of an owner. */
+  async function read(): Promise<object> {
+    const payment = await outgoingPayments.get(id)
+    return payment === undefined ? {} : outgoingPayments.toResource(payment)
+  }
+  return { world, id, spent, read }
+}
+
+describe.each(authorities)('a payment in doubt, by %s', (authority) => {
+  /** What the grant of the payment has spent, if it has one. */
+  const payerSpent = (value: number) =>
+    authority === 'a client under a grant' ? usd(value) : undefined
+
+  test('says so to the host, and nothing in its resource, from the first report to the decision', async () => {
+    const { world, id, read, spent } = await begunBy(authority)
     const { outgoingPayments } = world.resources
     const since = world.clock.now()
     const inDoubt = doubt(1_000, since)
@@ -52,7 +79,7 @@ describe('a payment in doubt', () => {
     await outgoingPayments.fail(id, { ...totals(2_500), inDoubt })
     expect(await outgoingPayments.get(id)).toMatchObject({ sentAmount: usd(2_500), inDoubt })
     expect(await listed(world)).toEqual([id])
-    expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(2_500))
+    expect(await spent()).toEqual(payerSpent(2_500))
 
     const refunded = usd(1_000)
     const decided = await outgoingPayments.decideDoubt(id, { refunded })
@@ -63,7 +90,7 @@ describe('a payment in doubt', () => {
     })
     expect(await outgoingPayments.get(id)).not.toHaveProperty('inDoubt')
     expect(await listed(world)).toEqual([])
-    expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1_500))
+    expect(await spent()).toEqual(payerSpent(1_500))
     const again = await outgoingPayments.decideDoubt(id, { refunded })
     expect(again).toMatchObject({ ok: true, changed: false })
     const other = await outgoingPayments.decideDoubt(id, { refunded: usd(0) })
@@ -74,7 +101,7 @@ describe('a payment in doubt', () => {
   })
 
   test('has no event of its own: the last one is its end', async () => {
-    const { world, id } = await begun()
+    const { world, id } = await begunBy(authority)
     const { outgoingPayments, events } = world.resources
     const inDoubt = doubt(1_000, world.clock.now())
     await outgoingPayments.reportSent(id, { ...totals(0), inDoubt })
@@ -99,7 +126,7 @@ describe('a payment in doubt', () => {
         return memory.remove(records)
       },
     }
-    const { world, id } = await begun(1, { store })
+    const { world, id } = await begunBy(authority, { store })
     const { outgoingPayments, sweep } = world.resources
     const sweepAll = async () => {
       while ((await sweep()).more);
@@ -118,6 +145,31 @@ describe('a payment in doubt', () => {
     expect(await outgoingPayments.get(id)).toBeUndefined()
   })
 
+  test('is found although another process has reported the doubt meanwhile', async () => {
+    const memory = memoryStore()
+    let meanwhile: (() => Promise<unknown>) | undefined
+    const store: Store = {
+      ...memory,
+      async commit(commit) {
+        const act = meanwhile
+        meanwhile = undefined
+        await act?.()
+        return memory.commit(commit)
+      },
+    }
+    const { world, id } = await begunBy(authority, { store })
+    const { outgoingPayments } = world.resources
+    const other = world.resources.within(memory).outgoingPayments
+    const inDoubt = doubt(1_000, world.clock.now())
+    meanwhile = () => other.reportSent(id, { ...totals(500), inDoubt })
+    const ended = await outgoingPayments.reportSent(id, { ...totals(1_000), final: true })
+    expect(ended).toMatchObject({ ok: true, changed: true, payment: { status: 'completed' } })
+    expect(await listed(world)).toEqual([])
+    expect((await outgoingPayments.doubt()).payments).toBe(0)
+  })
+})
+
+describe('the budget of a payment in doubt', () => {
   test('counts back what is refunded in the window in which it was created, and in no other', async () => {
     const memory = memoryStore()
     const budgets: Budget[] = []
@@ -142,29 +194,6 @@ describe('a payment in doubt', () => {
     await outgoingPayments.decideDoubt(id, { refunded: usd(2_500) })
     expect(budgets).toMatchObject([{ id: own?.id, spent: { debitAmount: usd(0) } }])
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(100))
-  })
-
-  test('is found although another process has reported the doubt meanwhile', async () => {
-    const memory = memoryStore()
-    let meanwhile: (() => Promise<unknown>) | undefined
-    const store: Store = {
-      ...memory,
-      async commit(commit) {
-        const act = meanwhile
-        meanwhile = undefined
-        await act?.()
-        return memory.commit(commit)
-      },
-    }
-    const { world, id } = await begun(1, { store })
-    const { outgoingPayments } = world.resources
-    const other = world.resources.within(memory).outgoingPayments
-    const inDoubt = doubt(1_000, world.clock.now())
-    meanwhile = () => other.reportSent(id, { ...totals(500), inDoubt })
-    const ended = await outgoingPayments.reportSent(id, { ...totals(1_000), final: true })
-    expect(ended).toMatchObject({ ok: true, changed: true, payment: { status: 'completed' } })
-    expect(await listed(world)).toEqual([])
-    expect((await outgoingPayments.doubt()).payments).toBe(0)
   })
 })
 

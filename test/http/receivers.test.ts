@@ -1,32 +1,23 @@
 import { describe, expect, test } from 'vitest'
 import type { PriceRequest, ResourceServerOptions } from '../../src/index.js'
-import {
-  createSpendingWorld,
-  grantToPay,
-  listPrice,
-  newQuote,
-  pay,
-  quoteToken,
-  usd,
-} from '../support/spending.js'
+import { type Authority, authorities, payerOf } from '../support/authorities.js'
+import { createSpendingWorld, listPrice, usd } from '../support/spending.js'
 import { resourceServer } from '../support/world.js'
 
 /** A server whose host records the receivers that it is asked to price. */
-async function setUp(options: Partial<ResourceServerOptions> = {}) {
+async function setUp(authority: Authority, options: Partial<ResourceServerOptions> = {}) {
   const priced: string[] = []
   const price = async (request: PriceRequest) => {
     priced.push(request.receiver)
     return listPrice(request)
   }
   const world = createSpendingWorld({ resources: { pricing: { price }, ...options } })
-  const client = world.client()
-  const quoting = await quoteToken(client)
-  const { token: paying } = await grantToPay(world, client)
+  const payer = await payerOf(world, authority)
   return {
     world,
     priced,
-    quote: (receiver: string) => newQuote(client, quoting, { receiver, debitAmount: usd(1) }),
-    pay: (incomingPayment: string) => pay(client, paying, 1, { incomingPayment }),
+    quote: (receiver: string) => payer.quote({ receiver, debitAmount: usd(1) }),
+    pay: (incomingPayment: string) => payer.pay(1, { incomingPayment }),
   }
 }
 
@@ -57,37 +48,41 @@ const forbidden = [
   'https://[fe80::1]/incoming-payments/1',
 ]
 
-describe('a receiver on this machine or in a private network', () => {
-  test.each(forbidden)('is refused before the host prices it: %s', async (receiver) => {
-    const { world, priced, quote, pay } = await setUp()
-    for (const answer of [await quote(receiver), await pay(receiver)]) {
-      expect([answer.status, answer.body?.error?.code]).toEqual([400, 'invalid_receiver'])
-    }
-    expect(priced).toEqual([])
-    expect(world.refusals.at(-1)).toMatchObject({
-      refusal: 'receiver_invalid',
-      reason: 'must be on the public internet',
-    })
-  })
-
-  test.each(local)('is accepted in development, if it is on loopback: %s', async (receiver) => {
-    const { priced, quote, pay } = await setUp({ allowLoopback: true })
-    expect((await quote(receiver)).status).toBe(201)
-    expect((await pay(receiver)).status).toBe(201)
-    expect(priced).toHaveLength(2)
-  })
-
-  test.each(['https://10.0.0.1/incoming-payments/1', 'https://[fd00::1]/incoming-payments/1'])(
-    'is refused in development too, if it is not on loopback: %s',
-    async (receiver) => {
-      const { priced, quote } = await setUp({ allowLoopback: true })
-      expect((await quote(receiver)).status).toBe(400)
+describe.each(authorities)(
+  'a receiver of %s on this machine or in a private network',
+  (authority) => {
+    test.each(forbidden)('is refused before the host prices it: %s', async (receiver) => {
+      const { world, priced, quote, pay } = await setUp(authority)
+      for (const answer of [await quote(receiver), await pay(receiver)]) {
+        expect([answer.status, answer.body?.error?.code]).toEqual([400, 'invalid_receiver'])
+      }
       expect(priced).toEqual([])
-    },
-  )
-})
+      if (authority === 'the owner of the account') return
+      expect(world.refusals.at(-1)).toMatchObject({
+        refusal: 'receiver_invalid',
+        reason: 'must be on the public internet',
+      })
+    })
 
-describe('a receiver whose path has escaped slashes', () => {
+    test.each(local)('is accepted in development, if it is on loopback: %s', async (receiver) => {
+      const { priced, quote, pay } = await setUp(authority, { allowLoopback: true })
+      expect((await quote(receiver)).status).toBe(201)
+      expect((await pay(receiver)).status).toBe(201)
+      expect(priced).toHaveLength(2)
+    })
+
+    test.each(['https://10.0.0.1/incoming-payments/1', 'https://[fd00::1]/incoming-payments/1'])(
+      'is refused in development too, if it is not on loopback: %s',
+      async (receiver) => {
+        const { priced, quote } = await setUp(authority, { allowLoopback: true })
+        expect((await quote(receiver)).status).toBe(400)
+        expect(priced).toEqual([])
+      },
+    )
+  },
+)
+
+describe.each(authorities)('a receiver of %s whose path has escaped slashes', (authority) => {
   test.each([
     'https://bank.example/..%2fincoming-payments/1',
     'https://bank.example/incoming-payments/..%2F..%2Fadmin',
@@ -95,7 +90,7 @@ describe('a receiver whose path has escaped slashes', () => {
     'https://bank.example/incoming-payments/..%252fadmin',
     'https://bank.example/incoming-payments/%2e%2e%2fadmin',
   ])('is refused with 400, whatever the options: %s', async (receiver) => {
-    const { priced, quote, pay } = await setUp({ allowLoopback: true })
+    const { priced, quote, pay } = await setUp(authority, { allowLoopback: true })
     for (const answer of [await quote(receiver), await pay(receiver)]) {
       expect([answer.status, answer.body?.error?.code]).toEqual([400, 'invalid_request'])
     }
@@ -103,7 +98,7 @@ describe('a receiver whose path has escaped slashes', () => {
   })
 })
 
-describe('a receiver', () => {
+describe.each(authorities)('a receiver of %s', (authority) => {
   test.each([
     'https://bank.example/incoming-payments/1',
     'https://8.8.8.8/incoming-payments/1',
@@ -113,7 +108,7 @@ describe('a receiver', () => {
     'https://bank.example/caf%C3%A9/incoming-payments/1',
     `${resourceServer}/incoming-payments/1`,
   ])('on the public internet is passed to the host: %s', async (receiver) => {
-    const { priced, quote, pay } = await setUp()
+    const { priced, quote, pay } = await setUp(authority)
     expect((await quote(receiver)).status).toBe(201)
     expect((await pay(receiver)).status).toBe(201)
     expect(priced).toEqual([receiver, receiver])
