@@ -8,13 +8,15 @@ import {
   type ResourcePolicy,
   type SpendingLimit,
 } from '../../src/index.js'
+import { type Authority, authorities, payerOf } from '../support/authorities.js'
 import { runs } from '../support/runs.js'
-import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
+import { createSpendingWorld, usd } from '../support/spending.js'
 import { spentUnder } from '../support/spending-client.js'
 import { alice, bob } from '../support/world.js'
 
-/** A wallet with several grants to pay from one account, whose owner has set limits for all of them. */
+/** A wallet with several payers from one account, whose owner has set limits for all of them. */
 async function limitedAccount(
+  authority: Authority,
   accountLimits: AccountLimits,
   { isWaiting = () => false, ...more }: ResourcePolicy & { isWaiting?: () => boolean } = {},
 ) {
@@ -37,30 +39,29 @@ async function limitedAccount(
       onError: () => undefined,
     },
   })
-  const client = world.client()
-  const tokens: string[] = []
-  for (let index = 0; index < 4; index++) {
-    const item = outgoingItem({ debitAmount: usd(1_000) }, index === 3 ? bob : alice)
-    tokens.push((await grantToPay(world, client, [item])).token)
-  }
-  const [first = '', second = '', third = '', ofBob = ''] = tokens
+  const options = { client: world.client(), limit: 1_000, order: { countsInAccountLimits: true } }
+  const payer = (more: object = {}) => payerOf(world, authority, { ...options, ...more })
+  const [first, second, third] = [await payer(), await payer(), await payer()] as const
+  const ofBob = await payer({ walletAddress: bob })
   const { outgoingPayments } = world.resources
   const paid = async () =>
     (await outgoingPayments.list({ walletAddress: alice, first: 100 })).result
-  return { world, client, first, second, third, ofBob, commits, refusals, paid }
+  return { world, payer, first, second, third, ofBob, commits, refusals, paid }
 }
 
-describe('the limits of an account', () => {
+describe.each(authorities)('the limits of an account for payments by %s', (authority) => {
+  const isOrder = authority === 'the owner of the account'
+
   test('count the payments of all its grants, and of no other account', async () => {
     const asked: string[] = []
     const limits = (walletAddress: string) => {
       asked.push(walletAddress)
       return [{ debitAmount: usd(100), payments: 3 }]
     }
-    const { client, first, second, third, ofBob, refusals } = await limitedAccount(limits)
-    expect((await pay(client, first, 40)).status).toBe(201)
-    expect((await pay(client, second, 40)).status).toBe(201)
-    const over = await pay(client, third, 21)
+    const { first, second, third, ofBob, refusals } = await limitedAccount(authority, limits)
+    expect((await first.pay(40)).status).toBe(201)
+    expect((await second.pay(40)).status).toBe(201)
+    const over = await third.pay(21)
     expect([over.status, over.body.error]).toEqual([
       403,
       {
@@ -68,28 +69,30 @@ describe('the limits of an account', () => {
         description: 'The account owner does not permit this payment now',
       },
     ])
-    expect(refusals).toContain('account_limit_exceeded')
-    expect((await pay(client, third, 1)).status).toBe(201)
-    expect((await pay(client, first, 1)).status).toBe(403)
-    const other = await pay(client, ofBob, 90, { walletAddress: bob })
+    if (!isOrder) expect(refusals).toContain('account_limit_exceeded')
+    expect((await third.pay(1)).status).toBe(201)
+    expect((await first.pay(1)).status).toBe(403)
+    const other = await ofBob.pay(90, { walletAddress: bob })
     expect(other.status).toBe(201)
     expect(asked).toEqual([alice, alice, alice, alice, alice, bob])
-    expect(await spentUnder(client, first)).toMatchObject({ spentDebitAmount: usd(40) })
+    if (first.granted === undefined) return
+    const { client, token } = first.granted
+    expect(await spentUnder(client, token)).toMatchObject({ spentDebitAmount: usd(40) })
   })
 
   test('apply at once when they are lower, and leave what is reserved', async () => {
     let cap = 100
-    const { world, client, first, second, paid } = await limitedAccount(async () => [
+    const { world, first, second, paid } = await limitedAccount(authority, async () => [
       { debitAmount: usd(cap) },
     ])
     const { outgoingPayments } = world.resources
-    const id = outgoingPayments.idOf((await pay(client, first, 60)).body.id) ?? ''
+    const id = outgoingPayments.idOf((await first.pay(60)).body.id) ?? ''
     cap = 50
-    expect((await pay(client, second, 1)).status).toBe(403)
+    expect((await second.pay(1)).status).toBe(403)
     expect(await paid()).toMatchObject([{ status: 'created', debitAmount: usd(60) }])
     await outgoingPayments.cancel(id)
-    expect((await pay(client, second, 50)).status).toBe(201)
-    expect((await pay(client, first, 1)).status).toBe(403)
+    expect((await second.pay(50)).status).toBe(201)
+    expect((await first.pay(1)).status).toBe(403)
   })
 
   test('that become lower while the host decides do not undo the payment', async () => {
@@ -98,12 +101,12 @@ describe('the limits of an account', () => {
       cap = 1
       return { ok: true }
     }
-    const { client, first, paid } = await limitedAccount(() => [{ debitAmount: usd(cap) }], {
+    const { first, paid } = await limitedAccount(authority, () => [{ debitAmount: usd(cap) }], {
       mayPay,
     })
-    expect((await pay(client, first, 60)).status).toBe(201)
+    expect((await first.pay(60)).status).toBe(201)
     expect(await paid()).toHaveLength(1)
-    expect((await pay(client, first, 1)).status).toBe(403)
+    expect((await first.pay(1)).status).toBe(403)
   })
 
   test('get back totals above 64 bits, which were never paid', async () => {
@@ -118,24 +121,24 @@ describe('the limits of an account', () => {
       })
       return { ok: false, refusal: 'funds_insufficient' }
     }
-    const { world, client } = await limitedAccount(() => limits, { mayPay })
-    const { token } = await grantToPay(world, client, [outgoingItem()])
-    const both = await Promise.all([pay(client, token, most), pay(client, token, most)])
+    const { payer } = await limitedAccount(authority, () => limits, { mayPay })
+    const unlimited = await payer({ limit: null })
+    const both = await Promise.all([unlimited.pay(most), unlimited.pay(most)])
     expect(both.map(({ status }) => status)).toEqual([403, 403])
     limits = [{ debitAmount: usd(1_000) }]
-    expect((await pay(client, token, 1_000)).status).toBe(201)
-    expect((await pay(client, token, 1)).status).toBe(403)
+    expect((await unlimited.pay(1_000)).status).toBe(201)
+    expect((await unlimited.pay(1)).status).toBe(403)
   })
 
   test('get back what the host does not allow', async () => {
     let isAllowed = false
     const mayPay: MayPay = () =>
       isAllowed ? { ok: true } : { ok: false, refusal: 'payment_not_allowed' }
-    const { client, first, second } = await limitedAccount(() => [{ payments: 1 }], { mayPay })
-    expect((await pay(client, first, 60)).status).toBe(403)
+    const { first, second } = await limitedAccount(authority, () => [{ payments: 1 }], { mayPay })
+    expect((await first.pay(60)).status).toBe(403)
     isAllowed = true
-    expect((await pay(client, second, 60)).status).toBe(201)
-    expect((await pay(client, first, 1)).status).toBe(403)
+    expect((await second.pay(60)).status).toBe(201)
+    expect((await first.pay(1)).status).toBe(403)
   })
 
   test.each<[string, AccountLimits, number]>([
@@ -157,24 +160,23 @@ describe('the limits of an account', () => {
     ],
   ])('refuse the payment as an error of the server if the host %s', async (_, limits, status) => {
     let isFailing = true
-    const { client, first, commits, paid } = await limitedAccount((...asked) =>
+    const { first, commits, paid } = await limitedAccount(authority, (...asked) =>
       isFailing ? limits(...asked) : [],
     )
-    expect((await pay(client, first, 1)).status).toBe(status)
+    expect((await first.pay(1)).status).toBe(status)
     expect([commits.count, await paid()]).toEqual([0, []])
     isFailing = false
-    expect((await pay(client, first, 1)).status).toBe(201)
+    expect((await first.pay(1)).status).toBe(201)
   })
 
   test('are not asked for by a repeat', async () => {
     let asked = 0
-    const { client, first } = await limitedAccount(() => {
+    const { first } = await limitedAccount(authority, () => {
       asked += 1
       return [{ payments: 1 }]
     })
-    const headers = [['idempotency-key', 'once']] as const
-    const one = await pay(client, first, 1, {}, { headers })
-    const again = await pay(client, first, 1, {}, { headers })
+    const one = await first.pay(1, {}, 'once')
+    const again = await first.pay(1, {}, 'once')
     expect([one.status, again.status, again.body.id]).toEqual([201, 201, one.body.id])
     expect(asked).toBe(1)
   })
@@ -188,13 +190,11 @@ describe('the limits of an account', () => {
     }
     // The others arrive during the first commit.
     const isWaiting = () => asked < count
-    const { client, first, second, third, paid, commits } = await limitedAccount(limits, {
+    const { first, second, third, paid, commits } = await limitedAccount(authority, limits, {
       isWaiting,
     })
-    const tokens = [first, second, third]
-    const paying = Array.from({ length: count }, (_, index) =>
-      pay(client, tokens[index % 3] ?? '', 10),
-    )
+    const payers = [first, second, third] as const
+    const paying = Array.from({ length: count }, (_, index) => (payers[index % 3] ?? first).pay(10))
     const answers = await Promise.all(paying)
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(10)
     expect(answers.filter(({ status }) => status === 403)).toHaveLength(20)
@@ -234,14 +234,14 @@ describe('the limits of an account', () => {
     await fc.assert(
       fc.asyncProperty(limit, fc.array(step, { maxLength: 10 }), async (initial, steps) => {
         let cap: SpendingLimit = initial
-        const { world, client, first, second, third, paid } = await limitedAccount(() => [cap])
+        const { world, first, second, third, paid } = await limitedAccount(authority, () => [cap])
         const { outgoingPayments } = world.resources
         for (const each of steps) {
           if (each.do === 'cap') cap = each.limit
           if (each.do === 'pay') {
-            const token = [first, second, third][each.by] ?? ''
+            const by = [first, second, third][each.by] ?? first
             const before = await held()
-            const answers = await Promise.all(each.values.map((value) => pay(client, token, value)))
+            const answers = await Promise.all(each.values.map((value) => by.pay(value)))
             if (!answers.some(({ status }) => status === 201)) continue
             const after = await held()
             expect(after.count).toBeGreaterThan(before.count)

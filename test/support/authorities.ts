@@ -40,8 +40,8 @@ export interface Payer {
 }
 
 interface PayerOptions {
-  /** The limit of the client's grant. Default: 2,500. */
-  readonly limit?: number
+  /** The limit of the client's grant, or `null` for none. Default: 2,500. */
+  readonly limit?: number | null
   /** The account of that grant. Default: Alice's. */
   readonly walletAddress?: string
   /** Members of every order of the owner. */
@@ -58,7 +58,11 @@ export async function payerOf(
 ): Promise<Payer> {
   return authority === 'the owner of the account'
     ? ownerIn(world, order)
-    : clientIn(world, client, outgoingItem({ debitAmount: usd(limit) }, walletAddress))
+    : clientIn(
+        world,
+        client,
+        outgoingItem(limit === null ? undefined : { debitAmount: usd(limit) }, walletAddress),
+      )
 }
 
 const newKey = () => crypto.randomUUID()
