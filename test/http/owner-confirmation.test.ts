@@ -174,7 +174,7 @@ describe.each(byAuthority)(
     const isOrder = deployment.authority === 'the owner of the account'
     const isRemote = deployment.processes === 2
 
-    test('waits: its payer learns where and until when, and its budget counts it', async () => {
+    test('waits: its client learns where and until when, and its budget counts it', async () => {
       const { world, payer, outgoingPayments, expectSpent, waiting } = await setUp(deployment)
       const { id, request } = await waiting()
       const details = {
