@@ -21,7 +21,8 @@ export type Run = (statement: PostgresStatement) => Promise<readonly PostgresRow
  * and leaves the transaction usable. Nothing waits except for row locks.
  *
  * The host may end the transaction at any time: its query builder does so at a time limit. What the store sends then
- * runs by itself, or in another transaction of the connection. It writes nothing there, because the mark is missing.
+ * runs by itself, or in another transaction of the connection. Such a statement writes nothing there, because the mark
+ * is missing.
  */
 export function storeInTransaction(client: PostgresClient, statements: Statements) {
   let checked: Promise<string | undefined> | undefined

@@ -84,7 +84,10 @@ export async function reportSettled(
   return outgoingPayments.fail(paymentId, { ...all, ...doubt, ...reason })
 }
 
-/** By rounding, a part can have the whole price. It must not complete the payment while the rest may still arrive. */
+/**
+ * By rounding, a part can have the whole price. Such a part must not complete the payment while the rest may still
+ * arrive.
+ */
 function belowWhole({ debitAmount, receiveAmount }: OutgoingPaymentView, totals: Totals): Totals {
   const { sentAmount, deliveredAmount } = totals
   const isWhole = deliveredAmount.value === receiveAmount.value

@@ -4,8 +4,8 @@ import { addressIn } from './ip-address.js'
  * Returns the domain that was probably registered for a hostname: its last two labels, or three below a registry of a
  * country. All IP addresses are one site, because a client can name any address.
  *
- * This decides who shares limits, so that using many subdomains does not raise a limit. It is an approximation: hosts
- * of different owners below one domain, as in `alice.hosting.example`, share the limits too.
+ * This decides who shares limits, so that using many subdomains does not raise a limit. The rule is an approximation:
+ * hosts of different owners below one domain, as in `alice.hosting.example`, share the limits too.
  */
 export function siteOf(hostname: string): string {
   if (addressIn(hostname) !== undefined) return 'addresses'

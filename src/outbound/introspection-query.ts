@@ -7,8 +7,8 @@ export function hashOfQuery({ accessToken, keyid }: IntrospectionQuery): Promise
 }
 
 /**
- * Whether an answer is about the key that was asked about. Others must not take the place of answers for clients:
- * anyone with a token, which need not be theirs, can invent any number of `keyid`s.
+ * Whether an answer is about the key that was asked about. Other answers must not take the place of answers for
+ * clients: anyone with a token, which need not be theirs, can invent any number of `keyid`s.
  */
 export function isForKey(token: ActiveToken, { keyid }: IntrospectionQuery): boolean {
   return keyid === undefined || keyid === token.key.kid

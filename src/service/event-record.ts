@@ -59,7 +59,9 @@ export const paymentEnds = [
 /** The record of an event, written in the same commit as the change, and removed after delivery. */
 export interface EventRecord extends Stored {
   readonly event: DomainEvent
-  /** The mark of the event before it in its stream; absent for the first. It is delivered once that one is done. */
+  /**
+   * The mark of the event before it in its stream; absent for the first. This event is delivered once that one is done.
+   */
   readonly after?: string
   /** The number of deliveries that failed, have a lease, or may have begun in a consumer that has died. */
   readonly attempts: number

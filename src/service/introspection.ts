@@ -13,7 +13,7 @@ import { type KeyLookup, signingKey } from './signing-key.js'
 
 /**
  * Introspects a token. An authorization server in the same process also loads, in the same call of the store, what the
- * resource server probably needs next. Others load nothing.
+ * resource server probably needs next. Other servers load nothing.
  */
 export type IntrospectAndLoad = (
   query: IntrospectionQuery,

@@ -14,9 +14,9 @@ import {
 
 /** What the other side says about one attempt when it is asked by its reference. */
 export type FoundById =
-  /** It was carried out. `arrived`: by default all of it. */
+  /** The order was carried out. `arrived`: by default all of it. */
   | { readonly found: 'arrived'; readonly arrived?: bigint; readonly proof?: string }
-  /** It was refused, cancelled or closed, finally: it did not and will not take effect. */
+  /** The order was refused, cancelled or closed, finally: it did not and will not take effect. */
   | { readonly found: 'never' }
   /** It knows the reference, and has not decided. */
   | { readonly found: 'pending' }

@@ -89,8 +89,8 @@ export interface CloseTransfer {
 }
 
 /**
- * Closes a transfer unless it was counted. Both are one record that is written once, so that exactly one of them is
- * ever true, in any order of calls, and whatever time passes between them.
+ * Closes a transfer unless it was counted. Counting and closing are one record that is written once, so that exactly
+ * one of them is ever true, in any order of calls, and whatever time passes between them.
  *
  * @param payment absent if it does not exist. Then nobody can know any more whether it counted a transfer.
  *

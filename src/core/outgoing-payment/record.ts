@@ -97,7 +97,7 @@ export interface Confirmation {
   readonly conditions?: GrantConditions
   /** The owner who ordered the payment, if the host has named one. */
   readonly resourceOwner?: string
-  /** Whether the limits of the account count a payment that the owner ordered. They count every other one. */
+  /** Whether the limits of the account count a payment that the owner ordered. The limits count every other payment. */
   readonly countsInAccountLimits?: true
 }
 

@@ -116,7 +116,7 @@ export function readListRequest({ target }: Pick<SignedMessage, 'target'>): Pars
 /** A published client sends this name instead of the one in the OpenAPI document. */
 const aliases: Readonly<Record<string, string>> = { walletAddress: 'wallet-address' }
 
-/** Reads each known parameter at most once. Others are ignored, because published clients send some. */
+/** Reads each known parameter at most once. Unknown ones are ignored, because published clients send some. */
 function readQuery(target: string): Parsed<Parameters> {
   const start = target.indexOf('?')
   const given = [...new URLSearchParams(start === -1 ? '' : target.slice(start))].map(
