@@ -40,7 +40,7 @@ for (const names of removals) {
   const folder = mkdtempSync(join(tmpdir(), 'removed-'))
   try {
     const left = copyWithout(names, folder)
-    check(names, `the types of ${left} files`, folder, 'typescript/bin/tsc', '-p', '.')
+    check(names, `the types of ${left} files`, folder, 'typescript-7/bin/tsc', '-p', '.')
     if (values.tests) {
       const tests = layers.map((layer) => `test/${layer}/`)
       check(names, 'the tests of the layers', folder, 'vitest/vitest.mjs', 'run', ...tests)
