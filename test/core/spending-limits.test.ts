@@ -319,7 +319,7 @@ describe('a payment that exceeds a limit of the owner', () => {
         }
       },
     )
-    fc.assert(property, { numRuns: runs(6_000, 1_000) })
+    fc.assert(property, { numRuns: runs(6_000, 500) })
     expect([...shown].toSorted()).toEqual(['insufficient_grant', 'not_permitted_now'])
   })
 
@@ -524,7 +524,7 @@ describe('any order of payments, ends, amendments, other caps and windows', () =
           }
         }
       }),
-      { numRuns: runs(2_000, 300) },
+      { numRuns: runs(2_000, 150) },
     )
     expect([...met].sort()).toEqual([
       'pay: account_limit_exceeded',

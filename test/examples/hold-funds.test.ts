@@ -161,12 +161,12 @@ describe.each(examples)('the hold of %s', (_, installed) => {
 
   test('never pays more than the balance, whatever keys and amounts are repeated', async () => {
     const property = balanceProperty(host, { store: postgresStore(example.pool) })
-    await fc.assert(property, { numRuns: runs(25, 8) })
+    await fc.assert(property, { numRuns: runs(25, 4) })
   })
 
   test('leaves no negative balance and no hold without a payment, in any interleaving', async () => {
     const property = ledgerProperty(host, { store: postgresStore(example.pool) })
-    await fc.assert(property, { numRuns: runs(25, 8) })
+    await fc.assert(property, { numRuns: runs(25, 4) })
   })
 
   test('shares one connection with the store, without waiting for another', async () => {

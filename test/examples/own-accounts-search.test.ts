@@ -20,7 +20,7 @@ import {
 } from '../../src/index.js'
 import { servers } from '../support/databases.js'
 import { createHostDatabase } from '../support/host-databases.js'
-import { runs } from '../support/runs.js'
+import { runs, some } from '../support/runs.js'
 
 const baseUrl = 'https://wallet.example'
 const [alice, bob] = [`${baseUrl}/alice`, `${baseUrl}/bob`]
@@ -145,7 +145,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('payments between accounts of 
   afterAll(() => database?.drop())
 
   test('spend no more than a grant allows, and move what they send, in any history', async () => {
-    await fc.assert(ownAccountsProperty(database.pool), { numRuns: runs(100, 6) })
+    await fc.assert(ownAccountsProperty(database.pool), { numRuns: runs(100, 3) })
   })
 
   const moving = (move: Move) => (pool: Pool, resources: Parameters<typeof paymentsOn>[1]) =>
@@ -175,7 +175,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('payments between accounts of 
       /needs 0, and \d+ is held/,
     ],
   }
-  test.each(Object.entries(mistakes))(
+  test.each(some(Object.entries(mistakes)))(
     'are found to be wrong if the handler of events %s',
     async (_, [handlerOf, found]) => {
       const { errorInstance } = await fc.check(ownAccountsProperty(database.pool, handlerOf), {

@@ -42,7 +42,7 @@ const mistakes: Readonly<Record<string, { readonly say: HostsSay; readonly found
 
 test.each(Object.entries(mistakes))('The search finds %s', async (_, { say, found }) => {
   const { failed, errorInstance } = await fc.check(serversProperty(say), {
-    numRuns: runs(2_000, 500),
+    numRuns: runs(2_000, 200),
     endOnFailure: true,
   })
   expect(failed).toBe(true)

@@ -233,7 +233,7 @@ describe.each(deployments)('an amended grant ($name)', (deployment) => {
         // Each run on PostgreSQL has a pool of its own.
         await onPostgres.drop()
       }),
-      { numRuns: runs(100, deployment.store ? 5 : 25) },
+      { numRuns: runs(100, deployment.store ? 5 : 10) },
     )
   })
 })

@@ -306,7 +306,7 @@ describe('a preview of a payment', () => {
         }
       },
     )
-    await fc.assert(property, { numRuns: runs(300, 60) })
+    await fc.assert(property, { numRuns: runs(300, 30) })
     for (const each of [
       ...['ok', 'token_unknown', 'access_insufficient', 'identifier_foreign', 'amount_invalid'],
       ...['receiver_invalid', 'quote_expired', 'limits_exceeded', 'grant_paused'],

@@ -18,5 +18,13 @@ export function runs(all: number, short?: number): number {
   return isLong ? all : (short ?? Math.ceil(all / 12))
 }
 
+/**
+ * Returns what of a list runs in `npm test`: its first. The others show the same again, such as that a search finds a
+ * mistake, and run in `npm run test:long`.
+ */
+export function some<T>(all: readonly T[], short = 1): readonly T[] {
+  return isShort ? all.slice(0, short) : all
+}
+
 /** Options of the suite for stores on servers that a busy machine makes slow: only a case that hangs takes longer. */
 export const patient = { sameData: true, timeoutMs: 600_000 }

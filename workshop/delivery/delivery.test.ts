@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Store } from '../../src/index.js'
 import type { EventRecord } from '../../src/service/event-record.js'
-import { runs } from '../../test/support/runs.js'
+import { runs, some } from '../../test/support/runs.js'
 import { live, plans, problemsOf } from './plans.js'
 import type { Mistake, Plan } from './world.js'
 
@@ -72,11 +72,14 @@ function believing(store: Store): Store {
   }
 }
 
-test.each(mistakes)('the laws find consumers that %s', async (_fault, plan, mistake, problem) => {
-  const found: string[] = []
-  for (let seed = 1; seed <= 40 && !found.some((each) => problem.test(each)); seed++) {
-    const { problems, repeats } = await live({ ...plan, seed: `${seed}` }, mistake)
-    found.push(...problems, ...(repeats > 0 ? ['repeated'] : []))
-  }
-  expect(found).toEqual(expect.arrayContaining([expect.stringMatching(problem)]))
-})
+test.each(some(mistakes))(
+  'the laws find consumers that %s',
+  async (_fault, plan, mistake, problem) => {
+    const found: string[] = []
+    for (let seed = 1; seed <= 40 && !found.some((each) => problem.test(each)); seed++) {
+      const { problems, repeats } = await live({ ...plan, seed: `${seed}` }, mistake)
+      found.push(...problems, ...(repeats > 0 ? ['repeated'] : []))
+    }
+    expect(found).toEqual(expect.arrayContaining([expect.stringMatching(problem)]))
+  },
+)

@@ -91,7 +91,7 @@ const livesUntilFound: Readonly<Record<MistakeName, number>> = {
 
 const planted = Object.entries(livesUntilFound) as [MistakeName, number][]
 // The others take longer to find.
-const soonFound = planted.filter(([, most]) => most <= 35)
+const soonFound = planted.filter(([, most]) => most <= 6)
 
 test.each(isLong ? planted : soonFound)('the laws find %s within %i lives', async (name, most) => {
   for (let index = 0; index < most; index++) {

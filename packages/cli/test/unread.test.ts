@@ -19,7 +19,7 @@ const everyLine = [
   'outgoing payment',
   'is sent',
 ]
-const lines = isLong ? everyLine : ['is debited from', 'decide there', 'outgoing payment']
+const lines = isLong ? everyLine : ['decide there']
 
 interface Received {
   readonly receivedAmount: { readonly value: string }

@@ -11,7 +11,7 @@ import type { Database } from 'create-open-payments-server/wallet/sql'
 import { checkTables, migrate } from 'create-open-payments-server/wallet/tables'
 import { emptyPglite } from 'open-payments-test-support/databases'
 import { databaseOn } from 'open-payments-test-support/examples/created-wallet'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { databases } from '../src/choices.js'
 import { filesOf } from '../src/project.js'
 
@@ -207,13 +207,17 @@ describe.each(Object.keys(databases) as (keyof typeof databases)[])(
 describe('the start of a created wallet', () => {
   const baseUrl = 'https://wallet.example'
   let database: Database
-  beforeEach(async () => {
+  beforeAll(async () => {
     database = databaseOn(await emptyPglite())
   })
-  afterEach(async () => {
-    vi.unstubAllEnvs()
-    await database.close()
+  beforeEach(async () => {
+    await database.sql('DROP SCHEMA public CASCADE')
+    await database.sql('CREATE SCHEMA public')
   })
+  afterEach(() => {
+    vi.unstubAllEnvs()
+  })
+  afterAll(() => database.close())
 
   const accounts = async () => database.sql('SELECT owner FROM accounts ORDER BY owner')
 

@@ -51,6 +51,6 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
   afterAll(() => fresh?.drop())
 
   describe.each(['transaction', 'inTransaction'] as const)('with `%s`', (way) => {
-    describeEndedTransactions(() => ways[way], { moments: runs(240, 24) })
+    describeEndedTransactions(() => ways[way], { moments: runs(240, 12) })
   })
 })

@@ -22,10 +22,7 @@ import { type Command, resolve } from '../src/spending/resolve.js'
 const { amount, interval, invalidInterval, limits, accessItem, history } = arbitraries(fc)
 
 /** Many values, the same in every run. */
-function sample<Value>(
-  arbitrary: fc.Arbitrary<Value>,
-  count = runs(2_000, 1_000),
-): readonly Value[] {
+function sample<Value>(arbitrary: fc.Arbitrary<Value>, count = runs(2_000, 500)): readonly Value[] {
   return fc.sample(arbitrary, { numRuns: count, seed: 1 })
 }
 

@@ -13,7 +13,7 @@ describe.each(['id', 'sum'] as const)('a custodian that is asked by %s keeps the
   for (const { name, run } of attemptsConformance(custodian(by))) test(name, run)
 
   test('in random histories', async () => {
-    await fc.assert(attemptsProperty(fc, custodian(by)), { numRuns: runs(6_000, 150) })
+    await fc.assert(attemptsProperty(fc, custodian(by)), { numRuns: runs(6_000, 60) })
   })
 })
 
@@ -38,7 +38,7 @@ describe.each([
   for (const { name, run } of attemptsConformance(closing(by, ms))) test(name, run)
 
   test('in random histories', async () => {
-    await fc.assert(attemptsProperty(fc, closing(by, ms)), { numRuns: runs(3_000, 100) })
+    await fc.assert(attemptsProperty(fc, closing(by, ms)), { numRuns: runs(3_000, 40) })
   })
 })
 
@@ -53,6 +53,6 @@ describe('a custodian whose orders are repeated under one key keeps the laws', (
   for (const { name, run } of attemptsConformance(keyed)) test(name, run)
 
   test('in random histories', async () => {
-    await fc.assert(attemptsProperty(fc, keyed), { numRuns: runs(6_000, 150) })
+    await fc.assert(attemptsProperty(fc, keyed), { numRuns: runs(6_000, 60) })
   })
 })

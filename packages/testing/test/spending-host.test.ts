@@ -25,7 +25,7 @@ const withHistory = (problem: RegExp) =>
 
 describe('the ledger of a host', () => {
   test('is right after every step, with its own settlement, events and sweep', async () => {
-    const { errorInstance } = await searchFor(undefined, runs(300, 20))
+    const { errorInstance } = await searchFor(undefined, runs(300, 10))
     expect(errorInstance).toBeNull()
   })
 

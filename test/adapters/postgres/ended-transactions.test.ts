@@ -21,7 +21,7 @@ interface PgWayIn extends WayIn {
   readonly sent: PgStatements
 }
 
-const moments = runs(240, 24)
+const moments = runs(240, 12)
 
 /** Opens examples on one database, and returns the ways into their transactions. */
 function waysInto(server: string, ...opens: readonly OpenExample[]) {

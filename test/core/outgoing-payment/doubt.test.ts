@@ -12,7 +12,7 @@ import {
 import { decideOutgoingPayment } from '../../../src/core/outgoing-payment.js'
 import { startOfTests } from '../../support/clock.js'
 import { deepFreeze } from '../../support/frozen.js'
-import { runs } from '../../support/runs.js'
+import { runs, some } from '../../support/runs.js'
 import {
   authorities,
   budgetPolicy,
@@ -400,7 +400,7 @@ describe('windows with doubt', () => {
     const met = new Set<string>()
     fc.assert(
       fc.property(moves, (steps) => checkWindows(steps, decisions, met)),
-      { numRuns: runs(2_000, 200) },
+      { numRuns: runs(2_000, 100) },
     )
     expect([...met].toSorted()).toEqual([
       'ended in doubt',
@@ -450,7 +450,7 @@ describe('windows with doubt', () => {
     ],
   ]
 
-  test.each(mistakes)('the search finds: %s', (_, mistake) => {
+  test.each(some(mistakes))('the search finds: %s', (_, mistake) => {
     const found = fc.check(
       fc.property(moves, (steps) => checkWindows(steps, { ...decisions, ...mistake }, new Set())),
       { numRuns: 500 },
