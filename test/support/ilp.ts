@@ -9,14 +9,12 @@ import {
   serializeIlpPrepare,
 } from 'ilp-packet'
 import { type Frame, IlpPacketType, Packet } from 'ilp-protocol-stream/dist/src/packet.js'
-import {
-  createStreamReceiver,
-  type IlpHandler,
-  ilpOverHttp,
-  type StreamReceiverOptions,
-  sendOverHttp,
-} from 'open-payments-ilp'
-import { ilpPaymentMethods } from 'open-payments-server'
+import { type IlpHandler, ilpOverHttp, sendOverHttp } from 'open-payments-ilp'
+import type {
+  IlpPaymentMethods,
+  IncomingPaymentServices,
+  ilpPaymentMethods,
+} from 'open-payments-server'
 import type { IncomingPayment } from 'open-payments-server/core'
 import { toExpress } from 'open-payments-server/express'
 import { manualClock } from './clock.js'
@@ -27,7 +25,15 @@ export const ilpAddress = 'test.receiver'
 /** Creates the payment methods of an ILP address, and the receiver of the packets for it. */
 export interface StreamReceivers {
   readonly paymentMethods: typeof ilpPaymentMethods
-  readonly receiver: typeof createStreamReceiver
+  readonly receiver: (options: ReceiverOptions) => IlpHandler
+}
+
+export interface ReceiverOptions {
+  readonly ilpAddress: string
+  readonly paymentMethods: Pick<IlpPaymentMethods, 'credentialsOf'>
+  readonly incomingPayments: Pick<IncomingPaymentServices, 'get' | 'receive'>
+  readonly now: () => number
+  readonly onError: (error: unknown) => void
 }
 
 /** Returns the details of a payment as a sender reads them. */
@@ -38,13 +44,7 @@ export interface Details {
 }
 
 /** A receiving wallet. Its clock shows the present, because the packets of real senders expire. */
-export function createReceivingWallet(
-  options: WorldOptions = {},
-  receivers: StreamReceivers = {
-    paymentMethods: ilpPaymentMethods,
-    receiver: createStreamReceiver,
-  },
-) {
+export function createReceivingWallet(options: WorldOptions, receivers: StreamReceivers) {
   const paymentMethods = () =>
     receivers.paymentMethods({ addressPrefix: ilpAddress, secret: new Uint8Array(32).fill(3) })
   const clock = options.clock ?? manualClock(Date.now())
@@ -59,11 +59,12 @@ export function createReceivingWallet(
     incomingPayments,
     errors,
     /** A receiver with only the state of a new process. */
-    receiver: (more: Partial<StreamReceiverOptions> = {}) =>
+    receiver: (more: Partial<ReceiverOptions> = {}) =>
       receivers.receiver({
         ilpAddress,
         paymentMethods: paymentMethods(),
         incomingPayments,
+        now: () => Date.now(),
         onError: (error) => void errors.push(error),
         ...more,
       }),

@@ -28,13 +28,7 @@ export {
   type RateOf,
 } from './rail.js'
 export type { Rate } from './rates.js'
-export {
-  createStreamReceiver,
-  PacketReleasedError,
-  type Received,
-  type StreamReceiverOptions,
-  type UncertainFunds,
-} from './receiver.js'
+export { PacketReleasedError, type Received } from './receiver.js'
 export {
   type Ended,
   type PayOverIlpOptions,

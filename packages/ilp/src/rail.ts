@@ -25,7 +25,7 @@ import {
   rejectsOf,
 } from './packet.js'
 import { convertedDown, type Rate } from './rates.js'
-import { type Claim, claimingReceiver, PacketReleasedError, type Received } from './receiver.js'
+import { type Claim, PacketReleasedError, type Received, streamReceiver } from './receiver.js'
 
 /** The units of `to` that one unit of `from` buys, or `undefined` if the wallet does not exchange them. */
 export type RateOf = (from: Asset, to: Asset) => Rate | undefined
@@ -47,9 +47,10 @@ export interface Peer {
   /** The maximum that the peer may owe before it settles, including packets that are reserved. Default: no limit. */
   readonly creditMax?: bigint
   /**
-   * The maximum that receivers behind the peer may deny, for all payments together, in the asset of the peer: packets
-   * that do not count here by their word alone, although the peer may claim them. Beyond it, the peer gets nothing
-   * until an operator has compared the books. What is under way can add to it. Default: no limit.
+   * The maximum that the peer, by closing packets, and receivers behind it may deny, for all payments together, in the
+   * asset of the peer: packets that do not count here by their word alone, although the peer may claim them. Beyond it,
+   * the peer gets nothing until an operator, or its statement, has decided them. What is under way can add to it.
+   * Default: no limit.
    */
   readonly deniedMax?: bigint
 }
@@ -304,13 +305,12 @@ function routeTo(peers: readonly Peer[], destination: string): Peer | undefined 
 function receiverIn<Transaction>(
   ilpAddress: string,
   asset: Asset,
-  { paymentMethods, incomingPayments, now, onError }: RailOptions<Transaction>,
+  { paymentMethods, incomingPayments, now = () => Date.now(), onError }: RailOptions<Transaction>,
 ) {
-  return claimingReceiver({
+  return streamReceiver({
     ilpAddress,
     paymentMethods,
     incomingPayments: {
-      receive: () => Promise.reject(new Error('packets of peers have claims')),
       async get(id) {
         const payment = await incomingPayments.get(id)
         return payment !== undefined && sameAsset(payment.receivedAmount, asset)
@@ -318,7 +318,7 @@ function receiverIn<Transaction>(
           : undefined
       },
     },
-    ...(now !== undefined && { now }),
+    now,
     ...(onError !== undefined && { onError }),
   })
 }

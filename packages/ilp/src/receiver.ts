@@ -19,7 +19,6 @@ import type {
 } from 'open-payments-server'
 import type { PacketState } from './book.js'
 import {
-  type IlpHandler,
   packetAmountMax,
   readPrepare,
   readStream,
@@ -30,26 +29,13 @@ import {
 } from './packet.js'
 
 export interface StreamReceiverOptions {
-  /**
-   * ILP address of this receiver: the `addressPrefix` of the payment methods. It identifies the receiver in
-   * rejects.
-   */
+  /** ILP address of this receiver, under which its rejects are. */
   readonly ilpAddress: string
   readonly paymentMethods: Pick<IlpPaymentMethods, 'credentialsOf'>
-  /** Pass your own `receive` to credit your ledger in the same transaction. */
-  readonly incomingPayments: Pick<IncomingPaymentServices, 'get' | 'receive'>
-  /** Milliseconds since the epoch. Default `Date.now`. */
-  readonly now?: () => number
-  /**
-   * Called after an error. With `funds`, the packet was rejected with R00, because all calls of `receive` failed but
-   * may have counted the funds. Do not call `receive` for them: the sender decides by what the payment has received.
-   */
-  readonly onError?: (error: unknown, funds?: UncertainFunds) => void
-}
-
-/** Funds that may have been counted. */
-export interface UncertainFunds extends ReceivedFunds {
-  readonly paymentId: string
+  readonly incomingPayments: Pick<IncomingPaymentServices, 'get'>
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  readonly onError?: (error: unknown) => void
 }
 
 /** Records the claim on the peer that a packet came from, and credits both in one transaction. */
@@ -73,7 +59,7 @@ export interface Claim {
 export type Received = HostResult<{ readonly payment: IncomingPaymentView }>
 
 /**
- * Thrown by `receive` if the packet was decided not to count while it was being credited.
+ * What `fulfill` rejects with in `receive`, if the packet was decided not to count while it was being credited.
  *
  * @example
  * ```ts
@@ -103,9 +89,8 @@ type Refusal = Readonly<Parameters<ReturnType<typeof rejectsOf>>>
 
 /** A receiver's options, and its rejects. */
 interface Receiver extends StreamReceiverOptions {
-  readonly now: () => number
   readonly reject: ReturnType<typeof rejectsOf>
-  readonly claim?: Claim | undefined
+  readonly claim: Claim
 }
 
 /** The time that a Fulfill needs to reach the previous connector before the packet expires. */
@@ -114,34 +99,15 @@ const attemptsMax = 3
 const pauseMs = 100
 
 /**
- *Receives STREAM packets for incoming payments: credits each packet once, and fulfills only packets that
- * `receive` accepts. It keeps no state of its own, so any number of processes can receive for one payment.
+ * Receives STREAM packets for incoming payments: credits each packet once, and fulfills only packets that were
+ * credited. It keeps no state of its own, so any number of processes can receive for one payment.
  *
  * @see Interledger RFC 0029
- *
- * @example
- * ```ts
- * import { createStreamReceiver } from 'open-payments-ilp'
- *
- * const handle = createStreamReceiver({
- *   ilpAddress: 'g.wallet',
- *   paymentMethods,
- *   incomingPayments: wallet.resources.incomingPayments,
- *   onError: (error, funds) => console.error(error, funds),
- * })
- * ```
  */
-export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler {
-  const receive = claimingReceiver(options)
-  return (packet) => receive(packet)
-}
-
-/** The same with a claim on the peer that sent the packet. */
-export function claimingReceiver(options: StreamReceiverOptions) {
-  const { now = () => Date.now() } = options
+export function streamReceiver(options: StreamReceiverOptions) {
   const reject = rejectsOf(options.ilpAddress)
-  return async (packet: Uint8Array, claim?: Claim): Promise<Uint8Array> => {
-    const receiver: Receiver = { ...options, now, reject, claim }
+  return async (packet: Uint8Array, claim: Claim): Promise<Uint8Array> => {
+    const receiver: Receiver = { ...options, reject, claim }
     try {
       const paid = await readPaid(receiver, packet)
       return paid.ok ? await answer(receiver, paid.value) : paid.reply
@@ -162,10 +128,6 @@ async function readPaid(receiver: Receiver, packet: Uint8Array): Promise<Read> {
   const refused = (...reason: Refusal): Read => ({ ok: false, reply: receiver.reject(...reason) })
   const prepare = readPrepare(packet)
   if (prepare === undefined) return refused('F01', 'The packet is not an ILP Prepare')
-  // With a claim, it may be the repeat of a packet that was credited.
-  const isLate = receiver.claim === undefined && timeLeft(receiver, prepare) <= 0
-  if (isLate) return refused('R02', 'The packet has expired')
-
   const credentials = await paymentMethods.credentialsOf(prepare.destination)
   if (credentials === undefined) return refused('F02', 'The address is not one of this receiver')
   const { sharedSecret, paymentId } = credentials
@@ -224,7 +186,7 @@ async function credited(
   { claim, reject }: Receiver,
   paid: Decrypted & Partial<Paid>,
 ): Promise<Uint8Array | undefined> {
-  if (claim === undefined || paid.prepare.amount === '0') return undefined
+  if (paid.prepare.amount === '0') return undefined
   const state = await claim.release()
   if (typeof state === 'object') return reject(...state)
   return state === 'fulfilled' ? fulfill(paid) : undefined
@@ -233,12 +195,12 @@ async function credited(
 async function credit(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
   const { prepare, payment, fulfillment } = paid
   const { claim, reject } = receiver
-  const state = (await claim?.reserve(payment.paymentId, fulfillment)) ?? 'reserved'
+  const state = await claim.reserve(payment.paymentId, fulfillment)
   if (state === 'fulfilled') return fulfill(paid)
   if (state === 'released') return refuse(receiver, paid, 'R02', released)
   if (typeof state === 'object') return reject(...state)
   const funds: ReceivedFunds = {
-    transferId: claim?.transferId ?? prepare.executionCondition.toString('base64url'),
+    transferId: claim.transferId,
     amount: { ...payment.receivedAmount, value: prepare.amount },
   }
   const result = await receive(receiver, paid, funds)
@@ -275,16 +237,15 @@ async function receive(
   funds: ReceivedFunds,
 ): Promise<Received | 'released' | 'unknown'> {
   const { paymentId } = payment
-  const credit = receiver.claim?.receive ?? receiver.incomingPayments.receive
   // After the expiry the sender may send the amount again, however long the database takes.
   const inTime = { ...funds, notAfter: prepare.expiresAt.getTime() }
   for (let attempt = 1; ; attempt++) {
     try {
-      return await credit(paymentId, inTime)
+      return await receiver.claim.receive(paymentId, inTime)
     } catch (error) {
       if (error instanceof PacketReleasedError) return 'released'
       if (attempt === attemptsMax || timeLeft(receiver, prepare) < replyMs + pauseMs) {
-        report(receiver, error, { paymentId, ...funds })
+        report(receiver, error)
         return 'unknown'
       }
       await sleep(pauseMs)
@@ -292,9 +253,9 @@ async function receive(
   }
 }
 
-function report({ onError }: Receiver, error: unknown, funds?: UncertainFunds): void {
+function report({ onError }: Receiver, error: unknown): void {
   // An error of the callback must not prevent the reply.
-  if (onError) queueMicrotask(() => onError(error, funds))
+  if (onError) queueMicrotask(() => onError(error))
 }
 
 /** By its status, because a payment that you cancel ends at once, whatever the clock of this process says. */

@@ -9,7 +9,6 @@ import {
 import type { Asset } from 'open-payments-server'
 import {
   createNetwork,
-  createReceivingWallet,
   type Details,
   encryptionKeyOf,
   ilpAddress,
@@ -31,6 +30,7 @@ import {
   streamFulfillment,
 } from '../src/packet.js'
 import { type PayOverIlpOptions, payOverIlp, type Sent } from '../src/sender.js'
+import { receivingWallet } from './claimed-receiver.js'
 import { kindsOfReceivers } from './stream-receivers.js'
 
 const usd: Asset = { assetCode: 'USD', assetScale: 2 }
@@ -75,7 +75,7 @@ function pay(
 
 describe('a payment over ILP', () => {
   test('arrives in as many packets as its amount needs', async () => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const details = await wallet.createPayment()
     const { send, owed, owing } = await path(wallet.receiver())
     const seen: bigint[] = []
@@ -89,7 +89,7 @@ describe('a payment over ILP', () => {
   })
 
   test('completes an incoming payment with exactly its amount', async () => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const incomingAmount = { value: '1234', ...usd }
     const details = await wallet.createPayment({ incomingAmount })
     const { send } = await path(wallet.receiver())
@@ -99,7 +99,7 @@ describe('a payment over ILP', () => {
   })
 
   test('is converted, with each packet rounded down', async () => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const details = await wallet.createPayment({}, carol)
     const { send, owing } = await path(wallet.receiver(), { to: eur })
     const result = await pay(send, details, { debit: 1_000n }, { asset: eur })
@@ -110,7 +110,7 @@ describe('a payment over ILP', () => {
   })
 
   test('completes an incoming payment in another currency, at most a unit above its amount', async () => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const incomingAmount = { value: '1000', ...eur }
     const details = await wallet.createPayment({ incomingAmount }, carol)
     const { send, owed } = await path(wallet.receiver(), { to: eur })
@@ -126,7 +126,7 @@ describe('a payment over ILP', () => {
   })
 
   test('sends nothing when the rate is below the minimum', async () => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const details = await wallet.createPayment({}, carol)
     const { send, owed } = await path(wallet.receiver(), { to: eur })
     const more = { asset: eur, minRate: { numerator: 92n, denominator: 100n } }
@@ -136,7 +136,7 @@ describe('a payment over ILP', () => {
   })
 
   test('sends nothing to a receiver whose asset differs from the incoming payment', async () => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const details = await wallet.createPayment({}, carol)
     const { send } = await path(wallet.receiver())
     const result = await pay(send, details, { debit: 1_000n })
@@ -145,7 +145,7 @@ describe('a payment over ILP', () => {
   })
 
   test('sends nothing to a payment that does not exist', async () => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const details = { ...(await wallet.createPayment()), ilpAddress: `${ilpAddress}.unknown` }
     const { send } = await path(wallet.receiver())
     const result = await pay(send, details, { debit: 1_000n })
@@ -153,7 +153,7 @@ describe('a payment over ILP', () => {
   })
 
   test('sends nothing to a payment that is complete', async () => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const details = await wallet.createPayment()
     await wallet.incomingPayments.complete(details.id)
     const { send } = await path(wallet.receiver())
@@ -162,7 +162,7 @@ describe('a payment over ILP', () => {
   })
 
   test('reports how much arrived if the payment is completed before the end', async () => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const details = await wallet.createPayment()
     const receiver = wallet.receiver()
     let packets = 0
@@ -182,7 +182,7 @@ describe('a payment over ILP', () => {
   })
 
   test('continues after it was aborted', async () => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const incomingAmount = { value: '20000', ...usd }
     const details = await wallet.createPayment({ incomingAmount })
     const { send } = await path(wallet.receiver())
@@ -200,7 +200,7 @@ describe('a payment over ILP', () => {
   })
 
   test('is retried while the receiver fails temporarily', async () => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const details = await wallet.createPayment()
     let failures = 0
     const receive: ReceivingWallet['incomingPayments']['receive'] = (...arrived) => {
@@ -217,7 +217,7 @@ describe('a payment over ILP', () => {
 
 describe.each(kindsOfReceivers)('a receiver of another wallet: %s', (_, receivers) => {
   test.each(['1', '100', '2500', '345', '100000'])('is paid exactly %s cents', async (value) => {
-    const wallet = createReceivingWallet({}, receivers)
+    const wallet = receivingWallet({}, receivers)
     const details = await wallet.createPayment({ incomingAmount: { value, ...usd } })
     const { send, owed, owing } = await path(wallet.receiver(), { packetAmountMax: 5_000n })
     const result = await pay(send, details, { deliver: BigInt(value) })
@@ -227,7 +227,7 @@ describe.each(kindsOfReceivers)('a receiver of another wallet: %s', (_, receiver
   })
 
   test('is paid in its currency, with each packet rounded down', async () => {
-    const wallet = createReceivingWallet({}, receivers)
+    const wallet = receivingWallet({}, receivers)
     const details = await wallet.createPayment({}, carol)
     const { send } = await path(wallet.receiver(), { to: eur })
     const result = await pay(send, details, { debit: 1_000n }, { asset: eur })
@@ -236,7 +236,7 @@ describe.each(kindsOfReceivers)('a receiver of another wallet: %s', (_, receiver
   })
 
   test('gets nothing once it is complete', async () => {
-    const wallet = createReceivingWallet({}, receivers)
+    const wallet = receivingWallet({}, receivers)
     const details = await wallet.createPayment()
     await wallet.incomingPayments.complete(details.id)
     const { send, owed } = await path(wallet.receiver())
@@ -289,7 +289,7 @@ describe('a receiver that answers under another code', () => {
   test.each(codes.flatMap((each) => amounts.map((value) => ({ ...each, value }))))(
     'is paid exactly: $value, $probe to a probe and $tooLittle to too little',
     async ({ value, ...each }) => {
-      const wallet = createReceivingWallet()
+      const wallet = receivingWallet()
       const details = await wallet.createPayment({ incomingAmount: { value, ...usd } })
       const receiver = answering(wallet.receiver(), details, each)
       const { send } = await path(receiver)
@@ -300,7 +300,7 @@ describe('a receiver that answers under another code', () => {
   )
 
   test.each(codes)('gets nothing if it closes the connection with $probe', async (each) => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const details = await wallet.createPayment({ incomingAmount: { value: '345', ...usd } })
     const receiver = answering(wallet.receiver(), details, { ...each, close: true })
     const { send } = await path(receiver)
@@ -337,7 +337,7 @@ describe('a receiver that answers under another code', () => {
       data.map(([what, make]) => ({ code, what, make })),
     ),
   )('is not meant by $code with $what: the path has failed', async ({ code, make }) => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const details = await wallet.createPayment()
     const receiver = wallet.receiver()
     const { send, owed } = await path(async (packet) => {
@@ -352,7 +352,7 @@ describe('a receiver that answers under another code', () => {
   })
 
   test('ends the payment if it fulfills a packet without its data, and the packet counts', async () => {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const details = await wallet.createPayment({ incomingAmount: { value: '1000', ...usd } })
     const receiver = wallet.receiver()
     const { send, owed } = await path(async (packet) => {
@@ -373,7 +373,7 @@ describe('a receiver that answers under another code', () => {
 describe('a dishonest receiver', () => {
   /** Fulfills and credits packets, but reports another amount. */
   async function liar(said: (amount: bigint) => bigint | Promise<bigint>) {
-    const wallet = createReceivingWallet()
+    const wallet = receivingWallet()
     const details = await wallet.createPayment()
     const honest = wallet.receiver()
     const lying: IlpHandler = async (packet) => {

@@ -1,5 +1,4 @@
 import type { Database, Sql } from 'create-open-payments-server/wallet/sql'
-import { createReceivingWallet } from 'open-payments-test-support/ilp'
 import type { WorldOptions } from 'open-payments-test-support/world'
 import {
   createRail,
@@ -9,6 +8,7 @@ import {
   railPaymentMethods,
   sqlBook,
 } from '../src/index.js'
+import { receivingWallet } from './claimed-receiver.js'
 
 export const link = { assetCode: 'USD', assetScale: 9 }
 export const usd = { assetCode: 'USD', assetScale: 2 }
@@ -85,7 +85,7 @@ export function createWallet(books: Books, peers: readonly string[], world: Worl
   const { book, database } = books
   const ilpAddress = 'test.wallet'
   const paymentMethods = railPaymentMethods({ ilpAddress, secret: Buffer.alloc(32, 7) }, [usd, eur])
-  const wallet = createReceivingWallet({
+  const wallet = receivingWallet({
     ...(database !== undefined && { store: database.store }),
     ...world,
     auth: { random: crypto, ...world.auth },

@@ -1,9 +1,10 @@
 import { deserializeIlpPrepare, serializeIlpFulfill } from 'ilp-packet'
 import { createConnection } from 'ilp-protocol-stream'
 import type { MayReceive } from 'open-payments-server'
-import { createNetwork, createReceivingWallet } from 'open-payments-test-support/ilp'
+import { createNetwork } from 'open-payments-test-support/ilp'
 import { afterAll, expect, test } from 'vitest'
 import type { IlpHandler } from '../src/packet.js'
+import { receivingWallet } from './claimed-receiver.js'
 
 const network = createNetwork()
 afterAll(network.close)
@@ -45,7 +46,7 @@ test.each<readonly [what: string, policy: { readonly mayReceive?: MayReceive }]>
   ['arrives', {}],
   ['arrives once the host has ended its review', { mayReceive: reviewing(3) }],
 ])('a payment from another STREAM client also %s', async (_, policy) => {
-  const wallet = createReceivingWallet({ resources: { policy } })
+  const wallet = receivingWallet({ resources: { policy } })
   const incomingAmount = { value: '900', assetCode: 'USD', assetScale: 2 }
   const details = await wallet.createPayment({ incomingAmount })
   const send = await network.serve(wallet.receiver())

@@ -5,10 +5,10 @@ import {
   type IlpReply,
   serializeIlpReply,
 } from 'ilp-packet'
-import { type IlpPaymentMethod, ilpPaymentMethods } from 'open-payments-server'
+import type { IlpPaymentMethod } from 'open-payments-server'
 import type { StreamReceivers } from 'open-payments-test-support/ilp'
 import { StreamServer as FormerServer } from 'stream-receiver-0.2.2'
-import { createStreamReceiver } from '../src/receiver.js'
+import { ours } from './claimed-receiver.js'
 
 /** What the published receivers have in common. */
 interface Published {
@@ -72,7 +72,7 @@ const current: Create = (options) => new CurrentServer(options)
 
 /** Every kind of receiver that pays out to a wallet: ours, and what the reference server runs and ran. */
 export const kindsOfReceivers: readonly (readonly [string, StreamReceivers])[] = [
-  ['ours', { paymentMethods: ilpPaymentMethods, receiver: createStreamReceiver }],
+  ['ours', ours],
   ['stream-receiver 0.2.2, which answers F99', published(former, true)],
   ['stream-receiver 0.2.2, which does not tell its asset', published(former, false)],
   ['stream-receiver 0.3.3-alpha.4, which answers F05 and F04', published(current, true)],
