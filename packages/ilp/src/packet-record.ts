@@ -44,6 +44,8 @@ export interface PacketRecordOptions {
   readonly peer: Peer
   /** Units of the receiver's asset for units of the peer's. */
   readonly rate: Rate
+  /** Whether the two are in different currencies. */
+  readonly isExchanged: boolean
   /** What the receiver may deny before nothing more is sent to it, in its asset. */
   readonly trustMax: bigint
   readonly now: () => number
@@ -67,7 +69,7 @@ type Reserved =
 
 /** After another process has taken over the payment, it sends nothing new: the amount might arrive twice. */
 export function packetRecord(options: PacketRecordOptions) {
-  const { book, sendings, paymentId, writer, peer, rate, trustMax, now } = options
+  const { book, sendings, paymentId, writer, peer, rate, isExchanged, trustMax, now } = options
   const reject = rejectsOf('')
   const secret = Buffer.from(options.route.sharedSecret, 'base64url')
   let { sending } = options
@@ -122,11 +124,11 @@ export function packetRecord(options: PacketRecordOptions) {
   /** Records a packet before it is sent. Resolves to the amount to send, or to why it must not be sent. */
   async function reserve(reference: string, prepare: IlpPrepare): Promise<Reserved> {
     const notAfter = prepare.expiresAt.getTime()
-    const asked = await askedBy(secret, prepare.data)
+    const asked = await amountIn(secret, prepare.data)
     const { attempts } = sending.settlement
     if (attempts.length >= recordedMax) return stop('too many packets of the payment have no proof')
-    // A larger one would bring more than the payment delivers.
-    const enough = convertedUp(totalsOf(sending.settlement).free, inverseOf(rate))
+    // A larger one would bring more than the payment delivers. The part of a unit is for a peer with a lower rate.
+    const enough = convertedUp(totalsOf(sending.settlement).free + 1n, inverseOf(rate)) - 1n
     const amount = least(BigInt(prepare.amount), enough)
     // At the rate of this wallet, more may arrive than the packet asks for.
     const order = { reference, amount: greatest(asked, convertedDown(amount, rate)), notAfter }
@@ -169,10 +171,14 @@ export function packetRecord(options: PacketRecordOptions) {
   async function settle(reference: string, prepare: IlpPrepare, bytes: Uint8Array): Promise<void> {
     const reply = readReply(bytes)
     if (reply !== undefined && isFulfill(reply) && fulfills(reply, prepare)) {
-      const arrived = await deliveredBy(secret, prepare.data, reply.data)
+      const delivered = deliveredBy(
+        await amountIn(secret, prepare.data),
+        await amountIn(secret, reply.data),
+        mostOf(reference),
+      )
       const proof = reply.fulfillment.toString('base64url')
       await book.decide(keyOf(reference), 'fulfilled', { fulfillment: proof })
-      record(reference, { outcome: 'proven', arrived, proof })
+      record(reference, { outcome: 'proven', ...delivered, proof })
     } else if (reply === undefined || isUnknown(reply) || isFulfill(reply)) {
       record(reference, { outcome: 'unknown', reason: reasonOf(reply as IlpReject | undefined) })
     } else {
@@ -182,6 +188,19 @@ export function packetRecord(options: PacketRecordOptions) {
     }
     // If this cannot be written, the outcome is unknown to the next process.
     write().catch(() => undefined)
+  }
+
+  /** What a packet brings at the rate of this wallet, and at the best one that the peer may have. */
+  function mostOf(reference: string): Most {
+    const attempt = sending.settlement.attempts.find((each) => each.reference === reference)
+    const here = BigInt(attempt?.amount ?? 0)
+    if (!isExchanged) return { here, there: here }
+    const { numerator, denominator } = rate
+    const better = {
+      numerator: numerator * (100n + betterPercent),
+      denominator: denominator * 100n,
+    }
+    return { here, there: convertedUp(BigInt(sending.packets[reference] ?? 0), better) }
   }
 
   async function align(): Promise<void> {
@@ -320,16 +339,25 @@ function reasonOf(reply: IlpReject | undefined): string {
   return `${reply.code} ${reply.message}`.replace(/[^ !#-[\]-~]/g, '?').slice(0, 64)
 }
 
-/** Returns what a packet asks the receiver for. */
-async function askedBy(secret: Buffer, data: Buffer): Promise<bigint> {
-  const request = await readStream(secret, data)
-  return BigInt(request?.prepareAmount.toString() ?? 0)
+/** Returns the amount in a STREAM packet: what it asks the receiver for, or what the receiver acknowledges. */
+async function amountIn(secret: Buffer, data: Buffer): Promise<bigint> {
+  const packet = await readStream(secret, data)
+  return BigInt(packet?.prepareAmount.toString() ?? 0)
 }
 
-/** Returns what a packet delivered: what the receiver acknowledges, at least what the packet asked for. */
-async function deliveredBy(secret: Buffer, request: Buffer, answered: Buffer): Promise<bigint> {
-  const asked = await askedBy(secret, request)
-  const answer = await readStream(secret, answered)
-  const told = BigInt(answer?.prepareAmount.toString() ?? 0)
-  return told > asked ? told : asked
+interface Most {
+  readonly here: bigint
+  readonly there: bigint
+}
+
+/** By how much the rate of a peer may be better than that of this wallet. */
+const betterPercent = 1n
+
+/**
+ * Returns what a fulfilled packet delivered: at least what it asked for. The fulfillment proves that the receiver took
+ * what the packet carried; what it acknowledges beyond that is its word.
+ */
+function deliveredBy(asked: bigint, told: bigint, { here, there }: Most) {
+  if (told > greatest(here, there)) return { arrived: here, said: told - here }
+  return { arrived: greatest(told, asked) }
 }

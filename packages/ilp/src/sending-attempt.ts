@@ -55,7 +55,8 @@ export async function open(
     throw new Error(`${paymentId}: the peer of its packets, or the rate, is gone`)
   }
   const trustMax = sender.trustMax?.(payment) ?? BigInt(receiveAmount.value)
-  const of = { paymentId, writer, sending, route, peer, rate, trustMax }
+  const isExchanged = peer.asset.assetCode !== receiveAmount.assetCode
+  const of = { paymentId, writer, sending, route, peer, rate, isExchanged, trustMax }
   const record = packetRecord({ book, sendings, now, ...of })
   return { ok: true, attempt: { payment, record, peer, route } }
 }

@@ -1,22 +1,16 @@
 import type { HostResult, ResourceServices } from 'open-payments-server'
-import {
-  decideAttempt,
-  decideByOperator,
-  doubtsOf,
-  recordReply,
-  type Settlement,
-} from 'open-payments-server/attempts'
+import { decideAttempt, recordReply, type Settlement } from 'open-payments-server/attempts'
 import { type PacketBook, recoverAfterMs } from './book.js'
 import { aligned } from './packet-record.js'
 import type { Sending, SendingBook } from './sending-book.js'
-import { doubtIn, isListed, mismatchIn, type SendingInDoubt } from './sending-end.js'
+import { doubtIn, doubtsIn, isListed, mismatchIn, type SendingInDoubt } from './sending-end.js'
 import { type Statement, statedFor } from './statement.js'
 
 /**
  * What an operator, or the statement of the peer, decides about the packets of a payment that has ended.
  *
- * - `arrived`, `never`: all packets that nobody knows about, or if there is none, those that were decided by the
- *   receiver's word alone, whose amounts `arrived` confirms.
+ * - `arrived`, `never`: all packets that nobody knows about, or if there is none, what is known by the word of the
+ *   receiver or the peer alone, whose amounts `arrived` confirms.
  * - `corrected`: the payer's account has what is due for what is proven, so neither `mismatch` nor `excess` is listed
  *   any more.
  */
@@ -111,8 +105,7 @@ async function decidedIn(ports: Ports, sending: Sending, decision: SendingDecisi
       return stated(ports, sending, { who, peer: decision.peer, statement: decision.statement })
     default: {
       const { what, reference } = decision
-      const operator = { what, who, ...(reference !== undefined && { reference }) }
-      return withSettlement(sending, decideByOperator(sending.settlement, operator, ports.now()))
+      return byOperator(sending, what, { by: 'operator', who }, reference, ports.now())
     }
   }
 }
@@ -127,7 +120,7 @@ async function stated(
   if (route?.peer !== peer) return refused('other_peer', `the payment was not sent over ${peer}`)
   // What has expired just now may still be credited there, whatever the statement says of its end.
   const to = Math.min(statement.to, now() - recoverAfterMs)
-  const listed = new Set(doubtsOf(settlement).map(({ reference }) => reference))
+  const listed = new Set(doubtsIn(settlement).map(({ reference }) => reference))
   const never: string[] = []
   let next = settlement
   for (const { reference, amount, notAfter = 0 } of settlement.attempts) {
@@ -162,18 +155,33 @@ function refused<Refusal extends string>(refusal: Refusal, reason: string) {
   return { ok: false, refusal, reason } as const
 }
 
-function withSettlement(sending: Sending, decided: ReturnType<typeof decideByOperator>) {
-  if (decided.ok) {
-    const { record: settlement, outcome } = decided
-    return {
-      ok: true,
-      changed: outcome === 'changed',
-      sending: { ...sending, settlement },
-    } as const
+/** Decides one packet, or all that nobody knows about, or if there is none, all that is known by word alone. */
+function byOperator(
+  sending: Sending,
+  what: 'arrived' | 'never',
+  operator: { readonly by: 'operator'; readonly who: string },
+  reference: string | undefined,
+  now: number,
+) {
+  const doubts = doubtsIn(sending.settlement)
+  const open = doubts.filter(({ kind }) => kind === 'in_doubt')
+  const byWord = doubts.filter(({ kind }) => kind === 'by_word' || kind === 'denied')
+  const isOpen = reference !== undefined || open.length > 0
+  const chosen = (open.length > 0 ? open : byWord).map((each) => each.reference)
+  const references = reference === undefined ? new Set(chosen) : [reference]
+  let settlement = sending.settlement
+  for (const each of references) {
+    const decision = what === 'arrived' && !isOpen ? 'confirmed' : what
+    const decided = decideAttempt(settlement, each, decision, operator, now)
+    if (decided.ok) settlement = decided.record
+    // Only a packet that nobody knows about cannot be confirmed, and none is.
+    else if (decided.refusal !== 'attempt_open') return refused(decided.refusal, decided.reason)
   }
-  const { refusal, reason } = decided
-  // Only `confirmed` is refused for an open attempt, and it is not decided for one.
-  return refused(refusal === 'attempt_open' ? 'attempt_unknown' : refusal, reason)
+  if (reference === undefined && chosen.length === 0) {
+    return refused('nothing_in_doubt', 'no packet of the payment is in doubt')
+  }
+  const changed = settlement !== sending.settlement
+  return { ok: true, changed, sending: { ...sending, settlement } } as const
 }
 
 function corrected(sending: Sending) {

@@ -3,6 +3,7 @@ import {
   type Doubt,
   doubtsOf,
   reportSettled,
+  type Settlement,
   settledOf,
   stopSettlement,
   totalsAt,
@@ -16,13 +17,14 @@ export interface SendingInDoubt {
   /** Absent if no packet was sent. */
   readonly peer?: string
   /**
-   * Packets that are not known to have arrived or not, or only by the receiver's word. In the asset of the receiver,
-   * oldest first. The reference of each is the condition of the packet.
+   * Packets that are not known to have arrived or not, or only by the word of the receiver or the peer, and what a
+   * receiver acknowledges beyond what its packet carried. In the asset of the receiver, oldest first. The reference of
+   * each is the condition of the packet.
    */
   readonly doubts: readonly Doubt[]
   /** What the books of the two peers may differ by at most, in their asset. */
   readonly amount: bigint
-  /** The part of it that does not count in the book of this wallet, by the receiver's word alone. */
+  /** The part of it that does not count in the book of this wallet, by the word of the receiver or the peer alone. */
   readonly denied: bigint
   /**
    * Present if somebody else has ended the payment, and not with what its packets say: what its record debits, and what
@@ -123,7 +125,17 @@ export function takenOver(paymentId: string): Error {
 
 /** Whether an operator should know about the packets of a payment. */
 export function isListed(sending: Sending): boolean {
-  return doubtsOf(sending.settlement).length > 0 || mismatchIn(sending) !== undefined
+  return doubtsIn(sending.settlement).length > 0 || mismatchIn(sending) !== undefined
+}
+
+/** What is in doubt, and what is known by a word alone: that of the receiver, or of a peer that has closed packets. */
+export function doubtsIn(settlement: Settlement): readonly Doubt[] {
+  const closed = settlement.attempts.flatMap(({ reference, amount, outcome }): readonly Doubt[] => {
+    const isClosed = outcome.state === 'decided' && outcome.by === 'close'
+    const reason = 'closed by the peer'
+    return isClosed ? [{ kind: 'denied', reference, amount, since: outcome.at, reason }] : []
+  })
+  return [...doubtsOf(settlement), ...closed].sort((a, b) => a.since - b.since)
 }
 
 /** Returns all payments with something that an operator should know. */
@@ -136,7 +148,10 @@ export async function* listedIn(sendings: SendingBook): AsyncIterable<SendingInD
   } while (after !== undefined)
 }
 
-/** Returns what receivers behind a peer have denied, in the asset of the peer. A part of a packet stays in its book. */
+/**
+ * Returns what a peer, and receivers behind it, have denied, in the asset of the peer. A part of a packet stays in its
+ * book.
+ */
 export async function deniedAt(sendings: SendingBook, peer: string): Promise<bigint> {
   let sum = 0n
   for await (const { denied, peer: other } of listedIn(sendings)) if (other === peer) sum += denied
@@ -145,10 +160,13 @@ export async function deniedAt(sendings: SendingBook, peer: string): Promise<big
 
 export function doubtIn(paymentId: string, sending: Sending): SendingInDoubt {
   const { route, settlement, packets } = sending
-  const doubts = doubtsOf(settlement)
+  const doubts = doubtsIn(settlement)
   const amountOf = (some: readonly string[]) =>
     some.reduce((sum, reference) => sum + BigInt(packets[reference] ?? 0), 0n)
-  const references = [...new Set(doubts.map(({ reference }) => reference))]
+  const { attempts } = settlement
+  const proven = attempts.filter(({ outcome }) => outcome.state === 'proven')
+  const references = new Set(doubts.map(({ reference }) => reference))
+  for (const { reference } of proven) references.delete(reference)
   const counted = new Set(
     doubts.filter(({ kind }) => kind !== 'denied').map(({ reference }) => reference),
   )
@@ -157,8 +175,8 @@ export function doubtIn(paymentId: string, sending: Sending): SendingInDoubt {
     paymentId,
     ...(route !== undefined && { peer: route.peer }),
     doubts,
-    amount: amountOf(references),
-    denied: amountOf(references.filter((each) => !counted.has(each))),
+    amount: amountOf([...references]),
+    denied: amountOf([...references].filter((each) => !counted.has(each))),
     ...(mismatch !== undefined && { mismatch }),
   }
 }

@@ -50,6 +50,7 @@ async function recordOf(
     route,
     peer: { ilpAddress: route.peer, asset: link, send, token: '', packetAmountMax: 2n ** 64n - 1n },
     rate,
+    isExchanged: rate !== rates['par'],
     trustMax: amount,
     now: () => now,
   })

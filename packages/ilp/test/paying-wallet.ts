@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'
+import { type IlpFulfill, serializeIlpFulfill, serializeIlpPrepare } from 'ilp-packet'
+import { Packet } from 'ilp-protocol-stream/dist/src/packet.js'
 import type { OutgoingPayment } from 'open-payments-server/core'
-import { type Details, outcomeOf } from 'open-payments-test-support/ilp'
+import { type Details, outcomeOf, replyOf } from 'open-payments-test-support/ilp'
 import {
   createSpendingWorld,
   grantToPay,
@@ -19,7 +21,15 @@ import {
   type Receivers,
   sqlSendingBook,
 } from '../src/index.js'
-import { type IlpHandler, readPrepare, rejectsOf } from '../src/packet.js'
+import {
+  type IlpHandler,
+  isFulfillable,
+  readPrepare,
+  readStream,
+  rejectsOf,
+  streamEncryptionKey,
+} from '../src/packet.js'
+import { streamReceiver } from '../src/receiver.js'
 import {
   type Books,
   createWallet,
@@ -77,6 +87,8 @@ export type Fate =
   | { readonly how: 'arrives' | 'is lost' | 'its reply is lost' | 'arrives twice' | 'is refused' }
   | { readonly how: 'is answered by a proxy'; readonly status: number; readonly forwards: boolean }
   | { readonly how: 'is late'; readonly lateMs: number }
+  /** Its receiver acknowledges this much more than it got. */
+  | { readonly how: 'is overstated'; readonly by: bigint }
   | { readonly how: 'its receiver is killed'; readonly before: Step }
   | {
       readonly how:
@@ -99,6 +111,8 @@ export interface Setting {
   readonly amount: bigint
   /** Whether the wallet that receives is one of ours. Another counts each packet that it gets, and closes none. */
   readonly isOurs: boolean
+  /** By how much less the rate of another wallet is than that of the wallet that pays, in ten-thousandths. */
+  readonly worse?: bigint
   /** By how much the clock of the wallet that receives is behind. */
   readonly skewMs?: number
   readonly mistake?: (options: PaymentSenderOptions) => Partial<PaymentSenderOptions>
@@ -161,21 +175,23 @@ export async function createLink(setting: Setting) {
   const countingEach: IlpHandler = async (packet) => {
     const { amount: sent = '0' } = readPrepare(packet) ?? {}
     const rate = rateOf(link, asset) ?? { numerator: 1n, denominator: 1n }
-    const converted = (BigInt(sent) * rate.numerator) / rate.denominator
-    const { createStreamReceiver } = await import('../src/receiver.js')
-    const { serializeIlpPrepare } = await import('ilp-packet')
+    const theirs = 10_000n - (setting.worse ?? 0n)
+    const converted = (BigInt(sent) * rate.numerator * theirs) / (rate.denominator * 10_000n)
     const { get, receive } = receiving.resources.incomingPayments
     const prepare = readPrepare(packet)
     if (prepare === undefined) throw new Error('it is not a packet')
-    const reply = await createStreamReceiver({
+    const counting = streamReceiver({
       ilpAddress: 'test.wallet',
       paymentMethods: receiving.paymentMethods,
-      incomingPayments: {
-        get,
-        receive: (to, funds) => receive(to, { ...funds, transferId: randomUUID() }),
-      },
+      incomingPayments: { get },
       now: behind.now,
-    })(serializeIlpPrepare({ ...prepare, amount: `${converted}` }))
+    })
+    const reply = await counting(serializeIlpPrepare({ ...prepare, amount: `${converted}` }), {
+      transferId: randomUUID(),
+      reserve: async () => 'reserved',
+      receive,
+      release: async () => 'released',
+    })
     if (outcomeOf(reply) === 'fulfill') foreignOwed += BigInt(sent)
     return reply
   }
@@ -293,6 +309,8 @@ export async function createLink(setting: Setting) {
         case 'is late':
           late.push({ at: clock.now() + fate.lateMs, packet })
           return lost()
+        case 'is overstated':
+          return overstated(await count(packet), fate.by)
         case 'its receiver is killed': {
           if (!isOurs) return lost()
           const killed = killedBefore(fate.before)
@@ -309,8 +327,18 @@ export async function createLink(setting: Setting) {
           return count(packet)
       }
     }
+    async function overstated(reply: Uint8Array, by: bigint): Promise<Uint8Array> {
+      const secret = Buffer.from(details.sharedSecret, 'base64url')
+      const { fulfillment, data } = replyOf(reply) as IlpFulfill
+      const told = await readStream(secret, data)
+      if (fulfillment === undefined || told === undefined) return reply
+      const { sequence, ilpPacketType, prepareAmount, frames } = told
+      const amount = `${BigInt(prepareAmount.toString()) + by}`
+      const more = new Packet(sequence, ilpPacketType, amount, frames)
+      const lie = await more.serializeAndEncrypt(streamEncryptionKey(secret))
+      return serializeIlpFulfill({ fulfillment, data: lie })
+    }
     async function isMoney(packet: Uint8Array): Promise<boolean> {
-      const { isFulfillable } = await import('../src/packet.js')
       const prepare = readPrepare(packet)
       return (
         prepare !== undefined &&

@@ -98,6 +98,15 @@ describe('a payment to another wallet', () => {
   )
 })
 
+test.each([
+  [926n, 5n],
+  [1_852n, 1n],
+])('%i arrive also at a peer whose rate is %i ten-thousandths less', async (amount, worse) => {
+  const link = await open({ isOurs: false, receiver: 'EUR', amount, worse })
+  await link.process([]).run()
+  expect(await link.state()).toMatchObject({ state: 'completed', arrived: amount, inDoubt: 0n })
+})
+
 /** The cases of `npm test`: a payment takes half a second, because the STREAM sender paces its packets. */
 const first = /^(?:one|the sender killed before its|forwarded and answered with 503)/
 
@@ -143,7 +152,8 @@ describe.each([
     const end = await finish(link)
     expect(end).toMatchObject({ state: 'completed', debited: 1_000n, arrived: 1_000n, inDoubt: 0n })
     expect(end.owing).toBe(end.owed)
-    if (isOurs) expect(end.difference).toBe(0n)
+    // What a peer of ours has closed is listed until its statement agrees.
+    if (isOurs) expect(end.difference).toBe(end.denied * cent)
   })
 
   test('is listed if its receiver can never be read', async () => {
@@ -181,12 +191,8 @@ describe('a packet that is late', () => {
     const link = await open()
     await link.process([ok, { how: 'is late', lateMs: 15_000 }]).run()
     const end = await finish(link, [5_000, 20_500])
-    expect(end).toMatchObject({
-      state: 'completed',
-      debited: 1_000n,
-      arrived: 1_000n,
-      difference: 0n,
-    })
+    expect(end).toMatchObject({ state: 'completed', debited: 1_000n, arrived: 1_000n })
+    expect([end.owing, end.denied]).toEqual([end.owed, 250n])
   })
 })
 
@@ -218,6 +224,50 @@ describe('a receiver', () => {
   })
 })
 
+describe('a receiver that acknowledges more than it got', () => {
+  test.each([
+    ['what is missing', 750n],
+    ['more than was ordered', 2n ** 63n],
+  ])('loses what it claims to have, which is listed: %s', async (_, by) => {
+    const link = await open({ isOurs: false })
+    await link.process([{ how: 'is overstated', by }]).run()
+    const end = await finish(link)
+    expect(end).toMatchObject({ state: 'completed', debited: 1_000n, arrived: 250n })
+    expect(end).toMatchObject({ byWord: 750n, difference: 0n, denied: 0n })
+    // Its packet has a proof, so the books do not differ.
+    expect(end.owing).toBe(end.owed)
+  })
+
+  test.each(['arrived', 'never'] as const)('is listed until an operator says: %s', async (what) => {
+    const link = await open({ isOurs: false })
+    await link.process([{ how: 'is overstated', by: 750n }]).run()
+    const { sender } = link.process([])
+    const decision = { what, who: 'ada' } as const
+    expect(await sender.decide(link.id, decision)).toEqual({ ok: true, changed: true })
+    const end = await link.state()
+    expect(end).toMatchObject({ byWord: 0n, difference: 0n, owing: 250n * cent })
+  })
+
+  test('cannot hide a packet that may still arrive', async () => {
+    const link = await open({ isOurs: false })
+    await link.process([{ how: 'is overstated', by: 100n }, { how: 'its reply is lost' }]).run()
+    const end = await finish(link)
+    expect(end).toMatchObject({ state: 'completed', debited: 1_000n })
+    expect(end.debited - end.arrived).toBeLessThanOrEqual(end.byWord)
+    expect(end.arrived).toBeLessThanOrEqual(end.debited)
+    expect(end.owing).toBe(end.owed)
+  })
+
+  test('of less than a hundredth in another currency has the better rate of its peer, which is not listed', async () => {
+    const link = await open({ isOurs: false, receiver: 'EUR', amount: 926n })
+    await link.process([{ how: 'is overstated', by: 2n }]).run()
+    expect(await finish(link)).toMatchObject({ state: 'completed', arrived: 924n, byWord: 0n })
+    const other = await open({ isOurs: false, receiver: 'EUR', amount: 926n })
+    await other.process([{ how: 'is overstated', by: 5n }]).run()
+    expect(await finish(other)).toMatchObject({ state: 'completed', arrived: 921n, byWord: 5n })
+  })
+})
+
 test('a peer gets nothing once receivers behind it have denied too much, until an operator has compared the books', async () => {
   const sendings = memorySendingBook()
   const to = (link: { readonly peerFor: PaymentSenderOptions['rail']['peerFor'] }) => ({
@@ -243,6 +293,54 @@ test('a peer gets nothing once receivers behind it have denied too much, until a
   const decision = { what: 'never', who: 'ada' } as const
   expect(await sender.decide(first.id, decision)).toMatchObject({ ok: true, changed: true })
   expect(await finish(await openLink())).toMatchObject({ state: 'completed', arrived: 1_000n })
+})
+
+describe('a peer that closes what its receiver has got, and withholds the replies', () => {
+  const lying =
+    (deniedMax: bigint): NonNullable<Setting['mistake']> =>
+    ({ rail }) => ({
+      rail: {
+        peerFor(address) {
+          const peer = rail.peerFor(address)
+          const close = async () => ({ outcome: 'never' as const })
+          return peer && { ...peer, close, deniedMax }
+        },
+      },
+    })
+  const fates = () => Array.from({ length: 200 }, (): Fate => ({ how: 'its reply is lost' }))
+
+  async function rob(deniedMax: bigint) {
+    const link = await open({ isOurs: false, mistake: lying(deniedMax) })
+    let next = await link.process(fates()).deliver()
+    while (next !== undefined) {
+      const { retryAt } = next as { readonly retryAt: number }
+      await link.advance(Math.max(0, retryAt - link.clock.now()))
+      next = await link.process(fates()).deliver()
+    }
+    return link
+  }
+
+  test('is listed with all that it denies, and may not deny more than `deniedMax` and a window', async () => {
+    const link = await rob(500n * cent)
+    const end = await link.state()
+    expect(end).toMatchObject({ state: 'failed', debited: 0n, owing: 0n })
+    expect(end.arrived).toBeGreaterThan(500n)
+    expect(end.arrived).toBeLessThanOrEqual(1_500n)
+    expect([end.denied, end.difference]).toEqual([end.arrived, end.owed])
+  })
+
+  test('is listed until an operator, who knows what it has, has decided', async () => {
+    const link = await rob(250n * cent)
+    const { sender } = link.process([])
+    const [listed] = await listOf(sender)
+    const all = listed?.doubts.map(({ reference }) => reference) ?? []
+    for (const reference of all) {
+      const decision = { what: 'arrived', who: 'ada', reference } as const
+      expect(await sender.decide(link.id, decision)).toMatchObject({ ok: true, changed: true })
+    }
+    const end = await link.state()
+    expect([end.denied, end.owing]).toEqual([0n, end.owed])
+  })
 })
 
 describe('a payment that must wait', () => {
@@ -302,11 +400,9 @@ describe('a payment that must wait', () => {
       await link.advance(Math.max(0, retryAt - link.clock.now()))
     }
     expect(packets).toBeLessThan(50)
-    expect(await finish(link)).toMatchObject({
-      state: 'completed',
-      arrived: 1_000n,
-      difference: 0n,
-    })
+    const end = await finish(link)
+    expect(end).toMatchObject({ state: 'completed', arrived: 1_000n, inDoubt: 0n })
+    expect(end.owing).toBe(end.owed)
   })
 
   test('fails after two minutes in which its peer has closed each packet', async () => {

@@ -9,6 +9,7 @@ import {
   isOpen,
   type Outcome,
   type Settlement,
+  saidOf,
   totalsOf,
 } from './settlement.js'
 
@@ -139,8 +140,9 @@ export function isOver({ notAfter }: Attempt, at: Instant, marginMs: number): bo
 }
 
 /**
- * Decides an open attempt, or one that was decided by word alone, by somebody who knows: an operator, or the other side
- * that has closed the reference. `confirmed` keeps what was decided by word, and nobody doubts it any more.
+ * Decides an open attempt, or what is known by word alone, by somebody who knows: an operator, or the other side that
+ * has closed the reference. An operator also decides what was closed. `confirmed` keeps what was decided or said, and
+ * nobody doubts it any more.
  *
  * @example
  * ```ts
@@ -163,8 +165,10 @@ export function decideAttempt(
   if (what === 'confirmed' && isOpen(attempt)) {
     return refused('attempt_open', 'nothing was decided about it')
   }
+  if (by === 'operator' && saidOf(attempt) > 0n) return decideSaid(settlement, attempt, what, who)
   const arrived = { arrived: attempt.amount, never: '0', confirmed: `${arrivedOf(attempt)}` }[what]
-  if (!isOpen(attempt) && !isByWord(attempt)) {
+  const isClosed = attempt.outcome.state === 'decided' && attempt.outcome.by === 'close'
+  if (!isOpen(attempt) && !isByWord(attempt) && !(isClosed && by === 'operator')) {
     const isSame = arrivedOf(attempt) === BigInt(arrived)
     return isSame ? unchanged(settlement) : refused('attempt_decided', 'it was decided otherwise')
   }
@@ -176,6 +180,20 @@ export function decideAttempt(
     ...(who !== undefined && { who }),
   }
   return changed(withOutcome(withBase(settlement, attempt, BigInt(arrived)), attempt, outcome))
+}
+
+/** What is proven stays. */
+function decideSaid(
+  settlement: Settlement,
+  attempt: Attempt,
+  what: 'arrived' | 'never' | 'confirmed',
+  who: string | undefined,
+): Decision<Settlement, never, never> {
+  if (attempt.outcome.state !== 'proven') return unchanged(settlement)
+  const { said = '0', arrived, ...proven } = attempt.outcome
+  const all = what === 'never' ? arrived : `${BigInt(arrived) + BigInt(said)}`
+  const decided = { ...proven, arrived: all, ...(who !== undefined && { who }) }
+  return changed(withOutcome(settlement, attempt, decided))
 }
 
 /** The sum that decided an attempt by word stays explained: what did not arrive by it, others have paid. */
@@ -218,15 +236,22 @@ function concludeBySum(
   const open = settlement.attempts.filter(isOpen)
   if (open.length === 0) return { settlement, isChanged: false }
   if (base === undefined) return undecidedIn(settlement, settlement, 'unreadable', marginMs)
-  const { proven, byWord, inDoubt } = totalsOf(settlement)
-  const known = BigInt(base) + proven + byWord
+  const { proven, inDoubt } = totalsOf(settlement)
+  const byWord = settlement.attempts
+    .filter(isByWord)
+    .reduce((sum, each) => sum + arrivedOf(each), 0n)
+  const said = settlement.attempts.reduce((sum, each) => sum + saidOf(each), 0n)
+  const certain = BigInt(base) + proven + byWord
+  // What is said explains a part of the sum. What is said in vain contradicts nothing: it is listed.
+  const explained = received < certain + said ? received : certain + said
+  const known = explained > certain ? explained : certain
   const overAt = overAtOf(open, marginMs)
   const all = { amount: inDoubt, ...(overAt !== undefined && { overAt }) }
   const verdict = verdictOn(all, known, { received, askedAt })
   if (verdict.isDecided) {
     const decided = allotted(settlement, open, verdict.arrived, now)
     // What others have paid until now does not count again.
-    const nextBase = received - proven - byWord - verdict.arrived
+    const nextBase = received - proven - byWord - (known - certain) - verdict.arrived
     return { settlement: { ...decided, base: `${nextBase}` }, isChanged: true }
   }
   // Nothing more than known arrived: of those that are over, nothing will.

@@ -33,8 +33,16 @@ export interface NewAttempt {
 
 /** The reply to an attempt, as the host's code has read it. */
 export type Reply =
-  /** The other side has carried it out. `arrived`: what arrived, by default all of it. `proof`: such as a receipt. */
-  | { readonly outcome: 'proven'; readonly arrived?: bigint; readonly proof?: string }
+  /**
+   * The other side has carried it out. `arrived`: what arrived, by default all of it. `proof`: such as a receipt.
+   * `said`: what arrived more than that, by its word alone. It is not sent, and stays listed.
+   */
+  | {
+      readonly outcome: 'proven'
+      readonly arrived?: bigint
+      readonly proof?: string
+      readonly said?: bigint
+    }
   /**
    * The other side's own word, by a reply that only it can have made, that it did not and will not carry out the order.
    * With `retryAt`, another attempt may be made from then on; without, none is.
@@ -151,7 +159,8 @@ export function stopSettlement(settlement: Settlement, reason: string, now: Inst
  */
 export function forgetProven(settlement: Settlement): Settlement {
   const isProven = ({ outcome }: Attempt) =>
-    outcome.state === 'refused' || (outcome.state === 'proven' && outcome.excess === undefined)
+    outcome.state === 'refused' ||
+    (outcome.state === 'proven' && (outcome.excess ?? outcome.said) === undefined)
   const gone = settlement.attempts.filter(isProven)
   if (gone.length === 0) return settlement
   const sum = gone.reduce((all, each) => all + arrivedOf(each), BigInt(settlement.forgotten ?? 0))
@@ -170,6 +179,8 @@ export function withOutcome(
   return { ...settlement, attempts }
 }
 
+type Proof = Reply & { readonly outcome: 'proven' }
+
 /**
  * Records that an attempt arrived. If it had been decided otherwise by a sum, only the choice of the attempts was
  * wrong: the sum then takes as much from others of the same decision. What none of them has is `excess`.
@@ -177,7 +188,7 @@ export function withOutcome(
 export function prove(
   settlement: Settlement,
   attempt: Attempt,
-  { arrived = BigInt(attempt.amount), proof }: { arrived?: bigint; proof?: string },
+  { arrived = BigInt(attempt.amount), proof, said = 0n }: Omit<Proof, 'outcome'>,
   now: Instant,
 ): Decision<Settlement, never, 'attempt_unknown'> {
   const { outcome } = attempt
@@ -190,6 +201,7 @@ export function prove(
     arrived: `${arrived}`,
     ...(proof !== undefined && { proof }),
     ...(excess > 0n && { excess: `${excess}` }),
+    ...(said > 0n && { said: `${said}` }),
   }
   return changed(withOutcome(moved, attempt, proven))
 }

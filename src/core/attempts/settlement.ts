@@ -49,7 +49,8 @@ export interface Attempt {
  * - `unknown`: the request was made, and there is no word of the other side: no reply, "try again", any status of
  *   something in between.
  * - `proven`: it arrived, and the other side has proved or confirmed it by the reference. `excess` is the part that had
- *   been decided never to arrive: a time or a word on which that decision relied was wrong.
+ *   been decided never to arrive: a time or a word on which that decision relied was wrong. `said` is what arrived more
+ *   than that, by the other side's word alone.
  * - `refused`: by the other side's own word. It did not and will not take effect.
  * - `decided`: `arrived` of it arrived, and the rest never will. `by` says how that is known: `id`, by its reference;
  *   `close`, because the other side has closed the reference; `sum`, by its word about a total, which is a bound; or
@@ -69,6 +70,9 @@ export interface ProvenOutcome {
   readonly arrived: string
   readonly proof?: string
   readonly excess?: string
+  readonly said?: string
+  /** The operator who has decided what was said. */
+  readonly who?: string
 }
 
 /** See `Outcome`. */
@@ -87,7 +91,7 @@ export interface DecidedOutcome {
 export interface SettlementTotals {
   /** Arrived, and confirmed by proof, by its reference or by an operator. */
   readonly proven: bigint
-  /** Arrived by the other side's word about a total: at most this much. */
+  /** Arrived by the other side's word about a total, or beyond what it has proved: at most this much. */
   readonly byWord: bigint
   /** Attempts whose outcome is not known: nothing to all of it arrives. */
   readonly inDoubt: bigint
@@ -102,8 +106,9 @@ export interface SettlementTotals {
 /** An attempt, or a part of it, that is not known to have arrived or not: see `doubtsOf`. */
 export interface Doubt {
   /**
-   * `in_doubt`: nobody knows yet. `by_word`: at most this much arrived by the other side's word. `denied`: this much
-   * did not arrive, by the same word. `excess`: it arrived after it had been decided that it never would.
+   * `in_doubt`: nobody knows yet. `by_word`: at most this much arrived by the other side's word, as far as it counts.
+   * `denied`: this much did not arrive, by the same word. `excess`: it arrived after it had been decided that it never
+   * would.
    */
   readonly kind: 'in_doubt' | 'by_word' | 'denied' | 'excess'
   readonly reference: string
@@ -154,6 +159,11 @@ export function isByWord({ outcome }: Attempt): boolean {
   return outcome.state === 'decided' && outcome.by === 'sum'
 }
 
+/** What the other side says to have received beyond what it has proved. */
+export function saidOf({ outcome }: Attempt): bigint {
+  return outcome.state === 'proven' ? BigInt(outcome.said ?? 0) : 0n
+}
+
 /**
  * Returns what is known about the money of a settlement.
  *
@@ -167,6 +177,7 @@ export function isByWord({ outcome }: Attempt): boolean {
  */
 export function totalsOf({ amount, forgotten = '0', attempts }: Settlement): SettlementTotals {
   let [proven, byWord, inDoubt, denied, excess] = [BigInt(forgotten), 0n, 0n, 0n, 0n]
+  let said = 0n
   for (const attempt of attempts) {
     const arrived = arrivedOf(attempt)
     if (isOpen(attempt)) inDoubt += BigInt(attempt.amount)
@@ -175,10 +186,16 @@ export function totalsOf({ amount, forgotten = '0', attempts }: Settlement): Set
       denied += BigInt(attempt.amount) - arrived
     } else proven += arrived
     if (attempt.outcome.state === 'proven') excess += BigInt(attempt.outcome.excess ?? 0)
+    said += saidOf(attempt)
   }
-  const left = BigInt(amount) - proven - byWord - inDoubt
-  return { proven, byWord, inDoubt, denied, excess, free: left > 0n ? left : 0n }
+  const left = atLeastNothing(BigInt(amount) - proven - byWord - inDoubt)
+  // What is said counts for what nothing else brings: it takes no money, and may be any number.
+  const counted = atMost(said, left)
+  return { proven, byWord: byWord + counted, inDoubt, denied, excess, free: left - counted }
 }
+
+const atLeastNothing = (amount: bigint) => (amount > 0n ? amount : 0n)
+const atMost = (amount: bigint, most: bigint) => (amount < most ? amount : most)
 
 /**
  * Returns what an operator should know about a settlement, oldest first: what is in doubt, and what was decided by
@@ -195,11 +212,21 @@ export function totalsOf({ amount, forgotten = '0', attempts }: Settlement): Set
  * }
  * ```
  */
-export function doubtsOf({ attempts }: Settlement): readonly Doubt[] {
-  return attempts.flatMap(doubtsAbout).sort((a, b) => a.since - b.since)
+export function doubtsOf(settlement: Settlement): readonly Doubt[] {
+  const { attempts } = settlement
+  const decided = attempts.filter(isByWord).reduce((sum, each) => sum + arrivedOf(each), 0n)
+  let counted = totalsOf(settlement).byWord - decided
+  const doubts = attempts.flatMap((attempt) => {
+    const part = atMost(saidOf(attempt), counted)
+    counted -= part
+    return doubtsAbout(attempt, part)
+  })
+  return doubts.sort((a, b) => a.since - b.since)
 }
 
-function doubtsAbout(attempt: Attempt): readonly Doubt[] {
+const byItsWord = 'by the word of the other side'
+
+function doubtsAbout(attempt: Attempt, said: bigint): readonly Doubt[] {
   const { reference, amount, reservedAt, outcome } = attempt
   const doubt = (kind: Doubt['kind'], value: bigint, since: Instant, reason: string) =>
     value > 0n ? [{ kind, reference, amount: `${value}`, since, reason }] : []
@@ -209,14 +236,16 @@ function doubtsAbout(attempt: Attempt): readonly Doubt[] {
     case 'unknown':
       return doubt('in_doubt', BigInt(amount), reservedAt, outcome.reason)
     case 'proven':
-      return doubt('excess', BigInt(outcome.excess ?? 0), outcome.at, 'proven after "never"')
+      return [
+        ...doubt('excess', BigInt(outcome.excess ?? 0), outcome.at, 'proven after "never"'),
+        ...doubt('by_word', said, outcome.at, `arrived ${byItsWord}, beyond what is proven`),
+      ]
     case 'decided': {
       if (outcome.by !== 'sum') return []
       const arrived = BigInt(outcome.arrived)
-      const word = 'by the word of the other side'
       return [
-        ...doubt('by_word', arrived, outcome.at, `arrived ${word}`),
-        ...doubt('denied', BigInt(amount) - arrived, outcome.at, `did not arrive ${word}`),
+        ...doubt('by_word', arrived, outcome.at, `arrived ${byItsWord}`),
+        ...doubt('denied', BigInt(amount) - arrived, outcome.at, `did not arrive ${byItsWord}`),
       ]
     }
     case 'refused':

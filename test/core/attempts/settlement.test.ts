@@ -141,6 +141,41 @@ describe('a proof after a decision', () => {
   })
 })
 
+describe('what the other side says beyond its proof', () => {
+  const saying = (said: bigint) => ({ outcome: 'proven', arrived: 250n, said }) as const
+
+  test.each([750n, 2n ** 63n])('counts for what nothing else brings, by word: %i', (said) => {
+    const settlement = attempted(opened(), { a: saying(said) })
+    expect(totalsOf(settlement)).toMatchObject({ proven: 250n, byWord: 750n, free: 0n })
+    expect(doubtsOf(settlement)).toMatchObject([{ kind: 'by_word', reference: 'a', amount: '750' }])
+    expect(forgetProven(settlement)).toEqual(settlement)
+    const beside = attempted(opened(), { b: lost, a: saying(said) })
+    expect(totalsOf(beside)).toMatchObject({ proven: 250n, byWord: 500n, inDoubt: 250n })
+  })
+
+  test('explains a part of a sum, and contradicts none that lacks it', () => {
+    const settlement = attempted(opened(0n), { a: saying(100n), b: lost })
+    const of = (received: bigint) => totalsOf(afterSum(settlement, received, overMs).settlement)
+    expect(of(250n)).toMatchObject({ proven: 250n, byWord: 100n, denied: 250n, inDoubt: 0n })
+    expect(of(350n)).toMatchObject({ proven: 250n, byWord: 100n, denied: 250n, inDoubt: 0n })
+    expect(of(600n)).toMatchObject({ proven: 250n, byWord: 350n, denied: 0n, inDoubt: 0n })
+    // Whatever was a lie, no more has arrived than counts.
+    expect(of(500n)).toMatchObject({ proven: 250n, byWord: 250n, denied: 100n, inDoubt: 0n })
+  })
+
+  test.each([
+    ['arrived', 350n],
+    ['never', 250n],
+  ] as const)('is decided by an operator: %s', (what, known) => {
+    const settlement = attempted(opened(), { a: saying(100n) })
+    const by = { by: 'operator', who: 'ada' } as const
+    const decided = recordOf(decideAttempt(settlement, 'a', what, by, start))
+    expect(totalsOf(decided)).toMatchObject({ proven: known, byWord: 0n })
+    expect(doubtsOf(decided)).toEqual([])
+    expect(outcomeIn(decided, 'a')).toMatchObject({ state: 'proven', who: 'ada' })
+  })
+})
+
 describe('evidence by sum', () => {
   const open = attempted(opened(500n), { a: proven, b: lost, c: lost })
 
@@ -296,11 +331,22 @@ describe('somebody who knows decides', () => {
 
   test('once: a second decision is refused, unless it is the same', () => {
     const settlement = attempted(opened(), { a: lost })
-    const closed = recordOf(decideAttempt(settlement, 'a', 'never', { by: 'close' }, start))
-    const same = decideAttempt(closed, 'a', 'never', operator, start)
+    const decided = recordOf(decideAttempt(settlement, 'a', 'never', operator, start))
+    const same = decideAttempt(decided, 'a', 'never', operator, start)
     expect(same).toMatchObject({ ok: true, outcome: 'unchanged' })
-    const other = decideAttempt(closed, 'a', 'arrived', operator, start)
-    expect(other).toMatchObject({ ok: false, refusal: 'attempt_decided' })
+    for (const by of [operator, { by: 'close' }] as const) {
+      const other = decideAttempt(decided, 'a', 'arrived', by, start)
+      expect(other).toMatchObject({ ok: false, refusal: 'attempt_decided' })
+    }
+  })
+
+  test('what the other side has closed: an operator alone', () => {
+    const settlement = attempted(opened(), { a: lost })
+    const closed = recordOf(decideAttempt(settlement, 'a', 'never', { by: 'close' }, start))
+    const again = decideAttempt(closed, 'a', 'arrived', { by: 'close' }, start)
+    expect(again).toMatchObject({ ok: false, refusal: 'attempt_decided' })
+    const arrived = recordOf(decideAttempt(closed, 'a', 'arrived', operator, start))
+    expect(totalsOf(arrived)).toMatchObject({ proven: 250n, free: 750n })
   })
 })
 
