@@ -1,9 +1,9 @@
-import { availableParallelism, cpus } from 'node:os'
+import { availableParallelism, cpus, loadavg } from 'node:os'
 import * as library from 'open-payments-server'
 import { events } from './events.js'
 import type { Library } from './fixtures.js'
 import { behindHttp } from './http.js'
-import { type Figure, meets } from './measure.js'
+import { type Figure, meets, type Quietness, quietnessOf } from './measure.js'
 import { onPostgres, onPostgresBehindHttp } from './postgres.js'
 import { spending } from './spending.js'
 import { operations, verification } from './verification.js'
@@ -26,14 +26,32 @@ async function main(): Promise<void> {
     ['spending', () => spending(library)],
   ]
   const figures: Figure[] = []
+  const before = loadOfACore()
   const only = process.argv[2]
   for (const [name, measure] of parts.filter(([part]) => !only || part === only)) {
     console.error(`measuring: ${name}`)
     figures.push(...(await measure()))
   }
+  const quietness = quietnessOf({ before, after: loadOfACore() }, figures)
+  printQuietness(quietness)
   print(figures)
-  const machine = { node: process.version, cpu: cpus()[0]?.model, cores: availableParallelism() }
+  const processor = { cpu: cpus()[0]?.model, cores: availableParallelism() }
+  const machine = { node: process.version, ...processor, ...quietness }
   console.log(JSON.stringify({ machine, figures }))
+}
+
+/** The average load of the last minute. */
+function loadOfACore(): number {
+  const [load = 0] = loadavg()
+  return load / availableParallelism()
+}
+
+function printQuietness({ loadBefore, loadAfter, floorSpread, isQuiet }: Quietness): void {
+  const loads = `load of a core ${loadBefore.toFixed(2)} before, ${loadAfter.toFixed(2)} after`
+  console.log(
+    `${loads}; the rounds of a floor server differ by ${(floorSpread * 100).toFixed(0)} %`,
+  )
+  console.log(isQuiet ? 'The machine was quiet.' : 'THE MACHINE WAS BUSY: ALL FIGURES ARE UNSURE.')
 }
 
 function print(figures: readonly Figure[]): void {

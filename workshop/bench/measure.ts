@@ -6,6 +6,8 @@ export interface Figure {
   readonly value: number
   readonly unit: 'ratio' | 'µs' | 'ms' | 'kB' | 'requests/s' | 'receives/s' | 'calls' | 'bytes'
   readonly target?: Target
+  /** How much the rounds differ: the largest minus the smallest, of the median. */
+  readonly spread?: number
 }
 
 export function median(values: readonly number[]): number {
@@ -64,16 +66,41 @@ export function ratioFigure(
   return { name, value, unit: 'ratio', ...(target && { target }) }
 }
 
-/** Returns the median over the rounds of one contestant's figure. */
+/** Returns the median over the rounds of one contestant's figure, and how much they differ. */
 export function medianFigure(
   name: string,
   figures: readonly number[],
   unit: Figure['unit'],
 ): Figure {
-  return { name, value: median(figures), unit }
+  const value = median(figures)
+  const spread = (Math.max(...figures) - Math.min(...figures)) / value
+  return { name, value, unit, spread }
 }
 
 export function meets({ value, target }: Figure): boolean | undefined {
   if (target === undefined) return undefined
   return 'least' in target ? value >= target.least : value <= target.most
+}
+
+/** Above these, other work on the machine decides the figures, or its speed changes. */
+const loadMax = 0.5
+const floorSpreadMax = 0.3
+
+/** What shows whether the machine was quiet: the average load of a core, and how much the rounds of floors differ. */
+export interface Quietness {
+  readonly loadBefore: number
+  /** Contains the load of the measurement itself. */
+  readonly loadAfter: number
+  readonly floorSpread: number
+  readonly isQuiet: boolean
+}
+
+export function quietnessOf(
+  load: { readonly before: number; readonly after: number },
+  figures: readonly Figure[],
+): Quietness {
+  const floors = figures.filter(({ name }) => name.startsWith('floor server'))
+  const floorSpread = Math.max(0, ...floors.map(({ spread = 0 }) => spread))
+  const isQuiet = load.before <= loadMax && floorSpread <= floorSpreadMax
+  return { loadBefore: load.before, loadAfter: load.after, floorSpread, isQuiet }
 }
