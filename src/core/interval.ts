@@ -150,10 +150,8 @@ export function windowAt(
 ): SpendingWindow | undefined {
   if (!(at >= 0 && at <= lastInstant)) return undefined
   const series = seriesOf(interval, counting)
-  const k = windowIndexAt(series, at)
-  return k >= series.first && k < series.beyond
-    ? { start: boundary(series, k), end: boundary(series, k + 1) }
-    : undefined
+  const { k, start, end } = windowOf(series, at)
+  return k >= series.first && k < series.beyond ? { start, end } : undefined
 }
 
 /**
@@ -195,9 +193,9 @@ export function coversWindows(
 ): boolean {
   const [outer, inner] = [seriesOf(wide, counting), seriesOf(narrow, counting)]
   if (outer.months !== inner.months || outer.exactMs !== inner.exactMs) return false
-  const shift = windowIndexAt(outer, inner.anchor)
+  const { k: shift, start } = windowOf(outer, inner.anchor)
   return (
-    boundary(outer, shift) === inner.anchor &&
+    start === inner.anchor &&
     (shift === 0 || canMove(outer, inner)) &&
     shift + inner.first >= outer.first &&
     shift + inner.beyond <= outer.beyond
@@ -237,7 +235,7 @@ export function nextWindowStart(
 ): Instant | undefined {
   if (!(at >= 0 && at <= lastInstant)) return undefined
   const series = seriesOf(interval, counting)
-  const next = Math.max(windowIndexAt(series, at) + 1, series.first)
+  const next = Math.max(windowOf(series, at).k + 1, series.first)
   if (next >= series.beyond) return undefined
   const start = boundary(series, next)
   return start > lastInstant ? undefined : start
@@ -281,13 +279,15 @@ function lengthOf(duration: CalendarDuration) {
 }
 
 /**
- * Returns the k of the last boundary at or before an instant. With months the estimate may be off by one:
- * boundaries differ from their mean position by a few days, and are at least a month apart.
+ * Finds the window that contains an instant, as if the series had neither a first nor a last one. With months the
+ * estimate may be off by one: boundaries differ from their mean position by a few days, and are at least a month apart.
  */
-function windowIndexAt(series: WindowSeries, at: Instant): number {
+function windowOf(series: WindowSeries, at: Instant): SpendingWindow & { readonly k: number } {
   const k = Math.floor((at - series.anchor) / series.meanMs)
-  if (boundary(series, k) > at) return k - 1
-  return boundary(series, k + 1) > at ? k : k + 1
+  const start = boundary(series, k)
+  if (start > at) return { k: k - 1, start: boundary(series, k - 1), end: start }
+  const end = boundary(series, k + 1)
+  return end > at ? { k, start, end } : { k: k + 1, start: end, end: boundary(series, k + 2) }
 }
 
 /** Adds months first and constrains the day to the length of the month; the remaining length is fixed. */

@@ -82,7 +82,8 @@ export async function drain(
     const isTimed = wakeAt < Number.POSITIVE_INFINITY
     const ms = Math.max(0, wakeAt - pacing.elapsedMs())
     await (isTimed ? Promise.race([woken, pacing.sleep(ms, observed.signal)]) : woken)
-    observed.abort()
+    // A reason, because without one `abort` makes a DOMException with a stack.
+    observed.abort('observed')
   }
 
   const stop = () => observe({ type: 'stopped' })

@@ -67,7 +67,8 @@ export function handle(
 
   function end(result: Handled): void {
     if (handled.signal.aborted) return
-    handled.abort()
+    // A reason, because without one `abort` makes a DOMException with a stack.
+    handled.abort('handled')
     ended(result)
   }
   function stop(reason: string): void {

@@ -72,7 +72,8 @@ export function createRunner(context: RunnerContext, inTransaction = false): Run
     await execute(context, [first])
     while (waiting.length > 0) {
       const batch = nextBatch(waiting)
-      for (const { begun } of batch) begun.abort()
+      // A reason of our own: without one, `abort` makes a DOMException with a stack, which costs more than the rest.
+      for (const { begun } of batch) begun.abort('begun')
       const left = await execute(context, batch)
       const isOver = ({ endsAt }: Waiting) => pacing.elapsedMs() >= endsAt
       const behind = batch.slice(batch.length - left)
