@@ -298,6 +298,26 @@ describe('in Chromium, the pages for owners', () => {
       expect(await violations(page)).toEqual([])
       await expectToFitAPhone(page)
     })
+
+    test('send money in this language, and break no rule of axe', async () => {
+      const page = await opened(`${running.baseUrl}/send`, tag)
+      expect(await violations(page)).toEqual([])
+      await fill(page, { to: 'no address', amount: '2' })
+      await click(page, '#check')
+      expect(await accessible(page)).toContain('alert')
+      expect(await violations(page)).toEqual([])
+      await expectToFitAPhone(page)
+      await fill(page, { to: `${running.baseUrl}/bob`, amount: '2' })
+      await click(page, '#check')
+      const url = page.url()
+      expect(new URL(url).searchParams.has('quote')).toBe(true)
+      expect(await violations(page)).toEqual([])
+      await expectToFitAPhone(page)
+      await click(page, 'main button.primary')
+      expect(page.url()).toBe(url)
+      expect(await page.evaluate('document.querySelector("main form")')).toBe(null)
+      expect(await violations(page)).toEqual([])
+    })
   })
 
   test('link to each other side by side, and mark the page that is open', async () => {

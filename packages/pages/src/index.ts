@@ -77,4 +77,12 @@ export type { Owner, PageScreens, PagesOptions } from './options.js'
 export type { OwnedAccount } from './owned-account.js'
 export { createPages, type Pages } from './pages.js'
 export type { NamedReceiver, Receivers } from './receivers.js'
+export {
+  type SendCheckOptions,
+  type SendOptions,
+  type SendProblem,
+  type SendSettings,
+  sendCheckScreen,
+  sendScreen,
+} from './send.js'
 export type { PluralCategory, TextKey, Texts } from './texts.js'

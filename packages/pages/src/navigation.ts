@@ -3,7 +3,7 @@ import { type Locale, plain } from './locale.js'
 import type { PagesOptions } from './options.js'
 
 /** A page to which the others link. */
-export type Place = 'apps' | 'limits' | 'keys'
+export type Place = 'send' | 'apps' | 'limits' | 'keys'
 
 /** Returns the links between the pages of an owner, if there are several. `elsewhere` is none of them. */
 export function navigationAt(
@@ -12,7 +12,8 @@ export function navigationAt(
     connectedAppsUrl,
     accountLimits,
     keysUrl,
-  }: Pick<PagesOptions, 'connectedAppsUrl' | 'accountLimits' | 'keysUrl'>,
+    sendUrl,
+  }: Pick<PagesOptions, 'connectedAppsUrl' | 'accountLimits' | 'keysUrl' | 'sendUrl'>,
   locale: Locale,
 ): readonly NavigationLink[] {
   const limitsUrl = accountLimits && connectedAppsUrl && withQuery(connectedAppsUrl, 'limits')
@@ -20,6 +21,7 @@ export function navigationAt(
     { name: 'apps', url: connectedAppsUrl, text: plain(locale, 'navigationApps') },
     { name: 'limits', url: limitsUrl, text: plain(locale, 'navigationLimits') },
     { name: 'keys', url: keysUrl, text: plain(locale, 'navigationKeys') },
+    { name: 'send', url: sendUrl, text: plain(locale, 'navigationSend') },
   ] as const
   const links = places.flatMap(({ name, url, text }) =>
     url === undefined ? [] : [{ url, text, isCurrent: name === place }],

@@ -25,6 +25,7 @@ import { type Languages, type LocaleSettings, languages } from './locale.js'
 import type { noticeScreen } from './notice.js'
 import type { OwnedAccount } from './owned-account.js'
 import type { NamedReceiver } from './receivers.js'
+import type { SendSettings, sendCheckScreen, sendScreen } from './send.js'
 import { requireTexts } from './texts.js'
 
 /** The signed-in owner of a request. */
@@ -53,6 +54,8 @@ export interface PagesOptions {
   readonly resources?: {
     /** For the names of receivers in this wallet. */
     readonly incomingPayments?: Pick<ResourceServer['incomingPayments'], 'idOf' | 'get'>
+    /** For the page on which owners send money. */
+    readonly quotes?: Pick<ResourceServer['quotes'], 'create' | 'get'>
     readonly outgoingPayments: Pick<
       ResourceServer['outgoingPayments'],
       'budgetsOf' | 'limitsOf' | 'list'
@@ -60,7 +63,7 @@ export interface PagesOptions {
       Partial<
         Pick<
           ResourceServer['outgoingPayments'],
-          'get' | 'toConfirm' | 'listToConfirm' | 'confirm' | 'decline'
+          'get' | 'toConfirm' | 'listToConfirm' | 'confirm' | 'decline' | 'create'
         >
       >
   }
@@ -106,10 +109,14 @@ export interface PagesOptions {
    * which the connected apps link. Default: there is no such page.
    */
   readonly accountLimits?: AccountLimitSettings
+  /** How owners pay others, for the page on which they send money. Default: there is no such page. */
+  readonly send?: SendSettings
   /** The path or URL of the page of connected apps, to which the other pages link. Default: no link. */
   readonly connectedAppsUrl?: string
   /** The path or URL of the page of keys, to which the pages of apps and limits link. Default: no link. */
   readonly keysUrl?: string
+  /** The path or URL of the page on which owners send money, to which the others link. Default: no link. */
+  readonly sendUrl?: string
   readonly design?: Design
   /** The texts by language. Default: `languages` of this package. */
   readonly languages?: Languages
@@ -133,6 +140,8 @@ export interface PageScreens {
   readonly accountLimits: typeof accountLimitsScreen
   readonly limitCheck: typeof limitCheckScreen
   readonly keys: typeof keysScreen
+  readonly send: typeof sendScreen
+  readonly sendCheck: typeof sendCheckScreen
   readonly notice: typeof noticeScreen
 }
 
@@ -150,6 +159,8 @@ const known: Readonly<Record<keyof PagesOptions, true>> = {
   accountLimits: true,
   connectedAppsUrl: true,
   keysUrl: true,
+  send: true,
+  sendUrl: true,
   design: true,
   languages: true,
   intervalCounting: true,

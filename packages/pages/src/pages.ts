@@ -5,6 +5,7 @@ import { consentHandler } from './consent-handler.js'
 import { icon } from './icon.js'
 import { keysHandler } from './keys-handler.js'
 import type { PagesOptions } from './options.js'
+import { sendHandler } from './send-handler.js'
 import { createSite } from './site.js'
 
 /** The pages as handlers, for the adapters of the library, such as `toExpress`. */
@@ -23,6 +24,11 @@ export interface Pages {
    * `name` and `key` in the query, which only fill the form.
    */
   readonly keys: Handler
+  /**
+   * The page on which an owner pays somebody from the wallet, with the option `send`: it shows the price first. A link
+   * can have `account`, `to` and `amount` in the query, which only fill the form.
+   */
+  readonly send: Handler
   /** A page for paths at which there is nothing, with the status 404. */
   readonly notFound: Handler
   /**
@@ -63,6 +69,7 @@ export function createPages(options: PagesOptions): Pages {
     confirmation: confirmationHandler(site),
     connectedApps: connectedAppsHandler(site),
     keys: keysHandler(site),
+    send: sendHandler(site),
     notFound,
     around(handle) {
       const { mayMatch } = handle

@@ -15,6 +15,7 @@ import { type Locale, languages, localeFor, say } from './locale.js'
 import { navigationAt, type Place } from './navigation.js'
 import { type NoticeName, noticeScreen } from './notice.js'
 import { type Owner, type PageScreens, type PagesOptions, requirePagesOptions } from './options.js'
+import { sendCheckScreen, sendScreen } from './send.js'
 
 /** A request for a page, with its owner and the owner's language. */
 export interface Visit {
@@ -81,6 +82,8 @@ export function createSite(options: PagesOptions): Site {
     accountLimits: accountLimitsScreen,
     limitCheck: limitCheckScreen,
     keys: keysScreen,
+    send: sendScreen,
+    sendCheck: sendCheckScreen,
     notice: noticeScreen,
     ...options.screens,
   }

@@ -24,6 +24,7 @@ export function mountPages(app: express.Express, wallet: Wallet, host: Host): vo
   app.use('/confirm', toExpress(pages.confirmation)) // the path of the url of mayPay
   app.use('/apps', toExpress(pages.connectedApps))
   app.use('/keys', toExpress(pages.keys))
+  app.use('/send', toExpress(pages.send))
   app.use(toExpress(pages.around(wallet.handle))) // last: with an icon and a 404 page
 }
 

@@ -187,6 +187,7 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
     { path: '/login/', handle: pages.login },
     { path: '/apps/', handle: pages.connectedApps },
     { path: '/keys/', handle: pages.keys },
+    { path: '/send/', handle: pages.send },
   ]
 
   return {

@@ -198,6 +198,41 @@ export const german: Texts = {
   endedByTime: 'Beendet am {date}, weil die Zeit abgelaufen war',
   endedAccess: 'Das durfte sie',
 
+  // The page on which an owner sends money.
+  navigationSend: 'Senden',
+  sendTitle: 'Geld senden',
+  sendToHint:
+    'Eine Wallet-Adresse, etwa wallet.example/bob, oder der Link einer Zahlungsaufforderung.',
+  sendAmount: 'Betrag',
+  sendAmountHint:
+    'In der Währung des Kontos. Lassen Sie ihn leer, wenn die Aufforderung den Betrag nennt.',
+  sendCheck: 'Preis ansehen',
+  sendCheckTitle: 'Bitte prüfen Sie die Zahlung',
+  sendPay: 'Zahlen',
+  sendBack: 'Zurück, ohne zu zahlen',
+  sendUntil: 'Dieser Preis gilt bis {time}.',
+  sendAgain: 'Weiteres Geld senden',
+  sendRefused: 'Es wurde nichts gezahlt',
+  sendToUnreadable:
+    'Bitte geben Sie eine Wallet-Adresse ein, etwa wallet.example/bob, oder den Link einer Zahlungsaufforderung.',
+  sendToUnknown:
+    'Unter dieser Adresse kann niemand bezahlt werden, oder die andere Wallet antwortet nicht. Bitte prüfen Sie sie, oder versuchen Sie es noch einmal.',
+  sendToRefused: 'Dieser Empfänger kann von diesem Konto nicht bezahlt werden.',
+  sendAmountUnreadable: 'Bitte geben Sie einen Betrag ein, etwa {example}.',
+  sendAmountMissing: 'Bitte geben Sie einen Betrag ein: Der Empfänger nennt keinen.',
+  sendAmountRefused: 'Der Empfänger nimmt diesen Betrag nicht an.',
+  sendAmountSmall: 'Dieser Betrag ist zu klein: Es würde nichts ankommen.',
+  sendExpired: 'Der Preis galt nicht mehr. Bitte sehen Sie den neuen an.',
+  sendingTitle: 'Die Zahlung wird ausgeführt',
+  sending:
+    'Sie können diese Seite schließen, oder sie neu laden, um zu sehen, was daraus geworden ist.',
+  sentTitle: 'Die Zahlung wurde ausgeführt',
+  sent: 'Das Geld hat Ihr Konto verlassen.',
+  sendFailedTitle: 'Die Zahlung wurde nicht abgeschlossen',
+  sendFailed: 'Was nicht angekommen ist, bleibt auf Ihrem Konto.',
+  sendConfirmTitle: 'Bitte bestätigen Sie',
+  sendConfirm: 'Diese Zahlung braucht Ihre Bestätigung. Bisher wurde nichts gezahlt.',
+
   keysTitle: 'Schlüssel Ihrer Apps',
   keysPurpose:
     'Eine App, die einen dieser Schlüssel hat, kann im Namen Ihres Kontos um Zugriff bitten. Fügen Sie nur Schlüssel von Apps hinzu, die Sie verwenden.',

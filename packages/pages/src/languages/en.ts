@@ -249,6 +249,38 @@ export const english = {
   keyIdTaken: 'Your account already has a key with this key ID.',
   keysFull: 'Your account has 20 keys, which is the most. Please revoke one first.',
 
+  // The page on which an owner sends money.
+  navigationSend: 'Send',
+  sendTitle: 'Send money',
+  sendToHint: 'A wallet address, such as wallet.example/bob, or the link of a request for money.',
+  sendAmount: 'Amount to pay',
+  sendAmountHint: 'In the currency of the account. Leave it empty if the request names its amount.',
+  sendCheck: 'See the price',
+  sendCheckTitle: 'Please check the payment',
+  sendPay: 'Pay',
+  sendBack: 'Back, and pay nothing',
+  sendUntil: 'This price is valid until {time}.',
+  sendAgain: 'Send more money',
+  sendRefused: 'Nothing was paid',
+  sendToUnreadable:
+    'Please write a wallet address, such as wallet.example/bob, or the link of a request for money.',
+  sendToUnknown:
+    'Nobody can be paid at this address, or the other wallet does not answer. Please check it, or try again.',
+  sendToRefused: 'This receiver cannot be paid from this account.',
+  sendAmountUnreadable: 'Please write an amount, such as {example}.',
+  sendAmountMissing: 'Please write an amount: the receiver names none.',
+  sendAmountRefused: 'The receiver does not accept this amount.',
+  sendAmountSmall: 'This amount is too small: nothing would arrive.',
+  sendExpired: 'The price was no longer valid. Please see the new one.',
+  sendingTitle: 'The payment is being made',
+  sending: 'You can close this page, or load it again to see what has become of it.',
+  sentTitle: 'The payment has been made',
+  sent: 'The money has left your account.',
+  sendFailedTitle: 'The payment was not completed',
+  sendFailed: 'What has not arrived stays in your account.',
+  sendConfirmTitle: 'Please confirm',
+  sendConfirm: 'This payment needs your confirmation. Nothing has been paid yet.',
+
   // The login.
   loginTitle: 'Sign in',
   loginName: 'Name',

@@ -197,6 +197,39 @@ export const spanish: Texts = {
   endedByTime: 'Terminado el {date}, porque pasó su plazo',
   endedAccess: 'Lo que podía hacer',
 
+  // The page on which an owner sends money.
+  navigationSend: 'Enviar',
+  sendTitle: 'Enviar dinero',
+  sendToHint:
+    'Una dirección de monedero, como wallet.example/bob, o el enlace de una solicitud de dinero.',
+  sendAmount: 'Importe que se paga',
+  sendAmountHint: 'En la moneda de la cuenta. Déjelo vacío si la solicitud indica el importe.',
+  sendCheck: 'Ver el precio',
+  sendCheckTitle: 'Compruebe el pago',
+  sendPay: 'Pagar',
+  sendBack: 'Volver sin pagar',
+  sendUntil: 'Este precio es válido hasta {time}.',
+  sendAgain: 'Enviar más dinero',
+  sendRefused: 'No se ha pagado nada',
+  sendToUnreadable:
+    'Escriba una dirección de monedero, como wallet.example/bob, o el enlace de una solicitud de dinero.',
+  sendToUnknown:
+    'No se puede pagar a nadie en esta dirección, o el otro monedero no responde. Compruébela o inténtelo de nuevo.',
+  sendToRefused: 'No se puede pagar a este destinatario desde esta cuenta.',
+  sendAmountUnreadable: 'Escriba un importe, como {example}.',
+  sendAmountMissing: 'Escriba un importe: el destinatario no indica ninguno.',
+  sendAmountRefused: 'El destinatario no acepta este importe.',
+  sendAmountSmall: 'Este importe es demasiado pequeño: no llegaría nada.',
+  sendExpired: 'El precio ya no era válido. Vea el nuevo.',
+  sendingTitle: 'El pago se está realizando',
+  sending: 'Puede cerrar esta página, o volver a cargarla para ver qué ha sido de él.',
+  sentTitle: 'El pago se ha realizado',
+  sent: 'El dinero ha salido de su cuenta.',
+  sendFailedTitle: 'El pago no se ha completado',
+  sendFailed: 'Lo que no ha llegado se queda en su cuenta.',
+  sendConfirmTitle: 'Confirme el pago',
+  sendConfirm: 'Este pago necesita su confirmación. Todavía no se ha pagado nada.',
+
   keysTitle: 'Claves de sus aplicaciones',
   keysPurpose:
     'Una aplicación que tiene una de estas claves puede pedir acceso en nombre de su cuenta. Añada solo claves de aplicaciones que usa.',

@@ -12,6 +12,7 @@ export async function serverOf(wallet: Wallet): Promise<Server> {
   app.use('/confirm', toExpress(wallet.pages.confirmation))
   app.use('/apps', toExpress(wallet.pages.connectedApps))
   app.use('/keys', toExpress(wallet.pages.keys))
+  app.use('/send', toExpress(wallet.pages.send))
   // Your own routes follow here. No body parser for all routes: signatures cover the bytes of requests.
   app.use(toExpress(wallet.handle)) // last: it serves every other path
   return createServer(app)

@@ -19,6 +19,7 @@ import { forHost } from './hosts.js'
 import { type Ledger, ledgerOn } from './ledger.js'
 import { createLogin, type Login } from './login.js'
 import { ownReceivers, pricingOf, type Receivers } from './pricing.js'
+import { sendingTo } from './send.js'
 import type { WalletSettings } from './settings.js'
 import type { Database } from './sql.js'
 
@@ -29,7 +30,7 @@ export interface Wallet extends Omit<Servers, 'handle'> {
   readonly ledger: Ledger
   readonly database: Database
   readonly pages: Readonly<
-    Record<'login' | 'consent' | 'confirmation' | 'connectedApps' | 'keys', Handler>
+    Record<'login' | 'consent' | 'confirmation' | 'connectedApps' | 'keys' | 'send', Handler>
   >
 }
 
@@ -119,6 +120,8 @@ export function createWallet(
     accountLimits: limits,
     connectedAppsUrl: '/apps',
     keysUrl: '/keys',
+    send: sendingTo(servers.resources.incomingPayments, ledger, clock),
+    sendUrl: '/send',
     design,
     onError,
     clock,
@@ -136,6 +139,7 @@ export function createWallet(
       confirmation: here(pages.confirmation),
       connectedApps: here(pages.connectedApps),
       keys: here(pages.keys),
+      send: here(pages.send),
     },
   }
 }

@@ -12,6 +12,7 @@ export async function serverOf(wallet: Wallet): Promise<Server> {
   await app.register(toFastify(wallet.pages.confirmation), { prefix: '/confirm' })
   await app.register(toFastify(wallet.pages.connectedApps), { prefix: '/apps' })
   await app.register(toFastify(wallet.pages.keys), { prefix: '/keys' })
+  await app.register(toFastify(wallet.pages.send), { prefix: '/send' })
   // Your own routes follow here.
   await app.register(toFastify(wallet.handle)) // serves every other path
   await app.ready()

@@ -12,6 +12,7 @@ export async function serverOf(wallet: Wallet): Promise<Server> {
   app.all('/confirm/*', toHono(wallet.pages.confirmation))
   app.all('/apps/*', toHono(wallet.pages.connectedApps))
   app.all('/keys/*', toHono(wallet.pages.keys))
+  app.all('/send/*', toHono(wallet.pages.send))
   // Your own routes follow here.
   app.all('*', toHono(wallet.handle)) // last: it serves every other path
   return createAdaptorServer(app) as Server
