@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { createClient } from '@redis/client'
 import { storeConformance } from 'open-payments-server-testing'
-import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type RedisClient, redisStore } from '../../examples/stores/redis.js'
 import type { Stored } from '../../src/entry-adapter.js'

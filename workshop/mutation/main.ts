@@ -15,6 +15,15 @@ import { type Listed, type Mutant, mutantsOf, type Report, readSurvivors } from 
 const scoreMin = 90
 const list = 'workshop/mutation/survivors.md'
 
+/** Installed by this program alone, beside the cache of npm. */
+const tools = [
+  '--yes',
+  ...['@stryker-mutator/core@9.6.1', '@stryker-mutator/mocha-runner@9.6.1', 'mocha@11.8.0'].flatMap(
+    (each) => ['--package', each],
+  ),
+  '--',
+]
+
 interface Group {
   readonly mutate: readonly string[]
 }
@@ -47,7 +56,7 @@ function run(group: string, files: readonly string[]): readonly Mutant[] {
   const only = files.length === 0 ? [] : ['--mutate', files.join(',')]
   const { status } = spawnSync(
     'npx',
-    ['stryker', 'run', 'workshop/mutation/stryker.config.mjs', ...only],
+    [...tools, 'stryker', 'run', 'workshop/mutation/stryker.config.mjs', ...only],
     {
       env: { ...process.env, MUTATION_GROUP: group },
       stdio: 'inherit',

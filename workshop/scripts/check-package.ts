@@ -18,6 +18,8 @@ const unpackedBytesMax = 1_900_000
 const bundleBytesMax = 106_000
 const resourceServerBytesMax = 71_500
 const remoteServerBytesMax = 75_000
+/** Installed by this check alone: it brings a compiler of its own. */
+const attw = '@arethetypeswrong/cli@0.18.5'
 /** The oldest compiler that README.md names. */
 const typescriptMin = '5.4.5'
 /** The newest Kysely, which is an ES module only, and needs a newer library of the language. */
@@ -148,7 +150,8 @@ function checkTarball(
   check(`${filename} says what has changed`, changes)
   const tarball = join(tarballs, filename)
   checkRun(`publint: ${filename}`, 'npx', ['publint', '--strict', tarball])
-  if (isImported) checkRun(`attw: ${filename}`, 'npx', ['attw', tarball, '--profile', 'node16'])
+  if (isImported)
+    checkRun(`attw: ${filename}`, 'npx', ['--yes', attw, tarball, '--profile', 'node16'])
 }
 
 /** Checks that the tarball contains the expected files and no others. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createClient } from 'redis'
+import { createClient } from '@redis/client'
 import { postgresStore } from '../../../adapters/postgres.js'
 import { redisStore } from '../../../examples/stores/redis.js'
 import type { Handler, Store } from '../../../src/index.js'
