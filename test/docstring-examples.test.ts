@@ -70,6 +70,19 @@ describe('each value that an entry exports has an example', () => {
   })
 })
 
+test('each union of refusals says that it grows, outside of the unstable core', () => {
+  const unions = entries
+    .filter((entry) => !/\/core$/.test(entry))
+    .flatMap((entry) => [...exportsOf(entry)])
+    .filter(([name, { flags }]) => /Refusal$/.test(name) && flags & ts.SymbolFlags.TypeAlias)
+  const silent = unions.filter(([, symbol]) => {
+    const text = ts.displayPartsToString(symbol.getDocumentationComment(checker))
+    return !/\bversions add members\b/.test(text.replaceAll(/\s+/g, ' '))
+  })
+  expect(unions.length).toBeGreaterThan(15)
+  expect(silent.map(([name]) => name)).toEqual([])
+})
+
 test('the examples compile', { timeout: 120_000 }, () => {
   // An error may be exported by several entries.
   const examples = [...new Set(values.flatMap((value) => value.examples))]

@@ -55,7 +55,7 @@ export interface SettlementView {
 /** The result of a decision by an operator. */
 export type DecideResult = HostResult<{ readonly settlement: SettlementView }, DecideRefusal>
 
-/** Why an operator's decision is refused. */
+/** Why an operator's decision is refused. Minor versions add members: give a `switch` a `default`. */
 export type DecideRefusal =
   | 'settlement_unknown'
   | 'attempt_unknown'

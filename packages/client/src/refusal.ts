@@ -1,13 +1,13 @@
 import type { Amount, Instant } from 'open-payments-server'
 
-/** Why a call has no result. */
+/** Why a call has no result. Minor versions add members: give a `switch` a `default`. */
 export type ClientRefusal =
   | CallRefusal
   | 'confirmation_required'
   | 'outcome_unknown'
   | 'receiver_closed'
 
-/** The refusals that have no members of their own. */
+/** The refusals that have no members of their own. Minor versions add members: give a `switch` a `default`. */
 export type CallRefusal =
   /** The URL is none that may be requested: no https, a private address, another port. Nothing was sent. */
   | 'url_refused'

@@ -37,7 +37,7 @@ export type SendingDecision =
 /** The result of a decision: what an operator should still know about the payment, if anything. */
 export type SendingDecided = HostResult<{ readonly left?: SendingInDoubt }, SendingRefusal>
 
-/** Why a decision is refused. */
+/** Why a decision is refused. Minor versions add members: give a `switch` a `default`. */
 export type SendingRefusal =
   /** It is still sent, and decides its packets itself. */
   | 'payment_not_ended'

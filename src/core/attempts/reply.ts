@@ -17,7 +17,7 @@ import {
   totalsOf,
 } from './settlement.js'
 
-/** Why an attempt may not be reserved. */
+/** Why an attempt may not be reserved. Minor versions add members: give a `switch` a `default`. */
 export type ReserveRefusal =
   | 'settlement_stopped'
   | 'reference_used'
