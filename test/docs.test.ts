@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { transformSync } from 'esbuild'
 import { describe, expect, test } from 'vitest'
 import { sections } from '../site/.vitepress/pages.js'
 import { precedence } from '../src/http/public-errors.js'
@@ -256,6 +257,11 @@ test('the pages of the API and of its options list what the main entry exports',
   for (const table of tables) expect(page).toContain(table)
   const rowsIn = (text: string) => text.match(/^\| `/gm) ?? []
   expect(rowsIn(page)).toHaveLength(tables.flatMap(rowsIn).length)
+})
+
+test.each(['server', 'client'])('the first %s runs as JavaScript, as its guide says', (name) => {
+  const source = readFileSync(`examples/first-server/${name}.ts`, 'utf8')
+  expect(() => transformSync(source, { loader: 'js' })).not.toThrow()
 })
 
 test('docs/errors.md contains the generated tables of errors (`npm run docs:tables` updates it)', () => {

@@ -6,13 +6,13 @@ import { toExpress } from 'open-payments-server/express'
 const port = Number(process.env['PORT'] ?? 3000)
 const baseUrl = `http://localhost:${port}`
 const accounts = [{ url: `${baseUrl}/alice`, assetCode: 'USD', assetScale: 2 }]
-const find = async (url: string) => accounts.find((each) => each.url === url)
 
 const wallet = createWallet({
   baseUrl, // grants at /auth, payments at /incoming-payments, accounts at their URLs
   consentUrl: `${baseUrl}/consent`,
   store: memoryStore(), // for a first try; PostgreSQL or your own database later
-  walletAddresses: { find }, // your table of accounts
+  // Your table of accounts.
+  walletAddresses: { find: async (url) => accounts.find((each) => each.url === url) },
   paymentMethods: ilpPaymentMethods({
     addressPrefix: 'test.wallet',
     secret: crypto.getRandomValues(new Uint8Array(32)), // later: a key that you keep
