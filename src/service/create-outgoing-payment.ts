@@ -38,7 +38,9 @@ interface Spender {
 }
 
 /** The owner of the account, who needs no token. */
-const owner: AllOrNone<Spender> = {}
+type Owner = Exclude<AllOrNone<Spender>, Spender>
+
+const owner: Owner = {}
 
 /**
  * A payment, and the amounts spent under the token in the windows that are open when its request arrives. A repeat with
@@ -65,6 +67,12 @@ type PaymentCreationRefused =
 type Removed = Refused<'payment_unknown'>
 
 type Paid = PaymentAnswer | PaymentCreationRefused | Removed | Replayed
+
+/** Only the key of an order outlives its payment. */
+type PaidUnderGrant = Exclude<Paid, Removed>
+
+/** An order has neither a signature nor a token. */
+type PaidOrder = Exclude<Paid, Replayed | Refused<TokenRefusal>>
 
 /** Creates an outgoing payment, or returns the one that an identical earlier request created. */
 export type PaymentCreation = ReturnType<typeof createPaymentCreation>
@@ -100,11 +108,7 @@ export function createPaymentCreation(
           spender: Omit<Spender, 'loadedWithGrant'>,
           call: SignedCall,
           idempotencyKey?: string,
-        ) =>
-          pay(deps, input, { ...spender, loadedWithGrant }, call, idempotencyKey) as Promise<
-            // Only the key of an order outlives its payment.
-            Exclude<Paid, Removed>
-          >,
+        ) => pay(deps, input, { ...spender, loadedWithGrant }, call, idempotencyKey),
       }
     },
     /**
@@ -113,13 +117,24 @@ export function createPaymentCreation(
      * @param idempotencyKey absent for a payment by a quote.
      */
     order: (input: PaymentInput, idempotencyKey: string | undefined) =>
-      pay(deps, input, owner, { ...newCall(context), run: context.run }, idempotencyKey) as Promise<
-        // An order has neither a signature nor a token.
-        Exclude<Paid, Replayed | Refused<TokenRefusal>>
-      >,
+      pay(deps, input, owner, { ...newCall(context), run: context.run }, idempotencyKey),
   }
 }
 
+function pay(
+  deps: PayingServer,
+  input: PaymentInput,
+  spender: Spender,
+  call: PaymentCall,
+  idempotencyKey: string | undefined,
+): Promise<PaidUnderGrant>
+function pay(
+  deps: PayingServer,
+  input: PaymentInput,
+  spender: Owner,
+  call: PaymentCall,
+  idempotencyKey: string | undefined,
+): Promise<PaidOrder>
 async function pay(
   deps: PayingServer,
   input: PaymentInput,
