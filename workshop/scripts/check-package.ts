@@ -31,11 +31,11 @@ const annexes = [
   { name: 'client', bytesMax: 180_000, isImported: true },
   { name: 'doctor', bytesMax: 460_000, isImported: true },
   { name: 'cli', bytesMax: 200_000, isImported: false },
-  { name: 'sandbox', bytesMax: 1_900_000, isImported: true },
+  { name: 'sandbox', bytesMax: 1_950_000, isImported: true },
   { name: 'kysely', bytesMax: 250_000, isImported: true },
   { name: 'dynamodb', bytesMax: 60_000, isImported: true },
   { name: 'ilp', bytesMax: 260_000, isImported: true },
-  { name: 'pages', bytesMax: 520_000, isImported: true },
+  { name: 'pages', bytesMax: 570_000, isImported: true },
   { name: 'rafiki', bytesMax: 120_000, isImported: true },
   { name: 'create-open-payments-server', bytesMax: 175_000, isImported: false },
 ]
