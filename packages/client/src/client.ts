@@ -62,6 +62,8 @@ export interface Client {
   /**
    * Creates an incoming payment at another wallet. The protocol has no key for it, so the request is sent once: an
    * `outcome_unknown` leaves at most an empty payment, which expires.
+   *
+   * @throws {InvalidInputError} if `expiresAt` is no instant; nothing is sent.
    */
   createReceiver(request: ReceiverRequest, options?: CallOptions): Promise<CreatedReceiver>
   /** Completes an incoming payment that this client has created. */

@@ -1,4 +1,4 @@
-import type { Amount, Instant } from 'open-payments-server'
+import { type Amount, type Instant, InvalidInputError } from 'open-payments-server'
 import { bodyOf, hasOriginOf, incomingPaymentBody, sameAmounts, sameAsset } from './bodies.js'
 import type { Context } from './context.js'
 import type { Call } from './deadline.js'
@@ -33,13 +33,17 @@ export async function createReceiverAt(
   call: Call,
   { walletAddress, incomingAmount, expiresAt, metadata }: ReceiverRequest,
 ): Promise<CreatedReceiver> {
+  const expiry = new Date(expiresAt)
+  if (typeof expiresAt !== 'number' || Number.isNaN(expiry.getTime())) {
+    throw new InvalidInputError('request.expiresAt', 'must be an instant, in milliseconds')
+  }
   const address = await addressFrom(context, call, walletAddress)
   if (!address.ok) return address
   const { id, authServer, asset } = address.value
   const url = collectionAt(address.value, 'incoming-payments')
   const body = {
     walletAddress: id,
-    expiresAt: new Date(expiresAt).toISOString(),
+    expiresAt: expiry.toISOString(),
     ...(incomingAmount !== undefined && { incomingAmount }),
     ...(metadata !== undefined && { metadata }),
   }

@@ -403,6 +403,16 @@ describe('a server cannot', () => {
   })
 })
 
+test.each([undefined, Number.NaN, '2030-01-01T00:00:00Z'])(
+  'a creation that expires at %s is an error of the caller, and sends nothing',
+  async (expiresAt) => {
+    const { wallet, client } = clientOf()
+    const created = client.createReceiver({ walletAddress: bob, expiresAt: expiresAt as number })
+    await expect(created).rejects.toMatchObject({ code: 'ERR_INVALID_INPUT' })
+    expect(wallet.arrived).toEqual([])
+  },
+)
+
 test('a receiver that takes no more money is closed, with what it has received', async () => {
   const { wallet, client } = clientOf()
   for (const more of [
