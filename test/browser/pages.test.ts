@@ -474,7 +474,7 @@ describe('in Chromium, the pages for owners', () => {
     const apps = `document.querySelectorAll('article').length`
     const before = Number(await page.evaluate(apps))
     expect(before).toBeGreaterThan(0)
-    const header = ['Not you? Sign out', 'Apps', 'Limits', 'Keys']
+    const header = ['Not you? Sign out', 'Apps', 'Limits', 'Keys', 'Send']
     expect(await tabTo(page, 'Search')).toEqual([...header, '', 'Search'])
     await press(page, 'Tab')
     expect(await focused(page)).toBe('Details and payments')

@@ -122,6 +122,7 @@ test.each([
   ['/keys?name=A+%22Shop%22&key=%7B%7D', '/keys?name=A+%22Shop%22&key=%7B%7D'],
   [`/keys?name='<"\r\nX: 1`, '/keys?name=%27%3C%22%0D%0AX%3A+1'],
   ['/apps?name=Shop', '/apps?name=Shop'],
+  ['/send?to=https%3A%2F%2Fbank.example%2Fbob', '/send?to=https%3A%2F%2Fbank.example%2Fbob'],
   ['/consent/a-b_c.d', '/consent/a-b_c.d'],
   ['/confirm/a-b_c', '/confirm/a-b_c'],
   ['/elsewhere', '/apps'],

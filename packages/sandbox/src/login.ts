@@ -67,5 +67,5 @@ function cookieNameAt(baseUrl: string): string {
 /** Returns a path of this wallet, whatever the URL says. */
 function nextOf({ url }: HttpRequest): string {
   const next = new URLSearchParams(url.split('?')[1]).get('next') ?? ''
-  return /^\/(?:apps|keys)(?:\?[\w.*%&=+-]*)?$/.test(next) ? next : '/apps'
+  return /^\/(?:apps|keys|send)(?:\?[\w.*%&=+-]*)?$/.test(next) ? next : '/apps'
 }

@@ -226,6 +226,10 @@ test('without a rule, visitors act as the owner on the page for consent, and cho
   }
   const signedIn = await fetch(login, form as RequestInit)
   expect([signedIn.status, signedIn.headers.get('location')]).toEqual([303, '/apps'])
+  for (const path of ['/keys', '/send']) {
+    const toPath = await fetch(`${url}/login?next=${encodeURIComponent(path)}`, form as RequestInit)
+    expect(toPath.headers.get('location')).toBe(path)
+  }
   const session = signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
   const apps = await fetch(`${url}/apps`, { headers: { cookie: session } })
   expect(apps.status).toBe(200)

@@ -67,8 +67,8 @@ export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSett
 
   function redirect(request: HttpRequest): HttpResponse {
     const path = pathOf(request)
-    // The link of an app to the page of keys fills its form, and a query selects one of the pages of apps.
-    const keepsQuery = path === '/keys' || path === '/apps'
+    // A link can fill the forms of keys and of sending, and a query selects one of the pages of apps.
+    const keepsQuery = ['/keys', '/apps', '/send'].includes(path)
     const query = new URLSearchParams(keepsQuery ? request.url.slice(path.length) : '')
     const next = query.size === 0 ? path : `${path}?${query}`
     return seeOther(`/login?${new URLSearchParams({ next })}`)
@@ -131,7 +131,7 @@ function wrongMethod(request: HttpRequest): HttpResponse {
 /** Returns the page to show after the login: a path of this wallet, whatever the URL says. */
 function nextOf({ url }: HttpRequest): string {
   const next = new URLSearchParams(url.split('?')[1]).get('next') ?? ''
-  return /^\/(?:(?:apps|keys)(?:\?[\w.*%&=+-]*)?|(?:consent|confirm)\/[\w.-]+)$/.test(next)
+  return /^\/(?:(?:apps|keys|send)(?:\?[\w.*%&=+-]*)?|(?:consent|confirm)\/[\w.-]+)$/.test(next)
     ? next
     : '/apps'
 }
