@@ -24,6 +24,14 @@ export async function elapsedUs(call: () => unknown): Promise<number> {
   return Number(process.hrtime.bigint() - start) / 1_000
 }
 
+/** Returns the CPU time of this process during one call, in microseconds: other work on the machine is not in it. */
+export async function cpuUs(call: () => unknown): Promise<number> {
+  const before = process.cpuUsage()
+  await call()
+  const { user, system } = process.cpuUsage(before)
+  return user + system
+}
+
 /** Returns the average duration of sequential calls in microseconds. */
 export async function perCallUs(calls: number, call: () => unknown): Promise<number> {
   const start = process.hrtime.bigint()
