@@ -60,7 +60,8 @@ export async function newQuotes(
   const quote = await load(wallet, 'quote', idOf(url))
   const copies = Array.from({ length: count }, () => ({ ...quote, id: newId(quote) }))
   await create(wallet, 'quote', copies)
-  return copies.map(({ id }) => publicIdOf(id))
+  // An earlier library stores the ids of its URLs as they are.
+  return copies.map(({ id }) => (quote.id === idOf(url) ? id : publicIdOf(id)))
 }
 
 /** Returns signed requests, each of which creates a payment from its own quote. */
@@ -177,8 +178,9 @@ type Changes = Parameters<BenchWallet['store']['commit']>[0]['changes']
 const namespace = createHash('sha256').update(resourceServer).digest('base64url').slice(0, 8)
 
 async function load({ store }: BenchWallet, kind: Kind, id: string): Promise<Stored> {
-  const isPublic = kind === 'quote' || kind === 'outgoing-payment'
-  const [record] = await store.load([{ kind, id: isPublic ? namespace + id : id }])
+  const ids = kind === 'quote' || kind === 'outgoing-payment' ? [namespace + id, id] : [id]
+  const records = await store.load(ids.map((each) => ({ kind, id: each })))
+  const record = records.find((each) => each !== undefined)
   if (record === undefined) throw new Error(`no ${kind} has this id`)
   return record
 }
@@ -196,7 +198,8 @@ async function commit({ store }: BenchWallet, changes: Changes): Promise<void> {
 
 /** Returns a stored id in the library's format, with the namespace of another record. */
 function newId({ id }: Stored): string {
-  return id.slice(0, 8) + randomUUID()
+  const uuid = randomUUID()
+  return id.slice(0, 8) + (id.length === 8 + uuid.length ? uuid : uuid.slice(-(id.length - 8)))
 }
 
 /** Returns a stored id without the namespace. */
