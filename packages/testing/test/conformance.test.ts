@@ -428,7 +428,10 @@ const faults: Readonly<
   'load in another order': [reads.loadAllInItsOwnOrder, 'returns a record for each key'],
   'load without missing records': [reads.loadAllWithoutMissing, 'undefined for none'],
   'load by id alone': [reads.loadAllIgnoresKinds, 'returns a record for each key'],
-  'load that answers a key once': [reads.loadAllAnswersOnce, 'the maximum number of keys'],
+  'load that answers a key once': [
+    reads.loadAllAnswersOnce,
+    'load takes the maximum number of keys',
+  ],
   'load that returns a value twice': [reads.loadAllSharesValues, 'share nothing with any other'],
   'load of several keys from a replica': [
     reads.laggingLoadAll,
