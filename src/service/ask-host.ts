@@ -14,32 +14,24 @@ export async function askHost<Answer>(
   timeoutMs: number,
   ask: (call: HostCall) => Promise<Answer> | Answer,
 ): Promise<Answer> {
-  const call = new LimitedCall()
+  // Few functions read the signal, and a controller costs more than the rest of a call.
+  let controller: AbortController | undefined
+  let late: HostTimeoutError | undefined
+  const call: HostCall = {
+    get signal() {
+      controller ??= new AbortController()
+      if (late !== undefined) controller.abort(late)
+      return controller.signal
+    },
+  }
   return inTime(
     name,
     timeoutMs,
     async () => ask(call),
-    () => call.end(new HostTimeoutError(name, Math.round(timeoutMs))),
+    () => {
+      late = new HostTimeoutError(name, Math.round(timeoutMs))
+      controller?.abort(late)
+      return late
+    },
   )
-}
-
-/**
- * Few functions read the signal, and a controller costs more than the rest of a call. So does a getter in a literal,
- * which is defined for each call.
- */
-class LimitedCall implements HostCall {
-  #controller: AbortController | undefined
-  #late: HostTimeoutError | undefined
-
-  get signal(): AbortSignal {
-    this.#controller ??= new AbortController()
-    if (this.#late !== undefined) this.#controller.abort(this.#late)
-    return this.#controller.signal
-  }
-
-  end(late: HostTimeoutError): HostTimeoutError {
-    this.#late = late
-    this.#controller?.abort(late)
-    return late
-  }
 }
