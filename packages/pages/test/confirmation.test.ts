@@ -11,9 +11,10 @@ import {
 import { errorOf } from 'open-payments-test-support/spending-client'
 import { alice, bob } from 'open-payments-test-support/world'
 import { describe, expect, test } from 'vitest'
-import { createPages, languages, type PagesOptions, seeOther } from '../src/index.js'
+import { createPages, languages, type PagesOptions } from '../src/index.js'
 import { followed } from './followed.js'
 import { textOf } from './text.js'
+import { ownerByCookie } from './visitors.js'
 
 const minute = 60_000
 
@@ -45,13 +46,8 @@ async function asked(more: Partial<PagesOptions> = {}, payment: object = {}) {
     auth,
     resources,
     clock: { now: () => clock.now() },
-    ownerOf({ headers }) {
-      const [, owner] = headers.find(([name]) => name === 'cookie') ?? []
-      return owner ? { id: owner, language: 'en' } : undefined
-    },
+    ...ownerByCookie,
     accountsOf: (owner) => accounts.filter((each) => each.owner === owner),
-    signIn: ({ url }) => seeOther(`/login?${new URLSearchParams({ next: url })}`),
-    formKey: new Uint8Array(32).fill(7),
     ...more,
   })
   /** A browser of an owner, which posts the fields of the page that it was shown. */

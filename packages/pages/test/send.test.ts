@@ -10,8 +10,9 @@ import {
 } from 'open-payments-test-support/spending'
 import { alice, bob } from 'open-payments-test-support/world'
 import { describe, expect, test } from 'vitest'
-import { createPages, type PagesOptions, seeOther } from '../src/index.js'
+import { createPages, type PagesOptions } from '../src/index.js'
 import { textOf } from './text.js'
+import { ownerByCookie } from './visitors.js'
 
 const minute = 60_000
 
@@ -24,14 +25,10 @@ function wallet(more: Partial<PagesOptions> = {}, mayPay: MayPay = () => ({ ok: 
     auth,
     resources,
     clock: { now: () => clock.now() },
-    ownerOf({ headers }) {
-      const [, owner] = headers.find(([name]) => name === 'cookie') ?? []
-      return owner ? { id: owner, language: 'en' } : undefined
-    },
+    ...ownerByCookie,
     accountsOf: (owner) => [
       { url: owner === 'alice' ? alice : bob, assetCode: 'USD', assetScale: 2 },
     ],
-    signIn: ({ url }) => seeOther(`/login?${new URLSearchParams({ next: url })}`),
     send: {
       async receiverFor(to) {
         looked.push(to)
@@ -39,7 +36,6 @@ function wallet(more: Partial<PagesOptions> = {}, mayPay: MayPay = () => ({ ok: 
         return to.includes('/incoming-payments/') ? to : shopReceiver
       },
     },
-    formKey: new Uint8Array(32).fill(7),
     ...more,
   })
 
