@@ -286,17 +286,32 @@ function quotedTests(text: string) {
 test.each([
   ['docs/security.md', 70],
   ['docs/mandates.md', 24],
+  ['docs/migrating-from-rafiki.md', 34],
 ])('%s quotes existing test titles', (document, least) => {
   const quoted = quotedTests(read(document))
   expect(quoted.length).toBeGreaterThan(least)
-  for (const { file, title } of quoted) expect(read(file), title).toContain(title)
+  for (const { file, title } of quoted) expect(titlesOf(file), title).toContain(title)
 })
+
+/** The titles in a test file: each string before the function of its test. */
+function titlesOf(file: string): string {
+  const found = read(file).matchAll(/(['"`])([^\n]*)\1,\s*(?:async )?(?:\(|\w+(?:,? =>|\)))/g)
+  return [...found].map(([, , title]) => title).join('\n')
+}
 
 test('docs/security.md names a test for every threat', () => {
   const rows = read('docs/security.md').match(/^\| .*$/gm) ?? []
   const threats = rows.filter((row) => !row.startsWith('| threat |'))
   expect(threats.length).toBeGreaterThan(70)
   expect(threats.filter((threat) => quotedTests(threat).length === 0)).toEqual([])
+})
+
+test('docs/migrating-from-rafiki.md names a test for all that a backend needs, but for liquidity of peers', () => {
+  const [, text = ''] = read('docs/migrating-from-rafiki.md').split('| your backend |')
+  const rows = (text.split('\n\n')[0] ?? '').split('\n').slice(2)
+  expect(rows.length).toBeGreaterThan(28)
+  const missing = rows.filter((row) => quotedTests(row).length === 0)
+  expect(missing).toEqual([expect.stringMatching(/^\| liquidity of peers.*stay with Rafiki/)])
 })
 
 test('docs/mandates.md names a test for every parameter, or says that it is missing', () => {

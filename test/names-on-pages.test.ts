@@ -93,7 +93,8 @@ const foreign: Readonly<Record<string, string>> = {
     INCOMING_PAYMENT_INTERACTION INTERACTION_EXPIRY_SECONDS LIST_ALL_ACCESS_INTERACTION OPEN_PAYMENTS_URL
     PaymentWithdrawal QUOTE_INTERACTION QUOTE_LIFESPAN STREAM_SECRET WAIT_SECONDS WEBHOOK_MAX_RETRY WEBHOOK_TIMEOUT
     additionalProperties approveIncomingPayment cancelIncomingPayment cancelOutgoingPayment clientUri createReceiver
-    createWalletAddress createWalletAddressKey depositOutgoingPaymentLiquidity interactId setFee updateWalletAddress`,
+    createAsset createOutgoingPaymentFromIncomingPayment createWalletAddress createWalletAddressKey
+    depositOutgoingPaymentLiquidity interactId revokeWalletAddressKey setFee updateWalletAddress`,
   'clients and the specifications': `
     HTTPStatusError HttpClient JSON_UNESCAPED_SLASHES QueryEscape http_build_query json_encode TestGrantCancel
     TestRevokeToken cardAuthorization grantSpent invalid_interaction isFinalizedGrantWithSubject max_occurrences not_after

@@ -151,6 +151,12 @@ describe('a wallet address', () => {
     expect(body.resourceServer).toBe(servers.resourceServerUrl)
   })
 
+  test('may be opened when it is first asked for', async () => {
+    const find = async (url: string) => ({ ...alice, url })
+    const { get } = setUp([], { walletAddresses: { find } })
+    expect((await get('/new')).body).toMatchObject({ id: `${origin}/new`, assetCode: 'USD' })
+  })
+
   test('reveals nothing else of its account', async () => {
     const more = { owner: 'alice', balance: '100', active: false, iban: 'XX00' }
     const { body } = await setUp([{ ...alice, ...more } as WalletAddress]).get('/alice')
