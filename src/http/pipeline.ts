@@ -11,7 +11,13 @@ import { type Hooks, harmless, type KnownClient, limiter, reportRefusal } from '
 import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
 import type { ErrorTable, Refusal } from './public-errors.js'
 import { type HttpRefusal, type HttpResult, refusalResponse, refuse } from './refusals.js'
-import { matchRoute, type Server, type ServerOperation, type ServerRoute } from './routes.js'
+import {
+  matchRoute,
+  type Server,
+  type ServerOperation,
+  type ServerRoute,
+  type UnservedRoutes,
+} from './routes.js'
 import { doubledPrefix, type PublicUrl, resolveTarget } from './target.js'
 
 interface Pipeline {
@@ -26,6 +32,7 @@ interface Pipeline {
   readonly challenge?: string
   /** Additional headers of every response. Default: none. */
   readonly headers?: HttpResponse['headers']
+  readonly unserved?: UnservedRoutes
   /** The refusals that leave the request to the host. Default: of a path without an operation. */
   readonly unmatched?: readonly Refusal[]
   readonly watch: Hooks
@@ -124,7 +131,7 @@ async function answerTo(
   const now = call?.now ?? 0
   const { errors, challenge } = pipeline
   const refusalContext = { errors, challenge, operation, now }
-  const explained = withPrefixHint(answer, request, pipeline)
+  const explained = withHints(answer, request, pipeline)
   reportRefusal(server, explained, request.method, refusalContext, client, watch)
   const response = refusalResponse(answer, refusalContext)
   tell?.({ ...where, status: response.status, refusal: answer.refusal })
@@ -147,14 +154,21 @@ function finished(
 /** The refusals of a path at which nothing is. */
 const nowhere: readonly Refusal[] = ['route_unknown', 'method_unknown', 'resource_unknown']
 
-/** Tells the operator of a prefix that is there twice. */
-function withPrefixHint(
-  answer: HttpRefusal,
-  { url }: HttpRequest,
-  { strippedPrefix }: Pipeline,
-): HttpRefusal {
-  const hint = nowhere.includes(answer.refusal) ? doubledPrefix(url, strippedPrefix) : undefined
-  return hint === undefined ? answer : { ...answer, reason: `${answer.reason}; ${hint}` }
+/** Tells the operator of a prefix that is there twice, and of an option that is absent. */
+function withHints(answer: HttpRefusal, request: HttpRequest, pipeline: Pipeline): HttpRefusal {
+  if (!nowhere.includes(answer.refusal)) return answer
+  const hints = [
+    answer.reason,
+    doubledPrefix(request.url, pipeline.strippedPrefix),
+    neededOption(request, pipeline),
+  ]
+  return { ...answer, reason: hints.filter((each) => each !== undefined).join('; ') }
+}
+
+function neededOption(request: HttpRequest, pipeline: Pipeline): string | undefined {
+  const { option, routes } = pipeline.unserved ?? {}
+  const found = routes && findRoute(request, routes, pipeline)
+  return found?.ok ? `${found.value.route.operation} needs the option ${option}` : undefined
 }
 
 interface Understood {

@@ -85,6 +85,19 @@ export interface ServerRoute {
   readonly path: string
 }
 
+/** The routes that a server does not serve because an option is absent. */
+export interface UnservedRoutes {
+  readonly option: string
+  readonly routes: readonly ServerRoute[]
+}
+
+export const withoutPricing: UnservedRoutes = { option: 'pricing', routes: spendingRoutes }
+
+export const withoutResourceServers: UnservedRoutes = {
+  option: 'resourceServers of createAuthorizationServer',
+  routes: introspectionRoutes,
+}
+
 type RouteMatch = Result<
   { readonly route: ServerRoute; readonly id: string },
   Refused<'route_unknown'> | (Refused<'method_unknown'> & { readonly allow: string })

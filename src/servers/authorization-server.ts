@@ -19,6 +19,7 @@ import {
   introspectionRoutes,
   type ServerHandlers,
   type ServerRoute,
+  withoutResourceServers,
 } from '../http/routes.js'
 import { publicUrl, serverUrl } from '../http/target.js'
 import type { ClientKeys, Introspect, Introspection, Subjects } from '../ports/host.js'
@@ -244,6 +245,7 @@ function pipelineOf(settings: Settings, grants: Grants, introspect: Introspect) 
     url,
     strippedPrefix,
     routes: resourceServers === undefined ? grantRoutes : [...grantRoutes, ...introspectionRoutes],
+    ...(resourceServers === undefined && { unserved: withoutResourceServers }),
     serve: {
       ...grantOperations({ ...deps, grantEndpoint }),
       ...(resourceServers !== undefined &&

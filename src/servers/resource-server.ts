@@ -16,6 +16,7 @@ import {
   type ServerHandlers,
   type ServerRoute,
   spendingRoutes,
+  withoutPricing,
 } from '../http/routes.js'
 import { publicUrl, serverUrl } from '../http/target.js'
 import type { Introspection, PaymentMethods, Pricing, WalletAddresses } from '../ports/host.js'
@@ -308,6 +309,7 @@ function pipelineOf(settings: Settings, { incoming, outgoing, quotes, creation }
     url,
     strippedPrefix,
     routes: quotes === undefined ? receivingRoutes : [...receivingRoutes, ...spendingRoutes],
+    ...(quotes === undefined && { unserved: withoutPricing }),
     serve: {
       ...incomingPaymentOperations({ ...deps, payments: incoming, grantEndpoint }),
       ...(quotes !== undefined &&

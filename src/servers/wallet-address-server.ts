@@ -14,6 +14,7 @@ import {
   type ServerHandlers,
   type ServerRoute,
   spendingRoutes,
+  type UnservedRoutes,
   walletAddressRoutes,
 } from '../http/routes.js'
 import { isBelow, type PublicUrl, publicUrl, serverUrl } from '../http/target.js'
@@ -107,6 +108,14 @@ const preflightResponse = ok<HttpResponse>({
 export function createWalletAddressServer(
   options: WalletAddressServerOptions,
 ): WalletAddressServer {
+  return walletAddressServer(options)
+}
+
+/** @param unserved the routes at the same URL that another server of the wallet does not serve. */
+export function walletAddressServer(
+  options: WalletAddressServerOptions,
+  unserved?: UnservedRoutes,
+): WalletAddressServer {
   const settings = readInput('', addressServerOptions, options)
   const { grantEndpoint, resourceServerUrl, clock } = settings
   const url = publicUrl(settings.baseUrl)
@@ -145,6 +154,7 @@ export function createWalletAddressServer(
     url,
     strippedPrefix: requirePrefix(settings.strippedPrefix, url),
     routes: walletAddressRoutes,
+    ...(unserved !== undefined && { unserved }),
     serve: {
       getWalletAddress: unsigned(async (exchange) => {
         const found = await find(exchange)

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { hooksOf } from '../http/hooks.js'
 import type { Handler, HttpRequest, HttpResponse } from '../http/message.js'
-import { matchRoute } from '../http/routes.js'
+import { matchRoute, withoutPricing } from '../http/routes.js'
 import { isBelow, publicUrl, resolveTarget, serverUrl } from '../http/target.js'
 import { remoteClientKeys } from '../outbound/client-keys.js'
 import { withOwnAccounts } from '../outbound/own-accounts.js'
@@ -31,7 +31,7 @@ import {
   type ResourceServer,
   type ResourceServices,
 } from './resource-server.js'
-import { createWalletAddressServer, type WalletAddressServer } from './wallet-address-server.js'
+import { type WalletAddressServer, walletAddressServer } from './wallet-address-server.js'
 
 export interface WalletOptions extends ServerOptions {
   /** The URL below which everything is served, such as `https://wallet.example`: its wallet addresses begin with it. */
@@ -170,15 +170,18 @@ export function createWallet(options: WalletOptions): Wallet {
     },
   })
   const { clock } = settings
-  const addresses = createWalletAddressServer({
-    strippedPrefix,
-    baseUrl,
-    walletAddresses,
-    grantEndpoint,
-    resourceServerUrl,
-    clock,
-    ...hooksOf(settings),
-  })
+  const addresses = walletAddressServer(
+    {
+      strippedPrefix,
+      baseUrl,
+      walletAddresses,
+      grantEndpoint,
+      resourceServerUrl,
+      clock,
+      ...hooksOf(settings),
+    },
+    pricing === undefined && paths.resources === '' ? withoutPricing : undefined,
+  )
 
   function serverAt(method: string, path: string): { readonly handle: Handler } {
     if (isBelow(path, paths.auth)) return auth

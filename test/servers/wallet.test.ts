@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { spendingRoutes } from '../../src/http/routes.js'
 import {
   createWallet,
   HostAnswerError,
@@ -301,6 +302,46 @@ describe('a wallet', () => {
     ['introspect', { introspect: () => undefined } as never],
   ])('is not created with a wrong %s', (option, more) => {
     expect(() => createWallet({ ...options, ...more })).toThrow(invalidInput(option))
+  })
+
+  test.each([
+    ['at its origin', {}, ''],
+    ['below a path of its own', { resourceServerUrl: `${origin}/op` }, '/op'],
+    ['below a prefix', { baseUrl: `${origin}/bank`, strippedPrefix: '/bank' }, ''],
+  ])('%s, names the absent option to the host for what it does not serve', async (_, more, at) => {
+    const reasonOf = async (method: string, path: string, given: Partial<WalletOptions>) => {
+      const reasons: string[] = []
+      const onRefusal = ({ reason }: { reason: string }) => void reasons.push(reason)
+      const wallet = createWallet({ ...options, ...more, ...given, onRefusal })
+      const url = at + path.replace('{id}', 'of-a-payment')
+      const request = { method, url, headers: [], body: new Uint8Array() }
+      const { status, body } = answerOf(await wallet.handle(request))
+      expect(JSON.stringify(body ?? '')).not.toContain('option')
+      return { status, reason: reasons.join() }
+    }
+    for (const { method, path, operation } of spendingRoutes) {
+      const without = await reasonOf(method, path, {})
+      expect(without.reason).toMatch(new RegExp(`; ${operation} needs the option pricing$`))
+      expect([404, 405]).toContain(without.status)
+      const priced = await reasonOf(method, path, { pricing: priceList })
+      expect([priced.status, priced.reason]).toEqual([401, expect.not.stringContaining('option')])
+    }
+    expect((await reasonOf('POST', '/quote', {})).reason).not.toContain('option')
+  })
+
+  test('names the absent option for an introspection', async () => {
+    const reasons: string[] = []
+    const wallet = createWallet({
+      ...options,
+      onRefusal: ({ reason }) => void reasons.push(reason),
+    })
+    const request = { method: 'POST', url: '/auth/introspect', headers: [], body: new Uint8Array() }
+    expect((await wallet.handle(request)).status).toBe(404)
+    expect(reasons).toEqual([
+      expect.stringMatching(
+        /; introspectToken needs the option resourceServers of createAuthorizationServer$/,
+      ),
+    ])
   })
 
   test('names the options of both servers for a policy that it does not know', () => {

@@ -7,9 +7,12 @@ export const refusalMeanings: Readonly<
   body_too_large: ['the body has more than 64 KiB', 'send fewer items'],
   route_unknown: [
     'no operation has this path',
-    'use the URLs of the wallet address and of earlier responses; host: check `baseUrl` and the mount',
+    'use the URLs of the wallet address and of earlier responses; host: check `baseUrl` and the mount; `reason` names an absent option',
   ],
-  method_unknown: ['the path has no such method', 'use one of `Allow`'],
+  method_unknown: [
+    'the path has no such method',
+    'use one of `Allow`; host: `reason` names an absent option, such as `pricing`',
+  ],
   headers_invalid: ['header fields are too many, too long, or repeated', 'send each once'],
   media_type_unsupported: [
     'the body is not `application/json`',
