@@ -108,6 +108,7 @@ export type {
   FailureReport,
   ItemBudget,
   OutgoingPaymentServices,
+  ReportResult,
   SentReport,
 } from './host/outgoing-payment.js'
 export type { ListedPayments, OutgoingPaymentScope } from './host/outgoing-payment-scope.js'

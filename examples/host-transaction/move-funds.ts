@@ -16,11 +16,14 @@ export async function moveFunds(client: PoolClient, transfer: Transfer): Promise
   // In one order, so that two opposite payments do not wait for each other.
   const accounts = 'SELECT 1 FROM ledger_accounts WHERE id = ANY($1)'
   await client.query(`${accounts} ORDER BY id FOR UPDATE`, [[from, to]])
-  // One entry for each account, and none if an account pays itself.
+  // One entry for each account, and none if an account pays itself. What is debited and
+  // not credited is your fee: its account needs no lock.
   await client.query(
     `INSERT INTO ledger_entries (transfer_id, account_id, amount)
       SELECT $1, account_id, sum(amount)
-      FROM (VALUES ($2, -$3::numeric), ($4, $5::numeric)) AS line (account_id, amount)
+      FROM (
+        VALUES ($2, -$3::numeric), ($4, $5::numeric), ('fees', $3 - $5::numeric)
+      ) AS line (account_id, amount)
       GROUP BY account_id
       HAVING sum(amount) <> 0`,
     [paymentId, from, debit, to, credit],

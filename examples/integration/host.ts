@@ -74,7 +74,7 @@ export interface ReceivingLimits {
   receiveMax(walletAddress: string): Promise<bigint>
 }
 
-/** Moves money to other banks, and resolves to the amounts moved when a transfer has ended. */
+/** Moves money to other banks. Resolves when a transfer has ended, to all that it has moved; zeros if nothing left. */
 export interface Rail {
   send(payment: OutgoingPaymentEvent): Promise<Totals & { readonly arrived: boolean }>
 }

@@ -64,7 +64,8 @@ export function paymentSender(resources: ResourceServer, rail: Rail): EventHandl
     const begun = await outgoingPayments.begin(paymentId)
     // A stopped process may have begun it: the rail continues, or reports the outcome.
     if (!begun.ok && begun.refusal !== 'payment_begun') return
-    const { arrived, ...totals } = await rail.send(event) // sends each payment once
+    // Sends each payment once. The totals are `sentAmount` and `deliveredAmount`.
+    const { arrived, ...totals } = await rail.send(event)
     const ended = arrived
       ? await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
       : await outgoingPayments.fail(paymentId, totals)

@@ -81,5 +81,7 @@ async function pay(db: Database, resources: ResourceServer, event: Event) {
   if (result.ok) return
   if (result.refusal === 'review_required') return { retryAt: result.retryAt }
   const publicReason = 'the receiver did not accept the payment'
-  await resources.outgoingPayments.fail(id, { reason: result.reason, publicReason })
+  const reasons = { reason: result.reason, publicReason }
+  const failed = await resources.outgoingPayments.fail(id, reasons)
+  if (!failed.ok) throw new Error(`${id}: ${failed.reason}`)
 }

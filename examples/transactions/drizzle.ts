@@ -47,8 +47,8 @@ export function settleOutgoing(
   return postgresStore.transaction(fromDrizzle(db, sql), async (tx, store) => {
     const { outgoingPayments } = resources.within(store)
     const result = await endPayment(outgoingPayments, paymentId, outcome)
-    if (result.ok && result.changed && result.payment.sentAmount.value !== '0') {
-      await tx.insert(ledgerEntries).values(debitOf(result.payment))
+    if (result.ok && result.debit > 0n) {
+      await tx.insert(ledgerEntries).values(debitOf(result))
     }
     // After the entries, which lock the account, as in `holdFunds`.
     if (result.ok) await tx.delete(ledgerHolds).where(eq(ledgerHolds.payment_id, paymentId))

@@ -30,8 +30,8 @@ export function settleOutgoing(
   return postgresStore.transaction(fromKnex(db), async (trx, store) => {
     const { outgoingPayments } = resources.within(store)
     const result = await endPayment(outgoingPayments, paymentId, outcome)
-    if (result.ok && result.changed && result.payment.sentAmount.value !== '0') {
-      await trx('ledger_entries').insert(debitOf(result.payment))
+    if (result.ok && result.debit > 0n) {
+      await trx('ledger_entries').insert(debitOf(result))
     }
     // After the entries, which lock the account, as in `holdFunds`.
     if (result.ok) await trx('ledger_holds').where({ payment_id: paymentId }).delete()

@@ -53,8 +53,8 @@ export function settleOutgoing(
     async (trx, store) => {
       const { outgoingPayments } = resources.within(store)
       const result = await endPayment(outgoingPayments, paymentId, outcome)
-      if (result.ok && result.changed && result.payment.sentAmount.value !== '0') {
-        await trx.insertInto('ledger_entries').values(debitOf(result.payment)).execute()
+      if (result.ok && result.debit > 0n) {
+        await trx.insertInto('ledger_entries').values(debitOf(result)).execute()
       }
       // After the entries, which lock the account, as in `holdFunds`.
       if (result.ok)

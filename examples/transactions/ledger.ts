@@ -1,10 +1,10 @@
 import type {
   IncomingPaymentView,
   MayPay,
-  OutgoingPaymentView,
   ReceivedFunds,
   ResourceServer,
 } from 'open-payments-server'
+import { type Posting, transferOf } from '../host-transaction/settle-outgoing.js'
 import { settlementAccount } from '../host-transaction/tables.js'
 
 export type Resources = Pick<ResourceServer, 'within'>
@@ -49,10 +49,11 @@ export function creditOf(
   return moved(transferId, settlementAccount(amount.assetCode), walletAddress, amount.value)
 }
 
-/** Returns the rows that debit the account of an outgoing payment by the amount that was sent. */
-export function debitOf({ paymentId, walletAddress, sentAmount }: OutgoingPaymentView): Entry[] {
-  const { value, assetCode } = sentAmount
-  return moved(paymentId, walletAddress, settlementAccount(assetCode), value)
+/** Returns the rows that debit the account of an outgoing payment by what a report has added. */
+export function debitOf({ payment, debit }: Posting): Entry[] {
+  const { paymentId, walletAddress, sentAmount } = payment
+  const transfer = transferOf(paymentId, BigInt(sentAmount.value) - debit)
+  return moved(transfer, walletAddress, settlementAccount(sentAmount.assetCode), `${debit}`)
 }
 
 function moved(transfer_id: string, from: string, to: string, value: string): Entry[] {

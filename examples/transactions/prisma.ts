@@ -30,8 +30,8 @@ export function settleOutgoing(
   return postgresStore.transaction(fromPrisma(db), async (tx, store) => {
     const { outgoingPayments } = resources.within(store)
     const result = await endPayment(outgoingPayments, paymentId, outcome)
-    if (result.ok && result.changed && result.payment.sentAmount.value !== '0') {
-      await tx.ledger_entries.createMany({ data: debitOf(result.payment) })
+    if (result.ok && result.debit > 0n) {
+      await tx.ledger_entries.createMany({ data: debitOf(result) })
     }
     // After the entries, which lock the account, as in `holdFunds`.
     if (result.ok) await tx.ledger_holds.deleteMany({ where: { payment_id: paymentId } })

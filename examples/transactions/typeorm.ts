@@ -62,8 +62,8 @@ export function settleOutgoing(
   return postgresStore.transaction(fromTypeorm(db), async (manager, store) => {
     const { outgoingPayments } = resources.within(store)
     const result = await endPayment(outgoingPayments, paymentId, outcome)
-    if (result.ok && result.changed && result.payment.sentAmount.value !== '0') {
-      await manager.insert(ledgerEntries, debitOf(result.payment))
+    if (result.ok && result.debit > 0n) {
+      await manager.insert(ledgerEntries, debitOf(result))
     }
     // After the entries, which lock the account, as in `holdFunds`.
     if (result.ok) await manager.delete(ledgerHolds, { payment_id: paymentId })

@@ -1,7 +1,6 @@
-import type { PaymentResult } from '../core/decision.js'
 import type { DecideDoubtRefusal } from '../core/outgoing-payment/doubt.js'
 import type { OutgoingPaymentRefusals, Totals } from '../core/outgoing-payment.js'
-import type { OutgoingPaymentServices } from '../host/outgoing-payment.js'
+import type { OutgoingPaymentServices, ReportResult } from '../host/outgoing-payment.js'
 import type { OutgoingPaymentView } from '../host/outgoing-payment-view.js'
 import type { Settled } from './views.js'
 
@@ -12,8 +11,7 @@ export type SettledPayments = Pick<
 >
 
 /** The result of `reportSettled`: that of the call of `outgoingPayments` that the report needed. */
-export type ReportedSettlement = PaymentResult<
-  OutgoingPaymentView,
+export type ReportedSettlement = ReportResult<
   OutgoingPaymentRefusals['report-sent'] | OutgoingPaymentRefusals['fail'] | DecideDoubtRefusal
 >
 
@@ -25,8 +23,8 @@ export type ReportedSettlement = PaymentResult<
  * - once it has ended: the payment completes, or fails with what arrived and what is in doubt, which is debited;
  * - after that: what was in doubt is decided once nothing is, and what did not arrive is refunded.
  *
- * With the `outgoingPayments` of a transaction, write your entries beside it if the result is `changed`. A repeat
- * changes nothing.
+ * With the `outgoingPayments` of a transaction, debit `debit` of the result beside it; it is negative for a refund, and
+ * zero for a repeat.
  *
  * @param settled of `settle`, called with the id and the `receiveAmount` of the payment.
  * @throws {InvalidInputError} for an invalid id, and the errors of the store.
@@ -53,12 +51,13 @@ export async function reportSettled(
     const reason = `no outgoing payment has the id ${paymentId}`
     return { ok: false, refusal: 'payment_unknown', reason }
   }
+  const unchanged = { ok: true, changed: false, payment, debit: 0n } as const
   const { debitAmount, inDoubt, refundedAmount } = payment
   const hasEnded = settled.state === 'ended'
   const { arrived, doubtful } = knownFrom(settled)
   const totals = totalsAt(payment, arrived)
   if (payment.endedAt !== undefined && (inDoubt ?? refundedAmount) !== undefined) {
-    if (!hasEnded || doubtful > 0n) return { ok: true, changed: false, payment }
+    if (!hasEnded || doubtful > 0n) return unchanged
     return outgoingPayments.decideDoubt(paymentId, refundAt(payment, totals))
   }
   const all = totalsAt(payment, arrived + doubtful)
@@ -67,7 +66,7 @@ export async function reportSettled(
   })
   // By rounding, what is delivered of it may differ.
   if (hasEnded && payment.endedAt !== undefined && isDebited) {
-    return { ok: true, changed: false, payment }
+    return unchanged
   }
   const known = hasEnded ? totals : belowWhole(payment, totals)
   const value = BigInt(all.sentAmount.value) - BigInt(known.sentAmount.value)

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import type { Amount } from '../core/amount.js'
 import type { SpentAmounts } from '../core/budget/record.js'
 import { totalSpent } from '../core/budget/spent.js'
-import type { HostReasons, PaymentResult } from '../core/decision.js'
+import type { HostReasons, HostResult, PaymentResult } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
 import type { SpendingWindow } from '../core/interval.js'
 import type { CountedAmount } from '../core/limits.js'
@@ -17,7 +17,7 @@ import type { Clock } from '../ports/host.js'
 import { publicReasonLengthMax } from '../protocol/host-answers.js'
 import { type OutgoingPaymentBody, outgoingPaymentResource } from '../protocol/outgoing-payment.js'
 import type { PaymentCreation } from '../service/create-outgoing-payment.js'
-import type { OutgoingPayments } from '../service/outgoing-payment.js'
+import type { CarriedOut, OutgoingPayments } from '../service/outgoing-payment.js'
 import type { OwnerConfirmations } from '../service/owner-confirmation.js'
 import type { DoubtSummary } from '../service/payment-doubts.js'
 import {
@@ -64,6 +64,19 @@ export interface FailureReport extends Partial<Totals>, HostReasons {
 
 /** What became of the part of a payment that was in doubt. */
 export interface DoubtDecision extends Omit<DecideDoubt, 'commandId'> {}
+
+/** The result of a report of what a payment has sent, and of the decision of its doubt. */
+export type ReportResult<Refusal extends string> = HostResult<
+  {
+    readonly payment: OutgoingPaymentView
+    /**
+     * What your ledger debits because of this call, in units of the asset of `debitAmount`: by how much it has raised
+     * `sentAmount`. Negative if it has refunded a part: credit that. `0n` unless the result is `changed`.
+     */
+    readonly debit: bigint
+  },
+  Refusal | 'payment_unknown'
+>
 
 /** What payments have spent under one granted item for outgoing payments, and what is left. */
 export interface ItemBudget {
@@ -113,13 +126,14 @@ export interface OutgoingPaymentServices
     paymentId: string,
   ): Promise<PaymentResult<OutgoingPaymentView, OutgoingPaymentRefusals['begin']>>
   /**
-   * Reports the totals sent so far. When either amount is reached, or with `final`, the payment completes,
-   * and the unused rest returns to the budget of the window in which the payment was created.
+   * Reports the totals sent so far. In one transaction with your ledger, debit `debit` of the result. When either
+   * amount is reached, or with `final`, the payment completes, and the unused rest returns to the budget of the window
+   * in which the payment was created.
    */
   reportSent(
     paymentId: string,
     report: SentReport,
-  ): Promise<PaymentResult<OutgoingPaymentView, OutgoingPaymentRefusals['report-sent']>>
+  ): Promise<ReportResult<OutgoingPaymentRefusals['report-sent']>>
   /**
    * Fails a payment that was begun. The totals sent stay charged; the rest returns to the budget. Without totals, the
    * last reported ones apply. With only one, the library derives the other from it at the price of the payment, rounded
@@ -130,17 +144,14 @@ export interface OutgoingPaymentServices
   fail(
     paymentId: string,
     report?: FailureReport,
-  ): Promise<PaymentResult<OutgoingPaymentView, OutgoingPaymentRefusals['fail']>>
+  ): Promise<ReportResult<OutgoingPaymentRefusals['fail']>>
   /**
    * Decides the doubt of a payment that has ended. What was `refunded` is no longer sent, and counts back in the
    * budgets of the window in which the payment was created, also after the end of that window, and in no others. In one
-   * transaction with your ledger, credit `refunded` to the payer if the result is `changed`. A repeat changes nothing;
+   * transaction with your ledger, credit what `debit` has below zero to the payer. A repeat changes nothing;
    * another decision is refused with `doubt_decided`. No event tells of it, because your own code decides.
    */
-  decideDoubt(
-    paymentId: string,
-    decision: DoubtDecision,
-  ): Promise<PaymentResult<OutgoingPaymentView, DecideDoubtRefusal>>
+  decideDoubt(paymentId: string, decision: DoubtDecision): Promise<ReportResult<DecideDoubtRefusal>>
   /**
    * Measures what is in doubt, such as for gauges.
    *
@@ -204,6 +215,9 @@ export function outgoingPaymentServices(
   creation: Pick<PaymentCreation, 'order'> | undefined,
 ): OutgoingPaymentServices {
   const seen = (payment: OutgoingPayment) => outgoingPaymentView(payment, clock.now())
+  function reported<Refusal extends string>(result: CarriedOut<Refusal>): ReportResult<Refusal> {
+    return result.ok ? { ...result, payment: seen(result.payment) } : result
+  }
   return {
     ...paymentReader(payments, seen, baseUrl, 'outgoing-payments', byAddressGrantOrDoubt),
     ...limits,
@@ -237,17 +251,17 @@ export function outgoingPaymentServices(
     async reportSent(paymentId, report) {
       readInput('paymentId', text, paymentId)
       const copy = readInput('report', sentReport, report)
-      return seenResult(await payments.reportSent(paymentId, copy), seen)
+      return reported(await payments.reportSent(paymentId, copy))
     },
     async fail(paymentId, report = {}) {
       readInput('paymentId', text, paymentId)
       const copy = readInput('report', failureReport, report)
-      return seenResult(await payments.fail(paymentId, copy), seen)
+      return reported(await payments.fail(paymentId, copy))
     },
     async decideDoubt(paymentId, decision) {
       readInput('paymentId', text, paymentId)
       const copy = readInput('decision', doubtDecision, decision)
-      return seenResult(await payments.decideDoubt(paymentId, copy), seen)
+      return reported(await payments.decideDoubt(paymentId, copy))
     },
     async doubt(limit) {
       return payments.doubt(readInput('limit', doubtLimit, limit))

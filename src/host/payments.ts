@@ -126,7 +126,7 @@ export function seenResult<Payment, View, Refusal extends string>(
   result: PaymentResult<Payment, Refusal>,
   seen: (payment: Payment) => View,
 ): PaymentResult<View, Refusal> {
-  return result.ok ? { ...result, payment: seen(result.payment) } : result
+  return result.ok ? { ok: true, payment: seen(result.payment), changed: result.changed } : result
 }
 
 /** The checks of the members of `PageQuery`. */

@@ -3,7 +3,7 @@ import { payingItems } from '../core/budget/paying-items.js'
 import { type Budget, type BudgetPolicy, keep, type SpentAmounts } from '../core/budget/record.js'
 import { totalSpent } from '../core/budget/spent.js'
 import { type BudgetStatus, itemStatus } from '../core/budget/status.js'
-import { type Decision, hasChanged, type PaymentResult, refusedCall } from '../core/decision.js'
+import { type Decision, type HostResult, hasChanged, refusedCall } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import type { CreationPolicy } from '../core/outgoing-payment/create.js'
 import {
@@ -55,6 +55,12 @@ type Said<Command> = Omit<Command, 'type' | 'commandId'>
 type Command<Type> = Extract<OutgoingPaymentCommand, { readonly type: Type }>
 
 export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
+
+/** The result of a command. `debit`: by how much it has changed what the payment has sent, negative for a refund. */
+export type CarriedOut<Refusal extends string> = HostResult<
+  { readonly payment: OutgoingPayment; readonly debit: bigint },
+  Refusal | 'payment_unknown'
+>
 
 interface PayoutServer {
   readonly context: ServiceContext
@@ -149,7 +155,7 @@ function run<Type extends keyof OutgoingPaymentRefusals>(
   deps: PayoutServer,
   id: string,
   said: Omit<Command<Type>, 'commandId'>,
-): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals[Type]>> {
+): Promise<CarriedOut<OutgoingPaymentRefusals[Type]>> {
   const { payments } = deps.policy
   const reads = said.type === 'begin' ? 'payment' : 'inDoubt' in said ? 'decides doubt' : 'budgets'
   return carryOut<OutgoingPaymentRefusals[Type]>(deps, id, reads, (payment, { now, commandId }) =>
@@ -175,17 +181,19 @@ async function carryOut<Refusal extends string>(
     payment: OutgoingPayment,
     call: Call,
   ) => Decision<OutgoingPayment, DomainEvent, Refusal>,
-): Promise<PaymentResult<OutgoingPayment, Refusal>> {
+): Promise<CarriedOut<Refusal>> {
   const { context } = deps
   const call = newCall(context)
   const namespace = await context.namespace()
   const mark = doubtKey(namespace, id)
   let readsMark = reads === 'decides doubt'
+  // Of the last attempt to commit: if the answer to it is lost, the record alone no longer tells.
+  let debit = 0n
   for (;;) {
     const found = await loadToChange(deps, id, reads !== 'payment', readsMark ? [mark] : [])
     if (found === undefined) return unknownPayment
     const { records, together, paymentKey, budgetKeys } = found
-    const result = await context.run<PaymentResult<OutgoingPayment, Refusal> | undefined>({
+    const result = await context.run<CarriedOut<Refusal> | undefined>({
       reads: [paymentKey, ...budgetKeys, ...(readsMark ? [mark] : [])],
       basis: { type: 'loaded', records },
       together,
@@ -197,8 +205,9 @@ async function carryOut<Refusal extends string>(
         const decision = decideOn(payment, call)
         if (!decision.ok) return { type: 'answer', result: refusedCall(decision) }
         const { record } = decision
+        if (decision.outcome === 'changed') debit = BigInt(record.sent) - BigInt(payment.sent)
         const changed = hasChanged(decision, call.commandId)
-        const result = { ok: true, payment: record, changed } as const
+        const result = { ok: true, payment: record, changed, debit: changed ? debit : 0n } as const
         if (decision.outcome === 'unchanged') return { type: 'answer', result }
         const released = releasedBudgets(payment, record, budgetsIn(read))
         return {

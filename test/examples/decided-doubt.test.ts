@@ -1,17 +1,24 @@
 import type { PoolClient } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { postgresStore } from '../../adapters/postgres.js'
+import { post, postSettled } from '../../examples/host-transaction/settle-outgoing.js'
 import { settlementAccount } from '../../examples/host-transaction/tables.js'
-import { attempts, reportSettled, type Settled } from '../../src/entry-attempts.js'
+import {
+  attempts,
+  type Reply,
+  type ReportedSettlement,
+  type Settled,
+} from '../../src/entry-attempts.js'
 import type { OutgoingPaymentView, ResourceServices, Store } from '../../src/index.js'
 import { type Bank, openBank, unknownToTheLedger, usd } from '../support/bank.js'
 import { servers } from '../support/databases.js'
 import { createHostDatabase } from '../support/host-databases.js'
+import { alice } from '../support/world.js'
 
 const server = servers.PostgreSQL
 const title = (text: string) => (server === undefined ? `${text} (skipped: no PostgreSQL)` : text)
 
-type Reported = Awaited<ReturnType<typeof reportSettled>>
+type Reported = ReportedSettlement
 type Outgoing = ResourceServices['outgoingPayments']
 
 describe('a doubt that is decided in the transaction of the host', () => {
@@ -26,68 +33,68 @@ describe('a doubt that is decided in the transaction of the host', () => {
   })
   afterAll(() => database?.drop())
 
-  const debitedOf = (result: Reported) =>
-    result.ok && result.payment.endedAt !== undefined ? BigInt(result.payment.sentAmount.value) : 0n
-
-  /** Reports in a transaction, and writes what the debit has changed by. */
+  /** Reports in a transaction of the host, and posts what the report has added. */
   function inTransaction(
-    paymentId: string,
     report: (payments: Outgoing) => Promise<Reported>,
     seen: (result: Reported) => Reported = (result) => result,
   ) {
     return postgresStore.transaction(database.pool, async (client: PoolClient, inside: Store) => {
-      const { outgoingPayments } = bank.world.resources.within(inside)
-      const before = (await outgoingPayments.get(paymentId)) as OutgoingPaymentView
-      const result = seen(await report(outgoingPayments))
-      if (!result.ok || !result.changed) return result
-      const was = before.endedAt === undefined ? 0n : BigInt(before.sentAmount.value)
-      const amount = debitedOf(result) - was
-      if (amount === 0n) return result
-      const { walletAddress } = result.payment
-      await client.query(
-        `INSERT INTO ledger_entries (transfer_id, account_id, amount)
-          VALUES ($1, $2, -$3::numeric), ($1, $4, $3::numeric)`,
-        [
-          `${paymentId}${was === 0n ? '' : ' refund'}`,
-          walletAddress,
-          `${amount}`,
-          settlementAccount('USD'),
-        ],
-      )
+      const result = seen(await report(bank.world.resources.within(inside).outgoingPayments))
+      if (result.ok) await post(client, result)
       return result
     })
   }
 
-  /** What the ledger has debited for a payment in all, and what of it is in doubt. */
+  /** What the ledger has debited for a payment in all, what of it is in doubt, and what is still held. */
   async function books(paymentId: string) {
-    const text = `SELECT coalesce(-sum(amount), 0)::text AS debited FROM ledger_entries
-      WHERE transfer_id IN ($1, $1 || ' refund') AND account_id <> $2`
+    const text = `SELECT
+        (SELECT coalesce(-sum(amount), 0)::text FROM ledger_entries
+          WHERE split_part(transfer_id, ' ', 1) = $1 AND account_id <> $2) AS debited,
+        (SELECT coalesce(sum(amount), 0)::text FROM ledger_holds WHERE payment_id = $1) AS held`
     const { rows } = await database.pool.query(text, [paymentId, settlementAccount('USD')])
     const view = await bank.world.resources.outgoingPayments.get(paymentId)
     const { sentAmount, inDoubt } = view as OutgoingPaymentView
-    return { debited: rows[0].debited, sent: sentAmount.value, inDoubt: inDoubt?.amount.value }
+    return { ...rows[0], sent: sentAmount.value, inDoubt: inDoubt?.amount.value }
+  }
+
+  /** A payment of 10.00 that has begun, and whose amount is held. */
+  async function begun() {
+    const paymentId = await bank.begun()
+    const text = 'INSERT INTO ledger_holds (payment_id, account_id, amount) VALUES ($1, $2, 1000)'
+    await database.pool.query(text, [paymentId, alice])
+    return paymentId
   }
 
   async function inDoubt() {
-    const paymentId = await bank.begun()
+    const paymentId = await begun()
     const since = bank.world.clock.now()
     const doubt = { amount: usd(400), since, reason: 'no reply' }
-    const failed = await inTransaction(paymentId, (payments) =>
+    const failed = await inTransaction((payments) =>
       payments.fail(paymentId, { sentAmount: usd(1_000), inDoubt: doubt }),
     )
     expect(failed).toMatchObject({ ok: true, changed: true })
-    expect(await books(paymentId)).toEqual({ debited: '1000', sent: '1000', inDoubt: '400' })
+    expect(await books(paymentId)).toEqual({
+      debited: '1000',
+      sent: '1000',
+      held: '0',
+      inDoubt: '400',
+    })
     return paymentId
   }
 
   test.skipIf(server === undefined)(title('refunds it together with the entry, once'), async () => {
     const paymentId = await inDoubt()
     for (const changed of [true, false]) {
-      const decided = await inTransaction(paymentId, (payments) =>
+      const decided = await inTransaction((payments) =>
         payments.decideDoubt(paymentId, { refunded: usd(400) }),
       )
       expect(decided).toMatchObject({ ok: true, changed })
-      expect(await books(paymentId)).toEqual({ debited: '600', sent: '600', inDoubt: undefined })
+      expect(await books(paymentId)).toEqual({
+        debited: '600',
+        sent: '600',
+        held: '0',
+        inDoubt: undefined,
+      })
     }
   })
 
@@ -96,41 +103,60 @@ describe('a doubt that is decided in the transaction of the host', () => {
     async () => {
       const paymentId = await inDoubt()
       const decide = (payments: Outgoing) => payments.decideDoubt(paymentId, { refunded: usd(400) })
-      await expect(inTransaction(paymentId, decide, unknownToTheLedger)).rejects.toThrow()
-      expect(await books(paymentId)).toEqual({ debited: '1000', sent: '1000', inDoubt: '400' })
+      await expect(inTransaction(decide, unknownToTheLedger)).rejects.toThrow()
+      expect(await books(paymentId)).toEqual({
+        debited: '1000',
+        sent: '1000',
+        held: '0',
+        inDoubt: '400',
+      })
       const { result } = await bank.world.resources.outgoingPayments.list({ inDoubt: true })
       expect(result.map((payment) => payment.paymentId)).toContain(paymentId)
-      await inTransaction(paymentId, decide)
-      expect(await books(paymentId)).toEqual({ debited: '600', sent: '600', inDoubt: undefined })
+      await inTransaction(decide)
+      expect(await books(paymentId)).toEqual({
+        debited: '600',
+        sent: '600',
+        held: '0',
+        inDoubt: undefined,
+      })
     },
   )
 
   test.skipIf(server === undefined)(
-    title('is decided by its settlement, with one entry, by any number of processes'),
+    title('of a settlement is posted with each of its parts, once, by any number of processes'),
     async () => {
-      const paymentId = await bank.begun()
-      const { clock } = bank.world
+      const paymentId = await begun()
+      const { clock, resources } = bank.world
+      const replies: Reply[] = [{ outcome: 'proven', arrived: 200n }]
       const transfers = attempts({
         name: 'bank',
         store,
         clock,
         evidence: 'id',
-        send: async () => ({ outcome: 'unknown', reason: 'no reply' }),
+        send: async () => replies.shift() ?? { outcome: 'unknown', reason: 'no reply' },
         ask: async () => undefined,
       })
       const settle = () => transfers.settle({ id: paymentId, amount: 500n })
-      const report = (settled: Settled) =>
-        inTransaction(paymentId, (payments) => reportSettled(payments, paymentId, settled))
-      await settle()
+      /** Five processes post the same result at once: one of them changes the ledger. */
+      async function post(settled: Settled) {
+        const posted = await Promise.all(
+          Array.from({ length: 5 }, () =>
+            postSettled(database.pool, resources, paymentId, settled),
+          ),
+        )
+        expect(posted.every(({ ok }) => ok)).toBe(true)
+        expect(posted.filter((each) => each.ok && each.debit !== 0n)).toHaveLength(1)
+        return books(paymentId)
+      }
+      // Of 5.00 that are to arrive for 10.00, 2.00 are proven.
+      const proven = { debited: '400', sent: '400', held: '600', inDoubt: '600' }
+      expect(await post(await settle())).toEqual(proven)
       clock.advance(1_800_000)
-      await report(await settle())
-      expect(await books(paymentId)).toEqual({ debited: '1000', sent: '1000', inDoubt: '1000' })
+      const ended = { debited: '1000', sent: '1000', held: '0', inDoubt: '600' }
+      expect(await post(await settle())).toEqual(ended)
       await transfers.decide(paymentId, 'never', 'ada')
-      const settled = await settle()
-      const reported = await Promise.all(Array.from({ length: 5 }, () => report(settled)))
-      expect(reported.filter((each) => each.ok && each.changed)).toHaveLength(1)
-      expect(reported.every(({ ok }) => ok)).toBe(true)
-      expect(await books(paymentId)).toEqual({ debited: '0', sent: '0', inDoubt: undefined })
+      const decided = { debited: '400', sent: '400', held: '0', inDoubt: undefined }
+      expect(await post(await settle())).toEqual(decided)
     },
   )
 })

@@ -51,8 +51,9 @@ function accountOf(
 /** The library as `settleOutgoing` calls it: it records the end of a payment. */
 function recording(event: PaymentEnd) {
   const { outgoingPaymentId: paymentId, walletAddress, sentAmount } = event
-  const payment = { paymentId, walletAddress, sentAmount }
-  const report = async () => ({ ok: true, changed: true, payment })
+  const payment = { paymentId, walletAddress, sentAmount, endedAt: event.at }
+  const debit = BigInt(sentAmount.value)
+  const report = async () => ({ ok: true, changed: true, payment, debit })
   const outgoingPayments = { reportSent: report, fail: report }
   return { within: () => ({ outgoingPayments }) } as never
 }

@@ -138,7 +138,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('payments between accounts of 
   let database: Awaited<ReturnType<typeof createHostDatabase>>
   beforeAll(async () => {
     database = await createHostDatabase(servers.PostgreSQL ?? '')
-    for (const id of [alice, bob]) {
+    for (const id of [alice, bob, 'fees']) {
       await database.pool.query('INSERT INTO ledger_accounts VALUES ($1, $2, 2)', [id, 'USD'])
     }
   })

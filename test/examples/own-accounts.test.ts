@@ -23,7 +23,7 @@ describe.skipIf(server === undefined)('payments between the accounts of a wallet
   beforeAll(async () => {
     database = await createHostDatabase(server ?? '')
     pool = database.pool
-    for (const id of [alice, bob]) {
+    for (const id of [alice, bob, 'fees']) {
       await pool.query('INSERT INTO ledger_accounts VALUES ($1, $2, 2)', [id, 'USD'])
     }
     world = createSpendingWorld({
@@ -97,6 +97,19 @@ describe.skipIf(server === undefined)('payments between the accounts of a wallet
     })
     const example = [[{ from: alice, to: alice, value: 600n }]]
     await fc.assert(property, { numRuns: runs(20, 4), examples: [[example]] })
+  })
+
+  test('leave to the account for fees what is debited and not credited', async () => {
+    await pool.query('TRUNCATE ledger_holds, ledger_entries')
+    const client = await pool.connect()
+    const transfer = { paymentId: 'with a fee', debit: '1010', credit: '1000' }
+    await moveFunds(client, { ...transfer, from: alice, to: bob })
+    client.release()
+    expect([await balanceOf(alice), await balanceOf(bob), await balanceOf('fees')]).toEqual([
+      -1_010n,
+      1_000n,
+      10n,
+    ])
   })
 
   test('fail with nothing sent rather than overpay an incoming payment', async () => {

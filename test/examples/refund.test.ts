@@ -7,22 +7,18 @@ import { usd } from '../support/spending.js'
 
 type Pair = Awaited<ReturnType<typeof startIlpPair>>
 
-/** The wallet that refunds, and its client of other wallets. */
-interface Refunding {
-  readonly resources: Pair['one']['wallet']['resources']
-  readonly client: Pick<Client, 'createReceiver'>
-}
-
 let pair: Pair
-let wallet: Refunding
+/** The resource server of the wallet that refunds, and its client of other wallets. */
+let resources: Pair['one']['wallet']['resources']
+let client: Pick<Client, 'createReceiver'>
 beforeAll(async () => {
   pair = await startIlpPair()
   const [walletAddress, key] = [`${pair.two.baseUrl}/bob`, testKey('bob')]
   await pair.two.publish(walletAddress, key)
   const { kid: keyId, privateKey } = key
   const limits = { allowLoopback: true, limitMs: 60_000 }
-  const client = createClient({ walletAddress, keyId, privateKey, ...limits })
-  wallet = { resources: pair.two.wallet.resources, client }
+  client = createClient({ walletAddress, keyId, privateKey, ...limits })
+  resources = pair.two.wallet.resources
 })
 afterAll(() => pair?.stop())
 
@@ -37,7 +33,7 @@ async function refund(
   { id, ...amount }: { id: string; receiveAmount?: Amount } = { id: 'all' },
 ) {
   if (!receivers.has(paymentId)) {
-    const created = await wallet.client.createReceiver({
+    const created = await client.createReceiver({
       ...{ walletAddress: payer, incomingAmount, metadata: { refundOf: paymentId } },
       expiresAt: Date.now() + 7 * 86_400_000,
     })
@@ -48,7 +44,7 @@ async function refund(
   const receiver = receivers.get(paymentId) ?? ''
   const idempotencyKey = `refund ${paymentId} ${id}`
   const order = { walletAddress, receiver, ...amount, idempotencyKey }
-  return wallet.resources.outgoingPayments.create(order)
+  return resources.outgoingPayments.create(order)
 }
 // #endregion refund
 

@@ -102,12 +102,14 @@ describe.each(authorities)('the view of an outgoing payment by %s', (authority) 
     expect(await outgoingPayments.reportSent(paymentId, totals)).toStrictEqual({
       ...changed,
       payment: { ...begun, ...totals },
+      debit: 40n,
     })
     const reasons = { reason: 'no route', publicReason: 'the receiver is away' }
     const { reason: failure, publicReason } = reasons
     expect(await outgoingPayments.fail(paymentId, reasons)).toStrictEqual({
       ...changed,
       payment: { ...begun, ...totals, status: 'failed', endedAt: now, failure, publicReason },
+      debit: 0n,
     })
   })
 

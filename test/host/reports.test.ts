@@ -1,7 +1,9 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { memoryStore, type Store } from '../../src/index.js'
 import { authorities, payerOf } from '../support/authorities.js'
 import { seededRandom } from '../support/random.js'
+import { runs } from '../support/runs.js'
 import { createSpendingWorld, usd } from '../support/spending.js'
 import { bob, incomingAccess, type World } from '../support/world.js'
 
@@ -26,7 +28,10 @@ function unreliableStore() {
   const loseNextAnswer = (meanwhile: () => Promise<unknown> = async () => {}) => {
     failing = meanwhile
   }
-  return { store: unreliable, loseNextAnswer }
+  const keepAnswers = () => {
+    failing = undefined
+  }
+  return { store: unreliable, loseNextAnswer, keepAnswers }
 }
 
 async function incomingPaymentIn(world: World): Promise<string> {
@@ -125,36 +130,75 @@ describe.each(authorities)('a report of a payment by %s', (authority) => {
   })
 })
 
-test.each(authorities)(
-  'a ledger that posts only changes balances when the host reports everything twice, of a payment by %s',
-  async (authority) => {
-    const world = createSpendingWorld()
-    const { incomingPayments, outgoingPayments } = world.resources
-    const paymentId = await incomingPaymentIn(world)
-    let [credited, debited] = [0n, 0n]
-    for (const [index, value] of [7, 7, 11, 2].flatMap((each, i) => [
-      [i, each] as const,
-      [i, each] as const,
-    ])) {
-      const funds = { transferId: `transfer-${index}`, amount: usd(value) }
-      const result = await incomingPayments.receive(paymentId, funds)
-      if (result.ok && result.changed) credited += BigInt(value)
-    }
-    expect(credited).toBe(27n)
-    expect((await incomingPayments.get(paymentId))?.receivedAmount.value).toBe('27')
+describe('a ledger that posts what each change of a payment debits', () => {
+  const share = fc.nat({ max: 100 })
+  const report = fc.record({
+    do: fc.constantFrom('report', 'report', 'finish', 'fail', 'decide'),
+    sent: share,
+    inDoubt: share,
+    /** Whether the host repeats the call, and whether the response to its first commit is lost. */
+    repeats: fc.boolean(),
+    loses: fc.boolean(),
+  })
 
-    const payer = await payerOf(world, authority, { client: world.client('payer') })
-    const { body } = await payer.pay(100)
-    const outgoing = outgoingPayments.idOf(body.id) ?? ''
-    await outgoingPayments.begin(outgoing)
-    let before = 0n
-    for (const value of [30, 30, 100, 100]) {
-      const totals = { sentAmount: usd(value), deliveredAmount: usd(value) }
-      const result = await outgoingPayments.reportSent(outgoing, totals)
-      if (!result.ok || !result.changed) continue
-      debited += BigInt(result.payment.sentAmount.value) - before
-      before = BigInt(result.payment.sentAmount.value)
-    }
-    expect(debited).toBe(100n)
-  },
-)
+  test('has debited what the payment has sent, whatever is reported, refused, repeated or lost', async () => {
+    const seen = { parts: 0, refunds: 0, lost: 0 }
+    const property = fc.asyncProperty(
+      fc.constantFrom(...authorities),
+      fc.array(report, { maxLength: 8, size: '+1' }),
+      async (authority, steps) => {
+        const { store, loseNextAnswer, keepAnswers } = unreliableStore()
+        const world = createSpendingWorld({ store })
+        const { body } = await (await payerOf(world, authority)).pay(100)
+        const { outgoingPayments } = world.resources
+        const paymentId = outgoingPayments.idOf(body.id) ?? ''
+        await outgoingPayments.begin(paymentId)
+        let debited = 0n
+        for (const step of steps) {
+          const totals = { sentAmount: usd(step.sent), deliveredAmount: usd(step.sent) }
+          const doubt = { amount: usd(step.inDoubt), since: world.clock.now(), reason: 'peer 1' }
+          const said = { ...totals, ...(step.inDoubt > 0 && { inDoubt: doubt }) }
+          const call = () => {
+            if (step.do === 'fail') return outgoingPayments.fail(paymentId, said)
+            if (step.do === 'decide') {
+              return outgoingPayments.decideDoubt(paymentId, { refunded: usd(step.inDoubt) })
+            }
+            const final = step.do === 'finish'
+            return outgoingPayments.reportSent(paymentId, { ...said, ...(final && { final }) })
+          }
+          if (step.loses) loseNextAnswer()
+          for (const result of [await call(), ...(step.repeats ? [await call()] : [])]) {
+            if (!result.ok) continue
+            debited += result.debit
+            if (!result.changed) expect(result.debit).toBe(0n)
+            if (result.changed && step.loses) seen.lost++
+            if (result.debit > 0n && debited > result.debit) seen.parts++
+            if (result.debit < 0n) seen.refunds++
+          }
+          keepAnswers()
+          const payment = await outgoingPayments.get(paymentId)
+          expect(debited).toBe(BigInt(payment?.sentAmount.value ?? -1))
+        }
+      },
+    )
+    await fc.assert(property, { numRuns: runs(2_000, 150) })
+    for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(0)
+  })
+})
+
+test('a ledger that posts only changes balances when the host reports everything twice', async () => {
+  const world = createSpendingWorld()
+  const { incomingPayments } = world.resources
+  const paymentId = await incomingPaymentIn(world)
+  let credited = 0n
+  for (const [index, value] of [7, 7, 11, 2].flatMap((each, i) => [
+    [i, each] as const,
+    [i, each] as const,
+  ])) {
+    const funds = { transferId: `transfer-${index}`, amount: usd(value) }
+    const result = await incomingPayments.receive(paymentId, funds)
+    if (result.ok && result.changed) credited += BigInt(value)
+  }
+  expect(credited).toBe(27n)
+  expect((await incomingPayments.get(paymentId))?.receivedAmount.value).toBe('27')
+})

@@ -158,7 +158,7 @@ export const refusalMeanings: Readonly<
   ],
   funds_insufficient: [
     'the account does not cover it, and nothing was paid',
-    'tell the user; repeat once it does',
+    'tell the user; once it does, pay with a new quote or key: the same one gets this refusal again',
   ],
   confirmation_required: [
     'the owner has to confirm this payment',

@@ -88,8 +88,9 @@ export async function payOwn(
   // The payment stays begun, and its hold stays, until the event comes again.
   if (received.refusal === 'review_required') return { retryAt: received.retryAt }
   const { reason } = received // such as that the incoming payment has expired
-  const publicReason = 'the receiver did not accept the payment'
-  await resources.outgoingPayments.fail(outgoingPaymentId, { reason, publicReason })
+  const reasons = { reason, publicReason: 'the receiver did not accept the payment' }
+  const failed = await resources.outgoingPayments.fail(outgoingPaymentId, reasons)
+  if (!failed.ok) throw new Error(`${outgoingPaymentId}: ${failed.reason}`)
   return undefined
 }
 

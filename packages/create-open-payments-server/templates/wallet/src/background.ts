@@ -88,6 +88,7 @@ async function pay(
   if (received.refusal === 'review_required') return { retryAt: received.retryAt }
   const { reason } = received
   const publicReason = 'the receiver did not accept the payment'
-  await resources.outgoingPayments.fail(paymentId, { reason, publicReason })
+  const failed = await resources.outgoingPayments.fail(paymentId, { reason, publicReason })
+  if (!failed.ok) throw new Error(`${paymentId}: ${failed.reason}`)
   return undefined
 }
