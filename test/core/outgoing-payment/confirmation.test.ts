@@ -471,6 +471,8 @@ test('each payment gets one end or is created once, only if it was confirmed as 
     }
     if (state === 'declined') seen.declined++
   })
-  fc.assert(property, { numRuns: runs(12_000, 1_000) })
-  for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(10)
+  const numRuns = runs(12_000, 1_000)
+  fc.assert(property, { numRuns })
+  const atLeast = numRuns / 100
+  for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(atLeast)
 })

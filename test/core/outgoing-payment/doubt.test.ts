@@ -400,7 +400,7 @@ describe('windows with doubt', () => {
     const met = new Set<string>()
     fc.assert(
       fc.property(moves, (steps) => checkWindows(steps, decisions, met)),
-      { numRuns: runs(2_000, 100) },
+      { numRuns: runs(2_000, 200) },
     )
     expect([...met].toSorted()).toEqual([
       'ended in doubt',
