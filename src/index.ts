@@ -246,15 +246,9 @@ export {
 } from './servers/wallet-address-server.js'
 export type { AccountRefusal } from './service/accounts.js'
 export type { EventType } from './service/event-record.js'
-export type {
-  DeliveredEvent,
-  DrainOptions,
-  EventHandler,
-  FailedDelivery,
-  PostponedDelivery,
-  ServerEvents,
-  SetAsideEvent,
-} from './service/events/delivery.js'
+export type { DrainOptions, FailedDelivery } from './service/events/drain-options.js'
+export type { DeliveredEvent, EventHandler, PostponedDelivery } from './service/events/handler.js'
+export type { ServerEvents, SetAsideEvent } from './service/events/server-events.js'
 export type { CreationRefusal } from './service/incoming-payment/create.js'
 export type { ReceivedFunds } from './service/incoming-payment/receive.js'
 export type { TransferOutcome } from './service/incoming-payment/transfer.js'

@@ -2,10 +2,10 @@ import * as v from 'valibot'
 import {
   type DrainOptions,
   drainOptions,
-  type EventHandler,
   type FailedDelivery,
-  type ServerEvents,
-} from '../service/events/delivery.js'
+} from '../service/events/drain-options.js'
+import type { EventHandler } from '../service/events/handler.js'
+import type { ServerEvents } from '../service/events/server-events.js'
 import { sleep } from '../service/time.js'
 import { callHook, printError } from '../util/errors.js'
 import {

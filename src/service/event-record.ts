@@ -138,7 +138,14 @@ export function withLastEvent<Next extends Stored>(
 /** The digits of a place, with zeros in front. A longer number is not cut. */
 const placeDigits = 4
 
-/** The number of slices into which the streams of a server are divided. */
+/**
+ * The number of slices into which the streams of a server are divided. More slices let more consumers work at a time,
+ * and cost an idle consumer one look-up each in every poll; eight are four for payments and four for all else.
+ *
+ * The number is part of the ids of events. A server with another number looks for a stream in another slice: it would
+ * deliver the new events of a record before the old ones, and not find those that were set aside. A store therefore has
+ * one number for all versions of its servers. To change it, deliver every event and stop every server first.
+ */
 export const sliceCount = 8
 
 /** The length of the namespace of an id, whose last character is the number of the slice in the id of an event. */

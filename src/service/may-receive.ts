@@ -14,7 +14,7 @@ import { reviewSchema } from '../protocol/host-answers.js'
 import { parseWith } from '../protocol/schema.js'
 import { HostAnswerError } from '../util/errors.js'
 import { given } from '../util/given.js'
-import { postponedMaxMs } from './events/delivery.js'
+import { postponedMaxMs } from './events/handler.js'
 import { readHostAnswer, refusedByHost } from './host-answer.js'
 
 /** Why the host refuses a creation or an arrival. Minor versions add members: give a `switch` a `default`. */

@@ -9,8 +9,7 @@ import {
   sliceCount,
   sliceNamespace,
 } from '../../src/service/event-record.js'
-import type { ServerEvents } from '../../src/service/events/delivery.js'
-import { createServerEvents } from '../../src/service/events/outbox.js'
+import { createServerEvents, type ServerEvents } from '../../src/service/events/server-events.js'
 import { createIncomingPayments } from '../../src/service/incoming-payment.js'
 import { namespaceOfServer } from '../../src/service/namespace.js'
 import { storeOfPublicIds } from '../../src/service/public-ids.js'

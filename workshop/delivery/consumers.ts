@@ -217,7 +217,7 @@ function brokenIn(world: World, index: number): Pick<World, 'broken'> | undefine
   const { state, wakeAt, call, known } = world.consumers[index] as Consumer
   const { bounds, settings } = state
   const most = 2 * bounds.batchMax + 2 * settings.concurrency
-  const sizes = [state.holds, state.others, state.behind, state.soon, state.widths]
+  const sizes = [state.holds, state.others, state.blockedSlices, state.soon, state.widths]
   if (state.deliveries.size > most) return { broken: `memory: ${state.deliveries.size} deliveries` }
   if (sizes.some(({ size }) => size > bounds.slices)) return { broken: 'memory: too many slices' }
   if (!state.isOver && call === undefined && wakeAt <= world.now) {

@@ -6,7 +6,7 @@ import {
   sliceNamespace,
 } from '../../src/service/event-record.js'
 import { beginWithinMs, type ClaimRecord } from '../../src/service/events/claims.js'
-import type { DrainOptions } from '../../src/service/events/delivery.js'
+import type { DrainOptions } from '../../src/service/events/drain-options.js'
 import type { Pacing } from '../../src/service/time.js'
 import { manualClock } from '../../test/support/clock.js'
 import { paymentServices, withoutSlice } from '../../test/support/outbox.js'

@@ -96,7 +96,7 @@ export function decideReady(
   const before = run[0] && predecessorOf(run[0])
   const blocking = before === undefined ? undefined : current.get(before)
   const isBlocked = blocking !== undefined && isPending(blocking)
-  const end = isBlocked ? 0 : pending.findIndex((record) => isHeld(record, now))
+  const end = isBlocked ? 0 : pending.findIndex((record) => mustWait(record, now))
   if (end === -1) return { run: pending, behind: [] }
   const head = isBlocked ? blocking : pending[end]
   const waiting = isBlocked ? pending : pending.slice(end + 1)
@@ -106,7 +106,7 @@ export function decideReady(
 /**
  * Whether an event is too early, has a lease, or waits after a failure. Another new event waits only for older ones.
  */
-function isHeld({ attempts, dueAt = 0, notBefore = 0 }: EventRecord, now: Instant): boolean {
+function mustWait({ attempts, dueAt = 0, notBefore = 0 }: EventRecord, now: Instant): boolean {
   return notBefore > now || (attempts > 0 && dueAt > now)
 }
 

@@ -1,24 +1,24 @@
 import { stopAfterMs } from './claims.js'
+import { ask, type Draft, type DraftState } from './draft.js'
 import { serve } from './serving.js'
 import {
+  handlingCount,
   holdMs,
   inPhase,
-  isWaiting,
   type Moment,
-  running,
   type State,
   settled,
   taken,
   unleased,
+  watchesOthers,
 } from './state.js'
-import { ask, type Draft, type Turn } from './turn.js'
 
 /** How long it waits for more deliveries to end before it records the outcomes of those that have, in milliseconds. */
 const gatherMs = 20
 
 /** Asks the next thing of the store. Returns whether to decide again. */
-export function decide(turn: Turn): boolean {
-  const { state, at } = turn
+export function decide(draft: Draft): boolean {
+  const { state, at } = draft
   if (state.pausedUntil !== undefined) {
     if (at.elapsedMs < state.pausedUntil && !state.isStopped) return false
     delete state.pausedUntil
@@ -31,20 +31,20 @@ export function decide(turn: Turn): boolean {
   )
   if (ended.length > 0 && (closed !== undefined || at.elapsedMs >= acknowledgesAt(state))) {
     const ids = ended.map(({ record }) => record.id)
-    return ask(turn, { type: 'acknowledge', ids }, { type: 'acknowledge', deliveries: ended })
+    return ask(draft, { type: 'acknowledge', ids }, { type: 'acknowledge', deliveries: ended })
   }
   if (closed !== undefined) {
     const { slice, claim } = closed
     const deliveries = unleased(state, slice)
     return deliveries.length > 0
-      ? ask(turn, { type: 'lease', slice }, { type: 'lease', deliveries })
-      : ask(turn, { type: 'release', slice }, { type: 'release', slice, claim })
+      ? ask(draft, { type: 'lease', slice }, { type: 'lease', deliveries })
+      : ask(draft, { type: 'release', slice }, { type: 'release', slice, claim })
   }
   if (state.error !== undefined) {
     state.isOver = state.holds.size === 0
     return false
   }
-  return state.serving === undefined ? chooseSlice(turn) : serve(turn, state.serving)
+  return state.serving === undefined ? chooseSlice(draft) : serve(draft, state.serving)
 }
 
 /** When to record the outcomes of the deliveries that have ended: those of several in one call. */
@@ -58,15 +58,15 @@ function acknowledgesAt(state: State): number {
 }
 
 /** Serves the next slice, or rests after all of them had nothing to deliver. Returns whether to decide again. */
-function chooseSlice(turn: Turn): boolean {
-  const { state, at } = turn
+function chooseSlice(draft: Draft): boolean {
+  const { state, at } = draft
   const { concurrency, limit, pollMs } = state.settings
   const isDone = state.deliveries.size === 0 && state.holds.size === 0
   const isLast = state.isStopped || taken(state) >= limit
   if (isLast && isDone) state.isOver = true
-  if (isLast || running(state) >= concurrency) return false
-  if (state.turn.idle < state.bounds.slices) return takeTurn(state, at)
-  state.restsUntil ??= at.elapsedMs + (isWaiting(state) ? Math.min(pollMs, holdMs) : pollMs)
+  if (isLast || handlingCount(state) >= concurrency) return false
+  if (state.round.idle < state.bounds.slices) return openNext(state, at)
+  state.restsUntil ??= at.elapsedMs + (watchesOthers(state) ? Math.min(pollMs, holdMs) : pollMs)
   const isRested = at.elapsedMs >= state.restsUntil
   const [next] = state.soon
   if (!isRested && next !== undefined) {
@@ -74,26 +74,29 @@ function chooseSlice(turn: Turn): boolean {
     if (!state.holds.has(next)) open(state, next, true)
     return true
   }
-  const isIdle = isDone && !isWaiting(state)
+  const isIdle = isDone && !watchesOthers(state)
   if (!isRested && !isIdle) return false
-  state.isOver = !isRested && settled(state) === state.turn.before
-  state.turn = { ...state.turn, idle: 0 }
+  state.isOver = !isRested && settled(state) === state.round.before
+  state.round = { ...state.round, idle: 0 }
   delete state.restsUntil
   return true
 }
 
-function takeTurn(state: Draft, at: Moment): boolean {
-  const { next, idle } = state.turn
-  const before = idle === 0 ? settled(state) : state.turn.before
+function openNext(state: DraftState, at: Moment): boolean {
+  const { next, idle } = state.round
+  const before = idle === 0 ? settled(state) : state.round.before
   const isOthers = (state.others.get(next)?.until ?? 0) > at.elapsedMs
   const isSkipped = isOthers || state.holds.has(next)
   if (!isSkipped) open(state, next, false)
-  const turn = { next: (next + 1) % state.bounds.slices, before }
-  state.turn = { ...turn, idle: isSkipped ? idle + 1 : idle }
+  state.round = {
+    next: (next + 1) % state.bounds.slices,
+    idle: isSkipped ? idle + 1 : idle,
+    before,
+  }
   return true
 }
 
-function open(state: Draft, slice: number, isExtra: boolean): void {
+function open(state: DraftState, slice: number, isExtra: boolean): void {
   const nothing = { begun: 0, candidates: [], isCut: false, isFresh: false }
   state.serving = { slice, isExtra, isFinding: true, ...nothing }
 }

@@ -1,5 +1,6 @@
 import type { ServiceContext } from '../context.js'
-import { type DrainSettings, deliveredEvent, type EventHandler } from './delivery.js'
+import type { DrainSettings } from './drain-options.js'
+import { deliveredEvent, type EventHandler } from './handler.js'
 import { handle } from './handling.js'
 import {
   type Action,

@@ -1,7 +1,7 @@
 import type { Instant } from '../../core/instant.js'
 import { InvalidInputError } from '../../util/invalid-input.js'
 import type { Pacing } from '../time.js'
-import { type DeliveredEvent, type EventHandler, postponedMaxMs } from './delivery.js'
+import { type DeliveredEvent, type EventHandler, postponedMaxMs } from './handler.js'
 import type { Handled } from './state.js'
 
 /**

@@ -3,7 +3,8 @@ import { callHook } from '../../util/errors.js'
 import { newCall, type ServiceContext } from '../context.js'
 import type { EventRecord } from '../event-record.js'
 import { changeEvents, removeEvents } from './changes.js'
-import { type DrainSettings, deliveredEvent } from './delivery.js'
+import type { DrainSettings } from './drain-options.js'
+import { deliveredEvent } from './handler.js'
 import type { Delivery } from './state.js'
 
 /**

@@ -1,6 +1,7 @@
 import { type EventRecord, isInDelivery, isPending, placeOf } from '../event-record.js'
 import { behindOwn, chooseRuns, decideReady, type Run } from './choice.js'
 import type { ClaimRecord } from './claims.js'
+import { ask, close, type Draft, lose } from './draft.js'
 import {
   type Answer,
   type Chosen,
@@ -9,44 +10,43 @@ import {
   type State,
   taken,
   unleased,
-  waiting,
+  waitingStreams,
 } from './state.js'
-import { ask, close, lose, type Turn } from './turn.js'
 
 /** How many times as many events a look-up reads after one that has found none but those behind its own deliveries. */
 const wider = 4
 
 /** Goes on with a slice: takes more of its events, waits, or ends. Returns whether to decide again. */
-export function serve(turn: Turn, serving: Serving): boolean {
-  const { state, at } = turn
+export function serve(draft: Draft, serving: Serving): boolean {
+  const { state, at } = draft
   const { slice } = serving
   const held = state.holds.get(slice)
   const isLate = held !== undefined && at.elapsedMs >= held.since + holdMs
   if (!state.isStopped && !isLate) {
     const isFull = taken(state) >= state.settings.limit
-    const hasRoom = waiting(state) < state.settings.concurrency && !isFull
-    if (serving.isFinding && hasRoom) return find(turn, serving)
-    if (waiting(state) > 0) return false
+    const hasRoom = waitingStreams(state) < state.settings.concurrency && !isFull
+    if (serving.isFinding && hasRoom) return find(draft, serving)
+    if (waitingStreams(state) > 0) return false
   }
-  close(turn, slice)
+  close(draft, slice)
   delete state.serving
   if (!serving.isExtra) {
-    state.turn = { ...state.turn, idle: serving.begun > 0 ? 0 : state.turn.idle + 1 }
+    state.round = { ...state.round, idle: serving.begun > 0 ? 0 : state.round.idle + 1 }
   }
   return true
 }
 
 /** Claims the slice for the next events that were found, or looks up others. Returns whether to decide again. */
-function find(turn: Turn, serving: Serving): boolean {
-  const { state } = turn
+function find(draft: Draft, serving: Serving): boolean {
+  const { state } = draft
   const { slice, candidates, isFresh, isCut } = serving
   const own = unleased(state, slice)
   // An event whose delivery may have ended a process is delivered alone.
   const hasSuspect = own.some(({ record }) => isInDelivery(record))
   const runs = hasSuspect ? [] : chosenOf(state, candidates, own.length > 0)
   const count = runs.flat().length
-  if (count > 0 && (isFresh || !isCut || count >= state.batch)) return claim(turn, slice, runs)
-  if (!hasSuspect && !isFresh) return lookUp(turn, serving)
+  if (count > 0 && (isFresh || !isCut || count >= state.batch)) return claim(draft, slice, runs)
+  if (!hasSuspect && !isFresh) return lookUp(draft, serving)
   state.others.delete(slice)
   state.serving = { ...serving, isFinding: false }
   return true
@@ -62,22 +62,22 @@ function chosenOf(state: State, candidates: Run, isBusy: boolean): readonly Run[
 const streamsOf = ({ deliveries }: State) =>
   new Set(Array.from(deliveries.values(), ({ stream }) => stream))
 
-function lookUp(turn: Turn, { slice }: Serving): false {
-  const { bounds, widths } = turn.state
+function lookUp(draft: Draft, { slice }: Serving): false {
+  const { bounds, widths } = draft.state
   const width = widths.get(slice) ?? 1
-  const own = unleased(turn.state, slice).length
+  const own = unleased(draft.state, slice).length
   const limit = Math.min(bounds.dueLimit, width * (2 * bounds.batchMax + own))
-  return ask(turn, { type: 'look up', limit }, { type: 'look up', slice, limit })
+  return ask(draft, { type: 'look up', limit }, { type: 'look up', slice, limit })
 }
 
 /** Claims a slice, or renews the claim, to deliver events in addition to those in delivery. */
-export function claim(turn: Turn, slice: number, runs: readonly Run[]): false {
-  const { state, at } = turn
+export function claim(draft: Draft, slice: number, runs: readonly Run[]): false {
+  const { state, at } = draft
   const held = state.holds.get(slice)?.claim
   const own = unleased(state, slice).map(({ record }) => record)
   const started = [...own, ...runs.flat()].map(({ id }) => id)
   const work = { type: 'claim', slice, runs, sent: at } as const
-  return ask(turn, work, {
+  return ask(draft, work, {
     type: 'claim',
     slice,
     started,
@@ -87,18 +87,18 @@ export function claim(turn: Turn, slice: number, runs: readonly Run[]): false {
 
 /** However many events wait behind deliveries of this consumer, they must not hide those of other records. */
 export function noteFound(
-  turn: Turn,
+  draft: Draft,
   limit: number,
   { due, isCut }: Extract<Answer, { readonly type: 'found' }>,
 ): void {
-  const { state, at } = turn
+  const { state, at } = draft
   const { serving, bounds, widths } = state
   if (serving === undefined) return
   const { slice } = serving
   const streams = streamsOf(state)
   const isBusy = ({ id }: EventRecord) => streams.has(placeOf(id).stream)
   if (due.some((record) => isBusy(record) && !state.deliveries.has(record.id))) {
-    state.behind.add(slice)
+    state.blockedSlices.add(slice)
   }
   const candidates = due.filter((record) => !isBusy(record))
   const width = widths.get(slice) ?? 1
@@ -107,12 +107,12 @@ export function noteFound(
   else if (due.length < limit / (2 * wider)) widths.set(slice, Math.max(1, width / wider))
   state.serving = { ...serving, candidates, isCut, isFresh: !isHidden }
   const behind = isCut ? behindOwn(due, state.deliveries, at.now) : []
-  if (behind.length > 0) ask(turn, { type: 'postpone' }, { type: 'postpone', behind })
+  if (behind.length > 0) ask(draft, { type: 'postpone' }, { type: 'postpone', behind })
 }
 
-export function noteRefused(turn: Turn, slice: number, { commandId }: ClaimRecord): void {
-  const { state, at } = turn
-  lose(turn, slice, 'another consumer has taken the events')
+export function noteRefused(draft: Draft, slice: number, { commandId }: ClaimRecord): void {
+  const { state, at } = draft
+  lose(draft, slice, 'another consumer has taken the events')
   const known = state.others.get(slice)
   // Another claim than before shows that the holder lives.
   const lives = known !== undefined && known.claim !== commandId
@@ -123,17 +123,17 @@ export function noteRefused(turn: Turn, slice: number, { commandId }: ClaimRecor
 
 /** Takes the events that may be delivered now, by what was loaded after the slice was claimed. */
 export function noteLoaded(
-  turn: Turn,
+  draft: Draft,
   { slice, runs }: Chosen,
   records: ReadonlyMap<string, EventRecord>,
 ): void {
-  const { state, at } = turn
+  const { state, at } = draft
   const { serving } = state
   if (serving === undefined) return
   const { candidates, isCut } = serving
   const ready = runs.map((run) => decideReady(run, candidates, records, at.now))
   const isAlone = runs.length === 1 && unleased(state, slice).length === 0
-  const count = ready.reduce((sum, { run }) => sum + take(turn, slice, run, isAlone), 0)
+  const count = ready.reduce((sum, { run }) => sum + take(draft, slice, run, isAlone), 0)
   if (count >= state.batch) state.batch = Math.min(state.bounds.batchMax, 2 * state.batch)
   const behind = ready.flatMap((each) => each.behind)
   const gone = new Set([...runs.flat(), ...behind.map(({ record }) => record)].map(({ id }) => id))
@@ -148,12 +148,12 @@ export function noteLoaded(
   const waiting = behind.filter(
     ({ record, until }) => isPending(record) && (record.dueAt ?? 0) < until,
   )
-  if (waiting.length > 0) ask(turn, { type: 'postpone' }, { type: 'postpone', behind: waiting })
+  if (waiting.length > 0) ask(draft, { type: 'postpone' }, { type: 'postpone', behind: waiting })
 }
 
 /** Takes the events of one record, to deliver them. Returns their number. */
-function take(turn: Turn, slice: number, run: Run, isAlone: boolean): number {
-  const { state, at } = turn
+function take(draft: Draft, slice: number, run: Run, isAlone: boolean): number {
+  const { state, at } = draft
   const [first] = run
   if (first === undefined || !state.holds.has(slice) || (isInDelivery(first) && !isAlone)) return 0
   const { stream } = placeOf(first.id)

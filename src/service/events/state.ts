@@ -4,7 +4,7 @@ import { type EventRecord, sliceCount } from '../event-record.js'
 import { changesMax } from './changes.js'
 import { type Ready, type Run, runMax } from './choice.js'
 import { beginWithinMs, type ClaimRecord, stopAfterMs } from './claims.js'
-import type { DrainSettings } from './delivery.js'
+import type { DrainSettings } from './drain-options.js'
 
 /** How long a consumer takes new events of a slice before it offers it to others, in milliseconds. */
 export const holdMs = 1_000
@@ -31,7 +31,7 @@ export interface Delivery {
   readonly slice: number
   readonly stream: string
   readonly attempt: number
-  readonly phase: 'waits' | 'runs' | 'ended'
+  readonly phase: 'waits' | 'handling' | 'ended'
   /** What became of it, and when by the stopwatch, once it has ended. */
   readonly end?: { readonly handled: Handled; readonly elapsedMs: number }
   /** Whether the event has a lease, so that the claim of its slice need not protect it. */
@@ -62,7 +62,7 @@ export interface Serving {
   readonly slice: number
   /** How many deliveries it has had. */
   readonly begun: number
-  /** Whether it is served beside the turn of the slices, for an event that has waited for another one. */
+  /** Whether it is served beside the round of the slices, for an event that has waited for another one. */
   readonly isExtra: boolean
   /** The due events that were found and are not taken yet, the oldest first. */
   readonly candidates: Run
@@ -156,7 +156,7 @@ export interface State {
   readonly holds: ReadonlyMap<number, Held>
   readonly others: ReadonlyMap<number, Other>
   /** The slices where due events wait for deliveries of this consumer. */
-  readonly behind: ReadonlySet<number>
+  readonly blockedSlices: ReadonlySet<number>
   /** Those where one of these deliveries has ended. */
   readonly soon: ReadonlySet<number>
   /** How many times as many events as usual a look-up of a slice reads. */
@@ -165,9 +165,12 @@ export interface State {
   readonly batch: number
   readonly serving?: Serving
   readonly work?: Work
-  /** The next slice, how many in a row had nothing to deliver, and what was settled before the first of these. */
-  readonly turn: { readonly next: number; readonly idle: number; readonly before: number }
-  /** Until when the consumer rests after a turn in which it has found nothing. */
+  /**
+   * The consumer serves one slice after another: the next one, how many in a row had nothing to deliver, and what was
+   * settled before the first of these.
+   */
+  readonly round: { readonly next: number; readonly idle: number; readonly before: number }
+  /** Until when the consumer rests after a round in which it has found nothing. */
   readonly restsUntil?: number
   /** Until when it asks nothing of the store, which has failed. */
   readonly pausedUntil?: number
@@ -192,11 +195,11 @@ export function beginningAt(
     deliveries: new Map(),
     holds: new Map(),
     others: new Map(),
-    behind: new Set(),
+    blockedSlices: new Set(),
     soon: new Set(),
     widths: new Map(),
     batch: Math.min(settings.concurrency, bounds.batchMax),
-    turn: { next: first % bounds.slices, idle: 0, before: 0 },
+    round: { next: first % bounds.slices, idle: 0, before: 0 },
     begun: 0,
     delivered: 0,
     failed: 0,
@@ -216,11 +219,11 @@ export function unleased({ deliveries }: State, of: number): readonly Delivery[]
 }
 
 /** The number of handlers in progress. */
-export const running = (state: State) => inPhase(state, 'runs').length
+export const handlingCount = (state: State) => inPhase(state, 'handling').length
 
 /** The number of records whose events wait, and none of which is being handled. */
-export function waiting(state: State): number {
-  const active = new Set(inPhase(state, 'runs').map(({ stream }) => stream))
+export function waitingStreams(state: State): number {
+  const active = new Set(inPhase(state, 'handling').map(({ stream }) => stream))
   const streams = new Set(inPhase(state, 'waits').map(({ stream }) => stream))
   return [...streams].filter((stream) => !active.has(stream)).length
 }
@@ -231,7 +234,7 @@ export const taken = (state: State) => state.begun + inPhase(state, 'waits').len
 export const settled = ({ delivered, failed, postponed }: State) => delivered + failed + postponed
 
 /** Whether another consumer may hold events that are due, and it is not known whether it lives. */
-export const isWaiting = ({ others }: State) =>
+export const watchesOthers = ({ others }: State) =>
   [...others.values()].some(({ claim }) => claim !== undefined)
 
 /** How long ago a claim was sent. The stopwatch of a machine that was suspended may have stood still. */

@@ -1,4 +1,5 @@
 import type { HostResult } from '../../core/decision.js'
+import type { Instant } from '../../core/instant.js'
 import { storeBounds } from '../../ports/store.js'
 import { callback, positiveInteger, readInput, text } from '../../util/input.js'
 import type { ServiceContext } from '../context.js'
@@ -14,17 +15,63 @@ import { iterateList, sourceOf } from '../lists.js'
 import { loadOne } from '../load.js'
 import { changeEvents } from './changes.js'
 import { createClaims } from './claims.js'
-import {
-  backoffMaxMs,
-  deliveredEvent,
-  drainSettings,
-  eventLimit,
-  type ServerEvents,
-  type SetAsideEvent,
-} from './delivery.js'
 import { drain } from './drain.js'
+import { backoffMaxMs, type DrainOptions, drainSettings, eventLimit } from './drain-options.js'
 import { createDueRanges } from './due-range.js'
+import { type DeliveredEvent, deliveredEvent, type EventHandler } from './handler.js'
 import { setAsideList } from './outcomes.js'
+
+/** An event whose deliveries all failed: a dead letter. */
+export interface SetAsideEvent {
+  readonly event: DeliveredEvent
+  readonly attempts: number
+  readonly setAsideAt: Instant
+}
+
+/** The undelivered events of a server. */
+export interface ServerEvents {
+  /**
+   * Delivers due events at least once, and the events of each record in order, until none is due, including events that
+   * become due in the meantime. Any number of processes may call it concurrently. A failing event delays only the later
+   * events of its own record. A call waits up to 15 s to find out whether a consumer that has claimed events is still
+   * alive.
+   *
+   * @returns how many events this call delivered, and how many deliveries failed. One that its handler postponed is
+   *   neither: its event is not done, and a caller that looks for progress must not take it for some.
+   * @throws the store's error, once the handlers have ended; the events that were in delivery may be delivered again.
+   * @throws {InvalidInputError} for an invalid option or handler.
+   */
+  drain(
+    handler: EventHandler,
+    options?: DrainOptions,
+  ): Promise<{ readonly delivered: number; readonly failed: number }>
+  /**
+   * Resolves to the oldest events that were set aside, at most `limit` (default 100). Later events of the same
+   * record proceed.
+   *
+   * @throws {InvalidInputError} for an invalid limit.
+   */
+  listSetAside(limit?: number): Promise<readonly SetAsideEvent[]>
+  /**
+   * Returns all events that were set aside, oldest first, for a `for await` loop. The library reads them in
+   * pages of 100 as the loop proceeds. The loop may call `retry` and `discard`.
+   */
+  iterateSetAside(): AsyncIterable<SetAsideEvent>
+  /**
+   * Measures the undelivered events: how many wait, including those in delivery and those that failed and are due
+   * within an hour; the age of the oldest of them in milliseconds, 0 if none waits; and how many were set aside. It
+   * counts to at most `limit` (default 1,000, maximum 10,000), and reads what it counts.
+   *
+   * @throws {InvalidInputError} for an invalid limit.
+   */
+  backlog(
+    limit?: number,
+  ): Promise<{ readonly waiting: number; readonly oldestAgeMs: number; readonly setAside: number }>
+  /** Schedules an event that was set aside for delivery. */
+  retry(eventId: string): Promise<HostResult<object, 'event_unknown'>>
+  /** Removes an event that was set aside. */
+  discard(eventId: string): Promise<HostResult<object, 'event_unknown'>>
+}
 
 export function createServerEvents(context: ServiceContext): ServerEvents {
   const claims = createClaims(context)
