@@ -171,7 +171,9 @@ function refuseByLimit(
     return isLeft && isCountLeft ? undefined : exceeded(source)
   }
   if (isLeft) {
-    const assets = plus(totalsOf(budget, 'receiveAmount'), spending.receiveAmount)?.length ?? 0
+    const totals = totalsOf(budget, 'receiveAmount') ?? []
+    if (totals.length < assetsMax) return undefined
+    const assets = plus(totals, spending.receiveAmount)?.length ?? 0
     const problem = 'has paid in 32 assets already'
     return assets > assetsMax ? refusedPublicly('limits_exceeded', 'limits', problem) : undefined
   }

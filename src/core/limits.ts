@@ -119,10 +119,8 @@ export function allowanceAt(
     }
   }
   const limitedAmount = limitedAmountOf(item)
-  return ok({
-    ...(limitedAmount !== undefined && { limitedAmount }),
-    ...(window !== undefined && { window }),
-  })
+  const inWindow = window === undefined ? {} : { window }
+  return ok(limitedAmount === undefined ? inWindow : { limitedAmount, ...inWindow })
 }
 
 export interface LimitInterval {

@@ -106,7 +106,7 @@ export function incomingPaymentWithMethods(
   id: string,
   methods: readonly IlpPaymentMethod[],
 ): IncomingPaymentBody & { readonly methods: readonly IlpPaymentMethod[] } {
-  return { ...incomingPaymentBody(payment, id), methods }
+  return Object.assign(incomingPaymentBody(payment, id), { methods })
 }
 
 /** An incoming payment as unauthenticated requests see it (schema `public-incoming-payment`). */

@@ -23,7 +23,7 @@ import type { Read } from './load.js'
 export function openBudgetKeys(
   limits: readonly { readonly open?: OpenLimit }[],
 ): readonly RecordKey[] {
-  return limits.flatMap(({ open }) => (open ? [budgetKey(open)] : []))
+  return limits.map(({ open }) => open && budgetKey(open)).filter((key) => key !== undefined)
 }
 
 export function budgetKeysOf(payment: PaymentRecord): readonly RecordKey[] {
@@ -47,14 +47,14 @@ export function candidatesIn(
     .filter(({ item }) => permits([item], 'outgoing-payment', 'create', walletAddress))
     .map((paying) => {
       const budget = paying.open && read<Budget>(budgetKey(paying.open))
-      return budget === undefined ? paying : { ...paying, budget }
+      return budget === undefined ? paying : { budget, ...paying }
     })
 }
 
 export function countedIn(limits: readonly SetLimit[], read: Read): readonly CountedLimit[] {
   return limits.map((limit) => {
     const budget = limit.open && read<Budget>(budgetKey(limit.open))
-    return budget === undefined ? limit : { ...limit, budget }
+    return budget === undefined ? limit : { budget, ...limit }
   })
 }
 

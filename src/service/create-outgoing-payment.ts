@@ -108,7 +108,7 @@ export function createPaymentCreation(
           spender: Omit<Spender, 'loadedWithGrant'>,
           call: SignedCall,
           idempotencyKey?: string,
-        ) => pay(deps, input, { ...spender, loadedWithGrant }, call, idempotencyKey),
+        ) => pay(deps, input, { loadedWithGrant, ...spender }, call, idempotencyKey),
       }
     },
     /**
@@ -173,7 +173,8 @@ async function pay(
       const agreed = await termsOf(deps, request, payer.client)
       if (!agreed.ok) return agreed
       if (isAccountLimited) {
-        const account = { ...agreed.value.account, walletAddress: input.walletAddress }
+        const { assetCode, assetScale } = agreed.value.account
+        const account = { walletAddress: input.walletAddress, assetCode, assetScale }
         ofAccount = await limitsOfAccount(deps, account, request.receivedAt)
         snapshot = await withLimits(deps, payer, snapshot, ofAccount)
       }

@@ -7,7 +7,7 @@ import { accessTokenClass, isIdOf, parseCredential } from '../protocol/credentia
 import { isWrongAnswer } from '../util/errors.js'
 import { hashText } from '../util/hash.js'
 import type { ServiceContext } from './context.js'
-import { loadRecords, readerOf } from './load.js'
+import { loadOne } from './load.js'
 import type { LoadedWithGrant } from './loaded-with-grant.js'
 import { type KeyLookup, signingKey } from './signing-key.js'
 
@@ -63,10 +63,7 @@ async function loadGrantAnd(
   also: LoadedWithGrant | undefined,
 ): Promise<Grant | undefined> {
   if (!isIdOf(await namespace(), id)) return undefined
-  const key = { kind: 'grant', id } as const
-  const records = await loadRecords(store, [key, ...(also?.keysFor(id) ?? [])])
-  also?.loaded(records)
-  return readerOf(records)<Grant>(key)
+  return also === undefined ? loadOne<Grant>(store, { kind: 'grant', id }) : also.load(store, id)
 }
 
 /** Returns the granted items of one token, in the form that introspection over HTTP returns. */

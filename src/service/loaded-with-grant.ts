@@ -1,6 +1,7 @@
-import type { RecordKey } from '../ports/store.js'
-import { nameOf, type Records } from './load.js'
-import { publicRecord, storedKey } from './public-ids.js'
+import type { Grant } from '../core/grant/record.js'
+import type { RecordKey, Store } from '../ports/store.js'
+import { loadRecords, nameOf, type Records, readerOf } from './load.js'
+import { storeOfPublicIds } from './public-ids.js'
 
 /**
  * What an introspection loads in the same call of the store as the grant of the token. The records are a guess at what
@@ -8,34 +9,28 @@ import { publicRecord, storedKey } from './public-ids.js'
  */
 export interface LoadedWithGrant {
   /**
-   * Returns the keys to load with a grant, which may not exist, and whose token is not yet verified: those of the
-   * store, because the authorization server has another namespace.
+   * Loads the grant and the guessed records as one snapshot.
+   *
+   * @param store of the authorization server, which has another namespace.
+   * @param id of the grant, which may not exist, and whose token is not yet verified.
    */
-  keysFor(grantId: string): readonly RecordKey[]
-  /** Puts in what was loaded: one snapshot, which contains the grant. */
-  loaded(records: Records): void
+  load(store: Store, id: string): Promise<Grant | undefined>
   /** Takes the snapshot out. Returns each snapshot once, if it has all these keys: a retry must use a later one. */
   takeIfComplete(keys: readonly RecordKey[]): Records | undefined
 }
 
 /** @param namespace of the resource server. */
 export function loadedWithGrant(
-  namespace: string,
+  namespace: () => Promise<string>,
   keysFor: (grantId: string) => readonly RecordKey[],
 ): LoadedWithGrant {
-  let keys: readonly RecordKey[] = []
   let snapshot: Records | undefined
   return {
-    keysFor(grantId) {
-      keys = keysFor(grantId)
-      return keys.map((key) => storedKey(namespace, key))
-    },
-    loaded(records) {
-      const named = keys.map((key) => {
-        const record = records.get(nameOf(storedKey(namespace, key)))
-        return [nameOf(key), publicRecord(namespace, key.kind, record)] as const
-      })
-      snapshot = new Map([...records, ...named])
+    async load(store, id) {
+      const key = { kind: 'grant', id } as const
+      const keys = [key, ...keysFor(id)]
+      snapshot = await loadRecords(storeOfPublicIds(store, namespace), keys)
+      return readerOf(snapshot)<Grant>(key)
     },
     takeIfComplete(wanted) {
       const records = snapshot

@@ -47,10 +47,11 @@ export function storeOfPublicIds(store: Store, namespace: () => Promise<string>)
     async commit({ changes, guards }) {
       const own = await namespace()
       return store.commit({
-        changes: changes.map((change) => ({
-          ...change,
-          next: { ...change.next, id: storedId(own, change.kind, change.next.id) },
-        })),
+        changes: changes.map((change) =>
+          isPublic(change.kind)
+            ? { ...change, next: { ...change.next, id: own + change.next.id } }
+            : change,
+        ),
         guards: guards.map((guard) => storedKey(own, guard)),
       })
     },

@@ -25,12 +25,12 @@ export function payingItems(
   charge: ChargedGrant,
   now: Instant,
 ): readonly PayingItem[] {
-  return access.flatMap((item): PayingItem | readonly [] => {
-    if (item.type !== 'outgoing-payment') return []
-    const allowed = allowanceAt(item, now)
-    if (!allowed.ok) return { item }
-    return { item, open: clientLimit(charge, item, allowed.value) }
-  })
+  return access
+    .filter(({ type }) => type === 'outgoing-payment')
+    .map((item) => {
+      const allowed = allowanceAt(item, now)
+      return allowed.ok ? { item, open: clientLimit(charge, item, allowed.value) } : { item }
+    })
 }
 
 export function clientLimit(

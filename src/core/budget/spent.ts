@@ -26,7 +26,7 @@ export function totalsOf(
 
 /** Adds an amount to totals. A total of zero is of any asset, so another asset takes its place. */
 export function plus(totals: Totals | undefined, amount: Amount): Totals | undefined {
-  const counted = totals?.filter((total) => spentValue(total) > 0n || sameAsset(total, amount))
+  const counted = totals?.filter((total) => sameAsset(total, amount) || spentValue(total) > 0n)
   if (counted?.some((total) => sameAsset(total, amount)) === false) return [...counted, amount]
   return counted?.map((total) => changed(total, amount, spentValue(amount)))
 }
@@ -77,7 +77,7 @@ function sum(amounts: readonly (Amount | null | undefined)[]): Amount | null {
   for (const amount of amounts) {
     if (amount === null) return null
     if (amount !== undefined)
-      totals = spentValue(amount) > 0n || totals?.length === 0 ? plus(totals, amount) : totals
+      totals = totals?.length === 0 || spentValue(amount) > 0n ? plus(totals, amount) : totals
   }
   return asAmount(totals)
 }

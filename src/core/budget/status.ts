@@ -24,14 +24,26 @@ export function budgetStatus(
   { window, limitedAmount: limited }: Allowance,
   budget: Budget | undefined,
 ): BudgetStatus {
-  // While nothing is spent, only the asset of the limit is known.
-  const nothing = limited ? { [limited.counts]: zero(limited.maximum) } : {}
   return {
     isOpen: true,
     ...(window !== undefined && { window }),
-    spent: budget === undefined ? nothing : totalSpent([nothing, budget.spent]),
+    spent: spentIn(limited, budget),
     left: limited ? { [limited.counts]: leftAmount(limited, budget) } : {},
   }
+}
+
+/** Returns what an item has spent in its open window: nothing outside all windows of its interval. */
+export function itemSpent({ open }: PayingItem, budget: Budget | undefined): Partial<SpentAmounts> {
+  return open === undefined ? {} : spentIn(open.limitedAmount, budget)
+}
+
+function spentIn(
+  limited: Allowance['limitedAmount'],
+  budget: Budget | undefined,
+): Partial<SpentAmounts> {
+  // While nothing is spent, only the asset of the limit is known.
+  const nothing = limited ? { [limited.counts]: zero(limited.maximum) } : {}
+  return budget === undefined ? nothing : totalSpent([nothing, budget.spent])
 }
 
 /** Returns the status of an item outside all windows of its interval. */

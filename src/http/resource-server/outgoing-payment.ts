@@ -43,11 +43,11 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
         : content
       const ask: Introspect = payment.ok ? payment.value.introspect : deps.introspect
       // The owner may have paused, lowered or revoked the grant since its token was cached.
-      const introspect: Introspect = (query) => ask({ ...query, isFresh: true })
+      const introspect: Introspect = (query) => ask({ isFresh: true, ...query })
       const authorization = await authorize(exchange, { context, introspect })
       if (!authorization.ok) return authorization
       const key = payment.ok ? readIdempotencyKey(exchange, payment.value.input) : ok(undefined)
-      return ok({ ...authorization.value, payment, key })
+      return ok({ payment, key, ...authorization.value })
     },
     rule: ({ payment, key }) => (payment.ok ? ruleFor(payment.value.input, key, repeats) : repeats),
     async serve({ call }, { client, token, renew, permitted, payment, key }) {
@@ -162,10 +162,11 @@ function keyInvalid(problem: string): HttpRefusal {
 
 function createdBody({ payment, spent }: PaymentAnswer, { now }: SignedCall, baseUrl: string) {
   if (spent === undefined) return outgoingPaymentResource(payment, baseUrl, payment.createdAt)
-  return {
-    ...outgoingPaymentResource(payment, baseUrl, now),
+  const { debitAmount, receiveAmount } = spent
+  return Object.assign(
+    outgoingPaymentResource(payment, baseUrl, now),
     // Omitted if null: the schema of a created payment does not allow null; the schema of a grant does.
-    ...(spent.debitAmount !== null && { grantSpentDebitAmount: spent.debitAmount }),
-    ...(spent.receiveAmount !== null && { grantSpentReceiveAmount: spent.receiveAmount }),
-  }
+    debitAmount && { grantSpentDebitAmount: debitAmount },
+    receiveAmount && { grantSpentReceiveAmount: receiveAmount },
+  )
 }

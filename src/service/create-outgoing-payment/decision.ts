@@ -1,7 +1,7 @@
 import type { PayingItem } from '../../core/budget/paying-items.js'
 import type { Budget, SpentAmounts } from '../../core/budget/record.js'
 import { totalSpent } from '../../core/budget/spent.js'
-import { itemStatus } from '../../core/budget/status.js'
+import { itemSpent } from '../../core/budget/status.js'
 import type { Refused } from '../../core/decision.js'
 import {
   type CreationPolicy,
@@ -18,7 +18,7 @@ import { type Outdated, outdated } from '../reserved-payment.js'
 import { nextUsedKey, orderKeyMs } from '../used-key.js'
 import type { Change, Decided, Write } from '../write/write.js'
 import { type Payer, type PayingServer, requesterFor } from './paying-server.js'
-import { type IdentifiedRequest, type Naming, paymentKey, quoteKey } from './request.js'
+import { type IdentifiedRequest, type Naming, paymentKey, quoteKey, repeatOf } from './request.js'
 import type { Snapshot } from './snapshot.js'
 
 /** Everything that the decision about a request depends on. */
@@ -102,7 +102,7 @@ function decideEarlier(
   const { commandId } = request
   const earlier = decideRepeat(
     read(paymentKey(request)),
-    { ...request, ...requesterFor(payer) },
+    repeatOf(request, payer),
     now,
     policy.reservations,
   )
@@ -139,7 +139,6 @@ function decideNew(
   const { conditions } = payer.token ?? {}
   const requester = requesterFor(payer)
   const requested = {
-    ...requester,
     requestHash,
     commandId,
     id,
@@ -151,6 +150,7 @@ function decideNew(
     lists: paymentListsOf(namespace, { walletAddress, ...requester }, receivedAt),
     terms,
     ...(mayPay !== undefined && { askedAt: snapshot.now }),
+    ...requester,
   }
   const quote = terms.type === 'quote' ? read<Quote>(quoteKey(request)) : undefined
   const { items } = snapshot
@@ -192,7 +192,7 @@ function spentOf(items: readonly PayingItem[], read: Read, charged?: Budget): Sp
   const spent = items.map((item) => {
     const budget = item.open && read<Budget>(budgetKey(item.open))
     const isCharged = charged !== undefined && item.open?.budgetId === charged.id
-    return itemStatus(item, isCharged ? charged : budget).spent
+    return itemSpent(item, isCharged ? charged : budget)
   })
   return totalSpent(spent)
 }

@@ -8,6 +8,7 @@ import { shortHashText } from '../../util/hash.js'
 import type { Call, ServiceContext } from '../context.js'
 import { isSameSignature, type SignedCall, type UsedSignature } from '../signed-call.js'
 import { type UsedKey, usedKeyId } from '../used-key.js'
+import { type Payer, requesterFor } from './paying-server.js'
 
 /** The payment to create: from a quote, or directly to an incoming payment, which is priced now. */
 export type PaymentInput = OrderMembers & {
@@ -132,6 +133,11 @@ function namingSignature({ replay }: PaymentCall): Naming | undefined {
 export function keysOfPayment({ id, naming }: Pick<IdentifiedRequest, 'id' | 'naming'>) {
   const keys: readonly RecordKey[] = [paymentKey({ id }), quoteKey({ id })]
   return naming === undefined ? (isUuid(id) ? keys : []) : keys.slice(0, 1)
+}
+
+/** Returns what makes another request a repeat of this one: the same of the same client. */
+export function repeatOf({ requestHash, commandId }: IdentifiedRequest, payer: Payer) {
+  return { requestHash, commandId, ...requesterFor(payer) }
 }
 
 export function paymentKey({ id }: Pick<IdentifiedRequest, 'id'>): RecordKey {

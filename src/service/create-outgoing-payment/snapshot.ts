@@ -9,8 +9,14 @@ import { budgetKey, openBudgetKeys } from '../budgets.js'
 import { loadRecords, nameOf, type Records, readerOf } from '../load.js'
 import { type LoadedWithGrant, loadedWithGrant } from '../loaded-with-grant.js'
 import { type HostKey, otherThan } from '../used-key.js'
-import { type Payer, type PayingServer, requesterFor } from './paying-server.js'
-import { type IdentifiedRequest, keysOfPayment, type PaymentInput, paymentKey } from './request.js'
+import type { Payer, PayingServer } from './paying-server.js'
+import {
+  type IdentifiedRequest,
+  keysOfPayment,
+  type PaymentInput,
+  paymentKey,
+  repeatOf,
+} from './request.js'
 
 /**
  * Returns what to load with the grant, so that a payment by a quote needs one load: all of its records. The budgets are
@@ -24,7 +30,7 @@ export async function loadedForPayment(
   if (!hasGrants || !('quoteId' in input)) return undefined
   const paymentKeys = keysOfPayment({ id: input.quoteId })
   const namespace = await context.grantNamespace()
-  return loadedWithGrant(await context.namespace(), (grantId) => {
+  return loadedWithGrant(context.namespace, (grantId) => {
     const first = { budgetId: budgetId({ namespace, grantId }, { itemId: '1' }, {}) }
     return [...paymentKeys, ...(seenBudgets.guess(grantId) ?? [budgetKey(first)])]
   })
@@ -83,8 +89,7 @@ export async function snapshotOf(
     return { ...ofNamed, request: renamed, reads: [...reads, ...ofNamed.reads] }
   }
   const found = read<PaymentRecord>(paymentKey(request))
-  const repeat = { ...request, ...requesterFor(payer) }
-  const earlier = decideRepeat(found, repeat, now, policy.reservations)
+  const earlier = decideRepeat(found, repeatOf(request, payer), now, policy.reservations)
   return {
     request,
     now,

@@ -115,7 +115,8 @@ export function decideInOrder(
     isFull ||= outcome.type === 'later'
     return outcome
   })
-  const changes = [...pending.values()].flatMap((change) => recordChanges(change, namespace))
+  const changes: RecordChange[] = []
+  for (const change of pending.values()) changes.push(...recordChanges(change, namespace))
   return { outcomes, commit: { changes, guards: [...guards.values()] } }
 }
 
