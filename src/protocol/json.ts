@@ -67,13 +67,14 @@ export function isStorable(value: Json, levels: number): boolean {
 
 /** Formats a value so that equal values have equal texts, whatever the order of their members. */
 export function canonicalJson(value: object): string {
-  return JSON.stringify(value, (_, member: Json) =>
-    isObject(member) ? Object.fromEntries(Object.entries(member).sort(byName)) : member,
-  )
+  return JSON.stringify(inOrder(value))
 }
 
-function byName([a]: readonly [string, Json], [b]: readonly [string, Json]): number {
-  return a < b ? -1 : 1
+function inOrder(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inOrder)
+  if (!isObject(value)) return value
+  const names = Object.keys(value).sort()
+  return Object.fromEntries(names.map((name) => [name, inOrder(value[name])]))
 }
 
 /** Whether a value is a JSON object, neither an array nor null. */

@@ -3,6 +3,9 @@ import type { Random } from '../ports/host.js'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
+/** The two digits of each byte. */
+const hexOf = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
 /** The greatest time that 48 bits hold: a day in the year 10,889. */
 const timeMax = 2 ** 48 - 1
 
@@ -15,16 +18,13 @@ const timeMax = 2 ** 48 - 1
 export function newUuid(now: Instant, random: Random): string {
   const bytes = random.getRandomValues(new Uint8Array(10))
   const time = Math.min(Math.max(0, now), timeMax).toString(16).padStart(12, '0')
-  const text = time + Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
-  const variant = (8 + (Number.parseInt(text.charAt(16), 16) & 3)).toString(16)
-  const parts = [
-    text.slice(0, 8),
-    text.slice(8, 12),
-    `7${text.slice(13, 16)}`,
-    variant + text.slice(17, 20),
-    text.slice(20, 32),
-  ]
-  return parts.join('-')
+  let digits = ''
+  for (const byte of bytes) digits += hexOf[byte]
+  const variant = '89ab'.charAt(((bytes[2] ?? 0) >> 4) & 3)
+  return (
+    `${time.slice(0, 8)}-${time.slice(8)}-7${digits.slice(1, 4)}` +
+    `-${variant}${digits.slice(5, 8)}-${digits.slice(8)}`
+  )
 }
 
 /** Whether a text is a UUID in lower case, as RFC 9562 section 4 writes it. */

@@ -9,7 +9,7 @@ import { inTime } from './in-time.js'
  * @param name of the function, as `onError` and `onRefusal` name it.
  * @throws {HostTimeoutError} if it does not settle in time. Then the signal of the call is aborted.
  */
-export async function askHost<Answer>(
+export function askHost<Answer>(
   name: string,
   timeoutMs: number,
   ask: (call: HostCall) => Promise<Answer> | Answer,
@@ -27,7 +27,7 @@ export async function askHost<Answer>(
   return inTime(
     name,
     timeoutMs,
-    async () => ask(call),
+    () => Promise.resolve(ask(call)),
     () => {
       late = new HostTimeoutError(name, Math.round(timeoutMs))
       controller?.abort(late)
