@@ -145,7 +145,7 @@ function finished(
   response: HttpResponse,
   { headers: own }: Pipeline,
 ): HttpResponse {
-  const headers = own === undefined ? response.headers : { ...response.headers, ...own }
+  const headers = own === undefined ? response.headers : Object.assign({}, response.headers, own)
   if (method !== 'HEAD') return { ...response, headers }
   const { body: _body, ...withoutBody } = response
   return { ...withoutBody, headers }
@@ -187,9 +187,9 @@ function understand(
   }
   const found = findRoute(request, routes, pipeline)
   if (!found.ok) return found
-  const { target, ...match } = found.value
+  const { route, id, target } = found.value
   const message = readMessage(request, pipeline.url.origin, target)
-  return message.ok ? ok({ message: message.value, ...match }) : message
+  return message.ok ? ok({ route, id, message: message.value }) : message
 }
 
 interface Found {

@@ -113,6 +113,11 @@ export function matchRoute(
   target: string,
 ): RouteMatch {
   const path = target.endsWith('/') ? target.slice(0, -1) : target
+  const effective = method === 'HEAD' ? 'GET' : method
+  for (const route of routes) {
+    const id = route.method === effective ? idIn(route.path, path) : undefined
+    if (id !== undefined) return ok({ route, id })
+  }
   const here = routes.filter((route) => idIn(route.path, path) !== undefined)
   if (here.length === 0) {
     const paths = new Set(routes.map((route) => route.path || '/'))
@@ -121,15 +126,10 @@ export function matchRoute(
       `no operation matches this path; there is ${[...paths].join(', ')}`,
     )
   }
-  const effective = method === 'HEAD' ? 'GET' : method
-  const route = here.find((candidate) => candidate.method === effective)
-  if (route === undefined) {
-    const methods = new Set<string>(here.map((candidate) => candidate.method))
-    if (methods.has('GET')) methods.add('HEAD')
-    const unknown = refused('method_unknown', 'the path does not support this method')
-    return { ...unknown, allow: [...methods].join(', ') }
-  }
-  return ok({ route, id: idIn(route.path, path) ?? '' })
+  const methods = new Set<string>(here.map((candidate) => candidate.method))
+  if (methods.has('GET')) methods.add('HEAD')
+  const unknown = refused('method_unknown', 'the path does not support this method')
+  return { ...unknown, allow: [...methods].join(', ') }
 }
 
 /** Returns the text that the braces match, `''` for a pattern without braces, `undefined` without a match. */

@@ -183,9 +183,9 @@ export interface EventPlace {
 
 /** Reads the place of an event from the id of its record. */
 export function placeOf(id: string): EventPlace {
-  const [recordId, kind, ...rest] = id.split('.')
-  const mark = rest.join('.')
-  return { stream: `${recordId}.${kind}`, mark, place: placeIn(mark) }
+  const markAt = id.indexOf('.', id.indexOf('.') + 1) + 1
+  const mark = id.slice(markAt)
+  return { stream: id.slice(0, markAt - 1), mark, place: placeIn(mark) }
 }
 
 function placeIn(mark: string): number {

@@ -197,7 +197,8 @@ export function countedOnceWrite<Result extends Answer>(
       const decision = write.decide(read)
       if (used !== undefined) return asRepeat(decision)
       const next = usedBy(replay, decision)
-      return next === undefined ? decision : { ...decision, also: [{ kind: 'replay', next }] }
+      if (next === undefined) return decision
+      return Object.assign({}, decision, { also: [{ kind: 'replay', next }] as const })
     },
   }
 }
@@ -214,7 +215,8 @@ function usedBy<Result extends Answer>(
 ): UsedSignature | undefined {
   const { type, result } = decision
   if (type === 'interim' || !(result.ok ? bySuccess : byRefusal)) return undefined
-  if (result.ok) return { ...record, ...given({ resultId: decision.resultId }) }
+  const { resultId } = decision
+  if (result.ok) return resultId === undefined ? record : { resultId, ...record }
   const { refusal, reason, retryAt, details } = result as unknown as Refused<string>
   return { ...record, refusal: { refusal, reason, ...given({ retryAt, details }) } }
 }

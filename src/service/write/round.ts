@@ -152,11 +152,13 @@ function recordChanges(
  */
 function replacement(kind: RecordKind, before: Stored, next: Stored): RecordChange {
   const { version, lists, dueAt } = before
-  const previous = {
-    ...(lists !== undefined && { lists }),
-    ...(dueAt !== undefined && { dueAt }),
+  const previous = dueAt === undefined ? {} : { dueAt }
+  return {
+    kind,
+    next,
+    expectedVersion: version,
+    previous: lists === undefined ? previous : { lists, ...previous },
   }
-  return { kind, next, expectedVersion: version, previous }
 }
 
 function newRecord(kind: RecordKind, next: Stored): RecordChange {
