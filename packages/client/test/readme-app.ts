@@ -1,5 +1,10 @@
 // #region app
-import { type Client, type PendingGrant, verifyFinish } from 'open-payments-client'
+import {
+  type Client,
+  type PaymentRequest,
+  type PendingGrant,
+  verifyFinish,
+} from 'open-payments-client'
 
 /** Quotes a payment, and asks its owner: send the browser to `pending.redirect`. */
 export async function ask(client: Client, walletAddress: string, receiver: string) {
@@ -21,19 +26,22 @@ export async function ask(client: Client, walletAddress: string, receiver: strin
   return asked.ok ? { ...asked, quote: id } : asked
 }
 
-interface Waiting {
-  readonly walletAddress: string
-  readonly quote: string
-  readonly pending: PendingGrant
-}
-
-/** Pays after the browser has returned. The quote is paid once, however often. */
-export async function pay(client: Client, waiting: Waiting, query: URLSearchParams) {
-  const { walletAddress, quote, pending } = waiting
+/** Gets the grant after the browser has returned. Keep it with the quote: this works once. */
+export async function granted(client: Client, pending: PendingGrant, query: URLSearchParams) {
   const finish = await verifyFinish(pending, query)
   if (!finish.ok) return finish
-  const state = await client.continueGrant(pending, { interactRef: finish.interactRef })
-  if (!state.ok || state.status === 'pending') return state
-  return client.createPayment({ walletAddress, grant: state.grant, quote })
+  return client.continueGrant(pending, { interactRef: finish.interactRef })
+}
+
+/** Pays a quote, once, however often it is called. Resolves to what to show. */
+export async function pay(client: Client, order: PaymentRequest): Promise<string> {
+  const paid = await client.createPayment(order)
+  if (paid.ok) return `Created: ${paid.payment.id}`
+  // It has not failed, it waits for its owner: call again after the answer.
+  if (paid.refusal === 'confirmation_required') return `Please confirm it: ${paid.url}`
+  // The token has expired meanwhile: `rotateToken`, and call again with the new grant.
+  if (paid.refusal === 'unauthenticated') return 'Please continue'
+  if (paid.isTemporary || paid.refusal === 'outcome_unknown') return 'Please try again'
+  return `Not paid: ${paid.publicReason}`
 }
 // #endregion app

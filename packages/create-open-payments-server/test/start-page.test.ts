@@ -1,5 +1,7 @@
 import { request } from 'node:http'
+import { accountLimitsOn } from 'create-open-payments-server/wallet/account-limits'
 import { createWithStartPage } from 'create-open-payments-server/wallet/start-page/index'
+import type { Handler } from 'open-payments-server'
 import {
   type CreatedWallet,
   noFee,
@@ -9,14 +11,34 @@ import { decide } from 'open-payments-test-support/examples/demo'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 
 let running: CreatedWallet
+/** Whether the owner has to confirm a payment, whether the wallet is overloaded, and how much later it is. */
+const scene = { mustConfirm: false, isBusy: false, laterMs: 0 }
 beforeAll(async () => {
   running = await startCreatedWallet({
-    create: async (settings, database, ports) => ({
-      wallet: await createWithStartPage(settings, database, { ...ports, exchanges: noFee }),
-    }),
+    async create(settings, database, ports) {
+      const wallet = await createWithStartPage(settings, database, {
+        ...ports,
+        exchanges: noFee,
+        mustConfirm: () => scene.mustConfirm,
+        clock: { now: () => Date.now() + scene.laterMs },
+        signatures: { clock: { now: () => Date.now() } },
+      })
+      const handle: Handler<string | Uint8Array> = async (request) =>
+        scene.isBusy && request.url === '/outgoing-payments' ? overloaded : wallet.handle(request)
+      return { wallet: { ...wallet, handle } }
+    },
   })
 })
+afterEach(() => {
+  Object.assign(scene, { mustConfirm: false, isBusy: false })
+})
 afterAll(() => running.stop())
+
+const overloaded = {
+  status: 503,
+  headers: { 'content-type': 'application/json', 'retry-after': '1' },
+  body: JSON.stringify({ error: { code: 'busy', description: 'Temporarily unavailable' } }),
+}
 
 const at = (path: string) => new URL(path, running.baseUrl).href
 const html = { accept: 'text/html' }
@@ -144,6 +166,102 @@ describe('the start page', () => {
     expect(all.match(/<tr/g)?.length, 'after the wallet was started again').toBeGreaterThan(1)
     expect(all).not.toMatch(/<img|<script/)
     expect(all).not.toContain('/start-page/')
+  })
+})
+
+describe('a payment that Alice has to confirm', () => {
+  const payments = () => running.wallet.resources.outgoingPayments
+
+  async function confirm(id: string) {
+    const payment = await payments().toConfirm(id)
+    if (payment === undefined) throw new Error(`${id} does not wait`)
+    const { receiver, debitAmount, receiveAmount } = payment
+    return payments().confirm(id, { resourceOwner: 'alice', receiver, debitAmount, receiveAmount })
+  }
+
+  /** Approves a payment that then waits, and returns the path of its page, and its id. */
+  async function waiting() {
+    scene.mustConfirm = true
+    const path = await returned(await decided('approve'))
+    const page = await (await fetch(at(path), { headers: html })).text()
+    expect(textOf(page)).toContain('The payment waits for Alice: confirm or decline it')
+    expect(textOf(page)).not.toContain('failed')
+    const [, url = '', id = ''] = /href="([^"]+\/confirm\/([^"]+))"/.exec(page) ?? []
+    expect(url).toBe(at(`/confirm/${id}`))
+    expect((await fetch(url)).status).toBe(200)
+    return { path, id }
+  }
+
+  test('is made with the same quote, once she has confirmed', async () => {
+    const before = await balanceOf('bob')
+    const { path, id } = await waiting()
+    expect(await shown(path)).toContain('The payment waits for Alice')
+    expect((await confirm(id)).ok).toBe(true)
+    for (const visit of [path, path]) expect(await shown(visit)).toContain('Alice has paid Bob')
+    expect(await balanceOf('bob')).toBe(before + 500n)
+  })
+
+  test('is continued by the page without a name of it, until it has ended', async () => {
+    const { id } = await waiting()
+    expect(await shown()).toContain('The payment waits for Alice')
+    await confirm(id)
+    expect(await shown()).toContain('Alice has paid Bob')
+    expect(await shown()).not.toContain('Alice has paid Bob')
+  })
+
+  test('is made although the token and the quote expire while she decides', async () => {
+    const { path, id } = await waiting()
+    scene.laterMs += 11 * 60_000
+    expect(await shown(path)).toContain('The payment waits for Alice')
+    expect((await confirm(id)).ok).toBe(true)
+    expect(await shown(path)).toContain('Alice has paid Bob')
+  })
+
+  test('is not made if she declines', async () => {
+    const before = await balanceOf('bob')
+    const { path, id } = await waiting()
+    expect((await payments().decline(id, { resourceOwner: 'alice' })).ok).toBe(true)
+    expect(await shown(path)).toContain('Alice has declined the payment. Nothing is paid.')
+    expect(await balanceOf('bob')).toBe(before)
+  })
+
+  test('is not made if she does not answer in time', async () => {
+    const { path } = await waiting()
+    scene.laterMs += 16 * 60_000
+    expect(await shown(path)).toContain('Alice has not answered in time. Nothing is paid.')
+  })
+})
+
+describe('a payment that the wallet does not make now', () => {
+  const limit = { debitAmount: { value: '1', assetCode: 'USD', assetScale: 2 } }
+  const limits = () => accountLimitsOn(running.wallet.database)
+
+  test.each([
+    [
+      'is overloaded',
+      () => Object.assign(scene, { isBusy: true }),
+      () => Object.assign(scene, { isBusy: false }),
+      '503 busy',
+    ],
+    [
+      'has a limit of its owner',
+      () => limits().set(at('/alice'), [limit], []),
+      () => limits().set(at('/alice'), [], [limit]),
+      'not_permitted_now',
+    ],
+  ])('because it %s has not failed, and is made once it does', async (_, begin, end, reason) => {
+    const before = await balanceOf('bob')
+    const url = await decided('approve')
+    await begin()
+    const path = await returned(url)
+    const page = await shown(path)
+    await end()
+    expect(page).toContain('The payment is not made yet')
+    expect(page).toContain(reason)
+    expect(page).not.toContain('The payment failed')
+    expect(await balanceOf('bob')).toBe(before)
+    expect(await shown(path)).toContain('Alice has paid Bob')
+    expect(await balanceOf('bob')).toBe(before + 500n)
   })
 })
 

@@ -1,4 +1,4 @@
-import { amountHtml, type Html, html } from 'open-payments-pages'
+import { amountHtml, type Html, html, localeFor } from 'open-payments-pages'
 import type { Amount, Asset, ResourceServer } from 'open-payments-server'
 
 /** An account that the page shows. */
@@ -21,7 +21,7 @@ export interface Movement {
 }
 
 /** Pages for developers are in one language. */
-export const english = { tag: 'en' }
+export const english = localeFor({ headers: [] })
 
 const paymentsRead = 20
 const movementsShown = 3

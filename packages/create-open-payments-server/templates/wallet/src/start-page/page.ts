@@ -2,17 +2,23 @@ import { randomBytes } from 'node:crypto'
 import {
   amountHtml,
   type Design,
+  formatInstant,
   formTokens,
   type Html,
   html,
   isForeignForm,
-  localeFor,
   page,
   seeOther,
 } from 'open-payments-pages'
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import { accountCard, english, type ShownAccount } from './accounts.js'
-import { type ClientInstance, clientPayments, failed, type Order, type Outcome } from './payment.js'
+import {
+  type ClientInstance,
+  clientPayments,
+  type Order,
+  type Outcome,
+  reasonOf,
+} from './payment.js'
 import { requestList, requestListScript, requestListStyle, rowsOf } from './request-list.js'
 import type { RequestLog } from './requests.js'
 
@@ -61,7 +67,7 @@ export function startPageOf(options: StartPageOptions): StartPage {
     try {
       return seeOther(await payments.begin(order))
     } catch (problem) {
-      return show(outcomeHtml(failed(problem), order, await options.accounts()), 502)
+      return show(error(reasonOf(problem)), 502)
     }
   }
 
@@ -73,9 +79,14 @@ export function startPageOf(options: StartPageOptions): StartPage {
     return seeOther(`${paths.page}?${shown}`)
   }
 
+  /** Shows what has become of a payment: without a name, of one that the owner has to answer first. */
   async function result(query: URLSearchParams): Promise<HttpResponse> {
-    const outcome = await payments.outcomeOf(query.get('payment') ?? '')
-    return show(outcome && outcomeHtml(outcome, order, await options.accounts()))
+    const id = query.get('payment') ?? payments.latestOpen() ?? ''
+    const outcome = await payments.outcomeOf(id)
+    const again = `${paths.page}?${new URLSearchParams({ payment: id })}`
+    return show(
+      outcome && outcomeHtml(outcome, { order, again, accounts: await options.accounts() }),
+    )
   }
 
   function newRequests(query: URLSearchParams): HttpResponse {
@@ -134,14 +145,12 @@ function pageOf(
     <section class="card"><h2>What to type next</h2>
       <p class="quiet">In another terminal, in the folder where you started this server.</p>${commands.map(commandHtml)}</section>
     ${requestList(log.list(), at('requests'))}`
-  const { texts, timeZone } = localeFor({ headers: [] })
-  const locale = { tag: 'en', timeZone, texts } // a page for developers
   const css = `${design.css ?? ''}${style}${requestListStyle}`
-  const script = `${copyScript}${requestListScript}`
+  const script = `${copyScript}${againScript}${requestListScript}`
   // A browser can have opened the page by another name of this machine.
   const formTarget = order.from
   const screen = { title, content, script, fetches: true, formTarget }
-  return page(screen, { locale, status, design: { ...design, css } })
+  return page(screen, { locale: english, status, design: { ...design, css } })
 }
 
 function commandHtml([aim, command]: readonly [string, string], index: number): Html {
@@ -149,14 +158,39 @@ function commandHtml([aim, command]: readonly [string, string], index: number): 
     <button type="button" class="copy" aria-describedby="aim-${index}" hidden>Copy</button></div>`
 }
 
-function outcomeHtml(outcome: Outcome, order: Order, accounts: readonly ShownAccount[]): Html {
+/** What has become of a payment. `again` is the page that attempts an open one again. */
+function outcomeHtml(
+  outcome: Outcome,
+  {
+    order,
+    again,
+    accounts,
+  }: {
+    readonly order: Order
+    readonly again: string
+    readonly accounts: readonly ShownAccount[]
+  },
+): Html {
   const nameOf = namesOf(accounts)
   const [from, to] = [nameOf(order.from), nameOf(order.to)]
   if (outcome.status === 'failed') return error(outcome.reason)
+  if (outcome.status === 'delayed') {
+    return html`<div class="error" role="alert"><h2>The payment is not made yet</h2><p>${outcome.reason}</p>
+      <p><a href="${again}">Try again</a>, with the same quote, which is paid only once.</p></div>`
+  }
+  if (outcome.status === 'confirming') {
+    const { url, until } = outcome
+    const by = until !== undefined && html`, until ${formatInstant(until, english)}`
+    return html`<div class="done" role="status"><p>The payment waits for ${from}:
+      <a href="${url}">confirm or decline it</a>${by}. Nothing is paid before.</p>
+      <p class="quiet">The app then <a id="again" href="${again}">continues with the same quote</a>.</p></div>`
+  }
   const sentences = {
     paid: html`${from} has paid ${to} ${amountHtml(order.amount, english)}.`,
     denied: html`${from} has denied the payment.`,
-    pending: html`The payment was created. The wallet has not sent it yet.`,
+    declined: html`${from} has declined the payment. Nothing is paid.`,
+    unanswered: html`${from} has not answered in time. Nothing is paid.`,
+    pending: html`The payment was created. The wallet has not sent it yet: <a href="${again}">look again</a>.`,
   }
   return html`<p class="done" role="status">${sentences[outcome.status]}</p>`
 }
@@ -177,6 +211,13 @@ header,main,footer{max-width:64rem}h1{font-size:1.75rem}
 .command{display:flex;flex-wrap:wrap;gap:.5rem;align-items:start;margin-block-end:1rem}
 pre{flex:1 1 min(100%,20rem);min-width:0;margin:0;padding:.6rem .75rem;white-space:pre-wrap;overflow-wrap:anywhere;border:1px solid var(--border);border-radius:calc(var(--radius)*.5);background:var(--background)}
 p:has(+.command){margin:.25rem 0}`
+
+/** An app that comes back into view continues what waited for an answer on another page. */
+const againScript = `
+if(document.getElementById('again')){
+  document.addEventListener('visibilitychange',()=>{if(!document.hidden)location.reload()})
+  addEventListener('pageshow',({persisted})=>{if(persisted)location.reload()})
+}`
 
 /** Without a script, or where a page cannot write to the clipboard, there are no buttons that copy. */
 const copyScript = `

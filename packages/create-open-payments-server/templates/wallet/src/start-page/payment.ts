@@ -5,6 +5,7 @@ import {
   type Client,
   type ClientOptions,
   createClient,
+  type IssuedGrant,
   type PendingGrant,
   type Refused,
   verifyFinish,
@@ -24,31 +25,49 @@ export interface Order {
   readonly amount: Amount
 }
 
-/** How a payment has ended. */
+/** What has become of a payment. The wallet knows it by its quote, which is paid once, however often. */
 export type Outcome =
-  | { readonly status: 'paid' | 'denied' | 'pending' }
+  | { readonly status: 'paid' | 'denied' | 'declined' | 'unanswered' }
   | { readonly status: 'failed'; readonly reason: string }
+  | OpenOutcome
+
+/** What the next attempt can change. */
+type OpenOutcome =
+  /** The payment exists, and is not sent yet. */
+  | { readonly status: 'pending' }
+  /** It waits until the owner has answered at this URL. */
+  | { readonly status: 'confirming'; readonly url: string; readonly until?: number }
+  /** The wallet could not answer, or the owner has paused payments. */
+  | { readonly status: 'delayed'; readonly reason: string }
 
 /** The payments of a client, which the owner of the account approves on the consent page. */
 export interface ClientPayments {
   /** Prepares a payment, and resolves to the URL of the consent page. Rejects if a server refuses it. */
   begin(order: Order): Promise<string>
-  /**
-   * Completes the payment after the owner has decided. Resolves to `undefined` if the redirect is not for a payment.
-   */
+  /** Pays after the owner has decided. Resolves to `undefined` if the redirect is not for a payment. */
   finish(query: URLSearchParams): Promise<Outcome | undefined>
-  /** Resolves to how a payment has ended, or to `undefined` if it has not. */
+  /**
+   * Resolves to what has become of a payment, or to `undefined` if the owner has not decided. The next call attempts
+   * an open one again.
+   */
   outcomeOf(id: string): Promise<Outcome | undefined>
+  /** Returns the latest payment that the next attempt can change. */
+  latestOpen(): string | undefined
 }
 
-/** What the client remembers while the owner decides. */
+/** What the client remembers of a payment. */
 interface Waiting {
   readonly from: string
   readonly quote: string
   readonly pending: PendingGrant
-  outcome?: Promise<Outcome>
+  /** Proves that the browser has returned from the owner's approval. */
+  interactRef?: string
   /** A redirect has said that the owner denied. It has no hash, so anybody may have sent it. */
   isSaidDenied?: true
+  /** An interaction reference gets the grant once. */
+  grant?: IssuedGrant
+  attempt?: Promise<Outcome>
+  isOpen?: boolean
 }
 
 const waitingMax = 100
@@ -96,44 +115,84 @@ export function clientPayments(client: () => ClientInstance, finishUri: string):
     const waiting = payments.get(query.get('payment') ?? '')
     if (waiting === undefined) return undefined
     const verified = await verifyFinish(waiting.pending, query)
-    if (verified.ok) {
-      waiting.outcome ??= complete(app(), waiting, verified.interactRef).catch(failed)
-      return waiting.outcome
-    }
-    if (verified.refusal !== 'consent_denied') return undefined
-    waiting.isSaidDenied = true
+    if (verified.ok) waiting.interactRef ??= verified.interactRef
+    else if (verified.refusal === 'consent_denied') waiting.isSaidDenied = true
+    else return undefined
     return outcomeIn(waiting)
   }
 
   /** What a redirect with a hash has led to counts, before or after one that says that the owner denied. */
-  async function outcomeIn({ outcome, isSaidDenied }: Waiting): Promise<Outcome | undefined> {
-    return outcome ?? (isSaidDenied && { status: 'denied' })
+  async function outcomeIn(waiting: Waiting): Promise<Outcome | undefined> {
+    const { interactRef, isSaidDenied } = waiting
+    if (interactRef === undefined) return isSaidDenied && { status: 'denied' }
+    waiting.attempt ??= attempt(app(), waiting, interactRef).catch(failed)
+    const outcome = await waiting.attempt
+    waiting.isOpen = isOpen(outcome)
+    return outcome
   }
 
   async function outcomeOf(id: string): Promise<Outcome | undefined> {
     const waiting = payments.get(id)
-    return waiting && outcomeIn(waiting)
+    if (waiting === undefined) return undefined
+    const outcome = await outcomeIn(waiting)
+    if (waiting.isOpen) delete waiting.attempt
+    return outcome
   }
 
-  return { begin, finish, outcomeOf }
+  function latestOpen(): string | undefined {
+    const open = [...payments].filter(([, waiting]) => waiting.isOpen)
+    return open.at(-1)?.[0]
+  }
+
+  return { begin, finish, outcomeOf, latestOpen }
 }
 
-async function complete(
-  app: Client,
-  { from, quote, pending }: Waiting,
-  interactRef: string,
-): Promise<Outcome> {
-  const issued = done(await app.continueGrant(pending, { interactRef }))
-  if (issued.status === 'pending') return { status: 'pending' }
-  const { grant } = issued
-  const created = done(await app.createPayment({ walletAddress: from, grant, quote }))
+function isOpen({ status }: Outcome): boolean {
+  return status === 'pending' || status === 'confirming' || status === 'delayed'
+}
+
+async function attempt(app: Client, waiting: Waiting, interactRef: string): Promise<Outcome> {
+  const { from: walletAddress, quote, pending } = waiting
+  if (waiting.grant === undefined) {
+    const issued = await app.continueGrant(pending, { interactRef })
+    if (!issued.ok) return outcomeFor(issued)
+    if (issued.status === 'pending') throw new Error('the wallet has not issued the access')
+    waiting.grant = issued.grant
+  }
+  const pay = (grant: IssuedGrant) => app.createPayment({ walletAddress, grant, quote })
+  let created = await pay(waiting.grant)
+  if (!created.ok && created.refusal === 'unauthenticated') {
+    // The token has expired while the owner made up their mind.
+    const rotated = await app.rotateToken(waiting.grant)
+    if (!rotated.ok) return outcomeFor(rotated)
+    waiting.grant = rotated.grant
+    created = await pay(waiting.grant)
+  }
+  if (!created.ok) return outcomeFor(created)
+  const { id } = created.payment
   for (let reads = 0; reads < readsMax; reads += 1) {
-    const { payment } = done(await app.getPayment(grant, created.payment.id))
-    if (payment.failed) return { status: 'failed', reason: 'The wallet could not send it.' }
-    if (payment.sentAmount.value === payment.debitAmount.value) return { status: 'paid' }
+    const found = await app.getPayment(waiting.grant, id)
+    if (!found.ok) return outcomeFor(found)
+    const { failed, sentAmount, debitAmount } = found.payment
+    if (failed) return { status: 'failed', reason: 'The wallet could not send it.' }
+    if (sentAmount.value === debitAmount.value) return { status: 'paid' }
     await sleep(pauseMs)
   }
   return { status: 'pending' }
+}
+
+/** Tells a payment that was refused for good from one for which the same request may succeed later. */
+function outcomeFor(refused: Refused): Outcome {
+  const { refusal, reason, isTemporary, answer } = refused
+  if (refusal === 'confirmation_required') {
+    const { url, until } = refused
+    return { status: 'confirming', url, ...(until !== undefined && { until }) }
+  }
+  if (refusal === 'consent_denied') return { status: 'denied' }
+  if (answer?.code === 'confirmation_declined') return { status: 'declined' }
+  if (answer?.code === 'confirmation_expired') return { status: 'unanswered' }
+  const mayRepeat = refusal === 'outcome_unknown' ? refused.repeat === 'same_quote' : isTemporary
+  return { status: mayRepeat ? 'delayed' : 'failed', reason }
 }
 
 /** Sends requests to the own wallet, which may have a private address and a name in the hosts file. */
@@ -155,6 +214,10 @@ function done<Result extends { readonly ok: true }>(result: Result | Refused): R
 }
 
 /** The outcome of a payment that met an error. */
-export function failed(error: unknown): Outcome {
-  return { status: 'failed', reason: error instanceof Error ? error.message : String(error) }
+function failed(error: unknown): Outcome {
+  return { status: 'failed', reason: reasonOf(error) }
+}
+
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
