@@ -14,6 +14,7 @@ await start(async () => {
       environment: env,
       platform,
       ask: stdin.isTTY === true ? questionsOn(stdin, stdout) : undefined,
+      isClone: import.meta.url.endsWith('.ts'),
       newSecret: () => randomBytes(32).toString('base64url'),
     })
 })

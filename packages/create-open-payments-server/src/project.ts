@@ -8,8 +8,8 @@ export interface Project {
   readonly name: string
   readonly framework: Framework
   readonly database: Database
-  /** The version of the library and of its other packages, which is also the version of this package. */
-  readonly version: string
+  /** Returns how the wallet refers to the library or another package of this project. */
+  readonly specOf: (name: string) => string
   /** Whose commands the README names. */
   readonly manager: PackageManager
   readonly newSecret: () => string
@@ -29,9 +29,7 @@ export function filesOf(project: Project): ReadonlyMap<string, string> {
   const settings = part('env.example').join('')
   const manifest = manifestOf(
     project,
-    part('package.part.json').map((text) =>
-      JSON.parse(text.replaceAll('{version}', project.version)),
-    ),
+    part('package.part.json').map((text) => JSON.parse(text)),
   )
   const readme = part('README.part.md')
   for (const name of [...parts, 'gitignore']) files.delete(name)
@@ -72,16 +70,32 @@ interface Manifest {
   readonly devDependencies?: Readonly<Record<string, string>>
 }
 
-function manifestOf({ name }: Project, fragments: readonly Manifest[]) {
+function manifestOf({ name, specOf }: Project, fragments: readonly Manifest[]) {
   return {
     name,
     ...Object.assign({}, ...fragments),
-    dependencies: merged(fragments.map(({ dependencies }) => dependencies)),
-    devDependencies: merged(fragments.map(({ devDependencies }) => devDependencies)),
+    dependencies: merged(
+      fragments.map(({ dependencies }) => dependencies),
+      specOf,
+    ),
+    devDependencies: merged(
+      fragments.map(({ devDependencies }) => devDependencies),
+      specOf,
+    ),
   }
 }
 
-function merged(some: readonly (Readonly<Record<string, string>> | undefined)[]) {
+/** What stands for a package of this project in the templates. */
+const own = '^{version}'
+
+function merged(
+  some: readonly (Readonly<Record<string, string>> | undefined)[],
+  specOf: Project['specOf'],
+) {
   const entries = Object.entries<string>(Object.assign({}, ...some))
-  return Object.fromEntries(entries.sort(([one], [other]) => (one < other ? -1 : 1)))
+  return Object.fromEntries(
+    entries
+      .map(([name, spec]) => [name, spec === own ? specOf(name) : spec] as const)
+      .sort(([one], [other]) => (one < other ? -1 : 1)),
+  )
 }

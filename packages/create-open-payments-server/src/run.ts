@@ -2,7 +2,14 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { type Output, runWith, UsageError } from 'open-payments-programs'
 import { type Answers, answersIn, program } from './arguments.js'
-import { type Database, databaseStart, databases, frameworks, ProblemError } from './choices.js'
+import {
+  type Database,
+  databaseStart,
+  databases,
+  type Framework,
+  frameworks,
+  ProblemError,
+} from './choices.js'
 import { commandsOf, managerIn } from './package-manager.js'
 import { filesOf } from './project.js'
 import { type Ask, chosen } from './questions.js'
@@ -12,14 +19,18 @@ export interface Surroundings extends Output {
   readonly nodeVersion: string
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
+  /** Whether the program runs from its source, whose version may not be published. */
+  readonly isClone: boolean
   /** Absent without a terminal. */
   readonly ask: Ask | undefined
   readonly newSecret: () => string
 }
 
-type Choice = Required<{
-  [Key in 'folder' | 'framework' | 'database']: NonNullable<Answers[Key]>
-}>
+interface Choice extends Pick<Answers, 'packages'> {
+  readonly folder: string
+  readonly framework: Framework
+  readonly database: Database
+}
 
 const nodeMinOfSqlite = [22, 13] as const
 
@@ -46,15 +57,16 @@ export function runProgram(args: readonly string[], surroundings: Surroundings):
  * run.
  */
 async function completed(
-  { folder, framework, database }: Answers,
+  { folder, framework, database, packages }: Answers,
   { ask, nodeVersion }: Surroundings,
 ): Promise<Choice> {
   if (ask === undefined) {
     if (folder === undefined) throw new UsageError('expected a folder')
     const [first = 'postgres'] = Object.keys(databasesOn(nodeVersion)) as Database[]
-    return { folder, framework: framework ?? 'express', database: database ?? first }
+    return { folder, framework: framework ?? 'express', database: database ?? first, packages }
   }
   return {
+    packages,
     folder: folder ?? ((await ask('Folder [wallet]: ')) || 'wallet'),
     framework: framework ?? (await chosen(ask, 'Framework:', frameworks)),
     database: database ?? (await chosen(ask, 'Database:', databasesOn(nodeVersion))),
@@ -95,11 +107,26 @@ function writeInto(folder: string, choice: Choice, { newSecret, environment }: S
   const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   const { version } = JSON.parse(manifest)
   const manager = managerIn(environment)
-  const files = filesOf({ ...choice, name: packageName(folder), version, manager, newSecret })
+  const specOf = packageSpecs(choice.packages, folder, version)
+  const files = filesOf({ ...choice, name: packageName(folder), specOf, manager, newSecret })
   for (const [path, content] of files) {
     const file = join(folder, path)
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, content, path === '.env' ? { mode: 0o600 } : {})
+  }
+}
+
+/** Returns how a wallet refers to a package of this version: in the registry, or by its tarball in a folder. */
+function packageSpecs(tarballs: string | undefined, wallet: string, version: string) {
+  return (name: string): string => {
+    if (tarballs === undefined) return `^${version}`
+    const tarball = resolve(tarballs, `${name}-${version}.tgz`)
+    if (!existsSync(tarball)) {
+      throw new ProblemError(
+        `npm pack has not written this file, so nothing was written: ${tarball}`,
+      )
+    }
+    return `file:${relative(wallet, tarball).replaceAll('\\', '/')}`
   }
 }
 
@@ -113,15 +140,19 @@ function packageName(folder: string): string {
 }
 
 function nextSteps(
-  { folder, framework, database }: Choice,
-  { environment, platform }: Surroundings,
+  { folder, framework, database, packages }: Choice,
+  { environment, platform, isClone }: Surroundings,
 ): string {
   const path = relative(process.cwd(), resolve(folder)) || '.'
   const next = ['npm install', ...databaseStart[database], 'npm test', 'npm run dev']
   const spoken = next.map((step) => commandsOf(managerIn(environment), step))
   const steps = [`cd ${quoted(path, platform)}`, ...spoken]
   const written = `Wrote a wallet with ${frameworks[framework]} and ${database} to ${path}.`
-  return `${written} Next:\n\n${steps.map((step) => `  ${step}\n`).join('')}\nIts README.md says what to replace.\n`
+  const clone =
+    isClone && packages === undefined
+      ? '\nIf npm does not have the packages of this clone yet, see --packages in the README of create-open-payments-server.\n'
+      : ' '
+  return `${written}${clone}Next:\n\n${steps.map((step) => `  ${step}\n`).join('')}\nIts README.md says what to replace.\n`
 }
 
 /** Quotes a path for the shell of a platform, if it has to be. A file of Windows cannot have a double quote. */

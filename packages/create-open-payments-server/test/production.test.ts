@@ -32,7 +32,7 @@ const timeouts = Object.keys(pool).filter((name) => /time_?out/i.test(name))
 const sourceOf = (database: keyof typeof databases) => {
   const project = {
     name: 'wallet',
-    version: '0.1.0',
+    specOf: () => '^0.1.0',
     framework: 'express',
     manager: 'npm',
   } as const

@@ -30,6 +30,7 @@ async function ran(args: readonly string[], surroundings: Partial<Surroundings> 
     environment: {},
     platform: 'linux',
     ask: undefined,
+    isClone: false,
     newSecret: () => 'secret',
     out: (text) => {
       printed.out += text
@@ -90,6 +91,44 @@ describe('the arguments', () => {
     const environment = { npm_config_framework: 'hono' }
     const { code, err } = await ran([wallet], { environment })
     expect([code, err]).toEqual([2, expect.stringContaining('write -- before the options')])
+  })
+})
+
+describe('the packages of this project', () => {
+  const names = ['client', 'pages', 'server', 'cli', 'doctor', 'server-testing'].map(
+    (name) => `open-payments-${name}`,
+  )
+  const { version } = JSON.parse(
+    readFileSync('packages/create-open-payments-server/package.json', 'utf8'),
+  )
+  const specs = () => {
+    const { dependencies, devDependencies } = JSON.parse(written('package.json'))
+    return names.map((name) => ({ ...dependencies, ...devDependencies })[name])
+  }
+
+  test('come from the registry, in the version of the program', async () => {
+    expect((await ran([wallet])).code).toBe(0)
+    expect(specs()).toEqual(names.map(() => `^${version}`))
+  })
+
+  test('come from the tarballs in the folder of --packages, wherever the program runs', async () => {
+    const packed = join(home, 'packed')
+    mkdirSync(packed)
+    for (const name of names) writeFileSync(join(packed, `${name}-${version}.tgz`), '')
+    const { code, out } = await ran([wallet, '--packages', packed], { isClone: true })
+    expect([code, out]).toEqual([0, expect.not.stringContaining('--packages')])
+    expect(specs()).toEqual(names.map((name) => `file:../packed/${name}-${version}.tgz`))
+  })
+
+  test('are not replaced by tarballs that do not exist: nothing is written', async () => {
+    const { code, err } = await ran([wallet, '--packages', home])
+    expect([code, existsSync(wallet)]).toEqual([1, false])
+    expect(err).toContain(join(home, `open-payments-client-${version}.tgz`))
+  })
+
+  test('may not be published, of which the program warns in a clone', async () => {
+    const { code, out } = await ran([wallet], { isClone: true })
+    expect([code, out]).toEqual([0, expect.stringContaining('see --packages in the README')])
   })
 })
 

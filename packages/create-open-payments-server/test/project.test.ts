@@ -11,7 +11,8 @@ const projects = Object.keys(frameworks).flatMap((framework) =>
 ) as readonly Pick<Project, 'framework' | 'database'>[]
 
 function written(project: Pick<Project, 'framework' | 'database'>) {
-  return filesOf({ ...project, name: 'wallet', version, manager: 'npm', newSecret: () => 'secret' })
+  const specOf = () => `^${version}`
+  return filesOf({ ...project, name: 'wallet', specOf, manager: 'npm', newSecret: () => 'secret' })
 }
 
 /** The specifiers of the imports of a file. */
