@@ -581,6 +581,26 @@ describe('in Chromium, the pages for owners', () => {
       await click(page, 'button[name=revoke]')
     })
 
+    test('say no more that a key was refused, once the browser has made another', async () => {
+      const page = await openedAsBob()
+      await keepSaved(page)
+      const { publicKey } = generateKeyPairSync('x25519')
+      const refused = publicKey.export({ format: 'pem', type: 'spki' }).toString()
+      await fill(page, { name: 'Shop', key: refused })
+      await click(page, '#add')
+      expect(await textOf(page)).toContain('The key was not added')
+      await page.evaluate(`document.getElementById('make').click()`)
+      await expect.poll(() => textOf(page)).toContain('Your browser has saved the private key.')
+      for (const told of ['The key was not added', 'This is a key of another kind']) {
+        expect(await textOf(page)).not.toContain(told)
+      }
+      expect(await page.evaluate(`document.querySelector('[aria-invalid]')`)).toBe(null)
+      expect(await violations(page)).toEqual([])
+      await click(page, '#add')
+      expect(await textOf(page)).toContain('The key has been added.')
+      await click(page, 'button[name=revoke]')
+    })
+
     test('say that the browser cannot make a key', async () => {
       const page = await openedAsBob()
       await page.evaluate(`crypto.subtle.generateKey = () => Promise.reject(new Error('unknown'))`)

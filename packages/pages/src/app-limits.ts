@@ -92,7 +92,7 @@ function budgetHtml(
   const end = window && formatDay(window.end, locale)
   const percent = percentOf(used, limit)
   const reserved = { ...limit, value: String(waits[counts]) }
-  return html`<svg class="bar" role="meter" aria-valuemin="0" aria-valuemax="100" aria-valuenow="${percent}" aria-label="${plain(locale, 'spentOf', { spent: formatAmount(used, locale), limit: formatAmount(limit, locale) })}"><rect width="${percent}%" height="100%"/></svg>
+  return html`<svg class="bar" role="meter" aria-valuemin="0" aria-valuemax="100" aria-valuenow="${percent}" aria-label="${plain(locale, 'spentOf', { spent: formatAmount(used, locale), limit: formatAmount(limit, locale) })}"><rect width="${percent}%" height="100%"/>${waits[counts] > 0n && html`<rect class="waits" x="${percent}%" width="${percentOf(reserved, limit)}%" height="100%"/>`}</svg>
     <p class="sides quiet"><span>${say(locale, 'spentOf', values)}</span>
     <span>${end === undefined ? say(locale, 'left', rest) : say(locale, 'leftUntil', { ...rest, end })}</span></p>
     ${waits[counts] > 0n && html`<p class="quiet">${say(locale, 'waitsReserved', { amount: amountHtml(reserved, locale) })}</p>`}`

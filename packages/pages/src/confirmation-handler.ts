@@ -1,8 +1,10 @@
 import type { PaymentToConfirm } from 'open-payments-server'
 import type { Handler, HttpResponse } from 'open-payments-server/adapter'
+import { addressOf, shortName } from './app-name.js'
 import { paymentHtml } from './connected-app.js'
 import { fieldsOf } from './forms.js'
 import { html } from './html.js'
+import { say } from './locale.js'
 import type { NoticeName } from './notice.js'
 import type { PagesOptions } from './options.js'
 import { outcomeOf, seeOutcome } from './outcomes.js'
@@ -16,6 +18,12 @@ type AskedOwner = Pick<PaymentToConfirm, 'walletAddress'> & {
   readonly resourceOwner?: string | undefined
 }
 type Shown = Pick<PaymentToConfirm, 'receiver' | 'debitAmount' | 'receiveAmount'>
+type Asking = { readonly [Name in 'client' | 'clientKey']?: PaymentToConfirm[Name] | undefined }
+
+/** What became of the owner's answer to a payment, and the app that asked for it, as far as it still waited. */
+interface Answered extends Asking {
+  readonly result: string
+}
 
 /** Returns the handler of the page on which owners confirm single payments. */
 export function confirmationHandler(site: Site): Handler {
@@ -39,17 +47,12 @@ export function confirmationHandler(site: Site): Handler {
     problem?: 'stale',
   ): Promise<HttpResponse> {
     const { owner, locale } = visit
-    const { client, clientKey } = payment
     const accounts = await options.accountsOf(owner.id)
     if (!isOwnedBy(owner.id, payment, accounts)) return notice(403, 'notYours', visit)
-    const app = client !== undefined && {
-      ownKey: await ownKeysOf(accounts, options.keys)({ client, clientKey }),
-      display: await options.auth.grants.displayOf(client),
-    }
     const screen = screens.confirmation(payment, {
       locale,
       accounts,
-      ...app,
+      ...(await appOf(payment, accounts)),
       receivers: await receiversOf(payment),
       fields: await fieldsFor(payment, owner.id),
       problem,
@@ -57,17 +60,52 @@ export function confirmationHandler(site: Site): Handler {
     return site.show(screen, visit, { status: problem === undefined ? 200 : 400 })
   }
 
-  /** Says to its owner what became of a payment that no longer waits. */
-  async function decided(paymentId: string, visit: OwnersVisit): Promise<HttpResponse> {
+  async function appOf({ client, clientKey }: Asking, accounts: readonly OwnedAccount[]) {
+    if (client === undefined) return undefined
+    const [ownKey, display] = await Promise.all([
+      ownKeysOf(accounts, options.keys)({ client, clientKey }),
+      options.auth.grants.displayOf(client),
+    ])
+    return { client, ownKey, display }
+  }
+
+  /** Resolves to a payment that no longer waits, for its owner alone, and to its description. */
+  async function madeFor({ owner, locale }: OwnersVisit, paymentId: string) {
     const payment = await options.resources?.outgoingPayments.get?.(paymentId)
-    if (payment === undefined) return notice(404, 'notWaiting', visit)
+    if (payment === undefined) return undefined
     const { grantId, walletAddress } = payment
     const grant = grantId === undefined ? undefined : await options.auth.grants.get(grantId)
     const asked = { resourceOwner: grant?.resourceOwner, walletAddress }
-    const accounts = await options.accountsOf(visit.owner.id)
-    if (!isOwnedBy(visit.owner.id, asked, accounts)) return notice(404, 'notWaiting', visit)
-    const line = paymentHtml(payment, await receiversOf(payment), visit)
-    return notice(200, 'wasDecided', visit, { content: html`<p>${line}</p>` })
+    const accounts = await options.accountsOf(owner.id)
+    if (!isOwnedBy(owner.id, asked, accounts)) return undefined
+    const line = paymentHtml(payment, await receiversOf(payment), { locale })
+    return { payment, line: html`<p>${line}</p>` }
+  }
+
+  /** Says to its owner what an answer has led to, and which app waits for it. */
+  async function answered(
+    { result, ...asking }: Answered,
+    paymentId: string,
+    visit: OwnersVisit,
+  ): Promise<HttpResponse> {
+    const { owner, locale } = visit
+    const [status, name] = answers[result] ?? ([409, 'notPaid'] as const)
+    const made = name === 'confirmed' ? await madeFor(visit, paymentId) : undefined
+    const accounts = await options.accountsOf(owner.id)
+    const app = await appOf(made?.payment ?? asking, accounts)
+    const back =
+      app &&
+      html`<p>${say(locale, 'returnTo', { app: shortName(app, locale) })}<br>
+        <span class="address">${addressOf(app)}</span></p>`
+    return notice(status, name, visit, { content: html`${made?.line}${back}` })
+  }
+
+  /** Says to its owner what became of a payment that no longer waits. */
+  async function decided(paymentId: string, visit: OwnersVisit): Promise<HttpResponse> {
+    const made = await madeFor(visit, paymentId)
+    return made === undefined
+      ? notice(404, 'notWaiting', visit)
+      : notice(200, 'wasDecided', visit, { content: made.line })
   }
 
   async function receiversOf(
@@ -79,20 +117,25 @@ export function confirmationHandler(site: Site): Handler {
     return isKnown ? named : new Map([[receiver, { walletAddress }]])
   }
 
-  async function decide(paymentId: string, visit: OwnersVisit): Promise<HttpResponse> {
+  async function decide(
+    paymentId: string,
+    { client, clientKey }: Asking,
+    visit: OwnersVisit,
+  ): Promise<HttpResponse> {
     const { request, owner } = visit
     const fields = fieldsOf(request)
     const [shown, decision] = [fields.get('shown') ?? '', fields.get('decision')]
     const isShown = await tokens.isValid(request, 'confirm', owner.id, paymentId, shown)
     if (!isShown || (decision !== 'confirm' && decision !== 'decline')) {
-      return seeOutcome(tokens, visit, 'stale')
+      return seeOutcome(tokens, visit, { result: 'stale' })
     }
     const resourceOwner = owner.id
     const result = await (decision === 'confirm'
       ? confirm(paymentId, { resourceOwner, ...(JSON.parse(shown) as Shown) })
       : decline(paymentId, { resourceOwner }))
     const done = decision === 'confirm' ? 'confirmed' : 'declined'
-    return seeOutcome(tokens, visit, result.ok ? done : result.refusal)
+    const outcome: Answered = { result: result.ok ? done : result.refusal, client, clientKey }
+    return seeOutcome(tokens, visit, outcome)
   }
 
   return site.served(async (visit) => {
@@ -101,13 +144,11 @@ export function confirmationHandler(site: Site): Handler {
     const isPosted = visit.request.method === 'POST'
     const payment = await toConfirm(paymentId)
     if (!isSignedIn(visit)) return site.signIn(visit)
-    if (isPosted) return decide(paymentId, visit)
-    const outcome = await outcomeOf<string>(tokens, visit)
-    if (outcome !== undefined && outcome.result !== 'stale') {
-      return notice(...(answers[outcome.result] ?? [409, 'notPaid']), visit)
-    }
+    if (isPosted) return decide(paymentId, payment ?? {}, visit)
+    const { result: answer } = (await outcomeOf<Answered>(tokens, visit)) ?? {}
+    if (answer !== undefined && answer.result !== 'stale') return answered(answer, paymentId, visit)
     if (payment === undefined) return decided(paymentId, visit)
-    return ask(payment, visit, outcome && 'stale')
+    return ask(payment, visit, answer && 'stale')
   })
 }
 

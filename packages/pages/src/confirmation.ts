@@ -74,7 +74,7 @@ export function confirmationScreen(
     <div class="buttons"><button class="primary" id="decision" name="decision" value="confirm">
     ${say(locale, 'confirm')}</button>
     <button name="decision" value="decline">${say(locale, 'decline')}</button></div>
-    ${app && html`<p class="quiet small">${say(locale, 'returns')}</p>`}</form>`
+    ${values && html`<p class="quiet small">${say(locale, 'returns', values)}</p>`}</form>`
   const title = values ? plain(locale, 'asksToConfirm', values) : plain(locale, 'confirmOwn')
   return { title, content }
 }

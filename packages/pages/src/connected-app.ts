@@ -24,7 +24,7 @@ import { type LimitProblem, limitAlert, limitField, limitOf } from './limits.js'
 import { formatDay, formatInstant, isolated, say } from './locale.js'
 import { alertOf } from './notice.js'
 import { ownerLimitsHtml } from './owner-limits.js'
-import { type Receivers, receiverHtml } from './receivers.js'
+import { payeeHtml, type Receivers } from './receivers.js'
 import type { TextKey } from './texts.js'
 
 /** The values that the page of one connected app needs in addition to the app. */
@@ -175,11 +175,10 @@ export function paymentHtml(
   receivers: Receivers | undefined,
   { locale }: Pick<ConnectedAppOptions, 'locale'>,
 ): Html {
-  const { status, receiver, receiverWalletAddress: walletAddress, inDoubt } = payment
-  const known = receivers?.get(receiver) ?? (walletAddress === undefined ? {} : { walletAddress })
+  const { status, inDoubt } = payment
   const values = {
     amount: amountHtml(status === 'completed' ? payment.sentAmount : payment.debitAmount, locale),
-    receiver: receiverHtml(receiver, new Map([[receiver, known]])),
+    receiver: payeeHtml(payment, receivers),
   }
   const date = formatInstant(payment.createdAt, locale)
   const sent = amountHtml(payment.sentAmount, locale)

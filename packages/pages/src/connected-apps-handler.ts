@@ -88,10 +88,11 @@ export function connectedAppsHandler(site: Site): Handler {
     const { grants: found, ...more } = await (search === undefined
       ? newest(owner.id, query.get('before'))
       : searched(owner.id, search, shown.locale, ownKeyOf))
-    const each = (grant: GrantView) => connected(grant, ownKeyOf)
-    const screen = screens.connectedApps(await Promise.all(found.map(each)), {
+    const apps = await Promise.all(found.map((grant) => connected(grant, ownKeyOf)))
+    const screen = screens.connectedApps(apps, {
       ...shown,
       ...more,
+      receivers: await namedReceivers(apps.flatMap(receiversWaitingIn), receiverOf),
       endedUrl: '?ended',
       accountLimitsUrl: limitsPage && '?limits',
       search,
@@ -191,7 +192,6 @@ export function connectedAppsHandler(site: Site): Handler {
           )
         : undefined
     const paid = history?.result.toReversed()
-    const wanted = [...receiversIn(access), ...(paid ?? []).map(({ receiver }) => receiver)]
     const ownerLimits = grant.conditions?.limits && (await payments?.limitsOf({ grantId }))
     const shown = await appOptions(visit)
     const ownKeyOf = ownKeysOf(shown.accounts, options.keys)
@@ -199,6 +199,11 @@ export function connectedAppsHandler(site: Site): Handler {
       ...(await connected(grant, ownKeyOf)),
       ...(ownerLimits !== undefined && { ownerLimits }),
     }
+    const wanted = [
+      ...receiversIn(access),
+      ...(paid ?? []).map(({ receiver }) => receiver),
+      ...receiversWaitingIn(app),
+    ]
     const screen = screens.connectedApp(app, {
       ...shown,
       receivers: await namedReceivers(wanted, receiverOf),
@@ -283,6 +288,11 @@ async function pageBefore<Found>(
     if (error instanceof InvalidInputError) return read({})
     throw error
   }
+}
+
+/** Returns the incoming payments for which an app waits for the owner's answer. */
+function receiversWaitingIn({ waiting = [] }: Pick<ConnectedApp, 'waiting'>): readonly string[] {
+  return waiting.map(({ receiver }) => receiver)
 }
 
 function olderUrl(

@@ -25,6 +25,7 @@ import {
 } from './locale.js'
 import { alertOf } from './notice.js'
 import { isSameUrl, type OwnedAccount } from './owned-account.js'
+import { payeeHtml } from './receivers.js'
 import type { TextKey } from './texts.js'
 
 /** An app with access, and what it has done with it. */
@@ -182,12 +183,15 @@ export function connectedAppHtml(app: ConnectedApp, options: ConnectedAppsOption
 /** Returns the payments that wait for the owner's answer, each with a link to the page that takes it. */
 export function waitingHtml(
   { waiting = [] }: ConnectedApp,
-  { locale }: Pick<AppOptions, 'locale'>,
+  { locale, receivers }: Pick<AppOptions, 'locale' | 'receivers'>,
 ): Html {
   if (waiting.length === 0) return html``
-  const items = waiting.map(({ url, until, debitAmount, receiver, receiverWalletAddress }) => {
-    const to = receiverWalletAddress ?? receiver
-    const values = { amount: amountHtml(debitAmount, locale), receiver: isolated(to) }
+  const items = waiting.map((payment) => {
+    const { url, until, debitAmount } = payment
+    const values = {
+      amount: amountHtml(debitAmount, locale),
+      receiver: payeeHtml(payment, receivers),
+    }
     const time = formatDeadline(until, locale)
     return html`<li>${say(locale, 'paymentTo', values)}<br>
       <span class="quiet small">${say(locale, 'waitsUntil', { time })}</span><br>

@@ -171,7 +171,7 @@ function spendingBlock(
   return html`<p class="amount"><span>${once ?? amount}</span> <span>${once === undefined && often}</span></p>
     ${windows === 0 && html`<p class="warning">${say(locale, 'outOfTime')}</p>`}
     ${limit === undefined && html`<p class="warning">${say(locale, 'anyAmountWarning')}</p>`}
-    ${isReceived && html`<p class="quiet">${say(locale, 'receivedWarning')}</p>`}
+    ${limit && html`<p class="quiet">${say(locale, isReceived ? 'receivedWarning' : 'feesIncluded')}</p>`}
     <dl>
     ${row('rowTotal', totalOf(outlook, options))}
     ${row('rowAccount', total.identifier !== undefined && accountLine(total.identifier, payer, locale))}
@@ -316,7 +316,7 @@ function tokenDetails({ label, access }: TokenView, options: ConsentOptions): Ht
 }
 
 function buttons(view: InteractionView, options: ConsentOptions): Html {
-  const { locale, accounts, connectedAppsUrl } = options
+  const { locale, accounts, connectedAppsUrl, ownKey } = options
   const { needAccount, finishUri } = view
   const canApprove = needAccount.length === 0 || accountsFor(needAccount, accounts).length > 0
   const approve =
@@ -327,7 +327,7 @@ function buttons(view: InteractionView, options: ConsentOptions): Html {
     connectedAppsUrl && html`<a href="${connectedAppsUrl}">${say(locale, 'appsTitle')}</a>`
   return html`<div class="buttons">${approve}
     <button${!canApprove && html` id="decision"`} name="decision" value="deny">${say(locale, 'deny')}</button></div>
-    <p class="quiet small">${place ? say(locale, 'returnsTo', { place }) : say(locale, 'returns')}
+    <p class="quiet small">${place ? say(locale, 'returnsTo', { place }) : say(locale, 'returns', { app: shortName({ ...view, ownKey }, locale) })}
     ${apps && say(locale, 'endAnytime', { apps })}</p>`
 }
 

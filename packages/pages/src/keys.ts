@@ -209,7 +209,9 @@ function sayProblem(problem: KeyProblem | undefined, locale: Locale): Html | fal
 function problemHtml(problem: KeyProblem, locale: Locale): Html {
   if (problem === 'stale') return alertOf('stale', locale)
   const text = html`<a href="#${fieldOf(problem)}">${sayProblem(problem, locale)}</a>`
-  return html`<div class="error" role="alert" tabindex="-1" autofocus>
+  // A new key ends the problem.
+  const isOver = fieldOf(problem) === 'key' && problem !== 'full'
+  return html`<div class="error" role="alert" tabindex="-1" autofocus${isOver && html` id="key-refused"`}>
     <h2>${say(locale, 'keyRefused')}</h2><p>${text}</p></div>`
 }
 
@@ -245,7 +247,15 @@ button.addEventListener('click', async () => {
   link.href = URL.createObjectURL(new Blob([pem], { type: 'application/x-pem-file' }))
   link.download = kid + '.pem'
   link.click()
-  document.getElementById('key').value = JSON.stringify({ kty, crv, x, kid })
+  const field = document.getElementById('key')
+  field.value = JSON.stringify({ kty, crv, x, kid })
+  const refused = document.getElementById('key-refused')
+  if (refused) {
+    refused.remove()
+    document.getElementById('key-problem').remove()
+    field.removeAttribute('aria-invalid')
+    field.setAttribute('aria-describedby', 'key-hint')
+  }
   status.textContent = button.dataset.made
 })
 `

@@ -68,6 +68,18 @@ export function receiverHtml(url: string, receivers: Receivers = new Map()): Htm
     <span class="quiet small">${addressOf({ client: address })}</span>`
 }
 
+/** Returns the receiver of a payment, of which the wallet address may be known without its name. */
+export function payeeHtml(
+  {
+    receiver,
+    receiverWalletAddress: walletAddress,
+  }: { readonly receiver: string; readonly receiverWalletAddress?: string | undefined },
+  receivers: Receivers | undefined,
+): Html {
+  const known = receivers?.get(receiver) ?? (walletAddress === undefined ? {} : { walletAddress })
+  return receiverHtml(receiver, new Map([[receiver, known]]))
+}
+
 /** Returns a short name of the receiver, for a sentence: the name of the account, or a host. */
 export function receiverName(url: string, receivers: Receivers = new Map()): string {
   const { walletAddress, name } = receivers.get(url) ?? {}

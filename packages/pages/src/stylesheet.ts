@@ -81,6 +81,8 @@ details>:last-child{margin-block-end:.25rem}
 .card section{border-block-start:1px solid var(--border);margin-block-start:1rem;padding-block-start:.75rem}
 .limit strong{display:block;font-size:1.0625rem}
 .bar{display:block;width:100%;height:.6rem;margin-block:.5rem .35rem;border-radius:99px;background:var(--border);fill:var(--accent);forced-color-adjust:none}
+.waits{opacity:.45}
+[dir=ltr] li:not(.history li,nav li)::first-letter,[dir=ltr] .limit strong::first-letter{text-transform:uppercase}
 [dir=rtl] .bar{transform:scaleX(-1)}
 .sides{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem;margin:0}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}

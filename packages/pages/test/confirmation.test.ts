@@ -136,9 +136,8 @@ describe('the page that confirms a payment', () => {
     const { text, body } = await as('alice').open()
     const texts = languages[language]
     expect(body).toContain(`lang="${language}" dir="${texts.direction}"`)
-    for (const key of ['confirm', 'decline', 'rowTo', 'returns'] as const) {
-      expect(text).toContain(texts[key])
-    }
+    for (const key of ['confirm', 'decline', 'rowTo'] as const) expect(text).toContain(texts[key])
+    expect(text).toContain(texts.returns.replace('{app}', 'Shop <b>'))
   })
 
   test('makes the payment, also if the form is posted twice, and its client gets it', async () => {
@@ -152,6 +151,10 @@ describe('the page that confirms a payment', () => {
       200,
       expect.stringContaining('Payment confirmed'),
     ])
+    for (const { text } of [first, second]) {
+      expect(text).toMatch(/12\.50 USD to .*waits to be sent/)
+      expect(text).toContain('You can return to Shop <b>.')
+    }
     expect((await request()).status).toBe(201)
     expect(requested).toHaveLength(2)
     const reopened = await alices.open()
@@ -160,6 +163,20 @@ describe('the page that confirms a payment', () => {
       expect.stringContaining('Already decided'),
     ])
   })
+
+  test.each(['en', 'de', 'es', 'ar'] as const)(
+    'says in the language %s to which app the owner can return afterwards',
+    async (language) => {
+      for (const decision of ['confirm', 'decline']) {
+        const { as } = await asked({ ownerOf: () => ({ id: 'alice', language }) })
+        const alices = as('alice')
+        await alices.open()
+        const { text } = await alices.post({ decision })
+        const named = languages[language].returnTo.replace('{app}', 'Shop <b>')
+        expect(text).toContain(`${named} https://shop.example`)
+      }
+    },
+  )
 
   test('declines the payment for good', async () => {
     const { as, request } = await asked()
@@ -271,7 +288,9 @@ describe('the page of a payment that its owner ordered in the own app', () => {
     for (const part of ['Shop', 'shop.example', 'chose its name', 'return to the app', 'secret']) {
       expect(body).not.toContain(part)
     }
-    expect((await alices.post({ decision: 'confirm' })).text).toContain('Payment confirmed')
+    const { text: confirmed } = await alices.post({ decision: 'confirm' })
+    expect(confirmed).toMatch(/Payment confirmed.*7\.00 USD to/)
+    expect(confirmed).not.toContain('return to')
     expect(await create()).toMatchObject({ ok: true, changed: false })
     const [again, others] = [await alices.open(), await as('bob').open()]
     expect([again.status, again.text]).toEqual([200, expect.stringContaining('7.00 USD')])

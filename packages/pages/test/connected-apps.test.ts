@@ -106,6 +106,21 @@ describe.each([
     expect(text).toContain('30.00 USD waits for your answer')
   })
 
+  test('names the receiver, if it is known', () => {
+    const { receiver } = waitingPayment
+    const receivers = new Map([
+      [receiver, { name: 'Till <b>', walletAddress: 'https://shop.example/till' }],
+    ])
+    const { text } = open({ waiting: [waitingPayment] }, { receivers })
+    expect(text).toContain('30.00 USD to Till <b> https://shop.example/till')
+  })
+
+  test('is the part of the bar after what is spent', () => {
+    const { body } = open({ budgets: [budget('4000', '1000')], waiting: [waitingPayment] })
+    expect(body).toContain('<rect width="20%" height="100%"/>')
+    expect(body).toContain('<rect class="waits" x="20%" width="60%" height="100%"/>')
+  })
+
   test('counts in its own window and item only', () => {
     const others = [
       { ...waitingPayment, createdAt: Date.UTC(2026, 10, 30) },
@@ -117,8 +132,9 @@ describe.each([
   })
 
   test('is not mentioned while nothing waits', () => {
-    const { text } = open({ budgets: [budget('4000', '1000')], waiting: [] })
+    const { body, text } = open({ budgets: [budget('4000', '1000')], waiting: [] })
     expect(text).not.toContain('your answer')
+    expect(body).not.toContain('class="waits"')
     expect(text).toContain('40.00 USD of 50.00 USD spent')
   })
 })

@@ -121,6 +121,18 @@ describe('the consent page', () => {
     for (const each of expected) expect(text).toContain(each)
   })
 
+  test.each<[string, AccessItem['limits'], boolean]>([
+    ['what the account pays', { debitAmount: usd('2500') }, true],
+    ['what the account pays every month', monthly, true],
+    ['what arrives', { receiveAmount: usd('2500') }, false],
+    ['nothing', {}, false],
+  ])('says that fees are included if the limit counts: %s', (_, limits, isIncluded) => {
+    for (const tag of ['en', 'de', 'es', 'ar'] as const) {
+      const { text } = shown(viewOf([pay(limits)]), tag)
+      expect(text.includes(languages[tag].feesIncluded)).toBe(isIncluded)
+    }
+  })
+
   test('names the receiver and its wallet address, and the granted URL in the details', () => {
     const receiver = 'https://wallet.example/incoming-payments/1'
     const bob = { name: 'Bob', walletAddress: 'https://wallet.example/bob' }
