@@ -24,12 +24,17 @@ describe('in Chromium, the start page', () => {
   let browser: Browser
   let wallet: CreatedWallet
   let sandbox: Sandbox
+  let mustConfirm = false
   beforeAll(async () => {
     browser = await launched()
     sandbox = await startSandbox({ port: 0, outboundTimeoutMs: 60_000 })
     wallet = await startCreatedWallet({
       create: async (settings, database, ports) => ({
-        wallet: await createWithStartPage(settings, database, { ...ports, exchanges: noFee }),
+        wallet: await createWithStartPage(settings, database, {
+          ...ports,
+          exchanges: noFee,
+          mustConfirm: () => mustConfirm,
+        }),
       }),
     })
   })
@@ -67,6 +72,50 @@ describe('in Chromium, the start page', () => {
     expect(text).toContain('Alice has paid Bob 5.00 USD.')
     expect(text).toContain('105.00 USD')
     await expectToBeUsable(page)
+  })
+
+  test('leads to the page on which the owner confirms a payment, and continues it afterwards', async () => {
+    mustConfirm = true
+    const page = await opened(`${wallet.baseUrl}/`)
+    await click(page, 'button.primary')
+    expect(await textOf(page)).toContain('alice or bob, with the password')
+    await expectToBeUsable(page)
+    await fill(page, { owner: 'alice', password: demoPassword })
+    await click(page, 'form button')
+    await click(page, 'button[value=approve]')
+    expect(await textOf(page)).toContain('The payment waits for Alice: confirm or decline it')
+    await expectToBeUsable(page)
+    await click(page, '[role=status] a')
+    await click(page, 'button[value=confirm]')
+    mustConfirm = false
+    await expectToBeUsable(page)
+    await click(page, 'footer a')
+    expect(await textOf(page)).toContain('Alice has paid Bob 5.00 USD.')
+  })
+
+  test('continues a payment when it comes back into view', async () => {
+    mustConfirm = true
+    const page = await opened(`${wallet.baseUrl}/`)
+    await click(page, 'button.primary')
+    await fill(page, { owner: 'alice', password: demoPassword })
+    await click(page, 'form button')
+    await click(page, 'button[value=approve]')
+    mustConfirm = false
+    const url = String(await page.evaluate(`document.querySelector('[role=status] a').href`))
+    const payments = wallet.wallet.resources.outgoingPayments
+    const id = new URL(url).pathname.split('/').at(-1) ?? ''
+    await payments.decline(id, { resourceOwner: 'alice' })
+    await page.evaluate(`void document.dispatchEvent(new Event('visibilitychange'))`)
+    await expect.poll(() => textOf(page)).toContain('Alice has declined the payment.')
+  })
+
+  test('breaks no option of a command at its hyphens', async () => {
+    const page = await opened(`${wallet.baseUrl}/`)
+    await page.setViewport({ width: 320, height: 640 })
+    const broken = `[...document.querySelectorAll('pre .option')].filter((option) =>
+      option.offsetHeight > 1.5 * Number.parseFloat(getComputedStyle(option).lineHeight)).length`
+    expect(await page.evaluate(`document.querySelectorAll('pre .option').length`)).toBe(5)
+    expect(await page.evaluate(broken)).toBe(0)
   })
 
   test('of the sandbox pays from one wallet to the other', async () => {

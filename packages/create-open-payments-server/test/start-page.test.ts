@@ -96,6 +96,19 @@ describe('the start page', () => {
     for (const link of links) expect((await fetch(at(link))).status, link).toBe(200)
   })
 
+  test.each(['/login', '/nothing'])(
+    'is linked from the pages of owners, such as %s',
+    async (path) => {
+      const page = await (await fetch(at(path), { headers: html })).text()
+      expect(page).toContain('<a href="/">Start page for developers</a>')
+    },
+  )
+
+  test('says who can sign in with which password, as the login does', async () => {
+    const hint = 'Sign in as alice or bob, with the password that .env or the terminal shows'
+    for (const path of ['/', '/login']) expect(await shown(path)).toContain(hint)
+  })
+
   test('pays with the consent of the owner, who sees whom, and shows the new balances', async () => {
     const [alice, bob] = [await balanceOf('alice'), await balanceOf('bob')]
     const { page: consent, location } = await decide(await pressed(), 'approve')
@@ -322,7 +335,9 @@ describe('in production', () => {
     ]
     const ask = (method: string, url: string) =>
       handle({ method, url, headers, body: new Uint8Array() })
-    expect((await ask('GET', '/')).status).toBe(404)
+    const none = await ask('GET', '/')
+    expect(none.status).toBe(404)
+    expect(none.body).not.toContain('Start page')
     expect((await ask('GET', '/start-page/requests')).status).toBe(404)
     expect(await ask('GET', '/shop/jwks.json')).toMatchObject({ status: 200, body: '{"keys":[]}' })
   })

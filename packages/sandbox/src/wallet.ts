@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
+import { design } from 'create-open-payments-server/wallet/design'
 import type { Account } from 'create-open-payments-server/wallet/ledger'
 import { ownReceivers, type Receivers } from 'create-open-payments-server/wallet/pricing'
 import { createWallet } from 'create-open-payments-server/wallet/wallet'
+import { html } from 'open-payments-pages'
 import {
   consumeEvents,
   type EventHandler,
@@ -130,6 +132,7 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
   )
   const secrets = { sessionSecret: randomBytes(32), paymentDetailsSecret: randomBytes(32) }
   const wallet = createWallet({ baseUrl, ...secrets, demoPassword: '' }, database, {
+    design: { ...design, footer: html`<a href="/sandbox">Page of the sandbox</a>` },
     ledger: unlimitedLedger(owned, lacksFunds),
     keys: memoryKeys(),
     limits: memoryLimits(),

@@ -2,6 +2,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import {
   alertOf,
   browserTokens,
+  type Design,
   fieldsOf,
   type Html,
   html,
@@ -14,7 +15,7 @@ import {
 } from 'open-payments-pages'
 import type { Handler } from 'open-payments-server'
 import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
-import { design } from './design.js'
+import { design as ownDesign } from './design.js'
 import type { WalletSettings } from './settings.js'
 
 /**
@@ -38,7 +39,11 @@ const zoneScript = `document.getElementById('zone').value =
   Intl.DateTimeFormat().resolvedOptions().timeZone`
 const zoneLengthMax = 64
 
-export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSettings): Login {
+/** @param look `hint` stands above the fields, such as who can sign in while the wallet is a demonstration. */
+export function createLogin(
+  { baseUrl, sessionSecret, demoPassword }: WalletSettings,
+  { design = ownDesign, hint }: { readonly design?: Design; readonly hint?: Html } = {},
+): Login {
   const { protocol, port } = new URL(baseUrl)
   const isSecure = protocol === 'https:'
   // Cookies have no port: another wallet on this machine would end the session of this one.
@@ -80,7 +85,7 @@ export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSett
     const action = `/login?${new URLSearchParams({ next: nextOf(request) })}`
     const { field, headers } = await tokens.field(request)
     const zone = html`<input type="hidden" id="zone" name="zone">`
-    const fields = html`${alert}${field}${zone}`
+    const fields = html`${alert}${hint}${field}${zone}`
     const screen = loginScreen({ locale, action, refusedName: name, fields })
     return page({ ...screen, script: zoneScript }, { locale, design, status, headers })
   }
@@ -95,7 +100,7 @@ export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSett
     },
     async page(request) {
       if (request.method === 'GET' || request.method === 'HEAD') return form(request)
-      if (request.method !== 'POST') return wrongMethod(request)
+      if (request.method !== 'POST') return wrongMethod(request, design)
       const sender = await tokens.check(request)
       if (sender === 'withoutCookie') {
         const link = html`<a href="${baseUrl}/login">${baseUrl}</a>`
@@ -122,7 +127,7 @@ interface FormAnswer {
   readonly status?: number
 }
 
-function wrongMethod(request: HttpRequest): HttpResponse {
+function wrongMethod(request: HttpRequest, design: Design): HttpResponse {
   const locale = localeFor(request)
   const headers = { allow: 'GET, HEAD, POST' }
   return page(noticeScreen('wrongMethod', locale), { locale, design, status: 405, headers })

@@ -1,4 +1,9 @@
-import { type AccountLimitSettings, createPages, type OwnerKeys } from 'open-payments-pages'
+import {
+  type AccountLimitSettings,
+  createPages,
+  type Design,
+  type OwnerKeys,
+} from 'open-payments-pages'
 import {
   createWallet as createServers,
   type Handler,
@@ -13,7 +18,7 @@ import {
 import { accountLimitsOn } from './account-limits.js'
 import { clientKeysOn } from './client-keys.js'
 import { confirmedByOwner, isAbove } from './confirmation.js'
-import { design } from './design.js'
+import { design as ownDesign } from './design.js'
 import { type Exchanges, exchangeFor } from './exchange.js'
 import { forHost } from './hosts.js'
 import { type Ledger, ledgerOn } from './ledger.js'
@@ -48,6 +53,8 @@ export interface WalletPorts
       | 'signatures'
     >
   > {
+  /** The look of the pages. Default: that of `design.ts`. */
+  readonly design?: Design
   readonly ledger?: Ledger
   readonly login?: Login
   /** The keys that owners registered. */
@@ -70,6 +77,7 @@ export function createWallet(
 ): Wallet {
   const { baseUrl } = settings
   const {
+    design = ownDesign,
     ledger = ledgerOn(database),
     login = createLogin(settings),
     keys = clientKeysOn(database),

@@ -1,9 +1,10 @@
 import { generateKeyPairSync, randomUUID } from 'node:crypto'
-import { html, type OwnedKey } from 'open-payments-pages'
+import { type Design, html, type OwnedKey } from 'open-payments-pages'
 import { clientKeysOn } from '../client-keys.js'
 import { design } from '../design.js'
 import { isForHost } from '../hosts.js'
 import { ledgerOn, openAccount } from '../ledger.js'
+import { createLogin } from '../login.js'
 import { isProduction, type WalletSettings } from '../settings.js'
 import type { Database } from '../sql.js'
 import { createWallet, reportRefusal, type Wallet, type WalletPorts } from '../wallet.js'
@@ -12,6 +13,9 @@ import { startPageOf } from './page.js'
 import { recorder, requestLog } from './requests.js'
 
 const dollars = { assetCode: 'USD', assetScale: 2 }
+
+const signIn = html`Sign in as <code>alice</code> or <code>bob</code>, with the password that
+  <code>.env</code> or the terminal shows: <code>DEMO_PASSWORD</code>`
 
 /**
  * Creates the wallet with a page at `/` for developers, on which an app pays between the accounts of alice and bob. The
@@ -32,16 +36,20 @@ export async function createWithStartPage(
   await openAccount(database, opened)
   const { key, ...client } = newClient(shop)
 
+  const look: Design = { ...design, footer: html`<a href="/">Start page for developers</a>` }
   const {
     ledger = ledgerOn(database),
     keys = clientKeysOn(database),
+    login = createLogin(settings, { design: look, hint: html`<p class="quiet">${signIn}.</p>` }),
     onRefusal = reportRefusal,
   } = ports
   const log = requestLog()
   const { noteRefusal, recorded } = recorder(log, baseUrl)
   const wallet = createWallet(settings, database, {
     ...ports,
+    design: look,
     ledger,
+    login,
     keys: { ...keys, of: async (url) => [...(url === shop ? [key] : []), ...(await keys.of(url))] },
     onRefusal(report) {
       noteRefusal(report)
@@ -54,9 +62,8 @@ export async function createWithStartPage(
     baseUrl,
     paths: { page: '/', below: '/start-page' },
     title: 'Your wallet',
-    intro: html`<p>It runs. Owners sign in as <code>alice</code> or <code>bob</code> with the
-      <code>DEMO_PASSWORD</code>, see their <a href="/apps">connected apps</a>, and register the
-      <a href="/keys">keys of their own apps</a>.</p>`,
+    intro: html`<p>It runs. ${signIn}. Owners see their <a href="/apps">connected apps</a>, and register
+      the <a href="/keys">keys of their own apps</a>.</p>`,
     async accounts() {
       const found = await Promise.all([alice, bob].map((url) => ledger.find(url)))
       const known = found.flatMap((account) => (account === undefined ? [] : [account]))

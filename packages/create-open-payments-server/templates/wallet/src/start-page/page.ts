@@ -154,8 +154,15 @@ function pageOf(
 }
 
 function commandHtml([aim, command]: readonly [string, string], index: number): Html {
-  return html`<p id="aim-${index}">${aim}:</p><div class="command"><pre><code>${command}</code></pre>
+  return html`<p id="aim-${index}">${aim}:</p><div class="command"><pre><code>${unbroken(command)}</code></pre>
     <button type="button" class="copy" aria-describedby="aim-${index}" hidden>Copy</button></div>`
+}
+
+/** Keeps a line from ending after the hyphens of an option. */
+function unbroken(command: string): readonly Html[] {
+  return command
+    .split(/( )/)
+    .map((word) => html`${word.startsWith('-') ? html`<span class="option">${word}</span>` : word}`)
 }
 
 /** What has become of a payment. `again` is the page that attempts an open one again. */
@@ -210,7 +217,7 @@ header,main,footer{max-width:64rem}h1{font-size:1.75rem}
 .done{margin-block-end:1rem}.balance{font-size:1.5rem;font-weight:700;margin:.5rem 0}
 .command{display:flex;flex-wrap:wrap;gap:.5rem;align-items:start;margin-block-end:1rem}
 pre{flex:1 1 min(100%,20rem);min-width:0;margin:0;padding:.6rem .75rem;white-space:pre-wrap;overflow-wrap:anywhere;border:1px solid var(--border);border-radius:calc(var(--radius)*.5);background:var(--background)}
-p:has(+.command){margin:.25rem 0}`
+.option{display:inline-block;max-width:100%}p:has(+.command){margin:.25rem 0}`
 
 /** An app that comes back into view continues what waited for an answer on another page. */
 const againScript = `
