@@ -26,9 +26,9 @@ export async function ask(client: Client, walletAddress: string, receiver: strin
   return asked.ok ? { ...asked, quote: id } : asked
 }
 
-/** Gets the grant after the browser has returned. Keep it with the quote: this works once. */
-export async function granted(client: Client, pending: PendingGrant, query: URLSearchParams) {
-  const finish = await verifyFinish(pending, query)
+/** Gets the grant after the browser has returned, once: keep it with the quote. */
+export async function granted(client: Client, pending: PendingGrant, returned: URL) {
+  const finish = await verifyFinish(pending, returned.searchParams)
   if (!finish.ok) return finish
   return client.continueGrant(pending, { interactRef: finish.interactRef })
 }
