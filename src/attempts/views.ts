@@ -20,8 +20,8 @@ export type Settled =
       readonly doubt?: SettledDoubt
     }
   /**
-   * Nothing more is sent. `arrived` is proven or by word, all of the amount or less; `inDoubt` is what nobody knows,
-   * which a later call may decide. `reason`: why less than all was sent.
+   * Nothing more is sent. `arrived` is proven or by word: all of the amount or less, and more only with `totals.excess`.
+   * `inDoubt` is what nobody knows, which a later call may decide. `reason`: why less than all was sent.
    */
   | {
       readonly state: 'ended'

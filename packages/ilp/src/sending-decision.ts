@@ -11,7 +11,9 @@ import { type Statement, statedFor } from './statement.js'
  *
  * - `arrived`, `never`: all packets that nobody knows about, or if there is none, what is known by the word of the
  *   receiver or the peer alone, whose amounts `arrived` confirms.
- * - `corrected`: the payer's account has what is due for what is proven, so neither `mismatch` nor `excess` is listed
+ *   A packet that was denied, and is decided by its `reference` to have arrived, is listed as `excess`: another packet
+ *   may have brought its amount again.
+ * - `corrected`: the payer's account has what is due for what has arrived, so neither `mismatch` nor `excess` is listed
  *   any more.
  */
 export type SendingDecision =
@@ -100,7 +102,7 @@ async function decidedIn(ports: Ports, sending: Sending, decision: SendingDecisi
   const who = decision.who.replace(/[\p{Cc}"\\]/gu, ' ').slice(0, whoMax)
   switch (decision.what) {
     case 'corrected':
-      return corrected(sending)
+      return corrected(sending, { by: 'operator', who }, ports.now())
     case 'stated':
       return stated(ports, sending, { who, peer: decision.peer, statement: decision.statement })
     default: {
@@ -155,11 +157,16 @@ function refused<Refusal extends string>(refusal: Refusal, reason: string) {
   return { ok: false, refusal, reason } as const
 }
 
+interface Operator {
+  readonly by: 'operator'
+  readonly who: string
+}
+
 /** Decides one packet, or all that nobody knows about, or if there is none, all that is known by word alone. */
 function byOperator(
   sending: Sending,
   what: 'arrived' | 'never',
-  operator: { readonly by: 'operator'; readonly who: string },
+  operator: Operator,
   reference: string | undefined,
   now: number,
 ) {
@@ -184,8 +191,8 @@ function byOperator(
   return { ok: true, changed, sending: { ...sending, settlement } } as const
 }
 
-function corrected(sending: Sending) {
-  const settlement = withoutExcess(sending.settlement)
+function corrected(sending: Sending, operator: Operator, now: number) {
+  const settlement = withoutExcess(sending.settlement, operator, now)
   const due = mismatchIn(sending)?.due
   const changed = due !== undefined || settlement !== sending.settlement
   if (!changed) return refused('nothing_in_doubt', 'nothing of the payment was to be corrected')
@@ -194,15 +201,11 @@ function corrected(sending: Sending) {
   return { ok: true, changed, sending: { ...sending, settlement, ...ended } } as const
 }
 
-function withoutExcess(settlement: Settlement): Settlement {
-  const hasExcess = settlement.attempts.some(
-    ({ outcome }) => outcome.state === 'proven' && outcome.excess !== undefined,
-  )
-  if (!hasExcess) return settlement
-  const attempts = settlement.attempts.map((attempt) => {
-    if (attempt.outcome.state !== 'proven') return attempt
-    const { excess: _excess, ...outcome } = attempt.outcome
-    return { ...attempt, outcome }
-  })
-  return { ...settlement, attempts }
+function withoutExcess(settlement: Settlement, operator: Operator, now: number): Settlement {
+  let next = settlement
+  for (const { kind, reference } of doubtsIn(settlement)) {
+    if (kind !== 'excess') continue
+    next = decisionOr(next, decideAttempt(next, reference, 'confirmed', operator, now))
+  }
+  return next
 }

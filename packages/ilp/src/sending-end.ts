@@ -165,7 +165,9 @@ export function doubtIn(paymentId: string, sending: Sending): SendingInDoubt {
     some.reduce((sum, reference) => sum + BigInt(packets[reference] ?? 0), 0n)
   const { attempts } = settlement
   const proven = attempts.filter(({ outcome }) => outcome.state === 'proven')
-  const references = new Set(doubts.map(({ reference }) => reference))
+  // What is in excess counts in both books: by its proof, or by the word of an operator who has compared them.
+  const differing = doubts.filter(({ kind }) => kind !== 'excess')
+  const references = new Set(differing.map(({ reference }) => reference))
   for (const { reference } of proven) references.delete(reference)
   const counted = new Set(
     doubts.filter(({ kind }) => kind !== 'denied').map(({ reference }) => reference),

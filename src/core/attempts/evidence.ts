@@ -1,10 +1,12 @@
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
-import { prove, withOutcome } from './reply.js'
+import { prove, taken, withOutcome } from './reply.js'
 import {
   type Attempt,
   arrivedOf,
+  countedIn,
   type DecidedOutcome,
+  excessOf,
   isByWord,
   isOpen,
   type Outcome,
@@ -141,8 +143,9 @@ export function isOver({ notAfter }: Attempt, at: Instant, marginMs: number): bo
 
 /**
  * Decides an open attempt, or what is known by word alone, by somebody who knows: an operator, or the other side that
- * has closed the reference. An operator also decides what was closed. `confirmed` keeps what was decided or said, and
- * nobody doubts it any more.
+ * has closed the reference. An operator also decides what was closed. `confirmed` keeps what was decided, or counts of
+ * what was said, and nobody doubts it any more. What an operator decides to have arrived after "never" is `excess`, as
+ * with a proof: another attempt may have brought it again.
  *
  * @example
  * ```ts
@@ -166,23 +169,34 @@ export function decideAttempt(
     return refused('attempt_open', 'nothing was decided about it')
   }
   if (by === 'operator' && saidOf(attempt) > 0n) return decideSaid(settlement, attempt, what, who)
-  const arrived = { arrived: attempt.amount, never: '0', confirmed: `${arrivedOf(attempt)}` }[what]
+  if (by === 'operator' && what === 'confirmed' && excessOf(attempt) > 0n) {
+    return changed(withOutcome(settlement, attempt, withoutExcess(attempt.outcome, who)))
+  }
+  const arrived = { arrived: BigInt(attempt.amount), never: 0n, confirmed: arrivedOf(attempt) }[
+    what
+  ]
   const isClosed = attempt.outcome.state === 'decided' && attempt.outcome.by === 'close'
   if (!isOpen(attempt) && !isByWord(attempt) && !(isClosed && by === 'operator')) {
-    const isSame = arrivedOf(attempt) === BigInt(arrived)
-    return isSame ? unchanged(settlement) : refused('attempt_decided', 'it was decided otherwise')
+    return arrivedOf(attempt) === arrived
+      ? unchanged(settlement)
+      : refused('attempt_decided', 'it was decided otherwise')
   }
+  const more = isOpen(attempt) ? 0n : arrived - arrivedOf(attempt)
+  // What was free again may have been sent in another attempt.
+  const { moved, excess } = taken(settlement, attempt, more)
   const outcome: Outcome = {
     state: 'decided',
     at: now,
-    arrived,
+    arrived: `${arrived}`,
     by,
+    ...(excess > 0n && { excess: `${excess}` }),
     ...(who !== undefined && { who }),
   }
-  return changed(withOutcome(withBase(settlement, attempt, BigInt(arrived)), attempt, outcome))
+  const less = more < 0n ? -more : -excess
+  return changed(withOutcome(withBase(moved, attempt, less), attempt, outcome))
 }
 
-/** What is proven stays. */
+/** What is proven stays. Of what is said, an operator confirms what counts: nobody was debited for more. */
 function decideSaid(
   settlement: Settlement,
   attempt: Attempt,
@@ -190,17 +204,25 @@ function decideSaid(
   who: string | undefined,
 ): Decision<Settlement, never, never> {
   if (attempt.outcome.state !== 'proven') return unchanged(settlement)
-  const { said = '0', arrived, ...proven } = attempt.outcome
-  const all = what === 'never' ? arrived : `${BigInt(arrived) + BigInt(said)}`
-  const decided = { ...proven, arrived: all, ...(who !== undefined && { who }) }
+  const { said: _said, arrived, ...proven } = attempt.outcome
+  const counted = countedIn(settlement).get(attempt.reference) ?? 0n
+  const all = what === 'never' ? BigInt(arrived) : BigInt(arrived) + counted
+  const decided = { ...proven, arrived: `${all}`, ...(who !== undefined && { who }) }
   return changed(withOutcome(settlement, attempt, decided))
 }
 
+/** Nobody doubts any more what arrived after "never". */
+export function withoutExcess(outcome: Outcome, who?: string): Outcome {
+  if (outcome.state !== 'proven' && outcome.state !== 'decided') return outcome
+  const { excess: _excess, ...confirmed } = outcome
+  return { ...confirmed, ...(who !== undefined && { who }) }
+}
+
 /** The sum that decided an attempt by word stays explained: what did not arrive by it, others have paid. */
-function withBase(settlement: Settlement, attempt: Attempt, arrived: bigint): Settlement {
+function withBase(settlement: Settlement, attempt: Attempt, othersPaid: bigint): Settlement {
   const { base } = settlement
   if (base === undefined || !isByWord(attempt)) return settlement
-  return { ...settlement, base: `${BigInt(base) + arrivedOf(attempt) - arrived}` }
+  return { ...settlement, base: `${BigInt(base) + othersPaid}` }
 }
 
 function concludeById(

@@ -2,7 +2,15 @@ import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
 import { decideAttempt } from './evidence.js'
 import { stopSettlement } from './reply.js'
-import { type Attempt, isByWord, isOpen, type Settlement, saidOf, totalsOf } from './settlement.js'
+import {
+  type Attempt,
+  excessOf,
+  isByWord,
+  isOpen,
+  type Settlement,
+  saidOf,
+  totalsOf,
+} from './settlement.js'
 
 /** What an operator, who knows what became of attempts, decides. */
 export interface OperatorDecision {
@@ -15,7 +23,7 @@ export interface OperatorDecision {
 
 /**
  * Decides by an operator who knows: all attempts that nobody knows about, or if there is none, those that were decided
- * by word alone, whose amounts `arrived` confirms.
+ * by word alone, whose amounts `arrived` confirms, with the excess.
  *
  * @example
  * ```ts
@@ -39,7 +47,8 @@ export function decideByOperator(
   const referencesOf = (is: (attempt: Attempt) => boolean) =>
     attempts.filter(is).map((each) => each.reference)
   const open = reference === undefined ? referencesOf(isOpen) : [reference]
-  const isKnownByWord = (attempt: Attempt) => isByWord(attempt) || saidOf(attempt) > 0n
+  const isKnownByWord = (attempt: Attempt) =>
+    isByWord(attempt) || saidOf(attempt) > 0n || (what === 'arrived' && excessOf(attempt) > 0n)
   const byWord = open.length === 0 ? referencesOf(isKnownByWord) : []
   if (open.length + byWord.length === 0) {
     return refused('nothing_in_doubt', 'no attempt of the settlement is in doubt')

@@ -10,6 +10,7 @@ import type { Instant } from '../instant.js'
 import {
   type Attempt,
   arrivedOf,
+  excessOf,
   isByWord,
   isOpen,
   type Outcome,
@@ -194,7 +195,9 @@ export function prove(
   const { outcome } = attempt
   if (outcome.state === 'proven') return unchanged(settlement)
   const more = isOpen(attempt) ? 0n : arrived - arrivedOf(attempt)
-  const { moved, excess } = taken(settlement, attempt, more)
+  const { moved, excess: beyond } = taken(settlement, attempt, more)
+  // A proof of what an operator has decided leaves what that brought beyond the order.
+  const excess = excessOf(attempt) + beyond
   const proven: Outcome = {
     state: 'proven',
     at: now,
@@ -206,7 +209,8 @@ export function prove(
   return changed(withOutcome(moved, attempt, proven))
 }
 
-function taken(settlement: Settlement, attempt: Attempt, amount: bigint) {
+/** Takes what more arrived of an attempt than was decided from others of the same decision by the sum. */
+export function taken(settlement: Settlement, attempt: Attempt, amount: bigint) {
   let excess = amount > 0n ? amount : 0n
   let moved = settlement
   if (!isByWord(attempt)) return { moved, excess }

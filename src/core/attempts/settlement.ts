@@ -54,7 +54,7 @@ export interface Attempt {
  * - `refused`: by the other side's own word. It did not and will not take effect.
  * - `decided`: `arrived` of it arrived, and the rest never will. `by` says how that is known: `id`, by its reference;
  *   `close`, because the other side has closed the reference; `sum`, by its word about a total, which is a bound; or
- *   `operator`.
+ *   `operator`, with `excess` as above.
  */
 export type Outcome =
   | { readonly state: 'reserved' }
@@ -83,6 +83,7 @@ export interface DecidedOutcome {
   readonly by: 'id' | 'close' | 'sum' | 'operator'
   /** The number of the decision by the sum, which may be about several attempts. */
   readonly decision?: number
+  readonly excess?: string
   /** The operator. */
   readonly who?: string
 }
@@ -164,6 +165,12 @@ export function saidOf({ outcome }: Attempt): bigint {
   return outcome.state === 'proven' ? BigInt(outcome.said ?? 0) : 0n
 }
 
+/** What arrived after it had been decided that it never would. */
+export function excessOf({ outcome }: Attempt): bigint {
+  const mayHave = outcome.state === 'proven' || outcome.state === 'decided'
+  return mayHave ? BigInt(outcome.excess ?? 0) : 0n
+}
+
 /**
  * Returns what is known about the money of a settlement.
  *
@@ -185,7 +192,7 @@ export function totalsOf({ amount, forgotten = '0', attempts }: Settlement): Set
       byWord += arrived
       denied += BigInt(attempt.amount) - arrived
     } else proven += arrived
-    if (attempt.outcome.state === 'proven') excess += BigInt(attempt.outcome.excess ?? 0)
+    excess += excessOf(attempt)
     said += saidOf(attempt)
   }
   const left = atLeastNothing(BigInt(amount) - proven - byWord - inDoubt)
@@ -213,15 +220,25 @@ const atMost = (amount: bigint, most: bigint) => (amount < most ? amount : most)
  * ```
  */
 export function doubtsOf(settlement: Settlement): readonly Doubt[] {
+  const counted = countedIn(settlement)
+  const doubts = settlement.attempts.flatMap((attempt) =>
+    doubtsAbout(attempt, counted.get(attempt.reference) ?? 0n),
+  )
+  return doubts.sort((a, b) => a.since - b.since)
+}
+
+/** Returns how much counts of what each attempt is said to have brought beyond its proof, by reference. */
+export function countedIn(settlement: Settlement): ReadonlyMap<string, bigint> {
   const { attempts } = settlement
   const decided = attempts.filter(isByWord).reduce((sum, each) => sum + arrivedOf(each), 0n)
-  let counted = totalsOf(settlement).byWord - decided
-  const doubts = attempts.flatMap((attempt) => {
-    const part = atMost(saidOf(attempt), counted)
-    counted -= part
-    return doubtsAbout(attempt, part)
-  })
-  return doubts.sort((a, b) => a.since - b.since)
+  let left = totalsOf(settlement).byWord - decided
+  const counted = new Map<string, bigint>()
+  for (const attempt of attempts) {
+    const part = atMost(saidOf(attempt), left)
+    left -= part
+    counted.set(attempt.reference, part)
+  }
+  return counted
 }
 
 const byItsWord = 'by the word of the other side'
@@ -237,11 +254,12 @@ function doubtsAbout(attempt: Attempt, said: bigint): readonly Doubt[] {
       return doubt('in_doubt', BigInt(amount), reservedAt, outcome.reason)
     case 'proven':
       return [
-        ...doubt('excess', BigInt(outcome.excess ?? 0), outcome.at, 'proven after "never"'),
+        ...doubt('excess', excessOf(attempt), outcome.at, 'proven after "never"'),
         ...doubt('by_word', said, outcome.at, `arrived ${byItsWord}, beyond what is proven`),
       ]
     case 'decided': {
-      if (outcome.by !== 'sum') return []
+      const decided = 'decided by an operator after "never"'
+      if (outcome.by !== 'sum') return doubt('excess', excessOf(attempt), outcome.at, decided)
       const arrived = BigInt(outcome.arrived)
       return [
         ...doubt('by_word', arrived, outcome.at, `arrived ${byItsWord}`),

@@ -3,6 +3,9 @@ import { describe, expect, test } from 'vitest'
 import {
   type Conclusion,
   concludeFrom,
+  decideAttempt,
+  decideByOperator,
+  doubtsOf,
   type Evidence,
   openSettlement,
   recordReply,
@@ -230,4 +233,104 @@ describe('the search finds', () => {
     const result = fc.check(property(mistakes[name] as Machine), { numRuns: 20_000 })
     expect(result.failed).toBe(true)
   })
+})
+
+/** What anybody says about attempts, whether it is true or not. */
+type Word =
+  | { readonly say: 'send' | 'proven' | 'unknown' | 'refused' | 'close'; readonly at: number }
+  | { readonly say: 'proven and more'; readonly at: number; readonly said: bigint }
+  | { readonly say: 'sum'; readonly received: bigint }
+  | { readonly say: 'arrived' | 'never' | 'confirmed'; readonly at: number }
+  | { readonly say: 'all arrived' | 'all never' }
+
+const at = fc.nat(3)
+const word: fc.Arbitrary<Word> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ say: fc.constant('send' as const), at }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      say: fc.constantFrom('proven', 'unknown', 'refused', 'close', 'close'),
+      at,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      say: fc.constant('proven and more' as const),
+      at,
+      said: fc.constantFrom(1n, 250n, 2n ** 63n),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      say: fc.constant('sum' as const),
+      received: fc.constantFrom(0n, 500n, 750n, 1_000n, 1_250n),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ say: fc.constantFrom('arrived', 'arrived', 'never', 'confirmed'), at }),
+  },
+  { weight: 1, arbitrary: fc.record({ say: fc.constantFrom('all arrived', 'all never') }) },
+)
+
+const ada = { by: 'operator', who: 'ada' } as const
+
+/** Returns the settlement after a word, or the same if nothing follows from it. */
+function after(settlement: Settlement, each: Word, now: number): Settlement {
+  const reference = 'at' in each ? `${each.at}` : ''
+  const taken = (decision: { readonly ok: boolean; readonly record?: Settlement }) =>
+    decision.record ?? settlement
+  switch (each.say) {
+    case 'send': {
+      const attempt = { reference: `${settlement.attemptCount}`, amount: 250n, notAfter: now }
+      return taken(reserveAttempt(settlement, attempt, 1_000_000n, now))
+    }
+    case 'proven':
+      return taken(recordReply(settlement, reference, { outcome: 'proven' }, now))
+    case 'proven and more': {
+      const { said } = each
+      return taken(recordReply(settlement, reference, { outcome: 'proven', said }, now))
+    }
+    case 'unknown':
+    case 'refused': {
+      const reply = { outcome: each.say, reason: 'a reply', retryAt: now }
+      return taken(recordReply(settlement, reference, reply, now))
+    }
+    case 'close':
+      return taken(decideAttempt(settlement, reference, 'never', { by: 'close' }, now))
+    case 'sum': {
+      const evidence = { by: 'sum', askedAt: now + marginMs, received: each.received } as const
+      return concludeFrom(settlement, evidence, marginMs, now).settlement
+    }
+    case 'all arrived':
+    case 'all never': {
+      const what = each.say === 'all arrived' ? 'arrived' : 'never'
+      return taken(decideByOperator(settlement, { what, who: 'ada' }, now))
+    }
+    default:
+      return taken(decideAttempt(settlement, reference, each.say, ada, now))
+  }
+}
+
+test('what arrived beyond the order is listed until somebody confirms it, whoever says so', () => {
+  fc.assert(
+    fc.property(fc.array(word, { minLength: 3, maxLength: 14 }), (words) => {
+      let settlement: Settlement = { ...openSettlement({ amount: 500n, now: start }), base: '500' }
+      let confirmed = 0n
+      for (const [index, each] of words.entries()) {
+        const before = totalsOf(settlement)
+        settlement = after(settlement, each, start + index)
+        const { proven, byWord, inDoubt, excess } = totalsOf(settlement)
+        if (/^confirmed|^all/.test(each.say) && excess < before.excess) {
+          confirmed += before.excess - excess
+        }
+        expect(proven + byWord + inDoubt - 500n).toBeLessThanOrEqual(excess + confirmed)
+        const listed = doubtsOf(settlement).filter(({ kind }) => kind === 'excess')
+        expect(listed.reduce((sum, { amount: more }) => sum + BigInt(more), 0n)).toBe(excess)
+      }
+    }),
+    { numRuns: runs(20_000, 500) },
+  )
 })
