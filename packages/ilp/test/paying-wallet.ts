@@ -459,7 +459,10 @@ export async function createLink(setting: Setting) {
     process,
     advance,
     state,
-    isOver: async () => (await state()).state === 'completed' || (await state()).state === 'failed',
+    async isOver() {
+      const record = await outgoingPayments.getRecord(id)
+      return record?.state === 'completed' || record?.state === 'failed'
+    },
     beUnreadable(times: number) {
       unreadable = times
     },

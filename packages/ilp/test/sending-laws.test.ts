@@ -42,6 +42,13 @@ const fate: fc.Arbitrary<Fate> = fc.oneof(
       lateMs: fc.constantFrom(500, 8_000, 15_000, 31_000),
     }),
   },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      how: fc.constant('is overstated' as const),
+      by: fc.constantFrom(1n, 2n, 100n, 250n, 2n ** 63n),
+    }),
+  },
 )
 
 const history = fc.record({
@@ -121,10 +128,15 @@ const priceOf = (value: bigint, { each }: End) =>
 const linkOf = (value: bigint, { each }: End) =>
   each.receiver === 'USD' || value === 0n ? value * cent : ((value + 2n) * cent * 108n) / 100n
 
+/** In another currency, a packet may have up to a hundredth more by the better rate of the peer, and a unit. */
+const betterOf = ({ each }: End) =>
+  each.receiver === 'USD' ? 0n : 4n * BigInt(each.fates.filter(isOverstated).length)
+const isOverstated = ({ how }: Fate) => how === 'is overstated'
+
 const laws: Readonly<Record<string, (end: End) => boolean>> = {
   'L1: what is debited has arrived, or is listed': (end) =>
     end.debited >= priceOf(end.arrived < amount ? end.arrived : amount, end) - 1n &&
-    end.debited <= priceOf(end.arrived + end.inDoubt + end.byWord, end) + 1n,
+    end.debited <= priceOf(end.arrived + end.inDoubt + end.byWord + betterOf(end), end) + 1n,
   'L2: never more arrives than was debited': (end) => end.arrived <= amount,
   'L3: the books differ by what is listed at most': (end) =>
     // A packet that arrived in part by the receiver's word is owed as a whole.
@@ -133,13 +145,21 @@ const laws: Readonly<Record<string, (end: End) => boolean>> = {
     end.owed - end.owing <= linkOf(end.denied, end),
   'L4: the payment ends': ({ state }) => state === 'completed' || state === 'failed',
   'L5: what is delivered by the record has arrived, or is listed': (end) =>
-    end.delivered <= end.arrived + end.byWord + end.inDoubt,
+    end.delivered <= end.arrived + end.byWord + end.inDoubt + betterOf(end),
   'L6: a completed payment has arrived, or is listed': (end) =>
-    end.state !== 'completed' || end.arrived >= amount || end.inDoubt + end.byWord > 0n,
-  'L7: nothing is in doubt if the receiver can be read': ({ inDoubt, each }) =>
-    each.unreadable?.reads === 1_000 || inDoubt === 0n,
-  'L8: everything arrives if the link heals in time': ({ arrived, each, othersPaid }) =>
-    each.waits.length > 2 || each.unreadable !== undefined || othersPaid > 0n || arrived === amount,
+    end.state !== 'completed' ||
+    end.arrived + betterOf(end) >= amount ||
+    end.inDoubt + end.byWord > 0n,
+  // What is beyond the rate of this wallet contradicts what the receiver says that it has received.
+  'L7: nothing is in doubt if the receiver can be read': (end) =>
+    end.each.unreadable?.reads === 1_000 || end.inDoubt === 0n || betterOf(end) > 0n,
+  'L8: everything arrives if the link heals in time, or the receiver says that it has it': (end) =>
+    end.each.waits.length > 2 ||
+    end.each.unreadable !== undefined ||
+    end.othersPaid > 0n ||
+    (end.each.fates.some(isOverstated)
+      ? end.arrived + end.byWord + end.inDoubt + betterOf(end) >= amount
+      : end.arrived === amount),
   'L10: a packet is on the link once, and is decided once': ({ repeated, decidedAgain }) =>
     repeated === 0 && decidedAgain === 0,
 }
