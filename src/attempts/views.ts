@@ -20,7 +20,7 @@ export type Settled =
       readonly doubt?: SettledDoubt
     }
   /**
-   * Nothing more is sent. `arrived` is proven or by word: all of the amount or less, and more only with `totals.excess`.
+   * Nothing more is sent. `arrived` is proven or by word: all of the amount or less, or more with `totals.excess`.
    * `inDoubt` is what nobody knows, which a later call may decide. `reason`: why less than all was sent.
    */
   | {
