@@ -175,4 +175,32 @@ describe.skipIf(server === undefined)('payments between the accounts of a wallet
       expect([await balanceOf(alice), await balanceOf(bob)]).toEqual([1_000n - moved, moved])
     },
   )
+
+  test('that the host ends during a review are told and released in order, when their event comes again', async () => {
+    const { token } = await grantToPay(world, client, [outgoingItem({ debitAmount: usd(1_000) })])
+    await pool.query('TRUNCATE ledger_holds, ledger_entries')
+    await pool.query("INSERT INTO ledger_entries VALUES ('deposit', $1, 1000)", [alice])
+    const { incomingPayments, outgoingPayments } = world.resources
+    const asked = { walletAddress: bob, idempotencyKey: 'ended during its review' }
+    const invoice = await incomingPayments.create(asked)
+    if (!invoice.ok) throw new Error(invoice.reason)
+    const retryAt = world.clock.now() + 600_000
+    mayReceive = () => ({ ok: false, refusal: 'review_required', retryAt })
+    const { body } = await pay(client, token, 300, { incomingPayment: invoice.url })
+    const id = outgoingPayments.idOf(body.id) ?? ''
+    await handleEvents()
+    expect(await outgoingPayments.fail(id, { reason: 'refused' })).toMatchObject({ changed: true })
+    const holds = async () =>
+      (await pool.query('SELECT * FROM ledger_holds WHERE NOT released')).rows.length
+    for (const [at, held] of [
+      [retryAt - 1, 1],
+      [retryAt, 0],
+    ] as const) {
+      world.clock.set(at)
+      for (const _ of ['created', 'failed']) await handleEvents()
+      expect([(await outgoingPayments.get(id))?.status, await holds()]).toEqual(['failed', held])
+    }
+    mayReceive = () => ({ ok: true })
+    expect([await balanceOf(alice), await balanceOf(bob)]).toEqual([1_000n, 0n])
+  })
 })
