@@ -49,6 +49,8 @@ export interface FaultScope {
  *   the owner has confirmed it.
  * - `failed-payment`: the payment is created, and fails before anything is sent.
  * - `partial-payment`: the payment is created, sends half of its amount, rounded down, and fails.
+ * - `reviewed-payment`: the payment is created, and the wallet of its receiver reviews it for five minutes, by the clock
+ *   of the sandbox. Until then nothing is sent; then it is.
  *
  * Until it is removed:
  *
@@ -105,6 +107,7 @@ export const paymentFaults = [
   'confirmation-required',
   'failed-payment',
   'partial-payment',
+  'reviewed-payment',
 ] as const
 
 export type PaymentFault = (typeof paymentFaults)[number]
@@ -223,6 +226,7 @@ const membersOf: ReadonlyMap<string, readonly string[]> = new Map([
   ['confirmation-required', ['times', 'wallet']],
   ['failed-payment', ['times', 'wallet']],
   ['partial-payment', ['times', 'wallet']],
+  ['reviewed-payment', ['times', 'wallet']],
   ['too-many-requests', ['retryAfterSeconds', ...scope]],
   ['rotated-key', ['account']],
 ])

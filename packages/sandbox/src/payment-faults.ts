@@ -1,4 +1,5 @@
 import type { RequestedPayment } from 'open-payments-server'
+import type { SandboxClock } from './clock.js'
 import { type Faults, type PaymentFault, paymentFaults } from './faults.js'
 import type { PaymentFailure } from './payments.js'
 
@@ -10,7 +11,12 @@ export interface PaymentFaults {
   lacksFunds(paymentId: string): boolean
   /** How a payment fails, if it does. */
   failureOf(paymentId: string): PaymentFailure | undefined
+  /** When the review of what it brings ends, in milliseconds since 1970, if there is one. */
+  reviewEndOf(paymentId: string): number | undefined
 }
+
+/** How long a review takes, from the first arrival: less than a token lives. */
+const reviewMs = 300_000
 
 const ofConfirmed = paymentFaults.filter((name) => name !== 'confirmation-required')
 
@@ -23,11 +29,14 @@ const ofConfirmed = paymentFaults.filter((name) => name !== 'confirmation-requir
 export function faultsOfPayments(
   faults: Faults,
   wallet: string,
+  clock: SandboxClock,
   noted: (fault: PaymentFault) => void,
 ): PaymentFaults {
   // The library may ask again about a payment, which has one fault.
   const created = new Map<string, PaymentFault | undefined>()
   const confirmed = new Map<string, PaymentFault | undefined>()
+  const reviews = new Map<string, number>()
+  const takenBy = (id: string) => confirmed.get(id) ?? created.get(id)
 
   function faultOf(id: string, kept: typeof created, among: readonly PaymentFault[]) {
     if (!kept.has(id)) {
@@ -50,8 +59,14 @@ export function faultsOfPayments(
       return faultOf(id, confirmed, ofConfirmed) === 'insufficient-funds'
     },
     failureOf(id) {
-      const fault = confirmed.get(id) ?? created.get(id)
+      const fault = takenBy(id)
       return fault === 'failed-payment' || fault === 'partial-payment' ? fault : undefined
+    },
+    reviewEndOf(id) {
+      if (takenBy(id) !== 'reviewed-payment') return undefined
+      const end = reviews.get(id) ?? clock.now() + reviewMs
+      reviews.set(id, end)
+      return end
     },
   }
 }

@@ -20,23 +20,27 @@ export function payer(
   failureOf: (paymentId: string) => PaymentFailure | undefined,
 ): EventHandler {
   return async (event) => {
-    if (event.type !== 'outgoing-payment.created') return
+    if (event.type !== 'outgoing-payment.created') return undefined
     const { outgoingPaymentId: id, receiver, debitAmount, receiveAmount } = event
     const begun = await outgoingPayments.begin(id)
-    if (!begun.ok && begun.refusal !== 'payment_begun') return
+    if (!begun.ok && begun.refusal !== 'payment_begun') return undefined
     const failure = failureOf(id)
     const [sentAmount, amount] =
       failure === undefined ? [debitAmount, receiveAmount] : halfOf(debitAmount, receiveAmount)
     const fault = { reason: `a fault: ${failure}`, publicReason: 'the payment failed' }
     if (failure === 'failed-payment' || amount.value === '0') {
       await outgoingPayments.fail(id, fault)
-      return
+      return undefined
     }
     for (const payee of payees()) {
       const incomingPaymentId = payee.idOf(receiver)
       if (incomingPaymentId === undefined) continue
       const arrival = { transferId: id, amount, refuseExcess: true }
       const received = await payee.receive(incomingPaymentId, arrival)
+      // The payment stays begun, and its event comes again.
+      if (!received.ok && received.refusal === 'review_required') {
+        return { retryAt: received.retryAt }
+      }
       if (!received.ok) {
         const publicReason = 'the receiver did not accept the payment'
         await outgoingPayments.fail(id, { reason: received.reason, publicReason })
@@ -46,6 +50,7 @@ export function payer(
         await outgoingPayments.fail(id, { ...fault, sentAmount, deliveredAmount: amount })
       }
     }
+    return undefined
   }
 }
 

@@ -8,6 +8,7 @@ import {
   consumeEvents,
   type EventHandler,
   type Handler,
+  type MayReceive,
   type RefusalReport,
   type ResourceServer,
   remoteClientKeys,
@@ -49,7 +50,7 @@ export interface WalletSettings {
   readonly baseUrl: string
   readonly accounts: readonly NewAccount[]
   /** Returns the other wallet, which exists before the first request. */
-  readonly other: () => Pick<SandboxWallet, 'resources'>
+  readonly other: () => Pick<SandboxWallet, 'resources' | 'reviewEndOf'>
   readonly consent: ConsentRules
   readonly clock: SandboxClock
   readonly faults: Faults
@@ -69,6 +70,8 @@ export interface SandboxWallet {
   accounts(): readonly AccountWithKey[]
   /** Serves a request, except for the pages of the sandbox itself. */
   handle(request: HttpRequest): Promise<HttpResponse<string | Uint8Array>>
+  /** When the review of what a payment from this wallet brings ends, in milliseconds since 1970, if there is one. */
+  reviewEndOf(paymentId: string): number | undefined
   /** The actions of the owners of its accounts without a page. */
   readonly owners: Owners
   /**
@@ -125,11 +128,18 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
       wallet.resources.incomingPayments,
       ownReceivers(settings.other().resources.incomingPayments),
     )(url)
-  const { mustConfirm, lacksFunds, failureOf } = faultsOfPayments(
+  const { mustConfirm, lacksFunds, failureOf, reviewEndOf } = faultsOfPayments(
     settings.faults,
     baseUrl,
+    clock,
     (fault) => seen()?.faults.push(fault),
   )
+  const mayReceive: MayReceive = (query) => {
+    if (query.type === 'creation') return { ok: true }
+    const { transferId: id } = query
+    const retryAt = reviewEndOf(id) ?? settings.other().reviewEndOf(id) ?? 0
+    return clock.now() < retryAt ? { ok: false, refusal: 'review_required', retryAt } : { ok: true }
+  }
   const secrets = { sessionSecret: randomBytes(32), paymentDetailsSecret: randomBytes(32) }
   const wallet = createWallet({ baseUrl, ...secrets, demoPassword: '' }, database, {
     design: { ...design, footer: html`<a href="/sandbox">Page of the sandbox</a>` },
@@ -140,6 +150,7 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
     receivers,
     rateLimit: () => seen()?.limit?.(),
     mustConfirm,
+    mayReceive,
     clientKeys,
     clock,
     signatures: { clock: { now: () => Date.now() } }, // clients know only the real time
@@ -202,6 +213,7 @@ export function openWallet(settings: WalletSettings): SandboxWallet {
       const page = served.find((each) => `${path}/`.startsWith(each.path))
       return page === undefined ? wallet.handle(request) : page.handle(request)
     },
+    reviewEndOf,
     owners: ownersOf(wallet, database.store, owned),
     expireGrant: (token, claim) => expireGrant(database.store, token, clock.now(), claim),
     rotateKey(name) {

@@ -43,6 +43,7 @@ async function waiting() {
 const paymentFaults = [
   'failed-payment',
   'partial-payment',
+  'reviewed-payment',
   'insufficient-funds',
   'confirmation-required',
 ] as const
@@ -191,6 +192,51 @@ describe('a request', () => {
     }
     expect(await codeAt('/alice', 'GET')).toBe('busy')
     expect(await codeAt('/auth', 'POST')).toBe('request_denied')
+  })
+})
+
+describe('a payment that the wallet of the receiver reviews', () => {
+  test('is neither sent nor failed for five minutes, and is then sent once', async () => {
+    const { payer, invoice, quoteId } = await setUp()
+    sandbox.fault({ fault: 'reviewed-payment' })
+    const { id } = await payer.create(quoteId)
+    for (const by of [1, 'PT4M'] as const) {
+      await sandbox.advance(by)
+      expect(await payer.read(id)).toMatchObject({ failed: false, sentAmount: usd('0') })
+      expect(await invoice.read()).toMatchObject({ completed: false, receivedAmount: usd('0') })
+    }
+    expect((await payer.create(quoteId)).id).toBe(id)
+    await sandbox.advance('PT1M')
+    for (const _ of ['sent', 'sent once']) {
+      await sandbox.advance(1)
+      expect(await payer.read(id)).toMatchObject({ failed: false, sentAmount: usd('1000') })
+      expect(await invoice.read()).toMatchObject({ completed: true, receivedAmount: usd('1000') })
+    }
+  })
+
+  test('fails with nothing sent if its incoming payment is completed meanwhile', async () => {
+    const { payer, invoice, quoteId } = await setUp()
+    const other = await payer.quote(invoice.id)
+    sandbox.fault({ fault: 'reviewed-payment' })
+    const { id } = await payer.create(quoteId)
+    await sandbox.advance(1)
+    await payer.create(other.id)
+    await sandbox.advance('PT5M')
+    await sandbox.advance(1)
+    expect(await payer.read(id)).toMatchObject({ failed: true, sentAmount: usd('0') })
+    expect(await invoice.read()).toMatchObject({ completed: true, receivedAmount: usd('1000') })
+  })
+
+  test('also once its owner has confirmed it', async () => {
+    const { payer, quoteId, url } = await waiting()
+    sandbox.fault({ fault: 'reviewed-payment' })
+    await sandbox.decide(url, 'confirm')
+    await sandbox.advance(1)
+    const { id } = await payer.create(quoteId)
+    expect(await payer.read(id)).toMatchObject({ failed: false, sentAmount: usd('0') })
+    await sandbox.advance('PT5M')
+    await sandbox.advance(1)
+    expect(await payer.read(id)).toMatchObject({ failed: false, sentAmount: usd('1000') })
   })
 })
 

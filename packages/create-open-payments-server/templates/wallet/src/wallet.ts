@@ -9,6 +9,7 @@ import {
   type Handler,
   ilpPaymentMethods,
   type MayPay,
+  type MayReceive,
   type RefusalReport,
   type RequestedPayment,
   type Wallet as Servers,
@@ -67,6 +68,8 @@ export interface WalletPorts
   readonly exchanges?: Exchanges
   /** Whether the owner has to confirm a payment. Default: those above `confirmAbove` of the settings. */
   readonly mustConfirm?: (payment: RequestedPayment) => boolean
+  /** Whether an account may receive. Default: each may. */
+  readonly mayReceive?: MayReceive
 }
 
 /** Creates the servers, which price payments and hold their amounts on the ledger, and the pages. */
@@ -85,6 +88,7 @@ export function createWallet(
     receivers = (url) => ownReceivers(servers.resources.incomingPayments)(url),
     exchanges = exchangeFor({ basisPoints: 0n, fixed: 0n }),
     mustConfirm = isAbove(settings.confirmAbove),
+    mayReceive,
     ...options
   } = ports
   const { clock = { now: () => Date.now() }, onError = console.error } = options
@@ -109,6 +113,7 @@ export function createWallet(
     policy: {
       mayPay: confirmedByOwner(mayPayFrom(ledger), { baseUrl, mustConfirm, clock }),
       accountLimits: limits.of,
+      ...(mayReceive && { mayReceive }),
     },
     clock,
     onRefusal: reportRefusal,
