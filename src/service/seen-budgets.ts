@@ -2,11 +2,11 @@ import type { RecordKey } from '../ports/store.js'
 import { recentlyUsed } from '../util/recently-used.js'
 
 /**
- * The budgets that this process has last seen with a grant or a payment, by which it guesses them the next time.
- * Another process, and this one after a restart, guesses wrong and loads once more.
+ * The budgets that this process has last seen with a grant, a payment or, for orders of its owner, a wallet address, by
+ * which it guesses them the next time. Another process, and this one after a restart, guesses wrong: it loads once more.
  */
 export interface SeenBudgets {
-  /** Returns the keys of the budgets seen with a grant or payment; nothing if this process has not seen it. */
+  /** Returns the keys of the budgets seen with an id; nothing if this process has not seen it. */
   guess(id: string): readonly RecordKey[] | undefined
   see(id: string, budgets: readonly RecordKey[]): void
 }

@@ -4,9 +4,12 @@ import {
   type AccessItem,
   type MayPayAnswer,
   memoryStore,
+  type RequestedPayment,
   type ResourcePolicy,
   type Store,
 } from '../../src/index.js'
+import { type Authority, authorities, payerOf } from '../support/authorities.js'
+import { startOfTests } from '../support/clock.js'
 import {
   createSpendingWorld,
   grantToPay,
@@ -18,7 +21,14 @@ import {
   usd,
   withKey,
 } from '../support/spending.js'
-import { approvedGrant, bob, incomingAccess, issuedGrant, type World } from '../support/world.js'
+import {
+  approvedGrant,
+  bob,
+  incomingAccess,
+  issuedGrant,
+  origin,
+  type World,
+} from '../support/world.js'
 
 interface Cost {
   loads: number
@@ -170,6 +180,50 @@ describe('an operation makes as many store calls as docs/sizing.md states', () =
     const [, without] = documented.find(([each]) => each === name) ?? []
     expect(cost).toEqual({ ...without, loads: more + (without?.loads ?? 0) })
   })
+
+  const answers: Readonly<Record<string, (payment: RequestedPayment) => MayPayAnswer>> = {
+    'without a question to the host': () => ({ ok: true }),
+    'that the host allows': () => ({ ok: true }),
+    'that the host refuses': () => ({ ok: false, refusal: 'funds_insufficient' }),
+    'that its owner has to confirm': () => {
+      const [url, until] = [`${origin}/confirm`, startOfTests + 60_000]
+      return { ok: false, refusal: 'confirmation_required', url, until }
+    },
+  }
+
+  test.each(
+    Object.keys(answers).flatMap((answer) =>
+      ['a quote', 'a key'].map((by) => [by, answer] as const),
+    ),
+  )(
+    'and an order of the owner by %s %s costs at most as much as a client’s',
+    async (by, answer) => {
+      const costOf = async (authority: Authority) => {
+        const { store, cost } = countedStore()
+        const mayPay = answers[answer]
+        const isAsked = answer !== 'without a question to the host' && mayPay !== undefined
+        const accountLimits = () => [{ payments: 1_000 }]
+        const policy = { accountLimits, ...(isAsked && { mayPay }) }
+        const world = createSpendingWorld({ store, resources: { policy } })
+        const order = { countsInAccountLimits: true }
+        const payer = await payerOf(world, authority, { order })
+        const ask = async () => {
+          const { body } = await payer.quote()
+          Object.assign(cost, { loads: 0, commits: 0, others: 0 })
+          return by === 'a quote' ? payer.payByQuote(body.id) : payer.pay(10)
+        }
+        // The first one of a process marks the store, and opens the windows of its limits.
+        await ask()
+        const made = await ask()
+        return { status: made.status, first: { ...cost } }
+      }
+      const [client, owner] = await Promise.all(authorities.map(costOf))
+      expect(owner?.status).toBe(client?.status)
+      for (const calls of ['loads', 'commits', 'others'] as const) {
+        expect(owner?.first[calls], calls).toBeLessThanOrEqual(client?.first[calls] ?? -1)
+      }
+    },
+  )
 
   test('and the table contains all of them', async () => {
     const { operations } = await prepared()

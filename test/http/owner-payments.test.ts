@@ -435,7 +435,6 @@ test('a payment by key costs one load and one commit, with mayPay one more commi
     await create(keyed)
     costs[decides ? 'with mayPay' : 'without'] = calls
   }
-  console.log(JSON.stringify(costs))
   expect(costs).toEqual({
     without: { loads: 1, commits: 1, records: 3 },
     'with mayPay': { loads: 1, commits: 2, records: 4 },

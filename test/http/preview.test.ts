@@ -8,6 +8,7 @@ import {
   remoteGrants,
   type SpendingLimit,
 } from '../../src/index.js'
+import { type Authority, authorities, payerOf } from '../support/authorities.js'
 import { hostCall } from '../support/host-call.js'
 import { introspection } from '../support/introspection.js'
 import { runs } from '../support/runs.js'
@@ -22,6 +23,7 @@ import {
   shopReceiver,
   usd,
 } from '../support/spending.js'
+import { errorOf } from '../support/spending-client.js'
 import {
   alice,
   bob,
@@ -34,8 +36,16 @@ import {
 
 const everyMinute = 'R/2026-11-21T12:00:00Z/PT1M'
 
-/** A wallet with a grant, and limits of its owner for the account. */
-async function setUp(caps: () => readonly SpendingLimit[] = () => [], mayPay?: MayPay) {
+/**
+ * A wallet with a grant, and limits of its owner for the account.
+ *
+ * @param authority who would pay.
+ */
+async function setUp(
+  caps: () => readonly SpendingLimit[] = () => [],
+  mayPay?: MayPay,
+  authority: Authority = 'a client under a grant',
+) {
   const memory = memoryStore()
   const writes = { count: 0 }
   const commit: typeof memory.commit = (changes) => {
@@ -53,7 +63,9 @@ async function setUp(caps: () => readonly SpendingLimit[] = () => [], mayPay?: M
   const { outgoingPayments } = world.resources
   const preview = (value: number, more: object = {}) =>
     outgoingPayments.preview({
-      grantId: granted.grantId,
+      ...(authority === 'the owner of the account'
+        ? { countsInAccountLimits: true }
+        : { grantId: granted.grantId }),
       walletAddress: alice,
       receiver: shopReceiver,
       debitAmount: usd(value),
@@ -95,6 +107,33 @@ describe('a preview of a payment', () => {
     expect(writes.count).toBe(before)
   })
 
+  test('by the owner says what is left of the limits of the account alone, if they count it', async () => {
+    const caps = () => [{ payments: 2 }]
+    const owner = await setUp(caps, undefined, 'the owner of the account')
+    const { client, token, preview, writes } = owner
+    await pay(client, token, 30)
+    const before = writes.count
+    const amounts = { debitAmount: usd(400), receiveAmount: usd(400) }
+    const limits = [{ source: 'account', isOpen: true, left: { payments: 1 } }]
+    expect(await preview(400)).toEqual({ ok: true, ...amounts, limits })
+    const free = await preview(400, { countsInAccountLimits: false })
+    expect(free).toEqual({ ok: true, ...amounts, limits: [] })
+    await pay(client, token, 30)
+    expect(await preview(400)).toMatchObject({ refusal: 'account_limit_exceeded' })
+    expect(await preview(400, { countsInAccountLimits: false })).toMatchObject({ ok: true })
+    expect(writes.count).toBe(before + 1)
+  })
+
+  test.each<[string, number, object, string]>([
+    ['a receiver that is gone', 1, { receiver: goneReceiver }, 'receiver_invalid'],
+    ['an unknown account', 1, { walletAddress: `${origin}/nobody` }, 'wallet_address_unknown'],
+    ['an account that is closed', 1, { walletAddress: closed }, 'wallet_address_inactive'],
+    ['nothing', 0, {}, 'amount_invalid'],
+  ])('by the owner says why %s is refused', async (_, value, more, refusal) => {
+    const { preview } = await setUp(undefined, undefined, 'the owner of the account')
+    expect(await preview(value, more)).toMatchObject({ ok: false, refusal, limits: [] })
+  })
+
   test.each<[string, number, object, string]>([
     ['an unknown grant', 1, { grantId: 'another' }, 'grant_unknown'],
     ['a receiver that is gone', 1, { receiver: goneReceiver }, 'receiver_invalid'],
@@ -114,36 +153,44 @@ describe('a preview of a payment', () => {
     expect(await preview(1)).toMatchObject({ ok: false, refusal: 'token_unknown', limits: [] })
   })
 
-  test('asks mayPay only if it is told to, and says that it is a preview', async () => {
-    const asked: RequestedPayment[] = []
-    const mayPay: MayPay = (payment) => {
-      asked.push(payment)
-      return { ok: false, refusal: 'funds_insufficient' }
-    }
-    const { preview, writes } = await setUp(undefined, mayPay)
-    const before = writes.count
-    expect(await preview(1)).toMatchObject({ ok: true })
-    expect(asked).toEqual([])
-    expect(await preview(1, { asksMayPay: true })).toMatchObject({ refusal: 'funds_insufficient' })
-    expect(asked).toMatchObject([{ isPreview: true, debitAmount: usd(1) }])
-    expect(writes.count).toBe(before)
-  })
+  test.each(authorities)(
+    'by %s asks mayPay only if it is told to, and says that it is a preview',
+    async (by) => {
+      const asked: RequestedPayment[] = []
+      const mayPay: MayPay = (payment) => {
+        asked.push(payment)
+        return { ok: false, refusal: 'funds_insufficient' }
+      }
+      const { preview, writes } = await setUp(undefined, mayPay, by)
+      const before = writes.count
+      expect(await preview(1)).toMatchObject({ ok: true })
+      expect(asked).toEqual([])
+      expect(await preview(1, { asksMayPay: true })).toMatchObject({
+        refusal: 'funds_insufficient',
+      })
+      expect(asked).toMatchObject([{ isPreview: true, debitAmount: usd(1) }])
+      expect(writes.count).toBe(before)
+    },
+  )
 
-  test('gives mayPay its whole time, however long the limits of the account took', async () => {
-    const asked: RequestedPayment[] = []
-    const mayPay: MayPay = async (payment) => {
-      asked.push(payment)
-      await new Promise((resolve) => setTimeout(resolve, 5))
-      return { ok: true }
-    }
-    const caps = () => {
-      world.clock.advance(30_000)
-      return []
-    }
-    const { world, preview } = await setUp(caps, mayPay)
-    expect(await preview(1, { asksMayPay: true })).toMatchObject({ ok: true })
-    expect(asked).toHaveLength(1)
-  })
+  test.each(authorities)(
+    'by %s gives mayPay its whole time, however long the limits of the account took',
+    async (by) => {
+      const asked: RequestedPayment[] = []
+      const mayPay: MayPay = async (payment) => {
+        asked.push(payment)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+        return { ok: true }
+      }
+      const caps = () => {
+        world.clock.advance(30_000)
+        return []
+      }
+      const { world, preview } = await setUp(caps, mayPay, by)
+      expect(await preview(1, { asksMayPay: true })).toMatchObject({ ok: true })
+      expect(asked).toHaveLength(1)
+    },
+  )
 
   test('says that the client cannot pay under a grant about which its owner has not decided', async () => {
     const { client, preview } = await setUp()
@@ -195,8 +242,12 @@ describe('a preview of a payment', () => {
       by: fc.constantFrom(...Array(6).fill('pay'), 'read', 'any'),
       assetCode: fc.constantFrom(...Array(8).fill('USD'), 'EUR'),
     })
+    const order = fc
+      .tuple(paid, fc.boolean())
+      .map(([each, isCounted]) => ({ ...each, do: 'order' as const, isCounted }))
     const step = fc.oneof(
       { weight: 8, arbitrary: paid },
+      { weight: 4, arbitrary: order },
       { weight: 1, arbitrary: fc.record({ do: fc.constant('cap' as const), limit }) },
       { weight: 2, arbitrary: fc.record({ do: fc.constant('limit' as const), limit }) },
       {
@@ -234,8 +285,9 @@ describe('a preview of a payment', () => {
       },
     )
     const met = new Map<string, number>()
+    const ofOwner = new Set<string>()
     const property = fc.asyncProperty(
-      fc.array(step, { minLength: 6, maxLength: 20, size: '+2' }),
+      fc.array(step, { minLength: 6, maxLength: 26, size: '+2' }),
       async (steps) => {
         let cap: SpendingLimit | undefined
         let answer: string = 'ok'
@@ -284,8 +336,23 @@ describe('a preview of a payment', () => {
           if (each.do === 'price') expiresIn = each.ms
           if (each.do === 'host') answer = each.answer
           if (each.do === 'revoke') await revoke(grantId)
-          if (each.do !== 'pay') continue
+          if (each.do !== 'pay' && each.do !== 'order') continue
           const debitAmount = { ...usd(each.value), assetCode: each.assetCode }
+          if (each.do === 'order') {
+            const { from: walletAddress, to: receiver, isCounted: countsInAccountLimits } = each
+            const order = { walletAddress, receiver, debitAmount, countsInAccountLimits }
+            const { limits: _, ...previewed } = await outgoingPayments.preview({
+              ...{ ...order, asksMayPay: true },
+            })
+            const idempotencyKey = crypto.randomUUID()
+            const made = await outgoingPayments.create({ ...order, idempotencyKey })
+            const decided = previewed.ok ? 'ok' : previewed.refusal
+            ofOwner.add(decided)
+            expect(made.ok ? 'ok' : made.refusal).toBe(decided)
+            if (!made.ok) expect(made).toEqual(previewed)
+            else expect(previewed).toMatchObject({ receiveAmount: made.payment.receiveAmount })
+            continue
+          }
           const previewed = await outgoingPayments.preview({
             ...{ grantId: held(each.by).grantId, walletAddress: each.from, receiver: each.to },
             ...{ debitAmount, asksMayPay: true },
@@ -306,7 +373,7 @@ describe('a preview of a payment', () => {
         }
       },
     )
-    await fc.assert(property, { numRuns: runs(300, 30) })
+    await fc.assert(property, { numRuns: runs(300, 60) })
     for (const each of [
       ...['ok', 'token_unknown', 'access_insufficient', 'identifier_foreign', 'amount_invalid'],
       ...['receiver_invalid', 'quote_expired', 'limits_exceeded', 'grant_paused'],
@@ -315,32 +382,45 @@ describe('a preview of a payment', () => {
     ]) {
       expect(met.get(each), each).toBeGreaterThan(0)
     }
+    for (const each of [
+      ...['account_limit_exceeded', 'amount_invalid', 'confirmation_required'],
+      ...['funds_insufficient', 'ok', 'payment_not_allowed', 'receiver_invalid'],
+    ]) {
+      expect(ofOwner).toContain(each)
+    }
   })
 
-  test.each([
-    [-1, 'quote_expired'],
-    [0, 'quote_expired'],
-    [1, 'ok'],
-  ])('of a price that ends %s ms from now is decided as its creation is', async (ms, expected) => {
-    const refusals: string[] = []
-    const pricing: Pricing = {
-      async price(request) {
-        const priced = await priceList.price(request, hostCall)
-        return priced.ok ? { ...priced, expiresAt: world.clock.now() + ms } : priced
-      },
-    }
-    const world = createSpendingWorld({
-      resources: { pricing, onRefusal: ({ refusal }) => void refusals.push(refusal) },
-    })
-    const client = world.client()
-    const { token, grantId } = await grantToPay(world, client)
-    const previewed = await world.resources.outgoingPayments.preview({
-      ...{ grantId, walletAddress: alice, receiver: shopReceiver, debitAmount: usd(1) },
-    })
-    const created = await pay(client, token, 1)
-    expect(previewed.ok ? 'ok' : previewed.refusal).toBe(expected)
-    expect(created.status === 201 ? 'ok' : refusals.at(-1)).toBe(expected)
-  })
+  test.each(
+    authorities.flatMap((by) =>
+      (
+        [
+          [-1, 'quote_expired'],
+          [0, 'quote_expired'],
+          [1, 'ok'],
+        ] as const
+      ).map((each) => [...each, by] as const),
+    ),
+  )(
+    'of a price that ends %s ms from now is decided (%s) as the payment of %s',
+    async (ms, expected, by) => {
+      const pricing: Pricing = {
+        async price(request) {
+          const priced = await priceList.price(request, hostCall)
+          return priced.ok ? { ...priced, expiresAt: world.clock.now() + ms } : priced
+        },
+      }
+      const world = createSpendingWorld({ resources: { pricing } })
+      const payer = await payerOf(world, by)
+      const { grantId } = payer.named
+      const previewed = await world.resources.outgoingPayments.preview({
+        ...(grantId !== undefined && { grantId }),
+        ...{ walletAddress: alice, receiver: shopReceiver, debitAmount: usd(1) },
+      })
+      const created = await payer.pay(1)
+      expect(previewed.ok ? 'ok' : previewed.refusal).toBe(expected)
+      expect(errorOf(created)[1]).toBe(expected === 'ok' ? undefined : 'invalid_quote')
+    },
+  )
 
   test('says that no more payments of the grant may wait for their owner', async () => {
     const mayPay: MayPay = () => ({

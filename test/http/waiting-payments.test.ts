@@ -8,18 +8,9 @@ import {
   type Store,
   type WalletAddress,
 } from '../../src/index.js'
+import { type Authority, authorities, type Payer, payerOf } from '../support/authorities.js'
 import { freshStores, servers } from '../support/databases.js'
-import {
-  createSpendingWorld,
-  grantToPay,
-  newQuote,
-  outgoingItem,
-  pay,
-  payByQuote,
-  quoteToken,
-  usd,
-  withKey,
-} from '../support/spending.js'
+import { createSpendingWorld, outgoingItem, pay, usd, withKey } from '../support/spending.js'
 import { errorOf, spentUnder } from '../support/spending-client.js'
 import { alice, grantEndpoint, origin } from '../support/world.js'
 
@@ -40,17 +31,30 @@ const stores: readonly OpenStore[] = [
   ...(servers.PostgreSQL === undefined ? [] : [onPostgreSQL]),
 ]
 
-/** A wallet whose owner confirms payments above 50, and has two apps, each with a grant for 1,000. */
-async function twoApps({
+const aClient: Authority = 'a client under a grant'
+
+/** Both authorities on each store. */
+const everywhere = stores.flatMap(([name, open]) =>
+  authorities.map((authority) => ({ name, authority, open })),
+)
+
+/**
+ * A wallet whose owner confirms payments above 50, and two payers: one by this authority, and an app. Each app has a
+ * grant for 1,000, and the limits of the account count what the owner orders.
+ */
+async function twoPayers({
+  authority = aClient,
   accountLimits = () => [],
   store = memoryStore(),
   confirmMs = 15 * minute,
 }: {
+  readonly authority?: Authority
   readonly accountLimits?: AccountLimits
   readonly store?: Store
   readonly confirmMs?: number
 } = {}) {
   const asked: string[] = []
+  const host = { refuses: false }
   const world = createSpendingWorld({
     store,
     resources: {
@@ -63,6 +67,7 @@ async function twoApps({
   }
   const mayPay: MayPay = ({ outgoingPaymentId: id, debitAmount, isConfirmed, isPreview }) => {
     if (!isPreview && !isConfirmed) asked.push(id)
+    if (isConfirmed && host.refuses) return { ok: false, refusal: 'funds_insufficient' }
     if (BigInt(debitAmount.value) <= 50n || isConfirmed) return { ok: true }
     const url = `${origin}/confirm/${id}`
     return {
@@ -73,14 +78,14 @@ async function twoApps({
     }
   }
   const client = world.client()
-  const item = outgoingItem({ debitAmount: usd(1_000) })
-  const shop = await grantToPay(world, client, [item])
-  const agent = await grantToPay(world, client, [item])
+  const order = { countsInAccountLimits: true, resourceOwner }
+  const payer = await payerOf(world, authority, { limit: 1_000, client, order })
+  const agent = await payerOf(world, aClient, { limit: 1_000, client })
   const { outgoingPayments, events } = world.resources
 
   /** Requests a payment that its owner must confirm. */
-  async function waiting(token = shop.token, value = 60, key: string = crypto.randomUUID()) {
-    const request = () => pay(client, token, value, {}, withKey(key))
+  async function waiting(by: Payer = payer, value = 60, key: string = crypto.randomUUID()) {
+    const request = () => by.pay(value, {}, key)
     expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
     const id = asked.at(-1) ?? ''
     const shown = { receiver: shownReceiver, debitAmount: usd(value), receiveAmount: usd(value) }
@@ -97,26 +102,38 @@ async function twoApps({
     })
     return types
   }
-  const payBy = async (token: string, value: number) => errorOf(await pay(client, token, value))
-  return { world, client, account, shop, agent, outgoingPayments, waiting, ids, ends, payBy }
+  const payBy = async (by: Payer, value: number) => errorOf(await by.pay(value))
+  return { world, client, account, host, payer, agent, outgoingPayments, waiting, ids, ends, payBy }
+}
+
+/** The grant of an app. */
+function grantOf({ granted }: Payer) {
+  if (granted === undefined) throw new Error('it pays without a grant')
+  return granted
+}
+
+/** A wallet whose owner confirms payments above 50, and has two apps. */
+async function twoApps(options: Parameters<typeof twoPayers>[0] = {}) {
+  const setting = await twoPayers(options)
+  return { ...setting, app: setting.payer, shop: grantOf(setting.payer) }
 }
 
 const shownReceiver = 'https://bank.example/incoming-payments/usd-1'
 const refusalOf = (result: HostResult) => (result.ok ? 'ok' : result.refusal)
 const created = [201, undefined]
 
-describe.each(stores)('what one app asks for, on %s', (_, open) => {
+describe.each(everywhere)('what $authority asks for, on $name', ({ authority, open }) => {
   test('takes nothing of the limits of the account before the owner has allowed it', async () => {
     for (const limit of [{ debitAmount: usd(80) }, { payments: 2 }]) {
       const store = await open()
-      const { shop, agent, waiting, payBy, outgoingPayments } = await twoApps({
-        store,
+      const { payer, agent, waiting, payBy, outgoingPayments } = await twoPayers({
+        ...{ authority, store },
         accountLimits: () => [{ ...limit, interval: daily }],
       })
-      await waiting(shop.token, 79)
-      await waiting(shop.token, 80)
-      await waiting(shop.token, 51)
-      expect(await payBy(agent.token, 2)).toEqual(created)
+      await waiting(payer, 79)
+      await waiting(payer, 80)
+      await waiting(payer, 51)
+      expect(await payBy(agent, 2)).toEqual(created)
       const [left] = await outgoingPayments.limitsOf({ walletAddress: alice })
       expect(left?.left).toEqual(limit.payments ? { payments: 1 } : { debitAmount: usd(78) })
     }
@@ -124,12 +141,12 @@ describe.each(stores)('what one app asks for, on %s', (_, open) => {
 
   test('is charged to them by its confirmation, which they can refuse', async () => {
     const store = await open()
-    const { world, agent, waiting, payBy, ids } = await twoApps({
-      store,
+    const { world, agent, waiting, payBy, ids } = await twoPayers({
+      ...{ authority, store },
       accountLimits: () => [{ debitAmount: usd(100), interval: daily }],
     })
     const { id, confirm, request } = await waiting()
-    expect(await payBy(agent.token, 41)).toEqual(created)
+    expect(await payBy(agent, 41)).toEqual(created)
     const refused = await confirm()
     expect(refused).toEqual({
       ok: false,
@@ -138,47 +155,64 @@ describe.each(stores)('what one app asks for, on %s', (_, open) => {
     })
     expect(await ids({ walletAddress: alice })).toEqual([id])
     expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
-    const other = await waiting(agent.token, 59)
+    const other = await waiting(agent, 59)
     expect(refusalOf(await other.confirm())).toBe('ok')
-    expect(await payBy(agent.token, 1)).toEqual(notNow)
+    expect(await payBy(agent, 1)).toEqual(notNow)
     expect(refusalOf(await other.confirm())).toBe('ok')
     await world.resources.outgoingPayments.cancel(other.id)
     expect(refusalOf(await confirm())).toBe('account_limit_exceeded')
-    expect(await payBy(agent.token, 50)).toEqual(created)
+    expect(await payBy(agent, 50)).toEqual(created)
   })
 })
 
-describe('the limits of the account', () => {
+describe.each(authorities)('the limits of the account, with payments by %s', (authority) => {
   test('count a payment in the window of its confirmation', async () => {
-    const { world, client, agent, waiting, payBy } = await twoApps({
+    const { world, client, agent, waiting } = await twoPayers({
+      authority,
       accountLimits: () => [{ debitAmount: usd(100), interval: daily }],
       confirmMs: day,
     })
     const { confirm } = await waiting()
     const { clock } = world
     clock.advance(day - (clock.now() % day))
-    const { body } = await client.rotate(agent.accessToken)
-    const token = body.access_token.value
-    expect(await payBy(token, 50)).toEqual(created)
+    const { body } = await client.rotate(grantOf(agent).accessToken)
+    const again = async (value: number) =>
+      errorOf(await pay(client, body.access_token.value, value))
+    expect(await again(50)).toEqual(created)
     expect(refusalOf(await confirm())).toBe('account_limit_exceeded')
-    expect(await payBy(token, 1)).toEqual(created)
+    expect(await again(1)).toEqual(created)
   })
 
   test('get back what the host does not allow after the confirmation', async () => {
+    const { waiting, agent, payBy, host } = await twoPayers({
+      authority,
+      accountLimits: () => [{ debitAmount: usd(100) }],
+    })
+    const { confirm } = await waiting()
+    host.refuses = true
+    expect(refusalOf(await confirm())).toBe('funds_insufficient')
+    host.refuses = false
+    expect(await payBy(agent, 50)).toEqual(created)
+    expect(await payBy(agent, 50)).toEqual(created)
+  })
+})
+
+describe('the limits of the account', () => {
+  test('get back what a pause of the grant does not allow after the confirmation', async () => {
     const { waiting, agent, payBy, world, shop } = await twoApps({
       accountLimits: () => [{ debitAmount: usd(100) }],
     })
     const { confirm } = await waiting()
     await world.auth.grants.amend(shop.grantId, { conditions: { pausedUntil: 2 ** 42 } })
     expect(refusalOf(await confirm())).toBe('grant_paused')
-    expect(await payBy(agent.token, 50)).toEqual(created)
-    expect(await payBy(agent.token, 50)).toEqual(created)
+    expect(await payBy(agent, 50)).toEqual(created)
+    expect(await payBy(agent, 50)).toEqual(created)
   })
 })
 
 describe('payments of one grant that wait for their owner', () => {
   test('are ten at most, however many are requested at once', async () => {
-    const { client, shop, agent, ids, outgoingPayments, waiting, payBy } = await twoApps()
+    const { client, app, shop, agent, ids, outgoingPayments, waiting, payBy } = await twoApps()
     const answers = await Promise.all(
       Array.from({ length: 14 }, (_, index) =>
         pay(client, shop.token, 60, {}, withKey(`key-${index}`)),
@@ -190,24 +224,29 @@ describe('payments of one grant that wait for their owner', () => {
     const [first = '', ...others] = await ids({ grantId: shop.grantId })
     expect(others).toHaveLength(9)
     expect(await spentUnder(client, shop.token)).toMatchObject({ spentDebitAmount: usd(600) })
-    expect(await payBy(shop.token, 50)).toEqual(created)
-    await waiting(agent.token)
+    expect(await payBy(app, 50)).toEqual(created)
+    await waiting(agent)
     expect(errorOf(await pay(client, shop.token, 60))).toEqual(notNow)
     await outgoingPayments.decline(first, { resourceOwner })
-    await waiting(shop.token)
+    await waiting(app)
     expect(errorOf(await pay(client, shop.token, 60))).toEqual(notNow)
   })
+})
 
+describe.each(authorities)('payments by %s that wait for their owner', (authority) => {
   test('are listed for the page of their owner until they are decided or over', async () => {
-    const { world, shop, agent, ids, waiting, outgoingPayments } = await twoApps()
-    const one = await waiting(shop.token, 60)
+    const { world, payer, agent, ids, waiting, outgoingPayments } = await twoPayers({ authority })
+    const one = await waiting(payer, 60)
     world.clock.advance(1_000)
-    const two = await waiting(agent.token, 70)
+    const two = await waiting(agent, 70)
     world.clock.advance(1_000)
-    const three = await waiting(agent.token, 80)
+    const three = await waiting(agent, 80)
     const { clock } = world
     expect(await ids({ walletAddress: alice })).toEqual([one.id, two.id, three.id])
-    expect(await ids({ grantId: agent.grantId })).toEqual([two.id, three.id])
+    expect(await ids({ grantId: grantOf(agent).grantId })).toEqual([two.id, three.id])
+    const { result: waitingOnes } = await outgoingPayments.listToConfirm({ walletAddress: alice })
+    const { client, grantId } = waitingOnes[0] ?? {}
+    expect({ client, grantId }).toEqual({ client: undefined, grantId: undefined, ...payer.named })
     const page = await outgoingPayments.listToConfirm({ walletAddress: alice, last: 1 })
     expect(page).toMatchObject({
       pagination: { hasNextPage: false, hasPreviousPage: true },
@@ -220,25 +259,26 @@ describe('payments of one grant that wait for their owner', () => {
     clock.advance(15 * minute)
     expect(await ids({ walletAddress: alice })).toEqual([])
     await world.resources.sweep()
-    expect(await ids({ grantId: shop.grantId })).toEqual([])
+    const { grantId: ended } = payer.named
+    if (ended !== undefined) expect(await ids({ grantId: ended })).toEqual([])
   })
 
   test('are in no list that shows payments', async () => {
-    const { waiting, outgoingPayments, shop } = await twoApps()
+    const { waiting, outgoingPayments, payer, agent } = await twoPayers({ authority })
     await waiting()
     expect((await outgoingPayments.list({ walletAddress: alice })).result).toEqual([])
-    expect((await outgoingPayments.list({ grantId: shop.grantId })).result).toEqual([])
+    const { grantId } = payer.granted ?? grantOf(agent)
+    expect((await outgoingPayments.list({ grantId })).result).toEqual([])
   })
 
   test.each(['with a key', 'by a quote'])(
     'are confirmed only from an account that exists, %s',
     async (by) => {
-      const { account, client, shop, ids, outgoingPayments } = await twoApps()
-      const quote = await newQuote(client, await quoteToken(client), { debitAmount: usd(60) })
+      const { account, payer, ids, outgoingPayments } = await twoPayers({ authority })
       const requested =
         by === 'by a quote'
-          ? await payByQuote(client, shop.token, quote.body.id)
-          : await pay(client, shop.token, 60, {}, withKey('k'))
+          ? await payer.payByQuote((await payer.quote({ debitAmount: usd(60) })).body.id)
+          : await payer.pay(60, {}, 'k')
       expect(errorOf(requested)).toEqual([403, 'confirmation_required'])
       const [id = ''] = await ids({ walletAddress: alice })
       const shown = { receiver: shownReceiver, debitAmount: usd(60), receiveAmount: usd(60) }
@@ -278,7 +318,7 @@ describe('an owner or a client that ends a grant', () => {
     const { shop, agent, ids, ends, waiting, world } = setting
     const { confirm } = await waiting()
     await waiting()
-    const other = await waiting(agent.token)
+    const other = await waiting(agent)
     await end(setting)
     expect(await ids({ grantId: shop.grantId })).toEqual([])
     const { result } = await world.resources.outgoingPayments.list({ walletAddress: alice })
@@ -338,34 +378,36 @@ test('the limits of a grant count a payment in the window of its request at a co
   }
 })
 
-test('repeats that wait for the decision of the host share their looks at the store', async () => {
-  const looks = { count: 0 }
-  const memory = memoryStore()
-  const load: Store['load'] = async (keys) => {
-    const [first, ...others] = keys
-    if (first?.kind === 'outgoing-payment' && others.length === 0) looks.count += 1
-    return memory.load(keys)
-  }
-  let allow: ((answer: { readonly ok: true }) => void) | undefined
-  const mayPay: MayPay = () => new Promise((resolve) => (allow = resolve))
-  const world = createSpendingWorld({
-    store: { ...memory, load },
-    resources: { policy: { mayPay } },
-  })
-  const client = world.client()
-  const { token } = await grantToPay(world, client, [outgoingItem()])
-  const request = () => pay(client, token, 1, {}, withKey('k'))
-  const first = request()
-  await expect.poll(() => allow).toBeDefined()
-  looks.count = 0
-  const repeats = await Promise.all(Array.from({ length: 50 }, request))
-  expect(new Set(repeats.map(({ status }) => status))).toEqual(new Set([503]))
-  // 50 keep looking for 3 s, with pauses of 200 to 400 ms after the first three.
-  expect(looks.count).toBeLessThan(20)
-  allow?.({ ok: true })
-  expect((await first).status).toBe(201)
-  expect((await request()).status).toBe(201)
-})
+test.each(authorities)(
+  'repeats by %s that wait for the host share their looks at the store',
+  async (authority) => {
+    const looks = { count: 0 }
+    const memory = memoryStore()
+    const load: Store['load'] = async (keys) => {
+      const [first, ...others] = keys
+      if (first?.kind === 'outgoing-payment' && others.length === 0) looks.count += 1
+      return memory.load(keys)
+    }
+    let allow: ((answer: { readonly ok: true }) => void) | undefined
+    const mayPay: MayPay = () => new Promise((resolve) => (allow = resolve))
+    const world = createSpendingWorld({
+      store: { ...memory, load },
+      resources: { policy: { mayPay } },
+    })
+    const payer = await payerOf(world, authority, { limit: null })
+    const request = () => payer.pay(1, {}, 'k')
+    const first = request()
+    await expect.poll(() => allow).toBeDefined()
+    looks.count = 0
+    const repeats = await Promise.all(Array.from({ length: 50 }, request))
+    expect(new Set(repeats.map(({ status }) => status))).toEqual(new Set([503]))
+    // 50 keep looking for 3 s, with pauses of 200 to 400 ms after the first three.
+    expect(looks.count).toBeLessThan(20)
+    allow?.({ ok: true })
+    expect((await first).status).toBe(201)
+    expect((await request()).status).toBe(201)
+  },
+)
 
 async function sharedStore() {
   const store = memoryStore()

@@ -74,7 +74,9 @@ export async function snapshotOf(
   const counting = openBudgetKeys([...items, ...limits])
   if (payer.token !== undefined) seenBudgets.see(payer.token.grantId, counting)
   const reads = [...(naming?.keys ?? []), ...keysOfPayment(request), ...counting]
-  const records = withGrant?.takeIfComplete(reads) ?? (await loadRecords(store, reads))
+  const records =
+    withGrant?.takeIfComplete(reads) ??
+    (await loadRecords(store, [...reads, ...guessOfAccount(deps, request, payer, ofAccount)]))
   const read = readerOf(records)
   const named = naming?.idIn(read(naming.key))
   if (naming !== undefined && named !== undefined && named !== request.id) {
@@ -101,6 +103,17 @@ export async function snapshotOf(
     reserved: earlier && found && reservedByOther(found, request.commandId),
     isAsked: earlier?.outcome === 'unchanged',
   }
+}
+
+/** The budgets of the account with which an order is loaded: the limits of the account are known only afterwards. */
+function guessOfAccount(
+  { seenBudgets }: PayingServer,
+  { input: { walletAddress, countsInAccountLimits } }: IdentifiedRequest,
+  { token }: Payer,
+  { length }: readonly SetLimit[],
+): readonly RecordKey[] {
+  const isUnknown = token === undefined && countsInAccountLimits === true && length === 0
+  return isUnknown ? (seenBudgets.guess(walletAddress) ?? []) : []
 }
 
 const paymentRemoved = refused(
@@ -133,9 +146,8 @@ export async function withLimits(
 ): Promise<Snapshot> {
   if (ofAccount.length === 0) return snapshot
   const limits = [...snapshot.limits, ...ofAccount]
-  if (token !== undefined) {
-    seenBudgets.see(token.grantId, openBudgetKeys([...snapshot.items, ...limits]))
-  }
+  const seenWith = token?.grantId ?? snapshot.request.input.walletAddress
+  seenBudgets.see(seenWith, openBudgetKeys([...snapshot.items, ...limits]))
   const keys = openBudgetKeys(ofAccount)
   const missing = keys.filter((key) => !snapshot.records.has(nameOf(key)))
   const records = new Map([...snapshot.records, ...(await loadRecords(store, missing))])
