@@ -143,7 +143,11 @@ export function resourcePolicy(
     spending: {
       payments: outgoing,
       reservations: { decideMs, lateMs: replayMarginMs },
-      quotes: { ...quotes, retentionMs: day },
+      // As long as a quote is known, so is what became of it.
+      quotes: {
+        ...quotes,
+        retentionMs: Math.min(day, outgoing.retentionMs - quotes.lifetimeMs),
+      },
       // A budget is kept longer than its payments, which return unspent amounts to it when they end.
       budgets: { retentionMs: outgoing.retentionMs + day },
     },

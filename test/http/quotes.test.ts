@@ -302,3 +302,40 @@ describe('reading a quote', () => {
     expect(answers.map(({ status }) => status)).toEqual([404, 404])
   })
 })
+
+test.each([
+  ['for a year', 365 * 24 * 60 * minute],
+  ['for an hour', 3_600_000],
+  ['for as short as possible', 600_000],
+])(
+  'a quote is forgotten no later than its payment, if payments are kept %s',
+  async (_, retentionMs) => {
+    const world = createSpendingWorld({
+      resources: { policy: { outgoingPayments: { retentionMs } } },
+    })
+    const { quotes, outgoingPayments } = world.resources
+    for (const paidAfter of [0, 299_999]) {
+      const quoted = await quotes.create({
+        walletAddress: alice,
+        receiver: shopReceiver,
+        debitAmount: usd(1),
+      })
+      if (!quoted.ok) throw new Error(quoted.reason)
+      const { quoteId } = quoted.quote
+      world.clock.advance(paidAfter)
+      await outgoingPayments.create({ walletAddress: alice, quoteId })
+      await outgoingPayments.cancel(quoteId)
+      const isKept = async () => {
+        const [payment, quote] = [await outgoingPayments.get(quoteId), await quotes.get(quoteId)]
+        if (payment === undefined) expect(quote).toBeUndefined()
+        return payment !== undefined
+      }
+      for (const atMost of [300_000, retentionMs / 2, retentionMs, 24 * 60 * minute, retentionMs]) {
+        world.clock.advance(atMost)
+        while ((await world.resources.sweep()).more);
+        await isKept()
+      }
+      expect(await isKept()).toBe(false)
+    }
+  },
+)
