@@ -70,7 +70,7 @@ export function sendHandler(site: Site): Handler {
     if (!(await tokens.isValid(request, 'pay', owner.id, quoteId))) return refused('stale')
     const accounts = await options.accountsOf(owner.id)
     const earlier = (await payments.get(quoteId)) ?? (await quotes.get(quoteId))
-    if (earlier === undefined) return refused('quote_expired')
+    if (earlier === undefined) return seeOther(`?${new URLSearchParams(at)}`)
     if (!isOwners(earlier, accounts)) return notice(403, 'notYours', visit)
     const { walletAddress } = earlier
     const paid = await payments.create({ walletAddress, quoteId, resourceOwner: owner.id })
@@ -95,10 +95,10 @@ export function sendHandler(site: Site): Handler {
       return notice(200, 'sendConfirm', visit, { content: link })
     }
     const quote = await quotes.get(quoteId)
-    if (quote === undefined || quote.expiresAt <= site.now()) {
-      return form(visit, given, 'quote_expired')
-    }
+    // It may have been paid: the payment is removed before its quote, or with it.
+    if (quote === undefined) return notice(404, 'sendGone', visit, { content: again(visit) })
     if (!isOwners(quote, accounts)) return notice(403, 'notYours', visit)
+    if (quote.expiresAt <= site.now()) return form(visit, given, 'quote_expired')
     const screen = screens.sendCheck(quote, {
       locale,
       accounts,
@@ -112,8 +112,7 @@ export function sendHandler(site: Site): Handler {
 
   async function paid(visit: OwnersVisit, payment: OutgoingPaymentView): Promise<HttpResponse> {
     const line = paymentHtml(payment, await receiversOf(payment), visit)
-    const again = html`<p><a href="?">${say(visit.locale, 'sendAgain')}</a></p>`
-    const content = html`<p>${line}</p>${again}`
+    const content = html`<p>${line}</p>${again(visit)}`
     return notice(200, answers[payment.status], visit, { content })
   }
 
@@ -138,6 +137,10 @@ export function sendHandler(site: Site): Handler {
     const quoteId = queryOf(request).get('quote')
     return quoteId === null ? form(visit, queryOf(request)) : quoted(visit, quoteId)
   })
+}
+
+function again({ locale }: OwnersVisit) {
+  return html`<p><a href="?">${say(locale, 'sendAgain')}</a></p>`
 }
 
 /** What became of a payment, in words. */

@@ -10,7 +10,7 @@ import {
 } from 'open-payments-test-support/spending'
 import { alice, bob } from 'open-payments-test-support/world'
 import { describe, expect, test } from 'vitest'
-import { createPages, type PagesOptions } from '../src/index.js'
+import { createPages, languages, type PagesOptions } from '../src/index.js'
 import { textOf } from './text.js'
 import { ownerByCookie } from './visitors.js'
 
@@ -146,6 +146,31 @@ describe('the page on which an owner sends money', () => {
     }
     expect(await paid()).toEqual([])
   })
+
+  test.each(Object.entries(languages))(
+    'no longer says in %s that nothing was paid, once it cannot know that',
+    async (language, texts) => {
+      const { world, as, paid, outgoingPayments } = wallet({
+        ownerOf: () => ({ id: 'alice', language }),
+      })
+      const { check, post, open } = as('alice')
+      const price = await check({ amount: '7' })
+      const after = await post(price)
+      const id = (await paid())[0]?.paymentId ?? ''
+      await outgoingPayments.begin(id)
+      await outgoingPayments.reportSent(id, { sentAmount: usd(700), deliveredAmount: usd(700) })
+      world.clock.advance(400 * 86_400_000)
+      await world.resources.sweep()
+      expect(await outgoingPayments.get(id)).toBeUndefined()
+      for (const page of [await open(after.location), await post(price)]) {
+        expect(page.text).toContain(texts.sendGone)
+        for (const untrue of [texts.sendRefused, texts.notPaid]) {
+          expect(page.text).not.toContain(untrue)
+        }
+      }
+      expect(await paid()).toEqual([])
+    },
+  )
 
   test('says that the account cannot pay, and leads to the confirmation that the host demands', async () => {
     const broke = wallet({}, () => ({ ok: false, refusal: 'funds_insufficient' }))

@@ -224,6 +224,9 @@ export const german: Texts = {
   sendAmountRefused: 'Der Empfänger nimmt diesen Betrag nicht an.',
   sendAmountSmall: 'Dieser Betrag ist zu klein: Es würde nichts ankommen.',
   sendExpired: 'Der Preis galt nicht mehr. Bitte sehen Sie den neuen an.',
+  sendGoneTitle: 'Dieser Preis ist nicht mehr bekannt',
+  sendGone:
+    'Was aus ihm geworden ist, wird nicht mehr aufbewahrt. Bitte sehen Sie die Zahlungen Ihres Kontos an, bevor Sie noch einmal zahlen.',
   sendingTitle: 'Die Zahlung wird ausgeführt',
   sending:
     'Sie können diese Seite schließen, oder sie neu laden, um zu sehen, was daraus geworden ist.',
@@ -363,7 +366,7 @@ export const german: Texts = {
   unknown: 'Unter dieser Adresse gibt es keine Seite.',
   requestUnknownTitle: 'Dieser Link führt nicht weiter',
   requestUnknown:
-    'Hier ist keine Anfrage zu entscheiden: Der Link ist unvollständig oder so alt, dass die Anfrage gelöscht wurde. Nichts wurde genehmigt. Bitte beginnen Sie in der App noch einmal; sie gibt Ihnen einen neuen Link.',
+    'Hier ist keine Anfrage zu entscheiden: Der Link ist unvollständig oder so alt, dass die Anfrage gelöscht wurde. Mit ihm kann nichts genehmigt werden. Bitte beginnen Sie in der App noch einmal; sie gibt Ihnen einen neuen Link.',
   failedTitle: 'Das ging nicht',
   failed: 'Ihre Antwort wurde nicht angenommen. Beginnen Sie bitte in der App von vorn.',
   brokenTitle: 'Etwas ist schiefgegangen',

@@ -273,6 +273,9 @@ export const english = {
   sendAmountRefused: 'The receiver does not accept this amount.',
   sendAmountSmall: 'This amount is too small: nothing would arrive.',
   sendExpired: 'The price was no longer valid. Please see the new one.',
+  sendGoneTitle: 'This price is no longer known',
+  sendGone:
+    'What became of it is no longer kept. Please look at the payments of your account before you pay again.',
   sendingTitle: 'The payment is being made',
   sending: 'You can close this page, or load it again to see what has become of it.',
   sentTitle: 'The payment has been made',
@@ -362,7 +365,7 @@ export const english = {
   unknown: 'There is no page at this address.',
   requestUnknownTitle: 'This link does not work',
   requestUnknown:
-    'Here is no request to decide: the link is incomplete, or so old that the request was deleted. Nothing was approved. Please start again in the app, which gives you a new link.',
+    'Here is no request to decide: the link is incomplete, or so old that the request was deleted. With it, nothing can be approved. Please start again in the app, which gives you a new link.',
   failedTitle: 'That did not work',
   failed: 'Your answer was not accepted. Please start again in the app.',
   brokenTitle: 'Something went wrong',

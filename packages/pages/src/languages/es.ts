@@ -222,6 +222,9 @@ export const spanish: Texts = {
   sendAmountRefused: 'El destinatario no acepta este importe.',
   sendAmountSmall: 'Este importe es demasiado pequeño: no llegaría nada.',
   sendExpired: 'El precio ya no era válido. Vea el nuevo.',
+  sendGoneTitle: 'Este precio ya no se conoce',
+  sendGone:
+    'Ya no se conserva qué ha sido de él. Consulte los pagos de su cuenta antes de volver a pagar.',
   sendingTitle: 'El pago se está realizando',
   sending: 'Puede cerrar esta página, o volver a cargarla para ver qué ha sido de él.',
   sentTitle: 'El pago se ha realizado',
@@ -352,7 +355,7 @@ export const spanish: Texts = {
   unknown: 'No hay ninguna página en esta dirección.',
   requestUnknownTitle: 'Este enlace no funciona',
   requestUnknown:
-    'Aquí no hay ninguna solicitud que decidir: el enlace está incompleto, o es tan antiguo que la solicitud se ha borrado. No se ha aprobado nada. Empiece de nuevo en la aplicación, que le dará un enlace nuevo.',
+    'Aquí no hay ninguna solicitud que decidir: el enlace está incompleto, o es tan antiguo que la solicitud se ha borrado. Con él no se puede aprobar nada. Empiece de nuevo en la aplicación, que le dará un enlace nuevo.',
   failedTitle: 'No ha funcionado',
   failed: 'No se ha aceptado su respuesta. Empiece de nuevo en la aplicación.',
   brokenTitle: 'Algo ha fallado',
