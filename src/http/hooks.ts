@@ -39,7 +39,10 @@ export interface RefusalMessage extends Omit<RefusalReport, 'client' | 'keyid'> 
  * it, except for `rateLimit`, and its error does not change a response.
  */
 export interface ServerHooks {
-  /** Receives each refused request, with the precise reason, which the client does not see. Default: none. */
+  /**
+   * Receives each refused request, with the precise reason, which the client does not see. Your own calls, such as
+   * `outgoingPayments.create`, return their refusal, and are not reported. Default: none.
+   */
   readonly onRefusal?: (report: RefusalReport) => void
   /**
    * Receives the error of a failing store, port, `onRefusal` or telemetry, such as the cause of a 500 or 503. Its own

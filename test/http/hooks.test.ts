@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { consumeEvents, createWallet, memoryStore, runSweeps } from '../../src/index.js'
+import { createSpendingWorld, grantToPay, pay, shopReceiver, usd } from '../support/spending.js'
+import { alice } from '../support/world.js'
 
 afterEach(() => void vi.restoreAllMocks())
 
@@ -43,4 +45,23 @@ describe('an error that no response shows', () => {
     await expect.poll(() => print.mock.calls.flat()).toEqual([failure, failure])
     await Promise.all([consumer.stop(), sweeps.stop()])
   })
+})
+
+test('a refused order of the owner is returned to its caller, and no request that onRefusal reports', async () => {
+  const onRefusal = vi.fn()
+  const world = createSpendingWorld({
+    resources: {
+      onRefusal,
+      policy: { mayPay: () => ({ ok: false, refusal: 'funds_insufficient', reason: 'too much' }) },
+    },
+  })
+  const order = { walletAddress: alice, receiver: shopReceiver, debitAmount: usd(1) }
+  const refused = await world.resources.outgoingPayments.create({ ...order, idempotencyKey: 'k' })
+  expect(refused).toMatchObject({ refusal: 'funds_insufficient', reason: 'too much' })
+  expect(onRefusal).not.toHaveBeenCalled()
+  const client = world.client()
+  const { token } = await grantToPay(world, client)
+  expect((await pay(client, token, 1)).status).toBe(403)
+  const report = { operation: 'createOutgoingPayment', refusal: 'funds_insufficient' }
+  expect(onRefusal.mock.calls).toMatchObject([[report]])
 })
