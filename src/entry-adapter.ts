@@ -34,4 +34,5 @@ export {
   storeBounds,
   type VersionGuard,
 } from './ports/store.js'
+export { hashedListName } from './util/hashed-list-name.js'
 export { requireKnownOptions } from './util/invalid-input.js'

@@ -1,5 +1,5 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb'
-import type { RecordKind, Stored } from 'open-payments-server/adapter'
+import { hashedListName, type RecordKind, type Stored } from 'open-payments-server/adapter'
 
 export type Item = Record<string, AttributeValue>
 
@@ -18,11 +18,9 @@ export function recordKey(kind: RecordKind, id: string) {
   return { owner: s(`record/${kind}/${id}`), member: s('record') }
 }
 
-/** A key has at most 2,048 bytes. As JSON, lone surrogates stay distinct. */
+/** A key has at most 2,048 bytes, which the name of a list may exceed. */
 export async function listKey(kind: RecordKind, list: string): Promise<string> {
-  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(JSON.stringify(list)))
-  const hex = Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, '0'))
-  return `list/${kind}/${hex.join('')}`
+  return `list/${kind}/${await hashedListName(list)}`
 }
 
 export function dueKey(kind: string, namespace: string): string {

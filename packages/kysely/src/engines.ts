@@ -1,4 +1,5 @@
 import { InvalidInputError } from 'open-payments-server'
+import { hashedListName } from 'open-payments-server/adapter'
 import {
   isBusy,
   isWithoutTables,
@@ -13,7 +14,6 @@ import {
 } from '../../../adapters/sql/sqlite.js'
 import { type Steps, withListNames } from '../../../adapters/sql/statements.js'
 import type { Engine } from './engine.js'
-import { hashedListName } from './list-name.js'
 import {
   isDuplicate,
   isMysqlConflict,

@@ -1,3 +1,4 @@
+import { hashedListName } from 'open-payments-server/adapter'
 import { markSetting } from '../../../adapters/postgres/commit.js'
 import { isTransient, isWithoutTables, sqlState } from '../../../adapters/postgres/driver.js'
 import { columns, listNumbers, requiredColumns, typeOf } from '../../../adapters/sql/records.js'
@@ -12,7 +13,6 @@ import { createMark } from '../../../adapters/sql/transactions.js'
 import { DatabaseSettingsError, type Migration } from '../../../adapters/sql/versions.js'
 import type { Client } from './client.js'
 import type { Engine } from './engine.js'
-import { hashedListName } from './list-name.js'
 
 /** What databases that speak the protocol of PostgreSQL do differently. */
 export interface PortableOptions {
