@@ -161,6 +161,15 @@ describe.each(stores)('an owner who pays from the own app, on %s', (_name, open)
     expect(bobs.payment.paymentId).not.toBe(mine.payment.paymentId)
     const paid = await pay(client, token, 5, { incomingPayment: otherReceiver }, withKey('k'))
     expect(paid.status).toBe(201)
+    // An account can be a client, too, and then pays with its own keys.
+    const asClient = world.client('alice', { walletAddress: alice })
+    const { token: own } = await grantToPay(world, asClient)
+    const more = { incomingPayment: otherReceiver }
+    expect(await pay(asClient, own, 5, more, withKey('k'))).toMatchObject({ status: 201 })
+    expect((await pay(asClient, own, 5, more, withKey('first'))).status).toBe(201)
+    expect(await create({ ...keyed, idempotencyKey: 'first' })).toMatchObject({
+      changed: true,
+    })
     const invoice = { walletAddress: alice, idempotencyKey: 'k' }
     expect(await world.resources.incomingPayments.create(invoice)).toMatchObject({ changed: true })
   })
