@@ -136,8 +136,7 @@ export function orderServices(
         return { ok: true, payment: seen(created), url, changed }
       }
       if (answer.refusal === 'busy') throw new ContentionError(answer.reason)
-      // Without a grant, nothing is refused because of one.
-      return refusedOrder({ ...answer, refusal: answer.refusal as OrderRefusal })
+      return refusedOrder(answer)
     },
   }
 }

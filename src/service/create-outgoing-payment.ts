@@ -1,5 +1,6 @@
 import type { SpentAmounts } from '../core/budget/record.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
+import type { ConditionsRefusal, LimitsRefusal } from '../core/limits.js'
 import type { AllOrNone } from '../core/outgoing-payment/authority.js'
 import { waitsUnderOther } from '../core/outgoing-payment/confirmation.js'
 import type { CreationPolicy, Terms } from '../core/outgoing-payment/create.js'
@@ -71,8 +72,13 @@ type Paid = PaymentAnswer | PaymentCreationRefused | Removed | Replayed
 /** Only the key of an order outlives its payment. */
 type PaidUnderGrant = Exclude<Paid, Removed>
 
-/** An order has neither a signature nor a token. */
-type PaidOrder = Exclude<Paid, Replayed | Refused<TokenRefusal>>
+/** Why a grant does not allow a payment. */
+type RefusalByGrant = 'grant_ended' | LimitsRefusal | ConditionsRefusal
+
+/** An order has neither a signature nor a token, and no grant that could refuse it. */
+type PaidOrder =
+  | Exclude<Paid, Replayed | Refused<TokenRefusal> | CreationRefused>
+  | Refused<Exclude<CreationRefused['refusal'], RefusalByGrant>>
 
 /** Creates an outgoing payment, or returns the one that an identical earlier request created. */
 export type PaymentCreation = ReturnType<typeof createPaymentCreation>
