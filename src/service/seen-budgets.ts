@@ -3,7 +3,8 @@ import { recentlyUsed } from '../util/recently-used.js'
 
 /**
  * The budgets that this process has last seen with a grant, a payment or, for orders of its owner, a wallet address, by
- * which it guesses them the next time. Another process, and this one after a restart, guesses wrong: it loads once more.
+ * which it guesses them the next time. Another process, and this one after a restart, guesses wrong and loads once
+ * more.
  */
 export interface SeenBudgets {
   /** Returns the keys of the budgets seen with an id; nothing if this process has not seen it. */

@@ -174,6 +174,32 @@ describe.each(stores)('an owner who pays from the own app, on %s', (_name, open)
     expect(await world.resources.incomingPayments.create(invoice)).toMatchObject({ changed: true })
   })
 
+  test('is refused with the key or quote of an order that has any other member', async () => {
+    const { outgoingPayments, create, quotes } = walletOn(await open())
+    const all = {
+      ...{ metadata: { a: 1 }, data: { b: 1 }, resourceOwner: 'alice' },
+      countsInAccountLimits: true,
+    }
+    const others = [
+      ...Object.keys(all).map((name) => ({ ...all, [name]: undefined })),
+      { ...all, metadata: { a: 2 } },
+      { ...all, data: { b: 2 } },
+      { ...all, resourceOwner: 'bob' },
+    ]
+    const quoted = await quotes.create(order)
+    if (!quoted.ok) throw new Error(quoted.reason)
+    const { quoteId } = quoted.quote
+    for (const by of [keyed, { walletAddress: alice, quoteId }]) {
+      await create({ ...by, ...all })
+      for (const more of others) {
+        const given = Object.entries({ ...by, ...more }).filter(([, value]) => value !== undefined)
+        const asked = Object.fromEntries(given) as unknown as OutgoingPaymentCreation
+        expect(await outgoingPayments.create(asked)).toMatchObject({ refusal: 'request_differs' })
+      }
+      expect(await create({ ...by, ...all })).toMatchObject({ changed: false })
+    }
+  })
+
   test('gets the refusal of the host again, and the host one event of the end', async () => {
     const answers = [{ ok: false, refusal: 'funds_insufficient' }] as const
     const { asked, outgoingPayments, drained } = walletOn(await open(), { answers })

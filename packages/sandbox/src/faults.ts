@@ -49,8 +49,8 @@ export interface FaultScope {
  *   the owner has confirmed it.
  * - `failed-payment`: the payment is created, and fails before anything is sent.
  * - `partial-payment`: the payment is created, sends half of its amount, rounded down, and fails.
- * - `reviewed-payment`: the payment is created, and the wallet of its receiver reviews it for five minutes, by the clock
- *   of the sandbox. Until then nothing is sent; then it is.
+ * - `reviewed-payment`: the payment is created, and the wallet of its receiver reviews it for five minutes, by the
+ *   clock of the sandbox. Until then nothing is sent; then it is.
  *
  * Until it is removed:
  *
