@@ -105,7 +105,7 @@ export async function completePayments(payer: Payer, count: number): Promise<voi
   await commit(wallet, [{ kind: 'budget', next, expectedVersion: budget.version }])
 
   const { result } = await outgoingPayments.list({ walletAddress: payer.walletAddress, first: 1 })
-  const oldest = await outgoingPayments.getRecord(result[0]?.paymentId ?? '')
+  const oldest = await load(wallet, 'outgoing-payment', result[0]?.paymentId ?? '')
   if (!isDeepStrictEqual(oldest, copies.at(-1))) throw new Error('a copied payment differs')
   const url = `${resourceServer}/outgoing-payment-grant`
   const { spentDebitAmount } = await send(wallet, 'GET', url, undefined, payer.token)
@@ -123,9 +123,7 @@ async function completedPayment(payer: Payer): Promise<OutgoingPayment> {
   const totals = { sentAmount: amount, deliveredAmount: amount }
   const completed = await outgoingPayments.reportSent(paymentId, totals)
   if (!completed.ok) throw new Error(completed.reason)
-  const record = await outgoingPayments.getRecord(paymentId)
-  if (record === undefined) throw new Error('the payment is missing')
-  return record
+  return (await load(payer.wallet, 'outgoing-payment', paymentId)) as OutgoingPayment
 }
 
 /** Returns the same payment with a new id at an earlier time. */
