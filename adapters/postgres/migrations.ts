@@ -1,10 +1,14 @@
 import { listNumbers } from '../sql/records.js'
 import type { Migration } from '../sql/versions.js'
-import { tableIn } from './statements.js'
+import { checkedSchema, tableIn } from './statements.js'
 
 /**
  * Returns all migration steps, for hosts with their own migration tool. The same statements ship as files in
  * `dist/migrations`.
+ *
+ * @param schema the schema of the tables, which the statements quote: at most 40 lower-case letters, digits and
+ *   underscores. Default: the names are not qualified, so that `search_path` decides.
+ * @throws {InvalidInputError} for an invalid schema.
  *
  * @example
  * ```ts
@@ -16,7 +20,7 @@ import { tableIn } from './statements.js'
  * ```
  */
 export function migrationsOf(schema?: string): readonly Migration[] {
-  const records = tableIn(schema, 'open_payments_records')
+  const records = tableIn(checkedSchema(schema), 'open_payments_records')
   return [{ version: 1, name: 'records', statements: recordsStatements(records) }]
 }
 

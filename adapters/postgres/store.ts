@@ -30,6 +30,7 @@ import {
 import { checkedSchema, createStatements, isEmpty, type Statements } from './statements.js'
 import { type Run, requireOpen, storeInTransaction, whileOpen } from './transaction.js'
 
+/** Where the tables are, and whether statements are prepared. */
 export interface PostgresStoreOptions {
   /**
    * The schema of the tables, which must exist: at most 40 lower-case letters, digits and underscores.

@@ -55,6 +55,7 @@ export type Answer =
   | { readonly by: 'id'; readonly attempts: Readonly<Record<string, FoundById>> }
   | {
       readonly by: 'sum'
+      /** What the receiver has received in total, from everybody, in smallest units of the asset that arrives. */
       readonly received: bigint
       /** When the sum was read, if that was before the question, such as at a replica or a cache. */
       readonly askedAt?: Instant

@@ -46,6 +46,7 @@ export interface SettledDoubt {
 export interface SettlementView {
   readonly id: string
   readonly otherSide?: string
+  /** What is to arrive in all, in smallest units of the asset that arrives. */
   readonly amount: bigint
   readonly totals: SettlementTotals
   /** The oldest first. Empty if everything is proven. */

@@ -34,7 +34,9 @@ export interface Limits {
   readonly receiver?: string
   /** ISO 8601 repeating interval. */
   readonly interval?: string
+  /** The most that the payments debit in all, the wallet's fees included, in the asset of the account. */
   readonly debitAmount?: Amount
+  /** The most that arrives in all, in the receivers' asset. */
   readonly receiveAmount?: Amount
 }
 

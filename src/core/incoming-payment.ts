@@ -29,6 +29,7 @@ export interface IncomingPayment extends Stored {
   readonly walletAddress: string
   /** The client that created it and may read it: see `clientId`. Absent if the host created it. */
   readonly client?: string
+  /** The asset of the wallet address. */
   readonly asset: Asset
   /** The amount to receive; absent if the payment has no target amount. */
   readonly incomingAmount?: Amount
@@ -38,6 +39,7 @@ export interface IncomingPayment extends Stored {
   readonly createdAt: Instant
   /** When this version was written, by the clock of the server that wrote it. Clients do not see it. */
   readonly updatedAt: Instant
+  /** The last instant at which it accepts funds. */
   readonly expiresAt: Instant
   /** Until when the record is kept if the payment receives funds. Before it does, `retainUntil` can be earlier. */
   readonly paidRetainUntil: Instant
@@ -81,6 +83,7 @@ export interface IncomingPaymentReceived extends IncomingPaymentEventMembers {
 
 /** What every event of an incoming payment says. */
 export interface IncomingPaymentEventMembers {
+  /** When it happened, by the clock of the server that recorded it. */
   readonly at: Instant
   readonly incomingPaymentId: string
   readonly walletAddress: string
@@ -88,6 +91,7 @@ export interface IncomingPaymentEventMembers {
   readonly client?: string
   /** Total received, after this event. */
   readonly receivedAmount: Amount
+  /** The amount to receive, in the asset of the wallet address; absent if any amount is accepted. */
   readonly incomingAmount?: Amount
 }
 
@@ -106,12 +110,18 @@ export interface CreateIncomingPayment {
   readonly commandId: string
   readonly id: string
   readonly walletAddress: string
+  /** The asset of the wallet address. */
   readonly asset: Asset
   /** Absent if the host creates the payment. */
   readonly client?: string
+  /** The amount to receive: positive, and in `asset`. Default: any amount is accepted. */
   readonly incomingAmount?: Amount
+  /** In the future, by at most `expiryMaxMs`. Default: after `expiryDefaultMs`. */
   readonly expiresAt?: Instant
   readonly metadata?: JsonObject
+  /**
+   * The lists of the store that contain the payment, such as that of its wallet address; the lists' names are yours.
+   */
   readonly lists: NonNullable<Stored['lists']>
 }
 
@@ -120,6 +130,9 @@ export type CreateRefusal = 'amount_invalid' | 'expiry_invalid'
 
 /**
  * Creates an incoming payment.
+ *
+ * @returns the record to write, with its event, or a refusal: `amount_invalid` for an amount in another asset, or one
+ *   that is not positive; `expiry_invalid` for an `expiresAt` that is not in the future, or too far in it.
  *
  * @example
  * ```ts
@@ -203,6 +216,7 @@ export interface ReceiveFunds {
   readonly recordId: string
   /** The host's id of the transfer, for the event. */
   readonly transferId: string
+  /** What arrived, in the asset of the wallet address: positive. */
   readonly amount: Amount
   /** Whether to refuse an amount above what is left of `incomingAmount`. Default: all that has arrived is counted. */
   readonly refuseExcess?: boolean

@@ -39,7 +39,9 @@ export type IntervalCounting = 'occurrences' | 'repetitions'
 
 /** One window of a repeating interval. `end` is exclusive: it is the start of the next window. */
 export interface SpendingWindow {
+  /** The first instant of the window. */
   readonly start: Instant
+  /** The first instant after it. */
   readonly end: Instant
 }
 

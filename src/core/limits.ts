@@ -18,7 +18,9 @@ export interface Spending {
   readonly receiver: string
   /** The wallet address of the receiver; absent if the price does not name it. */
   readonly receiverWalletAddress?: string
+  /** What the payer is debited in all, the wallet's fees included, in the asset of the account. */
   readonly debitAmount: Amount
+  /** What arrives at the receiver, in the receiver's asset. */
   readonly receiveAmount: Amount
 }
 

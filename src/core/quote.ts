@@ -19,7 +19,9 @@ export interface Quote extends Stored {
   /** Wallet address of the receiver; absent if the price did not name it. */
   readonly receiverWalletAddress?: string
   readonly method: 'ilp'
+  /** What the payer is debited in all, the wallet's fees included, in the asset of the account. */
   readonly debitAmount: Amount
+  /** What arrives at the receiver, in the receiver's asset. */
   readonly receiveAmount: Amount
   readonly createdAt: Instant
   /** The quote is valid before this instant. */
@@ -29,13 +31,16 @@ export interface Quote extends Stored {
 /** A client, or the owner of the account, received a quote. */
 export interface QuoteEvent {
   readonly type: 'quote.created'
+  /** When it happened, by the clock of the server that recorded it. */
   readonly at: Instant
   readonly quoteId: string
   readonly walletAddress: string
   /** Absent if the owner of the account requested it. */
   readonly client?: string
   readonly receiver: string
+  /** What the payer is debited in all, the wallet's fees included, in the asset of the account. */
   readonly debitAmount: Amount
+  /** What arrives at the receiver, in the receiver's asset. */
   readonly receiveAmount: Amount
 }
 
@@ -49,13 +54,17 @@ export interface QuotePolicy {
 /** A request for a price: with one amount, or with neither if the receiver specifies the amount. */
 export interface PriceQuery {
   readonly receiver: string
+  /** What the payer is to be debited in all, your fees included, in the asset of the account. */
   readonly debitAmount?: Amount
+  /** What is to arrive at the receiver, in the receiver's asset. */
   readonly receiveAmount?: Amount
 }
 
 /** The price of a payment, and how long it is valid. */
 export interface Price {
+  /** What the payer is debited in all, your fees included: positive, and in the asset of the account. */
   readonly debitAmount: Amount
+  /** What arrives at the receiver: positive, and in the receiver's asset. */
   readonly receiveAmount: Amount
   /**
    * The wallet address of the receiver: the `walletAddress` of the incoming payment, read from its server. Without it,

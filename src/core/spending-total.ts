@@ -10,6 +10,7 @@ export interface SpendingTotal {
   readonly interval?: string
   /** The sum of the limits; it can exceed 64 bits. If both amounts are absent, the items have no limit. */
   readonly debitAmount?: Amount
+  /** As `debitAmount`, of what arrives, in the receivers' asset. */
   readonly receiveAmount?: Amount
   /** The number of items with these limits. */
   readonly items: number

@@ -24,6 +24,7 @@ export interface Stored {
 /** A list that contains the record, and the number that orders it there, usually an instant. */
 export interface ListEntry {
   readonly list: string
+  /** The number by which the list is ordered. */
   readonly at: Instant
 }
 

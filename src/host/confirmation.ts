@@ -41,7 +41,9 @@ export type PaymentToConfirm = AllOrNone<ClientOfPayment> & {
   readonly receiver: string
   /** Wallet address of the receiver; absent if `pricing` did not name it. */
   readonly receiverWalletAddress?: string
+  /** What the payer is debited in all, your fees included, in the asset of the account. */
   readonly debitAmount: Amount
+  /** What arrives at the receiver, in the receiver's asset. */
   readonly receiveAmount: Amount
   /** The metadata that the client sent. */
   readonly metadata?: JsonObject

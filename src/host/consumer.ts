@@ -18,6 +18,7 @@ import {
   readInput,
 } from '../util/input.js'
 
+/** How a consumer delivers events, how often it looks for them, and who gets its errors. */
 export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   /** How long to wait before the next poll if no event was due, in milliseconds. Default 1,000. */
   readonly pollMs?: number

@@ -65,6 +65,7 @@ export interface GrantView {
   readonly amendments?: readonly AmendmentView[]
   /** The subject identifier that the client receives; before the decision, the requested one. */
   readonly subject?: SubjectId
+  /** When the client requested it. */
   readonly createdAt: Instant
   /** The host's identifier of the owner who consented, or who denied the request, if the denial named one. */
   readonly resourceOwner?: string
@@ -88,6 +89,7 @@ export interface GrantView {
 
 /** A change of a grant by `grants.amend`: what applied before it. */
 export interface AmendmentView {
+  /** When it was changed. */
   readonly at: Instant
   readonly before: {
     /** All granted access; absent if it did not change. */

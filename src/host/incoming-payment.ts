@@ -59,6 +59,7 @@ export interface IncomingPaymentView {
   readonly incomingAmount?: Amount
   /** What it has received so far, in the asset of the wallet address. */
   readonly receivedAmount: Amount
+  /** When it was created. */
   readonly createdAt: Instant
   /** The last instant at which it accepts funds; if you cancelled it, when you did. */
   readonly expiresAt: Instant

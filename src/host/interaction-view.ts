@@ -76,6 +76,7 @@ export interface InteractionView {
   readonly subject?: SubjectId
   /** The client's finish URI, to which the browser is redirected, if any. Show it to the owner. */
   readonly finishUri?: string
+  /** Until when the owner can decide. */
   readonly expiresAt: Instant
 }
 

@@ -46,6 +46,7 @@ export type OutgoingPaymentCreation = {
       readonly receiver: string
       /** At most one of the two. Default: the amount of the incoming payment, as `pricing` says. */
       readonly debitAmount?: Amount
+      /** What is to arrive at the receiver, in the receiver's asset. */
       readonly receiveAmount?: Amount
       /**
        * Identifies this payment among all that are ordered from the wallet address, such as the number of a standing

@@ -51,6 +51,7 @@ export type OutgoingPaymentView = AllOrNone<ClientOfPayment> &
     readonly debitAmount: Amount
     /** The amount to deliver to the receiver. */
     readonly receiveAmount: Amount
+    /** When it was created. */
     readonly createdAt: Instant
     /** The host must begin the payment before this instant. */
     readonly holdUntil: Instant

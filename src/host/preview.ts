@@ -20,7 +20,9 @@ import { readObject } from './host-data.js'
 export type PaymentPreview =
   | {
       readonly ok: true
+      /** What the payer is debited in all, your fees included, in the asset of the account. */
       readonly debitAmount: Amount
+      /** What arrives at the receiver, in the receiver's asset. */
       readonly receiveAmount: Amount
       /** Wallet address of the receiver; absent if `pricing` did not name it. */
       readonly receiverWalletAddress?: string

@@ -18,6 +18,7 @@ export interface QuoteCreation {
   readonly receiver: string
   /** At most one of the two. Default: the amount of the incoming payment, as `pricing` says. */
   readonly debitAmount?: Amount
+  /** What is to arrive at the receiver, in the receiver's asset. */
   readonly receiveAmount?: Amount
 }
 
@@ -33,8 +34,11 @@ export interface QuoteView {
   readonly receiver: string
   /** Wallet address of the receiver; absent if `pricing` did not name it. */
   readonly receiverWalletAddress?: string
+  /** What the payer is debited in all, your fees included, in the asset of the account. */
   readonly debitAmount: Amount
+  /** What arrives at the receiver, in the receiver's asset. */
   readonly receiveAmount: Amount
+  /** When it was created. */
   readonly createdAt: Instant
   /** The quote is valid before this instant. */
   readonly expiresAt: Instant

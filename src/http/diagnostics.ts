@@ -7,6 +7,7 @@ import type { Server } from './routes.js'
 export interface RequestMessage extends RequestOutcome {
   readonly server: string
   readonly method: string
+  /** From the arrival of the request to its response, in milliseconds. */
   readonly durationMs: number
 }
 

@@ -16,7 +16,7 @@ export interface RefusalReport {
   readonly refusal: Refusal
   /** The failed check in words; never part of the response. */
   readonly reason: string
-  /** The status and error code of the response. */
+  /** The HTTP status of the response, and its `error.code`. */
   readonly status: number
   readonly code: string
   readonly method: string
@@ -26,6 +26,7 @@ export interface RefusalReport {
   readonly keyid?: string
   /** The client; present once its signature has been verified. */
   readonly client?: string
+  /** When the request arrived. */
   readonly at: Instant
 }
 
@@ -95,6 +96,7 @@ export interface RateLimitedCall {
    * `requests`. A client that has used up its limit can then still give up its access.
    */
   readonly bucket: 'requests' | 'revocations'
+  /** When the request arrived. */
   readonly at: Instant
 }
 

@@ -30,6 +30,7 @@ export type DocumentFetch = (
 /** A response with its body. */
 export interface FetchedDocument {
   readonly status: number
+  /** The value of `Content-Type`; empty if the response has none. */
   readonly contentType: string
   readonly body: Uint8Array
   /** The header fields, by their names in lower case. `guardedFetch` always returns them. */

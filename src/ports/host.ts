@@ -177,6 +177,7 @@ export type Introspection =
       readonly key: PublicJwk & { readonly thumbprint: string }
       /** Wallet address of the client; absent when it identifies itself only by its key. */
       readonly walletAddress?: string
+      /** When the token expires. */
       readonly expiresAt: Instant
     }
 
@@ -296,7 +297,9 @@ export type RequestedPayment = Requester & {
   readonly receiver: string
   /** Wallet address of the receiver; absent if `pricing` did not name it. */
   readonly receiverWalletAddress?: string
+  /** What the payment may debit in all, your fees included, in the asset of the account: what you hold. */
   readonly debitAmount: Amount
+  /** What arrives at the receiver, in the receiver's asset. */
   readonly receiveAmount: Amount
   /** The metadata that the client sent. */
   readonly metadata?: JsonObject
@@ -382,6 +385,7 @@ export type MayReceiveQuery = {
   readonly client?: string
   /** The amount that the payment asks for. Absent if it has no target amount. */
   readonly incomingAmount?: Amount
+  /** The last instant at which the payment accepts funds. */
   readonly expiresAt: Instant
   /** The metadata of the payment. */
   readonly metadata?: JsonObject

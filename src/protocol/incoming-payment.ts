@@ -64,7 +64,9 @@ export interface IncomingPaymentBody {
   readonly id: string
   readonly walletAddress: string
   readonly completed: boolean
+  /** The amount to receive, in the asset of the wallet address; absent if any amount is accepted. */
   readonly incomingAmount?: Amount
+  /** What it has received so far, in the asset of the wallet address. */
   readonly receivedAmount: Amount
   readonly expiresAt: string
   readonly metadata?: JsonObject

@@ -64,8 +64,11 @@ export interface OutgoingPaymentBody {
   readonly quoteId?: string
   readonly failed: boolean
   readonly receiver: string
+  /** What the payment may debit in all, the wallet's fees included, in the asset of the account. */
   readonly debitAmount: Amount
+  /** What is to arrive at the receiver, in the receiver's asset. */
   readonly receiveAmount: Amount
+  /** What the payment has debited so far, in the asset of the account. */
   readonly sentAmount: Amount
   readonly metadata?: JsonObject
   readonly createdAt: string

@@ -99,7 +99,9 @@ export interface QuoteBody {
   readonly id: string
   readonly walletAddress: string
   readonly receiver: string
+  /** What the payer is debited in all, the wallet's fees included, in the asset of the account. */
   readonly debitAmount: Amount
+  /** What arrives at the receiver, in the receiver's asset. */
   readonly receiveAmount: Amount
   readonly method: 'ilp'
   readonly createdAt: string

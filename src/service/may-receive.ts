@@ -23,8 +23,11 @@ export type MayReceiveRefusal = Exclude<
   'review_required'
 >
 
-/** An arrival waits for a review: nothing is counted, and nothing is refused. */
-export type ArrivalInReview = ReviewRequired & { readonly reason: string }
+/** An arrival waits for a review: nothing is counted, and nothing is refused. Report it again at `retryAt`. */
+export type ArrivalInReview = ReviewRequired & {
+  /** Why, for the operator: the reason that `mayReceive` gave, or one of the library. No response contains it. */
+  readonly reason: string
+}
 
 interface Arrival {
   readonly transferId: string

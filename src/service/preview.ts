@@ -52,7 +52,9 @@ export interface PaymentPreviewRequest {
   readonly walletAddress: string
   /** URL of the incoming payment to pay. */
   readonly receiver: string
+  /** What the payer would be debited in all, your fees included, in the asset of the account. */
   readonly debitAmount?: Amount
+  /** What would arrive at the receiver, in the receiver's asset. */
   readonly receiveAmount?: Amount
   /** Whether `policy.mayPay` is asked, with `isPreview: true`. Default false. */
   readonly asksMayPay?: boolean

@@ -27,6 +27,7 @@ export interface PaymentByQuote extends PaymentTerms {
 export interface DirectPayment extends PaymentTerms {
   /** The URL of the incoming payment. */
   readonly receiver: string
+  /** What the payer is debited in all, the wallet's fees included, in the asset of the account. */
   readonly debitAmount: Amount
   /**
    * Names the payment, so that a repeat gets the same one: 1 to 255 printable ASCII characters. Servers other than
@@ -38,16 +39,34 @@ export interface DirectPayment extends PaymentTerms {
 /** An outgoing payment to create. */
 export type PaymentRequest = PaymentByQuote | DirectPayment
 
+/**
+ * An outgoing payment, as its wallet returns it.
+ *
+ * @see Open Payments OpenAPI, schema `outgoing-payment`
+ */
 export interface Payment {
+  /** The URL of the payment, for `getPayment`. */
   readonly id: string
+  /** The URL of the incoming payment. */
   readonly receiver: string
+  /**
+   * True once it has ended without sending everything: `sentAmount` is the part that it sent. False while it runs and
+   * after it has completed, which Open Payments does not tell apart: the receiver shows what arrived.
+   */
   readonly failed: boolean
+  /** What the payment may debit in all, the wallet's fees included, in the asset of the account. */
   readonly debitAmount: Amount
+  /** What is to arrive at the receiver, in the receiver's asset. Absent if the wallet does not say. */
   readonly receiveAmount?: Amount
   /** What has been sent until now. */
   readonly sentAmount: Amount
   /** What the grant has spent, in the answer to a creation. */
-  readonly spent?: { readonly debitAmount?: Amount; readonly receiveAmount?: Amount }
+  readonly spent?: {
+    /** What its payments debit, if a limit counts that. */
+    readonly debitAmount?: Amount
+    /** What arrives by them, if a limit counts that. */
+    readonly receiveAmount?: Amount
+  }
 }
 
 /** The result of `createPayment` and `getPayment`. */

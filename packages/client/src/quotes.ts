@@ -14,15 +14,27 @@ export interface QuoteRequest {
   readonly walletAddress: string | Address
   /** The URL of the incoming payment. */
   readonly receiver: string
+  /** What the payer is to be debited in all, the wallet's fees included, in the asset of the account. */
   readonly debitAmount?: Amount
+  /** What is to arrive at the receiver, in the receiver's asset. */
   readonly receiveAmount?: Amount
 }
 
+/**
+ * A quote, as its wallet returns it.
+ *
+ * @see Open Payments OpenAPI, schema `quote`
+ */
 export interface Quote {
+  /** The URL of the quote, for `createPayment`. */
   readonly id: string
+  /** The URL of the incoming payment. */
   readonly receiver: string
+  /** What the payer is debited in all, the wallet's fees included, in the asset of the account. */
   readonly debitAmount: Amount
+  /** What arrives at the receiver, in the receiver's asset. */
   readonly receiveAmount: Amount
+  /** When the quote expires. Absent if the wallet does not say. */
   readonly expiresAt?: Instant
 }
 

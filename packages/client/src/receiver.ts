@@ -23,12 +23,15 @@ import { type Refused, receiverClosed, refused } from './refusal.js'
 
 /** An incoming payment that accepts money, in this wallet or in another one. */
 export interface Receiver {
+  /** The asset in which it receives. */
   readonly asset: Asset
+  /** What it has received so far, from everybody, in `asset`. */
   readonly receivedAmount: Amount
   /** The amount that is still missing, if the payment has an amount. */
   readonly wanted?: Amount
   /** Absent if it is not known for sure. */
   readonly walletAddress?: string
+  /** The last instant at which it accepts money. Absent if its wallet does not say. */
   readonly expiresAt?: Instant
   /** What its creator says about it, such as a description. Of another wallet: anything, so show it as text. */
   readonly metadata?: JsonObject
@@ -41,7 +44,9 @@ export type FoundReceiver = { readonly ok: true; readonly receiver: Receiver } |
 
 /** What anybody may read of an incoming payment. */
 export interface PublicReceiver {
+  /** Where a grant for the whole incoming payment is requested. */
   readonly authServer: string
+  /** What it has received so far, in the receiver's asset. Absent if its wallet does not say. */
   readonly receivedAmount?: Amount
 }
 

@@ -100,11 +100,13 @@ export interface UnknownOutcome extends Refusing<'outcome_unknown'> {
 export interface ConfirmationRequired extends Refusing<'confirmation_required'> {
   /** The page on which the owner decides. */
   readonly url: string
+  /** Until when the owner can decide. Absent if the wallet does not say. */
   readonly until?: Instant
 }
 
 /** The incoming payment takes no more money. */
 export interface ClosedReceiver extends Refusing<'receiver_closed'> {
+  /** What it has received in all, in the receiver's asset. */
   readonly receivedAmount: Amount
 }
 

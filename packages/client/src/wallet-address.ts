@@ -12,9 +12,11 @@ export interface Address {
   readonly id: string
   /** A name that the account's owner chose, of at most 256 characters. Show it through `displayName`. */
   readonly publicName?: string
+  /** The asset of the account. */
   readonly asset: Asset
   /** Where grants are requested, exactly as published: the hash of a redirect contains it. */
   readonly authServer: string
+  /** The URL below which its payments are. */
   readonly resourceServer: string
 }
 

@@ -1,6 +1,8 @@
 /** Units of one asset for each unit of another: `numerator / denominator`. */
 export interface Rate {
+  /** Smallest units of the first asset, for `denominator` of the other. */
   readonly numerator: bigint
+  /** Smallest units of the other asset. */
   readonly denominator: bigint
 }
 

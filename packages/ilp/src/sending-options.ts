@@ -11,7 +11,9 @@ import type { SendingBook } from './sending-book.js'
 
 /** An incoming payment in another wallet, as its resource server returns it. */
 export interface Receiver {
+  /** The asset in which it receives. */
   readonly asset: Asset
+  /** What it has received so far, from everybody, in `asset`. */
   readonly receivedAmount: Amount
   /** The amount that is still missing, if the payment has an amount. */
   readonly wanted?: Amount

@@ -184,6 +184,7 @@ function formActions(formTarget: string | undefined): string {
 /**
  * Whether every browser follows a redirect to this URL after a form of a page with it as `formTarget`. A policy cannot
  * name an IPv6 address, and browsers follow a redirect to an app only if they know its scheme. Show a link instead.
+ * False for text that is no URL.
  *
  * @example
  * ```ts

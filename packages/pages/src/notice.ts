@@ -54,6 +54,7 @@ export function alertOf(
     <p>${target === undefined ? text : html`<a href="${target}">${text}</a>`}</p></div>`
 }
 
+/** The values that the page for a login needs. */
 export interface LoginOptions {
   readonly locale: Locale
   /** Where the form is posted. Default: the URL of the page. */

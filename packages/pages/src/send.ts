@@ -20,8 +20,22 @@ export interface SendSettings {
   receiverFor(to: string): Promise<string | undefined>
 }
 
-/** Why nothing was paid, or no price was shown. */
-export type SendProblem = keyof typeof problems | 'stale'
+/**
+ * Why nothing was paid, or no price was shown: what the owner wrote cannot be read, nobody can be paid there, a refusal
+ * of the library, or `stale`, a form that was sent before or is too old. Minor versions add members.
+ */
+export type SendProblem =
+  | 'toUnreadable'
+  | 'toUnknown'
+  | 'receiver_invalid'
+  | 'amountUnreadable'
+  | 'amount_missing'
+  | 'amount_invalid'
+  | 'amount_too_small'
+  | 'funds_insufficient'
+  | 'quote_expired'
+  | 'notPaid'
+  | 'stale'
 
 /** The values that the page on which an owner sends money needs. */
 export interface SendOptions {
@@ -159,7 +173,7 @@ const problems = {
   funds_insufficient: { field: 'amount', text: 'noFunds' },
   quote_expired: { field: 'check', text: 'sendExpired' },
   notPaid: { field: 'check', text: 'notPaid' },
-} as const satisfies Record<string, { field: SendField; text: TextKey }>
+} as const satisfies Record<Exclude<SendProblem, 'stale'>, { field: SendField; text: TextKey }>
 
 /** Returns what the page says of a refusal of the library. */
 export function problemOf(refusal: string): SendProblem {

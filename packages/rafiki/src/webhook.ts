@@ -32,7 +32,9 @@ export interface IncomingPaymentData {
   readonly walletAddressId: string
   readonly client?: string
   readonly completed: boolean
+  /** What it has received so far, in the asset of the wallet address. */
   readonly receivedAmount: Amount
+  /** The amount to receive, in the asset of the wallet address; absent if any amount is accepted. */
   readonly incomingAmount?: Amount
   readonly metadata?: object
   readonly createdAt: string
@@ -49,9 +51,13 @@ export interface OutgoingPaymentData {
   readonly grantId?: string
   readonly state: 'FUNDING' | 'SENDING' | 'COMPLETED' | 'FAILED' | 'CANCELLED'
   readonly receiver: string
+  /** What the payment may debit in all, your fees included, in the asset of the account. */
   readonly debitAmount: Amount
+  /** What is to arrive at the receiver, in the receiver's asset. */
   readonly receiveAmount: Amount
+  /** What the payment has debited so far, in the asset of the account. */
   readonly sentAmount: Amount
+  /** Always 0: the library does not send the money, and so does not try again. */
   readonly stateAttempts: number
   /** Always 0: there is no liquidity to withdraw, because the money is on your accounts. */
   readonly balance: string

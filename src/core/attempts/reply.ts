@@ -27,8 +27,11 @@ export type ReserveRefusal =
 
 /** An attempt to reserve: see `Attempt`. */
 export interface NewAttempt {
+  /** What the other side is to know it by: new for each attempt. */
   readonly reference: string
+  /** The most that arrives if it takes effect, in smallest units of the asset that arrives: positive. */
   readonly amount: bigint
+  /** After this instant the other side does not carry it out: see `Attempt`. */
   readonly notAfter?: Instant
 }
 

@@ -33,6 +33,7 @@ export interface Attempt {
   readonly reference: string
   /** The most that arrives if it takes effect. */
   readonly amount: string
+  /** When it was written, before its request. */
   readonly reservedAt: Instant
   /**
    * After this instant the other side does not carry it out. The request says so, and the other side, or whoever moves
@@ -114,6 +115,7 @@ export interface Doubt {
   readonly kind: 'in_doubt' | 'by_word' | 'denied' | 'excess'
   readonly reference: string
   readonly amount: string
+  /** When it was reserved, or when what is said of it became known. */
   readonly since: Instant
   /** For the operator. */
   readonly reason: string
@@ -130,6 +132,7 @@ export interface Doubt {
  * ```
  */
 export function openSettlement(given: {
+  /** What is to arrive in all, in smallest units of the asset that arrives. */
   readonly amount: bigint
   readonly now: Instant
   readonly otherSide?: string

@@ -38,6 +38,7 @@ export type HashMethod = 'sha-256' | 'sha-512'
 export interface Interaction extends Partial<StoredReference> {
   /** SHA-256 of the secret in the path of the interaction. */
   readonly pathHash: string
+  /** Until when the owner can decide. */
   readonly expiresAt: Instant
   /** The server's nonce for the interaction hash. */
   readonly nonce: string
@@ -60,6 +61,7 @@ export interface Continuation {
   readonly path: string
   /** SHA-256 of the continuation token's secret. */
   readonly tokenHash: string
+  /** How long the client has to wait between two calls, in milliseconds. */
   readonly waitMs: number
   /** When the last call was accepted, by the clock of the server that accepted it; the wait starts then. */
   readonly acceptedAt: Instant
@@ -74,6 +76,7 @@ export interface IssuedToken {
   /** The random part of the path of its management URI, new for each token. */
   readonly manage: string
   readonly issuedAt: Instant
+  /** When the token expires. */
   readonly expiresAt: Instant
   /** How the token was derived from the token that it replaced; absent if it replaced none. */
   readonly derivation?: Rotation
@@ -90,6 +93,7 @@ export interface Derivation {
   /** The hash of the interaction reference that the client presented, or else of its token. */
   readonly from: string
   readonly salt: string
+  /** Until when a repeat gets the same tokens. */
   readonly until: Instant
 }
 
@@ -254,6 +258,7 @@ export interface GrantEvent {
     | 'grant.amended'
     | 'grant.cancelled'
     | 'grant.revoked'
+  /** When it happened, by the clock of the server that recorded it. */
   readonly at: Instant
   readonly grantId: string
   /** Wallet address of the client, or the URN of its key's thumbprint. */

@@ -13,6 +13,7 @@ import { retained, type Stored } from '../stored.js'
 /** A receipt of funds, stored so that it counts only once even if the host reports it again. */
 export interface Transfer extends Stored {
   readonly paymentId: string
+  /** What arrived, in the asset of the wallet address. */
   readonly amount: Amount
 }
 
@@ -29,6 +30,7 @@ export type TransferRecord = Transfer | ClosedTransfer
 /** What a transfer needs of the payment that it is for. */
 export interface PaymentOfTransfer {
   readonly id: string
+  /** Until when the record of the payment is kept. */
   readonly paidRetainUntil: Instant
 }
 

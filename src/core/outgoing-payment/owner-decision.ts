@@ -30,7 +30,9 @@ import {
 export interface ShownPayment {
   /** URL of the incoming payment that is paid. */
   readonly receiver: string
+  /** What the payer is debited in all, the wallet's fees included, in the asset of the account. */
   readonly debitAmount: Amount
+  /** What arrives at the receiver, in the receiver's asset. */
   readonly receiveAmount: Amount
 }
 

@@ -57,6 +57,7 @@ export interface OutgoingPaymentFields extends Stored {
   readonly updatedAt: Instant
   /** The host must begin the payment before this instant. Otherwise it fails and its reservation is released. */
   readonly holdUntil: Instant
+  /** When it ended; absent until then. */
   readonly endedAt?: Instant
   /** The reason for the failure, as text from the host or the library. Clients do not see it. */
   readonly failure?: string
@@ -160,12 +161,15 @@ export type OutgoingPaymentEvent = Requester & {
     | 'outgoing-payment.completed'
     | 'outgoing-payment.failed'
     | 'outgoing-payment.declined'
+  /** When it happened, by the clock of the server that recorded it. */
   readonly at: Instant
   readonly outgoingPaymentId: string
   readonly walletAddress: string
   /** URL of the incoming payment that is paid. */
   readonly receiver: string
+  /** What the payment may debit in all, your fees included, in the asset of the account: what you hold. */
   readonly debitAmount: Amount
+  /** What is to arrive at the receiver, in the receiver's asset. */
   readonly receiveAmount: Amount
   /** Total debited, after this event. */
   readonly sentAmount: Amount

@@ -13,6 +13,7 @@ import type { DeliveredEvent } from './handler.js'
 /** A failed delivery. */
 export interface FailedDelivery {
   readonly event: DeliveredEvent
+  /** 1 for the first delivery. */
   readonly attempt: number
   readonly error: unknown
   /** When the event is delivered again; absent if it was set aside. */

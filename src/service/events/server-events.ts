@@ -24,7 +24,9 @@ import { setAsideList } from './outcomes.js'
 /** An event whose deliveries all failed: a dead letter. */
 export interface SetAsideEvent {
   readonly event: DeliveredEvent
+  /** How many deliveries failed. */
   readonly attempts: number
+  /** When the last of them failed. */
   readonly setAsideAt: Instant
 }
 

@@ -28,6 +28,10 @@ export interface ReceivedFunds {
    * once, and the event of the arrival has it.
    */
   readonly transferId: string
+  /**
+   * What arrived for the payee: positive, and in the asset of the wallet address. If the payee bears a fee of yours,
+   * the amount before it: the incoming payment is complete when these amounts reach `incomingAmount`.
+   */
   readonly amount: Amount
   /**
    * Whether to refuse an amount above what is left of `incomingAmount`, with `incoming_amount_exceeded`. Pass `true`

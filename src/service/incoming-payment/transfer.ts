@@ -18,6 +18,7 @@ export type TransferOutcome =
       readonly counted: true
       /** The payment that it was counted for. */
       readonly paymentId: string
+      /** What it added to `receivedAmount`, in the asset of the wallet address. */
       readonly amount: Amount
     }
   | {

@@ -111,6 +111,13 @@ test('migration steps have consecutive, unique versions', () => {
   expect(new Set(texts).size).toBe(texts.length)
 })
 
+test.each(['a"; DROP TABLE accounts; --', 'Payments', ''])(
+  'migration steps are not written for the schema %j',
+  (schema) => {
+    expect(() => migrationsOf(schema)).toThrow(invalidInput('schema'))
+  },
+)
+
 describe.skipIf(servers.PostgreSQL === undefined)('migrating PostgreSQL', () => {
   let fresh: FreshPostgres
   beforeAll(async () => {

@@ -4,6 +4,7 @@ import type { Clock, Instant } from 'open-payments-server'
 export interface ReceivedOrder {
   /** The key of the other side for repeats: the reference of the attempt, or the id of the settlement. */
   readonly reference: string
+  /** What the order moves, in smallest units of the asset that arrives. */
   readonly amount: bigint
   /** The instant of the request after which it is not carried out. */
   readonly notAfter?: Instant | undefined

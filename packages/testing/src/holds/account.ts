@@ -15,6 +15,7 @@ export type DeliveredPaymentEvent = DeliveredEvent & OutgoingPaymentEvent
 /** An account of a host, and the code of the host that holds, debits and releases its funds. */
 export interface HoldSubject {
   readonly walletAddress: string
+  /** The asset of the account. */
   readonly asset: Asset
   /**
    * `policy.mayPay`. It must refuse a payment only if the account does not have the funds. It may do so before or after

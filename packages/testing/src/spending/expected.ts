@@ -4,10 +4,12 @@ import type { PaymentRequest, SpendingAction, SpendingAmendment } from './histor
 
 /** The scope in which payments are summed: one window of an access item, or the whole life of its grant. */
 export interface Account {
+  /** The number of the grant, from 1. */
   readonly grant: number
   /** The position of the item in the grant, from 1. */
   readonly item: number
   readonly counts: CountedAmount
+  /** The most that the payments in this scope may take of what `counts` names. */
   readonly limit: Amount
   readonly window?: SpendingWindow
 }

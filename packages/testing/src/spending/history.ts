@@ -13,6 +13,7 @@ import type { SpendingWindow } from 'open-payments-server/core'
 export interface SpendingReceiver {
   /** URL of the incoming payment. */
   readonly url: string
+  /** The asset in which it receives. */
   readonly asset: Asset
   /**
    * The smallest units debited for one smallest unit that arrives: an integer, or a decimal or a fraction as text, such
@@ -35,6 +36,7 @@ export interface SpendingScene {
    * clients also try to pay from it: the limits of one account must not apply to the other.
    */
   readonly otherWalletAddress?: string
+  /** The asset of the accounts that pay. */
   readonly asset: Asset
   /** At least one receiver. */
   readonly receivers: readonly [SpendingReceiver, ...SpendingReceiver[]]
@@ -179,6 +181,7 @@ export interface PaymentRequest {
   /** The account that pays: the account of the scene, or the other account of its owner. */
   readonly walletAddress: string
   readonly receiver: string
+  /** What the payer is debited in all, the wallet's fees included, in the asset of the scene. */
   readonly debitAmount: Amount
   /** The amount that arrives, according to the scene. */
   readonly receiveAmount: Amount

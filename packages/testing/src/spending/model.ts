@@ -89,6 +89,7 @@ function sameAccount(a: Account, b: Account): boolean {
 /** An account and what has been spent from it. */
 export interface Spent {
   readonly account: Account
+  /** What its payments have taken, in smallest units of the asset of its limit. */
   readonly spent: bigint
 }
 

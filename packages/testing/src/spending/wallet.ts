@@ -38,6 +38,7 @@ export interface WalletRequest {
   readonly walletAddress: string
   /** URL of the incoming payment. */
   readonly receiver: string
+  /** What the payer is debited in all, the wallet's fees included, in the asset of the account. */
   readonly debitAmount: Amount
 }
 
@@ -54,7 +55,9 @@ export type ListAnswer =
 
 /** The cumulative sent and delivered amounts of a payment. */
 export interface WalletTotals {
+  /** What the payment has debited so far, in the asset of the account. */
   readonly sentAmount: Amount
+  /** What has arrived at the receiver so far, in the receiver's asset. */
   readonly deliveredAmount: Amount
   /** True if nothing more will be sent. */
   readonly final: boolean
