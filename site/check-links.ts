@@ -9,7 +9,7 @@ import { siteUrl } from './.vitepress/pages.ts'
 
 const root = 'dist'
 const base = siteUrl.pathname
-const fullBytesMax = 160_000
+const fullBytesMax = 180_000
 
 interface HtmlPage {
   readonly ids: ReadonlySet<string>
@@ -45,7 +45,7 @@ function problemOf(from: string, link: string): string | undefined {
   const [url = '', hash = ''] = (isLocal ? base + link.slice(siteUrl.href.length) : link).split('#')
   const file = url === '' ? from : fileAt(from, url)
   if (file === undefined) return 'no such file'
-  const isFound = hash === '' || pages.get(file)?.ids.has(hash)
+  const isFound = hash === '' || pages.get(file.replace(/\.md$/, '.html'))?.ids.has(hash)
   return isFound ? undefined : 'no such heading'
 }
 

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import MiniSearch from 'minisearch'
-import { preferGuides } from './.vitepress/search.ts'
+import { preferGuides, words } from './.vitepress/search.ts'
 
 /**
  * Searches the built site as its search box does: words lead to guides, and the name of a symbol to its page.
@@ -14,6 +14,7 @@ const { default: index } = await import(pathToFileURL(join(chunks, file)).href)
 const search = MiniSearch.loadJSON(index, {
   fields: ['title', 'titles', 'text'],
   storeFields: ['title', 'titles'],
+  ...words,
   searchOptions: {
     fuzzy: 0.2,
     prefix: true,
@@ -28,7 +29,12 @@ const expected: Readonly<Record<string, RegExp>> = {
   shutdown: /^production/,
   prometheus: /^telemetry/,
   'rate limit': /^client-keys/,
-  transaction: /^storage/,
+  transaction: /^(storage|outgoing-payments)/,
+  fee: /^prices/,
+  'add a consent page': /^getting-started/,
+  'pay another wallet': /^outgoing-payments/,
+  'how many payments per second': /^sizing/,
+  'bank does not answer': /^(settlement|testing-kit)/,
   createWallet: /^reference\/open-payments-server\/functions\/createWallet/,
   postgresStore: /^reference\/open-payments-server\/postgres/,
 }

@@ -13,12 +13,13 @@ import {
   sections,
   siteUrl,
 } from './pages.ts'
-import { preferGuides } from './search.ts'
+import { preferGuides, taskWords, withTasks, words } from './search.ts'
 
 const site = dirname(dirname(fileURLToPath(import.meta.url)))
 const repository = dirname(site)
 const pages = pagesOf(repository)
 const sources = pages.map(({ source }) => source)
+const tasks = taskWords(repository)
 
 type Plugin = Extract<
   NonNullable<NonNullable<UserConfig['vite']>['plugins']>[number],
@@ -124,15 +125,28 @@ export default defineConfig({
       ],
       ...Object.assign({}, ...modules.map(sidebarOf)),
     },
-    search: { provider: 'local', options: { miniSearch: { searchOptions: preferGuides } } },
+    search: {
+      provider: 'local',
+      options: {
+        miniSearch: { options: words, searchOptions: preferGuides },
+        _render(text, env, md) {
+          const html = md.render(text, env)
+          return withTasks(html, relative(repository, env.path), tasks)
+        },
+      },
+    },
     outline: [2, 3],
     socialLinks: [
       { icon: 'github', link: 'https://github.com/open-payments-server/open-payments-server' },
     ],
   },
-  transformPageData({ relativePath }) {
+  transformPageData({ relativePath, frontmatter }) {
     const description = pages.find(({ path }) => path === relativePath)?.description
-    return description === undefined ? undefined : { description }
+    const isReference = relativePath.startsWith('reference/')
+    return {
+      ...(description !== undefined && { description }),
+      ...(isReference && { frontmatter: { ...frontmatter, pageClass: 'reference' } }),
+    }
   },
   buildEnd({ outDir }) {
     writeForModels({ repository, pages, outDir })

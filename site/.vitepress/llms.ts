@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { resolveLink } from './links.ts'
-import { type Page, type Section, sections, siteUrl } from './pages.ts'
+import { moneySections, type Page, type Section, sections, siteUrl } from './pages.ts'
 
 /** Where the pages are, and where the site is built. */
 interface Build {
@@ -33,7 +33,11 @@ export function writeForModels(build: Build): void {
     return `## ${title}\n\n${lines.join('\n')}\n`
   })
   const head = `# open-payments-server\n\n> ${summaryOf(texts.get('introduction.md') ?? '')}\n`
-  writeFileSync(join(outDir, 'llms.txt'), [head, ...lists].join('\n'))
+  const money = moneySections.map(({ title, place, sentence }) => {
+    return `- [${title}](${siteUrl}${place}): ${sentence}`
+  })
+  const essentials = `## Essential for money\n\n${money.join('\n')}\n`
+  writeFileSync(join(outDir, 'llms.txt'), [head, essentials, ...lists].join('\n'))
   const essential = pages.filter(({ isInFull }) => isInFull).map(({ path }) => texts.get(path))
   writeFileSync(join(outDir, 'llms-full.txt'), essential.join('\n\n'))
 }

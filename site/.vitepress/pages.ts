@@ -307,6 +307,88 @@ export const sections: readonly Section[] = [
   },
 ]
 
+/** A section that concerns money, and what a host has to know of it. */
+export interface MoneySection {
+  readonly title: string
+  /** The path of the page in the site, with the id of the heading. */
+  readonly place: string
+  readonly sentence: string
+}
+
+/** What a host reads before its code moves money: `llms.txt` begins with it. */
+export const moneySections: readonly MoneySection[] = [
+  {
+    title: 'Settle a payment',
+    place: 'settlement.md#settle-a-payment',
+    sentence: 'Begin, send, and report in the transaction that debits the payer.',
+  },
+  {
+    title: 'Payments between your own accounts',
+    place: 'settlement.md#payments-between-your-own-accounts',
+    sentence: 'Debit and credit both in one transaction.',
+  },
+  {
+    title: 'When a reply can be lost',
+    place: 'settlement.md#when-a-reply-can-be-lost',
+    sentence: 'Ask what became of an attempt before money is sent again.',
+  },
+  {
+    title: 'The attempts',
+    place: 'reference/open-payments-server/attempts/index.md',
+    sentence: 'The functions that record each attempt and prove what it has sent.',
+  },
+  {
+    title: 'A part in doubt',
+    place: 'settlement.md#a-part-in-doubt',
+    sentence: 'Fail the payment, and decide later what has left the account.',
+  },
+  {
+    title: 'Hold funds',
+    place: 'holds.md#whether-a-payment-may-be-made',
+    sentence: 'Hold by the id of the payment in `mayPay`, and release at its one final event.',
+  },
+  {
+    title: 'Reserve, ask, create',
+    place: 'holds.md#reserve-ask-create',
+    sentence: 'When `mayPay` is asked again, and what a refusal means for ever.',
+  },
+  {
+    title: 'Repeated requests',
+    place: 'outgoing-payments.md#repeated-requests',
+    sentence: 'A quote or a key pays once, whatever is repeated.',
+  },
+  {
+    title: 'Payments by the owner',
+    place: 'outgoing-payments.md#payments-by-the-owner',
+    sentence: 'Pay from your own app, with a key that is kept for at least 400 days.',
+  },
+  {
+    title: 'Credit incoming funds',
+    place: 'getting-started.md#incoming-funds',
+    sentence: 'Each `transferId` counts once; credit if the result is `changed`.',
+  },
+  {
+    title: 'Refunds',
+    place: 'settlement.md#refunds',
+    sentence: 'Pay back to the wallet address of the payer, once.',
+  },
+  {
+    title: 'Errors',
+    place: 'errors.md#what-it-means-and-what-helps',
+    sentence: 'What each refusal means, and whether anything was paid.',
+  },
+  {
+    title: 'Refusals of your own calls',
+    place: 'errors.md#refusals-of-the-hosts-own-calls',
+    sentence: 'What `ok: false` of a call means.',
+  },
+  {
+    title: 'Test your holds',
+    place: 'testing-kit.md#test-your-own-holds',
+    sentence: 'A suite for what `mayPay` and your handlers do with money.',
+  },
+]
+
 /** A module of the API reference, and the pages of its symbols. */
 export interface Module {
   readonly page: Page
