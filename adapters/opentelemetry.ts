@@ -25,6 +25,7 @@ import type {
   TelemetryActivity,
 } from '../src/index.js'
 
+/** Where spans and measurements go, and what is added to them. */
 export interface OpenTelemetryOptions {
   /** Creates the spans. Default: the global tracer named `open-payments-server`. */
   readonly tracer?: Tracer

@@ -14,6 +14,7 @@ import { reportMigrationsOf } from './reports.js'
 import { requireSettings } from './settings.js'
 import { checkedSchema, onPrimary, tableIn } from './statements.js'
 
+/** Where the tables are created, and whether the views for reports are, too. */
 export interface MigrateOptions {
   /** The schema, as in the options of `postgresStore`. */
   readonly schema?: string

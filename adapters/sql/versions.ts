@@ -5,6 +5,7 @@ export interface Migration {
   readonly statements: readonly string[]
 }
 
+/** What a migration has done. */
 export interface Migrated {
   /** The names of the steps that this call applied; empty if the tables were up to date. */
   readonly applied: readonly string[]

@@ -12,6 +12,7 @@ import { migrationsTable } from '../sql/statements.js'
 import { DatabaseSettingsError, type Migrated, type Migration, missing } from '../sql/versions.js'
 import { type Session, type SqliteDatabase, sessionOn } from './driver.js'
 
+/** Whether the views are created, too. */
 export interface SqliteMigrateOptions {
   /**
    * Whether to create the views of payments too, with their indexes. Each new payment then writes two or three more

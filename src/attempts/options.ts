@@ -64,6 +64,7 @@ export type Answer =
 /** What is known after an order to close a reference. */
 export type Closed = 'arrived' | 'never' | 'unknown'
 
+/** How a driver sends and asks at the other side, and when it gives up. */
 export interface AttemptsOptions<Request extends SettleRequest = SettleRequest> {
   /** Separates the settlements of this driver in the store, such as `custodian`: at most 100 characters. */
   readonly name: string

@@ -5,6 +5,7 @@ import { toBase64url } from '../util/bytes.js'
 import { hmacSha256 } from '../util/hash.js'
 import { type Members, optionsOf, readInput } from '../util/input.js'
 
+/** The address of the wallet in Interledger, and the key from which the shared secrets of payments are derived. */
 export interface IlpPaymentMethodsOptions {
   /** ILP address prefix of this server, such as `g.wallet.example`, at most 960 characters. */
   readonly addressPrefix: string

@@ -95,6 +95,7 @@ export interface IncomingPaymentEventMembers {
   readonly incomingAmount?: Amount
 }
 
+/** How long incoming payments live, and are kept. */
 export interface IncomingPaymentPolicy {
   /** Lifetime of a payment whose client specifies no `expiresAt`, in milliseconds. */
   readonly expiryDefaultMs: number
@@ -106,6 +107,7 @@ export interface IncomingPaymentPolicy {
   readonly unpaidRetentionMs: number
 }
 
+/** The incoming payment to create. */
 export interface CreateIncomingPayment {
   readonly commandId: string
   readonly id: string

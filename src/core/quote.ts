@@ -44,6 +44,7 @@ export interface QuoteEvent {
   readonly receiveAmount: Amount
 }
 
+/** How long quotes are valid, and are kept. */
 export interface QuotePolicy {
   /** Lifetime of a quote, in milliseconds, if its price does not expire earlier. */
   readonly lifetimeMs: number

@@ -43,6 +43,7 @@ const consumeOptions = optionsOf({
 
 const stopOptions = optionsOf({ timeoutMs: v.optional(positiveInteger, 10_000) })
 
+/** A consumer that delivers events until it is stopped. */
 export interface EventConsumer {
   /**
    * Starts no further delivery, and waits for the started ones.

@@ -14,6 +14,7 @@ import {
   readInput,
 } from '../util/input.js'
 
+/** How often servers are swept, how much at a time, and who gets the errors. */
 export interface RunSweepsOptions {
   /** The mean time between the end of a run and the next one, in milliseconds. Default 60,000. */
   readonly everyMs?: number
@@ -28,6 +29,7 @@ export interface RunSweepsOptions {
   readonly random?: Random
 }
 
+/** A runner that sweeps servers until it is stopped. */
 export interface SweepRunner {
   /** Starts no further sweep, and resolves when the current one has ended. */
   stop(): Promise<void>

@@ -113,6 +113,7 @@ export class NoResponseError extends Error {
   readonly code = 'ERR_NO_RESPONSE'
 }
 
+/** What may be requested besides public https URLs, and within which bounds. */
 export interface GuardedFetchOptions {
   /** Allows http and https to loopback addresses, for development. Default: false. */
   readonly allowLoopback?: boolean

@@ -38,6 +38,7 @@ import {
 import { type KeySetFailure, keyIn, readKeySet } from './key-set.js'
 import { type OwnAccounts, withOwnAccounts } from './own-accounts.js'
 
+/** How key sets of clients are fetched, and for how long they are kept. */
 export interface RemoteClientKeysOptions extends GuardedFetchOptions {
   /**
    * The accounts whose keys are read with `walletAddresses.find` at each look-up, and never fetched or cached: a key

@@ -25,6 +25,7 @@ import {
 } from './introspection-cache.js'
 import { jsonPost, jsonPostOptions } from './json-post.js'
 
+/** The authorization server that is asked about tokens, and the key by which it knows who asks. */
 export interface RemoteGrantsOptions {
   /** URL of the grant endpoint, exactly as configured at the authorization server: the issuer of its tokens. */
   readonly grantEndpoint: string

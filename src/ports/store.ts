@@ -84,6 +84,7 @@ export interface Commit {
   readonly guards: readonly VersionGuard[]
 }
 
+/** A page of a list: where it starts, and how many records it has at most. */
 export interface ListQuery {
   readonly kind: RecordKind
   readonly list: string

@@ -15,6 +15,7 @@ import {
   strippedPrefixOption,
 } from './options.js'
 
+/** The routes whose signatures are verified, and what counts as a valid one. */
 export interface SignatureVerifierOptions {
   /** The base URL of the signed routes, as clients use it. */
   readonly url: string

@@ -16,6 +16,7 @@ export interface ExportableKey {
   export(options: { readonly format: 'jwk' }): PrivateJwk
 }
 
+/** Who the client is, how it sends requests, and how long a call may take. */
 export interface ClientOptions {
   /**
    * The wallet address by which the client names itself, and which publishes its key. Without it, the client presents

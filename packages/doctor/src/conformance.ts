@@ -29,6 +29,7 @@ export interface ConformanceClient {
   readonly privateKey: KeyObject | string
 }
 
+/** The servers to test, and the client that sends the requests. */
 export interface ServerConformanceOptions {
   /** The URL of an account at the servers to test. */
   readonly walletAddress: string

@@ -92,6 +92,7 @@ export async function createTable(client: DynamoDB, options: DynamodbOptions = {
   }
 }
 
+/** Whether the store can use the table, or what is wrong with it. */
 export type TableCheck = { readonly ok: true } | { readonly ok: false; readonly problem: string }
 
 /**

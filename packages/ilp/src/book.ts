@@ -32,6 +32,7 @@ export interface PacketRow extends PacketKey {
 
 export type NewPacket = Omit<PacketRow, 'state'>
 
+/** Whether a packet has its place in the book. */
 export type Reservation =
   /** `row` is what the book has. With `isNew: false`, it was there before, perhaps decided, with other amounts. */
   | { readonly ok: true; readonly row: PacketRow; readonly isNew: boolean }

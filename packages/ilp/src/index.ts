@@ -1,3 +1,10 @@
+/**
+ * Interledger for a wallet: a STREAM receiver and sender, ILP over HTTP, and the book of the packets between the wallet
+ * and its direct peers.
+ *
+ * @module open-payments-ilp
+ */
+
 export type {
   Decision,
   NewPacket,

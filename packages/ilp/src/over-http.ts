@@ -13,6 +13,7 @@ import {
 
 type IlpResponse = HttpResponse<string | Uint8Array>
 
+/** Who may send packets here, and who handles them. */
 export interface IlpOverHttpOptions {
   /** Bearer tokens of the peer: several while one replaces another. */
   readonly token: string | readonly string[]
@@ -95,6 +96,7 @@ function isAmong(digests: readonly Buffer[], presented: Buffer): boolean {
   return digests.filter((digest) => timingSafeEqual(digest, presented)).length > 0
 }
 
+/** Where packets are sent, and how long to wait for a reply. */
 export interface SendOverHttpOptions {
   /** The peer's endpoint, such as `https://connector.example/ilp`. */
   readonly url: string

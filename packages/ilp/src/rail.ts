@@ -55,6 +55,7 @@ export interface Peer {
   readonly deniedMax?: bigint
 }
 
+/** The peers of the wallet, its currencies, and where the packets are recorded. */
 export interface RailOptions<Transaction> {
   /** ILP address of this wallet. That of an account has the currency below it. */
   readonly ilpAddress: string

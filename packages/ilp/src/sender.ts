@@ -27,6 +27,7 @@ import {
 } from './packet.js'
 import type { Rate } from './rates.js'
 
+/** What to pay, to whom, and by which peer. */
 export interface PayOverIlpOptions {
   readonly send: IlpHandler
   /** The payment method of the incoming payment, and its asset. */
@@ -77,6 +78,7 @@ export interface Ended extends Sent {
   readonly unknown: bigint
 }
 
+/** What was sent, or why not all of it was. */
 export type PayOverIlpResult =
   | ({ readonly ok: true } & Ended)
   | ({

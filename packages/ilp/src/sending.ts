@@ -6,6 +6,7 @@ import { decideSending, type SendingDecided, type SendingDecision } from './send
 import { end, listedIn, review, type SendingInDoubt, takenOver } from './sending-end.js'
 import type { PaymentSenderOptions, Sender } from './sending-options.js'
 
+/** Sends the outgoing payments of a wallet over Interledger. */
 export interface PaymentSender {
   /**
    * Returns the event handler of a process, which sends each outgoing payment after the event of its creation. Until

@@ -26,6 +26,7 @@ import {
 } from './mysql.js'
 import { portable } from './portable.js'
 
+/** The SQL that the database understands: see the options of `kyselyStore`. */
 export type KyselyDialect = 'postgres' | 'portable' | 'mysql' | 'sqlite'
 
 const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {

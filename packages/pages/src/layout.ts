@@ -55,6 +55,7 @@ export interface NavigationLink {
   readonly isCurrent: boolean
 }
 
+/** What every page shows around its content. */
 export interface PageOptions {
   readonly locale: Locale
   /** Links to the other pages of the owner. Default: none. */

@@ -38,6 +38,7 @@ export interface Owner extends LocaleSettings {
   readonly signedInAt?: Instant | undefined
 }
 
+/** What the pages need of your wallet: its servers, the signed-in owner, and how they look. */
 export interface PagesOptions {
   /** The authorization server, for its interactions and grants. */
   readonly auth: {

@@ -50,6 +50,7 @@ export interface GrantOwner {
   readonly walletAddresses: readonly string[]
 }
 
+/** Where grants are imported to, and whose they are. */
 export interface GrantImport {
   readonly store: Store
   readonly key: ExchangeKey

@@ -1,3 +1,10 @@
+/**
+ * For hosts that come from Rafiki: its webhooks, the import of its grants, wallet addresses and keys, and the exchange
+ * of its tokens.
+ *
+ * @module open-payments-rafiki
+ */
+
 export { type ExchangeKey, exchangeKey, type OldToken } from './exchange-key.js'
 export {
   type GrantImport,

@@ -4,6 +4,7 @@ import { requireKnownOptions } from 'open-payments-server/adapter'
 import { type FullJwk, jwkOf, keyFromText } from './key.js'
 import { signedRequest } from './sign.js'
 
+/** Who the client of a test is. */
 export interface TestClientOptions {
   /** Determines the key pair: the same seed gives the same key pair in every run. For tests only. */
   readonly seed: string

@@ -43,6 +43,7 @@ export interface ConformanceCase {
   readonly run: () => Promise<void>
 }
 
+/** What the suite may expect of the stores. */
 export interface ConformanceOptions {
   /**
    * True if all stores from `makeStore` share the same data, like two processes on one database. This adds

@@ -9,6 +9,7 @@ import { within } from './within.js'
 /** One case of the suite, for any test runner. */
 export type HoldCase = Pick<ConformanceCase, 'name' | 'search' | 'timeoutMs' | 'run'>
 
+/** Which cases of holds to add. */
 export interface HoldOptions {
   /**
    * Opens an account again, as another process of the host on the same database does. This adds the cases with two

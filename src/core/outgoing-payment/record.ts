@@ -145,6 +145,7 @@ export type DeclineRefusal =
 /** The record of a payment: kind `outgoing-payment`. */
 export type PaymentRecord = OutgoingPayment | ReservedPayment
 
+/** How long outgoing payments wait for the host, and are kept. */
 export interface OutgoingPaymentPolicy {
   /** How long the host can begin a payment after its creation, in milliseconds. */
   readonly holdMs: number

@@ -292,6 +292,7 @@ export function isInterruptible(action: SpendingAction): boolean {
  */
 export type CommitOrder = 'together' | 'in turn' | 'in reverse'
 
+/** Actions that begin at the same time, and the order of their commits. */
 export interface ActionsAtOnce {
   readonly type: 'at once'
   readonly actions: readonly SpendingAction[]
@@ -315,6 +316,7 @@ export interface ActionDuringFailure {
   readonly action: SpendingAction
 }
 
+/** One step of a history: an action, or several that race. */
 export type SpendingStep = SpendingAction | ActionsAtOnce | ActionDuringFailure
 
 /** Returns the actions of a step. */
