@@ -36,14 +36,16 @@ export function custodianSettlements(options: SettlementOptions) {
   const { incomingPayments, outgoingPayments } = resources
   const { hold, credit, payout, findPayouts: ask } = custodian
   const driver = { ...drivers, retentionMs, evidence: 'id' } as const
+  // The custodian keeps keys for 30 days.
+  const kept = { keptMs: 29 * 86_400_000 }
   // A person may look at a hold for hours.
-  const held = { send: hold, ask: askByRepeating(hold), giveUpMs: 24 * 3_600_000 }
+  const held = { send: hold, ask: askByRepeating(hold, kept), giveUpMs: 24 * 3_600_000 }
   const holds = attempts({ ...driver, name: 'holds', ...held })
   const credits = attempts({
     ...driver,
     name: 'credits',
     send: credit,
-    ask: askByRepeating(credit),
+    ask: askByRepeating(credit, kept),
   })
   const notAfter = (now: number) => now + validMs
   const payouts = attempts({ ...driver, name: 'payouts', send: payout, ask, notAfter })

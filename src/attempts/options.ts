@@ -47,6 +47,8 @@ export interface Question<Request extends SettleRequest> {
   readonly request: Request
   /** The references of the open attempts. Empty for the sum before the first attempt. */
   readonly references: readonly string[]
+  /** How long ago the oldest of them was reserved, in milliseconds. 0 before the first attempt. */
+  readonly openMs: number
   readonly signal: AbortSignal
 }
 

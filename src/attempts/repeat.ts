@@ -1,14 +1,19 @@
+import { exactly, type Members, positiveInteger, readInput } from '../util/input.js'
 import type { AttemptsOptions, SettleRequest } from './options.js'
+
+const repeatOptions = exactly({ keptMs: positiveInteger } satisfies Members<{ keptMs: number }>)
 
 const foundBy = { proven: 'arrived', refused: 'never', unknown: 'pending' } as const
 
 /**
  * Returns an `ask` for another side that carries out an order once for its key, whole or not at all: it repeats the
  * order, under the same reference, and takes the reply as the answer. Such an order needs no `notAfter`, because it is
- * repeated and never replaced. The key must follow from the request or the reference. Do not use it for a side that
- * forgets keys before `giveUpMs`.
+ * repeated and never replaced. The key must follow from the request or the reference. An order whose key may be
+ * forgotten is not repeated, because it would be another one: it stays in doubt until an operator decides.
  *
  * @param send the function that the driver sends with.
+ * @param options `keptMs`: how long the other side keeps a key at least, in milliseconds, less the longest time for which
+ *   a process of yours can stop before its request leaves.
  *
  * @example
  * ```ts
@@ -17,13 +22,17 @@ const foundBy = { proven: 'arrived', refused: 'never', unknown: 'pending' } as c
  * declare const credit: AttemptsOptions['send'] // its key is `request.id`
  *
  * const options = { name: 'credits', store, evidence: 'id' } as const
- * const credits = attempts({ ...options, send: credit, ask: askByRepeating(credit) })
+ * const ask = askByRepeating(credit, { keptMs: 23 * 3_600_000 }) // it keeps keys for a day
+ * const credits = attempts({ ...options, send: credit, ask })
  * ```
  */
 export function askByRepeating<Request extends SettleRequest>(
   send: AttemptsOptions<Request>['send'],
+  options: { readonly keptMs: number },
 ): AttemptsOptions<Request>['ask'] {
-  return async ({ request, references, signal }) => {
+  const { keptMs } = readInput('options', repeatOptions, options)
+  return async ({ request, references, openMs, signal }) => {
+    if (openMs >= keptMs) return undefined
     const replies = references.map(async (reference) => {
       const reply = await send({ request, reference, amount: request.amount, signal })
       const { arrived, proof } = { arrived: undefined, proof: undefined, ...reply }

@@ -88,7 +88,7 @@ async function readBase<Request extends SettleRequest>(
   request: Request,
   record: SettlementRecord,
 ): Promise<Done> {
-  const sum = await calls.ask({ request, references: [] })
+  const sum = await calls.ask({ request, references: [], openMs: 0 })
   if (sum?.by !== 'sum') return { record, wait: { why: 'unreadable' } }
   const base = `${sum.received}`
   const change = (settlement: Settlement, version: number) =>
@@ -138,7 +138,9 @@ async function look<Request extends SettleRequest>(
   const { settlement, version } = record
   const open = settlement.attempts.filter(isOpen)
   const references = open.map(({ reference }) => reference)
-  const evidence = await calls.ask({ request, references })
+  const oldest = Math.min(...open.map(({ reservedAt }) => reservedAt))
+  const openMs = Math.max(0, now() - oldest)
+  const evidence = await calls.ask({ request, references, openMs })
   const conclusion = concludeFrom(settlement, evidence, marginMs, now())
   let next = conclusion.settlement
   for (const { reference, reservedAt } of next.attempts.filter(isOpen)) {

@@ -52,7 +52,8 @@ const subjects: Readonly<Record<string, AttemptsSubject['create']>> = {
   credits({ fetch, ...ports }) {
     const { credit: send } = custodianAt(url, fetch as typeof globalThis.fetch)
     const options = { ...ports, name: 'credits', evidence: 'id', onError: () => undefined } as const
-    const driver = attempts({ ...options, send, ask: askByRepeating(send) })
+    const ask = askByRepeating(send, { keptMs: 86_400_000 })
+    const driver = attempts({ ...options, send, ask })
     return { ...driver, settle: (request) => driver.settle({ ...request, account: 'bob' }) }
   },
 }

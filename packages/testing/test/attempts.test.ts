@@ -46,7 +46,8 @@ describe.each([
 const keyed = custodian('id', (_, { fetch }) => {
   const send: AttemptsOptions['send'] = ({ request, notAfter: _notAfter, ...order }) =>
     sendTo(fetch)({ ...order, request, reference: request.id })
-  return { send, ask: askByRepeating(send), notAfter: undefined as never }
+  const ask = askByRepeating(send, { keptMs: 86_400_000 })
+  return { send, ask, notAfter: undefined as never }
 })
 
 describe('a custodian whose orders are repeated under one key keeps the laws', () => {

@@ -143,7 +143,7 @@ export const mistakes: Record<string, AttemptsSubject> = {
     'id',
     (_, { fetch }) => {
       const send: Send = (order) => sendTo(fetch)({ ...order, reference: crypto.randomUUID() })
-      return { send, ask: askByRepeating(send) }
+      return { send, ask: askByRepeating(send, { keptMs: 86_400_000 }) }
     },
   ),
   'no reply to the order to close is taken as "never"': custodian('id', (_, { fetch }) => ({
