@@ -12,8 +12,8 @@ const foundBy = { proven: 'arrived', refused: 'never', unknown: 'pending' } as c
  * forgotten is not repeated, because it would be another one: it stays in doubt until an operator decides.
  *
  * @param send the function that the driver sends with.
- * @param options `keptMs`: how long the other side keeps a key at least, in milliseconds, less the longest time for which
- *   a process of yours can stop before its request leaves.
+ * @param options `keptMs`: how long the other side keeps a key at least, in milliseconds, less the longest time for
+ *   which a process of yours can stop before its request leaves.
  *
  * @example
  * ```ts
