@@ -37,6 +37,7 @@ describe('a consumer', () => {
 
   afterEach(() => {
     vi.useRealTimers()
+    vi.restoreAllMocks()
   })
 
   test('drains again immediately after a delivery, and otherwise after the poll interval', async () => {
@@ -53,9 +54,12 @@ describe('a consumer', () => {
     expect(calls.map(({ at }) => at - start)).toEqual([0, 0, 0, 250, 500])
   })
 
-  test('reports the errors of the handler to onError, or only to onFailure if there is one', async () => {
+  test('reports the errors of the handler to onFailure, else to onError, else it prints them', async () => {
     const failure = { error: new Error('the rail is down') } as FailedDelivery
     const reported: string[] = []
+    vi.spyOn(console, 'error').mockImplementation((error) => {
+      reported.push(`printed: ${error}`)
+    })
     const onError = (error: unknown) => void reported.push(`onError: ${error}`)
     const onFailure = ({ error }: FailedDelivery) => void reported.push(`onFailure: ${error}`)
     for (const options of [{ onError }, { onError, onFailure }, {}]) {
@@ -67,6 +71,7 @@ describe('a consumer', () => {
     expect(reported).toEqual([
       'onError: Error: the rail is down',
       'onFailure: Error: the rail is down',
+      'printed: Error: the rail is down',
     ])
   })
 
@@ -104,10 +109,12 @@ describe('a consumer', () => {
   })
 
   test('continues after the store fails without an error callback', async () => {
+    const printed = vi.spyOn(console, 'error').mockReturnValue()
     const { source, calls } = scriptedSource(() => Promise.reject(new Error('away')))
     const consumer = consumeEvents([source], () => {}, { pollMs: 100 })
     await vi.advanceTimersByTimeAsync(150)
     expect(calls).toHaveLength(2)
+    expect(printed.mock.calls.map(([error]) => `${error}`)).toEqual(['Error: away'])
     await consumer.stop()
   })
 

@@ -328,7 +328,9 @@ describe('in production', () => {
       paymentDetailsSecret: new Uint8Array(32),
       demoPassword: 'x',
     }
-    const { handle } = await createWithStartPage(settings, running.wallet.database)
+    const { handle } = await createWithStartPage(settings, running.wallet.database, {
+      onRefusal: () => {},
+    })
     const headers: [string, string][] = [
       ['host', new URL(running.baseUrl).host],
       ['accept', 'text/html'],
