@@ -51,7 +51,7 @@ describe('in Chromium, the pages of a created wallet', () => {
     await page.goto(`${origin}/keys`)
     await keepSaved(page)
     await page.evaluate(`document.getElementById('make').click()`)
-    await expect.poll(() => textOf(page)).toContain('Your browser has saved the private key.')
+    await expect.poll(() => textOf(page)).toContain('Your browser has saved the private key as')
     const privateKey = createPrivateKey(await saved(page))
     const jwk = String(await page.evaluate(`document.getElementById('key').value`))
     await fill(page, { name: 'The "Shop"' })

@@ -564,7 +564,7 @@ describe('in Chromium, the pages for owners', () => {
       const page = await openedAsBob()
       await keepSaved(page)
       await page.evaluate(`document.getElementById('make').click()`)
-      await expect.poll(() => textOf(page)).toContain('Your browser has saved the private key.')
+      await expect.poll(() => textOf(page)).toContain('Your browser has saved the private key as')
       expect(await violations(page)).toEqual([])
       const pem = await saved(page)
       const form = String(
@@ -590,7 +590,7 @@ describe('in Chromium, the pages for owners', () => {
       await click(page, '#add')
       expect(await textOf(page)).toContain('The key was not added')
       await page.evaluate(`document.getElementById('make').click()`)
-      await expect.poll(() => textOf(page)).toContain('Your browser has saved the private key.')
+      await expect.poll(() => textOf(page)).toContain('Your browser has saved the private key as')
       for (const told of ['The key was not added', 'This is a key of another kind']) {
         expect(await textOf(page)).not.toContain(told)
       }

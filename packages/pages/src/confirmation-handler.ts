@@ -4,7 +4,8 @@ import { addressOf, shortName } from './app-name.js'
 import { paymentHtml } from './connected-app.js'
 import { fieldsOf } from './forms.js'
 import { html } from './html.js'
-import { say } from './locale.js'
+import { formatDeadline, say } from './locale.js'
+import { limitsUrlAt } from './navigation.js'
 import type { NoticeName } from './notice.js'
 import type { PagesOptions } from './options.js'
 import { outcomeOf, seeOutcome } from './outcomes.js'
@@ -23,6 +24,8 @@ type Asking = { readonly [Name in 'client' | 'clientKey']?: PaymentToConfirm[Nam
 /** What became of the owner's answer to a payment, and the app that asked for it, as far as it still waited. */
 interface Answered extends Asking {
   readonly result: string
+  /** Whether the owner ordered the payment, without an app. */
+  readonly isOwn?: boolean
 }
 
 /** Returns the handler of the page on which owners confirm single payments. */
@@ -82,21 +85,41 @@ export function confirmationHandler(site: Site): Handler {
     return { payment, line: html`<p>${line}</p>` }
   }
 
+  /** Says that a payment was not made now, and leads to its next answer, and to the limit that is in the way. */
+  function stillWaits(
+    { until }: PaymentToConfirm,
+    result: string,
+    visit: OwnersVisit,
+  ): HttpResponse {
+    const { locale } = visit
+    const { accountLimits, connectedAppsUrl } = options
+    const isOverLimit = result === 'account_limit_exceeded'
+    const limitsUrl =
+      isOverLimit && accountLimits && connectedAppsUrl && limitsUrlAt(connectedAppsUrl)
+    const content = html`<p>${say(locale, 'waitsOn', { time: formatDeadline(until, locale) })}</p>
+      <p><a class="button" href="?">${say(locale, 'waitsAnswer')}</a></p>
+      ${limitsUrl && html`<p><a href="${limitsUrl}">${say(locale, 'accountLimits')}</a></p>`}`
+    return notice(409, isOverLimit ? 'overLimit' : 'notYet', visit, { content })
+  }
+
   /** Says to its owner what an answer has led to, and which app waits for it. */
   async function answered(
-    { result, ...asking }: Answered,
+    { result, isOwn, ...asking }: Answered,
     paymentId: string,
     visit: OwnersVisit,
   ): Promise<HttpResponse> {
     const { owner, locale } = visit
+    const waiting = Object.hasOwn(answers, result) ? undefined : await toConfirm(paymentId)
+    if (waiting !== undefined) return stillWaits(waiting, result, visit)
     const [status, name] = answers[result] ?? ([409, 'notPaid'] as const)
     const made = name === 'confirmed' ? await madeFor(visit, paymentId) : undefined
     const accounts = await options.accountsOf(owner.id)
     const app = await appOf(made?.payment ?? asking, accounts)
-    const back =
-      app &&
-      html`<p>${say(locale, 'returnTo', { app: shortName(app, locale) })}<br>
+    const sendUrl = isOwn && options.sendUrl
+    const back = app
+      ? html`<p>${say(locale, 'returnTo', { app: shortName(app, locale) })}<br>
         <span class="address">${addressOf(app)}</span></p>`
+      : sendUrl && html`<p><a href="${sendUrl}">${say(locale, 'sendAgain')}</a></p>`
     return notice(status, name, visit, { content: html`${made?.line}${back}` })
   }
 
@@ -119,10 +142,11 @@ export function confirmationHandler(site: Site): Handler {
 
   async function decide(
     paymentId: string,
-    { client, clientKey }: Asking,
+    payment: PaymentToConfirm | undefined,
     visit: OwnersVisit,
   ): Promise<HttpResponse> {
     const { request, owner } = visit
+    const { client, clientKey } = payment ?? {}
     const fields = fieldsOf(request)
     const [shown, decision] = [fields.get('shown') ?? '', fields.get('decision')]
     const isShown = await tokens.isValid(request, 'confirm', owner.id, paymentId, shown)
@@ -134,7 +158,10 @@ export function confirmationHandler(site: Site): Handler {
       ? confirm(paymentId, { resourceOwner, ...(JSON.parse(shown) as Shown) })
       : decline(paymentId, { resourceOwner }))
     const done = decision === 'confirm' ? 'confirmed' : 'declined'
-    const outcome: Answered = { result: result.ok ? done : result.refusal, client, clientKey }
+    const outcome: Answered = {
+      ...{ result: result.ok ? done : result.refusal, client, clientKey },
+      isOwn: payment !== undefined && client === undefined,
+    }
     return seeOutcome(tokens, visit, outcome)
   }
 
@@ -144,7 +171,7 @@ export function confirmationHandler(site: Site): Handler {
     const isPosted = visit.request.method === 'POST'
     const payment = await toConfirm(paymentId)
     if (!isSignedIn(visit)) return site.signIn(visit)
-    if (isPosted) return decide(paymentId, payment ?? {}, visit)
+    if (isPosted) return decide(paymentId, payment, visit)
     const { result: answer } = (await outcomeOf<Answered>(tokens, visit)) ?? {}
     if (answer !== undefined && answer.result !== 'stale') return answered(answer, paymentId, visit)
     if (payment === undefined) return decided(paymentId, visit)

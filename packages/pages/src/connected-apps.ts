@@ -195,7 +195,7 @@ export function waitingHtml(
     const time = formatDeadline(until, locale)
     return html`<li>${say(locale, 'paymentTo', values)}<br>
       <span class="quiet small">${say(locale, 'waitsUntil', { time })}</span><br>
-      <a href="${url}">${say(locale, 'waitsAnswer')}</a></li>`
+      <a class="button" href="${url}">${say(locale, 'waitsAnswer')}</a></li>`
   })
   return html`<div class="waiting"><p><strong>${say(locale, 'waitsForOwner')}</strong></p>
     <ul class="history">${items}</ul></div>`

@@ -150,7 +150,7 @@ function addForm({ locale, account, accounts, given, problem, token }: KeysOptio
     <p class="quiet small" id="key-hint">${say(locale, 'keyTextHint', { jwk: exampleOf('{"kty":"OKP"'), base64: exampleOf('eyJ'), pem: exampleOf('-----BEGIN PUBLIC KEY-----') })}</p>${problemOf('key')}
     <textarea id="key" name="key"${markOf('key', 'key-hint')} required rows="6" dir="ltr" autocapitalize="none" autocorrect="off" spellcheck="false">
 ${keyToShow(given.get('key') ?? '')}</textarea>
-    <p><button type="button" id="make" hidden data-made="${plain(locale, 'keyMade')}"
+    <p><button type="button" id="make" hidden data-made="${plain(locale, 'keyMade', { file: '*' })}"
       data-unsupported="${plain(locale, 'keyUnsupported')}">${say(locale, 'keyMake')}</button></p>
     <p id="made" role="status"></p>
     <label for="kid">${say(locale, 'keyNewId')}</label>${problemOf('kid')}
@@ -256,6 +256,6 @@ button.addEventListener('click', async () => {
     field.removeAttribute('aria-invalid')
     field.setAttribute('aria-describedby', 'key-hint')
   }
-  status.textContent = button.dataset.made
+  status.textContent = button.dataset.made.replace('*', link.download)
 })
 `

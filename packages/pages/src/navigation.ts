@@ -16,7 +16,7 @@ export function navigationAt(
   }: Pick<PagesOptions, 'connectedAppsUrl' | 'accountLimits' | 'keysUrl' | 'sendUrl'>,
   locale: Locale,
 ): readonly NavigationLink[] {
-  const limitsUrl = accountLimits && connectedAppsUrl && withQuery(connectedAppsUrl, 'limits')
+  const limitsUrl = accountLimits && connectedAppsUrl && limitsUrlAt(connectedAppsUrl)
   const places = [
     { name: 'apps', url: connectedAppsUrl, text: plain(locale, 'navigationApps') },
     { name: 'limits', url: limitsUrl, text: plain(locale, 'navigationLimits') },
@@ -29,6 +29,7 @@ export function navigationAt(
   return links.length > 1 ? links : []
 }
 
-function withQuery(url: string, query: string): string {
-  return `${url}${url.includes('?') ? '&' : '?'}${query}`
+/** Returns the URL of the page of limits for all apps. */
+export function limitsUrlAt(connectedAppsUrl: string): string {
+  return `${connectedAppsUrl}${connectedAppsUrl.includes('?') ? '&' : '?'}limits`
 }

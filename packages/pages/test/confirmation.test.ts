@@ -1,4 +1,4 @@
-import type { MayPay, RequestedPayment } from 'open-payments-server'
+import type { MayPay, RequestedPayment, SpendingLimit } from 'open-payments-server'
 import {
   createSpendingWorld,
   euroReceiver,
@@ -21,7 +21,7 @@ const minute = 60_000
 /** A wallet with a payment that waits for alice, and its page. */
 async function asked(more: Partial<PagesOptions> = {}, payment: object = {}) {
   const requested: RequestedPayment[] = []
-  const host = { balance: 10_000, isBroken: false }
+  const host = { balance: 10_000, isBroken: false, limits: [] as readonly SpendingLimit[] }
   const mayPay: MayPay = (payment) => {
     requested.push(payment)
     const url = `https://wallet.example/confirm/${payment.outgoingPaymentId}`
@@ -31,7 +31,9 @@ async function asked(more: Partial<PagesOptions> = {}, payment: object = {}) {
     const isFunded = host.balance >= Number(payment.debitAmount.value)
     return isFunded ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
   }
-  const world = createSpendingWorld({ resources: { policy: { mayPay } } })
+  const world = createSpendingWorld({
+    resources: { policy: { mayPay, accountLimits: () => host.limits } },
+  })
   const { auth, resources, clock } = world
   world.clientKeys.displayOf = async () => ({ name: 'Shop <b>' })
   const client = world.client()
@@ -247,6 +249,36 @@ describe('the page that confirms a payment', () => {
     expect((await alices.post({ decision: 'confirm' })).text).toContain('Payment confirmed')
   })
 
+  test.each(['en', 'de', 'es', 'ar'] as const)(
+    'says in %s that a payment above a limit of the owner waits further, and takes the next answer',
+    async (language) => {
+      const accountLimits = { of: async () => [], set: async () => true }
+      const { as, host, request } = await asked({
+        ownerOf: () => ({ id: 'alice', language }),
+        connectedAppsUrl: '/apps',
+        accountLimits,
+      })
+      host.limits = [{ debitAmount: usd(1_249) }]
+      const alices = as('alice')
+      await alices.open()
+      const { status, text, body } = await alices.post({ decision: 'confirm' })
+      const texts = languages[language]
+      expect(status).toBe(409)
+      for (const part of [texts.overLimitTitle, texts.overLimit, texts.waitsAnswer]) {
+        expect(text).toContain(part)
+      }
+      expect(text).toContain(texts.waitsOn.split('{time}')[0])
+      expect(text).not.toContain(texts.notPaid)
+      expect(body).toContain('href="/apps?limits"')
+      expect(errorOf(await request())).toEqual([403, 'confirmation_required'])
+
+      host.limits = []
+      expect((await alices.open()).text).toContain(texts.confirm)
+      expect((await alices.post({ decision: 'confirm' })).text).toContain(texts.confirmedTitle)
+      expect((await request()).status).toBe(201)
+    },
+  )
+
   test('does not exist for another id, nor without the calls of the resource server', async () => {
     const { as, world } = await asked()
     expect((await as('alice', 'another').open()).status).toBe(404)
@@ -276,7 +308,7 @@ describe('the page of a payment that its owner ordered in the own app', () => {
     ['that the host named', { resourceOwner: 'alice' }],
     ['of the account', {}],
   ])('is for the owner %s, names no app, and makes the payment', async (_, members) => {
-    const { as, create } = await ordered({}, members)
+    const { as, create } = await ordered({ sendUrl: '/send' }, members)
     const bobs = as('bob')
     expect((await bobs.open()).status).toBe(403)
     expect((await bobs.post({ decision: 'confirm' })).status).toBe(403)
@@ -288,9 +320,10 @@ describe('the page of a payment that its owner ordered in the own app', () => {
     for (const part of ['Shop', 'shop.example', 'chose its name', 'return to the app', 'secret']) {
       expect(body).not.toContain(part)
     }
-    const { text: confirmed } = await alices.post({ decision: 'confirm' })
-    expect(confirmed).toMatch(/Payment confirmed.*7\.00 USD to/)
-    expect(confirmed).not.toContain('return to')
+    const confirmed = await alices.post({ decision: 'confirm' })
+    expect(confirmed.text).toMatch(/Payment confirmed.*7\.00 USD to/)
+    expect(confirmed.text).not.toContain('return to')
+    expect(confirmed.body).toContain('<a href="/send">Send more money</a>')
     expect(await create()).toMatchObject({ ok: true, changed: false })
     const [again, others] = [await alices.open(), await as('bob').open()]
     expect([again.status, again.text]).toEqual([200, expect.stringContaining('7.00 USD')])

@@ -258,7 +258,7 @@ export const german: Texts = {
   keyAdd: 'Hinzufügen',
   keyMake: 'Neuen Schlüssel in diesem Browser erzeugen',
   keyMade:
-    'Ihr Browser hat den privaten Schlüssel gespeichert. Geben Sie die Datei nur Ihrer App: Diese Wallet hat ihn nicht. Fügen Sie jetzt den öffentlichen Schlüssel hinzu.',
+    'Ihr Browser hat den privaten Schlüssel als {file} gespeichert. Geben Sie die Datei nur Ihrer App: Diese Wallet hat ihn nicht. Fügen Sie jetzt den öffentlichen Schlüssel hinzu.',
   keyUnsupported:
     'Dieser Browser kann solche Schlüssel nicht erzeugen. Erzeugen Sie einen mit Ihrer App, und fügen Sie den öffentlichen Schlüssel ein.',
   keyAdded: 'Der Schlüssel wurde hinzugefügt.',
@@ -315,6 +315,12 @@ export const german: Texts = {
   answeredLate: 'Die Zeit für Ihre Antwort ist vorbei. Es wurde nichts gezahlt.',
   noFundsTitle: 'Nicht genug Guthaben',
   noFunds: 'Ihr Konto kann diesen Betrag nicht zahlen. Es wurde nichts gezahlt.',
+  overLimitTitle: 'Über Ihrem Limit',
+  overLimit:
+    'Ein Limit, das Sie gesetzt haben, erlaubt diese Zahlung jetzt nicht. Es wurde nichts gezahlt.',
+  notYetTitle: 'Noch nicht gezahlt',
+  notYet: 'Diese Zahlung ist gerade nicht möglich. Es wurde nichts gezahlt.',
+  waitsOn: 'Sie wartet bis {time} auf Ihre Antwort.',
   notPaidTitle: 'Nicht gezahlt',
   notPaid: 'Diese Zahlung ist nicht mehr erlaubt. Es wurde nichts gezahlt.',
   goodbyeTitle: 'Sie sind abgemeldet',

@@ -228,7 +228,7 @@ export const english = {
   keyAdd: 'Add',
   keyMake: 'Make a new key in this browser',
   keyMade:
-    'Your browser has saved the private key. Give the file to your app only: this wallet does not have it. Now add the public key.',
+    'Your browser has saved the private key as {file}. Give the file to your app only: this wallet does not have it. Now add the public key.',
   keyUnsupported:
     'This browser cannot make such keys. Make one with your app, and paste its public key.',
   keyAdded: 'The key has been added.',
@@ -319,6 +319,11 @@ export const english = {
   answeredLate: 'The time for your answer is over. Nothing was paid.',
   noFundsTitle: 'Not enough money',
   noFunds: 'Your account cannot pay this amount. Nothing was paid.',
+  overLimitTitle: 'Above your limit',
+  overLimit: 'A limit that you have set does not allow this payment now. Nothing was paid.',
+  notYetTitle: 'Not paid yet',
+  notYet: 'This payment cannot be made just now. Nothing was paid.',
+  waitsOn: 'It waits for your answer until {time}.',
   notPaidTitle: 'Payment not made',
   notPaid: 'This payment is no longer allowed. Nothing was paid.',
   goodbyeTitle: 'You are signed out',

@@ -255,7 +255,7 @@ export const spanish: Texts = {
   keyAdd: 'Añadir',
   keyMake: 'Crear una clave en este navegador',
   keyMade:
-    'Su navegador ha guardado la clave privada. Entregue el archivo solo a su aplicación: esta cartera no la tiene. Añada ahora la clave pública.',
+    'Su navegador ha guardado la clave privada como {file}. Entregue el archivo solo a su aplicación: esta cartera no la tiene. Añada ahora la clave pública.',
   keyUnsupported:
     'Este navegador no puede crear estas claves. Cree una con su aplicación y pegue su clave pública.',
   keyAdded: 'La clave se ha añadido.',
@@ -309,6 +309,11 @@ export const spanish: Texts = {
   answeredLate: 'El plazo para su respuesta ha terminado. No se ha pagado nada.',
   noFundsTitle: 'Saldo insuficiente',
   noFunds: 'Su cuenta no puede pagar este importe. No se ha pagado nada.',
+  overLimitTitle: 'Por encima de su límite',
+  overLimit: 'Un límite que usted ha fijado no permite este pago ahora. No se ha pagado nada.',
+  notYetTitle: 'Aún no pagado',
+  notYet: 'Este pago no es posible en este momento. No se ha pagado nada.',
+  waitsOn: 'Espera su respuesta hasta el {time}.',
   notPaidTitle: 'Pago no realizado',
   notPaid: 'Este pago ya no está permitido. No se ha pagado nada.',
   goodbyeTitle: 'Ha cerrado la sesión',

@@ -62,8 +62,9 @@ export async function createWithStartPage(
     baseUrl,
     paths: { page: '/', below: '/start-page' },
     title: 'Your wallet',
-    intro: html`<p>It runs. ${signIn}. Owners see their <a href="/apps">connected apps</a>, and register
-      the <a href="/keys">keys of their own apps</a>.</p>`,
+    intro: html`<p>It runs. ${signIn}. Owners see their <a href="/apps">connected apps</a>, set
+      <a href="/apps?limits">limits for all</a>, register the <a href="/keys">keys of their own apps</a>, and
+      <a href="/send">send money</a>.</p>`,
     async accounts() {
       const found = await Promise.all([alice, bob].map((url) => ledger.find(url)))
       const known = found.flatMap((account) => (account === undefined ? [] : [account]))
