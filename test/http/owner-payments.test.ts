@@ -441,6 +441,26 @@ test('an order that no type allows is refused before the store is read', async (
   })
 })
 
+test('orders from two accounts are committed at the same time, because no budget counts both', async () => {
+  const inner = memoryStore()
+  const inProgress: (() => void)[] = []
+  const gated = { is: false }
+  const store: Store = {
+    ...inner,
+    async commit(commit) {
+      if (gated.is) await new Promise<void>((resolve) => void inProgress.push(resolve))
+      return inner.commit(commit)
+    },
+  }
+  const { create } = walletOn(store, { decides: false })
+  await create({ ...keyed, idempotencyKey: 'the first write marks the store' })
+  gated.is = true
+  const paid = [alice, bob].map((walletAddress) => create({ ...keyed, walletAddress }))
+  await expect.poll(() => inProgress.length).toBe(2)
+  for (const release of inProgress) release()
+  expect(await Promise.all(paid)).toMatchObject([{ changed: true }, { changed: true }])
+})
+
 test('an owner pays at a resource server whose grants are remote', async () => {
   const world = walletInProcesses(2, { resources: { policy: { mayPay: () => ({ ok: true }) } } })
   expect(await world.resources.outgoingPayments.create(keyed)).toMatchObject({ changed: true })
