@@ -233,6 +233,16 @@ describe('payments of one grant that wait for their owner', () => {
   })
 })
 
+test('orders of the owner wait in any number, and take no place of an app', async () => {
+  const { payer, agent, waiting, ids } = await twoPayers({ authority: 'the owner of the account' })
+  for (let count = 1; count <= 12; count++) await waiting(payer)
+  for (let count = 1; count <= 10; count++) await waiting(agent)
+  expect(errorOf(await agent.pay(60))).toEqual(notNow)
+  await waiting(payer)
+  expect(await ids({ walletAddress: alice })).toHaveLength(20)
+  expect(await ids({ grantId: grantOf(agent).grantId })).toHaveLength(10)
+})
+
 describe.each(authorities)('payments by %s that wait for their owner', (authority) => {
   test('are listed for the page of their owner until they are decided or over', async () => {
     const { world, payer, agent, ids, waiting, outgoingPayments } = await twoPayers({ authority })
