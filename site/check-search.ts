@@ -16,7 +16,6 @@ const search = MiniSearch.loadJSON(index, {
   storeFields: ['title', 'titles'],
   ...words,
   searchOptions: {
-    fuzzy: 0.2,
     prefix: true,
     boost: { title: 4, text: 2, titles: 1 },
     ...preferGuides,

@@ -72,15 +72,34 @@ function beside(name: string): readonly string[] {
     : [main, `${main}/core`, `${main}/adapter`, `${main}/attempts`]
 }
 
+const told = (symbol: ts.Symbol) => ts.displayPartsToString(symbol.getDocumentationComment(checker))
+
+function isAmount({ declarations = [] }: ts.Symbol): boolean {
+  return declarations.some(
+    (each) =>
+      ts.isPropertySignature(each) && /^(?:Amount|bigint)$/.test(each.type?.getText() ?? ''),
+  )
+}
+
+/** The amounts of money among the members of the types of an entry, with what is said about them. */
+function amountsIn(name: string): readonly { readonly member: string; readonly text: string }[] {
+  const types = [...exportsOf(name).values()].filter(({ flags }) => flags & ts.SymbolFlags.Type)
+  return types.flatMap((type) =>
+    checker
+      .getDeclaredTypeOfSymbol(type)
+      .getProperties()
+      .filter(isAmount)
+      .map((each) => ({ member: `${type.name}.${each.name}`, text: told(each) })),
+  )
+}
+
 /** The options of an entry that its documentation describes as URLs. */
 function urlOptions(name: string): readonly string[] {
   const isUrl = /^(?:The )?(?:base )?URL of/
   return [...exportsOf(name).values()]
     .filter((symbol) => symbol.name.endsWith('Options'))
     .flatMap((symbol) => [...(symbol.members?.values() ?? [])])
-    .filter((member) =>
-      isUrl.test(ts.displayPartsToString(member.getDocumentationComment(checker))),
-    )
+    .filter((member) => isUrl.test(told(member)))
     .map((member) => member.name)
 }
 
@@ -107,11 +126,15 @@ test('each union of refusals says how it grows', () => {
   const unions = [...exportsOf('open-payments-server').values()].filter(({ name }) =>
     /Refusals?$/.test(name),
   )
-  const told = (symbol: ts.Symbol) =>
-    ts.displayPartsToString(symbol.getDocumentationComment(checker))
   expect(unions.length).toBeGreaterThan(10)
   const silent = unions.filter((each) => !/Minor\s+versions\s+add\s+members/.test(told(each)))
   expect(silent.map(({ name }) => name)).toEqual([])
+})
+
+test('each amount says whose it is, and in which asset', () => {
+  const amounts = [...library, ...others].flatMap(amountsIn)
+  expect(amounts.length).toBeGreaterThan(100)
+  expect(amounts.filter(({ text }) => text === '')).toEqual([])
 })
 
 test('an option that is a URL ends in Url, or has the name of the specification', () => {

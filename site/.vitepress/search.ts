@@ -3,9 +3,11 @@ import { dirname, join, relative } from 'node:path'
 
 /**
  * How the search of the site ranks its results: guides first, then the API reference, except the page of a symbol for
- * its name. The browser gets this function as text, so it uses nothing outside of it.
+ * its name. The browser gets these functions as text, so they use nothing outside of themselves.
  */
 export const preferGuides = {
+  /** Returns how many letters of a word may differ: none of a short one, which would find another word. */
+  fuzzy: (word: string): number | false => (word.length > 4 ? 0.2 : false),
   /** Returns the factor of a result. The term is one of the page, which the searched one can begin. */
   boostDocument(id: string, term: string, stored?: Record<string, unknown>): number {
     if (!id.includes('/reference/')) return 1
