@@ -276,6 +276,10 @@ export function packetRecord(options: PacketRecordOptions) {
       sending = { ...rest, ...(waiting !== undefined && { waiting }) }
       await writeAll()
     },
+    /** Notes what the receiver has received once nothing is in doubt. */
+    note(received: bigint): void {
+      sending = { ...sending, received: `${received}` }
+    },
     /**
      * Ends the record, and resolves to it once nothing more is written. The book of the peer still takes a reply that
      * comes later, and an operator's decision takes it from there.

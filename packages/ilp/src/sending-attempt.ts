@@ -111,6 +111,19 @@ export async function decided(
   return { isOpen: undecided !== undefined, ...(until !== undefined && { until }) }
 }
 
+/** Reads what a receiver has in the end, at a peer that may count a repeated request twice. */
+export async function noteReceived(
+  { receivers }: Sender,
+  { payment, record, peer }: Attempt,
+): Promise<void> {
+  const { proven, byWord, inDoubt } = record.totals()
+  if (peer.close !== undefined || inDoubt > 0n || proven + byWord === 0n) return
+  const found = await receivers(payment.receiver)
+  const { receivedAmount } = found.ok ? found.receiver : found
+  if (receivedAmount === undefined || !sameAsset(receivedAmount, payment.receiveAmount)) return
+  record.note(BigInt(receivedAmount.value))
+}
+
 /** What is left to deliver if everything in doubt arrives. */
 export function remainderOf({ receiveAmount }: OutgoingPaymentView, record: PacketRecord): bigint {
   const { proven, byWord, inDoubt } = record.totals()

@@ -3,7 +3,14 @@ import { decideAttempt, recordReply, type Settlement } from 'open-payments-serve
 import { type PacketBook, recoverAfterMs } from './book.js'
 import { aligned } from './packet-record.js'
 import type { Sending, SendingBook } from './sending-book.js'
-import { doubtIn, doubtsIn, isListed, mismatchIn, type SendingInDoubt } from './sending-end.js'
+import {
+  doubtIn,
+  doubtsIn,
+  isListed,
+  mismatchIn,
+  repeatedIn,
+  type SendingInDoubt,
+} from './sending-end.js'
 import { type Statement, statedFor } from './statement.js'
 
 /**
@@ -13,8 +20,8 @@ import { type Statement, statedFor } from './statement.js'
  *   receiver or the peer alone, whose amounts `arrived` confirms.
  *   A packet that was denied, and is decided by its `reference` to have arrived, is listed as `excess`: another packet
  *   may have brought its amount again.
- * - `corrected`: the payer's account has what is due for what has arrived, so neither `mismatch` nor `excess` is listed
- *   any more.
+ * - `corrected`: the payer's account has what is due for what has arrived, and the peers agree on what was repeated, so
+ *   neither `mismatch` nor `excess` nor `repeated` is listed any more.
  */
 export type SendingDecision =
   | {
@@ -192,13 +199,14 @@ function byOperator(
 }
 
 function corrected(sending: Sending, operator: Operator, now: number) {
+  const { received: _received, ...rest } = sending
   const settlement = withoutExcess(sending.settlement, operator, now)
   const due = mismatchIn(sending)?.due
-  const changed = due !== undefined || settlement !== sending.settlement
+  const changed = due !== undefined || settlement !== sending.settlement || repeatedIn(sending) > 0n
   if (!changed) return refused('nothing_in_doubt', 'nothing of the payment was to be corrected')
   const ended = sending.ended &&
     due && { ended: { ...sending.ended, sentAmount: due, isCorrected: true as const } }
-  return { ok: true, changed, sending: { ...sending, settlement, ...ended } } as const
+  return { ok: true, changed, sending: { ...rest, settlement, ...ended } } as const
 }
 
 function withoutExcess(settlement: Settlement, operator: Operator, now: number): Settlement {

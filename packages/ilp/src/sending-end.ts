@@ -27,6 +27,11 @@ export interface SendingInDoubt {
   /** The part of it that does not count in the book of this wallet, by the word of the receiver or the peer alone. */
   readonly denied: bigint
   /**
+   * The part of `amount` that no packet has brought, although the receiver has it: something has repeated a request, and
+   * the peer has counted it twice, or others have paid the receiver meanwhile. Absent for 0.
+   */
+  readonly repeated?: bigint
+  /**
    * Present if somebody else has ended the payment, and not with what its packets say: what its record debits, and what
    * is due for what has arrived or is in doubt.
    */
@@ -125,7 +130,21 @@ export function takenOver(paymentId: string): Error {
 
 /** Whether an operator should know about the packets of a payment. */
 export function isListed(sending: Sending): boolean {
-  return doubtsIn(sending.settlement).length > 0 || mismatchIn(sending) !== undefined
+  return (
+    doubtsIn(sending.settlement).length > 0 ||
+    mismatchIn(sending) !== undefined ||
+    repeatedIn(sending) > 0n
+  )
+}
+
+/** Returns what the receiver has beyond all that the packets can have brought, in the asset of the peer. */
+export function repeatedIn({ settlement, received = '0', sent, packets }: Sending): bigint {
+  const { proven, byWord, inDoubt } = totalsOf(settlement)
+  const known = proven + byWord + inDoubt
+  const more = BigInt(received) - known - BigInt(settlement.base ?? 0)
+  if (more <= 0n || known === 0n) return 0n
+  const cost = Object.values(packets).reduce((sum, each) => sum + BigInt(each), BigInt(sent))
+  return (more * cost + known - 1n) / known
 }
 
 /** What is in doubt, and what is known by a word alone: that of the receiver, or of a peer that has closed packets. */
@@ -173,12 +192,14 @@ export function doubtIn(paymentId: string, sending: Sending): SendingInDoubt {
     doubts.filter(({ kind }) => kind !== 'denied').map(({ reference }) => reference),
   )
   const mismatch = mismatchIn(sending)
+  const repeated = repeatedIn(sending)
   return {
     paymentId,
     ...(route !== undefined && { peer: route.peer }),
     doubts,
-    amount: amountOf([...references]),
+    amount: amountOf([...references]) + repeated,
     denied: amountOf([...references].filter((each) => !counted.has(each))),
+    ...(repeated > 0n && { repeated }),
     ...(mismatch !== undefined && { mismatch }),
   }
 }

@@ -1,6 +1,6 @@
 import type { EventHandler } from 'open-payments-server'
 import type { SettlementTotals } from 'open-payments-server/attempts'
-import { decided, open, remainderOf, sendRemainder } from './sending-attempt.js'
+import { decided, noteReceived, open, remainderOf, sendRemainder } from './sending-attempt.js'
 import type { Sending } from './sending-book.js'
 import { decideSending, type SendingDecided, type SendingDecision } from './sending-decision.js'
 import { end, listedIn, review, type SendingInDoubt, takenOver } from './sending-end.js'
@@ -118,6 +118,7 @@ async function send(
       return nextAt(waiting.since, now(), until)
     }
     if (again && !isInVain) continue
+    await noteReceived(sender, attempt)
     const sending = await record.ended()
     const reason = problem?.reason ?? (isInVain ? nothingArrives : unknownOutcome)
     return over(end(sender, { payment, writer, sending }, reason))

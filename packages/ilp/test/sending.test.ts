@@ -224,6 +224,31 @@ describe('a receiver', () => {
   })
 })
 
+describe('a request that is repeated on its way', () => {
+  const twice: Fate = { how: 'arrives twice' }
+
+  test('to a wallet that counts each is listed by what the receiver has in the end', async () => {
+    const link = await open({ isOurs: false })
+    await link.process([ok, twice]).run()
+    const end = await link.state()
+    expect(end).toMatchObject({ state: 'completed', debited: 1_000n, arrived: 1_250n })
+    expect(end.owed - end.owing).toBe(250n * cent)
+    expect(end.difference).toBe(250n * cent)
+    const { sender } = link.process([])
+    const [listed] = await listOf(sender)
+    expect(listed).toMatchObject({ denied: 0n, repeated: 250n * cent })
+    await sender.decide(link.id, { what: 'corrected', who: 'ada' })
+    expect(await listOf(sender)).toEqual([])
+  })
+
+  test('to one of ours counts once', async () => {
+    const link = await open()
+    await link.process([ok, twice]).run()
+    expect(await link.state()).toMatchObject({ arrived: 1_000n, difference: 0n })
+    expect(await listOf(link.process([]).sender)).toEqual([])
+  })
+})
+
 describe('a receiver that acknowledges more than it got', () => {
   test.each([
     ['what is missing', 750n],
@@ -245,7 +270,7 @@ describe('a receiver that acknowledges more than it got', () => {
     const decision = { what, who: 'ada' } as const
     expect(await sender.decide(link.id, decision)).toEqual({ ok: true, changed: true })
     const end = await link.state()
-    expect(end).toMatchObject({ byWord: 0n, difference: 0n, owing: 250n * cent })
+    expect(end).toMatchObject({ byWord: 0n, difference: 0n, owing: end.arrived * cent })
   })
 
   test('cannot hide a packet that may still arrive', async () => {
