@@ -107,6 +107,18 @@ test.each([
   expect(await link.state()).toMatchObject({ state: 'completed', arrived: amount, inDoubt: 0n })
 })
 
+test.each([40n, 500n])(
+  'packets to a peer whose rate is %i ten-thousandths less cost at most a hundredth more than the quote',
+  async (worse) => {
+    const link = await open({ isOurs: false, receiver: 'EUR', amount: 926n, worse })
+    const end = await finish(link)
+    // 1,001 cents are quoted. Only what arrived is debited.
+    expect(end.owing).toBeLessThanOrEqual((1_001n * cent * 101n) / 100n)
+    expect(end.debited).toBe((end.arrived * 1_001n + 925n) / 926n)
+    expect(end.arrived).toBeLessThanOrEqual(926n)
+  },
+)
+
 /** The cases of `npm test`: a payment takes half a second, because the STREAM sender paces its packets. */
 const first = /^(?:one|the sender killed before its|forwarded and answered with 503)/
 
