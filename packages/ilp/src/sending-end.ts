@@ -27,8 +27,8 @@ export interface SendingInDoubt {
   /** The part of it that does not count in the book of this wallet, by the word of the receiver or the peer alone. */
   readonly denied: bigint
   /**
-   * The part of `amount` that no packet has brought, although the receiver has it: something has repeated a request, and
-   * the peer has counted it twice, or others have paid the receiver meanwhile. Absent for 0.
+   * The part of `amount` that no packet has brought, although the receiver has it: something has repeated a request,
+   * and the peer has counted it twice, or others have paid the receiver meanwhile. Absent for 0.
    */
   readonly repeated?: bigint
   /**
