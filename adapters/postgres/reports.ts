@@ -1,11 +1,14 @@
 import type { Migration } from '../sql/versions.js'
 import { reportsText } from './reports/text.js'
-import { tableIn } from './statements.js'
+import { checkedSchema, tableIn } from './statements.js'
 
 /**
  * Returns the migration steps of the views for reports, which `migrate` applies with `reports: true`. They follow the
  * steps of `migrationsOf`, and have versions of their own. The same statements ship as files in
  * `dist/migrations/reports`.
+ *
+ * @param schema as in `migrationsOf`.
+ * @throws {InvalidInputError} for an invalid schema.
  *
  * @example
  * ```ts
@@ -16,7 +19,9 @@ import { tableIn } from './statements.js'
  * ```
  */
 export function reportMigrationsOf(schema?: string): readonly Migration[] {
-  return [{ version: 1, name: 'reports', statements: statementsOf(reportsText(), schema) }]
+  return [
+    { version: 1, name: 'reports', statements: statementsOf(reportsText(), checkedSchema(schema)) },
+  ]
 }
 
 function statementsOf(text: string, schema: string | undefined): readonly string[] {

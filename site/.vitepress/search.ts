@@ -32,7 +32,6 @@ export const words = {
 
 /** What the title of a page does not say: the index has it beside the title. */
 const subtitles: Readonly<Record<string, string>> = {
-  'docs/prices.md': 'with fees and rates',
   'docs/sizing.md': 'payments per second',
 }
 

@@ -40,7 +40,9 @@ export interface KyselyMigrateOptions extends KyselyStoreOptions, PortableOption
 }
 
 /**
- * Returns all migration steps, for hosts with their own migration tool.
+ * Returns all migration steps, for hosts with their own migration tool. The names of the tables are not qualified.
+ *
+ * @throws {InvalidInputError} for an unknown dialect or option.
  *
  * @example
  * ```ts

@@ -10,6 +10,7 @@ import {
   migrationsOf,
   type PostgresDatabase,
   postgresStore,
+  reportMigrationsOf,
 } from '../../../adapters/postgres.js'
 import { InvalidInputError } from '../../../src/index.js'
 import { emptyPglite, type FreshPostgres, freshPostgres, servers } from '../../support/databases.js'
@@ -115,6 +116,7 @@ test.each(['a"; DROP TABLE accounts; --', 'Payments', ''])(
   'migration steps are not written for the schema %j',
   (schema) => {
     expect(() => migrationsOf(schema)).toThrow(invalidInput('schema'))
+    expect(() => reportMigrationsOf(schema)).toThrow(invalidInput('schema'))
   },
 )
 
