@@ -96,10 +96,10 @@ export function confirmationHandler(site: Site): Handler {
     const isOverLimit = result === 'account_limit_exceeded'
     const limitsUrl =
       isOverLimit && accountLimits && connectedAppsUrl && limitsUrlAt(connectedAppsUrl)
-    const content = html`<p>${say(locale, 'waitsOn', { time: formatDeadline(until, locale) })}</p>
-      <p><a class="button" href="?">${say(locale, 'waitsAnswer')}</a></p>
+    const content = html`<p><a class="button" href="?">${say(locale, 'waitsAnswer')}</a></p>
+      <p class="quiet small">${say(locale, 'waitsUntil', { time: formatDeadline(until, locale) })}</p>
       ${limitsUrl && html`<p><a href="${limitsUrl}">${say(locale, 'accountLimits')}</a></p>`}`
-    return notice(409, isOverLimit ? 'overLimit' : 'notYet', visit, { content })
+    return notice(409, isOverLimit ? 'overLimit' : 'broken', visit, { content })
   }
 
   /** Says to its owner what an answer has led to, and which app waits for it. */

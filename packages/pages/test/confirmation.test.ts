@@ -267,7 +267,7 @@ describe('the page that confirms a payment', () => {
       for (const part of [texts.overLimitTitle, texts.overLimit, texts.waitsAnswer]) {
         expect(text).toContain(part)
       }
-      expect(text).toContain(texts.waitsOn.split('{time}')[0])
+      expect(text).toContain(texts.waitsUntil.split('{time}')[1])
       expect(text).not.toContain(texts.notPaid)
       expect(body).toContain('href="/apps?limits"')
       expect(errorOf(await request())).toEqual([403, 'confirmation_required'])

@@ -318,9 +318,6 @@ export const german: Texts = {
   overLimitTitle: 'Über Ihrem Limit',
   overLimit:
     'Ein Limit, das Sie gesetzt haben, erlaubt diese Zahlung jetzt nicht. Es wurde nichts gezahlt.',
-  notYetTitle: 'Noch nicht gezahlt',
-  notYet: 'Diese Zahlung ist gerade nicht möglich. Es wurde nichts gezahlt.',
-  waitsOn: 'Sie wartet bis {time} auf Ihre Antwort.',
   notPaidTitle: 'Nicht gezahlt',
   notPaid: 'Diese Zahlung ist nicht mehr erlaubt. Es wurde nichts gezahlt.',
   goodbyeTitle: 'Sie sind abgemeldet',
