@@ -118,8 +118,9 @@ export async function noteReceived(
 ): Promise<void> {
   const { proven, byWord, inDoubt } = record.totals()
   if (peer.close !== undefined || inDoubt > 0n || proven + byWord === 0n) return
-  const found = await receivers(payment.receiver)
-  const { receivedAmount } = found.ok ? found.receiver : found
+  // What cannot be read is not listed, and the payment ends.
+  const found = await receivers(payment.receiver).catch(() => undefined)
+  const { receivedAmount } = (found?.ok ? found.receiver : found) ?? {}
   if (receivedAmount === undefined || !sameAsset(receivedAmount, payment.receiveAmount)) return
   record.note(BigInt(receivedAmount.value))
 }

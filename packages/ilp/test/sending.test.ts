@@ -253,6 +253,22 @@ describe('a request that is repeated on its way', () => {
     expect(await listOf(sender)).toEqual([])
   })
 
+  test('is not listed if the receiver cannot be read in the end, and the payment ends', async () => {
+    let reads = 0
+    const mistake = ({ receivers }: PaymentSenderOptions): Partial<PaymentSenderOptions> => ({
+      receivers: async (url) => {
+        reads += 1
+        // The first two are of its details, and of what it wants.
+        if (reads > 2) throw new Error('its wallet is away')
+        return receivers(url)
+      },
+    })
+    const link = await open({ isOurs: false, mistake })
+    await link.process([ok, twice]).run()
+    expect(await link.state()).toMatchObject({ state: 'completed', arrived: 1_250n })
+    expect([reads, await listOf(link.process([]).sender)]).toEqual([3, []])
+  })
+
   test('to one of ours counts once', async () => {
     const link = await open()
     await link.process([ok, twice]).run()
