@@ -67,7 +67,8 @@ interface Waiting {
   /** An interaction reference gets the grant once. */
   grant?: IssuedGrant
   attempt?: Promise<Outcome>
-  isOpen?: boolean
+  /** What the latest attempt has led to. */
+  latest?: Outcome
 }
 
 const waitingMax = 100
@@ -126,28 +127,27 @@ export function clientPayments(client: () => ClientInstance, finishUri: string):
     const { interactRef, isSaidDenied } = waiting
     if (interactRef === undefined) return isSaidDenied && { status: 'denied' }
     waiting.attempt ??= attempt(app(), waiting, interactRef).catch(failed)
-    const outcome = await waiting.attempt
-    waiting.isOpen = isOpen(outcome)
-    return outcome
+    waiting.latest = await waiting.attempt
+    return waiting.latest
   }
 
   async function outcomeOf(id: string): Promise<Outcome | undefined> {
     const waiting = payments.get(id)
     if (waiting === undefined) return undefined
     const outcome = await outcomeIn(waiting)
-    if (waiting.isOpen) delete waiting.attempt
+    if (isOpen(waiting.latest)) delete waiting.attempt
     return outcome
   }
 
   function latestOpen(): string | undefined {
-    const open = [...payments].filter(([, waiting]) => waiting.isOpen)
+    const open = [...payments].filter(([, { latest }]) => isOpen(latest))
     return open.at(-1)?.[0]
   }
 
   return { begin, finish, outcomeOf, latestOpen }
 }
 
-function isOpen({ status }: Outcome): boolean {
+function isOpen({ status }: Partial<Outcome> = {}): boolean {
   return status === 'pending' || status === 'confirming' || status === 'delayed'
 }
 
@@ -170,7 +170,9 @@ async function attempt(app: Client, waiting: Waiting, interactRef: string): Prom
   }
   if (!created.ok) return outcomeFor(created)
   const { id } = created.payment
-  for (let reads = 0; reads < readsMax; reads += 1) {
+  // Only the first page waits for a payment that takes long.
+  const most = waiting.latest?.status === 'pending' ? 1 : readsMax
+  for (let reads = 0; reads < most; reads += 1) {
     const found = await app.getPayment(waiting.grant, id)
     if (!found.ok) return outcomeFor(found)
     const { failed, sentAmount, debitAmount } = found.payment
