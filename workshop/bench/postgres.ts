@@ -88,6 +88,8 @@ async function statementCounts(library: Library, { schema, connect }: Database):
     figures.push({ name: `statements: ${name}`, value, unit: 'calls', target: { most } })
     return result
   }
+  // The first write of a server also writes that its namespace is its own.
+  await resources.handle(await creation(wallet, (await newToken(wallet)).value))
   const token = await count('grant request', 1, () => newToken(wallet))
   const rotation = await signed(key, { method: 'POST', url: token.manage, token: token.value })
   const rotated = await count('rotate', 2, () => auth.handle(rotation))
