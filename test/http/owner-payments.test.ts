@@ -12,6 +12,7 @@ import {
   type SpendingLimit,
   type Store,
 } from '../../src/index.js'
+import { ContentionError } from '../../src/service/store-errors.js'
 import { clockDifferenceMaxMs } from '../../src/service/time.js'
 import { manualClock } from '../support/clock.js'
 import { freshPostgres, freshStores, servers } from '../support/databases.js'
@@ -143,7 +144,14 @@ describe.each(stores)('an owner who pays from the own app, on %s', (_name, open)
 
   test('makes one payment of concurrent repeats by key, about which the host is asked once', async () => {
     const { asked, outgoingPayments, drained } = walletOn(await open())
-    const all = await Promise.all(Array.from({ length: 8 }, () => outgoingPayments.create(keyed)))
+    /** A slow machine may take longer than a repeat waits: then it is made again. */
+    async function ordered(): ReturnType<typeof outgoingPayments.create> {
+      return outgoingPayments.create(keyed).catch((error: unknown) => {
+        if (error instanceof ContentionError) return ordered()
+        throw error
+      })
+    }
+    const all = await Promise.all(Array.from({ length: 8 }, ordered))
     expect(new Set(all.map((each) => each.ok && each.payment.paymentId)).size).toBe(1)
     expect(all.filter((each) => each.ok && each.changed)).toHaveLength(1)
     expect(asked).toHaveLength(1)
