@@ -182,6 +182,18 @@ describe.each(stores)('an owner who pays from the own app, on %s', (_name, open)
     expect(await world.resources.incomingPayments.create(invoice)).toMatchObject({ changed: true })
   })
 
+  test('has data that mayPay and the view have, and no resource and no event', async () => {
+    const { asked, outgoingPayments, create, drained } = walletOn(await open())
+    const data = { card: { last4: '4711' } }
+    const { payment } = await create({ ...keyed, metadata: { note: 'rent' }, data })
+    expect([payment.data, asked[0]?.data]).toEqual([data, data])
+    const resource = outgoingPayments.toResource(payment)
+    expect(resource).toMatchObject({ metadata: { note: 'rent' } })
+    for (const shown of [resource, await drained()]) {
+      expect(JSON.stringify(shown)).not.toContain('4711')
+    }
+  })
+
   test('is refused with the key or quote of an order that has any other member', async () => {
     const { outgoingPayments, create, quotes } = walletOn(await open())
     const all = {
