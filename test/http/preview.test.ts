@@ -310,7 +310,8 @@ describe('a preview of a payment', () => {
         const world = createSpendingWorld({
           resources: {
             pricing,
-            policy: { mayPay, accountLimits: () => (cap ? [cap] : []) },
+            // Limits are in the asset of their account, and Carol has euros.
+            policy: { mayPay, accountLimits: (url) => (cap && url !== carol ? [cap] : []) },
             onRefusal: ({ refusal }) => void refused.push(refusal),
           },
         })
