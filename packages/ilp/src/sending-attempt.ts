@@ -86,9 +86,10 @@ async function routed(
   const { ilpAddress, sharedSecret } = ilp
   const peer = rail.peerFor(ilpAddress)
   if (peer === undefined) return failed(final('no peer has a route to the receiver'))
-  const settlement = { ...sending.settlement, base: receivedAmount.value }
+  const before = receivedAmount.value
+  const settlement = { ...sending.settlement, base: before }
   const route = { peer: peer.ilpAddress, ilpAddress, sharedSecret }
-  return { ok: true, sending: { ...sending, route, settlement }, route }
+  return { ok: true, sending: { ...sending, route, settlement, before }, route }
 }
 
 const final = (reason: string): Problem => ({ reason, isTemporary: false })

@@ -25,6 +25,8 @@ export interface Sending {
   readonly packets: Readonly<Record<string, string>>
   /** The sum of the fulfilled packets that are no longer among these, in the asset of the peer. */
   readonly sent: string
+  /** What the receiver had received before the first packet, in its asset. Absent before it could be read. */
+  readonly before?: string
   /** What a receiver behind a peer that closes no packets had received when the payment ended, if it could be read. */
   readonly received?: string
   /** Present while nothing gets through and nothing is decided: since when, and how often it was tried. */

@@ -6,6 +6,7 @@ import type { Sending, SendingBook } from './sending-book.js'
 import {
   doubtIn,
   doubtsIn,
+  explainedIn,
   isListed,
   mismatchIn,
   repeatedIn,
@@ -93,7 +94,7 @@ export async function decideSending(
   const overtaken = refused('payment_taken_over', `another decision about ${paymentId} is made`)
   const decided = await decidedIn(ports, sending, decision)
   if (!decided.ok && decided.refusal !== 'nothing_in_doubt') return decided
-  let next = decided.ok ? decided.sending : sending
+  let next = decided.ok ? withOthers(sending, decided.sending) : sending
   if (!(await sendings.write(paymentId, writer, next, true))) return overtaken
   if (peer !== undefined) {
     next = { ...next, settlement: await aligned(book, peer, next.settlement, now()) }
@@ -103,6 +104,13 @@ export async function decideSending(
   if (!decided.ok) return decided
   const { changed } = decided
   return { ok: true, changed, ...(isListed(next) && { left: doubtIn(paymentId, next) }) }
+}
+
+/** What a packet did not bring after all, others have paid: the receiver has it, and nothing was repeated. */
+function withOthers({ settlement, received }: Sending, next: Sending): Sending {
+  const less = explainedIn(settlement) - explainedIn(next.settlement)
+  if (received === undefined || next.received === undefined || less <= 0n) return next
+  return { ...next, received: `${BigInt(received) - less}` }
 }
 
 async function decidedIn(ports: Ports, sending: Sending, decision: SendingDecision) {

@@ -138,13 +138,23 @@ export function isListed(sending: Sending): boolean {
 }
 
 /** Returns what the receiver has beyond all that the packets can have brought, in the asset of the peer. */
-export function repeatedIn({ settlement, received = '0', sent, packets }: Sending): bigint {
-  const { proven, byWord, inDoubt } = totalsOf(settlement)
-  const known = proven + byWord + inDoubt
-  const more = BigInt(received) - known - BigInt(settlement.base ?? 0)
+export function repeatedIn({ settlement, before, received, sent, packets }: Sending): bigint {
+  if (before === undefined || received === undefined) return 0n
+  const known = explainedIn(settlement)
+  const more = BigInt(received) - known - BigInt(before)
   if (more <= 0n || known === 0n) return 0n
   const cost = Object.values(packets).reduce((sum, each) => sum + BigInt(each), BigInt(sent))
   return (more * cost + known - 1n) / known
+}
+
+/** What the packets can have brought. What a receiver says beyond its proofs hides nothing that it has. */
+export function explainedIn(settlement: Settlement): bigint {
+  const { proven, inDoubt } = totalsOf(settlement)
+  const bySum = settlement.attempts.reduce((sum, { outcome }) => {
+    const isBySum = outcome.state === 'decided' && outcome.by === 'sum'
+    return isBySum ? sum + BigInt(outcome.arrived) : sum
+  }, 0n)
+  return proven + bySum + inDoubt
 }
 
 /** What is in doubt, and what is known by a word alone: that of the receiver, or of a peer that has closed packets. */

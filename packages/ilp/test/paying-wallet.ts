@@ -415,8 +415,11 @@ export async function createLink(setting: Setting) {
   async function state() {
     const record = (await outgoingPayments.getRecord(id)) as OutgoingPayment
     let [inDoubt, byWord, denied, excess, difference, undebited] = [0n, 0n, 0n, 0n, 0n, 0n]
-    for await (const { doubts, amount: most, mismatch } of process([]).sender.inDoubt()) {
+    let counted = 0n
+    for await (const listed of process([]).sender.inDoubt()) {
+      const { doubts, amount: most, mismatch, repeated = 0n } = listed
       difference += most
+      counted += repeated
       undebited += BigInt(mismatch?.due.value ?? 0) - BigInt(mismatch?.debited.value ?? 0)
       for (const { kind, amount: value } of doubts) {
         if (kind === 'in_doubt') inDoubt += BigInt(value)
@@ -441,6 +444,8 @@ export async function createLink(setting: Setting) {
       denied,
       excess,
       difference,
+      /** What a receiver has that no packet has brought, in the asset of the peers. */
+      counted,
       /** What is due for packets of a payment that somebody else has ended, and is not debited. */
       undebited,
       othersPaid,

@@ -42,6 +42,7 @@ const fate: fc.Arbitrary<Fate> = fc.oneof(
       lateMs: fc.constantFrom(500, 8_000, 15_000, 31_000),
     }),
   },
+  { weight: 1, arbitrary: fc.constant({ how: 'arrives twice' } as const) },
   {
     weight: 2,
     arbitrary: fc.record({
@@ -120,6 +121,8 @@ const quiet: History = {
 
 type End = Awaited<ReturnType<typeof run>>
 
+const least = (one: bigint, other: bigint) => (one < other ? one : other)
+
 /** What is debited for an amount that arrives: a euro costs 1.08 dollars. */
 const priceOf = (value: bigint, { each }: End) =>
   each.receiver === 'USD' ? value : (value * 108n + 99n) / 100n
@@ -133,16 +136,23 @@ const betterOf = ({ each }: End) =>
   each.receiver === 'USD' ? 0n : 4n * BigInt(each.fates.filter(isOverstated).length)
 const isOverstated = ({ how }: Fate) => how === 'is overstated'
 
+/** What a repeated request brings at most at a wallet that counts each: no sender can prevent it. */
+const repeatsOf = ({ each }: End) =>
+  each.isOurs ? 0n : 250n * BigInt(each.fates.filter(({ how }) => how === 'arrives twice').length)
+
 const laws: Readonly<Record<string, (end: End) => boolean>> = {
   'L1: what is debited has arrived, or is listed': (end) =>
-    end.debited >= priceOf(end.arrived < amount ? end.arrived : amount, end) - 1n &&
+    end.debited >= priceOf(least(end.arrived - repeatsOf(end), amount), end) - 1n &&
     end.debited <= priceOf(end.arrived + end.inDoubt + end.byWord + betterOf(end), end) + 1n,
-  'L2: never more arrives than was debited': (end) => end.arrived <= amount,
+  'L2: never more arrives than was debited': (end) => end.arrived <= amount + repeatsOf(end),
   'L3: the books differ by what is listed at most': (end) =>
     // A packet that arrived in part by the receiver's word is owed as a whole.
     end.owing - end.owed <= linkOf(end.inDoubt + (end.byWord > 0n ? end.byWord + 250n : 0n), end) &&
     end.owing - end.owed <= end.difference &&
-    end.owed - end.owing <= linkOf(end.denied, end),
+    end.owed - end.owing <=
+      linkOf(end.denied + betterOf(end), end) +
+        // What cannot be read in the end is not listed.
+        (end.each.unreadable === undefined ? end.counted : linkOf(repeatsOf(end), end)),
   'L4: the payment ends': ({ state }) => state === 'completed' || state === 'failed',
   'L5: what is delivered by the record has arrived, or is listed': (end) =>
     end.delivered <= end.arrived + end.byWord + end.inDoubt + betterOf(end),
@@ -157,7 +167,7 @@ const laws: Readonly<Record<string, (end: End) => boolean>> = {
     end.each.waits.length > 2 ||
     end.each.unreadable !== undefined ||
     end.othersPaid > 0n ||
-    (end.each.fates.some(isOverstated)
+    (end.each.fates.some(isOverstated) || repeatsOf(end) > 0n
       ? end.arrived + end.byWord + end.inDoubt + betterOf(end) >= amount
       : end.arrived === amount),
   'L10: a packet is on the link once, and is decided once': ({ repeated, decidedAgain }) =>
@@ -245,7 +255,7 @@ const unreadable: Partial<History> = {
 /** Mistakes, with a history in which each shows, and a law that it breaks. */
 const mistakes: Readonly<Record<string, readonly [Mistake, Partial<History>, string]>> = {
   'a status of HTTP means that the packet may be sent again': [believing('T03'), forwarded, 'L2'],
-  'a status of HTTP means that the packet was refused': [believing('F00'), forwarded, 'L3'],
+  'a status of HTTP means that the packet was refused': [believing('F00'), forwarded, 'L2'],
   'the receiver is believed before the packet has expired': [
     ({ now = () => Date.now() }) => ({ now: () => now() + 120_000 }),
     late,
@@ -254,6 +264,17 @@ const mistakes: Readonly<Record<string, readonly [Mistake, Partial<History>, str
   'what is in doubt is not listed': [
     ({ sendings }) => ({ sendings: { ...sendings, listed: async () => [] } }),
     unreadable,
+    'L3',
+  ],
+  'what the receiver has in the end is not recorded': [
+    ({ sendings }) => ({
+      sendings: {
+        ...sendings,
+        write: (id, writer, { received: _, ...sending }, isListed) =>
+          sendings.write(id, writer, sending, isListed),
+      },
+    }),
+    { fates: [ok, { how: 'arrives twice' }] },
     'L3',
   ],
   'what did not arrive stays in the book of the peer': [
