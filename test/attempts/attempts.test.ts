@@ -250,6 +250,30 @@ describe('an operator', () => {
     }
   })
 
+  test.each(['ask', 'close'] as const)(
+    'who decides "never" while the other side says "arrived" is told of the excess: %s',
+    async (by) => {
+      const never = () => driver.decide('payment-1', 'never', 'ada')
+      const says: Partial<AttemptsOptions> = {
+        async ask({ references: [reference = ''] }) {
+          if (by === 'close') return undefined
+          await never()
+          return { by: 'id', attempts: { [reference]: { found: 'arrived' } } }
+        },
+        async close() {
+          await never()
+          return 'arrived'
+        },
+        closeAfterMs: 0,
+      }
+      const { driver, orders } = opened({ ...says, replies: [lost, { outcome: 'proven' }] })
+      const totals = { proven: 1_000n, excess: 1_000n, free: 0n }
+      expect(await driver.settle(request)).toMatchObject({ state: 'ended', totals })
+      expect(orders).toHaveLength(1)
+      expect(await all(driver.inDoubt())).toMatchObject([{ id: 'payment-1', totals }])
+    },
+  )
+
   test('is refused for what is unknown', async () => {
     const { driver } = await inDoubt()
     const unknown = await driver.decide('payment-2', 'never', 'ada')
