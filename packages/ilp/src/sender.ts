@@ -111,14 +111,14 @@ export type PayOverIlpResult =
  */
 export async function payOverIlp(options: PayOverIlpOptions): Promise<PayOverIlpResult> {
   const { signal, onProgress, receiver } = options
-  const { plugin, unknown } = pluginOf(options)
+  const { plugin, unknownOf } = pluginOf(options)
   let total: Sent = { sent: 0n, delivered: 0n, packets: 0 }
   const failed = (problem: string, cause?: unknown): PayOverIlpResult => ({
     ok: false,
     problem: signal?.aborted ? 'Aborted' : problem,
     ...(cause !== undefined && { cause }),
     ...total,
-    unknown: unknown(),
+    unknown: unknownOf(total),
   })
   function progressHandler({ amountSent, amountDelivered }: PaymentProgress): void {
     if (amountSent === total.sent) return
@@ -145,7 +145,7 @@ export async function payOverIlp(options: PayOverIlpOptions): Promise<PayOverIlp
     if (code !== assetCode || scale !== assetScale) return failed('AssetMismatch')
     const quote = await quoteFor(options, plugin, destination)
     const { error } = await pay({ plugin, destination, quote, progressHandler })
-    return error === undefined ? { ok: true, ...total, unknown: unknown() } : failed(error)
+    return error === undefined ? { ok: true, ...total, unknown: unknownOf(total) } : failed(error)
   } catch (error) {
     return isPaymentError(error) ? failed(error) : failed('Unexpected', error)
   } finally {
@@ -160,24 +160,22 @@ function pluginOf({ send, signal, receiver }: PayOverIlpOptions) {
   // F00 is final, so the sender does not retry.
   const stopped = rejectsOf('')('F00', 'The sender has stopped')
   const sharedSecret = Buffer.from(receiver.sharedSecret, 'base64url')
-  let open = 0n
+  let mayHaveArrived = 0n
   let isStopped = false
   async function sent(packet: Uint8Array): Promise<Uint8Array> {
     const prepare = readPrepare(packet)
     if (prepare === undefined || !isFulfillable(prepare, sharedSecret)) return send(packet)
     if (isStopped) return stopped
-    open += BigInt(prepare.amount)
+    mayHaveArrived += BigInt(prepare.amount)
     // The STREAM sender takes a rejection for T00, after which it sends the amount again.
     const bytes = await send(packet).catch((error) => {
       isStopped = true
       throw error
     })
     const reply = readReply(bytes)
-    if (fulfills(reply, prepare) || (!isUnknown(reply) && !isFulfill(reply))) {
-      open -= BigInt(prepare.amount)
-    } else {
-      isStopped = true
-    }
+    if (fulfills(reply, prepare)) return bytes
+    if (isUnknown(reply) || isFulfill(reply)) isStopped = true
+    else mayHaveArrived -= BigInt(prepare.amount)
     return bytes
   }
   const plugin: Plugin = {
@@ -187,7 +185,8 @@ function pluginOf({ send, signal, receiver }: PayOverIlpOptions) {
       )
     },
   }
-  return { plugin, unknown: () => open }
+  // The STREAM sender waits for a reply until the packet expires. What is fulfilled later is not in its totals.
+  return { plugin, unknownOf: ({ sent }: Sent) => mayHaveArrived - sent }
 }
 
 /**
