@@ -158,6 +158,7 @@ export async function sendRemainder(
     return final('the receiver does not accept that much')
   }
   const until = performance.now() + attemptMs
+  const progress = progressOf(sender, payment, record)
   const rate = rateOf(peer.asset, receiveAmount)
   const result = await payOverIlp({
     send: record.send,
@@ -167,30 +168,42 @@ export async function sendRemainder(
     ...(rate !== undefined && { rate }),
     signal: {
       get aborted() {
-        return stopping.aborted || ended.aborted || performance.now() >= until
+        return stopping.aborted || ended.aborted || progress.isOver() || performance.now() >= until
       },
     },
-    onProgress: progressOf(sender, payment.paymentId, record),
+    onProgress: progress.report,
   })
   await record.written()
+  if (progress.isOver()) return { reason: 'somebody else has ended the payment', isTemporary: true }
   return result.ok || record.totals().inDoubt > 0n
     ? undefined
     : { reason: `the packets did not arrive: ${result.problem}`, isTemporary: true }
 }
 
-/** Reports what is proven while the payment is sent, one report at a time. */
-function progressOf(sender: Sender, paymentId: string, record: PacketRecord): () => void {
+/**
+ * Reports what is proven while the payment is sent, one report at a time. Once a report finds that somebody else has
+ * ended the payment, nothing more is sent for it.
+ */
+function progressOf(sender: Sender, payment: OutgoingPaymentView, record: PacketRecord) {
   let isReporting = false
-  return () => {
+  let hasEnded = false
+  function report(): void {
     if (isReporting) return
     isReporting = true
-    reportProgress(sender, paymentId, record.sending())
+    reportProgress(sender, payment.paymentId, record.sending())
+      .then((reported) => {
+        hasEnded ||= reported.ok
+          ? reported.payment.endedAt !== undefined
+          : reported.refusal === 'payment_over'
+      })
       // What clients read may lag behind: the report at the end counts.
       .catch(() => undefined)
       .finally(() => {
         isReporting = false
       })
   }
+  // The report of the last packet ends the payment, too.
+  return { report, isOver: () => hasEnded && remainderOf(payment, record) > 0n }
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   type PaymentSenderOptions,
   type SendingInDoubt,
 } from '../src/index.js'
+import { readReply } from '../src/packet.js'
 import { createLink, type Fate, type Setting, useSkippingClock } from './paying-wallet.js'
 import { booksIn, cent } from './receiving-wallet.js'
 
@@ -622,6 +623,36 @@ test('a payment that somebody else has ended is listed with what is due for its 
   const corrected = await sender.decide(link.id, { what: 'corrected', who: 'ada' })
   expect(corrected).toEqual({ ok: true, changed: true })
   expect((await link.state()).undebited).toBe(0n)
+})
+
+test('a payment that somebody else ends while it is sent is not sent further, and is listed with what is due', async () => {
+  let packets = 0
+  const endedAfterFirst = ({ rail }: PaymentSenderOptions): Partial<PaymentSenderOptions> => ({
+    rail: {
+      peerFor(address) {
+        const peer = rail.peerFor(address)
+        return (
+          peer && {
+            ...peer,
+            async send(packet) {
+              const reply = await peer.send(packet)
+              const { fulfillment } = { fulfillment: undefined, ...readReply(reply) }
+              if (fulfillment !== undefined) packets += 1
+              if (packets === 1) await link.outgoingPayments.fail(link.id, { reason: 'by hand' })
+              return reply
+            },
+          }
+        )
+      },
+    },
+  })
+  const link = await open({ amount: 5_000n, mistake: endedAfterFirst })
+  await link.process([]).deliver()
+  await link.process([]).deliver()
+  const end = await link.state()
+  expect(end).toMatchObject({ state: 'failed', debited: 0n, undebited: end.arrived })
+  // What is on its way when the report finds it arrives.
+  expect(end.arrived).toBeLessThan(1_500n)
 })
 
 test('what was corrected is not listed again while a packet is in doubt', async () => {
