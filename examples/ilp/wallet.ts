@@ -32,7 +32,6 @@ import {
   type ResourceServices,
 } from 'open-payments-server'
 import { createWalletRail, type RailSettings } from './rail.js'
-import { noReceiver, type Receivers, receiversOf } from './receivers.js'
 
 export interface IlpSettings extends RailSettings {
   /** The currencies of the accounts. */
@@ -145,7 +144,7 @@ function receiversElsewhere(
   { baseUrl }: WalletSettings,
   { allowLoopback, timeoutMs }: IlpSettings,
   { operator: { account, keyId, privateKey }, own, rail }: Elsewhere,
-): Receivers {
+) {
   const client = createClient({
     ...{ walletAddress: account.url, keyId, privateKey },
     own: {
@@ -155,13 +154,12 @@ function receiversElsewhere(
     fetch: guardedFetch({ allowLoopback, timeoutMs }),
     limitMs: Math.min(4 * timeoutMs, limitMaxMs),
   })
-  const found = receiversOf(client)
-  return async (url) => {
-    const receiver = await found(url)
-    const { ilp } = receiver.ok ? receiver.receiver : {}
-    return ilp === undefined || rail().peerFor(ilp.ilpAddress) !== undefined
-      ? receiver
-      : noReceiver('this wallet has no route to it', `no peer has a route to ${ilp.ilpAddress}`)
+  return async (url: string) => {
+    const found = await client.receiverOf(url)
+    const { ilp } = found.ok ? found.receiver : {}
+    if (ilp === undefined || rail().peerFor(ilp.ilpAddress) !== undefined) return found
+    const reason = `no peer has a route to ${ilp.ilpAddress}`
+    return { ok: false, reason, publicReason: 'this wallet has no route to it' } as const
   }
 }
 

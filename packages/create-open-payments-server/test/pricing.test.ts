@@ -229,7 +229,7 @@ describe('there is no price', () => {
   })
 
   test('for a receiver in another wallet that cannot be read', async () => {
-    const temporary = { ok: false, reason: 'it did not respond', temporary: true } as const
+    const temporary = { ok: false, reason: 'it did not respond', isTemporary: true } as const
     const unknown = { reason: 'status 404', publicReason: 'it is unknown' }
     const refusal = { ok: false, refusal: 'receiver_invalid' }
     expect(await priceElsewhere({ ok: false, ...unknown })).toEqual({ ...refusal, ...unknown })

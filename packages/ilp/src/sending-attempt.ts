@@ -79,7 +79,7 @@ async function routed(
   const failed = (problem: Problem) => ({ ok: false, problem }) as const
   if (sending.route !== undefined) return { ok: true, sending, route: sending.route }
   const found = await receivers(payment.receiver)
-  if (!found.ok) return failed({ reason: found.reason, isTemporary: found.temporary ?? false })
+  if (!found.ok) return failed({ reason: found.reason, isTemporary: found.isTemporary ?? false })
   const { asset, ilp, receivedAmount } = found.receiver
   if (ilp === undefined || !sameAsset(asset, payment.receiveAmount))
     return failed(final(otherAsset))
@@ -149,7 +149,7 @@ export async function sendRemainder(
     return { reason: 'receivers behind the peer have denied too much', isTemporary: true }
   }
   const found = await receivers(payment.receiver)
-  if (!found.ok) return { reason: found.reason, isTemporary: found.temporary ?? false }
+  if (!found.ok) return { reason: found.reason, isTemporary: found.isTemporary ?? false }
   const { asset, ilp, wanted } = found.receiver
   if (ilp === undefined || !sameAsset(asset, receiveAmount)) {
     return final(otherAsset)

@@ -22,15 +22,16 @@ export interface Receiver {
 }
 
 /**
- * Reads the receiver of a payment at its wallet. With `temporary`, the wallet may respond later; without, the receiver
- * will never accept money. `receivedAmount`: what it has received, if that could be read.
+ * Reads the receiver of a payment at its wallet, as `receiverOf` of `open-payments-client` does. With `isTemporary`,
+ * the wallet may respond later; without, the receiver will never accept money. `receivedAmount`: what it has received,
+ * if that could be read.
  */
 export type Receivers = (url: string) => Promise<
   | { readonly ok: true; readonly receiver: Receiver }
   | {
       readonly ok: false
       readonly reason: string
-      readonly temporary?: true
+      readonly isTemporary?: boolean
       readonly receivedAmount?: Amount
     }
 >

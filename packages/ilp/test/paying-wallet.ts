@@ -231,7 +231,7 @@ export async function createLink(setting: Setting) {
   const receivers: Receivers = async () => {
     if (unreadable > 0) {
       unreadable -= 1
-      return { ok: false, reason: 'it does not respond', temporary: true }
+      return { ok: false, reason: 'it does not respond', isTemporary: true }
     }
     const payment = await receiving.resources.incomingPayments.get(details.id)
     if (payment === undefined) return { ok: false, reason: 'it is gone' }

@@ -64,7 +64,7 @@ export function openSender(
   database: Database,
   rail: Rail,
   { outgoingPayments }: ResourceServer, // with a debit in the transaction of each end
-  receivers: Receivers, // reads incoming payments at other wallets
+  receivers: Receivers, // such as `receiverOf` of open-payments-client
   rateOf: RateOf, // also between the asset of the link and those of accounts
 ): PaymentSender {
   const books = { book: sqlBook(database), sendings: sqlSendingBook(database) }
