@@ -32,8 +32,8 @@ export interface Sending {
   /** Present while nothing gets through and nothing is decided: since when, and how often it was tried. */
   readonly waiting?: { readonly since: number; readonly tries: number }
   /**
-   * Present if somebody else has ended the payment: its amounts, and what its record debits for it or, once an operator
-   * has corrected it, what the payer's account was debited.
+   * Present if the payer was debited something else than what is due: the amounts of the payment, and what its record
+   * debits for it or, once an operator has corrected it, what the payer's account was debited.
    */
   readonly ended?: Pick<OutgoingPaymentView, 'debitAmount' | 'receiveAmount' | 'sentAmount'> & {
     readonly isCorrected?: true

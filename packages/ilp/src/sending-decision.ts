@@ -11,6 +11,7 @@ import {
   mismatchIn,
   repeatedIn,
   type SendingInDoubt,
+  withDue,
 } from './sending-end.js'
 import { type Statement, statedFor } from './statement.js'
 
@@ -21,6 +22,7 @@ import { type Statement, statedFor } from './statement.js'
  *   receiver or the peer alone, whose amounts `arrived` confirms.
  *   A packet that was denied, and is decided by its `reference` to have arrived, is listed as `excess`: another packet
  *   may have brought its amount again.
+ *   If less is due now than the payer was debited, that is listed as `mismatch`.
  * - `corrected`: the payer's account has what is due for what has arrived, and the peers agree on what was repeated, so
  *   neither `mismatch` nor `excess` nor `repeated` is listed any more.
  */
@@ -99,6 +101,7 @@ export async function decideSending(
   if (peer !== undefined) {
     next = { ...next, settlement: await aligned(book, peer, next.settlement, now()) }
   }
+  next = withDue(next, payment)
   if (!isListed(next)) await sendings.forget(paymentId, writer)
   else if (!(await sendings.write(paymentId, writer, next, true))) return overtaken
   if (!decided.ok) return decided

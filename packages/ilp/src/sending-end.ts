@@ -32,8 +32,9 @@ export interface SendingInDoubt {
    */
   readonly repeated?: bigint
   /**
-   * Present if somebody else has ended the payment, and not with what its packets say: what its record debits, and what
-   * is due for what has arrived or is in doubt.
+   * Present if the payer was debited something else than what is due for what has arrived or is in doubt: somebody else
+   * has ended the payment, or what was debited by a word was decided never to have arrived. Then `debited` is without
+   * what the record of the payment has in doubt.
    */
   readonly mismatch?: { readonly debited: Amount; readonly due: Amount }
 }
@@ -122,6 +123,20 @@ function compared(sending: Sending, payment: OutgoingPaymentView | undefined): S
   const { debitAmount, receiveAmount, sentAmount } = payment
   const next = { ...sending, ended: { debitAmount, receiveAmount, sentAmount } }
   return mismatchIn(next) === undefined ? sending : next
+}
+
+/**
+ * What was decided never to have arrived after the payment had ended is due to the payer. What was in doubt when it
+ * ended is not compared: the record of the payment lists it, until `decideDoubt` refunds what did not arrive of it.
+ */
+export function withDue(sending: Sending, payment: OutgoingPaymentView | undefined): Sending {
+  if (payment === undefined || sending.ended !== undefined) return sending
+  const { debitAmount, receiveAmount, sentAmount, inDoubt } = payment
+  const known = BigInt(sentAmount.value) - BigInt(inDoubt?.amount.value ?? 0)
+  const debited = { ...sentAmount, value: `${known}` }
+  const next = { ...sending, ended: { debitAmount, receiveAmount, sentAmount: debited } }
+  const due = mismatchIn(next)?.due
+  return due !== undefined && BigInt(due.value) < known ? next : sending
 }
 
 export function takenOver(paymentId: string): Error {

@@ -9,7 +9,7 @@ import {
 } from '../src/index.js'
 import { readReply } from '../src/packet.js'
 import { createLink, type Fate, type Setting, useSkippingClock } from './paying-wallet.js'
-import { booksIn, cent } from './receiving-wallet.js'
+import { booksIn, cent, usd } from './receiving-wallet.js'
 
 useSkippingClock()
 
@@ -297,9 +297,11 @@ describe('a receiver that acknowledges more than it got', () => {
     await link.process([{ how: 'is overstated', by: 750n }]).run()
     const { sender } = link.process([])
     const decision = { what, who: 'ada' } as const
-    expect(await sender.decide(link.id, decision)).toEqual({ ok: true, changed: true })
+    expect(await sender.decide(link.id, decision)).toMatchObject({ ok: true, changed: true })
     const end = await link.state()
     expect(end).toMatchObject({ byWord: 0n, difference: 0n, owing: end.arrived * cent })
+    // The payer was debited what the receiver claimed.
+    expect(end.undebited).toBe(what === 'never' ? end.arrived - end.debited : 0n)
   })
 
   test('cannot hide a packet that may still arrive', async () => {
@@ -507,10 +509,33 @@ describe('an operator', () => {
   test('who decides that a packet never arrived corrects the book of the peer too', async () => {
     const link = await byWord()
     const { sender } = link.process([])
-    expect(await sender.decide(link.id, never)).toEqual({ ok: true, changed: true })
+    expect(await sender.decide(link.id, never)).toMatchObject({ ok: true, changed: true })
     const end = await link.state()
     expect([doubts(end), end.owing - end.owed]).toEqual([0n, 0n])
+    expect(await sender.decide(link.id, never)).toMatchObject({ refusal: 'nothing_in_doubt' })
+  })
+
+  test('is told what is due to the payer for what never arrived, until that is corrected', async () => {
+    const link = await byWord()
+    const { sender } = link.process([])
+    const due = { value: '750', ...usd }
+    const left = { doubts: [], amount: 0n, mismatch: { debited: { value: '1000', ...usd }, due } }
+    expect(await sender.decide(link.id, never)).toMatchObject({ ok: true, left })
+    // The event of the payment is delivered once more.
+    await link.process([]).deliver()
+    expect(await listOf(sender)).toMatchObject([left])
+    const corrected = { what: 'corrected', who: 'ada' } as const
+    expect(await sender.decide(link.id, corrected)).toEqual({ ok: true, changed: true })
     expect(await sender.decide(link.id, never)).toMatchObject({ refusal: 'payment_unknown' })
+  })
+
+  test('who decides what was in doubt is told nothing that `decideDoubt` refunds', async () => {
+    const link = await open({ isOurs: false })
+    await link.process([ok, { how: 'is lost' }], () => link.beUnreadable(1_000)).run()
+    const { recordedDoubt } = await finish(link)
+    expect(recordedDoubt).toBeGreaterThan(0n)
+    const decided = await link.process([]).sender.decide(link.id, never)
+    expect(decided).toEqual({ ok: true, changed: true })
   })
 
   test('who confirms that it arrived leaves the book as it is', async () => {
@@ -573,7 +598,8 @@ describe('an operator', () => {
     expect(again).toMatchObject({ refusal: 'nothing_in_doubt' })
     const end = await link.state()
     expect([doubts(end), end.owing - end.owed]).toEqual([0n, 0n])
-    expect(await listOf(sender)).toEqual([])
+    const due = { value: '750', ...usd }
+    expect(await listOf(sender)).toMatchObject([{ doubts: [], mismatch: { due } }])
   })
 })
 

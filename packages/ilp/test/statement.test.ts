@@ -21,7 +21,7 @@ import {
 import { sha256 } from '../src/packet.js'
 import { usePostgres } from './databases.js'
 import { createLink, type Fate, type Setting, useSkippingClock } from './paying-wallet.js'
-import { booksIn, cent } from './receiving-wallet.js'
+import { booksIn, cent, usd } from './receiving-wallet.js'
 
 const cleared = usePostgres(2)
 useSkippingClock()
@@ -161,6 +161,8 @@ test('a statement that lacks what its wallet has credited is found by the next o
 
 /** Two packets of 2.50 were lost or had no reply; the receiver has 2.50 more, which were given to the first of them. */
 const peer = 'test.peer'
+/** What is left if none of the two has arrived: the payer was debited 2.50. */
+const refund = { doubts: [], mismatch: { debited: { value: '250' }, due: { value: '0' } } }
 
 async function ofTwo(now = 100_000) {
   const names = ['first', 'second'] as const
@@ -181,7 +183,9 @@ async function ofTwo(now = 100_000) {
   const route = { peer: 'test.peer', ilpAddress: 'test.peer.bob', sharedSecret: '' }
   const packets = Object.fromEntries(conditions.map((each) => [each, '250']))
   await sendings.write('one', 'ada', { route, settlement, packets, sent: '0' }, true)
-  const outgoingPayments = { get: async () => ({ status: 'failed' }) }
+  const [debitAmount, sentAmount] = [500n, 250n].map((value) => ({ ...usd, value: `${value}` }))
+  const amounts = { debitAmount, receiveAmount: debitAmount, sentAmount }
+  const outgoingPayments = { get: async () => ({ status: 'failed', ...amounts }) }
   const sender = paymentSender({
     book,
     sendings,
@@ -221,7 +225,7 @@ test('a statement of another peer decides nothing', async () => {
   const statement = { from: 0, to: 2, packets: [] }
   const other = { what: 'stated', who: 'ada', peer: 'test.other', statement } as const
   expect(await sender.decide('one', other)).toMatchObject({ ok: false, refusal: 'other_peer' })
-  expect(await sender.decide('one', { ...other, peer })).toEqual({ ok: true, changed: true })
+  expect(await sender.decide('one', { ...other, peer })).toMatchObject({ ok: true, left: refund })
 })
 
 test('a statement of a period that has not ended decides what had expired a minute ago alone', async () => {
@@ -233,7 +237,7 @@ test('a statement of a period that has not ended decides what had expired a minu
     refusal: 'nothing_in_doubt',
   })
   const after = await ofTwo(60_002)
-  expect(await after.sender.decide('one', decision)).toEqual({ ok: true, changed: true })
+  expect(await after.sender.decide('one', decision)).toMatchObject({ ok: true, left: refund })
 })
 
 describe('a statement', () => {
