@@ -34,7 +34,8 @@ async function quoteSending(
   const created = await client.createReceiver({
     walletAddress: to,
     incomingAmount: amount,
-    expiresAt: Date.now() + 15 * 60_000, // the owner's time to agree
+    // The owner's time to agree, and your rail's to deliver.
+    expiresAt: Date.now() + 60 * 60_000,
   })
   if (!created.ok) return created
   return quotes.create({ walletAddress: from, receiver: created.url })

@@ -51,21 +51,6 @@ app.post('/consent/:id', form, async (request, response) => {
 })
 // #endregion consent
 
-// #region funds
-export async function fundsArrived(address: string, transferId: string, value: string) {
-  const payment = await wallet.resources.incomingPayments.findByIlpAddress(address)
-  if (payment === undefined) return 'reject'
-  const amount = { ...payment.receivedAmount, value }
-  const result = await wallet.resources.incomingPayments.receive(payment.paymentId, {
-    transferId, // the same transfer counts once
-    amount,
-  })
-  if (!result.ok) return result.refusal === 'review_required' ? 'later' : 'reject'
-  // A repeated report changes nothing: the account was credited the first time.
-  return result.changed ? 'credit' : 'already credited'
-}
-// #endregion funds
-
 // #region mount
 app.use(toExpress(wallet.handle)) // after your own routes: it serves every other path
 // #endregion mount

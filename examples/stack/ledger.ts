@@ -32,7 +32,10 @@ export function holdFunds(db: NodePgDatabase): MayPay {
     })
 }
 
-/** Moves money, and ends the hold of the payment, in a transaction of the caller. */
+/**
+ * Moves money, and ends the hold of the payment, in a transaction of the caller. With a
+ * fee, credit what arrives, and the rest to an account of yours.
+ */
 export async function settle(tx: Transaction, { id, from, to, amount }: Transfer) {
   // In one order, so that opposite transfers do not wait for each other.
   for (const account of [from, to].sort()) await lock(tx, account)

@@ -112,7 +112,7 @@ export interface AttemptsOptions<Request extends SettleRequest = SettleRequest> 
    * an answer could decide. Default 1,800,000: half an hour.
    */
   readonly giveUpMs?: number
-  /** How long the driver waits for `send`, `ask` and `close`. Default 30,000. */
+  /** How long the driver waits for each call of `send`, `ask` and `close`. Default 15,000. */
   readonly replyMs?: number
   /** How long a settlement without doubts is kept after its last change. Default 31,622,400,000: 366 days. */
   readonly retentionMs?: number
@@ -147,7 +147,7 @@ export const attemptsOptions = optionsOf({
   trustMax: v.optional(amountFromZero),
   attemptsMax: v.optional(integerFrom(1, 100), 12),
   giveUpMs: v.optional(duration, 1_800_000),
-  replyMs: v.optional(positiveInteger, 30_000),
+  replyMs: v.optional(positiveInteger, 15_000),
   retentionMs: v.optional(duration, 366 * 86_400_000),
   transaction: v.optional(callback()),
   clock: clockOption,

@@ -122,7 +122,8 @@ export interface IncomingPaymentServices
   /**
    * Counts funds that have arrived. If the result is `changed`, credit the account. If it is not, an earlier call with
    * the same `transferId` counted the funds: do not credit the account again. After a refusal, do not credit the
-   * account, and return the funds. You may report the same `transferId` again at any time.
+   * account; call `close`, and return the funds if it says that they were not counted. You may report the same
+   * `transferId` again at any time.
    *
    * With `review_required`, `policy.mayReceive` has not decided yet: nothing is counted and nothing refused. Neither
    * credit nor return the funds, and report the same `transferId` again at `retryAt`.

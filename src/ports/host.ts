@@ -355,7 +355,8 @@ export interface ConfirmationRequired {
  *   Release there even if you have released it when you settled. Only after a rollback of your own transaction, in
  *   which you called `outgoingPayments.create`, does none follow: call it outside of a transaction if you hold funds.
  * - If you throw, or take longer than `policy.outgoingPayments.decideMs`, the client gets 503 and may repeat. No
- *   statement of yours may take effect later than a minute after that: set a statement time-out.
+ *   hold of yours may take effect later than a minute after that, unless it respects a mark that your release of the
+ *   same payment leaves: set a statement time-out.
  */
 export type MayPay = (
   payment: RequestedPayment,
