@@ -340,12 +340,32 @@ export const moneySections: readonly MoneySection[] = [
   {
     title: 'A part in doubt',
     place: 'settlement.md#a-part-in-doubt',
-    sentence: 'Fail the payment, and decide later what has left the account.',
+    sentence: 'Fail the payment, and decide later what has left: with `attempts`, at the driver.',
+  },
+  {
+    title: 'Post to a ledger',
+    place: 'settlement.md#post-to-a-ledger',
+    sentence: 'Debit what each report returns as `debit`: parts, ends and refunds, once.',
+  },
+  {
+    title: 'A fee',
+    place: 'prices.md#a-fee',
+    sentence: '`debitAmount` includes your fee; round so that no unit is lost.',
   },
   {
     title: 'Hold funds',
     place: 'holds.md#whether-a-payment-may-be-made',
     sentence: 'Hold by the id of the payment in `mayPay`, and release at its one final event.',
+  },
+  {
+    title: 'A hold in PostgreSQL',
+    place: 'holds.md#a-hold-in-postgresql',
+    sentence: 'One lock for each account, one row for each payment, and a mark at its release.',
+  },
+  {
+    title: 'An arrival that waits for a review',
+    place: 'holds.md#an-arrival-that-waits-for-a-review',
+    sentence: 'Neither credit nor return it, and report the same transfer again.',
   },
   {
     title: 'Reserve, ask, create',
@@ -365,12 +385,17 @@ export const moneySections: readonly MoneySection[] = [
   {
     title: 'Credit incoming funds',
     place: 'getting-started.md#incoming-funds',
-    sentence: 'Each `transferId` counts once; credit if the result is `changed`.',
+    sentence: 'Credit if `receive` is `changed`; return funds only after `close`.',
+  },
+  {
+    title: 'A standing order',
+    place: 'outgoing-payments.md#a-standing-order',
+    sentence: 'One row, one key and one receiver for each month, also after a restore.',
   },
   {
     title: 'Refunds',
     place: 'settlement.md#refunds',
-    sentence: 'Pay back to the wallet address of the payer, once.',
+    sentence: 'Pay back all or a part to the wallet address of the payer; you bound the sum.',
   },
   {
     title: 'Errors',
