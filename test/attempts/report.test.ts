@@ -56,6 +56,29 @@ async function begun(store: Store = memoryStore()) {
 const halfAnHour = 1_800_000
 
 describe('what a settlement has brought', () => {
+  test('was debited by a word alone, which an operator corrects: no report can refund that', async () => {
+    const { world, id, view } = await begun()
+    const sums = [0n, 500n]
+    const { settle, decide } = attempts({
+      name: 'sums',
+      store: memoryStore(),
+      clock: world.clock,
+      evidence: 'sum',
+      send: async () => replies['is silent'],
+      ask: async () => ({ by: 'sum', received: sums.shift() ?? 500n }),
+    })
+    const work = async () => {
+      const settled = await settle({ id, amount: 500n })
+      return reportSettled(world.resources.outgoingPayments, id, settled)
+    }
+    expect(await work()).toMatchObject({ ok: true, debit: 1_001n })
+    expect(await decide(id, 'never', 'ada')).toMatchObject({
+      settlement: { totals: { free: 500n } },
+    })
+    expect(await work()).toMatchObject({ ok: false, refusal: 'payment_over' })
+    expect(await view()).toMatchObject({ status: 'completed', sentAmount: usd(1_001) })
+  })
+
   test('completes its payment, once', async () => {
     const { settle, other, view } = await begun()
     other.word = 'arrives'
