@@ -1,6 +1,6 @@
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
-import { prove, taken, withOutcome } from './reply.js'
+import { recordReply, taken, withOutcome } from './reply.js'
 import {
   type Attempt,
   arrivedOf,
@@ -208,11 +208,12 @@ function decideSaid(
   const counted = countedIn(settlement).get(attempt.reference) ?? 0n
   const all = what === 'never' ? BigInt(arrived) : BigInt(arrived) + counted
   const decided = { ...proven, arrived: `${all}`, ...(who !== undefined && { who }) }
-  return changed(withOutcome(settlement, attempt, decided))
+  const outcome = what === 'confirmed' ? withoutExcess(decided, who) : decided
+  return changed(withOutcome(settlement, attempt, outcome))
 }
 
 /** Nobody doubts any more what arrived after "never". */
-export function withoutExcess(outcome: Outcome, who?: string): Outcome {
+function withoutExcess(outcome: Outcome, who?: string): Outcome {
   if (outcome.state !== 'proven' && outcome.state !== 'decided') return outcome
   const { excess: _excess, ...confirmed } = outcome
   return { ...confirmed, ...(who !== undefined && { who }) }
@@ -237,7 +238,8 @@ function concludeById(
       ? attempts[attempt.reference]
       : undefined
     if (found?.found === 'arrived') {
-      const proven = prove(next, attempt, found, now)
+      // As `next` has it: the proof of another one may have taken from it what a sum had shown.
+      const proven = recordReply(next, attempt.reference, { ...found, outcome: 'proven' }, now)
       if (proven.ok) next = proven.record
     }
     if (!isOpen(attempt)) continue
@@ -305,7 +307,7 @@ function allotted(
     if (isWhole) left -= amountOf(attempt)
   }
   const larger = sorted.filter(({ reference }) => parts.get(reference) === 0n).at(-1)
-  if (left > 0n && larger !== undefined) parts.set(larger.reference, left)
+  if (larger !== undefined) parts.set(larger.reference, left)
   let next: Settlement = { ...settlement, decisionCount: decision }
   for (const attempt of attempts) {
     const part = `${parts.get(attempt.reference) ?? 0n}`

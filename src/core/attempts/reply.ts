@@ -11,7 +11,6 @@ import {
   type Attempt,
   arrivedOf,
   excessOf,
-  isByWord,
   isOpen,
   type Outcome,
   type Settlement,
@@ -189,12 +188,12 @@ type Proof = Reply & { readonly outcome: 'proven' }
  * Records that an attempt arrived. If it had been decided otherwise by a sum, only the choice of the attempts was
  * wrong: the sum then takes as much from others of the same decision. What none of them has is `excess`.
  */
-export function prove(
+function prove(
   settlement: Settlement,
   attempt: Attempt,
   { arrived = BigInt(attempt.amount), proof, said = 0n }: Omit<Proof, 'outcome'>,
   now: Instant,
-): Decision<Settlement, never, 'attempt_unknown'> {
+): Decision<Settlement, never, never> {
   const { outcome } = attempt
   if (outcome.state === 'proven') return unchanged(settlement)
   const more = isOpen(attempt) ? 0n : arrived - arrivedOf(attempt)
@@ -216,13 +215,13 @@ export function prove(
 export function taken(settlement: Settlement, attempt: Attempt, amount: bigint) {
   let excess = amount > 0n ? amount : 0n
   let moved = settlement
-  if (!isByWord(attempt)) return { moved, excess }
-  const decisionOf = ({ outcome }: Attempt) =>
-    outcome.state === 'decided' ? outcome.decision : undefined
+  const { outcome: own } = attempt
+  if (own.state !== 'decided' || own.by !== 'sum') return { moved, excess }
   for (const other of settlement.attempts) {
     const { outcome } = other
     if (other.reference === attempt.reference || outcome.state !== 'decided') continue
-    if (outcome.by !== 'sum' || outcome.decision !== decisionOf(attempt)) continue
+    // Only decisions by a sum have a number.
+    if (outcome.decision !== own.decision) continue
     const has = BigInt(outcome.arrived)
     const part = has < excess ? has : excess
     moved = withOutcome(moved, other, { ...outcome, arrived: `${has - part}` })

@@ -237,15 +237,23 @@ describe('the search finds', () => {
 
 /** What anybody says about attempts, whether it is true or not. */
 type Word =
-  | { readonly say: 'send' | 'proven' | 'unknown' | 'refused' | 'close'; readonly at: number }
+  | { readonly say: 'send'; readonly amount: bigint }
+  | { readonly say: 'proven' | 'unknown' | 'refused' | 'close'; readonly at: number }
   | { readonly say: 'proven and more'; readonly at: number; readonly said: bigint }
   | { readonly say: 'sum'; readonly received: bigint }
+  | { readonly say: 'found'; readonly found: readonly ('arrived' | 'never')[] }
   | { readonly say: 'arrived' | 'never' | 'confirmed'; readonly at: number }
   | { readonly say: 'all arrived' | 'all never' }
 
 const at = fc.nat(3)
 const word: fc.Arbitrary<Word> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ say: fc.constant('send' as const), at }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      say: fc.constant('send' as const),
+      amount: fc.constantFrom(250n, 250n, 100n),
+    }),
+  },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -269,6 +277,13 @@ const word: fc.Arbitrary<Word> = fc.oneof(
     }),
   },
   {
+    weight: 1,
+    arbitrary: fc.record({
+      say: fc.constant('found' as const),
+      found: fc.array(fc.constantFrom('arrived', 'never'), { minLength: 1, maxLength: 4 }),
+    }),
+  },
+  {
     weight: 3,
     arbitrary: fc.record({ say: fc.constantFrom('arrived', 'arrived', 'never', 'confirmed'), at }),
   },
@@ -284,7 +299,11 @@ function after(settlement: Settlement, each: Word, now: number): Settlement {
     decision.record ?? settlement
   switch (each.say) {
     case 'send': {
-      const attempt = { reference: `${settlement.attemptCount}`, amount: 250n, notAfter: now }
+      const attempt = {
+        reference: `${settlement.attemptCount}`,
+        amount: each.amount,
+        notAfter: now,
+      }
       return taken(reserveAttempt(settlement, attempt, 1_000_000n, now))
     }
     case 'proven':
@@ -304,6 +323,11 @@ function after(settlement: Settlement, each: Word, now: number): Settlement {
       const evidence = { by: 'sum', askedAt: now + marginMs, received: each.received } as const
       return concludeFrom(settlement, evidence, marginMs, now).settlement
     }
+    case 'found': {
+      const attempts = Object.fromEntries(each.found.map((found, i) => [`${i}`, { found }]))
+      const evidence = { by: 'id', askedAt: now, attempts } as const
+      return concludeFrom(settlement, evidence, marginMs, now).settlement
+    }
     case 'all arrived':
     case 'all never': {
       const what = each.say === 'all arrived' ? 'arrived' : 'never'
@@ -314,12 +338,40 @@ function after(settlement: Settlement, each: Word, now: number): Settlement {
   }
 }
 
+const words = fc.array(word, { minLength: 3, maxLength: 14 })
+const ordered = (): Settlement => ({
+  ...openSettlement({ amount: 500n, now: start }),
+  base: '500',
+})
+
+test('an operator ends all doubts, and what is proven stays, whoever said what before', () => {
+  fc.assert(
+    fc.property(words, fc.constantFrom('arrived', 'never'), (before, what) => {
+      const settlement = before.reduce((next, each, i) => after(next, each, start + i), ordered())
+      let decided = settlement
+      // First what is in doubt, then what is known by word.
+      const rounds = totalsOf(settlement).inDoubt > 0n ? 2 : 1
+      for (let round = 0; round < rounds; round += 1) {
+        const decision = decideByOperator(decided, { what, who: 'ada' }, start)
+        if (!decision.ok) expect(decision.refusal).toBe('nothing_in_doubt')
+        else decided = decision.record
+      }
+      const doubts = doubtsOf(decided)
+      expect(doubts.filter(({ kind }) => what === 'arrived' || kind !== 'excess')).toEqual([])
+      const { proven } = totalsOf(decided)
+      expect(proven).toBeGreaterThanOrEqual(totalsOf(settlement).proven)
+      if (what === 'never') expect(proven).toBe(totalsOf(settlement).proven)
+    }),
+    { numRuns: runs(20_000, 500) },
+  )
+})
+
 test('what arrived beyond the order is listed until somebody confirms it, whoever says so', () => {
   fc.assert(
-    fc.property(fc.array(word, { minLength: 3, maxLength: 14 }), (words) => {
-      let settlement: Settlement = { ...openSettlement({ amount: 500n, now: start }), base: '500' }
+    fc.property(words, (said) => {
+      let settlement = ordered()
       let confirmed = 0n
-      for (const [index, each] of words.entries()) {
+      for (const [index, each] of said.entries()) {
         const before = totalsOf(settlement)
         settlement = after(settlement, each, start + index)
         const { proven, byWord, inDoubt, excess } = totalsOf(settlement)

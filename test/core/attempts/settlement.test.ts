@@ -6,6 +6,7 @@ import {
   doubtsOf,
   type FoundById,
   forgetProven,
+  openSettlement,
   recordReply,
   reserveAttempt,
   stopSettlement,
@@ -27,6 +28,19 @@ import {
 
 const overMs = validMs + marginMs
 
+test('a settlement names the other side, if it has one', () => {
+  const settlement = {
+    amount: '1000',
+    createdAt: start,
+    attempts: [],
+    attemptCount: 0,
+    decisionCount: 0,
+  }
+  expect(openSettlement({ amount: 1_000n, now: start })).toEqual(settlement)
+  const atBank = openSettlement({ amount: 1_000n, now: start, otherSide: 'bank' })
+  expect(atBank).toEqual({ ...settlement, otherSide: 'bank' })
+})
+
 describe('an attempt is reserved', () => {
   test('before its request, and may have been sent from then on', () => {
     const settlement = attempted(opened(), { a: undefined })
@@ -40,6 +54,19 @@ describe('an attempt is reserved', () => {
     const refused = reserveAttempt(settlement, attempt, 0n, start)
     expect(refused).toMatchObject({ ok: false, refusal: 'amount_not_free' })
     expect(reserveAttempt(settlement, { ...attempt, amount: 250n }, 0n, start).ok).toBe(true)
+  })
+
+  test('of a positive amount', () => {
+    for (const amount of [0n, -1n]) {
+      const refused = reserveAttempt(opened(), { reference: 'a', amount }, 0n, start)
+      expect(refused).toMatchObject({ ok: false, refusal: 'amount_not_free' })
+    }
+  })
+
+  test('and counted, also once it is removed', () => {
+    const settlement = attempted(opened(), { a: proven, b: lost })
+    expect(settlement.attemptCount).toBe(2)
+    expect(attempted(forgetProven(settlement), { c: lost }).attemptCount).toBe(3)
   })
 
   test('with a new reference', () => {
@@ -60,6 +87,7 @@ describe('an attempt is reserved', () => {
     expect(reserveAttempt(settlement, attempt, 0n, start)).toMatchObject(stopped)
     const ended = stopSettlement(opened(), 'cancelled', start)
     expect(reserveAttempt(ended, attempt, 0n, start)).toMatchObject({ reason: 'cancelled' })
+    expect(stopSettlement(ended, 'a later reason', start + 1)).toBe(ended)
   })
 
   test('again after a refusal that names an instant', () => {
@@ -88,6 +116,20 @@ describe('a reply', () => {
       reason: 'no reply',
     })
     expect(totalsOf(settlement)).toMatchObject({ inDoubt: 250n, free: 750n })
+  })
+
+  test('that is missing again leaves the first reason, and its time', () => {
+    const settlement = attempted(opened(), { a: lost })
+    const again = { outcome: 'unknown', reason: 'HTTP 502' } as const
+    const replied = recordReply(settlement, 'a', again, start + 1)
+    expect(replied).toMatchObject({ ok: true, outcome: 'unchanged', record: settlement })
+  })
+
+  test('keeps its proof', () => {
+    const settlement = attempted(opened(), { a: proven, b: { outcome: 'proven' } })
+    const outcome = { state: 'proven', at: start, arrived: '250' }
+    expect(outcomeIn(settlement, 'a')).toEqual({ ...outcome, proof: 'receipt' })
+    expect(outcomeIn(settlement, 'b')).toEqual(outcome)
   })
 
   test('does not change a decision, unless it is a proof', () => {
@@ -136,6 +178,13 @@ describe('a proof after a decision', () => {
     expect(doubtsOf(settlement)).toMatchObject([{ kind: 'excess', amount: '250' }])
   })
 
+  test('that came after the money was sent again leaves nothing free, and no less', () => {
+    const denied = afterSum(attempted(opened(500n), { a: lost }), 500n, overMs).settlement
+    const again = attempted(denied, { b: proven }, { amount: 1_000n })
+    const settlement = recordOf(recordReply(again, 'a', proven, start))
+    expect(totalsOf(settlement)).toMatchObject({ proven: 1_250n, excess: 250n, free: 0n })
+  })
+
   test('counts once', () => {
     const once = attempted(opened(), { a: proven })
     expect(recordReply(once, 'a', proven, start)).toMatchObject({ outcome: 'unchanged' })
@@ -152,6 +201,18 @@ describe('what the other side says beyond its proof', () => {
     expect(forgetProven(settlement)).toEqual(settlement)
     const beside = attempted(opened(), { b: lost, a: saying(said) })
     expect(totalsOf(beside)).toMatchObject({ proven: 250n, byWord: 500n, inDoubt: 250n })
+  })
+
+  test('counts in the order of the attempts, beside what a sum has shown', () => {
+    const shown = afterSum(attempted(opened(500n), { a: lost }), 750n, 0).settlement
+    const settlement = attempted(shown, { b: saying(100n), c: saying(500n) })
+    expect(totalsOf(settlement)).toMatchObject({ proven: 500n, byWord: 500n, free: 0n })
+    const listed = doubtsOf(settlement).map(({ reference, amount }) => [reference, amount])
+    expect(listed).toEqual([
+      ['a', '250'],
+      ['b', '100'],
+      ['c', '150'],
+    ])
   })
 
   test('explains a part of a sum, and contradicts none that lacks it', () => {
@@ -356,6 +417,62 @@ describe('somebody who knows decides', () => {
     const confirmed = recordOf(decideByOperator(still, decision, start))
     expect(totalsOf(confirmed)).toMatchObject({ proven: 250n, excess: 0n })
     expect(doubtsOf(confirmed)).toEqual([])
+  })
+})
+
+describe('doubts', () => {
+  test('are listed oldest first, each with its reason', () => {
+    const unknown = attempted(opened(500n), { a: lost, b: lost })
+    const sum = afterSum(unknown, 750n, overMs).settlement
+    const refusal = { outcome: 'refused', reason: 'busy', retryAt: start } as const
+    const all = { c: lost, d: undefined, e: refusal, f: { outcome: 'proven', said: 1n } } as const
+    const settlement = attempted(sum, all, { amount: 100n })
+    expect(doubtsOf(settlement)).toEqual([
+      ...['no reply', 'no outcome was recorded'].map((reason, i) => ({
+        kind: 'in_doubt',
+        reference: i === 0 ? 'c' : 'd',
+        amount: '100',
+        since: start,
+        reason,
+      })),
+      {
+        kind: 'by_word',
+        reference: 'f',
+        amount: '1',
+        since: start,
+        reason: 'arrived by the word of the other side, beyond what is proven',
+      },
+      {
+        kind: 'by_word',
+        reference: 'a',
+        amount: '250',
+        since: start + overMs,
+        reason: 'arrived by the word of the other side',
+      },
+      {
+        kind: 'denied',
+        reference: 'b',
+        amount: '250',
+        since: start + overMs,
+        reason: 'did not arrive by the word of the other side',
+      },
+    ])
+  })
+
+  test.each([
+    ['a proof', { outcome: 'proven' }, 'proven after "never"'],
+    ['an operator', undefined, 'decided by an operator after "never"'],
+  ] as const)('name who has contradicted "never": %s', (_, reply, reason) => {
+    const open = attempted(opened(), { a: lost })
+    const closed = recordOf(decideAttempt(open, 'a', 'never', { by: 'close' }, start))
+    const ada = { by: 'operator', who: 'ada' } as const
+    const settlement = recordOf(
+      reply === undefined
+        ? decideAttempt(closed, 'a', 'arrived', ada, start + 1)
+        : recordReply(closed, 'a', reply, start + 1),
+    )
+    const doubt = { kind: 'excess', reference: 'a', amount: '250', since: start + 1, reason }
+    expect(doubtsOf(settlement)).toEqual([doubt])
   })
 })
 
