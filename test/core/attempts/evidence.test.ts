@@ -230,6 +230,16 @@ describe('somebody who knows', () => {
     expect(outcomeIn(confirmed, 'a')).toMatchObject({ arrived: '250', who: 'ada' })
   })
 
+  test.each(['arrived', 'never'] as const)(
+    'decides what is said, and leaves the doubt about what came after "never": %s',
+    (what) => {
+      const never = closed(attempted(opened(), { a: lost }), 'a')
+      const settlement = recordOf(recordReply(never, 'a', saying, start))
+      const decided = recordOf(decideAttempt(settlement, 'a', what, ada, start))
+      expect(totalsOf(decided)).toMatchObject({ byWord: 0n, excess: 250n })
+    },
+  )
+
   test('moves the part of a sum from one attempt to another: the sum stays explained', () => {
     const sum = afterSum(attempted(opened(500n), { a: lost, b: lost }), 750n, overMs).settlement
     const swapped = recordOf(decideAttempt(sum, 'b', 'arrived', ada, start))

@@ -178,11 +178,16 @@ describe('a proof after a decision', () => {
     expect(doubtsOf(settlement)).toMatchObject([{ kind: 'excess', amount: '250' }])
   })
 
-  test('that came after the money was sent again leaves nothing free, and no less', () => {
+  test('that came after the money was sent again leaves nothing free, nor less by word', () => {
     const denied = afterSum(attempted(opened(500n), { a: lost }), 500n, overMs).settlement
     const again = attempted(denied, { b: proven }, { amount: 1_000n })
     const settlement = recordOf(recordReply(again, 'a', proven, start))
-    expect(totalsOf(settlement)).toMatchObject({ proven: 1_250n, excess: 250n, free: 0n })
+    expect(totalsOf(settlement)).toMatchObject({
+      proven: 1_250n,
+      byWord: 0n,
+      excess: 250n,
+      free: 0n,
+    })
   })
 
   test('counts once', () => {
