@@ -367,7 +367,7 @@ export const english = {
   unknown: 'There is no page at this address.',
   requestUnknownTitle: 'This link does not work',
   requestUnknown:
-    'Here is no request to decide: the link is incomplete, or so old that the request was deleted. With it, nothing can be approved. Please start again in the app, which gives you a new link.',
+    'There is no request to decide here. The link is incomplete, or so old that its request was deleted, and nothing can be approved with it. Please start again in the app, which gives you a new link.',
   failedTitle: 'That did not work',
   failed: 'Your answer was not accepted. Please start again in the app.',
   brokenTitle: 'Something went wrong',
