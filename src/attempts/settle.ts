@@ -2,9 +2,10 @@ import {
   concludeFrom,
   decideAttempt,
   type Evidence,
+  type FoundById,
   type Undecided,
 } from '../core/attempts/evidence.js'
-import { type Reply, recordReply, reserveAttempt, stopSettlement } from '../core/attempts/reply.js'
+import { recordReply, reserveAttempt, stopSettlement } from '../core/attempts/reply.js'
 import { isOpen, openSettlement, type Settlement } from '../core/attempts/settlement.js'
 import { type AttemptsPolicy, nextQuestionAt, nextStep } from '../core/attempts/step.js'
 import type { Instant } from '../core/instant.js'
@@ -148,12 +149,12 @@ async function look<Request extends SettleRequest>(
   const evidence = await calls.ask({ request, references, openMs })
   const conclusion = concludeFrom(settlement, evidence, marginMs, now())
   let next = conclusion.settlement
-  const proofs = proofsIn(evidence)
+  const arrivals = arrivalsIn(evidence)
   for (const { reference, reservedAt } of next.attempts.filter(isOpen)) {
     if (closeAfterMs === undefined || now() < reservedAt + closeAfterMs) continue
     const closed = await calls.close({ request, reference })
     if (closed === 'unknown') continue
-    if (closed === 'arrived') proofs.set(reference, { outcome: 'proven' })
+    if (closed === 'arrived') arrivals[reference] = { found: 'arrived' }
     const decided = decideAttempt(next, reference, closed, { by: 'close' }, now())
     if (decided.ok) next = decided.record
   }
@@ -161,32 +162,17 @@ async function look<Request extends SettleRequest>(
     const { undecided = 'may_take_effect', until } = conclusion
     return { record, wait: { why: undecided, until } }
   }
-  // An answer counts only for the settlement that was asked about, but what has arrived has arrived.
+  // An answer counts only for the settlement that was asked about, but what has arrived has arrived: an operator may
+  // have decided meanwhile that it never does.
+  const arrived = { by: 'id', askedAt: now(), attempts: arrivals } as const
   const change = (latest: Settlement, current: number) =>
-    current === version ? next : withProofs(latest, proofs, now())
+    current === version ? next : concludeFrom(latest, arrived, marginMs, now()).settlement
   return { record: await book.change(request.id, change, now()) }
 }
 
-type Proofs = Map<string, Extract<Reply, { readonly outcome: 'proven' }>>
-
 /** What an answer says to have arrived, by reference. */
-function proofsIn(evidence: Evidence | undefined): Proofs {
-  const proofs: Proofs = new Map()
-  if (evidence?.by !== 'id') return proofs
-  for (const [reference, found] of Object.entries(evidence.attempts)) {
-    if (found.found !== 'arrived') continue
-    const { found: _found, ...parts } = found
-    proofs.set(reference, { outcome: 'proven', ...parts })
-  }
-  return proofs
-}
-
-/** An operator may have decided meanwhile that it never arrives. */
-function withProofs(settlement: Settlement, proofs: Proofs, now: Instant): Settlement {
-  let next = settlement
-  for (const [reference, proof] of proofs) {
-    const recorded = recordReply(next, reference, proof, now)
-    if (recorded.ok) next = recorded.record
-  }
-  return next
+function arrivalsIn(evidence: Evidence | undefined): Record<string, FoundById> {
+  if (evidence?.by !== 'id') return {}
+  const each = Object.entries(evidence.attempts)
+  return Object.fromEntries(each.filter(([, { found }]) => found === 'arrived'))
 }
