@@ -14,6 +14,8 @@ export const start = startOfTests
 /** Requests are valid for 20 s. */
 export const validMs = 20_000
 export const marginMs = 10_000
+/** From then on after its request, an answer decides that an order never arrives. */
+export const overMs = validMs + marginMs
 export const lost: Reply = { outcome: 'unknown', reason: 'no reply' }
 export const proven: Reply = { outcome: 'proven', proof: 'receipt' }
 

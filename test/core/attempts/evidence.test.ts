@@ -19,13 +19,12 @@ import {
   marginMs,
   opened,
   outcomeIn,
+  overMs,
   proven,
   recordOf,
   start,
-  validMs,
 } from '../../support/settlements.js'
 
-const overMs = validMs + marginMs
 const ada = { by: 'operator', who: 'ada' } as const
 const close = { by: 'close' } as const
 

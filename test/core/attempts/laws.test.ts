@@ -14,7 +14,7 @@ import {
   totalsOf,
 } from '../../../src/entry-attempts.js'
 import { runs } from '../../support/runs.js'
-import { marginMs, start, validMs } from '../../support/settlements.js'
+import { marginMs, overMs, start, validMs } from '../../support/settlements.js'
 
 /**
  * Histories of one settlement at an honest other side, whose clock may be behind. The test knows what truly arrived,
@@ -160,7 +160,7 @@ function run(
     check(result())
   }
   // Nothing can arrive any more, and the other side answers.
-  now += validMs + marginMs
+  now += overMs
   ask({ do: 'ask', isOld: false, takesMs: 0 })
   check(result())
   return result()

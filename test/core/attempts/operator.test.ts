@@ -12,16 +12,14 @@ import {
   afterSum,
   attempted,
   lost,
-  marginMs,
   opened,
   outcomeIn,
+  overMs,
   proven,
   recordOf,
   start,
-  validMs,
 } from '../../support/settlements.js'
 
-const overMs = validMs + marginMs
 const now = start + 1
 
 const decide = (settlement: Settlement, what: 'arrived' | 'never', reference?: string) => {

@@ -20,13 +20,11 @@ import {
   marginMs,
   opened,
   outcomeIn,
+  overMs,
   proven,
   recordOf,
   start,
-  validMs,
 } from '../../support/settlements.js'
-
-const overMs = validMs + marginMs
 
 test('a settlement names the other side, if it has one', () => {
   const settlement = {
