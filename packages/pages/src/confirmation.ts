@@ -6,7 +6,7 @@ import type { Screen } from './layout.js'
 import { formatDeadline, type Locale, plain, say } from './locale.js'
 import { alertOf } from './notice.js'
 import { accountLine, isSameUrl, type OwnedAccount } from './owned-account.js'
-import { type Receivers, receiverHtml } from './receivers.js'
+import { type Receivers, receiverHtml, receiverName } from './receivers.js'
 
 /** The values that the page that confirms a payment needs in addition to the payment. */
 export interface ConfirmationOptions {
@@ -64,7 +64,7 @@ export function confirmationScreen(
       html`<p class="address">${addressOf(app)}</p>
     ${aboutName(app, locale)}`
     }
-    <p class="amount"><span>${amountHtml(debitAmount, locale)}</span></p>
+    <p class="amount"><span>${say(locale, 'pay', { receiver: receiverName(receiver, receivers), amount: amountHtml(debitAmount, locale) })}</span></p>
     <dl>
     <div><dt>${say(locale, 'rowTo')}</dt><dd>${receiverHtml(receiver, receivers)}</dd></div>
     ${!arrivesAsPaid && arrives}

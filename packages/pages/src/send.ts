@@ -5,7 +5,7 @@ import type { Screen } from './layout.js'
 import { formatDeadline, type Locale, plain, say, visible } from './locale.js'
 import { alertOf } from './notice.js'
 import { accountLine, isSameUrl, type OwnedAccount } from './owned-account.js'
-import { type Receivers, receiverHtml } from './receivers.js'
+import { type Receivers, receiverHtml, receiverName } from './receivers.js'
 import type { TextKey } from './texts.js'
 
 /** How the host finds whom an owner pays. */
@@ -147,7 +147,7 @@ export function sendCheckScreen(
   const arrives = html`<div><dt>${say(locale, 'rowArrives')}</dt><dd>${amountHtml(receiveAmount, locale)}</dd></div>`
   const content = html`<form method="post" class="card">${fields}
     <h1>${say(locale, 'sendCheckTitle')}</h1>
-    <p class="amount"><span>${amountHtml(debitAmount, locale)}</span></p>
+    <p class="amount"><span>${say(locale, 'pay', { receiver: receiverName(receiver, receivers), amount: amountHtml(debitAmount, locale) })}</span></p>
     <dl>
     <div><dt>${say(locale, 'rowTo')}</dt><dd>${receiverHtml(receiver, receivers)}</dd></div>
     ${formatAmount(receiveAmount, locale) !== debited && arrives}

@@ -89,7 +89,7 @@ describe('the page that confirms a payment', () => {
       'Shop <b> asks you to confirm a payment',
       'https://shop.example',
       'The app chose its name.',
-      '12.50 USD',
+      'Pay Bob 12.50 USD',
       `ToBob ${bob}`,
       `FromAlice ${alice}`,
       'You can confirm until',

@@ -78,7 +78,12 @@ describe('the page on which an owner sends money', () => {
     const { check, post, open } = as('alice')
     const price = await check({ to: '$shop.example/till', amount: '12.50' })
     expect([price.status, looked]).toEqual([200, ['https://shop.example/till']])
-    for (const part of ['Please check the payment', '12.50 USD', `From${alice}`, 'valid until']) {
+    for (const part of [
+      'Please check the payment',
+      'Pay bank.example 12.50 USD',
+      `From${alice}`,
+      'valid until',
+    ]) {
       expect(price.text).toContain(part)
     }
     expect(await paid()).toEqual([])

@@ -55,6 +55,7 @@ export const arabic: Texts = {
   ownAppKey: 'يستخدم مفتاحًا من مفاتيح حسابك.',
   upTo: 'حتى {amount}',
   upToReceived: 'حتى {amount} للمستلم',
+  pay: 'دفع {amount} إلى {receiver}',
   payOnce: 'دفع {amount} إلى {receiver}، مرة واحدة',
   anyAmount: 'أي مبلغ',
   anyAmountWarning: 'لا يوجد حد: يمكن لهذا التطبيق أن ينفق كل المال في الحساب.',

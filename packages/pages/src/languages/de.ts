@@ -53,6 +53,7 @@ export const german: Texts = {
   ownAppKey: 'Sie verwendet einen Schlüssel Ihres Kontos.',
   upTo: 'Bis zu {amount}',
   upToReceived: 'Bis zu {amount} für den Empfänger',
+  pay: '{receiver} {amount} zahlen',
   payOnce: '{receiver} {amount} zahlen, einmal',
   anyAmount: 'Jeder Betrag',
   anyAmountWarning: 'Ohne Limit: Die App könnte das ganze Guthaben des Kontos ausgeben.',

@@ -58,6 +58,7 @@ export const english = {
   ownAppKey: 'It uses a key of your account.',
   upTo: 'Up to {amount}',
   upToReceived: 'Up to {amount} for the receiver',
+  pay: 'Pay {receiver} {amount}',
   payOnce: 'Pay {receiver} {amount}, once',
   anyAmount: 'Any amount',
   anyAmountWarning: 'There is no limit: this app could spend all the money in the account.',

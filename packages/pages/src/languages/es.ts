@@ -53,6 +53,7 @@ export const spanish: Texts = {
   ownAppKey: 'Usa una clave de su cuenta.',
   upTo: 'Hasta {amount}',
   upToReceived: 'Hasta {amount} para el destinatario',
+  pay: 'Pagar {amount} a {receiver}',
   payOnce: 'Pagar {amount} a {receiver}, una vez',
   anyAmount: 'Cualquier importe',
   anyAmountWarning: 'No hay límite: la aplicación podría gastar todo el dinero de la cuenta.',
