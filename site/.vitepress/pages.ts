@@ -104,10 +104,12 @@ export const sections: readonly Section[] = [
         'Show pages to owners',
         'Consent, confirmation, connected apps, limits, keys and login as pages with your brand.',
       ),
-      guide(
-        'client-keys',
-        'Clients and their keys',
-        'Which clients a wallet serves, where their keys and names come from, and rate limits.',
+      essential(
+        guide(
+          'client-keys',
+          'Clients and their keys',
+          'Which clients a wallet serves, where their keys and names come from, and rate limits.',
+        ),
       ),
       essential(
         guide(
@@ -133,10 +135,12 @@ export const sections: readonly Section[] = [
           'Settle payments in your ledger or at a bank, also when a reply is lost, and refund them.',
         ),
       ),
-      guide(
-        'limits',
-        'Limits',
-        'Limits of an owner for one app and for all apps, and what a client learns of them.',
+      essential(
+        guide(
+          'limits',
+          'Limits',
+          'Limits of an owner for one app and for all apps, and what a client learns of them.',
+        ),
       ),
       guide(
         'mandates',
@@ -190,7 +194,9 @@ export const sections: readonly Section[] = [
         'Operations and deviations',
         'Every HTTP operation with its responses, and each difference from the specifications.',
       ),
-      guide('errors', 'Errors', 'Every refusal: status, code, text, meaning and remedy.'),
+      essential(
+        guide('errors', 'Errors', 'Every refusal: status, code, text, meaning and remedy.'),
+      ),
       guide(
         'clients',
         'Tested clients',
@@ -238,24 +244,24 @@ export const sections: readonly Section[] = [
         path: 'sandbox.md',
         description: 'Two wallets for the tests of apps and SDKs, with a clock and faults.',
       },
-      {
+      essential({
         title: 'Pay and receive at other wallets',
         source: 'packages/client/README.md',
         path: 'client.md',
         description: 'A client for hosts and apps: receivers, grants, quotes and payments.',
-      },
+      }),
       {
         title: 'Pay on the command line',
         source: 'packages/cli/README.md',
         path: 'cli.md',
         description: 'A client on the command line: keys, grants, quotes and payments.',
       },
-      {
+      essential({
         title: 'Test your backend',
         source: 'packages/testing/README.md',
         path: 'testing-kit.md',
         description: 'Suites for stores and holds, and a search for payments beyond their limits.',
-      },
+      }),
       {
         title: 'Store for Kysely',
         source: 'packages/kysely/README.md',
