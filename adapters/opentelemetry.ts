@@ -119,6 +119,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   }
 }
 
+/** Options of `observeBacklog`. */
 export interface BacklogOptions {
   /** Creates the gauges. Default: the meter named `open-payments-server` of the global provider. */
   readonly meter?: Meter

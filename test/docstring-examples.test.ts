@@ -70,6 +70,15 @@ describe('each value that an entry exports has an example', () => {
   })
 })
 
+test('each export says what it is', () => {
+  const silent = entries.flatMap((entry) =>
+    [...exportsOf(entry)]
+      .filter(([, symbol]) => symbol.getDocumentationComment(checker).length === 0)
+      .map(([name]) => `${entry}: ${name}`),
+  )
+  expect(silent).toEqual([])
+})
+
 test('each union of refusals says that it grows, outside of the unstable core', () => {
   const unions = entries
     .filter((entry) => !/\/core$/.test(entry))

@@ -18,6 +18,7 @@ export interface PostgresClient {
   }>
 }
 
+/** A row of a result, by the names of its columns. */
 export interface PostgresRow {
   // biome-ignore lint/suspicious/noExplicitAny: the columns of a row depend on the statement
   readonly [column: string]: any
@@ -45,6 +46,7 @@ export interface PgliteClient {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
 }
 
+/** The part of a `PGlite` that the store uses. */
 export interface PgliteDatabase extends PgliteClient {
   transaction<Result>(run: (client: PgliteClient) => Promise<Result>): Promise<Result>
 }

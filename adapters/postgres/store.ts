@@ -45,6 +45,7 @@ export interface PostgresStoreOptions {
   readonly prepare?: boolean
 }
 
+/** The type of `postgresStore`: a function, with the transactions of a host. */
 export interface PostgresStore {
   /**
    * Returns a store over a pool of connections, such as a `Pool` of `pg`, or over `fromPglite(database)`. Run

@@ -14,6 +14,7 @@ export interface SqliteDatabase {
   prepare(sql: string): SqliteStatement
 }
 
+/** The part of a prepared statement that the store uses. */
 export interface SqliteStatement {
   // biome-ignore lint/suspicious/noExplicitAny: drivers declare their parameters differently
   all(...values: any[]): unknown[]

@@ -6,6 +6,7 @@ import { type SqlStatement, stepsOf, withListNames } from '../sql/statements.js'
 import { retried, type TransactionResult } from '../sql/transactions.js'
 import { type Session, type SqliteDatabase, sessionOn } from './driver.js'
 
+/** A store over SQLite, with the transactions of a host. */
 export interface SqliteStore extends Store {
   /**
    * Runs the host's work in a transaction, so that the library's writes on the store that it is given commit or roll

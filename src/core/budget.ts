@@ -41,6 +41,7 @@ export interface BudgetCandidate {
   readonly budget?: Budget
 }
 
+/** The grant that a payment is charged to, and the command that charges it. */
 export interface Charge extends ChargedGrant {
   readonly commandId: string
 }

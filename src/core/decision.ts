@@ -104,6 +104,7 @@ export function hasChanged<R extends { readonly commandId: string }>(
 /** A value, or the reason why there is none. Check `ok` to tell them apart. */
 export type Result<Value, Failure extends { readonly ok: false }> = Ok<Value> | Failure
 
+/** The result of a call that succeeded. */
 export interface Ok<Value> {
   readonly ok: true
   readonly value: Value

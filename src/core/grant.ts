@@ -48,6 +48,7 @@ export interface GrantRefusals {
   readonly amend: AmendRefusal
 }
 
+/** What became of a command to a grant, with the refusals of its type. */
 export type GrantDecision<Type extends keyof GrantRefusals> = Decision<
   Grant,
   GrantEvent,

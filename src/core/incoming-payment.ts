@@ -248,6 +248,7 @@ export interface CancelIncomingPayment extends Cancellation {
   readonly commandId: string
 }
 
+/** A command to an incoming payment. */
 export type IncomingPaymentCommand =
   | ReceiveFunds
   | CompleteIncomingPayment
@@ -271,6 +272,7 @@ export interface IncomingPaymentRefusals {
   readonly cancel: 'payment_completed' | 'payment_expired'
 }
 
+/** What became of a command to an incoming payment, with the refusals of its type. */
 export type IncomingPaymentDecision<Type extends keyof IncomingPaymentRefusals> =
   | Changed<IncomingPayment, IncomingPaymentEvent>
   | Unchanged<IncomingPayment>

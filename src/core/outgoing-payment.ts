@@ -74,6 +74,7 @@ export interface LapsePayment {
   readonly commandId: string
 }
 
+/** A command to an outgoing payment. */
 export type OutgoingPaymentCommand =
   | BeginPayment
   | ReportSent
@@ -93,6 +94,7 @@ export interface OutgoingPaymentRefusals {
   readonly lapse: 'payment_begun' | 'payment_held' | 'payment_over'
 }
 
+/** What became of a command to an outgoing payment, with the refusals of its type. */
 export type OutgoingPaymentDecision<Type extends keyof OutgoingPaymentRefusals> = Decision<
   OutgoingPayment,
   OutgoingPaymentEvent,

@@ -5,6 +5,7 @@ import { integerFrom, type Members, optionsOf, positiveInteger } from '../util/i
 import { recentlyUsed } from '../util/recently-used.js'
 import { hashOfQuery, isForKey } from './introspection-query.js'
 
+/** How `remoteGrants` caches active tokens: its option `cache`. */
 export interface IntrospectionCacheOptions {
   /**
    * How long an active token is cached, in milliseconds, at most 60,000. A revoked token can still be used for this

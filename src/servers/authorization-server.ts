@@ -48,6 +48,7 @@ import {
   wired,
 } from './options.js'
 
+/** Options of `createAuthorizationServer`. */
 export interface AuthorizationServerOptions extends ServerOptions {
   /**
    * URL of the grant endpoint, exactly the string that wallet addresses publish as `authServer`: it is
@@ -98,6 +99,7 @@ export interface AuthorizationServices {
   readonly grants: GrantServices
 }
 
+/** An authorization server: its routes for clients (GNAP, RFC 9635), and what the host calls. */
 export interface AuthorizationServer extends AuthorizationServices {
   /** Serves every route below the grant endpoint. */
   readonly handle: Handler

@@ -66,6 +66,7 @@ export interface GrantSource {
   }): Promise<Introspection>
 }
 
+/** Options of `createResourceServer`. */
 export interface ResourceServerOptions extends Partial<ServerOptions> {
   /** URL of the resource server, exactly the string that wallet addresses publish as `resourceServer`. */
   readonly baseUrl: string
@@ -118,6 +119,7 @@ export interface ResourceServices {
   readonly outgoingPayments: OutgoingPaymentServices
 }
 
+/** A resource server: its routes for clients, and what the host calls. */
 export interface ResourceServer extends ResourceServices {
   /** URL of the resource server, exactly as given. */
   readonly baseUrl: string

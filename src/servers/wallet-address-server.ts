@@ -26,6 +26,7 @@ import { type Members, optionsOf, port, readInput } from '../util/input.js'
 import { hostWalletAddresses } from './host-ports.js'
 import { requirePrefix, strippedPrefixOption } from './options.js'
 
+/** Options of `createWalletAddressServer`. */
 export interface WalletAddressServerOptions extends ServerHooks {
   /** The base URL of the wallet addresses, such as `https://wallet.example`. */
   readonly baseUrl: string
@@ -51,6 +52,7 @@ const addressServerOptions = optionsOf({
   ...hookOptions,
 } satisfies Members<WalletAddressServerOptions>)
 
+/** A server of wallet addresses and their keys. */
 export interface WalletAddressServer {
   /** Serves every wallet address below `baseUrl`, and responds with 404 to any other path. */
   readonly handle: Handler

@@ -33,6 +33,7 @@ import {
 } from './resource-server.js'
 import { type WalletAddressServer, walletAddressServer } from './wallet-address-server.js'
 
+/** Options of `createWallet`: those of its three servers, except what they tell each other. */
 export interface WalletOptions extends ServerOptions {
   /** The URL below which everything is served, such as `https://wallet.example`: its wallet addresses begin with it. */
   readonly baseUrl: string

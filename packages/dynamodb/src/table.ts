@@ -2,6 +2,7 @@ import type { CreateTableCommandInput, DynamoDB, TableDescription } from '@aws-s
 import { requireKnownOptions } from 'open-payments-server/adapter'
 import { indexes } from './items.js'
 
+/** The options that the store, its table and its checks share. */
 export interface DynamodbOptions {
   /** The name of the table, by default `open-payments`. */
   readonly table?: string

@@ -30,6 +30,7 @@ export interface PacketRow extends PacketKey {
   readonly fulfillment?: string
 }
 
+/** A packet to reserve. */
 export type NewPacket = Omit<PacketRow, 'state'>
 
 /** Whether a packet has its place in the book. */
@@ -39,6 +40,7 @@ export type Reservation =
   /** The peer would owe more than `balanceMax`. Nothing is recorded. */
   | { readonly ok: false }
 
+/** What a reserved packet can become. */
 export type Decision = Exclude<PacketState, 'reserved'>
 
 /**
@@ -112,6 +114,7 @@ export interface Settlement {
   readonly amount: bigint
 }
 
+/** Which packets to list. Without members, all. */
 export interface PacketQuery {
   readonly peer?: string
   readonly direction?: PacketKey['direction']

@@ -56,6 +56,7 @@ export interface Claim {
   release(): Promise<'fulfilled' | 'released' | Refusal>
 }
 
+/** What your `receive` resolves to: the result of `incomingPayments.receive`. */
 export type Received = HostResult<{ readonly payment: IncomingPaymentView }>
 
 /**

@@ -70,6 +70,7 @@ export interface Sent {
   readonly packets: number
 }
 
+/** What a call of the sender has sent. */
 export interface Ended extends Sent {
   /**
    * The sum of the packets whose outcome is unknown, in the sender's asset. The receiver may have them, so they count

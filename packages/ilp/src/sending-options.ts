@@ -36,6 +36,7 @@ export type Receivers = (url: string) => Promise<
     }
 >
 
+/** Options of `paymentSender`. */
 export interface PaymentSenderOptions {
   readonly rail: Pick<Rail, 'peerFor'>
   readonly rateOf: RateOf

@@ -24,6 +24,7 @@ import { requireMysqlSettings } from './mysql-settings.js'
 import { type PortableOptions, portableMigrations } from './portable.js'
 import type { KyselyStoreOptions } from './store.js'
 
+/** Options of `migrate`. */
 export interface KyselyMigrateOptions extends KyselyStoreOptions, PortableOptions {
   /**
    * Whether `migrate` creates the views for reports too, with their indexes: on PostgreSQL those of

@@ -26,6 +26,7 @@ import { engineOf, type KyselyDialect, namedSteps, requireDialect } from './engi
 import { type Alone, missingOf, operations, type Run, runOn } from './operations.js'
 import { type Held, requireOpen, storeInTransaction } from './transaction.js'
 
+/** Options of `kyselyStore`. */
 export interface KyselyStoreOptions {
   /**
    * The SQL that the database understands: `mysql` also for MariaDB; `portable` for other databases that speak the
@@ -34,6 +35,7 @@ export interface KyselyStoreOptions {
   readonly dialect: KyselyDialect
 }
 
+/** The type of `kyselyStore`: a function, with the transactions of a host. */
 export interface KyselyStore {
   /**
    * Returns a store over a Kysely instance. Run `migrate` first. With the dialect `postgres`, an operation is one

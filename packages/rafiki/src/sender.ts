@@ -2,6 +2,7 @@ import type { DeliveredEvent, EventHandler } from 'open-payments-server'
 import { canonicalize, rafikiSignature } from './signature.js'
 import { type Recipient, type WebhookSources, webhookOf } from './webhook.js'
 
+/** Options of `rafikiWebhooks`. */
 export interface RafikiWebhooksOptions extends WebhookSources {
   /** The URL of your handler: the setting WEBHOOK_URL of Rafiki. */
   readonly url: string

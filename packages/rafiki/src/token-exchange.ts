@@ -12,6 +12,7 @@ import { decideGrant, type Grant, type GrantPolicy } from 'open-payments-server/
 import { type ExchangeKey, hash, type OldToken } from './exchange-key.js'
 import { importPolicy } from './import-grants.js'
 
+/** Options of `tokenExchange`. */
 export interface TokenExchangeOptions {
   /** Rafiki's authorization server, as clients call it: management URIs are `{oldServer}/token/{id}`. */
   readonly oldServer: string

@@ -110,6 +110,7 @@ export const paymentFaults = [
   'reviewed-payment',
 ] as const
 
+/** A fault of one payment, by its name. */
 export type PaymentFault = (typeof paymentFaults)[number]
 
 /** The faults of a response. */

@@ -26,6 +26,7 @@ import { sandboxPage } from './page.js'
 import type { Seen } from './seen.js'
 import { type AccountWithKey, type NewAccount, openWallet, type SandboxWallet } from './wallet.js'
 
+/** Options of `startSandbox`. */
 export interface SandboxOptions extends ConsentRules {
   /** The port of the first wallet; the second has the next one. With 0, both are free ones. Default 4100. */
   readonly port?: number

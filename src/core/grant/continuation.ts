@@ -26,6 +26,7 @@ export interface ContinueGrant {
   readonly key?: GrantKey
 }
 
+/** Why a grant is not continued. */
 export type ContinueRefusal =
   | 'too_fast'
   | 'poll_with_finish'

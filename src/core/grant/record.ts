@@ -32,6 +32,7 @@ export interface FinishMethod {
   readonly hashMethod: HashMethod
 }
 
+/** The hash of an interaction (RFC 9635 section 4.2.3), by its name in the registry of Named Information. */
 export type HashMethod = 'sha-256' | 'sha-512'
 
 /** The interaction of a grant with a resource owner (RFC 9635 section 4). */

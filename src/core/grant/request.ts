@@ -37,6 +37,7 @@ export interface RequestGrant {
   readonly listName?: string
 }
 
+/** Why a grant is not created. */
 export type RequestRefusal = 'interaction_required' | 'interaction_by_key' | 'finish_required'
 
 /**

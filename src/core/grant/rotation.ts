@@ -32,6 +32,7 @@ export interface RotateToken {
   readonly key?: GrantKey
 }
 
+/** Why a token is not rotated. */
 export type RotateRefusal = 'token_not_managed_here' | 'token_revoked' | 'grant_over'
 
 interface FoundToken {

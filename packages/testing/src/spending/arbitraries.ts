@@ -12,6 +12,7 @@ import {
   weighted,
 } from './values.js'
 
+/** What generated limits are about: options of `limits` and `accessItem` of `arbitraries`. */
 export interface LimitsOptions {
   /** The asset of the amounts. Default: any. */
   readonly asset?: Asset
