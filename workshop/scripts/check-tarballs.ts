@@ -84,8 +84,10 @@ function testOf(name: string): void {
   cpSync(join(own, 'test'), join(place, 'test'), { recursive: true })
   writeFileSync(join(place, 'vitest.config.mjs'), configOf(faced))
   const said = `${published}: ${faced.length} of ${tests.length} test files use its face alone`
+  // A package whose face no test uses would be published unseen.
   if (faced.length === 0) {
-    console.log(`--   ${said}`)
+    console.log(`FAIL ${said}`)
+    process.exitCode = 1
     return
   }
   const vitest = resolve('node_modules/vitest/vitest.mjs')

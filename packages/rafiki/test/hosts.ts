@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import type { RafikiWebhook, Recipient } from '../src/webhook.js'
+import type { RafikiWebhook, Recipient } from '../src/index.js'
 
 /** A receiver that was written for Rafiki: what it reads of a webhook, in our words. */
 interface Host {

@@ -20,10 +20,7 @@ import {
   type World,
 } from 'open-payments-test-support/world'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { exchangeKey } from '../src/exchange-key.js'
-import { importGrants } from '../src/import-grants.js'
-import { rafikiWalletAddresses } from '../src/tables.js'
-import { tokenExchange } from '../src/token-exchange.js'
+import { exchangeKey, importGrants, rafikiWalletAddresses, tokenExchange } from '../src/index.js'
 import { type OldGrant, type OldPayment, type RafikiTables, rafikiTables } from './rafiki-tables.js'
 
 const day = 86_400_000

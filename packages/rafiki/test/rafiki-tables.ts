@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { RafikiDatabase } from '../src/tables.js'
+import type { RafikiDatabase } from '../src/index.js'
 
 /** The tables as the published migrations of Rafiki's two services leave them, with the columns that matter here. */
 const tables = `

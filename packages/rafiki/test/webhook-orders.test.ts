@@ -3,7 +3,7 @@ import { pay, usd } from 'open-payments-test-support/spending'
 import { idOfPayment, payingClient } from 'open-payments-test-support/spending-client'
 import { bob, createWorld, type World } from 'open-payments-test-support/world'
 import { describe, expect, test } from 'vitest'
-import { type RafikiWebhook, type Recipient, webhookOf } from '../src/webhook.js'
+import { type RafikiWebhook, type Recipient, webhookOf } from '../src/index.js'
 import { refusalsOf } from './hosts.js'
 
 /** A wallet with one payment: what may happen to it, and what its host's old receiver of webhooks was sent so far. */

@@ -12,8 +12,7 @@ import {
   type World,
 } from 'open-payments-test-support/world'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { rafikiWebhooks } from '../src/sender.js'
-import { canonicalize, rafikiSignature } from '../src/signature.js'
+import { canonicalize, rafikiSignature, rafikiWebhooks } from '../src/index.js'
 
 const secret = 'iEPPaVMNXYVSTGDdsnUVXJhPSlAKRUxM'
 const dollars = { assetCode: 'USD', assetScale: 2 }
