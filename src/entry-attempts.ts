@@ -7,6 +7,11 @@
 
 export { type Attempts, attempts } from './attempts/attempts.js'
 export type { InTransaction, SettlementChange } from './attempts/book.js'
+export {
+  type SettlementHandlerOptions,
+  type SettlementRequests,
+  settlementHandler,
+} from './attempts/handler.js'
 export type {
   Answer,
   AttemptsOptions,

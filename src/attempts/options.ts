@@ -25,7 +25,7 @@ export interface SettleRequest {
   readonly id: string
   /** What is to arrive, in the unit that the evidence counts. Positive; the same in each call. */
   readonly amount: bigint
-  /** Who the money moves at, for the list of doubts: at most 256 characters. */
+  /** Who the money moves at, for the list of doubts, such as the `receiver` of a payment: at most 2,048 characters. */
   readonly otherSide?: string
 }
 
@@ -164,7 +164,8 @@ export const settlementId = checked<string>((value) =>
 export const settleRequest = v.looseObject({
   id: settlementId,
   amount: positiveAmount,
-  otherSide: v.optional(textOfAtMost(256)),
+  // As long as the URL of a receiver, which a client chooses.
+  otherSide: v.optional(textOfAtMost(2_048)),
 })
 
 /** What an operator decides. */
