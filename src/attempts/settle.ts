@@ -7,7 +7,12 @@ import {
 } from '../core/attempts/evidence.js'
 import { recordReply, reserveAttempt, stopSettlement } from '../core/attempts/reply.js'
 import { isOpen, openSettlement, type Settlement } from '../core/attempts/settlement.js'
-import { type AttemptsPolicy, nextQuestionAt, nextStep } from '../core/attempts/step.js'
+import {
+  type AttemptsPolicy,
+  nextAttemptAt,
+  nextQuestionAt,
+  nextStep,
+} from '../core/attempts/step.js'
 import type { Instant } from '../core/instant.js'
 import type { Random } from '../ports/host.js'
 import { newUniqueText } from '../protocol/credential.js'
@@ -29,7 +34,10 @@ export interface Driver<Request extends SettleRequest>
   readonly policyOf: (amount: bigint) => AttemptsPolicy
 }
 
-/** Carries out a settlement step by step, until it has ended or something must be waited for. */
+/**
+ * Carries out a settlement step by step, until it has ended or something must be waited for. It sends at most once, so
+ * that a call takes a limited time, and the other side is not sent a dozen orders in a row.
+ */
 export async function settle<Request extends SettleRequest>(
   driver: Driver<Request>,
   request: Request,
@@ -49,12 +57,16 @@ export async function settle<Request extends SettleRequest>(
   const stop = (reason: string) =>
     book.change(id, (settlement) => stopSettlement(settlement, reason, now()), now())
 
+  let hasSent = false
   for (;;) {
     const step = nextStep(record.settlement, policy, now())
     if (step.do === 'end') return settledOf(record.settlement)
     if (step.do === 'stop') {
       record = await stop(step.reason)
       continue
+    }
+    if (step.do === 'send' && hasSent) {
+      return again(record.settlement, nextAttemptAt(record.settlement, now()), 'not_arrived')
     }
     const needsBase = driver.evidence === 'sum' && record.settlement.base === undefined
     const done =
@@ -64,6 +76,7 @@ export async function settle<Request extends SettleRequest>(
           ? await readBase(driver, request, record)
           : await attempt(driver, request, record, step.amount)
     record = done.record
+    hasSent ||= step.do === 'send' && !needsBase
     if (done.wait === undefined) continue
     const { why, until, at } = done.wait
     const next = at ?? nextQuestionAt(record.settlement, until, policy, now())

@@ -11,11 +11,14 @@ import type { Instant } from '../core/instant.js'
 
 /** How a call of `settle` ends. */
 export type Settled =
-  /** Call `settle` again at this instant. Something is in doubt that may be decided, or may be sent later. */
+  /**
+   * Call `settle` again at this instant. Something is in doubt that may be decided, or is to be sent later: the other
+   * side has refused it for now, or has not carried it out as far as is known.
+   */
   | {
       readonly state: 'again'
       readonly retryAt: Instant
-      readonly why: Undecided | 'refused'
+      readonly why: Undecided | 'refused' | 'not_arrived'
       readonly totals: SettlementTotals
       readonly doubt?: SettledDoubt
     }
@@ -85,7 +88,7 @@ export function settledOf(settlement: Settlement): Settled & { readonly state: '
 export function again(
   settlement: Settlement,
   retryAt: Instant,
-  why: Undecided | 'refused',
+  why: (Settled & { readonly state: 'again' })['why'],
 ): Settled {
   return { state: 'again', retryAt, why, ...knownOf(settlement, true) }
 }

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   type Answer,
@@ -9,6 +10,7 @@ import {
 } from '../../src/entry-attempts.js'
 import { InvalidInputError, memoryStore, type Store } from '../../src/index.js'
 import { manualClock, startOfTests } from '../support/clock.js'
+import { runs } from '../support/runs.js'
 
 const lost: Reply = { outcome: 'unknown', reason: 'no reply' }
 const request = { id: 'payment-1', amount: 1_000n, otherSide: 'custodian' }
@@ -92,6 +94,48 @@ describe('a settlement', () => {
     expect(await driver.settle(request)).toMatchObject({ state: 'ended', arrived: 1_000n })
     expect(orders.map(({ amount }) => amount)).toEqual([1_000n, 1_000n])
     expect(orders[0]?.reference).not.toBe(orders[1]?.reference)
+  })
+
+  test('makes at most three calls of the other side at a time, and waits before it sends again', async () => {
+    const outcome = fc.constantFrom<Reply>(
+      lost,
+      { outcome: 'proven', arrived: 1n },
+      { outcome: 'refused', reason: 'busy', retryAt: startOfTests },
+    )
+    const found = fc.constantFrom<FoundById>(
+      { found: 'never' },
+      { found: 'arrived', arrived: 1n },
+      { found: 'pending' },
+      { found: 'absent' },
+    )
+    const property = fc.asyncProperty(fc.array(fc.tuple(outcome, found)), async (said) => {
+      let calls = 0
+      let sentAt = Number.NEGATIVE_INFINITY
+      const answers = [...said]
+      const { driver, clock } = opened({
+        async send() {
+          calls += 1
+          expect(clock.now()).toBeGreaterThan(sentAt)
+          sentAt = clock.now()
+          return answers[0]?.[0] ?? lost
+        },
+        async ask({ references }) {
+          calls += 1
+          const answer = answers.shift()?.[1] ?? { found: 'never' }
+          const each = references.map((reference) => [reference, answer])
+          return { by: 'id', attempts: Object.fromEntries(each) }
+        },
+      })
+      for (;;) {
+        calls = 0
+        const settled = await driver.settle(request)
+        expect(calls).toBeLessThanOrEqual(3)
+        if (settled.state === 'ended') return
+        expect(settled.retryAt).toBeGreaterThan(clock.now())
+        clock.set(settled.retryAt)
+      }
+    })
+    await fc.assert(property, { numRuns: runs(1_000, 100) })
   })
 
   test('ends at once if the order is found although its reply was lost', async () => {

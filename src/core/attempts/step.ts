@@ -18,6 +18,14 @@ export type Step =
 /** The shortest and the longest time between two questions: each waits as long as the oldest open attempt is old. */
 const [askMinMs, askMaxMs] = [1_000, 3_600_000]
 
+/** The shortest and the longest time before a further attempt: each waits twice as long. */
+const [sendMinMs, sendMaxMs] = [1_000, 60_000]
+
+/** Returns when to make a further attempt, after one that did not bring all of the amount. */
+export function nextAttemptAt({ attemptCount }: Settlement, now: Instant): Instant {
+  return now + Math.min(sendMinMs * 2 ** (attemptCount - 1), sendMaxMs)
+}
+
 /** Decides what to do next: send what is free, then ask about what is open. */
 export function nextStep(settlement: Settlement, policy: AttemptsPolicy, now: Instant): Step {
   const { free, denied } = totalsOf(settlement)
