@@ -4,6 +4,9 @@ import type { OutgoingPaymentServices, ReportResult } from '../host/outgoing-pay
 import type { OutgoingPaymentView } from '../host/outgoing-payment-view.js'
 import type { Settled } from './views.js'
 
+/** Nobody else may decide what is in doubt: the driver would not know of it. */
+const decidedBy = 'attempts' as const
+
 /** The functions of `outgoingPayments` that `reportSettled` calls, also those of a transaction. */
 export type SettledPayments = Pick<
   OutgoingPaymentServices,
@@ -73,7 +76,7 @@ export async function reportSettled(
   // By rounding, it can be nothing.
   const doubt = value > 0n &&
     settled.doubt && {
-      inDoubt: { amount: { ...debitAmount, value: `${value}` }, ...settled.doubt },
+      inDoubt: { amount: { ...debitAmount, value: `${value}` }, ...settled.doubt, decidedBy },
     }
   if (!hasEnded) return outgoingPayments.reportSent(paymentId, { ...known, ...doubt })
   if (totals.sentAmount.value === debitAmount.value) {
@@ -136,5 +139,5 @@ function refundAt(
   const debited = BigInt(sentAmount.value) + BigInt(refundedAmount?.value ?? 0)
   const refund = debited - BigInt(arrived.value)
   const refunded = { ...debitAmount, value: `${refund > 0n ? refund : 0n}` }
-  return { refunded, deliveredAmount }
+  return { refunded, deliveredAmount, decidedBy }
 }

@@ -26,6 +26,7 @@ import {
   integer,
   integerFrom,
   type Members,
+  oneOf,
   readInput,
   string,
   text,
@@ -149,7 +150,8 @@ export interface OutgoingPaymentServices
    * Decides the doubt of a payment that has ended. What was `refunded` is no longer sent, and counts back in the
    * budgets of the window in which the payment was created, also after the end of that window, and in no others. In one
    * transaction with your ledger, credit what `debit` has below zero to the payer. A repeat changes nothing;
-   * another decision is refused with `doubt_decided`. No event tells of it, because your own code decides.
+   * another decision is refused with `doubt_decided`, and of a payment that `attempts` settle, with
+   * `decided_by_attempts`: its driver decides. No event tells of it, because your own code decides.
    */
   decideDoubt(paymentId: string, decision: DoubtDecision): Promise<ReportResult<DecideDoubtRefusal>>
   /**
@@ -168,11 +170,14 @@ export interface OutgoingPaymentServices
   ): Promise<PaymentResult<OutgoingPaymentView, OutgoingPaymentRefusals['cancel']>>
 }
 
+const decidedBy = v.optional(oneOf('attempts'))
+
 const inDoubt = v.optional(
   exactly({
     amount,
     since: integer,
     reason: textOfAtMost(256),
+    decidedBy,
   } satisfies Members<PaymentDoubt>),
 )
 
@@ -186,6 +191,7 @@ const sentReport = exactly({
 const doubtDecision = exactly({
   refunded: amount,
   deliveredAmount: v.optional(amount),
+  decidedBy,
 } satisfies Members<DoubtDecision>)
 
 /** The most payments in doubt that one call measures. */

@@ -191,6 +191,19 @@ describe('a handler that settles payments', () => {
     expect((await view()).inDoubt).toBeUndefined()
   })
 
+  test('alone decides what is in doubt: a refund that the driver does not know of is refused', async () => {
+    const { drainFor, view, bank, outgoingPayments, id, debited } = await created()
+    bank.state.fates = ['reply lost']
+    bank.state.isDown = true
+    await drainFor(2 * hour)
+    const refund = await outgoingPayments.decideDoubt(id, { refunded: usd(1_001) })
+    expect(refund).toMatchObject({ ok: false, refusal: 'decided_by_attempts' })
+    bank.state.isDown = false
+    await drainFor(hour + minute)
+    expect(await view()).toMatchObject({ sentAmount: usd(1_001), deliveredAmount: eur(500) })
+    expect([(await view()).inDoubt, debited()]).toEqual([undefined, 1_001n])
+  })
+
   test('accepts the longest receiver that a client can choose', async () => {
     const { settlements } = await created()
     const otherSide = `https://bank.example/${'r'.repeat(2_027)}`

@@ -148,9 +148,12 @@ describe('a doubt that is decided in the transaction of the host', () => {
         expect(posted.filter((each) => each.ok && each.debit !== 0n)).toHaveLength(1)
         return books(paymentId)
       }
-      // Of 5.00 that are to arrive for 10.00, 2.00 are proven.
-      const proven = { debited: '400', sent: '400', held: '600', inDoubt: '600' }
+      // Of 5.00 that are to arrive for 10.00, 2.00 are proven; then the rest is ordered, and its reply is lost.
+      const proven = { debited: '400', sent: '400', held: '600', inDoubt: undefined }
       expect(await post(await settle())).toEqual(proven)
+      clock.advance(1_000)
+      await postSettled(database.pool, resources, paymentId, await settle())
+      expect(await books(paymentId)).toEqual({ ...proven, inDoubt: '600' })
       clock.advance(1_800_000)
       const ended = { debited: '1000', sent: '1000', held: '0', inDoubt: '600' }
       expect(await post(await settle())).toEqual(ended)

@@ -26,6 +26,11 @@ export interface PaymentDoubt {
   readonly since: Instant
   /** For the operator, such as the name of the peer: 1 to 256 characters. */
   readonly reason: string
+  /**
+   * Who decides it after the end. `'attempts'`: the driver that settles the payment, by `reportSettled`. It alone knows
+   * what was sent, so `decideDoubt` refuses anybody else. Default: the host.
+   */
+  readonly decidedBy?: 'attempts'
 }
 
 /** The totals that have been reported, with what was refunded of them since. */
@@ -67,7 +72,7 @@ export function readDoubt(
   ends: boolean,
 ): Result<OutgoingPayment['inDoubt'], Refused<'amount_invalid' | 'totals_exceeded'>> {
   if (doubt === undefined) return ok(undefined)
-  const { amount, since, reason } = doubt
+  const { amount, since, reason, decidedBy } = doubt
   const value = sameAsset(amount, debitAmount) ? parseValue(amount.value) : undefined
   if (value === undefined || value === 0n) {
     return refused('amount_invalid', 'inDoubt is not a positive amount in the asset of debitAmount')
@@ -77,7 +82,7 @@ export function readDoubt(
     const what = ends ? 'the total sent, which includes it' : 'what is left of the payment'
     return refused('totals_exceeded', `inDoubt is more than ${what}`)
   }
-  return ok({ amount: amount.value, since, reason })
+  return ok({ amount: amount.value, since, reason, ...(decidedBy !== undefined && { decidedBy }) })
 }
 
 /** The host has found out what became of the part in doubt of a payment that has ended. */
@@ -87,12 +92,15 @@ export interface DecideDoubt {
   readonly refunded: Amount
   /** What was delivered in total. Default: as much less as the price of the payment says, rounded up. */
   readonly deliveredAmount?: Amount
+  /** Who decides, as the report of the doubt has said it. `reportSettled` passes it. */
+  readonly decidedBy?: 'attempts'
 }
 
 /** Why the decision about a part in doubt has no effect. Minor versions add members: give a `switch` a `default`. */
 export type DecideDoubtRefusal =
   | 'payment_not_ended'
   | 'doubt_decided'
+  | 'decided_by_attempts'
   | 'amount_invalid'
   | 'totals_exceeded'
 
@@ -113,7 +121,7 @@ export type DecideDoubtRefusal =
  */
 export function decideDoubt(
   payment: OutgoingPayment,
-  { commandId, refunded, deliveredAmount }: DecideDoubt,
+  { commandId, refunded, deliveredAmount, decidedBy }: DecideDoubt,
   now: Instant,
   policy: OutgoingPaymentPolicy,
 ): Changed<OutgoingPayment, never> | Unchanged<OutgoingPayment> | Refused<DecideDoubtRefusal> {
@@ -130,6 +138,10 @@ export function decideDoubt(
     return decided?.refunded === value.toString()
       ? unchanged(payment)
       : refused('doubt_decided', 'nothing of the payment is in doubt, or it was decided otherwise')
+  }
+  if (inDoubt.decidedBy !== decidedBy) {
+    const reason = 'a driver of attempts decides what is in doubt: call its decide'
+    return refused('decided_by_attempts', reason)
   }
   if (value > valueOr(0n, inDoubt.amount)) {
     return refused('totals_exceeded', 'refunded is more than the amount in doubt')

@@ -70,7 +70,12 @@ export interface OutgoingPaymentFields extends Stored {
    * The part of which nobody knows whether it arrives, in the asset of `debitAmount`. While the payment is begun,
    * `sent` does not include it; once it has ended, `sent` does, until the doubt is decided.
    */
-  readonly inDoubt?: { readonly amount: string; readonly since: Instant; readonly reason: string }
+  readonly inDoubt?: {
+    readonly amount: string
+    readonly since: Instant
+    readonly reason: string
+    readonly decidedBy?: 'attempts'
+  }
   /** What became of the part that was in doubt: the values by which `sent` and `delivered` are less than reported. */
   readonly decided?: {
     readonly amount: string

@@ -226,6 +226,23 @@ describe.each(authorities)('a payment that the %s requests:', (by) => {
     })
 
     test.each([
+      ['of a driver is refused to the host', 'attempts', undefined],
+      ['of the host is refused to a driver', undefined, 'attempts'],
+    ] as const)('%s', (_, owner, decidedBy) => {
+      const life = begun()
+      const inDoubt = { ...doubt(10), ...(owner && { decidedBy: owner }) }
+      const totals = { sentAmount: dollars(25), inDoubt }
+      life.decide<'fail'>({ type: 'fail', commandId: life.commandId(), ...totals })
+      const command = {
+        commandId: 'decision',
+        refunded: dollars(10),
+        ...(decidedBy && { decidedBy }),
+      }
+      const decision = decideDoubt(life.payment(), command, start, paymentPolicy)
+      expect(decision).toMatchObject(refusedWith('decided_by_attempts'))
+    })
+
+    test.each([
       ['more than is in doubt', dollars(11), 'totals_exceeded'],
       ['another asset', euros(1), 'amount_invalid'],
       ['text', dollars('abc'), 'amount_invalid'],
