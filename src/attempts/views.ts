@@ -1,5 +1,6 @@
 import type { Undecided } from '../core/attempts/evidence.js'
 import {
+  type Attempt,
   type Doubt,
   doubtsOf,
   type Settlement,
@@ -52,6 +53,8 @@ export interface SettlementView {
   /** What is to arrive in all, in smallest units of the asset that arrives. */
   readonly amount: bigint
   readonly totals: SettlementTotals
+  /** What is known of each attempt, by its `reference`, such as for a notice about one of them. The oldest first. */
+  readonly attempts: readonly Attempt[]
   /** The oldest first. Empty if everything is proven. */
   readonly doubts: readonly Doubt[]
 }
@@ -108,6 +111,7 @@ export function viewOf(id: string, settlement: Settlement): SettlementView {
     ...(otherSide !== undefined && { otherSide }),
     amount: BigInt(amount),
     totals: totalsOf(settlement),
+    attempts: settlement.attempts,
     doubts: doubtsOf(settlement),
   }
 }
