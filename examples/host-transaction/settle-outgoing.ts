@@ -15,6 +15,7 @@ type Resources = Pick<ResourceServer, 'within'>
 export interface Posting {
   readonly payment: OutgoingPaymentView
   readonly debit: bigint
+  readonly credit: bigint
 }
 
 /** What the rail reports: whether the payment arrived, and what was sent and delivered in all. */
@@ -68,34 +69,51 @@ export function postSettled(
 }
 
 /**
- * Debits what a report has added to a payment, or credits what was refunded, and holds
- * no more than what may still be debited.
+ * Debits what a report has added to a payment, or credits what was refunded; in one
+ * currency, what does not arrive is your fee. Holds no more than what may be debited.
  */
 export async function post(client: PoolClient, posting: Posting): Promise<void> {
   const { payment, debit } = posting
   const { paymentId, walletAddress, debitAmount, sentAmount, endedAt } = payment
-  const sent = BigInt(sentAmount.value)
-  if (debit !== 0n) {
-    const other = settlementAccount(sentAmount.assetCode)
-    await client.query(
-      `INSERT INTO ledger_entries (transfer_id, account_id, amount)
-        VALUES ($1, $2, -$3::numeric), ($1, $4, $3::numeric)`,
-      [transferOf(paymentId, sent - debit), walletAddress, debit.toString(), other],
-    )
-  }
+  await client.query(
+    `INSERT INTO ledger_entries (transfer_id, account_id, amount)
+      SELECT $1, account_id, amount
+      FROM (
+        VALUES ($2, -$3::numeric), ($4, $3 - $5::numeric), ('fees', $5::numeric)
+      ) AS line (account_id, amount)
+      WHERE amount <> 0`,
+    [
+      transferOf(posting),
+      walletAddress,
+      debit.toString(),
+      settlementAccount(sentAmount.assetCode),
+      feeOf(posting).toString(),
+    ],
+  )
   // After the entries, which lock the account: `holdFunds` locks it before the holds.
   if (endedAt !== undefined) {
     const ended = 'DELETE FROM ledger_holds WHERE payment_id = $1 AND NOT released'
     await client.query(ended, [paymentId])
   } else {
-    const rest = `${BigInt(debitAmount.value) - sent}`
+    const rest = `${BigInt(debitAmount.value) - BigInt(sentAmount.value)}`
     const part = 'UPDATE ledger_holds SET amount = $2 WHERE payment_id = $1'
     await client.query(part, [paymentId, rest])
   }
 }
 
-/** A transfer for each change: what the payment had sent before names it. */
-export function transferOf(paymentId: string, sentBefore: bigint): string {
-  return sentBefore === 0n ? paymentId : `${paymentId} after ${sentBefore}`
+/** Your fee in a report: with another currency, it is in your rate. */
+export function feeOf({ payment, debit, credit }: Posting): bigint {
+  const { debitAmount: from, receiveAmount: to } = payment
+  const isSame = from.assetCode === to.assetCode && from.assetScale === to.assetScale
+  return isSame ? debit - credit : 0n
+}
+
+/** A transfer for each change, named by what was sent and delivered before it. */
+export function transferOf({ payment, debit, credit }: Posting): string {
+  const { paymentId, sentAmount, deliveredAmount } = payment
+  const sent = BigInt(sentAmount.value) - debit
+  const delivered = BigInt(deliveredAmount.value) - credit
+  const isFirst = sent === 0n && delivered === 0n
+  return isFirst ? paymentId : `${paymentId} after ${sent} ${delivered}`
 }
 // #endregion settled

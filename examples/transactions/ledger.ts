@@ -4,7 +4,7 @@ import type {
   ReceivedFunds,
   ResourceServer,
 } from 'open-payments-server'
-import { type Posting, transferOf } from '../host-transaction/settle-outgoing.js'
+import { feeOf, type Posting, transferOf } from '../host-transaction/settle-outgoing.js'
 import { settlementAccount } from '../host-transaction/tables.js'
 
 export type Resources = Pick<ResourceServer, 'within'>
@@ -49,11 +49,23 @@ export function creditOf(
   return moved(transferId, settlementAccount(amount.assetCode), walletAddress, amount.value)
 }
 
-/** Returns the rows that debit the account of an outgoing payment by what a report has added. */
-export function debitOf({ payment, debit }: Posting): Entry[] {
-  const { paymentId, walletAddress, sentAmount } = payment
-  const transfer = transferOf(paymentId, BigInt(sentAmount.value) - debit)
-  return moved(transfer, walletAddress, settlementAccount(sentAmount.assetCode), `${debit}`)
+/** Returns the rows that debit the account of an outgoing payment by what a report has added, and credit the fee. */
+export function debitOf(posting: Posting): Entry[] {
+  const { payment, debit } = posting
+  const fee = feeOf(posting)
+  const { walletAddress, sentAmount } = payment
+  const lines = [
+    [settlementAccount(sentAmount.assetCode), debit - fee],
+    [walletAddress, -debit],
+    ['fees', fee],
+  ] as const
+  return lines
+    .filter(([, amount]) => amount !== 0n)
+    .map(([account_id, amount]) => ({
+      transfer_id: transferOf(posting),
+      account_id,
+      amount: `${amount}`,
+    }))
 }
 
 function moved(transfer_id: string, from: string, to: string, value: string): Entry[] {

@@ -54,7 +54,7 @@ export async function reportSettled(
     const reason = `no outgoing payment has the id ${paymentId}`
     return { ok: false, refusal: 'payment_unknown', reason }
   }
-  const unchanged = { ok: true, changed: false, payment, debit: 0n } as const
+  const unchanged = { ok: true, changed: false, payment, debit: 0n, credit: 0n } as const
   const { debitAmount, inDoubt, refundedAmount } = payment
   const hasEnded = settled.state === 'ended'
   const { arrived, doubtful } = knownFrom(settled)

@@ -75,6 +75,11 @@ export type ReportResult<Refusal extends string> = HostResult<
      * `sentAmount`. Negative if it has refunded a part: credit that. `0n` unless the result is `changed`.
      */
     readonly debit: bigint
+    /**
+     * What arrives because of this call, in units of the asset of `receiveAmount`: by how much it has raised
+     * `deliveredAmount`. In one currency, `debit - credit` is your fee. Negative for a refund, `0n` like `debit`.
+     */
+    readonly credit: bigint
   },
   Refusal | 'payment_unknown'
 >

@@ -56,11 +56,25 @@ type Command<Type> = Extract<OutgoingPaymentCommand, { readonly type: Type }>
 
 export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
 
-/** The result of a command. `debit`: by how much it has changed what the payment has sent, negative for a refund. */
+/** By how much a command has changed what a payment has sent and delivered: negative for a refund. */
+export interface Movement {
+  readonly debit: bigint
+  readonly credit: bigint
+}
+
 export type CarriedOut<Refusal extends string> = HostResult<
-  { readonly payment: OutgoingPayment; readonly debit: bigint },
+  { readonly payment: OutgoingPayment } & Movement,
   Refusal | 'payment_unknown'
 >
+
+const noMovement: Movement = { debit: 0n, credit: 0n }
+
+function movementBetween(before: OutgoingPayment, after: OutgoingPayment): Movement {
+  return {
+    debit: BigInt(after.sent) - BigInt(before.sent),
+    credit: BigInt(after.delivered) - BigInt(before.delivered),
+  }
+}
 
 interface PayoutServer {
   readonly context: ServiceContext
@@ -188,7 +202,7 @@ async function carryOut<Refusal extends string>(
   const mark = doubtKey(namespace, id)
   let readsMark = reads === 'decides doubt'
   // Of the last attempt to commit: if the answer to it is lost, the record alone no longer tells.
-  let debit = 0n
+  let moved = noMovement
   for (;;) {
     const found = await loadToChange(deps, id, reads !== 'payment', readsMark ? [mark] : [])
     if (found === undefined) return unknownPayment
@@ -205,9 +219,10 @@ async function carryOut<Refusal extends string>(
         const decision = decideOn(payment, call)
         if (!decision.ok) return { type: 'answer', result: refusedCall(decision) }
         const { record } = decision
-        if (decision.outcome === 'changed') debit = BigInt(record.sent) - BigInt(payment.sent)
+        if (decision.outcome === 'changed') moved = movementBetween(payment, record)
         const changed = hasChanged(decision, call.commandId)
-        const result = { ok: true, payment: record, changed, debit: changed ? debit : 0n } as const
+        const movement = changed ? moved : noMovement
+        const result = { ok: true, payment: record, changed, ...movement } as const
         if (decision.outcome === 'unchanged') return { type: 'answer', result }
         const released = releasedBudgets(payment, record, budgetsIn(read))
         return {

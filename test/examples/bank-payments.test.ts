@@ -4,7 +4,7 @@ import { type Bank, bankPayments } from '../../examples/host-transaction/bank-pa
 import { holdFunds } from '../../examples/host-transaction/hold-funds.js'
 import { settlementAccount } from '../../examples/host-transaction/tables.js'
 import type { FoundById, Reply } from '../../src/entry-attempts.js'
-import type { Store } from '../../src/index.js'
+import type { Pricing, Store } from '../../src/index.js'
 import { servers } from '../support/databases.js'
 import { createHostDatabase } from '../support/host-databases.js'
 import { eur, euroReceiver, pay, usd, withKey } from '../support/spending.js'
@@ -15,6 +15,8 @@ const minute = 60_000
 const hour = 60 * minute
 const server = servers.PostgreSQL
 
+type Fate = 'arrives' | 'half arrives' | 'request lost' | 'reply lost'
+
 describe.skipIf(server === undefined)(
   `payments through a bank${server === undefined ? ' (skipped: no PostgreSQL)' : ''}`,
   () => {
@@ -24,7 +26,7 @@ describe.skipIf(server === undefined)(
       if (server === undefined) return
       database = await createHostDatabase(server)
       store = postgresStore(database.pool)
-      const accounts = [alice, settlementAccount('USD')]
+      const accounts = [alice, settlementAccount('USD'), 'fees']
       const text =
         "INSERT INTO ledger_accounts SELECT id, 'USD', 2 FROM unnest($1::text[]) AS t(id)"
       await database.pool.query(text, [accounts])
@@ -33,18 +35,26 @@ describe.skipIf(server === undefined)(
     })
     afterEach(() => database?.drop())
 
-    /** Alice pays 10.00 dollars, of which 5.00 euros arrive, and the bank does what the test says. */
-    async function created() {
+    /** Alice pays 10.00 dollars, of which by default 5.00 euros arrive, and the bank does what the test says. */
+    async function created(pricing?: Pricing) {
       const { pool } = database
       const policy = { mayPay: holdFunds(pool) }
-      const { world, client, token } = await payingClient({ store, resources: { policy } })
+      const { world, client, token } = await payingClient({
+        store,
+        resources: { policy, ...(pricing && { pricing }) },
+      })
       const id = idOfPayment(
         await pay(client, token, 1_000, { incomingPayment: euroReceiver }, withKey('1')),
       )
       const carriedOut = new Map<string, bigint>()
-      const state = { isDown: false, fate: 'arrives' as 'arrives' | 'request lost' | 'reply lost' }
+      const state = { isDown: false, fate: 'arrives' as Fate }
       const bank: Bank = {
         async transfer({ reference, amount }): Promise<Reply> {
+          if (state.fate === 'half arrives') {
+            carriedOut.set(reference, amount / 2n)
+            Object.assign(state, { fate: 'request lost', isDown: true })
+            return { outcome: 'proven', arrived: amount / 2n }
+          }
           if (state.fate !== 'request lost') carriedOut.set(reference, amount)
           return state.fate === 'arrives'
             ? { outcome: 'proven' }
@@ -113,6 +123,28 @@ describe.skipIf(server === undefined)(
       state.isDown = false
       await drainFor(2 * hour, 10 * minute)
       expect(await books()).toMatchObject({ debited, held: '0', arrived, doubt: undefined })
+    })
+
+    test('credit the fee of what has arrived, in parts and after a refund', async () => {
+      const price = { ok: true, debitAmount: usd(1_000), receiveAmount: usd(981) } as const
+      const { drainFor, state, id } = await created({ price: async () => price })
+      state.fate = 'half arrives'
+      /** What each account has got of the payment. */
+      const balances = async () => {
+        const text = `SELECT account_id, sum(amount)::text FROM ledger_entries
+          WHERE split_part(transfer_id, ' ', 1) = $1 GROUP BY account_id`
+        const { rows } = await database.pool.query(text, [id])
+        return Object.fromEntries(rows.map(({ account_id: account, sum }) => [account, sum]))
+      }
+      const settlement = settlementAccount('USD')
+      const half = { [alice]: '-500', [settlement]: '490', fees: '10' }
+      await drainFor(minute)
+      expect(await balances()).toEqual(half)
+      await drainFor(2 * hour, 10 * minute) // the rest is in doubt, and debited
+      expect(await balances()).toEqual({ [alice]: '-1000', [settlement]: '981', fees: '19' })
+      state.isDown = false
+      await drainFor(2 * hour, 10 * minute) // and never arrived
+      expect(await balances()).toEqual(half)
     })
 
     test('send and hold nothing of a payment that was cancelled before it began', async () => {

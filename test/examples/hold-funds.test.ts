@@ -50,10 +50,10 @@ function accountOf(
 // #region recording
 /** The library as `settleOutgoing` calls it: it records the end of a payment. */
 function recording(event: PaymentEnd) {
-  const { outgoingPaymentId: paymentId, walletAddress, sentAmount } = event
-  const payment = { paymentId, walletAddress, sentAmount, endedAt: event.at }
-  const debit = BigInt(sentAmount.value)
-  const report = async () => ({ ok: true, changed: true, payment, debit })
+  const payment = { ...event, paymentId: event.outgoingPaymentId, endedAt: event.at }
+  const debit = BigInt(event.sentAmount.value)
+  const credit = BigInt(event.deliveredAmount.value)
+  const report = async () => ({ ok: true, changed: true, payment, debit, credit })
   const outgoingPayments = { reportSent: report, fail: report }
   return { within: () => ({ outgoingPayments }) } as never
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { memoryStore, type Store } from '../../src/index.js'
+import { memoryStore, type OutgoingPaymentView, type Store } from '../../src/index.js'
 import { authorities, payerOf } from '../support/authorities.js'
 import { seededRandom } from '../support/random.js'
 import { runs } from '../support/runs.js'
@@ -135,13 +135,14 @@ describe('a ledger that posts what each change of a payment debits', () => {
   const report = fc.record({
     do: fc.constantFrom('report', 'report', 'finish', 'fail', 'decide'),
     sent: share,
+    delivered: share,
     inDoubt: share,
     /** Whether the host repeats the call, and whether the response to its first commit is lost. */
     repeats: fc.boolean(),
     loses: fc.boolean(),
   })
 
-  test('has debited what the payment has sent, whatever is reported, refused, repeated or lost', async () => {
+  test('has debited what the payment has sent, and credited what has arrived, whatever is reported, refused, repeated or lost', async () => {
     const seen = { parts: 0, refunds: 0, lost: 0 }
     const property = fc.asyncProperty(
       fc.constantFrom(...authorities),
@@ -154,8 +155,9 @@ describe('a ledger that posts what each change of a payment debits', () => {
         const paymentId = outgoingPayments.idOf(body.id) ?? ''
         await outgoingPayments.begin(paymentId)
         let debited = 0n
+        let credited = 0n
         for (const step of steps) {
-          const totals = { sentAmount: usd(step.sent), deliveredAmount: usd(step.sent) }
+          const totals = { sentAmount: usd(step.sent), deliveredAmount: usd(step.delivered) }
           const doubt = { amount: usd(step.inDoubt), since: world.clock.now(), reason: 'peer 1' }
           const said = { ...totals, ...(step.inDoubt > 0 && { inDoubt: doubt }) }
           const call = () => {
@@ -170,14 +172,17 @@ describe('a ledger that posts what each change of a payment debits', () => {
           for (const result of [await call(), ...(step.repeats ? [await call()] : [])]) {
             if (!result.ok) continue
             debited += result.debit
-            if (!result.changed) expect(result.debit).toBe(0n)
+            credited += result.credit
+            if (!result.changed) expect([result.debit, result.credit]).toEqual([0n, 0n])
             if (result.changed && step.loses) seen.lost++
             if (result.debit > 0n && debited > result.debit) seen.parts++
             if (result.debit < 0n) seen.refunds++
           }
           keepAnswers()
           const payment = await outgoingPayments.get(paymentId)
-          expect(debited).toBe(BigInt(payment?.sentAmount.value ?? -1))
+          const { sentAmount, deliveredAmount } = payment as OutgoingPaymentView
+          expect(usd(debited)).toEqual(sentAmount)
+          expect(usd(credited)).toEqual(deliveredAmount)
         }
       },
     )
