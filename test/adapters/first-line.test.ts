@@ -85,7 +85,7 @@ const hosts: Readonly<Record<string, (handle: Handler) => Server | Promise<Serve
   },
   Hono(handle) {
     const app = new Hono().all('*', toHono(handle, first))
-    app.use(csrf(), honoCors({ origin: page }))
+    app.use(honoCors({ origin: page }), csrf()) // before Hono 4.13, csrf refuses preflights
     app.post('/own', async (context) => context.json(await context.req.json()))
     app.get('/own', (context) => context.text('own page'))
     return createServer(getRequestListener(app.fetch))
