@@ -3,6 +3,8 @@ import { type Instant, InvalidInputError } from '../../src/index.js'
 import { listNumbers } from '../sql/records.js'
 import { compareKeys, stepsOf } from '../sql/statements.js'
 import {
+  commitManyText,
+  commitManyValues,
   commitText,
   commitValues,
   hasMark,
@@ -138,16 +140,17 @@ function loadStatements(table: string, statement: Prepare) {
   }
 }
 
-/** Keeps one text for each shape of a commit; few shapes occur. An empty commit has no statement. */
+/** Keeps one text for each shape of a short commit; few shapes occur. An empty commit has no statement. */
 function commitStatements(table: string, statement: Prepare, isMarked: boolean) {
   const commits = new Map<string, ReturnType<Prepare>>()
+  const many = statement('commit_many', commitManyText(table, isMarked))
   return (requested: Commit): PostgresStatement => {
     const steps = stepsOf(requested)
     const shape = shapeOf(steps)
-    const isUsual = shape.length <= shapeLengthMax
-    const name = isUsual ? `commit_${shape}` : undefined
-    const known = commits.get(shape) ?? statement(name, commitText(table, steps, isMarked))
-    if (isUsual) commits.set(shape, known)
+    if (shape.length > shapeLengthMax) return many(...commitManyValues(steps))
+    const known =
+      commits.get(shape) ?? statement(`commit_${shape}`, commitText(table, steps, isMarked))
+    commits.set(shape, known)
     return known(...commitValues(steps))
   }
 }

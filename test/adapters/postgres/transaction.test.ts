@@ -73,6 +73,22 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
     }
   }
 
+  test.each([1, 12, 13, 40])(
+    'a commit of %i records more, one of which exists, writes none and leaves the transaction usable',
+    async (count) => {
+      await within(async (inside) => {
+        expect(await put(inside, change('old', 1))).toBe(true)
+        const more = Array.from({ length: count }, (_, i) => change(`new-${i}`, 1))
+        expect(await put(inside, ...more, change('old', 1))).toBe(false)
+        expect(await put(inside, ...more, change('old', 3))).toBe(false)
+        expect(await loadOne(inside, 'grant', 'new-0')).toBeUndefined()
+        expect(await put(inside, ...more, change('old', 2))).toBe(true)
+        expect((await loadOne(inside, 'grant', 'new-0'))?.version).toBe(1)
+        expect((await loadOne(inside, 'grant', 'old'))?.version).toBe(2)
+      })
+    },
+  )
+
   test('a commit becomes visible to others with COMMIT, and not before', async () => {
     await within(async (inside, client) => {
       expect(await put(inside, change('a', 1))).toBe(true)
