@@ -45,7 +45,7 @@ export {
   type SpendingStep,
   type StoreFailure,
 } from './spending/history.js'
-export type { SpendingHost, SpendingOutcome } from './spending/host.js'
+export type { SpendingHost, SpendingReport } from './spending/host.js'
 export type { Spent } from './spending/model.js'
 export { type ExpectedStep, expectedSpending } from './spending/oracle.js'
 export {

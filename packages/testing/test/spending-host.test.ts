@@ -80,8 +80,8 @@ describe('a failure of the code of a host shows the history', () => {
     ],
     [
       'its settlement',
-      { settle: async () => undefined as never },
-      /settle returned undefined; expected the result of reportSent or fail/,
+      { report: async () => undefined as never },
+      /report returned undefined; expected the result of the report/,
     ],
     [
       'its sweep, which runs until nothing is left',

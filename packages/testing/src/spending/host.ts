@@ -1,20 +1,22 @@
 import type {
-  Amount,
   EventHandler,
   Instant,
+  OutgoingPaymentServices,
   OutgoingPaymentView,
-  PaymentDoubt,
+  ReportResult,
   ResourceServer,
 } from 'open-payments-server'
 import { show } from '../conformance/expectations.js'
 import type { SpendingAnswer, WalletDecision, WalletTotals } from './wallet.js'
 
-/** How a payment ends: whether it arrived, and what was sent and delivered in all. */
-export interface SpendingOutcome extends Omit<WalletTotals, 'final' | 'inDoubt'> {
-  readonly arrived: boolean
-  /** The part of `sentAmount` of which nobody knows whether it arrives. Only for a host with `decideDoubt`. */
-  readonly inDoubt?: PaymentDoubt
-}
+/**
+ * One call of `reportSent`, `fail` or `decideDoubt`, with the ids and amounts of the history.
+ *
+ * @param outgoingPayments those of `resources.within`, in a transaction of the host.
+ */
+export type SpendingReport = (
+  outgoingPayments: Pick<OutgoingPaymentServices, 'reportSent' | 'fail' | 'decideDoubt'>,
+) => Promise<ReportResult<string>>
 
 /**
  * The host's own code around its servers. The search calls it as production does, so that it also finds mistakes of the
@@ -22,24 +24,12 @@ export interface SpendingOutcome extends Omit<WalletTotals, 'final' | 'inDoubt'>
  */
 export interface SpendingHost {
   /**
-   * Ends a payment, usually in one transaction with the host's ledger. Called in place of `fail` and of the
-   * `reportSent` that ends the payment, and again with the same outcome after it has rejected. Resolves to the result
-   * of `reportSent` or `fail`. Default: the search calls these methods. With `wholePayments` and `onEvent`, only in
-   * place of `fail`.
+   * Makes each report of a payment, of a part, of its end, and of the decision of its doubt: calls `report` with the
+   * `outgoingPayments` of a transaction, posts `debit` of the result to the ledger, and resolves to the result. Called
+   * again with the same report after it has rejected. Default: the search calls the methods of the server, and a host
+   * that has `onEvent` or `problem` gets no payments in doubt. With `wholePayments` and `onEvent`, only for `fail`.
    */
-  settle?(
-    paymentId: string,
-    outcome: SpendingOutcome,
-  ): Promise<{ readonly ok: boolean; readonly refusal?: string }>
-  /**
-   * Decides the doubt of a payment that has ended, usually in one transaction with the host's ledger. Called in place
-   * of the method of the server, and again with the same decision after it has rejected. A host with a ledger, which
-   * has `settle`, `onEvent` or `problem`, gets payments in doubt only if it has this function.
-   */
-  decideDoubt?(
-    paymentId: string,
-    decision: WalletDecision,
-  ): Promise<{ readonly ok: boolean; readonly refusal?: string }>
+  report?(report: SpendingReport): Promise<ReportResult<string>>
   /**
    * The handler of the events of the resource server. It gets every event except `outgoing-payment.created` before the
    * next step, and some of them twice. With `wholePayments`, it gets `outgoing-payment.created` of a payment that has
@@ -59,39 +49,36 @@ export interface SpendingHost {
   close?(): void | Promise<void>
 }
 
+const postponedError =
+  'the handler of events postponed the payment: search it without wholePayments, with the function report'
+
 /**
- * Passes the ends of payments to the host, if it settles them itself.
+ * Passes the reports of payments to the host, if it makes them itself.
  *
  * @param wholePayments whether its handler of events pays them.
  */
 export function settling(
-  { settle, onEvent, problem, decideDoubt: ownDecision }: SpendingHost,
+  { report: ownReport, onEvent, problem }: SpendingHost,
   { outgoingPayments }: Pick<ResourceServer, 'outgoingPayments'>,
   server: string,
   wholePayments: boolean,
 ) {
-  /** What each payment debits and delivers in all, and since when a part of it can be in doubt. */
-  const amounts = new Map<
-    string,
-    { readonly debit: bigint; readonly receive: bigint; readonly at: Instant }
-  >()
-  const hasLedger = settle !== undefined || onEvent !== undefined || problem !== undefined
-  const decide = ownDecision ?? (hasLedger ? undefined : outgoingPayments.decideDoubt)
+  /** Since when a part of each payment can be in doubt. */
+  const createdAt = new Map<string, Instant>()
+  const hasDoubts = ownReport !== undefined || (onEvent ?? problem) === undefined
+
+  async function make(report: SpendingReport): Promise<SpendingAnswer> {
+    return answerOf(await (ownReport?.(report) ?? report(outgoingPayments)))
+  }
 
   function withDoubt<Reported extends Pick<WalletTotals, 'inDoubt'>>(
     id: string,
     { inDoubt: amount, ...totals }: Reported,
   ) {
-    const { at: since = 0 } = amounts.get(id) ?? {}
+    const since = createdAt.get(id) ?? 0
     return amount === undefined
       ? totals
       : { ...totals, inDoubt: { amount, since, reason: 'no reply' } }
-  }
-
-  function ends(id: string, { sentAmount, deliveredAmount, final }: WalletTotals): boolean {
-    const { debit, receive } = amounts.get(id) ?? {}
-    const reaches = (amount: Amount, whole = -1n) => BigInt(amount.value) === whole
-    return final || reaches(sentAmount, debit) || reaches(deliveredAmount, receive)
   }
 
   /** Lets the handler pay a payment, as at the event of its creation, and resolves to whether it has. */
@@ -102,7 +89,8 @@ export function settling(
     const delivery = { attempt: 1, signal: new AbortController().signal }
     let problem: unknown = new Error('the handler of events did not end the payment')
     try {
-      await handler(event, delivery)
+      const postponed = await handler(event, delivery)
+      if (postponed?.retryAt !== undefined) problem = new Error(postponedError)
     } catch (error) {
       problem = error
     }
@@ -114,26 +102,18 @@ export function settling(
   }
 
   return {
-    created(id: string, debitAmount: Amount, receiveAmount: Amount, at: Instant): void {
-      const [debit, receive] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
-      amounts.set(id, { debit, receive, at })
+    created(id: string, at: Instant): void {
+      createdAt.set(id, at)
     },
     async reportSent(id: string, totals: WalletTotals): Promise<SpendingAnswer> {
-      const { final, ...outcome } = withDoubt(id, totals)
       if (wholePayments && onEvent !== undefined) return pays(id, onEvent)
-      return settle !== undefined && ends(id, totals)
-        ? answerOf(await settle(id, { ...outcome, arrived: true }))
-        : answerOf(await outgoingPayments.reportSent(id, { ...outcome, final }))
+      return make(({ reportSent }) => reportSent(id, withDoubt(id, totals)))
     },
-    async fail(id: string, totals: Omit<WalletTotals, 'final'>): Promise<SpendingAnswer> {
-      const outcome = withDoubt(id, totals)
-      return settle !== undefined
-        ? answerOf(await settle(id, { ...outcome, arrived: false }))
-        : answerOf(await outgoingPayments.fail(id, outcome))
-    },
-    ...(decide !== undefined && {
-      decideDoubt: async (id: string, decision: WalletDecision): Promise<SpendingAnswer> =>
-        answerOf(await decide(id, decision)),
+    fail: (id: string, totals: Omit<WalletTotals, 'final'>): Promise<SpendingAnswer> =>
+      make(({ fail }) => fail(id, withDoubt(id, totals))),
+    ...(hasDoubts && {
+      decideDoubt: (id: string, decision: WalletDecision): Promise<SpendingAnswer> =>
+        make(({ decideDoubt }) => decideDoubt(id, decision)),
     }),
   }
 }
@@ -201,7 +181,7 @@ export function answerOf(result: {
   readonly refusal?: string
 }): SpendingAnswer {
   if (typeof result?.ok !== 'boolean') {
-    throw new Error(`settle returned ${show(result)}; expected the result of reportSent or fail`)
+    throw new Error(`report returned ${show(result)}; expected the result of the report`)
   }
   return result.ok ? { accepted: true } : { accepted: false, reason: result.refusal ?? '' }
 }

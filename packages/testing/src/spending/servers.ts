@@ -479,7 +479,7 @@ async function order(
   if (!created.ok) return refusedBy(created)
   const { payment } = created
   held.add(payment.paymentId)
-  ends.created(payment.paymentId, payment.debitAmount, payment.receiveAmount, clock.now())
+  ends.created(payment.paymentId, clock.now())
   return { accepted: true, id: payment.paymentId }
 }
 
@@ -543,8 +543,7 @@ async function createPayment(
   const created = bodyOf(response, 201)
   const id = resources.outgoingPayments.idOf(stringOf(created, 'id')) ?? ''
   held.add(id)
-  const [debit, receive] = [created['debitAmount'], created['receiveAmount']].map(amountIn)
-  if (debit && receive) ends.created(id, debit, receive, Math.floor(clock.now()))
+  ends.created(id, Math.floor(clock.now()))
   return {
     accepted: true,
     id,

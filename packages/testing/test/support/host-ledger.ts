@@ -11,8 +11,8 @@ import {
 import type { Commit } from 'open-payments-server/adapter'
 import type { OutgoingPayment } from 'open-payments-server/core'
 import type {
-  SpendingOutcome,
   SpendingPorts,
+  SpendingReport,
   SpendingScene,
   SpendingServers,
 } from '../../src/index.js'
@@ -57,6 +57,9 @@ export const hostMistakes = [
   'a hold that was released counts as held',
   'two payments under a grant share a hold',
   'a repeated report debits again',
+  'each report debits all that was sent',
+  'each report debits twice',
+  'only the report of the end debits',
   'every call of mayPay holds the amount again',
 ] as const
 
@@ -133,7 +136,7 @@ export function hostServers(
   const { records, account, transaction } = createDatabase()
   const store = failing(records)
   /**
-   * What each payment that was asked about has sent, once it has ended: the library removes its record a year later.
+   * What each payment that was asked about has sent: the library removes its record a year after its end.
    */
   const asked = new Map<string, bigint | undefined>()
   const change = (work: (account: Account) => void) =>
@@ -181,36 +184,34 @@ export function hostServers(
 
   const refunds = 'what was not sent is refunded by the settlement and again by the event'
 
-  /** Ends a payment, debits what was sent, and releases the hold. */
-  async function settle(id: string, outcome: SpendingOutcome) {
-    const end = ({ outgoingPayments }: Pick<ResourceServer, 'outgoingPayments'>) =>
-      outcome.arrived
-        ? outgoingPayments.reportSent(id, { ...amountsOf(outcome), final: true })
-        : outgoingPayments.fail(id, amountsOf(outcome))
-    const book = (account: Account, result: Awaited<ReturnType<typeof end>>) => {
+  /** Makes a report, debits what it has added, and releases the hold of a payment that has ended. */
+  async function report(make: SpendingReport) {
+    const book = (account: Account, result: Awaited<ReturnType<SpendingReport>>) => {
       if (!result.ok) return result
-      const { sentAmount, debitAmount, grantId } = result.payment
-      if (result.changed || makes('a repeated report debits again')) {
-        if (makes(refunds)) {
-          add(account, 'balance', -BigInt(debitAmount.value))
-          add(account, 'balance', BigInt(debitAmount.value) - BigInt(sentAmount.value))
-        } else add(account, 'balance', -BigInt(sentAmount.value))
-      }
-      release(account, idOf({ outgoingPaymentId: id, ...(grantId !== undefined && { grantId }) }))
+      const { paymentId, sentAmount, debitAmount, grantId, endedAt } = result.payment
+      const [whole, sent] = [BigInt(debitAmount.value), BigInt(sentAmount.value)]
+      const asked = { outgoingPaymentId: paymentId, ...(grantId !== undefined && { grantId }) }
+      if (makes('each report debits all that was sent')) add(account, 'balance', -sent)
+      else if (makes('each report debits twice')) add(account, 'balance', -2n * result.debit)
+      else if (makes('only the report of the end debits')) {
+        if (endedAt !== undefined) add(account, 'balance', -result.debit)
+      } else if (makes('a repeated report debits again') && !result.changed) {
+        add(account, 'balance', -sent)
+      } else if (makes(refunds) && endedAt !== undefined && result.changed) {
+        add(account, 'balance', -whole + (sent - result.debit))
+        add(account, 'balance', whole - sent)
+      } else add(account, 'balance', -result.debit)
+      if (endedAt !== undefined) release(account, idOf(asked))
       return result
     }
     if (makes('the ledger is written in another transaction than the report')) {
-      const result = await end(resourceServer)
+      const result = await make(resourceServer.outgoingPayments)
       await change((account) => void book(account, result))
       return result
     }
-    return transaction(async (account, inside) => {
-      // The servers' methods inside of a transaction are those of `within`.
-      return book(
-        account,
-        await end(resourceServer.within(failing(inside)) as typeof resourceServer),
-      )
-    })
+    return transaction(async (account, inside) =>
+      book(account, await make(resourceServer.within(failing(inside)).outgoingPayments)),
+    )
   }
 
   const onEvent: EventHandler = async (event) => {
@@ -245,11 +246,11 @@ export function hostServers(
   async function problem(): Promise<string | undefined> {
     let [needed, sent] = [0n, 0n]
     for (const [id, known] of asked) {
-      const record = known === undefined ? await outgoingPayment(id) : undefined
-      if (record?.endedAt !== undefined) asked.set(id, BigInt(record.sent))
-      const ended = asked.get(id)
-      if (ended === undefined) needed += neededFor(record, account().holds.get(id))
-      else sent += ended
+      const record = await outgoingPayment(id)
+      if (record !== undefined) asked.set(id, BigInt(record.sent))
+      const isOver = record === undefined ? known !== undefined : record.endedAt !== undefined
+      if (!isOver) needed += neededFor(record, account().holds.get(id))
+      sent += asked.get(id) ?? 0n
     }
     const { balance, held } = account()
     const debited = deposit - balance
@@ -281,15 +282,11 @@ export function hostServers(
     resourceServer,
     grantEndpoint,
     baseUrl,
-    settle,
+    report,
     onEvent,
     sweep,
     problem,
   }
-}
-
-function amountsOf({ sentAmount, deliveredAmount }: SpendingOutcome) {
-  return { sentAmount, deliveredAmount }
 }
 
 /** What the account must hold for a payment that has not ended. */
