@@ -40,7 +40,7 @@ export function readSettings(): Settings {
   }
   const confirmAbove = process.env['CONFIRM_ABOVE'] || undefined
   if (confirmAbove !== undefined && !/^\d{1,15}$/.test(confirmAbove)) {
-    throw new Error('CONFIRM_ABOVE must be a whole number, such as 50')
+    throw new Error('CONFIRM_ABOVE must be a number of whole dollars or euros, such as 50')
   }
   return {
     port,
